@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The algorithm contract: a pure function from a shape to a plan, and what is known about it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "collectives/plan.h"
+
+namespace sluice {
+
+enum class Collective : uint8_t {
+  allreduce,
+  reduce,
+  broadcast,
+  allgather,
+  allgatherv,
+  reduce_scatter,  // MPI_Reduce_scatter and MPI_Reduce_scatter_block
+  alltoall,
+  alltoallv,
+  barrier,
+};
+inline constexpr uint32_t collective_count = 9;
+
+std::string_view to_string(Collective collective);
+// The collective of that name, as in rules and on the command line; false if there is none.
+bool parse(std::string_view name, Collective* collective);
+
+// Whether what a collective does depends on a root.
+bool is_rooted(Collective collective);
+// Whether it combines operands.
+bool is_reducing(Collective collective);
+
+// All that an algorithm may look at: equal on all ranks but for `rank`.
+struct Shape {
+  Rank rank = 0;
+  Rank size = 1;
+  Rank root = 0;       // 0 where the collective has none
+  uint32_t radix = 2;  // for the algorithms that have one (bcube, trees)
+};
+
+// What an algorithm cannot do; it is never chosen there. Data, so that it can be listed.
+struct Needs {
+  bool power_of_two = false;   // of ranks
+  bool commutative = false;    // does not keep operands in rank order
+  bool uniform = false;        // blocks of one size (not for allgatherv, reduce_scatter with counts)
+};
+
+// The published cost, for S = the bytes of the whole vector (allreduce, reduce, broadcast), of the whole result
+// (allgather), of the whole input (reduce_scatter, alltoall): what the proof holds the plan against.
+struct Cost {
+  double steps = 0;    // messages one after another on the critical path, each taken as one unit
+  double bytes = 0;    // most bytes that any rank sends, in S (exact where p divides the elements)
+  double scratch = 0;  // most scratch that any rank takes, in S
+};
+
+struct Algorithm {
+  Collective collective;
+  const char* name;
+  const char* help;  // one line: what it is and when it is good
+  Needs needs;
+  Plan (*plan)(const Shape&);
+  Cost (*cost)(const Shape&);  // over all ranks: does not depend on Shape::rank
+};
+
+// The registry: an explicit table, in a fixed order, the same in every build of one version.
+std::span<const Algorithm> algorithms();
+std::span<const Algorithm> algorithms(Collective collective);
+// nullptr if there is none of that name.
+const Algorithm* find_algorithm(Collective collective, std::string_view name);
+// Whether the algorithm can serve so many ranks; operands in order if `ordered`; blocks of different sizes if `ragged`.
+bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged);
+
+// Where a collective's input may be its output's memory; what a PlanBuilder is made with.
+PlanBuilder::Alias alias_of(Collective collective, Rank rank);
+
+}  // namespace sluice

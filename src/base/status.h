@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace sluice {
+
+// Why something failed, as far as a caller acts on it; the message says the rest.
+enum class Code {
+  ok,
+  invalid,      // an argument, a setting or an address that makes no sense
+  unavailable,  // this machine or process lacks what it takes (an interface, a module)
+  memory,       // out of memory
+  timeout,      // a deadline passed
+  peer_lost,    // a process that was still needed is gone
+  aborted,      // another rank gave up and said why
+  mismatch,     // ranks disagree: another collective, root, length, setting or version
+  internal,     // a broken promise inside Sluice
+};
+
+const char* to_string(Code code);
+
+// Success, or a code with a message for the user. One pointer wide and free to pass when ok.
+// The function that first can name an error (rank, setting, errno) writes the message; callers
+// may put context before it with `Status::with`.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message)
+      : detail_(std::make_shared<const Detail>(Detail{code, std::move(message)})) {}
+
+  bool ok() const { return !detail_; }
+  Code code() const { return detail_ ? detail_->code : Code::ok; }
+  const std::string& message() const;
+
+  // The same code, with "context: " before the message. Ok stays ok.
+  Status with(const std::string& context) const;
+
+ private:
+  struct Detail {
+    Code code;
+    std::string message;
+  };
+  std::shared_ptr<const Detail> detail_;
+};
+
+// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by intent
+  Result(Status status) : value_(std::move(status)) {}   // NOLINT: status must not be ok
+
+  bool ok() const { return std::holds_alternative<T>(value_); }
+  Status status() const { return ok() ? Status() : std::get<Status>(value_); }
+  T& operator*() { return std::get<T>(value_); }
+  const T& operator*() const { return std::get<T>(value_); }
+  T* operator->() { return &std::get<T>(value_); }
+  const T* operator->() const { return &std::get<T>(value_); }
+
+ private:
+  std::variant<Status, T> value_;
+};
+
+}  // namespace sluice
