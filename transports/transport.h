@@ -73,6 +73,9 @@ struct Operation {
   CompletionQueue* queue = nullptr;
   // Set when done.
   Status status;
+  // With Code::mismatch: what the peer's message says of itself, for the owner to put into words.
+  uint32_t seen_what = 0;
+  size_t seen_bytes = 0;
   // The transport's while posted; the queue's when done.
   Operation* next = nullptr;
   size_t moved = 0;
