@@ -28,6 +28,7 @@
 #include <initializer_list>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sluice {
@@ -39,7 +40,7 @@ enum class Kind : uint8_t {
   recv,         // the peer -> to
   recv_reduce,  // to = from (op) received, or received (op) from: see Step::received_first
   reduce,       // to = from (op) with
-  copy,         // to = from; free where both are the same memory
+  copy,         // to = from; free where both are the same memory. Without pieces: a joint (PlanBuilder::fence)
 };
 
 enum class Area : uint8_t { input, output, scratch };
@@ -91,7 +92,8 @@ struct Step {
 
 // That a step waits for an earlier one. Pipelined: wherever the two touch the same memory they name
 // the very same slice, so that segment k may start when segment k of the earlier step is done. Otherwise the
-// earlier step must be done whole.
+// earlier step must be done whole. Edges that follow from others are left out, so a step that has nothing to do
+// (its slices come out empty, or it is a joint) is done no sooner than what it waits for.
 struct After {
   uint32_t step = 0;
   bool pipelined = false;
@@ -127,7 +129,8 @@ class PlanBuilder {
     uint32_t block = whole;
   };
 
-  explicit PlanBuilder(Alias alias = {}) : alias_(alias) {}
+  PlanBuilder() = default;
+  explicit PlanBuilder(Alias alias) : alias_(alias) {}
 
   StepId send(Rank peer, Pieces from);
   StepId recv(Rank peer, Pieces to);
@@ -155,7 +158,8 @@ class PlanBuilder {
 
   // `later` also waits for `earlier`, whole, though they share no memory. For tokens, and to bound what is in flight.
   void order(StepId earlier, StepId later);
-  // All steps from here on wait for all steps so far.
+  // All steps from here on wait for all steps so far. Adds a joint: a copy without pieces, which waits for what went
+  // before and is waited for by what follows, so that m steps before and n after take m + n edges.
   void fence();
 
   // A new scratch slot that holds as many elements as `like` (of input or output).
@@ -164,16 +168,13 @@ class PlanBuilder {
   Plan build() &&;
 
  private:
-  struct Access;
   StepId add(Step step, Pieces from, Pieces with, Pieces to);
   Slice pool(Pieces pieces);
-  uint32_t next_ordinal(std::vector<uint32_t>& counters, Rank peer);
 
   Alias alias_;
   Plan plan_;
-  std::vector<uint32_t> sent_, received_;             // messages so far, by peer
-  std::vector<std::pair<StepId, StepId>> ordered_;    // (later, earlier), by order()
-  StepId fence_ = 0;                                  // steps before it are waited for by all after
+  std::vector<uint32_t> sent_, received_;           // messages so far, by peer
+  std::vector<std::pair<StepId, StepId>> ordered_;  // (later, earlier), by order()
 };
 
 }  // namespace sluice
