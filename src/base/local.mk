@@ -1,0 +1,8 @@
+core_sources += \
+	src/base/deadline.h \
+	src/base/knobs.cc \
+	src/base/knobs.h \
+	src/base/log.cc \
+	src/base/log.h \
+	src/base/status.cc \
+	src/base/status.h

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Host reduction kernels: core_sources.

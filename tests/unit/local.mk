@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Unit tests: unit_sources.
+
+unit_sources += tests/unit/main.cc
+EXTRA_DIST += tests/unit/gtest-is-missing
