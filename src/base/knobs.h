@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All configuration: one typed table of SLUICE_* variables. `sluice info` prints it, the manual page is checked against it.
+// All configuration: one typed table of SLUICE_* variables. `sluice info` prints it, the manual
+// page is checked against it, and what a row says about its range is what is enforced.
 #pragma once
 
 #include <cstddef>
@@ -8,73 +9,90 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "src/base/status.h"
 
 namespace sluice {
 
-enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, text };
-
 // The values, filled from the environment. Times in seconds, sizes in bytes.
 struct Knobs {
-  bool enable = true;              // SLUICE_ENABLE: off hands every call to MPI
-  std::string log = "warning";     // SLUICE_LOG: error, warning, info, debug
-  bool stats = false;              // SLUICE_STATS
-  std::string transport = "tcp";   // SLUICE_TRANSPORT
+  bool enable = true;                 // SLUICE_ENABLE: off hands every call to MPI
+  std::string log = "warning";        // SLUICE_LOG: error, warning, info, debug
+  bool stats = false;                 // SLUICE_STATS
+  std::string transport = "tcp";      // SLUICE_TRANSPORT
   std::string on_mismatch = "abort";  // SLUICE_ON_MISMATCH: mpi, abort
-  double setup_timeout = 120;      // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
-  double warn_after = 30;          // SLUICE_WARN_AFTER: reports what a call waits for; 0: never
-  double timeout = 0;              // SLUICE_TIMEOUT: a call's deadline; 0: none
-  double connect_timeout = 30;     // SLUICE_CONNECT_TIMEOUT
-  size_t segment = 128 << 10;      // SLUICE_SEGMENT: bytes of a pipelined piece
-  size_t window = 4 << 20;         // SLUICE_WINDOW: bytes in flight for a team on a link
-  std::string interfaces;          // SLUICE_TCP_INTERFACES: names and CIDRs, '^' first excludes
-  int address_family = 0;          // SLUICE_TCP_FAMILY: 0 any, 4, 6
-  size_t socket_buffer = 0;        // SLUICE_TCP_BUFFER: 0 leaves it to the kernel
-  std::string congestion;          // SLUICE_TCP_CONGESTION: empty leaves it to the kernel
-  int spin = -1;                   // SLUICE_SPIN: microseconds to spin before yielding; -1 finds out
-  int radix = 2;                   // SLUICE_RADIX: of bcube
-  std::string rules;               // SLUICE_RULES: a file of selection rules
-  // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV, SLUICE_REDUCE_SCATTER,
-  // SLUICE_ALLTOALL, SLUICE_ALLTOALLV, SLUICE_BARRIER: an algorithm's name, or "mpi" to leave it to MPI; empty: the rules decide.
-  // In the order of enum Collective (collectives/algorithm.h).
+  double setup_timeout = 120;         // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
+  double warn_after = 30;             // SLUICE_WARN_AFTER: reports what a call waits for; 0: never
+  double timeout = 0;                 // SLUICE_TIMEOUT: a call's deadline; 0: none
+  double connect_timeout = 30;        // SLUICE_CONNECT_TIMEOUT
+  size_t segment = 128 << 10;         // SLUICE_SEGMENT: bytes of a pipelined piece
+  size_t window = 4 << 20;            // SLUICE_WINDOW: bytes in flight for a team on a link
+  std::string interfaces;             // SLUICE_TCP_INTERFACES: names and CIDRs, '^' first excludes
+  int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
+  size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0 leaves it to the kernel
+  std::string congestion;             // SLUICE_TCP_CONGESTION: empty leaves it to the kernel
+  int spin = -1;        // SLUICE_SPIN: microseconds to spin before yielding; -1 finds out
+  int radix = 2;        // SLUICE_RADIX: of bcube
+  std::string rules;    // SLUICE_RULES: a file of selection rules
+  std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
+  // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,
+  // SLUICE_REDUCE_SCATTER, SLUICE_ALLTOALL, SLUICE_ALLTOALLV, SLUICE_BARRIER: an algorithm's name,
+  // or "mpi" to leave it to MPI; empty: the rules decide. In the order of enum Collective
+  // (collectives/algorithm.h).
   std::string algorithm[9];
 };
 
+// What a variable holds, and how its range is read:
+//   boolean  1, on, yes, true or 0, off, no, false
+//   integer, size, seconds  a number; the range lists single values and spans: "0, 4k to 1g"
+//   choice   one of the range's words
+//   word     letters a-z, digits and underscores, or nothing; who uses it knows which exist
+//   text     anything
+enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, word, text };
+
+// Where a value is kept; a number is the index in Knobs::algorithm.
+using KnobField = std::variant<bool Knobs::*, int Knobs::*, double Knobs::*, size_t Knobs::*,
+                               std::string Knobs::*, uint32_t>;
+
 // One row of the table.
 struct Knob {
-  const char* name;       // "SLUICE_SEGMENT"
+  const char* name;  // "SLUICE_SEGMENT"
   KnobType type;
-  const char* fallback;   // the default, as one would write it: "128k"
-  const char* range;      // what is accepted, for people: "4k to 16m"
-  const char* help;       // one line
-  bool agreed;            // must be equal on all ranks of a team
+  const char* fallback;  // the default, as one would write it: "128k"
+  const char* range;     // what is accepted, for people and for the parser: "4k to 16m"
+  const char* help;      // one line
+  bool agreed;           // must be equal on all ranks of a team
+  KnobField field;
 };
 
 struct KnobValue {
   const Knob* knob;
-  std::string value;    // as it is in force, in canonical form
+  std::string
+      value;  // as it is in force, in canonical form; as it was written if it is not accepted
   bool from_environment;
 };
 
 std::span<const Knob> knob_table();
 
-// Reads one variable; nullptr if unset. getenv for programs, a map in tests.
+// Reads one variable; nullptr if unset. getenv for programs, a map in tests. A variable that is
+// set to nothing counts as unset.
 using Environment = std::function<const char*(const char* name)>;
 
-// Fills `knobs` from the table's defaults and the environment. A value out of its range is an error that names
-// the variable, the value and the accepted range. Outputs are set only on success.
+// Fills `knobs` from the table's defaults and the environment. A value out of its range is an error
+// that names the variable, the value and the accepted range. Outputs are set only on success.
 Status read_knobs(const Environment& environment, Knobs* knobs);
 
-// Every SLUICE_* name in `environ` (strings "NAME=value", ended by a null pointer) that the table lacks, with the nearest name the table has:
-// lines to warn with.
-std::vector<std::string> unknown_knobs(const char* const* environ);
+// Every SLUICE_* name in `environment` (strings "NAME=value", ended by a null pointer) that the
+// table lacks, with the nearest name that the table has: lines to warn with.
+std::vector<std::string> unknown_knobs(const char* const* environment);
 
 // All rows with their values, in the table's order.
 std::vector<KnobValue> knob_values(const Environment& environment);
 
-// The agreed rows as "NAME=value" lines, in the table's order: what ranks compare.
+// The agreed rows as "NAME=value" lines, in the table's order: what ranks compare. The file of
+// rules is compared by its content, for its path may differ between hosts.
 std::string agreed_settings(const Environment& environment);
 
 // "128k", "4m", "1g", "65536" -> bytes; "-1" is no size.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Status, knobs, log, deadlines: core_sources.
 core_sources += \
 	src/base/deadline.h \
 	src/base/knobs.cc \

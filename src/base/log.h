@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages to people, on standard error, each a whole line written by one call: "sluice: rank 3: ...".
+// Messages to people, on standard error, each a whole line written by one call: "sluice: rank 3:
+// ...".
 #pragma once
 
 #include <string_view>

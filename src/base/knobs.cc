@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/base/knobs.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string_view>
+
+namespace sluice {
+namespace {
+
+constexpr const char* prefix = "SLUICE_";
+constexpr const char* on_off = "on, off";
+constexpr const char* any_algorithm = "an algorithm's name, or mpi";
+
+// clang-format off
+constexpr Knob table[] = {
+    {"SLUICE_ENABLE", KnobType::boolean, "on", on_off,
+     "off hands every call to MPI", true, &Knobs::enable},
+    {"SLUICE_LOG", KnobType::choice, "warning", "error, warning, info, debug",
+     "the least urgent messages that are shown", false, &Knobs::log},
+    {"SLUICE_STATS", KnobType::boolean, "off", on_off,
+     "at the end, a table of calls, bytes, times and algorithms", false, &Knobs::stats},
+    {"SLUICE_TRANSPORT", KnobType::choice, "tcp", "tcp",
+     "what carries the bytes", true, &Knobs::transport},
+    {"SLUICE_ON_MISMATCH", KnobType::choice, "abort", "mpi, abort",
+     "if ranks differ in version or settings: leave it to MPI, or stop the job", false,
+     &Knobs::on_mismatch},
+    {"SLUICE_SETUP_TIMEOUT", KnobType::seconds, "120", "0 to 86400",
+     "seconds that a communicator's set-up may take; 0: no limit", false, &Knobs::setup_timeout},
+    {"SLUICE_WARN_AFTER", KnobType::seconds, "30", "0 to 86400",
+     "seconds after which a call reports whom it waits for; 0: never", false, &Knobs::warn_after},
+    {"SLUICE_TIMEOUT", KnobType::seconds, "0", "0 to 1000000",
+     "seconds after which a waiting call fails; 0: never", false, &Knobs::timeout},
+    {"SLUICE_CONNECT_TIMEOUT", KnobType::seconds, "30", "0.1 to 86400",
+     "seconds that connecting to a rank may take", false, &Knobs::connect_timeout},
+    {"SLUICE_SEGMENT", KnobType::size, "128k", "4k to 16m",
+     "bytes of a pipelined piece of a message", true, &Knobs::segment},
+    {"SLUICE_WINDOW", KnobType::size, "4m", "64k to 1g",
+     "bytes in flight for a communicator from one rank to another", true, &Knobs::window},
+    {"SLUICE_TCP_INTERFACES", KnobType::text, "", "names and CIDRs with commas; a first ^ excludes them",
+     "network interfaces to use", false, &Knobs::interfaces},
+    {"SLUICE_TCP_FAMILY", KnobType::integer, "0", "0, 4, 6",
+     "the IP version; 0: either", false, &Knobs::address_family},
+    {"SLUICE_TCP_BUFFER", KnobType::size, "0", "0, 4k to 1g",
+     "bytes of a socket's send and receive buffers; 0: the kernel decides", false,
+     &Knobs::socket_buffer},
+    {"SLUICE_TCP_CONGESTION", KnobType::text, "", "a name of the kernel's: cubic, reno, bbr",
+     "TCP's congestion control; nothing: the kernel's default", false, &Knobs::congestion},
+    {"SLUICE_SPIN", KnobType::integer, "-1", "-1 to 1000000",
+     "microseconds to spin before the processor is yielded; -1: as processors allow", false,
+     &Knobs::spin},
+    {"SLUICE_RADIX", KnobType::integer, "2", "2 to 1024",
+     "the radix of bcube", true, &Knobs::radix},
+    {"SLUICE_RULES", KnobType::text, "", "a file's path",
+     "selection rules that come before the built-in ones", true, &Knobs::rules},
+    {"SLUICE_LIBRARY", KnobType::text, "", "a file's path",
+     "the library that `sluice run` preloads; nothing: the installed one", false, &Knobs::library},
+    {"SLUICE_ALLREDUCE", KnobType::word, "", any_algorithm,
+     "how to do MPI_Allreduce; nothing: the rules decide", true, 0U},
+    {"SLUICE_REDUCE", KnobType::word, "", any_algorithm,
+     "how to do MPI_Reduce; nothing: the rules decide", true, 1U},
+    {"SLUICE_BCAST", KnobType::word, "", any_algorithm,
+     "how to do MPI_Bcast; nothing: the rules decide", true, 2U},
+    {"SLUICE_ALLGATHER", KnobType::word, "", any_algorithm,
+     "how to do MPI_Allgather; nothing: the rules decide", true, 3U},
+    {"SLUICE_ALLGATHERV", KnobType::word, "", any_algorithm,
+     "how to do MPI_Allgatherv; nothing: the rules decide", true, 4U},
+    {"SLUICE_REDUCE_SCATTER", KnobType::word, "", any_algorithm,
+     "how to do MPI_Reduce_scatter and _block; nothing: the rules decide", true, 5U},
+    {"SLUICE_ALLTOALL", KnobType::word, "", any_algorithm,
+     "how to do MPI_Alltoall; nothing: the rules decide", true, 6U},
+    {"SLUICE_ALLTOALLV", KnobType::word, "", any_algorithm,
+     "how to do MPI_Alltoallv; nothing: the rules decide", true, 7U},
+    {"SLUICE_BARRIER", KnobType::word, "", any_algorithm,
+     "how to do MPI_Barrier; nothing: the rules decide", true, 8U},
+};
+// clang-format on
+
+using Value = std::variant<bool, int, double, size_t, std::string>;
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool parse_boolean(const std::string& text, Value* value) {
+  const std::string word = lower(text);
+  const bool on = is_one_of(word, {"1", "on", "yes", "true"});
+  if (!on && !is_one_of(word, {"0", "off", "no", "false"})) return false;
+  *value = on;
+  return true;
+}
+
+template <typename T>
+bool parse_number(const std::string& text, T* number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  return error == std::errc() && stop == end;
+}
+
+// A number of the knob's type.
+bool parse_amount(KnobType type, const std::string& text, Value* value) {
+  int whole_number = 0;
+  double seconds = 0;
+  size_t bytes = 0;
+  if (type == KnobType::integer && parse_number(text, &whole_number)) {
+    *value = whole_number;
+  } else if (type == KnobType::seconds && parse_number(text, &seconds) && std::isfinite(seconds)) {
+    *value = seconds;
+  } else if (type == KnobType::size && parse_size(text, &bytes)) {
+    *value = bytes;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// The alternatives of a range: "a, b, c" -> a; b; c.
+std::vector<std::string> alternatives(std::string_view range) {
+  std::vector<std::string> found;
+  while (true) {
+    const size_t comma = range.find(", ");
+    found.emplace_back(range.substr(0, comma));
+    if (comma == std::string_view::npos) return found;
+    range.remove_prefix(comma + 2);
+  }
+}
+
+// Whether one alternative of a range, "a" or "a to b", holds the value.
+bool spans(KnobType type, const std::string& alternative, const Value& value) {
+  const size_t to = alternative.find(" to ");
+  const std::string first = alternative.substr(0, to);
+  const std::string last = to == std::string::npos ? first : alternative.substr(to + 4);
+  Value low, high;
+  return parse_amount(type, first, &low) && parse_amount(type, last, &high) && low <= value &&
+         value <= high;
+}
+
+bool parse_in_range(const Knob& knob, const std::string& text, Value* value) {
+  Value parsed;
+  if (!parse_amount(knob.type, text, &parsed)) return false;
+  const auto alternative = alternatives(knob.range);
+  const bool within = std::any_of(alternative.begin(), alternative.end(),
+                                  [&](const auto& each) { return spans(knob.type, each, parsed); });
+  if (within) *value = parsed;
+  return within;
+}
+
+bool parse_choice(const Knob& knob, const std::string& text, Value* value) {
+  const auto words = alternatives(knob.range);
+  const std::string word = lower(text);
+  if (std::find(words.begin(), words.end(), word) == words.end()) return false;
+  *value = word;
+  return true;
+}
+
+bool is_word(const std::string& text) {
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+}
+
+bool parse_value(const Knob& knob, const std::string& text, Value* value) {
+  switch (knob.type) {
+    case KnobType::boolean:
+      return parse_boolean(text, value);
+    case KnobType::integer:
+    case KnobType::size:
+    case KnobType::seconds:
+      return parse_in_range(knob, text, value);
+    case KnobType::choice:
+      return parse_choice(knob, text, value);
+    case KnobType::word:
+      if (!is_word(text)) return false;
+      [[fallthrough]];
+    case KnobType::text:
+      *value = text;
+      return true;
+  }
+  return false;
+}
+
+const char* noun(KnobType type) {
+  switch (type) {
+    case KnobType::boolean:
+      return "a switch";
+    case KnobType::integer:
+      return "a whole number";
+    case KnobType::size:
+      return "a size in bytes, such as 64k";
+    case KnobType::seconds:
+      return "a number of seconds";
+    case KnobType::choice:
+      return "a choice";
+    case KnobType::word:
+      return "a name";
+    case KnobType::text:
+      return "a text";
+  }
+  return "";
+}
+
+Status not_accepted(const Knob& knob, const std::string& text) {
+  return {Code::invalid, std::string(knob.name) + "=" + text + " is not accepted: it takes " +
+                             noun(knob.type) + " (" + knob.range + ")"};
+}
+
+std::string format_value(const Value& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "on" : "off";
+  if (const int* number = std::get_if<int>(&value)) return std::to_string(*number);
+  if (const size_t* bytes = std::get_if<size_t>(&value)) return format_size(*bytes);
+  if (const double* seconds = std::get_if<double>(&value)) {
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", *seconds);
+    return text;
+  }
+  return std::get<std::string>(value);
+}
+
+template <typename T>
+void keep_as(T Knobs::*member, const Value& value, Knobs* knobs) {
+  knobs->*member = std::get<T>(value);
+}
+
+void keep_as(uint32_t algorithm, const Value& value, Knobs* knobs) {
+  knobs->algorithm[algorithm] = std::get<std::string>(value);
+}
+
+void keep(const Knob& knob, const Value& value, Knobs* knobs) {
+  std::visit([&](auto field) { keep_as(field, value, knobs); }, knob.field);
+}
+
+const char* written(const Environment& environment, const Knob& knob) {
+  const char* text = environment(knob.name);
+  return text && *text ? text : nullptr;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// What to say of a name that the table lacks.
+std::string unknown_name(const std::string& name) {
+  const auto distance = [&](const Knob& knob) { return edit_distance(name, knob.name); };
+  const auto nearest =
+      std::min_element(std::begin(table), std::end(table),
+                       [&](const Knob& a, const Knob& b) { return distance(a) < distance(b); });
+  const size_t own_letters = name.size() - strlen(prefix);
+  const bool is_near = distance(*nearest) * 2 <= std::max<size_t>(own_letters, 2);
+  const std::string hint = is_near ? std::string("; did you mean ") + nearest->name + "?"
+                                   : "; `sluice info --knobs` lists those that exist";
+  return name + " is not a setting of Sluice" + hint;
+}
+
+// FNV-1a, 64 bits: it must tell files apart, not resist anybody.
+uint64_t hash_more(uint64_t hash, const char* data, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    hash = (hash ^ static_cast<unsigned char>(data[i])) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+std::string file_digest(const std::string& path) {
+  if (path.empty()) return "";
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "rbe"), &fclose);
+  if (!file) return std::string("unreadable: ") + strerror(errno);
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  char buffer[4096];
+  while (const size_t size = fread(buffer, 1, sizeof buffer, file.get())) {
+    hash = hash_more(hash, buffer, size);
+  }
+  if (ferror(file.get())) return "unreadable";
+  snprintf(buffer, sizeof buffer, "file with digest %016llx",
+           static_cast<unsigned long long>(hash));
+  return buffer;
+}
+
+bool is_file(const Knob& knob) {
+  const auto* field = std::get_if<std::string Knobs::*>(&knob.field);
+  return field && *field == &Knobs::rules;
+}
+
+}  // namespace
+
+std::span<const Knob> knob_table() { return table; }
+
+Status read_knobs(const Environment& environment, Knobs* knobs) {
+  Knobs read;
+  for (const Knob& knob : table) {
+    const char* text = written(environment, knob);
+    const std::string chosen = text ? text : knob.fallback;
+    Value value;
+    if (!parse_value(knob, chosen, &value)) return not_accepted(knob, chosen);
+    keep(knob, value, &read);
+  }
+  *knobs = std::move(read);
+  return {};
+}
+
+std::vector<std::string> unknown_knobs(const char* const* environment) {
+  std::vector<std::string> lines;
+  for (; *environment; ++environment) {
+    const std::string_view entry = *environment;
+    if (!entry.starts_with(prefix)) continue;
+    const std::string name(entry.substr(0, entry.find('=')));
+    const auto has_name = [&](const Knob& knob) { return name == knob.name; };
+    if (std::none_of(std::begin(table), std::end(table), has_name)) {
+      lines.push_back(unknown_name(name));
+    }
+  }
+  return lines;
+}
+
+std::vector<KnobValue> knob_values(const Environment& environment) {
+  std::vector<KnobValue> values;
+  for (const Knob& knob : table) {
+    const char* text = written(environment, knob);
+    const std::string chosen = text ? text : knob.fallback;
+    Value value;
+    const bool accepted = parse_value(knob, chosen, &value);
+    values.push_back({&knob, accepted ? format_value(value) : chosen, text != nullptr});
+  }
+  return values;
+}
+
+std::string agreed_settings(const Environment& environment) {
+  std::string settings;
+  for (const KnobValue& row : knob_values(environment)) {
+    if (!row.knob->agreed) continue;
+    const std::string value = is_file(*row.knob) ? file_digest(row.value) : row.value;
+    settings += std::string(row.knob->name) + "=" + value + "\n";
+  }
+  return settings;
+}
+
+bool parse_size(const std::string& text, size_t* bytes) {
+  size_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc()) return false;
+  const std::string unit = lower(std::string(stop, end));
+  int shift = 0;
+  if (unit == "k") {
+    shift = 10;
+  } else if (unit == "m") {
+    shift = 20;
+  } else if (unit == "g") {
+    shift = 30;
+  } else if (!unit.empty()) {
+    return false;
+  }
+  if (number > (SIZE_MAX >> shift)) return false;
+  *bytes = number << shift;
+  return true;
+}
+
+std::string format_size(size_t bytes) {
+  static constexpr std::pair<int, const char*> units[] = {{30, "g"}, {20, "m"}, {10, "k"}};
+  for (const auto& [shift, unit] : units) {
+    const size_t one = size_t{1} << shift;
+    if (bytes >= one && bytes % one == 0) return std::to_string(bytes >> shift) + unit;
+  }
+  return std::to_string(bytes);
+}
+
+}  // namespace sluice

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/base/knobs.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+Environment environment_of(const Settings& settings) {
+  return [settings](const char* name) -> const char* {
+    const auto found = settings.find(name);
+    return found == settings.end() ? nullptr : found->second.c_str();
+  };
+}
+
+const Knob& row(const std::string& name) {
+  for (const Knob& knob : knob_table()) {
+    if (name == knob.name) return knob;
+  }
+  ADD_FAILURE() << name << " is not in the table";
+  return knob_table()[0];
+}
+
+Status read_one(const std::string& name, const std::string& value, Knobs* knobs) {
+  return read_knobs(environment_of({{name, value}}), knobs);
+}
+
+std::string value_of(const Settings& settings, const std::string& name) {
+  for (const KnobValue& each : knob_values(environment_of(settings))) {
+    if (name == each.knob->name) return each.value;
+  }
+  return "(no such row)";
+}
+
+// A file with the text, removed with the object.
+class TextFile {
+ public:
+  explicit TextFile(const std::string& text) {
+    const int fd = mkstemp(path_);
+    EXPECT_GE(fd, 0);
+    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(fd);
+  }
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(const TextFile&) = delete;
+  ~TextFile() { unlink(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/sluice-knobs-XXXXXX";
+};
+
+TEST(Knobs, TableIsWellFormed) {
+  std::set<std::string> names;
+  std::set<uint32_t> algorithms;
+  for (const Knob& knob : knob_table()) {
+    EXPECT_TRUE(names.insert(knob.name).second) << knob.name << " twice";
+    EXPECT_EQ(std::string(knob.name).rfind("SLUICE_", 0), 0U) << knob.name;
+    EXPECT_STRNE(knob.help, "") << knob.name;
+    EXPECT_STRNE(knob.range, "") << knob.name;
+    if (const auto* index = std::get_if<uint32_t>(&knob.field)) algorithms.insert(*index);
+  }
+  EXPECT_EQ(algorithms, (std::set<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(Knobs, DefaultsOfTableAndStructureAgree) {
+  Knobs read;
+  read.segment = 1;  // to see that it is overwritten
+  ASSERT_TRUE(read_knobs(environment_of({}), &read).ok());
+  const Knobs fresh;
+  EXPECT_EQ(read.enable, fresh.enable);
+  EXPECT_EQ(read.log, fresh.log);
+  EXPECT_EQ(read.stats, fresh.stats);
+  EXPECT_EQ(read.transport, fresh.transport);
+  EXPECT_EQ(read.on_mismatch, fresh.on_mismatch);
+  EXPECT_EQ(read.setup_timeout, fresh.setup_timeout);
+  EXPECT_EQ(read.warn_after, fresh.warn_after);
+  EXPECT_EQ(read.timeout, fresh.timeout);
+  EXPECT_EQ(read.connect_timeout, fresh.connect_timeout);
+  EXPECT_EQ(read.segment, fresh.segment);
+  EXPECT_EQ(read.window, fresh.window);
+  EXPECT_EQ(read.interfaces, fresh.interfaces);
+  EXPECT_EQ(read.address_family, fresh.address_family);
+  EXPECT_EQ(read.socket_buffer, fresh.socket_buffer);
+  EXPECT_EQ(read.congestion, fresh.congestion);
+  EXPECT_EQ(read.spin, fresh.spin);
+  EXPECT_EQ(read.radix, fresh.radix);
+  EXPECT_EQ(read.rules, fresh.rules);
+  EXPECT_EQ(read.library, fresh.library);
+  for (const std::string& name : read.algorithm) EXPECT_EQ(name, "");
+}
+
+TEST(Knobs, EveryTypeIsRead) {
+  const Settings settings = {
+      {"SLUICE_STATS", "on"},       {"SLUICE_LOG", "DEBUG"},
+      {"SLUICE_WARN_AFTER", "0.5"}, {"SLUICE_SEGMENT", "64K"},
+      {"SLUICE_SPIN", "-1"},        {"SLUICE_TCP_INTERFACES", "^lo,10.0.0.0/8"},
+      {"SLUICE_BCAST", "chain"},    {"SLUICE_BARRIER", "mpi"}};
+  Knobs knobs;
+  const Status status = read_knobs(environment_of(settings), &knobs);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(knobs.stats);
+  EXPECT_EQ(knobs.log, "debug");
+  EXPECT_EQ(knobs.warn_after, 0.5);
+  EXPECT_EQ(knobs.segment, 65536U);
+  EXPECT_EQ(knobs.spin, -1);
+  EXPECT_EQ(knobs.interfaces, "^lo,10.0.0.0/8");
+  EXPECT_EQ(knobs.algorithm[2], "chain");
+  EXPECT_EQ(knobs.algorithm[8], "mpi");
+}
+
+TEST(Knobs, BooleansInEverySpelling) {
+  for (const char* text : {"1", "on", "yes", "true", "On", "TRUE"}) {
+    Knobs knobs;
+    EXPECT_TRUE(read_one("SLUICE_STATS", text, &knobs).ok()) << text;
+    EXPECT_TRUE(knobs.stats) << text;
+  }
+  for (const char* text : {"0", "off", "no", "false", "OFF"}) {
+    Knobs knobs;
+    EXPECT_TRUE(read_one("SLUICE_ENABLE", text, &knobs).ok()) << text;
+    EXPECT_FALSE(knobs.enable) << text;
+  }
+}
+
+TEST(Knobs, EmptyCountsAsUnset) {
+  Knobs knobs;
+  EXPECT_TRUE(read_one("SLUICE_SEGMENT", "", &knobs).ok());
+  EXPECT_EQ(knobs.segment, Knobs().segment);
+}
+
+TEST(Knobs, RangesAreInclusiveAndEnforced) {
+  Knobs knobs;
+  EXPECT_TRUE(read_one("SLUICE_SEGMENT", "4k", &knobs).ok());
+  EXPECT_TRUE(read_one("SLUICE_SEGMENT", "16m", &knobs).ok());
+  EXPECT_FALSE(read_one("SLUICE_SEGMENT", "4095", &knobs).ok());
+  EXPECT_FALSE(read_one("SLUICE_SEGMENT", "16777217", &knobs).ok());
+  EXPECT_TRUE(read_one("SLUICE_TCP_BUFFER", "0", &knobs).ok());
+  EXPECT_FALSE(read_one("SLUICE_TCP_BUFFER", "1", &knobs).ok());
+  EXPECT_TRUE(read_one("SLUICE_TCP_FAMILY", "6", &knobs).ok());
+  EXPECT_FALSE(read_one("SLUICE_TCP_FAMILY", "5", &knobs).ok());
+}
+
+TEST(Knobs, BadValueNamesVariableValueAndRange) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"SLUICE_ENABLE", "maybe"},      {"SLUICE_SEGMENT", "lots"},   {"SLUICE_SEGMENT", "-1"},
+      {"SLUICE_SEGMENT", "4 k"},       {"SLUICE_SPIN", "1e3"},       {"SLUICE_SPIN", "99999999999"},
+      {"SLUICE_WARN_AFTER", "nan"},    {"SLUICE_WARN_AFTER", "-1"},  {"SLUICE_WARN_AFTER", "30s"},
+      {"SLUICE_LOG", "loud"},          {"SLUICE_ALLREDUCE", "Ring"}, {"SLUICE_ALLREDUCE", "ring "},
+      {"SLUICE_TRANSPORT", "pigeons"}, {"SLUICE_RADIX", "1"}};
+  for (const auto& [name, value] : bad) {
+    Knobs knobs;
+    knobs.segment = 12345;
+    const Status status = read_one(name, value, &knobs);
+    ASSERT_FALSE(status.ok()) << name << "=" << value;
+    EXPECT_EQ(status.code(), Code::invalid);
+    EXPECT_NE(status.message().find(name), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find(value), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find(row(name).range), std::string::npos) << status.message();
+    EXPECT_EQ(knobs.segment, 12345U) << "set although it failed";
+  }
+}
+
+TEST(Knobs, UnknownNamesGetTheNearest) {
+  const char* const variables[] = {
+      "PATH=/bin",      "SLUICE_SEGMNT=1k",        "SLUICE_ALL_REDUCE=ring",
+      "SLUICE_RADIX=2", "SLUICE_QUOKKA_HABITAT=x", nullptr};
+  const std::vector<std::string> lines = unknown_knobs(variables);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_NE(lines[0].find("did you mean SLUICE_SEGMENT?"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find("did you mean SLUICE_ALLREDUCE?"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[2].find("SLUICE_QUOKKA_HABITAT"), std::string::npos) << lines[2];
+  EXPECT_EQ(lines[2].find("did you mean"), std::string::npos) << lines[2];
+}
+
+TEST(Knobs, ValuesAreCanonicalAndSayTheirOrigin) {
+  const Settings settings = {
+      {"SLUICE_STATS", "yes"}, {"SLUICE_WINDOW", "1048576"}, {"SLUICE_TIMEOUT", "2.50"}};
+  EXPECT_EQ(value_of(settings, "SLUICE_STATS"), "on");
+  EXPECT_EQ(value_of(settings, "SLUICE_WINDOW"), "1m");
+  EXPECT_EQ(value_of(settings, "SLUICE_TIMEOUT"), "2.5");
+  EXPECT_EQ(value_of(settings, "SLUICE_SEGMENT"), "128k");
+  EXPECT_EQ(value_of({{"SLUICE_SEGMENT", "lots"}}, "SLUICE_SEGMENT"), "lots");
+  for (const KnobValue& each : knob_values(environment_of(settings))) {
+    EXPECT_EQ(each.from_environment, settings.count(each.knob->name) == 1) << each.knob->name;
+  }
+}
+
+TEST(Knobs, AgreedSettingsAreCanonical) {
+  EXPECT_EQ(agreed_settings(environment_of({{"SLUICE_SEGMENT", "131072"}})),
+            agreed_settings(environment_of({})));
+  EXPECT_NE(agreed_settings(environment_of({{"SLUICE_SEGMENT", "64k"}})),
+            agreed_settings(environment_of({})));
+  EXPECT_EQ(agreed_settings(environment_of({{"SLUICE_LOG", "debug"}})),
+            agreed_settings(environment_of({})));
+  const std::set<std::string> agreed = {
+      "SLUICE_ENABLE",   "SLUICE_TRANSPORT", "SLUICE_SEGMENT",    "SLUICE_WINDOW",
+      "SLUICE_RADIX",    "SLUICE_RULES",     "SLUICE_ALLREDUCE",  "SLUICE_REDUCE",
+      "SLUICE_BCAST",    "SLUICE_ALLGATHER", "SLUICE_ALLGATHERV", "SLUICE_REDUCE_SCATTER",
+      "SLUICE_ALLTOALL", "SLUICE_ALLTOALLV", "SLUICE_BARRIER"};
+  const std::string settings = agreed_settings(environment_of({}));
+  for (const Knob& knob : knob_table()) {
+    const bool listed = settings.find(std::string(knob.name) + "=") != std::string::npos;
+    EXPECT_EQ(listed, agreed.count(knob.name) == 1) << knob.name;
+  }
+}
+
+TEST(Knobs, RulesAreComparedByContent) {
+  const TextFile one("allreduce -> ring\n"), same("allreduce -> ring\n"), other("barrier -> mpi\n");
+  const auto settings = [](const std::string& path) {
+    return agreed_settings(environment_of({{"SLUICE_RULES", path}}));
+  };
+  EXPECT_EQ(settings(one.path()), settings(same.path()));
+  EXPECT_NE(settings(one.path()), settings(other.path()));
+  EXPECT_NE(settings(one.path()), settings(""));
+  EXPECT_NE(settings("/nonexistent/rules").find("unreadable"), std::string::npos);
+  EXPECT_EQ(settings(one.path()).find(one.path()), std::string::npos);
+}
+
+TEST(Knobs, Sizes) {
+  size_t bytes = 0;
+  EXPECT_TRUE(parse_size("65536", &bytes) && bytes == 65536);
+  EXPECT_TRUE(parse_size("128k", &bytes) && bytes == 128 << 10);
+  EXPECT_TRUE(parse_size("4M", &bytes) && bytes == 4 << 20);
+  EXPECT_TRUE(parse_size("1g", &bytes) && bytes == 1 << 30);
+  for (const char* text : {"-1", "", "k", "1kb", "1.5k", " 1", "1 ", "99999999999999999999",
+                           "18446744073709551615k"}) {
+    EXPECT_FALSE(parse_size(text, &bytes)) << text;
+  }
+  for (const char* text : {"0", "1", "1023", "1k", "1025", "1536k", "3m", "2g", "1025m"}) {
+    ASSERT_TRUE(parse_size(text, &bytes));
+    EXPECT_EQ(format_size(bytes), text);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
