@@ -19,8 +19,6 @@ Range cut(size_t n, const Part& part) {
 
 namespace {
 
-bool is_joint(const Step& step) { return step.kind == Kind::copy && step.to.count == 0; }
-
 // A point within a block.
 struct Fraction {
   uint32_t numerator, denominator;
@@ -130,7 +128,7 @@ class Dependencies {
   void find(const std::vector<std::pair<StepId, StepId>>& ordered) {
     auto order = ordered.begin();
     for (StepId id = 0; id < plan_.steps.size(); ++id) {
-      if (is_joint(plan_.steps[id])) {
+      if (plan_.steps[id].is_joint()) {
         join(id);
       } else {
         touch(id);

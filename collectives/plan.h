@@ -3,8 +3,8 @@
 // The plan contract: what one rank does in one collective, as a graph of steps over named memory.
 //
 // A plan knows neither addresses nor bytes. It names memory by Pieces (an area, a block of it, a
-// part of that block), which an Execution resolves through the call's counts and displacements; so a
-// plan's size depends on the number of ranks alone, and one plan serves every message size. (The
+// part of that block), which an Execution resolves through the call's counts and displacements; so
+// a plan's size depends on the number of ranks alone, and one plan serves every message size. (The
 // field's names for the idea: GOAL schedules, Hoefler et al. 2009; libnbc; MSCCL programs.)
 //
 // Areas and blocks, by collective (p ranks):
@@ -18,9 +18,9 @@
 //   alltoall(v)      block r: for rank r          block r: from rank r
 //   barrier          (none)                       (none)
 //
-// Input and output may be the same memory (MPI_IN_PLACE) in allreduce, in reduce at the root, and in
-// allgather, where the input is the output's own block. In reduce_scatter and alltoall they never
-// overlap: the caller sets the input aside first. A plan never writes to input.
+// Input and output may be the same memory (MPI_IN_PLACE) in allreduce, in reduce at the root, and
+// in allgather, where the input is the output's own block. In reduce_scatter and alltoall they
+// never overlap: the caller sets the input aside first. A plan never writes to input.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ enum class Kind : uint8_t {
   recv,         // the peer -> to
   recv_reduce,  // to = from (op) received, or received (op) from: see Step::received_first
   reduce,       // to = from (op) with
-  copy,         // to = from; free where both are the same memory. Without pieces: a joint (PlanBuilder::fence)
+  copy,         // to = from; free where both are the same memory; see Step::is_joint
 };
 
 enum class Area : uint8_t { input, output, scratch };
@@ -73,9 +73,10 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-// Pieces of a plan's pool, read one after another as one message or operand. No pieces at all make a
-// token: a message that carries no payload and yet is sent, as barriers need. A slice with
-// pieces that come out empty (fewer elements than ranks) is neither sent nor received: both sides see that.
+// Pieces of a plan's pool, read one after another as one message or operand. No pieces at all make
+// a token: a message that carries no payload and yet is sent, as barriers need. A slice with pieces
+// that come out empty (fewer elements than ranks) is neither sent nor received: both sides see
+// that.
 struct Slice {
   uint32_t first = 0;
   uint32_t count = 0;
@@ -83,27 +84,31 @@ struct Slice {
 
 struct Step {
   Kind kind = Kind::copy;
-  bool received_first = false;  // recv_reduce: the received operand stands left (it is of lower ranks)
+  bool received_first = false;  // recv_reduce: the received operand stands left (lower ranks')
   Rank peer = 0;
   uint32_t ordinal = 0;  // this is the n-th message between the two ranks in this direction
   Slice from, with, to;
   uint32_t first_after = 0, after_count = 0;  // in Plan::after
+
+  // A copy without pieces does nothing but wait for others and be waited for: PlanBuilder::fence.
+  bool is_joint() const { return kind == Kind::copy && to.count == 0; }
 };
 
 // That a step waits for an earlier one. Pipelined: wherever the two touch the same memory they name
-// the very same slice, so that segment k may start when segment k of the earlier step is done. Otherwise the
-// earlier step must be done whole. Edges that follow from others are left out, so a step that has nothing to do
-// (its slices come out empty, or it is a joint) is done no sooner than what it waits for.
+// the very same slice, so that segment k may start when segment k of the earlier step is done.
+// Otherwise the earlier step must be done whole. Edges that follow from others are left out, so a
+// step that has nothing to do (its slices come out empty, or it is a joint) is done no sooner than
+// what it waits for.
 struct After {
   uint32_t step = 0;
   bool pipelined = false;
 };
 
 struct Plan {
-  std::vector<Step> steps;      // in program order: `after` points backwards only
-  std::vector<Piece> pieces;    // the pool that slices point into
-  std::vector<After> after;     // likewise for steps
-  std::vector<Piece> scratch;   // slot i holds as many elements as this piece of input or output
+  std::vector<Step> steps;     // in program order: `after` points backwards only
+  std::vector<Piece> pieces;   // the pool that slices point into
+  std::vector<After> after;    // likewise for steps
+  std::vector<Piece> scratch;  // slot i holds as many elements as this piece of input or output
 
   std::span<const Piece> of(const Slice& slice) const {
     return {pieces.data() + slice.first, slice.count};
@@ -116,11 +121,12 @@ struct Plan {
 using Pieces = std::span<const Piece>;
 using StepId = uint32_t;
 
-// Writes a plan in program order, as a sequential program for this rank that would be correct if run one
-// step after another with unbounded buffers. What a step has to wait for is worked out from the memory it touches
-// (read after write, write after read, write after write), input and output taken to overlap where they may
-// (`aliased`); what is not ordered by memory runs in any order, all at once. Ordinals are counted per peer and
-// direction, so two ranks must list the messages between them in one and the same order.
+// Writes a plan in program order, as a sequential program for this rank that would be correct if
+// run one step after another with unbounded buffers. What a step has to wait for is worked out from
+// the memory it touches (read after write, write after read, write after write), input and output
+// taken to overlap where they may (Alias); what is not ordered by memory runs in any order, all at
+// once. Ordinals are counted per peer and direction, so two ranks must list the messages between
+// them in one and the same order.
 class PlanBuilder {
  public:
   // Which output memory the input may be: none; the whole of it; or, as in allgather, one block.
@@ -149,17 +155,17 @@ class PlanBuilder {
   StepId reduce(const Piece& from, const Piece& with, const Piece& to) {
     return reduce(Pieces(&from, 1), Pieces(&with, 1), Pieces(&to, 1));
   }
-  StepId copy(const Piece& from, const Piece& to) {
-    return copy(Pieces(&from, 1), Pieces(&to, 1));
-  }
+  StepId copy(const Piece& from, const Piece& to) { return copy(Pieces(&from, 1), Pieces(&to, 1)); }
   // Tokens: messages without payload.
   StepId send_token(Rank peer) { return send(peer, Pieces()); }
   StepId recv_token(Rank peer) { return recv(peer, Pieces()); }
 
-  // `later` also waits for `earlier`, whole, though they share no memory. For tokens, and to bound what is in flight.
+  // `later` also waits for `earlier`, whole, though they share no memory. For tokens, and to bound
+  // what is in flight.
   void order(StepId earlier, StepId later);
-  // All steps from here on wait for all steps so far. Adds a joint: a copy without pieces, which waits for what went
-  // before and is waited for by what follows, so that m steps before and n after take m + n edges.
+  // All steps from here on wait for all steps so far. Adds a joint: a copy without pieces, which
+  // waits for what went before and is waited for by what follows, so that m steps before and n
+  // after take m + n edges.
   void fence();
 
   // A new scratch slot that holds as many elements as `like` (of input or output).

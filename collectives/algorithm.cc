@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/algorithm.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+namespace sluice {
+
+namespace {
+
+constexpr std::string_view names[collective_count] = {
+    "allreduce",      "reduce",   "broadcast", "allgather", "allgatherv",
+    "reduce_scatter", "alltoall", "alltoallv", "barrier",
+};
+
+}  // namespace
+
+std::string_view to_string(Collective collective) {
+  return names[static_cast<uint32_t>(collective)];
+}
+
+bool parse(std::string_view name, Collective* collective) {
+  const auto found = std::find(std::begin(names), std::end(names), name);
+  if (found == std::end(names)) return false;
+  *collective = static_cast<Collective>(found - std::begin(names));
+  return true;
+}
+
+bool is_rooted(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::broadcast;
+}
+
+bool is_reducing(Collective collective) {
+  return collective == Collective::allreduce || collective == Collective::reduce ||
+         collective == Collective::reduce_scatter;
+}
+
+std::span<const Algorithm> algorithms(Collective collective) {
+  const auto all = algorithms();
+  const auto of_it = [&](const Algorithm& a) { return a.collective == collective; };
+  const auto first = std::find_if(all.begin(), all.end(), of_it);
+  return {first, std::find_if_not(first, all.end(), of_it)};
+}
+
+const Algorithm* find_algorithm(Collective collective, std::string_view name) {
+  const auto some = algorithms(collective);
+  const auto found =
+      std::find_if(some.begin(), some.end(), [&](const Algorithm& a) { return a.name == name; });
+  return found == some.end() ? nullptr : &*found;
+}
+
+bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged) {
+  const Needs& needs = algorithm.needs;
+  return !(needs.power_of_two && !std::has_single_bit(size)) && !(needs.commutative && ordered) &&
+         !(needs.uniform && ragged);
+}
+
+PlanBuilder::Alias alias_of(Collective collective, Rank rank) {
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+      return {true, whole};
+    case Collective::allgather:
+    case Collective::allgatherv:
+      return {true, rank};
+    default:
+      return {};
+  }
+}
+
+}  // namespace sluice
