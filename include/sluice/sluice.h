@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The public interface of libsluice, for C and C++. A program needs none of it: Sluice is preloaded or linked
-// and the program's MPI calls arrive there by themselves. It serves to ask whether Sluice is there, and which.
+// The public interface of libsluice, for C and C++. A program needs none of it: Sluice is preloaded
+// or linked and the program's MPI calls arrive there by themselves. It serves to ask whether Sluice
+// is there, and which.
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
 
@@ -14,10 +15,10 @@
 extern "C" {
 #endif
 
-// The version of the library that is loaded, as SLUICE_VERSION writes it: a constant string. May be called at any
-// time, before MPI_Init too. A program that must also run without Sluice looks it up: dlsym(RTLD_DEFAULT,
-// "sluice_version") is null where Sluice is not active.
-__attribute__((visibility("default"))) const char *sluice_version(void);
+// The version of the library that is loaded, as SLUICE_VERSION writes it: a constant string. May be
+// called at any time, before MPI_Init too. A program that must also run without Sluice looks it up:
+// dlsym(RTLD_DEFAULT, "sluice_version") is null where Sluice is not active.
+__attribute__((visibility("default"))) const char* sluice_version(void);
 
 #ifdef __cplusplus
 }

@@ -1,2 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The style as a test.
+# The style as a test, and the test of that test.
+
+tidy_tests = tests/tidy/tidy tests/tidy/selftest tests/tidy/clang-tidy
+TESTS += $(tidy_tests)
+EXTRA_DIST += $(tidy_tests)
+
+TIDY_FLAGS = -I$(abs_top_srcdir) -I$(abs_top_srcdir)/include -I$(abs_top_builddir) $(CXX_STANDARD) \
+  -DHAVE_CONFIG_H -DSLUICE_LIBDIR="" $(MPI_CPPFLAGS)
+
+tidy:
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='tests/tidy/tidy tests/tidy/selftest'
+tidy-clang:
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS=tests/tidy/clang-tidy
+.PHONY: tidy tidy-clang

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The main program of the unit tests and of the proof: GoogleTest with a watchdog over each test (TEST_SECONDS, 120
-// unless set), the seed printed, and a last line "N passed, N failed".
+// The main program of the unit tests and of the proof: GoogleTest with a watchdog over each test
+// (TEST_SECONDS, 120 unless set) and a last line "N passed, N failed".
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -50,7 +50,6 @@ int main(int argc, char** argv) {
   signal(SIGALRM, on_alarm);
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   listeners.Append(new Watchdog(seconds));
-  printf("seed %d (again: --gtest_random_seed)\n", testing::UnitTest::GetInstance()->random_seed());
   int result = RUN_ALL_TESTS();
   if (testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
     printf("no test ran\n");
