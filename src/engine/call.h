@@ -16,9 +16,9 @@ namespace sluice {
 // Memory is dense in elements of Call::element bytes; derived types arrive here packed.
 struct View {
   std::byte* base = nullptr;
-  size_t count = 0;                // elements: of the whole; or of each block where blocks are uniform
-  std::span<const size_t> counts;  // ragged blocks: elements of each
-  std::span<const size_t> offsets; // and where each begins, in elements from base
+  size_t count = 0;  // elements: of the whole; or of each block where blocks are uniform
+  std::span<const size_t> counts;   // ragged blocks: elements of each
+  std::span<const size_t> offsets;  // and where each begins, in elements from base
 
   struct Extent {
     size_t offset;  // elements from base
@@ -34,13 +34,13 @@ struct View {
 struct Call {
   Collective collective = Collective::barrier;
   Rank root = 0;
-  size_t element = 1;     // bytes; 1 where nothing is reduced. Equal on all ranks
-  Reduction reduction;    // kernel is null where nothing is reduced
-  View input, output;     // see plan.h; the same memory where MPI_IN_PLACE allows it
-  // What rules look at: the bytes of the whole vector, result or input on one rank (Cost in algorithm.h); equal on
-  // all ranks; 0 for alltoallv, where ranks know no common figure.
+  size_t element = 1;   // bytes; 1 where nothing is reduced. Equal on all ranks
+  Reduction reduction;  // kernel is null where nothing is reduced
+  View input, output;   // see plan.h; the same memory where MPI_IN_PLACE allows it
+  // What rules look at: the bytes of the whole vector, result or input on one rank (Cost in
+  // algorithm.h); equal on all ranks; 0 for alltoallv, where ranks know no common figure.
   size_t bytes = 0;
-  bool ragged = false;    // allgatherv and reduce_scatter: blocks differ in size (equal on all ranks)
+  bool ragged = false;  // allgatherv and reduce_scatter: blocks differ in size (equal on all ranks)
 };
 
 }  // namespace sluice

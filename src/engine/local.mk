@@ -1,2 +1,10 @@
-# SPDX-License-Identifier: BSD-3-Clause
-# Team, execution, selection, waiting, statistics: core_sources.
+# The engine: teams, selection, the execution of plans, waiting, statistics.
+core_sources += \
+	src/engine/agreement.cc src/engine/agreement.h \
+	src/engine/call.h \
+	src/engine/execution.cc src/engine/execution.h \
+	src/engine/rules.cc src/engine/rules.h \
+	src/engine/schedule.cc src/engine/schedule.h \
+	src/engine/statistics.cc src/engine/statistics.h \
+	src/engine/team.cc src/engine/team.h \
+	src/engine/waiter.cc src/engine/waiter.h

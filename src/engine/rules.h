@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Selection: which algorithm serves a call. Rules are text, one a line, the first that matches and can serve wins:
+// Selection: which algorithm serves a call. Rules are text, one a line, the first that matches and
+// can serve wins:
 //
 //   # collective transport [ranks:A-B] [bytes:A-B] -> algorithm
 //   allreduce tcp ranks:2-64 bytes:0-32k -> recursive_doubling
 //   *         *                          -> mpi
 //
-// A bound may be left out ("ranks:8-"); both ends are included; bytes are Call::bytes, with k, m, g. "*" is any.
-// "mpi" leaves the call to MPI. Everything looked at is equal on all ranks (so is the outcome).
+// A bound may be left out ("ranks:8-"); both ends are included; bytes are Call::bytes, with k, m,
+// g.
+// "*" is any. "mpi" leaves the call to MPI. Everything looked at is equal on all ranks, and so is
+// the outcome.
 #pragma once
 
 #include <optional>
@@ -26,24 +29,52 @@ struct Rule {
   std::string transport;                 // "*": any
   Rank min_ranks = 0, max_ranks = ~Rank{0};
   size_t min_bytes = 0, max_bytes = ~size_t{0};
-  std::string algorithm;                 // or "mpi"
+  std::string algorithm;  // or "mpi"
 };
 
 // The rules that ship with Sluice.
 std::string_view builtin_rules();
 
-// Errors name the line and what is wrong with it (an algorithm that the collective lacks among them).
+// Errors name the line and what is wrong with it (an algorithm that the collective lacks, say).
 Result<std::vector<Rule>> parse_rules(std::string_view text);
 
-// The rules in force: the knobs' file, if any, before the built-in ones; and each collective's own knob before all.
+// Everything a choice depends on but the bytes.
+struct Situation {
+  Collective collective;
+  std::string_view transport;
+  Rank ranks = 1;
+  bool ordered = false;  // operands must be combined in rank order
+  bool ragged = false;   // blocks differ in size
+};
+
+// Bytes -> algorithm, for one situation: looked up at every call, so worked out beforehand.
+class Choices {
+ public:
+  // nullptr: left to MPI.
+  const Algorithm* at(size_t bytes) const;
+
+ private:
+  friend class Selector;
+  struct From {
+    size_t bytes;
+    const Algorithm* algorithm;
+  };
+  std::vector<From> from_;  // ascending, the first from 0
+};
+
+// The rules in force: each collective's own knob before the knobs' file before the built-in ones.
 class Selector {
  public:
+  // An empty selector leaves everything to MPI.
+  Selector() = default;
+  // Errors name the knob: a file that can't be read or parsed, an algorithm that does not exist.
   static Result<Selector> make(const Knobs& knobs);
 
-  // What serves such a call; nullptr: MPI does. A forced algorithm that can't serve is passed over (`*passed_over` set).
-  const Algorithm* choose(Collective collective, std::string_view transport, Rank ranks,
-                          size_t bytes, bool ordered, bool ragged,
-                          bool* passed_over = nullptr) const;
+  Choices choices(const Situation& situation) const;
+  // What serves one call; nullptr: MPI does. A forced algorithm that can't serve is passed over.
+  const Algorithm* choose(const Situation& situation, size_t bytes) const;
+  // Whether a knob forces an algorithm that can't serve here; its name, or empty.
+  std::string passed_over(const Situation& situation) const;
 
  private:
   std::vector<Rule> rules_;

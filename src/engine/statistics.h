@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Calls, bytes and time per communicator, collective, algorithm and transport; printed at the end with SLUICE_STATS=1.
+// Calls, bytes and time per communicator, collective, algorithm and transport; printed at the end
+// with SLUICE_STATS=1.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct Tally {
   uint64_t nanoseconds = 0;  // in the call, waiting for late ranks included
 };
 
-// A process's sums. Teams keep their own tallies and hand them in when they end; `add` may be called from any thread.
+// A process's sums. Teams keep their own tallies and hand them in when they end; `add` may be
+// called from any thread.
 class Statistics {
  public:
   void add(const std::string& communicator, Collective collective, const std::string& algorithm,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The engine as its callers see it: a Process, made once; a Team for each communicator; Calls that a team runs.
+// The engine as its callers see it: a Process, made once; a Team for each communicator; Calls that
+// a team runs.
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,16 @@
 
 namespace sluice {
 
-// What a process brings: wired together once by the composition root (src/mpi, or a test), alive longer than its teams.
+// What a process brings: wired together once by the composition root (src/mpi, or a test); lives
+// longer than its teams.
 struct Process {
   ProcessId id;
   Knobs knobs;
-  std::string settings;  // agreed_settings(): what must be equal on all ranks
-  std::string version;   // of the library
-  std::string label;     // "pid 4711 on host n12"
-  std::unique_ptr<Endpoint> endpoint;
+  std::string settings;                // agreed_settings(): what must be equal on all ranks
+  std::string version;                 // of the library
+  std::string label;                   // "pid 4711 on host n12"
+  std::unique_ptr<Endpoint> endpoint;  // may be null: `unable` says why, and MPI keeps all
+  std::string unable;
   Selector selector;
   Poke poke;
   Statistics statistics;
@@ -38,35 +41,33 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
   virtual Rank rank() const = 0;
   virtual Rank size() const = 0;
-  // Everybody's `mine` (of one length on all ranks) in rank order into `all`. Waits for all ranks but lets MPI progress; reports after some
-  // seconds what it waits for; Code::timeout at its deadline.
+  // Everybody's `mine` (of one length on all ranks) in rank order into `all`. Waits for all ranks
+  // but lets MPI progress; reports after some seconds what it waits for; Code::timeout at its
+  // deadline.
   virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
 class Team {
  public:
-  // Collective over the bootstrap's ranks: exchanges addresses and settings. The value is nullptr where all ranks agreed that
-  // MPI keeps this communicator (Sluice is off on some rank, or settings differ and SLUICE_ON_MISMATCH=mpi on all ranks); the log says why.
-  // An error, the same on all ranks unless one is lost, where ranks differ and SLUICE_ON_MISMATCH=abort on any.
+  // Collective over the bootstrap's ranks: exchanges addresses and settings. The value is nullptr
+  // where all ranks agreed that MPI keeps this communicator (Sluice is off everywhere, or ranks
+  // differ and SLUICE_ON_MISMATCH=mpi on all of them): a warning says why. An error, the same on
+  // all ranks unless one is lost, where ranks differ and SLUICE_ON_MISMATCH=abort on any.
   // name: of the communicator, for people.
   static Result<std::unique_ptr<Team>> form(Process& process, Bootstrap& bootstrap,
                                             std::string name);
-  ~Team();
+  virtual ~Team() = default;
 
-  Rank rank() const;
-  Rank size() const;
+  virtual Rank rank() const = 0;
+  virtual Rank size() const = 0;
 
   // Whether the team runs such a call; if not, all ranks hand it to MPI. Equal on all ranks.
-  bool carries(const Call& call);
+  virtual bool carries(const Call& call) = 0;
 
-  // Runs it; returns when this rank's part is done. Errors are sticky: the team is broken from then on, its peers are told.
-  // The message names the collective and the ranks concerned. One thread at a time.
-  Status run(const Call& call);
-
- private:
-  class State;
-  explicit Team(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  // Runs it; returns when this rank's part is done. Errors are sticky: the team is broken from then
+  // on and its peers are told. The message names the collective and the ranks concerned. One thread
+  // at a time.
+  virtual Status run(const Call& call) = 0;
 };
 
 }  // namespace sluice

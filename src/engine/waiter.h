@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The one class that waits. While a call waits it drives the endpoint: spins first, gives MPI its progress now and then
-// (a peer may be in MPI_Recv of a message that this rank sent before it entered the collective), then yields the processor, then
-// sleeps in bounded naps which traffic cuts short.
+// The one class that waits. While a call waits it drives the endpoint: spins first, gives MPI its
+// progress now and then (a peer may be in MPI_Recv of a message that this rank sent before it
+// entered the collective), then yields the processor, then sleeps in bounded naps which traffic
+// cuts short. A rank that shares its processor with others does not spin: what it burns, the peer
+// it waits for may need. It finds out by itself, from how long a yield keeps it away.
 #pragma once
 
 #include <chrono>
@@ -19,29 +21,29 @@ class Waiter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // spin: microseconds to spin before giving the processor away; negative: found out from how long a yield takes.
+  // spin: microseconds to spin before giving the processor away; negative: found out.
   Waiter(Endpoint* endpoint, Poke poke, int spin);
 
   // A call begins to wait.
   void begin();
-  // One turn: moves bytes, or lets time pass as the state of the wait asks. True if anything moved.
+  // One turn: moves bytes, or lets time pass as the state of the wait asks. True if bytes moved.
   bool turn();
-  // How long this wait has lasted; measured now and then, so up to a nap late.
+  // How long this wait has lasted; looked up now and then, so up to a nap late.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
 
  private:
-  bool moved();
-  void idle();
+  void look_at_clock();
+  void yield();
   void nap();
 
   Endpoint* endpoint_;
   Poke poke_;
-  std::chrono::nanoseconds spin_;
-  bool adaptive_;
-  uint32_t turns_ = 0;
-  bool spinning_ = true;
-  Clock::time_point began_{}, idle_since_{}, now_{}, poked_{};
+  const std::chrono::nanoseconds spin_;  // spinning with a processor of one's own
+  const bool adaptive_;
+  bool crowded_ = false;  // others want this processor
+  uint32_t turns_ = 0;    // since bytes last moved
   std::chrono::microseconds nap_{0};
+  Clock::time_point began_{}, idle_since_{}, now_{}, poked_{}, doubted_{};
 };
 
 }  // namespace sluice

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the ranks of a communicator tell each other at its first collective, before there is a team:
+// who they are, how to reach them, and what they were told to do. All ranks see the same hellos and
+// so come to the same verdict.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+// One process's introduction. On the wire it has one size and layout for ever (`packed_size`
+// bytes), so that different versions can tell each other that they differ.
+struct Hello {
+  static constexpr size_t packed_size = 384;
+  static constexpr size_t longest_address = 160;
+
+  std::string version;        // of the library; up to 23 bytes
+  Peer self;                  // process, address and label (up to 95 bytes)
+  uint32_t teams_formed = 0;  // the leader's numbers the team
+  uint64_t settings_digest = 0;
+  uint32_t settings_size = 0;  // bytes of the settings' text, told only if digests differ
+  bool enabled = true;         // SLUICE_ENABLE
+  bool able = true;            // has an endpoint
+  bool strict = true;          // SLUICE_ON_MISMATCH=abort
+
+  void pack(std::span<std::byte> bytes) const;
+  // False if these are no hello's bytes.
+  bool unpack(std::span<const std::byte> bytes);
+};
+
+uint64_t digest(const std::string& text);
+
+// How ranks differ, a line a difference: "SLUICE_SEGMENT is 64k on rank 3, 128k on ranks 0-2".
+// texts: each rank's value by name, one "NAME=value" a line.
+std::string describe_differences(std::span<const std::string> texts);
+
+// "rank 3", "ranks 0-2, 5", of ascending ranks.
+std::string describe_ranks(std::span<const uint32_t> ranks);
+
+}  // namespace sluice

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/execution.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace sluice {
+namespace {
+
+constexpr size_t alignment = 64;
+
+size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+bool is_message(Kind kind) {
+  return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce;
+}
+
+}  // namespace
+
+uint32_t encode_what(Collective collective, Rank root) {
+  return static_cast<uint32_t>(collective) | root << 4;
+}
+
+std::string describe_what(uint32_t what) {
+  const auto collective = static_cast<Collective>(what & 15);
+  if ((what & 15) >= collective_count) return "something unknown";
+  std::string text(to_string(collective));
+  if (is_rooted(collective)) text += " with root " + std::to_string(what >> 4);
+  return text;
+}
+
+void Scratch::Free::operator()(std::byte* data) const {
+  ::operator delete(data, std::align_val_t(alignment));
+}
+
+bool Scratch::reserve(size_t bytes) {
+  if (bytes <= bytes_) return true;
+  data_.reset();
+  bytes_ = 0;
+  void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+  if (!data) return false;
+  data_.reset(static_cast<std::byte*>(data));
+  bytes_ = bytes;
+  return true;
+}
+
+Status Execution::start(const Schedule& schedule, const Call& call, uint32_t number,
+                        Channels& channels) {
+  schedule_ = &schedule;
+  plan_ = &schedule.plan();
+  call_ = call;
+  number_ = number;
+  what_ = encode_what(call.collective, call.root);
+  segment_bytes_ = std::max<size_t>(segment_ / call.element, 1) * call.element;
+  unfinished_ = static_cast<uint32_t>(plan_->steps.size());
+  status_ = {};
+  if (Status status = lay_out(); !status.ok()) return status;
+  if (Status status = connect(channels); !status.ok()) return status;
+  for (uint32_t i = 0; i < plan_->steps.size(); ++i) {
+    if (plan_->steps[i].after_count == 0) enqueue(i);
+  }
+  return {};
+}
+
+// Sizes everything for this plan and call; the only place where memory is asked for.
+Status Execution::lay_out() try {
+  const size_t steps = plan_->steps.size();
+  progress_.assign(steps, {});
+  if (messages_.size() < steps * depth) messages_ = std::vector<Message>(steps * depth);
+  ready_.resize(steps);
+  ready_head_ = ready_count_ = 0;
+  local_.clear();
+  local_.reserve(steps);
+  if (Status status = place_scratch(); !status.ok()) return status;
+  resolve_pieces();
+  return place_steps();
+} catch (const std::bad_alloc&) {
+  return {Code::memory, "no memory for the state of a call"};
+}
+
+Status Execution::place_scratch() {
+  slots_.clear();
+  size_t bytes = 0;
+  for (const Piece& like : plan_->scratch) {
+    const View& view = like.area == Area::input ? call_.input : call_.output;
+    slots_.push_back(bytes);
+    bytes += aligned(cut(view.block(like.block).count, like.part).count * call_.element);
+  }
+  if (scratch_.reserve(bytes)) return {};
+  return {Code::memory, "no memory for " + std::to_string(bytes) + " bytes of scratch"};
+}
+
+void Execution::resolve_pieces() {
+  runs_.resize(plan_->pieces.size());
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const Piece& piece = plan_->pieces[i];
+    if (piece.area == Area::scratch) {
+      const Piece& like = plan_->scratch[piece.block];
+      const View& view = like.area == Area::input ? call_.input : call_.output;
+      const size_t count = cut(view.block(like.block).count, like.part).count;
+      const Range range = cut(count, piece.part);
+      runs_[i] = {scratch_.data() + slots_[piece.block] + range.first * call_.element,
+                  range.count * call_.element};
+      continue;
+    }
+    const View& view = piece.area == Area::input ? call_.input : call_.output;
+    const View::Extent block = view.block(piece.block);
+    const Range range = cut(block.count, piece.part);
+    runs_[i] = {view.base + (block.offset + range.first) * call_.element,
+                range.count * call_.element};
+  }
+}
+
+Status Execution::place_steps() {
+  size_t gathered = 0, bounce = 0;
+  for (size_t i = 0; i < progress_.size(); ++i) {
+    const Step& step = plan_->steps[i];
+    Progress& progress = progress_[i];
+    progress.bytes = slice_bytes(message_slice(step));
+    progress.segments = static_cast<uint32_t>(
+        std::max<size_t>((progress.bytes + segment_bytes_ - 1) / segment_bytes_, 1));
+    if (!is_message(step.kind)) continue;
+    progress.gathered = static_cast<uint32_t>(gathered);
+    gathered += size_t{depth} * message_slice(step).count;
+    bounce += bounce_bytes(step);
+  }
+  gathered_.resize(gathered);
+  if (!bounce_.reserve(bounce)) {
+    return {Code::memory, "no memory for " + std::to_string(bounce) + " bytes of segments"};
+  }
+  bounce = 0;
+  for (size_t i = 0; i < progress_.size(); ++i) {
+    const size_t bytes = bounce_bytes(plan_->steps[i]);
+    if (bytes > 0) progress_[i].bounce = bounce_.data() + bounce;
+    bounce += bytes;
+  }
+  return {};
+}
+
+Status Execution::connect(Channels& channels) {
+  for (size_t i = 0; i < progress_.size(); ++i) {
+    const Step& step = plan_->steps[i];
+    if (!is_message(step.kind)) continue;
+    Result<Channel*> channel = channels.channel(step.peer);
+    if (!channel.ok()) {
+      failed_peer_ = step.peer;
+      return channel.status();
+    }
+    progress_[i].channel = *channel;
+  }
+  return {};
+}
+
+const Slice& Execution::message_slice(const Step& step) const {
+  return step.kind == Kind::send ? step.from : step.to;
+}
+
+size_t Execution::slice_bytes(const Slice& slice) const {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < slice.count; ++i) bytes += runs_[slice.first + i].size;
+  return bytes;
+}
+
+// What a recv_reduce needs to receive into. Where its result does not overwrite its operand it
+// receives into the result's place; otherwise beside, `depth` segments at a time.
+size_t Execution::bounce_bytes(const Step& step) const {
+  if (step.kind != Kind::recv_reduce || step.to.count == 0) return 0;
+  if (runs_[step.from.first].data != runs_[step.to.first].data) return 0;
+  return aligned(std::min(slice_bytes(step.to), depth * segment_bytes_));
+}
+
+Execution::State Execution::advance() {
+  drain();
+  run_ready();
+  const bool busy = status_.ok() && run_local();
+  if (!status_.ok()) return State::failed;
+  if (unfinished_ == 0) return State::done;
+  return busy ? State::busy : State::waiting;
+}
+
+// Takes in what the transport has finished, oldest first.
+void Execution::drain() {
+  Operation* oldest = nullptr;
+  for (Operation* latest = landed_.take(); latest;) {
+    Operation* next = latest->next;
+    latest->next = oldest;
+    oldest = latest;
+    latest = next;
+  }
+  while (oldest) {
+    Operation* next = oldest->next;
+    land(static_cast<Message*>(oldest));
+    oldest = next;
+  }
+}
+
+void Execution::run_ready() {
+  while (ready_count_ > 0 && status_.ok()) {
+    const uint32_t index = ready_[ready_head_];
+    ready_head_ = ready_head_ + 1 == ready_.size() ? 0 : ready_head_ + 1;
+    --ready_count_;
+    progress_[index].queued = false;
+    try_step(index);
+  }
+}
+
+// Local work, about a segment of it at a time so that the network does not wait. True if some is
+// left.
+bool Execution::run_local() {
+  size_t budget = segment_bytes_;
+  while (!local_.empty()) {
+    const uint32_t index = local_.back();
+    Progress& progress = progress_[index];
+    const Step& step = plan_->steps[index];
+    if (progress.done == progress.segments || !may_start(step, progress.done)) {
+      local_.pop_back();
+      progress.queued = false;
+      continue;
+    }
+    const size_t bytes = segment_size(progress, progress.done);
+    if (bytes > budget) return true;
+    budget -= bytes;
+    compute(step, progress, progress.done);
+    complete_segment(index);
+    run_ready();
+    if (!status_.ok()) return false;
+  }
+  return false;
+}
+
+void Execution::enqueue(uint32_t step) {
+  Progress& progress = progress_[step];
+  if (progress.queued) return;
+  progress.queued = true;
+  if (!is_message(plan_->steps[step].kind)) return local_.push_back(step);
+  const size_t tail = ready_head_ + ready_count_++;
+  ready_[tail < ready_.size() ? tail : tail - ready_.size()] = step;
+}
+
+bool Execution::may_start(const Step& step, uint32_t segment) const {
+  for (const After& after : plan_->after_of(step)) {
+    const Progress& earlier = progress_[after.step];
+    if (after.pipelined ? earlier.done <= segment : earlier.done < earlier.segments) return false;
+  }
+  return true;
+}
+
+void Execution::try_step(uint32_t index) {
+  Progress& progress = progress_[index];
+  const Step& step = plan_->steps[index];
+  const bool empty = progress.bytes == 0 && message_slice(step).count > 0;
+  while (status_.ok() && progress.started < progress.segments &&
+         progress.started - progress.done < depth && may_start(step, progress.started)) {
+    const uint32_t segment = progress.started++;
+    if (empty) {
+      complete_segment(index);
+    } else {
+      post(index, segment);
+    }
+  }
+}
+
+void Execution::post(uint32_t index, uint32_t segment) {
+  const Step& step = plan_->steps[index];
+  Progress& progress = progress_[index];
+  const size_t bytes = segment_size(progress, segment);
+  Message& message = messages_[index * depth + segment % depth];
+  static_cast<Operation&>(message) = {};
+  message.step = index;
+  message.landed = false;
+  message.tag = {number_, step.ordinal, segment, what_};
+  message.bytes = bytes;
+  message.queue = &landed_;
+  const Slice& slice = message_slice(step);
+  Bytes* room = gathered_.data() + progress.gathered + (segment % depth) * slice.count;
+  if (progress.bounce) {
+    *room = {progress.bounce + segment % depth * segment_bytes_, bytes};
+    message.pieces = {room, 1};
+  } else {
+    message.pieces = gather(slice, segment_begin(segment), bytes, room);
+  }
+  const bool done = step.kind == Kind::send ? progress.channel->post_send(&message)
+                                            : progress.channel->post_recv(&message);
+  if (done) land(&message);
+}
+
+void Execution::land(Message* message) {
+  if (!message->status.ok()) return fail(*message);
+  const uint32_t index = message->step;
+  Progress& progress = progress_[index];
+  const Step& step = plan_->steps[index];
+  if (step.kind == Kind::recv_reduce) compute(step, progress, message->tag.segment);
+  message->landed = true;
+  // Segments count in order, whatever order they landed in.
+  while (progress.done < progress.started &&
+         messages_[index * depth + progress.done % depth].landed) {
+    messages_[index * depth + progress.done % depth].landed = false;
+    complete_segment(index);
+  }
+}
+
+void Execution::complete_segment(uint32_t index) {
+  Progress& progress = progress_[index];
+  if (++progress.done == progress.segments) {
+    --unfinished_;
+  } else {
+    enqueue(index);
+  }
+  for (const uint32_t dependent : schedule_->dependents(index)) enqueue(dependent);
+}
+
+void Execution::fail(const Message& message) {
+  if (!status_.ok()) return;
+  failed_peer_ = plan_->steps[message.step].peer;
+  status_ = message.status;
+  if (status_.code() != Code::mismatch) return;
+  if (message.seen_what != what_) {
+    status_ = {Code::mismatch, "it is in " + describe_what(message.seen_what) +
+                                   " while this rank is in " + describe_what(what_)};
+  } else if (message.seen_bytes != message.bytes) {
+    status_ = {Code::mismatch, "it sends " + std::to_string(message.seen_bytes) +
+                                   " bytes where this rank expects " +
+                                   std::to_string(message.bytes) + ": counts or datatypes differ"};
+  }
+}
+
+size_t Execution::segment_size(const Progress& progress, uint32_t segment) const {
+  return std::min(segment_bytes_, progress.bytes - segment_begin(segment));
+}
+
+Execution::Cursor Execution::seek(const Slice& slice, size_t offset) const {
+  Cursor cursor{runs_.data() + slice.first, offset};
+  while (cursor.offset > 0 && cursor.offset >= cursor.run->size) {
+    cursor.offset -= cursor.run->size;
+    ++cursor.run;
+  }
+  return cursor;
+}
+
+std::span<const Bytes> Execution::gather(const Slice& slice, size_t offset, size_t bytes,
+                                         Bytes* into) const {
+  if (bytes == 0) return {};
+  size_t count = 0;
+  for (Cursor at = seek(slice, offset); bytes > 0; ++at.run, at.offset = 0) {
+    const size_t size = std::min(at.run->size - at.offset, bytes);
+    if (size > 0) into[count++] = {at.run->data + at.offset, size};
+    bytes -= size;
+  }
+  return {into, count};
+}
+
+// The arithmetic or the copying of one segment of a step.
+void Execution::compute(const Step& step, Progress& progress, uint32_t segment) {
+  const size_t begin = segment_begin(segment), bytes = segment_size(progress, segment);
+  if (bytes == 0) return;
+  const Cursor from = seek(step.from, begin), to = seek(step.to, begin);
+  if (step.kind == Kind::copy) return combine(from, {}, to, bytes);
+  if (step.kind == Kind::reduce) return combine(from, seek(step.with, begin), to, bytes);
+  const Bytes bounce{progress.bounce + segment % depth * segment_bytes_, bytes};
+  const Cursor received = progress.bounce ? Cursor{&bounce, 0} : to;
+  step.received_first ? combine(received, from, to, bytes) : combine(from, received, to, bytes);
+}
+
+// out = left (op) right, run by run; a copy where there is no right.
+void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
+  const auto room = [](const Cursor& at) { return at.run->size - at.offset; };
+  const auto step_by = [](Cursor& at, size_t size) {
+    at.offset += size;
+    if (at.offset == at.run->size) at = {at.run + 1, 0};
+  };
+  while (bytes > 0) {
+    while (room(left) == 0) left = {left.run + 1, 0};
+    while (right.run && room(right) == 0) right = {right.run + 1, 0};
+    while (room(out) == 0) out = {out.run + 1, 0};
+    size_t size = std::min({bytes, room(left), room(out)});
+    if (right.run) size = std::min(size, room(right));
+    std::byte* const target = out.run->data + out.offset;
+    const std::byte* const first = left.run->data + left.offset;
+    if (right.run) {
+      call_.reduction.kernel(first, right.run->data + right.offset, target, size / call_.element,
+                             call_.reduction.context);
+      step_by(right, size);
+    } else if (target != first) {
+      std::memcpy(target, first, size);
+    }
+    step_by(left, size);
+    step_by(out, size);
+    bytes -= size;
+  }
+}
+
+std::vector<Rank> Execution::waiting_for() const {
+  std::vector<Rank> ranks;
+  for (size_t i = 0; i < progress_.size(); ++i) {
+    if (progress_[i].started > progress_[i].done) ranks.push_back(plan_->steps[i].peer);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+void Execution::cancel() {
+  for (const Progress& progress : progress_) {
+    if (progress.channel) progress.channel->withdraw();
+  }
+  (void)landed_.take();
+}
+
+}  // namespace sluice

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An Execution runs one plan on real memory. It never blocks: blocking, non-blocking and persistent
+// collectives are the same code, waited for or not.
+//
+// Segments. Every step covers its slices piece by piece: segment k of a step may start when segment
+// k of the steps it waits for is done (where the plan says `pipelined`; otherwise when they are
+// done whole). A message of many segments has at most `depth` of them posted at a time, so that one
+// is reduced while the next is on the wire.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/engine/call.h"
+#include "src/engine/schedule.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+// Where an execution gets its channels: a team. An error names what is wrong with the peer's
+// address.
+class Channels {
+ public:
+  virtual ~Channels() = default;
+  virtual Result<Channel*> channel(Rank peer) = 0;
+};
+
+// Names what a message belongs to, in Tag::what: the collective and its root.
+uint32_t encode_what(Collective collective, Rank root);
+// "broadcast from root 3", "allreduce".
+std::string describe_what(uint32_t what);
+
+// Memory that only grows, kept from call to call; 64-byte aligned.
+class Scratch {
+ public:
+  // False if there is not so much memory.
+  bool reserve(size_t bytes);
+  std::byte* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t bytes_ = 0;
+};
+
+class Execution {
+ public:
+  enum class State {
+    done,
+    waiting,  // for the network: drive the endpoint, then advance again
+    busy,     // there is local work left: drive the endpoint if you like, and advance again at once
+    failed,   // see status(); cancel() before anything else
+  };
+
+  // segment: bytes of a pipelined piece; equal on all ranks.
+  explicit Execution(size_t segment) : segment_(segment) {}
+
+  // Begins call number `number` of the team. All that can fail for lack of memory or for an
+  // impossible address fails here, before the first send. What `call` points to stays valid until
+  // done or cancelled.
+  Status start(const Schedule& schedule, const Call& call, uint32_t number, Channels& channels);
+
+  State advance();
+
+  // Why it failed, in words that name no rank; the rank concerned is `failed_peer()`.
+  const Status& status() const { return status_; }
+  Rank failed_peer() const { return failed_peer_; }
+  // The ranks that unfinished receives and sends wait for, each once, ascending.
+  std::vector<Rank> waiting_for() const;
+
+  // Withdraws all that is posted; afterwards no memory of the call is touched any more.
+  void cancel();
+
+ private:
+  static constexpr uint32_t depth = 2;  // segments of one message posted at a time
+
+  struct Message : Operation {  // one posted segment
+    uint32_t step = 0;
+    bool landed = false;
+  };
+  struct Progress {  // of a step
+    Channel* channel = nullptr;
+    std::byte* bounce = nullptr;  // where a recv_reduce into its own operand receives
+    size_t bytes = 0;
+    uint32_t segments = 1;
+    uint32_t started = 0, done = 0;
+    uint32_t gathered = 0;  // its place in gathered_: room for the runs of `depth` segments
+    bool queued = false;
+  };
+  // A place in memory that is read or written run by run: a slice's runs, or one of its own.
+  struct Cursor {
+    const Bytes* run;
+    size_t offset;
+  };
+
+  Status lay_out();
+  Status place_scratch();
+  void resolve_pieces();
+  Status place_steps();
+  Status connect(Channels& channels);
+  size_t slice_bytes(const Slice& slice) const;
+  const Slice& message_slice(const Step& step) const;
+  size_t bounce_bytes(const Step& step) const;
+
+  void enqueue(uint32_t step);
+  void drain();
+  void run_ready();
+  bool run_local();
+  bool may_start(const Step& step, uint32_t segment) const;
+  void try_step(uint32_t index);
+  void launch(uint32_t index, uint32_t segment);
+  void post(uint32_t index, uint32_t segment);
+  void land(Message* message);
+  void complete_segment(uint32_t index);
+  void compute(const Step& step, Progress& progress, uint32_t segment);
+  void combine(Cursor left, Cursor right, Cursor out, size_t bytes);
+  void fail(const Message& message);
+
+  Cursor seek(const Slice& slice, size_t offset) const;
+  std::span<const Bytes> gather(const Slice& slice, size_t offset, size_t bytes, Bytes* into) const;
+  size_t segment_begin(uint32_t segment) const { return segment * segment_bytes_; }
+  size_t segment_size(const Progress& progress, uint32_t segment) const;
+
+  const size_t segment_;
+  const Schedule* schedule_ = nullptr;
+  const Plan* plan_ = nullptr;
+  Call call_;
+  uint32_t number_ = 0;
+  uint32_t what_ = 0;
+  size_t segment_bytes_ = 0;   // segment_, cut down to whole elements
+  uint32_t unfinished_ = 0;    // steps
+  std::vector<size_t> slots_;  // where each scratch slot begins, in scratch_
+  std::vector<Bytes> runs_;    // the plan's pieces, resolved
+  std::vector<Bytes> gathered_;
+  std::vector<Progress> progress_;
+  std::vector<Message> messages_;  // `depth` for each step
+  std::vector<uint32_t> ready_;    // a ring of messages to try, first in first out
+  size_t ready_head_ = 0, ready_count_ = 0;
+  std::vector<uint32_t> local_;  // steps of local work to try
+  CompletionQueue landed_;
+  Scratch scratch_, bounce_;
+  Status status_;
+  Rank failed_peer_ = 0;
+};
+
+}  // namespace sluice

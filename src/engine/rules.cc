@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/rules.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <memory>
+#include <set>
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view leave_to_mpi = "mpi";
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  line = line.substr(0, line.find('#'));
+  size_t at = 0;
+  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (at < line.size()) {
+    while (at < line.size() && is_space(line[at])) ++at;
+    const size_t begin = at;
+    while (at < line.size() && !is_space(line[at])) ++at;
+    if (at > begin) words.push_back(line.substr(begin, at - begin));
+  }
+  return words;
+}
+
+// "A-B", "A-", "-B", "A" with sizes for bounds; false if it is none.
+bool parse_range(std::string_view text, size_t* low, size_t* high) {
+  const size_t dash = text.find('-');
+  const std::string_view first = text.substr(0, dash);
+  if (!first.empty() && !parse_size(std::string(first), low)) return false;
+  if (dash == std::string_view::npos) {
+    *high = *low;
+    return !first.empty();
+  }
+  const std::string_view second = text.substr(dash + 1);
+  if (!second.empty() && !parse_size(std::string(second), high)) return false;
+  return *low <= *high && (!first.empty() || !second.empty());
+}
+
+Status parse_condition(std::string_view word, Rule* rule) {
+  const std::string_view name = word.substr(0, word.find(':'));
+  const std::string_view range = name.size() < word.size() ? word.substr(name.size() + 1) : "";
+  size_t low = 0, high = ~size_t{0};
+  if ((name != "ranks" && name != "bytes") || !parse_range(range, &low, &high)) {
+    return {Code::invalid, "'" + std::string(word) + "' is no condition: ranks:A-B or bytes:A-B"};
+  }
+  if (name == "bytes") {
+    rule->min_bytes = low;
+    rule->max_bytes = high;
+  } else {
+    rule->min_ranks = static_cast<Rank>(std::min<size_t>(low, ~Rank{0}));
+    rule->max_ranks = static_cast<Rank>(std::min<size_t>(high, ~Rank{0}));
+  }
+  return {};
+}
+
+Status check_algorithm(const Rule& rule) {
+  if (rule.algorithm == leave_to_mpi) return {};
+  const bool known = std::ranges::any_of(algorithms(), [&](const Algorithm& algorithm) {
+    return rule.algorithm == algorithm.name &&
+           (!rule.collective || *rule.collective == algorithm.collective);
+  });
+  if (known) return {};
+  const std::string whose =
+      rule.collective ? std::string(to_string(*rule.collective)) : "no collective";
+  return {Code::invalid, rule.collective ? whose + " has no algorithm '" + rule.algorithm + "'"
+                                         : whose + " has an algorithm '" + rule.algorithm + "'"};
+}
+
+Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
+  if (words.size() < 4 || words[words.size() - 2] != "->") {
+    return Status{Code::invalid,
+                  "expected: collective transport [ranks:A-B] [bytes:A-B] -> algorithm"};
+  }
+  Rule rule;
+  if (words[0] != "*") {
+    Collective collective;
+    if (!parse(words[0], &collective)) {
+      return Status{Code::invalid, "'" + std::string(words[0]) + "' is no collective"};
+    }
+    rule.collective = collective;
+  }
+  rule.transport = words[1];
+  for (size_t i = 2; i + 2 < words.size(); ++i) {
+    if (Status status = parse_condition(words[i], &rule); !status.ok()) return status;
+  }
+  rule.algorithm = words.back();
+  if (Status status = check_algorithm(rule); !status.ok()) return status;
+  return rule;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  if (!file) return Status{Code::invalid, "SLUICE_RULES: can't read '" + path + "'"};
+  std::string text;
+  char buffer[4096];
+  while (const size_t size = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    text.append(buffer, size);
+  }
+  return text;
+}
+
+bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
+  return (!rule.collective || *rule.collective == situation.collective) &&
+         (rule.transport == "*" || rule.transport == situation.transport) &&
+         situation.ranks >= rule.min_ranks && situation.ranks <= rule.max_ranks &&
+         bytes >= rule.min_bytes && bytes <= rule.max_bytes;
+}
+
+const Algorithm* able(const std::string& name, const Situation& situation) {
+  const Algorithm* algorithm = find_algorithm(situation.collective, name);
+  return algorithm && can_serve(*algorithm, situation.ranks, situation.ordered, situation.ragged)
+             ? algorithm
+             : nullptr;
+}
+
+}  // namespace
+
+Result<std::vector<Rule>> parse_rules(std::string_view text) {
+  std::vector<Rule> rules;
+  for (int number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::vector<std::string_view> words = words_of(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (words.empty()) continue;
+    Result<Rule> rule = parse_rule(words);
+    if (!rule.ok()) return rule.status().with("line " + std::to_string(number));
+    rules.push_back(std::move(*rule));
+  }
+  return rules;
+}
+
+const Algorithm* Choices::at(size_t bytes) const {
+  const Algorithm* algorithm = nullptr;
+  for (const From& from : from_) {
+    if (from.bytes > bytes) break;
+    algorithm = from.algorithm;
+  }
+  return algorithm;
+}
+
+Result<Selector> Selector::make(const Knobs& knobs) {
+  Selector selector;
+  for (uint32_t i = 0; i < collective_count; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    const std::string& name = knobs.algorithm[i];
+    if (!name.empty() && name != leave_to_mpi && !find_algorithm(collective, name)) {
+      std::string known;
+      for (const Algorithm& algorithm : algorithms(collective)) {
+        known += std::string(algorithm.name) + ", ";
+      }
+      return Status{Code::invalid, std::string(to_string(collective)) + " has no algorithm '" +
+                                       name + "': there are " + known + "and mpi"};
+    }
+    selector.forced_[i] = name;
+  }
+  std::string text;
+  if (!knobs.rules.empty()) {
+    Result<std::string> file = read_file(knobs.rules);
+    if (!file.ok()) return file.status();
+    Result<std::vector<Rule>> rules = parse_rules(*file);
+    if (!rules.ok()) return rules.status().with("SLUICE_RULES: '" + knobs.rules + "'");
+    selector.rules_ = std::move(*rules);
+  }
+  Result<std::vector<Rule>> builtin = parse_rules(builtin_rules());
+  if (!builtin.ok()) return builtin.status().with("built-in rules");
+  selector.rules_.insert(selector.rules_.end(), builtin->begin(), builtin->end());
+  return selector;
+}
+
+const Algorithm* Selector::choose(const Situation& situation, size_t bytes) const {
+  const std::string& forced = forced_[static_cast<uint32_t>(situation.collective)];
+  if (forced == leave_to_mpi) return nullptr;
+  if (const Algorithm* algorithm = able(forced, situation)) return algorithm;
+  for (const Rule& rule : rules_) {
+    if (!matches(rule, situation, bytes)) continue;
+    if (rule.algorithm == leave_to_mpi) return nullptr;
+    if (const Algorithm* algorithm = able(rule.algorithm, situation)) return algorithm;
+  }
+  return nullptr;
+}
+
+std::string Selector::passed_over(const Situation& situation) const {
+  const std::string& forced = forced_[static_cast<uint32_t>(situation.collective)];
+  return forced.empty() || forced == leave_to_mpi || able(forced, situation) ? "" : forced;
+}
+
+// Between two bounds of any rule the choice is one and the same.
+Choices Selector::choices(const Situation& situation) const {
+  std::set<size_t> bounds{0};
+  for (const Rule& rule : rules_) {
+    bounds.insert(rule.min_bytes);
+    if (rule.max_bytes != ~size_t{0}) bounds.insert(rule.max_bytes + 1);
+  }
+  Choices choices;
+  for (const size_t bytes : bounds) {
+    const Algorithm* algorithm = choose(situation, bytes);
+    if (choices.from_.empty() || choices.from_.back().algorithm != algorithm) {
+      choices.from_.push_back({bytes, algorithm});
+    }
+  }
+  return choices;
+}
+
+// First guesses by the cost formulas; to be replaced by what was measured.
+std::string_view builtin_rules() {
+  return R"(# collective  transport  conditions            -> algorithm
+allreduce      * ranks:1-2 bytes:0-64k       -> recursive_doubling
+allreduce      * bytes:0-16k                 -> recursive_doubling
+allreduce      * bytes:16k-256k              -> rabenseifner
+allreduce      *                             -> ring
+allreduce      *                             -> recursive_doubling
+reduce         * bytes:0-64k                 -> binomial
+reduce         * ranks:1-2                   -> binomial
+reduce         *                             -> ring
+reduce         *                             -> binomial
+broadcast      * ranks:1-2                   -> binomial
+broadcast      * bytes:0-64k                 -> binomial
+broadcast      *                             -> chain
+allgather      * bytes:0-64k                 -> bruck
+allgather      *                             -> ring
+allgatherv     * bytes:0-64k                 -> bruck
+allgatherv     *                             -> ring
+reduce_scatter * bytes:0-64k                 -> recursive_halving
+reduce_scatter *                             -> ring
+reduce_scatter *                             -> direct
+alltoall       * ranks:16- bytes:0-4k        -> bruck
+alltoall       *                             -> linear
+alltoallv      *                             -> linear
+barrier        *                             -> dissemination
+)";
+}
+
+}  // namespace sluice

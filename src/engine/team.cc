@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/team.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+
+#include "src/base/log.h"
+#include "src/engine/agreement.h"
+#include "src/engine/execution.h"
+#include "src/engine/schedule.h"
+
+namespace sluice {
+namespace {
+
+using Clock = Waiter::Clock;
+
+Clock::duration seconds(double count) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
+}
+
+// The peers of a team, and its streams to them, opened when a plan first needs them.
+class Streams final : public Channels {
+ public:
+  Streams(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
+      : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {}
+
+  Result<Channel*> channel(Rank peer) override {
+    if (!channels_[peer]) {
+      auto opened = endpoint_->open(id_, peers_[peer]);
+      if (!opened.ok()) return opened.status();
+      channels_[peer] = std::move(*opened);
+    }
+    return channels_[peer].get();
+  }
+  void abort(const std::string& cause) {
+    for (const auto& channel : channels_) {
+      if (channel) channel->abort(cause);
+    }
+  }
+  Rank size() const { return static_cast<Rank>(peers_.size()); }
+  std::string describe(Rank peer) const {
+    return "rank " + std::to_string(peer) + " (" + peers_[peer].label + ")";
+  }
+
+ private:
+  Endpoint* endpoint_;
+  TeamId id_;
+  std::vector<Peer> peers_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+};
+
+class EngineTeam final : public Team {
+ public:
+  EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers);
+  ~EngineTeam() override;
+
+  Rank rank() const override { return rank_; }
+  Rank size() const override { return streams_.size(); }
+  bool carries(const Call& call) override { return choose(call) != nullptr; }
+  Status run(const Call& call) override;
+
+ private:
+  const Algorithm* choose(const Call& call);
+  Status execute(const Call& call, const Algorithm* algorithm);
+  Status wait();
+  Status watch(std::chrono::nanoseconds waited);
+  Status give_up(const Status& cause);
+  Tally& tally(const Algorithm* algorithm);
+  std::string describe_call() const;
+
+  Process& process_;
+  const std::string name_;
+  const Rank rank_;
+  Streams streams_;
+  ScheduleCache schedules_;
+  Execution execution_;
+  Waiter waiter_;
+  const Call* call_ = nullptr;
+  uint32_t number_ = 0;
+  bool warned_ = false;
+  Status broken_;
+  std::optional<Choices> choices_[collective_count][2][2];  // by ordered and ragged
+  std::vector<std::pair<const Algorithm*, Tally>> tallies_;
+};
+
+size_t segment_of(const Process& process) {
+  const size_t knob = process.knobs.segment;
+  return process.endpoint ? std::min(knob, process.endpoint->caps().max_message) : knob;
+}
+
+EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
+                       std::vector<Peer> peers)
+    : process_(process),
+      name_(std::move(name)),
+      rank_(rank),
+      streams_(process.endpoint.get(), id, std::move(peers)),
+      execution_(segment_of(process)),
+      waiter_(process.endpoint.get(), process.poke, process.knobs.spin) {}
+
+EngineTeam::~EngineTeam() {
+  for (const auto& [algorithm, tally] : tallies_) {
+    process_.statistics.add(name_, algorithm->collective, algorithm->name,
+                            process_.endpoint->name(), tally);
+  }
+}
+
+const Algorithm* EngineTeam::choose(const Call& call) {
+  const bool ordered = call.reduction.kernel && !call.reduction.commutative;
+  auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged];
+  if (!choices) {
+    const Situation situation{call.collective, process_.endpoint->name(), size(), ordered,
+                              call.ragged};
+    choices = process_.selector.choices(situation);
+    if (const std::string name = process_.selector.passed_over(situation);
+        !name.empty() && rank_ == 0) {
+      log(Level::warning, "%s on %s: '%s' can't serve %u ranks%s%s; the rules choose another",
+          std::string(to_string(call.collective)).c_str(), name_.c_str(), name.c_str(), size(),
+          ordered ? " in order" : "", call.ragged ? " with uneven blocks" : "");
+    }
+  }
+  return choices->at(call.bytes);
+}
+
+Status EngineTeam::run(const Call& call) {
+  if (!broken_.ok()) return broken_;
+  const Algorithm* algorithm = choose(call);
+  if (!process_.knobs.stats) return execute(call, algorithm);
+  const auto began = Clock::now();
+  Status status = execute(call, algorithm);
+  Tally& sum = tally(algorithm);
+  ++sum.calls;
+  sum.bytes += call.bytes;
+  sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
+  return status;
+}
+
+Tally& EngineTeam::tally(const Algorithm* algorithm) {
+  for (auto& [known, sum] : tallies_) {
+    if (known == algorithm) return sum;
+  }
+  return tallies_.emplace_back(algorithm, Tally{}).second;
+}
+
+Status EngineTeam::execute(const Call& call, const Algorithm* algorithm) try {
+  call_ = &call;
+  ++number_;
+  const Shape shape{rank_, size(), 0, static_cast<uint32_t>(process_.knobs.radix)};
+  const Schedule* schedule = schedules_.get(algorithm, call.root, shape);
+  Status status = execution_.start(*schedule, call, number_, streams_);
+  if (status.ok()) status = wait();
+  return status.ok() ? status : give_up(status);
+} catch (const std::bad_alloc&) {
+  return give_up({Code::memory, "no memory for a plan"});
+}
+
+Status EngineTeam::wait() {
+  warned_ = false;
+  waiter_.begin();
+  for (;;) {
+    switch (execution_.advance()) {
+      case Execution::State::done:
+        return {};
+      case Execution::State::failed:
+        return execution_.status().with(streams_.describe(execution_.failed_peer()));
+      case Execution::State::busy:
+        process_.endpoint->progress();
+        break;
+      case Execution::State::waiting:
+        if (waiter_.turn()) break;
+        if (Status status = watch(waiter_.waited()); !status.ok()) return status;
+    }
+  }
+}
+
+// Speaks up when a wait gets long, and ends it at its deadline.
+Status EngineTeam::watch(std::chrono::nanoseconds waited) {
+  const Knobs& knobs = process_.knobs;
+  const bool late = knobs.timeout > 0 && waited > seconds(knobs.timeout);
+  const bool warn = !warned_ && knobs.warn_after > 0 && waited > seconds(knobs.warn_after);
+  if (!late && !warn) return {};
+  const std::string what =
+      "waited " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) +
+      " s for " + describe_ranks(execution_.waiting_for());
+  if (late) return {Code::timeout, what + " (SLUICE_TIMEOUT)"};
+  warned_ = true;
+  log(Level::warning, "%s: %s; still waiting", describe_call().c_str(), what.c_str());
+  return {};
+}
+
+std::string EngineTeam::describe_call() const {
+  return describe_what(encode_what(call_->collective, call_->root)) + " (call " +
+         std::to_string(number_) + " on " + name_ + ")";
+}
+
+// Breaks the team: withdraws what is posted and tells the peers why, so that they leave too.
+Status EngineTeam::give_up(const Status& cause) {
+  execution_.cancel();
+  broken_ = cause.code() == Code::aborted ? cause : cause.with(describe_call());
+  streams_.abort(cause.code() == Code::aborted
+                     ? cause.message()
+                     : "rank " + std::to_string(rank_) + ": " + broken_.message());
+  return broken_;
+}
+
+// The hellos of all ranks, in rank order.
+Result<std::vector<Hello>> exchange_hellos(const Hello& mine, Bootstrap& bootstrap) {
+  std::vector<std::byte> all(bootstrap.size() * Hello::packed_size);
+  std::byte packed[Hello::packed_size];
+  mine.pack(packed);
+  if (Status status = bootstrap.allgather(packed, all); !status.ok()) return status;
+  std::vector<Hello> hellos(bootstrap.size());
+  for (size_t i = 0; i < hellos.size(); ++i) {
+    const auto bytes =
+        std::span<const std::byte>(all).subspan(i * Hello::packed_size, Hello::packed_size);
+    if (!hellos[i].unpack(bytes)) {
+      return Status{Code::mismatch,
+                    "rank " + std::to_string(i) + " runs a Sluice that speaks another language"};
+    }
+  }
+  return hellos;
+}
+
+// All ranks' settings, in rank order; asked for when digests differ.
+Result<std::vector<std::string>> exchange_settings(const std::string& mine,
+                                                   const std::vector<Hello>& hellos,
+                                                   Bootstrap& bootstrap) {
+  size_t longest = 0;
+  for (const Hello& hello : hellos) longest = std::max<size_t>(longest, hello.settings_size);
+  std::vector<std::byte> packed(longest), all(longest * hellos.size());
+  std::transform(mine.begin(), mine.end(), packed.begin(),
+                 [](char c) { return static_cast<std::byte>(c); });
+  if (Status status = bootstrap.allgather(packed, all); !status.ok()) return status;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < hellos.size(); ++i) {
+    texts.emplace_back(reinterpret_cast<const char*>(all.data()) + i * longest,
+                       hellos[i].settings_size);
+  }
+  return texts;
+}
+
+// What keeps these ranks from forming a team, in words; empty if nothing does.
+Result<std::string> find_differences(const Process& process, const std::vector<Hello>& hellos,
+                                     Bootstrap& bootstrap) {
+  std::vector<std::string> versions;
+  std::vector<Rank> unable;
+  bool settings_differ = false;
+  for (Rank rank = 0; rank < hellos.size(); ++rank) {
+    versions.push_back("version=" + hellos[rank].version);
+    if (!hellos[rank].able) unable.push_back(rank);
+    settings_differ |= hellos[rank].settings_digest != hellos[0].settings_digest;
+  }
+  if (std::string text = describe_differences(versions); !text.empty()) return "Sluice's " + text;
+  if (settings_differ) {
+    auto texts = exchange_settings(process.settings, hellos, bootstrap);
+    if (!texts.ok()) return texts.status();
+    return describe_differences(*texts);
+  }
+  if (!unable.empty()) return describe_ranks(unable) + " can't use the transport";
+  return std::string();
+}
+
+Hello introduce(Process& process) {
+  Hello hello;
+  hello.version = process.version;
+  hello.self = {process.id, {}, process.label};
+  if (process.endpoint) hello.self.address = process.endpoint->address();
+  hello.teams_formed = process.teams_formed++;
+  hello.settings_digest = digest(process.settings);
+  hello.settings_size = static_cast<uint32_t>(process.settings.size());
+  hello.enabled = process.knobs.enable;
+  hello.able = process.endpoint != nullptr;
+  hello.strict = process.knobs.on_mismatch == "abort";
+  return hello;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap, std::string name) {
+  if (!process.unable.empty()) {
+    log(Level::warning, "no %s transport here: %s", process.knobs.transport.c_str(),
+        process.unable.c_str());
+  }
+  auto hellos = exchange_hellos(introduce(process), bootstrap);
+  if (!hellos.ok()) return hellos.status().with("setting up " + name);
+  const auto off = [](const Hello& hello) { return !hello.enabled; };
+  if (std::ranges::all_of(*hellos, off)) return std::unique_ptr<Team>();
+  auto differences = find_differences(process, *hellos, bootstrap);
+  if (!differences.ok()) return differences.status().with("setting up " + name);
+  if (!differences->empty()) {
+    const std::string text = "setting up " + name + ": ranks differ: " + *differences;
+    if (std::ranges::any_of(*hellos, [](const Hello& hello) { return hello.strict; })) {
+      return Status{Code::mismatch, text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
+    }
+    if (bootstrap.rank() == 0) log(Level::warning, "%s; MPI keeps it", text.c_str());
+    return std::unique_ptr<Team>();
+  }
+  std::vector<Peer> peers;
+  for (Hello& hello : *hellos) peers.push_back(std::move(hello.self));
+  const TeamId id{peers[0].process, (*hellos)[0].teams_formed};
+  return std::unique_ptr<Team>(std::make_unique<EngineTeam>(
+      process, std::move(name), bootstrap.rank(), id, std::move(peers)));
+}
+
+}  // namespace sluice

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/waiter.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto default_spin = 2000us;
+constexpr auto between_pokes = 20us;
+constexpr uint32_t turns_between_looks = 16;  // a turn over a socket takes some 300 ns
+constexpr auto crowded_yield = 4us;           // a yield that takes so long let somebody else run
+constexpr auto doubt_after = 100ms;           // how long a rank thinks itself crowded
+constexpr auto first_nap = 50us;
+constexpr auto longest_nap = 1000us;
+
+}  // namespace
+
+Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin)
+    : endpoint_(endpoint),
+      poke_(std::move(poke)),
+      spin_(spin < 0 ? std::chrono::nanoseconds(default_spin) : std::chrono::microseconds(spin)),
+      adaptive_(spin < 0) {}
+
+void Waiter::begin() {
+  turns_ = 0;
+  began_ = now_ = idle_since_ = {};
+}
+
+bool Waiter::turn() {
+  if (endpoint_->progress()) {
+    turns_ = 0;
+    idle_since_ = {};
+    nap_ = first_nap;
+    return true;
+  }
+  if (++turns_ % turns_between_looks != 0 && !crowded_) return false;
+  look_at_clock();
+  if (poke_ && now_ - poked_ >= between_pokes) {
+    poke_();
+    poked_ = now_;
+  }
+  if (crowded_ || now_ - idle_since_ >= spin_) {
+    nap();
+  } else if (adaptive_) {
+    yield();
+  }
+  return false;
+}
+
+void Waiter::look_at_clock() {
+  now_ = Clock::now();
+  if (began_ == Clock::time_point{}) began_ = now_;
+  if (idle_since_ == Clock::time_point{}) idle_since_ = now_;
+  if (crowded_ && now_ - doubted_ > doubt_after) crowded_ = false;
+}
+
+void Waiter::yield() {
+  sched_yield();
+  const auto after = Clock::now();
+  if (after - now_ < crowded_yield) return;
+  crowded_ = true;
+  doubted_ = after;
+}
+
+void Waiter::nap() {
+  endpoint_->wait(nap_);
+  nap_ = std::min<std::chrono::microseconds>(nap_ * 2, longest_nap);
+  now_ = Clock::now();
+}
+
+}  // namespace sluice
