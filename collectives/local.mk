@@ -10,4 +10,15 @@ core_sources += \
   collectives/plan.h \
   collectives/registry.cc
 
+# Arithmetic that algorithms share.
+core_sources += \
+  collectives/patterns/chunk.h \
+  collectives/patterns/fold.h \
+  collectives/patterns/log2.h \
+  collectives/patterns/radix.cc \
+  collectives/patterns/radix.h \
+  collectives/patterns/ring.h \
+  collectives/patterns/tree.cc \
+  collectives/patterns/tree.h
+
 # One folder per collective.

@@ -7,3 +7,4 @@ unit_sources += \
   tests/unit/base/deadline_test.cc \
   tests/unit/base/knobs_test.cc \
   tests/unit/base/log_test.cc
+unit_sources += tests/unit/collectives/patterns_test.cc

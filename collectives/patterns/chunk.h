@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Chunks: a block cut into `of` equal parts, as far as its elements divide. Used where a vector
+// that has no blocks of its own is shared out among ranks.
+#pragma once
+
+#include "collectives/plan.h"
+
+namespace sluice {
+
+// Chunks [first, last) of `of`, of the whole of input or output. first < last <= of.
+constexpr Piece chunks(Area area, uint32_t first, uint32_t last, uint32_t of) {
+  return {area, whole, {first, last, of}};
+}
+
+constexpr Piece chunk(Area area, uint32_t index, uint32_t of) {
+  return chunks(area, index, index + 1, of);
+}
+
+// The whole of input or output, uncut.
+inline constexpr Piece all_input{Area::input, whole, {}};
+inline constexpr Piece all_output{Area::output, whole, {}};
+
+}  // namespace sluice

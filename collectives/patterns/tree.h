@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Trees over ranks 0..size-1, seen from one of them. In all of them each subtree spans a run of
+// neighbouring ranks, so operands can be kept in rank order, and a subtree's chunks are contiguous.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "collectives/plan.h"
+
+namespace sluice {
+
+inline constexpr Rank no_rank = std::numeric_limits<Rank>::max();
+
+// A root and the ranks [first, last) below and with it.
+struct Subtree {
+  Rank root, first, last;
+  bool operator==(const Subtree&) const = default;
+};
+
+// A rank's place. Children come in the order in which a reduction takes them: each one's ranks
+// stand directly left or directly right of those that the node has taken so far, itself at first.
+// (A broadcast reads them backwards.)
+struct TreeNode {
+  Rank parent = no_rank;  // no_rank at the root
+  Subtree own{};
+  std::vector<Subtree> children;
+};
+
+// The binomial tree with any root: ceil(log2 size) rounds if each rank takes (or serves) one child
+// at a time. The ranks are halved at a power of two; the half without the root is led by its first
+// rank, which is a child of the root; and so on in each half. With root 0 this is the well-known
+// tree: children r+1, r+2, r+4 ... (The usual way to another root rotates the ranks, which keeps
+// neither their order nor subtrees in one run.)
+TreeNode binomial_tree(Rank rank, Rank size, Rank root);
+
+// The tree of the least depth in which each node has at most `radix` children, half of them on its
+// left: a complete radix-ary tree in in-order numbering. Radix 1 (or less) is the chain 0 <- 1 <- 2
+// ..., with root 0; otherwise the root is near the middle. A subtree's ranks are shared out among
+// its children evenly.
+TreeNode in_order_tree(Rank rank, Rank size, uint32_t radix);
+// The most edges from its root to any rank.
+uint32_t in_order_depth(Rank size, uint32_t radix);
+
+// Two binary trees in which no rank has children in both (Sanders, Speck and Traeff: Two-tree
+// algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing 35, 2009): each
+// carries one half of a vector, and every rank's links are used both ways. The first has root 0 and
+// children at even ranks only; the second is the same tree one place on, without the former root,
+// and has children at odd ranks only. Depth: ceil(log2 size).
+//
+//   p = 7    first:  0             second:       3
+//                    4                       1       5
+//                 2     6                  0   2   4   6
+//               1   3 5
+TreeNode first_of_two_trees(Rank rank, Rank size);
+TreeNode second_of_two_trees(Rank rank, Rank size);
+
+}  // namespace sluice
