@@ -8,3 +8,9 @@ unit_sources += \
   tests/unit/base/knobs_test.cc \
   tests/unit/base/log_test.cc
 unit_sources += tests/unit/collectives/patterns_test.cc
+unit_sources += \
+  tests/unit/support/ranks.cc tests/unit/support/ranks.h \
+  tests/unit/engine/agreement_test.cc \
+  tests/unit/engine/collectives_test.cc \
+  tests/unit/engine/rules_test.cc
+unit_sources += tests/unit/reduce/kernel_test.cc

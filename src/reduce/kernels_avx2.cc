@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cfloat>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "src/reduce/isa.h"
+
+#ifdef SLUICE_HAVE_AVX2_KERNELS
+
+// After all other headers, so that nothing of theirs is compiled for this target.
+#pragma GCC target("avx2")
+#pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
+#include "src/reduce/kernels.h"
+
+namespace sluice {
+
+constexpr KernelTable avx2_kernels = make_kernels();
+
+}  // namespace sluice
+
+#endif

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Every kernel of every level of vector instructions against one element at a time, written out
+// here from the words of kernels.h.
+#include "src/reduce/kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/reduce/isa.h"
+
+namespace sluice {
+namespace {
+
+using Memory = unsigned char;
+__extension__ using Wide = __int128;
+__extension__ using UnsignedWide = unsigned __int128;
+
+constexpr Op op_at(uint32_t i) { return static_cast<Op>(i); }
+constexpr Type type_at(uint32_t i) { return static_cast<Type>(i); }
+
+bool is_between(Type type, Type first, Type last) { return first <= type && type <= last; }
+bool is_integer(Type type) { return is_between(type, Type::int8, Type::uint64); }
+bool is_floating(Type type) { return is_between(type, Type::float32, Type::float80); }
+bool is_complex(Type type) { return is_between(type, Type::complex64, Type::complex160); }
+bool is_logical(Type type) { return is_between(type, Type::logical8, Type::logical64); }
+bool is_pair(Type type) { return is_between(type, Type::float32_int32, Type::float64_float64); }
+
+// MPI 4.0, section 6.9.2.
+bool is_defined(Op op, Type type) {
+  switch (op) {
+    case Op::sum:
+    case Op::prod:
+      return is_integer(type) || is_floating(type) || is_complex(type);
+    case Op::min:
+    case Op::max:
+      return is_integer(type) || is_floating(type);
+    case Op::logical_and:
+    case Op::logical_or:
+    case Op::logical_xor:
+      return is_integer(type) || is_logical(type);
+    case Op::bit_and:
+    case Op::bit_or:
+    case Op::bit_xor:
+      return is_integer(type);
+    case Op::minloc:
+    case Op::maxloc:
+      return is_pair(type);
+  }
+  return false;
+}
+
+// One element. Each reference gets the addresses of the two operands and of the result.
+
+template <typename T>
+T at(const Memory* address, size_t index = 0) {
+  T value;
+  memcpy(&value, address + index * sizeof(T), sizeof value);
+  return value;
+}
+
+template <typename T>
+void put(Memory* address, T value, size_t index = 0) {
+  constexpr bool is_x87 = std::is_same_v<T, long double> && LDBL_MANT_DIG == 64;
+  Memory bytes[sizeof(T)] = {};
+  memcpy(bytes, &value, is_x87 ? 10 : sizeof value);
+  memcpy(address + index * sizeof(T), bytes, sizeof bytes);
+}
+
+template <typename T>
+void integer_reference(Op op, const Memory* left, const Memory* right, Memory* out) {
+  const auto a = static_cast<Wide>(at<T>(left)), b = static_cast<Wide>(at<T>(right));
+  const Wide results[] = {
+      // a product of two 64-bit numbers may pass 127 bits: unsigned, where it wraps
+      a + b,
+      static_cast<Wide>(static_cast<UnsignedWide>(a) * static_cast<UnsignedWide>(b)),
+      std::min(a, b),
+      std::max(a, b),
+      a != 0 && b != 0,
+      a != 0 || b != 0,
+      (a != 0) != (b != 0),
+      a & b,
+      a | b,
+      a ^ b};
+  put(out, static_cast<T>(results[static_cast<size_t>(op)]));
+}
+
+template <typename T>
+T plus(T a, T b) {
+  return std::isnan(a) ? a : a + b;
+}
+
+template <typename T>
+T times(T a, T b) {
+  return std::isnan(a) ? a : a * b;
+}
+
+template <typename T>
+void floating_reference(Op op, const Memory* left, const Memory* right, Memory* out) {
+  const T a = at<T>(left), b = at<T>(right);
+  if (op == Op::sum) put(out, plus(a, b));
+  if (op == Op::prod) put(out, times(a, b));
+  if (op == Op::min) put(out, a < b ? a : b);
+  if (op == Op::max) put(out, a > b ? a : b);
+}
+
+template <typename T>
+void complex_reference(Op op, const Memory* left, const Memory* right, Memory* out) {
+  const T a = at<T>(left, 0), b = at<T>(left, 1), c = at<T>(right, 0), d = at<T>(right, 1);
+  if (op == Op::sum) {
+    put(out, plus(a, c), 0);
+    put(out, plus(b, d), 1);
+  } else {
+    const T ac = times(a, c), bd = times(b, d);
+    put(out, std::isnan(ac) ? ac : ac - bd, 0);
+    put(out, plus(times(a, d), times(b, c)), 1);
+  }
+}
+
+template <typename Value, typename Index>
+void pair_reference(Op op, const Memory* left, const Memory* right, Memory* out) {
+  struct Pair {
+    Value value;
+    Index index;
+  };
+  const Pair a = at<Pair>(left), b = at<Pair>(right);
+  const int sign = op == Op::minloc ? 1 : -1;
+  const int order = a.value < b.value ? -1 : (a.value > b.value ? 1 : 0);
+  const bool takes_left = order * sign < 0 || (order == 0 && a.index <= b.index);
+  memcpy(out, takes_left ? left : right, sizeof(Pair));
+}
+
+using Reference = void (*)(Op, const Memory*, const Memory*, Memory*);
+
+Reference reference_of(Type type) {
+  static constexpr Reference table[type_count] = {
+      integer_reference<int8_t>,        integer_reference<int16_t>,
+      integer_reference<int32_t>,       integer_reference<int64_t>,
+      integer_reference<uint8_t>,       integer_reference<uint16_t>,
+      integer_reference<uint32_t>,      integer_reference<uint64_t>,
+      floating_reference<float>,        floating_reference<double>,
+      floating_reference<long double>,  complex_reference<float>,
+      complex_reference<double>,        complex_reference<long double>,
+      integer_reference<uint8_t>,       integer_reference<uint16_t>,
+      integer_reference<uint32_t>,      integer_reference<uint64_t>,
+      pair_reference<float, int32_t>,   pair_reference<double, int32_t>,
+      pair_reference<int64_t, int32_t>, pair_reference<int32_t, int32_t>,
+      pair_reference<int16_t, int32_t>, pair_reference<long double, int32_t>,
+      pair_reference<float, float>,     pair_reference<double, double>};
+  return table[static_cast<size_t>(type)];
+}
+
+// Operands: any bytes for integers and paddings; for numbers, among ordinary ones, what is special.
+class Source {
+ public:
+  explicit Source(uint64_t seed) : random_(seed) {}
+
+  size_t below(size_t bound) { return random_() % bound; }
+
+  std::vector<Memory> bytes(size_t size) {
+    std::vector<Memory> made(size);
+    for (Memory& byte : made) byte = static_cast<Memory>(random_());
+    return made;
+  }
+
+  // n elements that are valid in the type; few different ones, so that operands are often equal.
+  std::vector<Memory> elements(Type type, size_t n) {
+    const size_t size = size_of(type);
+    std::vector<Memory> made = bytes(n * size);
+    for (size_t i = 0; i < n; ++i) element(type, made.data() + i * size);
+    return made;
+  }
+
+ private:
+  void element(Type type, Memory* to) {
+    switch (type) {
+      case Type::float32:
+        return floating<float>(to, 1);
+      case Type::float64:
+        return floating<double>(to, 1);
+      case Type::float80:
+        return floating<long double>(to, 1);
+      case Type::complex64:
+      case Type::float32_float32:
+        return floating<float>(to, 2);
+      case Type::complex128:
+      case Type::float64_float64:
+        return floating<double>(to, 2);
+      case Type::complex160:
+        return floating<long double>(to, 2);
+      case Type::float32_int32:
+        return floating<float>(to, 1);
+      case Type::float64_int32:
+        return floating<double>(to, 1);
+      case Type::float80_int32:
+        return floating<long double>(to, 1);
+      default:
+        if (below(3) == 0) memset(to, below(2) ? 0xff : 0, size_of(type));
+    }
+  }
+
+  template <typename T>
+  void floating(Memory* to, size_t numbers) {
+    for (size_t i = 0; i < numbers; ++i) {
+      const T value = number<T>();
+      // only the bytes that count: padding stays random
+      constexpr bool is_x87 = std::is_same_v<T, long double> && LDBL_MANT_DIG == 64;
+      memcpy(to + i * sizeof(T), &value, is_x87 ? 10 : sizeof value);
+    }
+  }
+
+  template <typename T>
+  T number() {
+    using Limits = std::numeric_limits<T>;
+    const auto ordinary = static_cast<T>(static_cast<int64_t>(random_()) >> 40) / T{1000};
+    const T special[] = {T{0},          -T{0},         Limits::infinity(),   -Limits::infinity(),
+                         Limits::max(), Limits::min(), Limits::denorm_min(), T{1},
+                         -T{1},         a_nan<T>(),    -a_nan<T>()};
+    return below(3) == 0 ? special[below(std::size(special))] : ordinary;
+  }
+
+  // One of many, so that it shows which operand's NaN came out.
+  template <typename T>
+  T a_nan() {
+    const std::string payload = std::to_string(1 + below(1000));
+    if constexpr (std::is_same_v<T, float>) return std::nanf(payload.c_str());
+    if constexpr (std::is_same_v<T, double>) return std::nan(payload.c_str());
+    return static_cast<T>(std::nanl(payload.c_str()));
+  }
+
+  std::mt19937_64 random_;
+};
+
+uint64_t the_seed() {
+  static const uint64_t seed = [] {
+    const char* given = getenv("TEST_SEED");
+    const uint64_t chosen = given ? strtoull(given, nullptr, 10) : std::random_device()();
+    printf("seed %llu (again: TEST_SEED)\n", static_cast<unsigned long long>(chosen));
+    return chosen;
+  }();
+  return seed;
+}
+
+// Which operand's memory the result goes to.
+enum class Alias { none, left, right };
+
+struct Case {
+  Isa isa;
+  Op op;
+  Type type;
+  Alias alias;
+};
+
+// Memory with the elements at an offset, and a margin that must stay as it was.
+struct Buffer {
+  static constexpr size_t margin = 64;
+
+  Buffer(const std::vector<Memory>& elements, size_t offset)
+      : offset(margin + offset), memory(this->offset + elements.size() + margin, 0xa5) {
+    if (!elements.empty()) memcpy(data(), elements.data(), elements.size());
+  }
+  Memory* data() { return memory.data() + offset; }
+
+  size_t offset;
+  std::vector<Memory> memory;
+};
+
+void compare_once(const Case& each, size_t n, Source* source) {
+  const size_t size = size_of(each.type);
+  const std::vector<Memory> left = source->elements(each.type, n);
+  const std::vector<Memory> right = source->elements(each.type, n);
+  std::vector<Memory> expected(n * size);
+  for (size_t i = 0; i < n; ++i) {
+    reference_of(each.type)(each.op, &left[i * size], &right[i * size], &expected[i * size]);
+  }
+  Buffer l(left, source->below(64)), r(right, source->below(64));
+  Buffer apart(std::vector<Memory>(n * size), source->below(64));
+  Buffer& out = each.alias == Alias::left ? l : each.alias == Alias::right ? r : apart;
+  const Buffer wanted(expected, out.offset - Buffer::margin);
+  find_kernel(each.isa, each.op, each.type)(l.data(), r.data(), out.data(), n, nullptr);
+  ASSERT_EQ(out.memory, wanted.memory)
+      << to_string(each.op) << " of " << n << " " << to_string(each.type) << ", level "
+      << static_cast<int>(each.isa) << ", alias " << static_cast<int>(each.alias) << ", seed "
+      << the_seed();
+}
+
+TEST(Kernel, EveryOneMatchesTheReference) {
+  Source source(the_seed());
+  for (const Isa isa : usable_isas()) {
+    for (uint32_t op = 0; op < op_count; ++op) {
+      for (uint32_t type = 0; type < type_count; ++type) {
+        if (!is_defined(op_at(op), type_at(type))) continue;
+        for (const Alias alias : {Alias::none, Alias::left, Alias::right}) {
+          const Case each{isa, op_at(op), type_at(type), alias};
+          for (const size_t n : {0, 1, 2, 3, 7, 31, 33}) compare_once(each, n, &source);
+          for (int round = 0; round < 5; ++round) compare_once(each, source.below(1001), &source);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernel, ExistsExactlyWhereMpiDefinesTheOperation) {
+  for (const Isa isa : usable_isas()) {
+    for (uint32_t op = 0; op < op_count; ++op) {
+      for (uint32_t type = 0; type < type_count; ++type) {
+        EXPECT_EQ(find_kernel(isa, op_at(op), type_at(type)) != nullptr,
+                  is_defined(op_at(op), type_at(type)))
+            << to_string(op_at(op)) << " " << to_string(type_at(type));
+      }
+    }
+  }
+  EXPECT_EQ(find_kernel(Op::bit_and, Type::float32), nullptr);
+  EXPECT_EQ(find_kernel(Op::max, Type::complex64), nullptr);
+  EXPECT_EQ(find_kernel(Op::sum, Type::float32),
+            find_kernel(usable_isas().back(), Op::sum, Type::float32));
+}
+
+TEST(Kernel, BestUsableLevelFollowsTheProcessor) {
+  EXPECT_EQ(usable_isas().front(), Isa::baseline);
+#ifdef SLUICE_HAVE_AVX2_KERNELS
+  EXPECT_EQ(usable_isas().size(), __builtin_cpu_supports("avx2") ? 2U : 1U);
+#endif
+}
+
+template <typename T>
+T combined(Op op, Type type, T left, T right) {
+  T out;
+  find_kernel(op, type)(&left, &right, &out, 1, nullptr);
+  return out;
+}
+
+TEST(Kernel, IntegersWrapAround) {
+  EXPECT_EQ(combined<uint8_t>(Op::sum, Type::uint8, 200, 200), 144);
+  EXPECT_EQ(combined<int8_t>(Op::sum, Type::int8, 127, 1), -128);
+  EXPECT_EQ(combined<int32_t>(Op::sum, Type::int32, INT32_MAX, 1), INT32_MIN);
+  EXPECT_EQ(combined<uint16_t>(Op::prod, Type::uint16, 65535, 65535), 1);
+  EXPECT_EQ(combined<int64_t>(Op::prod, Type::int64, INT64_MIN, -1), INT64_MIN);
+}
+
+TEST(Kernel, MinimaOfNansAndZerosKeepToTheRule) {
+  const double nan = std::nan("7");
+  EXPECT_EQ(combined(Op::min, Type::float64, nan, 1.0), 1.0);
+  EXPECT_TRUE(std::isnan(combined(Op::min, Type::float64, 1.0, nan)));
+  EXPECT_FALSE(std::signbit(combined(Op::min, Type::float64, -0.0, 0.0)));
+  EXPECT_TRUE(std::signbit(combined(Op::max, Type::float64, 0.0, -0.0)));
+}
+
+TEST(Kernel, LocationTiesGoToTheLowerIndex) {
+  struct Pair {
+    double value;
+    int32_t index;
+  };
+  const auto index = [](Op op, Pair left, Pair right) {
+    return combined(op, Type::float64_int32, left, right).index;
+  };
+  EXPECT_EQ(index(Op::minloc, {1, 5}, {1, 3}), 3);
+  EXPECT_EQ(index(Op::minloc, {1, 3}, {1, 5}), 3);
+  EXPECT_EQ(index(Op::maxloc, {1, 5}, {1, 3}), 3);
+  EXPECT_EQ(index(Op::minloc, {1, 5}, {2, 3}), 5);
+  EXPECT_EQ(index(Op::maxloc, {1, 5}, {2, 3}), 3);
+  EXPECT_EQ(index(Op::maxloc, {std::nan(""), 5}, {2, 3}), 3);
+}
+
+TEST(Kernel, SizesAreThoseOfTheTypes) {
+  EXPECT_EQ(size_of(Type::int8), 1U);
+  EXPECT_EQ(size_of(Type::float64), 8U);
+  EXPECT_EQ(size_of(Type::float80), sizeof(long double));
+  EXPECT_EQ(size_of(Type::complex128), 16U);
+  EXPECT_EQ(size_of(Type::logical32), 4U);
+  EXPECT_EQ(size_of(Type::int16_int32), 8U);
+  EXPECT_EQ(size_of(Type::float64_int32), 16U);
+  EXPECT_EQ(size_of(Type::float80_int32), 2 * sizeof(long double));
+}
+
+}  // namespace
+}  // namespace sluice
