@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice::testing {
+namespace {
+
+TEST(Hello, ComesBackAsItWasPacked) {
+  Hello hello;
+  hello.version = "1.2.3";
+  hello.self = {{1, 2}, {std::byte{7}, std::byte{8}}, "pid 1 on host h"};
+  hello.teams_formed = 9;
+  hello.settings_digest = 0x1234567890abcdef;
+  hello.settings_size = 77;
+  hello.enabled = false;
+  hello.strict = false;
+  std::byte bytes[Hello::packed_size];
+  hello.pack(bytes);
+  Hello back;
+  ASSERT_TRUE(back.unpack(bytes));
+  EXPECT_EQ(back.version, hello.version);
+  EXPECT_EQ(back.self.process, hello.self.process);
+  EXPECT_EQ(back.self.address, hello.self.address);
+  EXPECT_EQ(back.self.label, hello.self.label);
+  EXPECT_EQ(back.teams_formed, hello.teams_formed);
+  EXPECT_EQ(back.settings_digest, hello.settings_digest);
+  EXPECT_EQ(back.settings_size, hello.settings_size);
+  EXPECT_FALSE(back.enabled);
+  EXPECT_TRUE(back.able);
+  EXPECT_FALSE(back.strict);
+  bytes[0] ^= std::byte{1};
+  EXPECT_FALSE(back.unpack(bytes));
+}
+
+TEST(Hello, CutsWhatIsTooLong) {
+  Hello hello;
+  hello.self.label = std::string(500, 'x');
+  std::byte bytes[Hello::packed_size];
+  hello.pack(bytes);
+  Hello back;
+  ASSERT_TRUE(back.unpack(bytes));
+  EXPECT_EQ(back.self.label, std::string(96, 'x'));
+}
+
+TEST(Differences, NameRanksAndValues) {
+  const std::string texts[] = {"A=1\nB=2\n", "A=1\nB=3\n", "A=1\nB=2\n", "A=1\nB=2\n"};
+  EXPECT_EQ(describe_differences(texts), "B is '2' on ranks 0, 2, 3, '3' on rank 1");
+  EXPECT_EQ(describe_differences(std::span(texts, 1)), "");
+  const uint32_t ranks[] = {0, 1, 2, 5, 7, 8};
+  EXPECT_EQ(describe_ranks(ranks), "ranks 0-2, 5, 7, 8");
+}
+
+// What each of three ranks was told when it formed a team.
+std::vector<Status> form(const Adjust& adjust, std::vector<bool>* teams) {
+  LoopbackHub hub;
+  std::vector<Status> formed(3);
+  std::vector<char> have(3);
+  on_ranks(
+      3, [&](Rank, const ProcessId& id) { return hub.make_endpoint(id); }, adjust,
+      [&](Member& member) {
+        formed[member.rank] = member.formed;
+        have[member.rank] = member.team != nullptr;
+      });
+  teams->assign(have.begin(), have.end());
+  return formed;
+}
+
+TEST(Agreement, TheStrictestRankDecidesWhatADifferenceMeans) {
+  for (const bool strict : {true, false}) {
+    std::vector<bool> teams;
+    const auto formed = form(
+        [&](Rank rank, Process& process) {
+          process.settings = rank == 2 ? "SLUICE_SEGMENT=64k\n" : "SLUICE_SEGMENT=128k\n";
+          process.knobs.on_mismatch = strict && rank == 1 ? "abort" : "mpi";
+        },
+        &teams);
+    for (Rank rank = 0; rank < 3; ++rank) {
+      EXPECT_FALSE(teams[rank]);
+      EXPECT_EQ(formed[rank].ok(), !strict);
+      if (!strict) continue;
+      EXPECT_EQ(formed[rank].code(), Code::mismatch);
+      EXPECT_NE(
+          formed[rank].message().find("SLUICE_SEGMENT is '128k' on ranks 0, 1, '64k' on rank 2"),
+          std::string::npos)
+          << formed[rank].message();
+    }
+  }
+}
+
+TEST(Agreement, VersionsAreCompared) {
+  std::vector<bool> teams;
+  const auto formed = form(
+      [](Rank rank, Process& process) { process.version = rank == 0 ? "0.1.0" : "0.2.0"; }, &teams);
+  for (const Status& status : formed) {
+    EXPECT_EQ(status.code(), Code::mismatch);
+    EXPECT_NE(status.message().find("'0.1.0' on rank 0, '0.2.0' on ranks 1, 2"), std::string::npos)
+        << status.message();
+  }
+}
+
+TEST(Agreement, OffEverywhereLeavesAllToMpi) {
+  std::vector<bool> teams;
+  for (const Status& status :
+       form([](Rank, Process& process) { process.knobs.enable = false; }, &teams)) {
+    EXPECT_TRUE(status.ok());
+  }
+  EXPECT_EQ(teams, std::vector<bool>(3, false));
+}
+
+TEST(Agreement, ARankWithoutATransportIsNamed) {
+  std::vector<bool> teams;
+  const auto formed = form(
+      [](Rank rank, Process& process) {
+        if (rank == 1) process.endpoint.reset();
+      },
+      &teams);
+  for (const Status& status : formed) {
+    EXPECT_NE(status.message().find("rank 1 can't use the transport"), std::string::npos)
+        << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Every algorithm of every collective, run by the engine on real memory over the loopback
+// transport.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice::testing {
+namespace {
+
+// What rank `rank` holds at `index` of its input.
+int32_t value(Rank rank, size_t index) {
+  return static_cast<int32_t>(rank * 1000003 + index * 7 + 1);
+}
+
+int32_t sum_at(Rank ranks, size_t index) {
+  int32_t sum = 0;
+  for (Rank rank = 0; rank < ranks; ++rank) sum += value(rank, index);
+  return sum;
+}
+
+struct Blocks {
+  std::vector<size_t> counts, offsets;
+  size_t total = 0;
+};
+
+// Uneven blocks, some of them empty.
+Blocks ragged(Rank ranks, size_t count) {
+  Blocks blocks;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    blocks.counts.push_back(rank % 3 == 1 ? 0 : count + rank);
+    blocks.offsets.push_back(blocks.total);
+    blocks.total += blocks.counts.back();
+  }
+  return blocks;
+}
+
+Blocks even(Rank ranks, size_t count) {
+  Blocks blocks;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    blocks.counts.push_back(count);
+    blocks.offsets.push_back(rank * count);
+  }
+  blocks.total = ranks * count;
+  return blocks;
+}
+
+// One collective on one rank: its memory, its call, and what must come out.
+struct Problem {
+  std::vector<int32_t> input, output, expected;
+  Blocks in_blocks, out_blocks;
+  Call call;
+  bool in_place = false;
+
+  std::byte* bytes(std::vector<int32_t>& memory) {
+    return reinterpret_cast<std::byte*>(memory.data());
+  }
+};
+
+struct Setting {
+  Collective collective;
+  Rank ranks;
+  Rank root;
+  size_t count;
+  bool in_place;
+  bool ragged;
+};
+
+void fill(std::vector<int32_t>& memory, size_t size, const std::function<int32_t(size_t)>& at) {
+  memory.resize(size);
+  for (size_t i = 0; i < size; ++i) memory[i] = at(i);
+}
+
+void make_reducing(const Setting& setting, Rank rank, Problem& problem) {
+  const size_t n = setting.count;
+  fill(problem.input, n, [&](size_t i) { return value(rank, i); });
+  fill(problem.expected, n, [&](size_t i) { return sum_at(setting.ranks, i); });
+  problem.call.input.count = problem.call.output.count = n;
+  problem.output.assign(n, -1);
+  if (setting.collective == Collective::reduce && rank != setting.root) {
+    problem.output.clear();
+    problem.expected.clear();
+  }
+}
+
+void make_reduce_scatter(const Setting& setting, Rank rank, Problem& problem) {
+  const Blocks& blocks = problem.in_blocks =
+      setting.ragged ? ragged(setting.ranks, setting.count) : even(setting.ranks, setting.count);
+  fill(problem.input, blocks.total, [&](size_t i) { return value(rank, i); });
+  fill(problem.expected, blocks.counts[rank],
+       [&](size_t i) { return sum_at(setting.ranks, blocks.offsets[rank] + i); });
+  problem.output.assign(blocks.counts[rank], -1);
+  problem.call.input.counts = blocks.counts;
+  problem.call.input.offsets = blocks.offsets;
+  problem.call.output.count = blocks.counts[rank];
+}
+
+void make_broadcast(const Setting& setting, Rank rank, Problem& problem) {
+  fill(problem.expected, setting.count, [&](size_t i) { return value(setting.root, i); });
+  problem.output = problem.expected;
+  if (rank != setting.root) problem.output.assign(setting.count, -1);
+  problem.call.output.count = setting.count;
+}
+
+void make_allgather(const Setting& setting, Rank rank, Problem& problem) {
+  const Blocks& blocks = problem.out_blocks =
+      setting.ragged ? ragged(setting.ranks, setting.count) : even(setting.ranks, setting.count);
+  fill(problem.input, blocks.counts[rank], [&](size_t i) { return value(rank, i); });
+  problem.output.assign(blocks.total, -1);
+  for (Rank from = 0; from < setting.ranks; ++from) {
+    for (size_t i = 0; i < blocks.counts[from]; ++i) problem.expected.push_back(value(from, i));
+  }
+  problem.call.input.count = blocks.counts[rank];
+  problem.call.output.counts = blocks.counts;
+  problem.call.output.offsets = blocks.offsets;
+}
+
+// Rank a sends (a + b) % 4 elements more than `count` to b, so that blocks differ where they may.
+void make_alltoall(const Setting& setting, Rank rank, Problem& problem) {
+  for (Blocks* blocks : {&problem.in_blocks, &problem.out_blocks}) {
+    for (Rank peer = 0; peer < setting.ranks; ++peer) {
+      blocks->counts.push_back(setting.count + (setting.ragged ? (rank + peer) % 4 : 0));
+      blocks->offsets.push_back(blocks->total);
+      blocks->total += blocks->counts.back();
+    }
+  }
+  for (Rank peer = 0; peer < setting.ranks; ++peer) {
+    for (size_t i = 0; i < problem.in_blocks.counts[peer]; ++i) {
+      problem.input.push_back(value(rank * 64 + peer, i));
+      problem.expected.push_back(value(peer * 64 + rank, i));
+    }
+  }
+  problem.output.assign(problem.out_blocks.total, -1);
+  problem.call.input.counts = problem.in_blocks.counts;
+  problem.call.input.offsets = problem.in_blocks.offsets;
+  problem.call.output.counts = problem.out_blocks.counts;
+  problem.call.output.offsets = problem.out_blocks.offsets;
+}
+
+void place(const Setting& setting, Rank rank, Problem& problem) {
+  Call& call = problem.call;
+  call.input.base = problem.bytes(problem.input);
+  call.output.base = problem.bytes(problem.output);
+  if (!setting.in_place) return;
+  const bool reducing = setting.collective == Collective::allreduce ||
+                        (setting.collective == Collective::reduce && rank == setting.root);
+  const bool gathering =
+      setting.collective == Collective::allgather || setting.collective == Collective::allgatherv;
+  if (!reducing && !gathering) return;
+  const size_t offset = gathering ? problem.out_blocks.offsets[rank] : 0;
+  std::copy(problem.input.begin(), problem.input.end(), problem.output.begin() + offset);
+  call.input.base = call.output.base + offset * sizeof(int32_t);
+}
+
+void make(const Setting& setting, Rank rank, Problem& problem) {
+  problem.call.collective = setting.collective;
+  problem.call.root = setting.root;
+  problem.call.element = sizeof(int32_t);
+  problem.call.ragged = setting.ragged && setting.collective != Collective::alltoallv;
+  if (is_reducing(setting.collective)) {
+    problem.call.reduction.kernel = find_kernel(Op::sum, Type::int32);
+  }
+  switch (setting.collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+      make_reducing(setting, rank, problem);
+      break;
+    case Collective::reduce_scatter:
+      make_reduce_scatter(setting, rank, problem);
+      break;
+    case Collective::broadcast:
+      make_broadcast(setting, rank, problem);
+      break;
+    case Collective::allgather:
+    case Collective::allgatherv:
+      make_allgather(setting, rank, problem);
+      break;
+    case Collective::alltoall:
+    case Collective::alltoallv:
+      make_alltoall(setting, rank, problem);
+      break;
+    case Collective::barrier:
+      break;
+  }
+  place(setting, rank, problem);
+}
+
+EndpointMaker loopback(LoopbackHub& hub) {
+  return [&hub](Rank, const ProcessId& id) { return hub.make_endpoint(id); };
+}
+
+// All roots, sizes and placements of one algorithm on so many ranks, over one team.
+void run_all(const Algorithm& algorithm, Rank ranks) {
+  LoopbackHub hub;
+  const auto force = [&](Rank, Process& process) {
+    process.knobs.algorithm[static_cast<uint32_t>(algorithm.collective)] = algorithm.name;
+    process.knobs.segment = 4096;
+    process.knobs.radix = 3;
+  };
+  on_ranks(ranks, loopback(hub), force, [&](Member& member) {
+    ASSERT_TRUE(member.team) << member.formed.message();
+    const bool may_be_ragged = algorithm.collective == Collective::allgatherv ||
+                               algorithm.collective == Collective::reduce_scatter ||
+                               algorithm.collective == Collective::alltoallv;
+    for (const size_t count : {0, 1, 5, 1023, 20011}) {
+      for (Rank root = 0; root < (is_rooted(algorithm.collective) ? ranks : 1); ++root) {
+        for (const bool in_place : {false, true}) {
+          for (const bool uneven : {false, true}) {
+            if (uneven && (!may_be_ragged || algorithm.needs.uniform)) continue;
+            const Setting setting{algorithm.collective, ranks, root, count, in_place, uneven};
+            Problem problem;
+            make(setting, member.rank, problem);
+            ASSERT_TRUE(member.team->carries(problem.call));
+            const Status status = member.team->run(problem.call);
+            ASSERT_TRUE(status.ok()) << status.message();
+            ASSERT_EQ(problem.output, problem.expected)
+                << algorithm.name << " ranks " << ranks << " rank " << member.rank << " root "
+                << root << " count " << count << " in place " << in_place << " ragged " << uneven;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Collectives, EveryAlgorithmOnRealMemory) {
+  size_t served = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Rank ranks : {1, 2, 3, 4, 5, 8}) {
+      if (!can_serve(algorithm, ranks, false, false)) continue;
+      SCOPED_TRACE(std::string(to_string(algorithm.collective)) + " " + algorithm.name);
+      run_all(algorithm, ranks);
+      if (HasFatalFailure()) return;
+      ++served;
+    }
+  }
+  EXPECT_GE(served, 100U);
+}
+
+TEST(Collectives, RanksInDifferentCollectivesAreToldSo) {
+  LoopbackHub hub;
+  std::string messages[2];
+  on_ranks(2, loopback(hub), {}, [&](Member& member) {
+    ASSERT_TRUE(member.team);
+    Problem problem;
+    const Collective mine = member.rank == 0 ? Collective::allreduce : Collective::broadcast;
+    make({mine, 2, 1, 10, false, false}, member.rank, problem);
+    if (mine == Collective::allreduce) problem.call.root = 0;
+    messages[member.rank] = member.team->run(problem.call).message();
+    if (member.rank == 1) {  // the broadcast's root was done before anybody could object
+      EXPECT_FALSE(member.team->run(problem.call).ok());
+    }
+  });
+  EXPECT_NE(messages[0].find("rank 1"), std::string::npos) << messages[0];
+  EXPECT_NE(messages[0].find("broadcast with root 1"), std::string::npos) << messages[0];
+  EXPECT_NE(messages[0].find("allreduce"), std::string::npos) << messages[0];
+}
+
+TEST(Collectives, RanksWithDifferentCountsAreToldSo) {
+  LoopbackHub hub;
+  std::atomic<int> told{0};
+  on_ranks(2, loopback(hub), {}, [&](Member& member) {
+    ASSERT_TRUE(member.team);
+    Problem problem;
+    make({Collective::allreduce, 2, 0, size_t{10} + member.rank, false, false}, member.rank,
+         problem);
+    const Status status = member.team->run(problem.call);
+    EXPECT_FALSE(status.ok());
+    told += status.message().find("counts or datatypes differ") != std::string::npos;
+    EXPECT_EQ(member.team->run(problem.call).message(), status.message()) << "errors are sticky";
+  });
+  EXPECT_GE(told, 1);
+}
+
+TEST(Collectives, TheOthersLeaveWhenARankGivesUp) {
+  LoopbackHub hub;
+  on_ranks(5, loopback(hub), {}, [&](Member& member) {
+    ASSERT_TRUE(member.team);
+    if (member.rank == 3) {  // gone without a word
+      member.process.endpoint.reset();
+      return;
+    }
+    Problem problem;
+    make({Collective::allreduce, 5, 0, 100000, false, false}, member.rank, problem);
+    const Status status = member.team->run(problem.call);
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(status.message().find("rank 3"), std::string::npos) << status.message();
+  });
+}
+
+TEST(Collectives, ADeadlineNamesTheRanksWaitedFor) {
+  LoopbackHub hub;
+  const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 0.2; };
+  on_ranks(2, loopback(hub), hurry, [&](Member& member) {
+    ASSERT_TRUE(member.team);
+    if (member.rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      return;
+    }
+    Call barrier;
+    barrier.collective = Collective::barrier;
+    const Status status = member.team->run(barrier);
+    EXPECT_EQ(status.code(), Code::timeout);
+    EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("SLUICE_TIMEOUT"), std::string::npos) << status.message();
+  });
+}
+
+}  // namespace
+}  // namespace sluice::testing

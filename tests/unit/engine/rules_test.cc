@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+namespace sluice {
+namespace {
+
+TEST(Rules, TheBuiltInOnesParseAndServeEveryCall) {
+  const auto selector = Selector::make({});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  for (uint32_t i = 0; i < collective_count; ++i) {
+    for (const Rank ranks : {1, 2, 3, 7, 8, 100, 1000}) {
+      for (const size_t bytes : {size_t{0}, size_t{1} << 12, size_t{1} << 20, size_t{1} << 40}) {
+        for (const bool ordered : {false, true}) {
+          for (const bool ragged : {false, true}) {
+            const Situation situation{static_cast<Collective>(i), "tcp", ranks, ordered, ragged};
+            const Algorithm* algorithm = selector->choose(situation, bytes);
+            ASSERT_NE(algorithm, nullptr) << to_string(situation.collective) << " " << ranks;
+            EXPECT_TRUE(can_serve(*algorithm, ranks, ordered, ragged));
+            EXPECT_EQ(selector->choices(situation).at(bytes), algorithm);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Rules, BoundsAreIncludedAndMayBeLeftOut) {
+  const auto rules = parse_rules(
+      "# comment\n\nallreduce tcp ranks:2-64 bytes:0-32k -> recursive_doubling # why\n"
+      "broadcast * ranks:8- -> binomial\n* * bytes:-1m -> mpi");
+  ASSERT_TRUE(rules.ok()) << rules.status().message();
+  ASSERT_EQ(rules->size(), 3U);
+  EXPECT_EQ((*rules)[0].max_bytes, 32U << 10);
+  EXPECT_EQ((*rules)[0].min_ranks, 2U);
+  EXPECT_EQ((*rules)[1].min_ranks, 8U);
+  EXPECT_EQ((*rules)[1].max_ranks, ~Rank{0});
+  EXPECT_FALSE((*rules)[2].collective);
+  EXPECT_EQ((*rules)[2].max_bytes, 1U << 20);
+}
+
+TEST(Rules, ErrorsNameTheLineAndWhatIsWrong) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"allreduce tcp -> nonsense", "line 1: allreduce has no algorithm 'nonsense'"},
+      {"\nallreduce tcp", "line 2: expected: collective transport"},
+      {"sum tcp -> ring", "'sum' is no collective"},
+      {"allreduce tcp size:0-1 -> ring", "'size:0-1' is no condition"},
+      {"allreduce tcp bytes:9-1 -> ring", "'bytes:9-1' is no condition"},
+      {"allreduce tcp bytes:- -> ring", "'bytes:-' is no condition"},
+      {"allreduce tcp bytes: -> ring", "'bytes:' is no condition"},
+      {"* * -> nonsense", "no collective has an algorithm 'nonsense'"},
+  };
+  for (const auto& [text, message] : wrong) {
+    const auto rules = parse_rules(text);
+    ASSERT_FALSE(rules.ok()) << text;
+    EXPECT_NE(rules.status().message().find(message), std::string::npos)
+        << rules.status().message();
+  }
+}
+
+TEST(Selector, AKnobComesBeforeTheFileBeforeTheBuiltInRules) {
+  const std::string path = ::testing::TempDir() + "sluice-rules-test";
+  std::ofstream(path) << "allreduce * bytes:100-200 -> tree\nbarrier * -> mpi\n";
+  Knobs knobs;
+  knobs.rules = path;
+  knobs.algorithm[static_cast<uint32_t>(Collective::broadcast)] = "chain";
+  knobs.algorithm[static_cast<uint32_t>(Collective::reduce)] = "mpi";
+  const auto selector = Selector::make(knobs);
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto chosen = [&](Collective collective, size_t bytes) -> std::string {
+    const Algorithm* algorithm = selector->choose({collective, "tcp", 4}, bytes);
+    return algorithm ? algorithm->name : "mpi";
+  };
+  EXPECT_NE(chosen(Collective::allreduce, 99), "tree");
+  EXPECT_EQ(chosen(Collective::allreduce, 100), "tree");
+  EXPECT_EQ(chosen(Collective::allreduce, 200), "tree");
+  EXPECT_NE(chosen(Collective::allreduce, 201), "tree");
+  EXPECT_EQ(chosen(Collective::barrier, 0), "mpi");
+  EXPECT_EQ(chosen(Collective::broadcast, 1), "chain");
+  EXPECT_EQ(chosen(Collective::reduce, 1), "mpi");
+  std::remove(path.c_str());
+}
+
+TEST(Selector, AForcedAlgorithmThatCannotServeIsPassedOver) {
+  Knobs knobs;
+  knobs.algorithm[static_cast<uint32_t>(Collective::allreduce)] = "ring";
+  const auto selector = Selector::make(knobs);
+  ASSERT_TRUE(selector.ok());
+  const Situation ordered{Collective::allreduce, "tcp", 4, true, false};
+  EXPECT_EQ(selector->passed_over(ordered), "ring");
+  EXPECT_NE(selector->choose(ordered, 8), find_algorithm(Collective::allreduce, "ring"));
+  EXPECT_EQ(selector->passed_over({Collective::allreduce, "tcp", 4}), "");
+}
+
+TEST(Selector, UnknownNamesAndFilesAreErrors) {
+  Knobs knobs;
+  knobs.algorithm[static_cast<uint32_t>(Collective::allreduce)] = "rung";
+  auto selector = Selector::make(knobs);
+  ASSERT_FALSE(selector.ok());
+  EXPECT_NE(selector.status().message().find("'rung'"), std::string::npos);
+  EXPECT_NE(selector.status().message().find("ring"), std::string::npos);
+  knobs = {};
+  knobs.rules = "/nonexistent/rules";
+  selector = Selector::make(knobs);
+  ASSERT_FALSE(selector.ok());
+  EXPECT_NE(selector.status().message().find("/nonexistent/rules"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice
