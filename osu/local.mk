@@ -1,2 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks with the OSU Micro-Benchmarks' options: noinst_PROGRAMS.
+# Benchmarks with the OSU Micro-Benchmarks' options and output (MPI programs that know nothing of Sluice), and what
+# runs them. They are installed where `compare` finds them: beside it.
+
+noinst_LTLIBRARIES += osu/libbench.la
+osu_libbench_la_SOURCES = osu/bench.cc osu/bench.h osu/function.cc osu/function.h osu/options.cc \
+  osu/options.h osu/pattern.cc osu/pattern.h osu/trial.cc osu/trial.h
+osu_libbench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+
+pkglibexec_PROGRAMS = osu/osu_allgather osu/osu_allgatherv osu/osu_allreduce osu/osu_alltoall \
+  osu/osu_alltoallv osu/osu_barrier osu/osu_bcast osu/osu_reduce osu/osu_reduce_scatter \
+  osu/osu_reduce_scatter_block
+
+osu_sources = osu/main.cc
+osu_libraries = osu/libbench.la $(MPI_LIBS)
+
+osu_osu_allgather_SOURCES = $(osu_sources)
+osu_osu_allgather_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"allgather"'
+osu_osu_allgather_LDADD = $(osu_libraries)
+osu_osu_allgatherv_SOURCES = $(osu_sources)
+osu_osu_allgatherv_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"allgatherv"'
+osu_osu_allgatherv_LDADD = $(osu_libraries)
+osu_osu_allreduce_SOURCES = $(osu_sources)
+osu_osu_allreduce_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"allreduce"'
+osu_osu_allreduce_LDADD = $(osu_libraries)
+osu_osu_alltoall_SOURCES = $(osu_sources)
+osu_osu_alltoall_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"alltoall"'
+osu_osu_alltoall_LDADD = $(osu_libraries)
+osu_osu_alltoallv_SOURCES = $(osu_sources)
+osu_osu_alltoallv_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"alltoallv"'
+osu_osu_alltoallv_LDADD = $(osu_libraries)
+osu_osu_barrier_SOURCES = $(osu_sources)
+osu_osu_barrier_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"barrier"'
+osu_osu_barrier_LDADD = $(osu_libraries)
+osu_osu_bcast_SOURCES = $(osu_sources)
+osu_osu_bcast_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"bcast"'
+osu_osu_bcast_LDADD = $(osu_libraries)
+osu_osu_reduce_SOURCES = $(osu_sources)
+osu_osu_reduce_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"reduce"'
+osu_osu_reduce_LDADD = $(osu_libraries)
+osu_osu_reduce_scatter_SOURCES = $(osu_sources)
+osu_osu_reduce_scatter_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"reduce_scatter"'
+osu_osu_reduce_scatter_LDADD = $(osu_libraries)
+osu_osu_reduce_scatter_block_SOURCES = $(osu_sources)
+osu_osu_reduce_scatter_block_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"reduce_scatter_block"'
+osu_osu_reduce_scatter_block_LDADD = $(osu_libraries)

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// osu_<function>: the makefile names the function.
+#include "osu/bench.h"
+
+int main(int argc, char** argv) { return sluice::run_benchmark(OSU_FUNCTION, argc, argv); }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osu/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+
+namespace sluice {
+namespace {
+
+// Above this many bytes a call takes long enough that a tenth of the iterations will do.
+constexpr size_t small_message = 8192;
+
+[[noreturn]] void reject(const char* option, const std::string& text, const std::string& wanted) {
+  throw CLI::ValidationError(option, "'" + text + "' is not " + wanted);
+}
+
+// "64", "16k", "4m", "1g".
+bool parse_bytes(std::string_view text, size_t* bytes) {
+  size_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::string_view unit(end, text.data() + text.size() - end);
+  int shift = 0;
+  if (unit.size() == 1) {
+    constexpr std::string_view units = "kmg";
+    size_t power = units.find(static_cast<char>(std::tolower(unit[0])));
+    if (power == units.npos) return false;
+    shift = 10 * static_cast<int>(power + 1);
+  }
+  if (error != std::errc() || unit.size() > 1 || value > (SIZE_MAX >> shift)) return false;
+  *bytes = value << shift;
+  return true;
+}
+
+void read_range(const std::string& text, Options* options) {
+  constexpr const char* name = "--message-size";
+  constexpr const char* wanted = "[MIN:]MAX in bytes, such as 128, 2:128, 2: or 4:4m";
+  size_t colon = text.find(':');
+  std::string low = colon == text.npos ? "" : text.substr(0, colon);
+  std::string high = colon == text.npos ? text : text.substr(colon + 1);
+  if (low.empty() && high.empty()) reject(name, text, wanted);
+  if (!low.empty() && !parse_bytes(low, &options->min_bytes)) reject(name, text, wanted);
+  if (!high.empty() && !parse_bytes(high, &options->max_bytes)) reject(name, text, wanted);
+  options->min_bytes = std::max<size_t>(options->min_bytes, 1);
+  if (options->min_bytes > options->max_bytes) {
+    reject(name, text, "a range: MIN is above MAX (" + std::to_string(options->max_bytes) + ")");
+  }
+}
+
+// The items of a list with commas between them.
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> items;
+  size_t begin = 0;
+  for (size_t comma; (comma = text.find(',', begin)) != text.npos; begin = comma + 1) {
+    items.push_back(text.substr(begin, comma - begin));
+  }
+  items.push_back(text.substr(begin));
+  return items;
+}
+
+void read_types(const std::string& text, Options* options) {
+  options->types.clear();
+  std::string known = "all";
+  for (const ElementType& type : element_types()) known += std::string(", ") + type.option;
+  for (std::string& item : split(text)) {
+    for (char& c : item) c = static_cast<char>(std::tolower(c));
+    size_t before = options->types.size();
+    for (const ElementType& type : element_types()) {
+      if (item == type.option || item == "all") options->types.push_back(&type);
+    }
+    if (options->types.size() == before) reject("--type", item, "one of " + known);
+  }
+}
+
+void read_percentiles(const std::string& text, Options* options) {
+  options->percentiles.clear();
+  for (const std::string& item : split(text)) {
+    int value = 0;
+    auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    bool whole = error == std::errc() && end == item.data() + item.size();
+    if (!whole || value < 1 || value > 99) reject("--tail-lat", item, "a percentile from 1 to 99");
+    options->percentiles.push_back(value);
+  }
+  std::sort(options->percentiles.begin(), options->percentiles.end());
+}
+
+void read_memory_limit(const std::string& text, Options* options) {
+  if (!parse_bytes(text, &options->memory_limit) || options->memory_limit == 0) {
+    reject("--mem-limit", text, "a number of bytes, such as 536870912 or 512m");
+  }
+}
+
+void add_sizes(CLI::App* app, Options* options) {
+  auto range = [options](const std::string& text) { read_range(text, options); };
+  app->add_option_function<std::string>(
+         "-m,--message-size", range,
+         "smallest and largest message in bytes; sizes double from MIN (default 1:1048576)")
+      ->type_name("[MIN:]MAX");
+  auto limit = [options](const std::string& text) { read_memory_limit(text, options); };
+  app->add_option_function<std::string>("-M,--mem-limit", limit,
+                                        "most memory for buffers of one rank (default 536870912)")
+      ->type_name("BYTES");
+  auto types = [options](const std::string& text) { read_types(text, options); };
+  app->add_option_function<std::string>(
+         "-T,-t,--type", types, "element types: all, or some of mpi_char, mpi_int, mpi_float")
+      ->type_name("TYPE[,TYPE]");
+}
+
+void add_counts(CLI::App* app, Options* options) {
+  app->add_option_function<int>(
+         "-i,--iterations", [options](int n) { options->iterations = n; },
+         "timed calls at each size (default 1000; 100 above 8192 bytes)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 30));
+  app->add_option_function<int>(
+         "-x,--warmup", [options](int n) { options->warmup = n; },
+         "calls before them that are not timed (default 100; 10 above 8192 bytes)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1 << 30));
+}
+
+void add_output(CLI::App* app, const Function& function, Options* options) {
+  app->add_flag("-f,--full", options->full,
+                "print the smallest and largest of the ranks' averages and the iterations too");
+  app->add_flag("-c,--validation", options->validate,
+                "check the contents after every call; stop with status 1 where they are wrong");
+  app->add_option("-u,--validation-warmup", options->validation_warmup,
+                  "with -c: checked calls before each timed one (default 5)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1 << 20));
+  if (function.in_place) {
+    app->add_flag("-l,--in-place", options->in_place, "call with MPI_IN_PLACE");
+  }
+  auto tail = [options](const std::string& text) { read_percentiles(text, options); };
+  app->add_option_function<std::string>("-z,--tail-lat", tail,
+                                        "print percentiles of the single calls' latency too, "
+                                        "averaged over ranks; attach the list\n"
+                                        "to the option: -z10,50,90 (default 50,90,99)")
+      ->type_name("[P,...]")
+      ->default_str("50,90,99")
+      ->expected(0, 1);
+}
+
+}  // namespace
+
+int Options::iterations_for(size_t bytes) const {
+  return iterations.value_or(bytes > small_message ? 100 : 1000);
+}
+
+int Options::warmup_for(size_t bytes) const {
+  return warmup.value_or(bytes > small_message ? 10 : 100);
+}
+
+Parsed parse_options(const Function& function, int argc, char** argv) {
+  Options options;
+  options.types = {&element_types().front()};
+  std::string program = std::string("osu_") + function.name;
+  CLI::App app("Latency of MPI_" + std::string(function.mpi_name) + ", averaged over ranks.",
+               program);
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("-v,--version", title(function), "print the version");
+  add_sizes(&app, &options);
+  add_counts(&app, &options);
+  add_output(&app, function, &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return {std::nullopt, app.help(), 0};
+  } catch (const CLI::CallForVersion& version) {
+    return {std::nullopt, std::string(version.what()) + "\n", 0};
+  } catch (const CLI::ParseError& error) {
+    return {std::nullopt, program + ": " + error.what() + " (-h lists the options)\n", 1};
+  }
+  return {options, "", 0};
+}
+
+}  // namespace sluice

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The command line of the benchmarks: the options of the OSU Micro-Benchmarks' blocking
+// collectives, as far as they apply to host memory, and their defaults.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "osu/function.h"
+#include "osu/pattern.h"
+
+namespace sluice {
+
+struct Options {
+  size_t min_bytes = 1;
+  size_t max_bytes = size_t{1} << 20;
+  std::optional<int> iterations;  // none: by message size
+  std::optional<int> warmup;
+  size_t memory_limit = size_t{512} << 20;
+  std::vector<const ElementType*> types;
+  std::vector<int> percentiles;  // ascending
+  bool full = false;
+  bool in_place = false;
+  bool validate = false;
+  int validation_warmup = 5;  // checked calls before each timed one
+
+  int iterations_for(size_t bytes) const;
+  int warmup_for(size_t bytes) const;
+};
+
+// What to do after the command line was read: run with `options`, or say `text` (help, version, an
+// error that names the option) and leave with `status`.
+struct Parsed {
+  std::optional<Options> options;
+  std::string text;
+  int status = 0;
+};
+
+Parsed parse_options(const Function& function, int argc, char** argv);
+
+}  // namespace sluice

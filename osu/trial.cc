@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "osu/trial.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+namespace sluice {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t alignment = 4096;
+constexpr size_t guard = 64;  // bytes behind a buffer that no call may touch
+
+int rank_in(MPI_Comm comm) {
+  int rank;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+int size_of(MPI_Comm comm) {
+  int size;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<void, Free>;
+
+// Page-aligned, touched, poisoned, with a guard behind it.
+Memory allocate(size_t bytes) {
+  size_t whole = (bytes + guard + alignment - 1) / alignment * alignment;
+  Memory memory(std::aligned_alloc(alignment, whole));
+  if (!memory) throw std::bad_alloc();
+  poison(memory.get(), whole);
+  return memory;
+}
+
+// Functions that move data.
+class Transfer : public Trial {
+ public:
+  Transfer(const Function& function, const ElementType& type, size_t count, bool in_place)
+      : function_(function),
+        type_(type),
+        layout_(function, count, rank_in(MPI_COMM_WORLD), size_of(MPI_COMM_WORLD)),
+        in_place_(in_place && layout_.takes_in_place),
+        loaded_(in_place_ || function.flow == Flow::from_root),
+        send_(allocate(layout_.send_elements * type.bytes)),
+        recv_(allocate(layout_.recv_elements * type.bytes)) {
+    prepare(0);
+  }
+
+  void prepare(uint32_t round) override {
+    round_ = {size_of(MPI_COMM_WORLD), round};
+    poison(recv_.get(), layout_.recv_elements * type_.bytes);
+    for (const Piece& piece : layout_.send) type_.fill(send_.get(), piece, round_);
+    if (!loaded_) return;
+    for (const Piece& piece : layout_.recv_before) type_.fill(recv_.get(), piece, round_);
+  }
+
+  double call() override {
+    Arguments arguments{in_place_ ? MPI_IN_PLACE : send_.get(),
+                        recv_.get(),
+                        static_cast<int>(layout_.call_count),
+                        layout_.counts.data(),
+                        layout_.displs.data(),
+                        type_.handle,
+                        MPI_COMM_WORLD};
+    double begin = MPI_Wtime();
+    function_.call(arguments);
+    return MPI_Wtime() - begin;
+  }
+
+  std::string verify() override {
+    std::string wrong = first_wrong("receive buffer: ", recv_.get(), layout_.recv_after);
+    if (wrong.empty()) wrong = first_wrong("send buffer: ", send_.get(), layout_.send);
+    if (wrong.empty() && !is_poisoned(guard_of(recv_, layout_.recv_elements), guard)) {
+      wrong = "something wrote behind the receive buffer";
+    }
+    return wrong;
+  }
+
+ private:
+  std::string first_wrong(const char* where, const void* buffer, std::span<const Piece> pieces) {
+    for (const Piece& piece : pieces) {
+      std::string wrong = type_.check(buffer, piece, round_);
+      if (!wrong.empty()) return where + wrong;
+    }
+    return {};
+  }
+
+  const void* guard_of(const Memory& memory, size_t elements) const {
+    return static_cast<const std::byte*>(memory.get()) + elements * type_.bytes;
+  }
+
+  const Function& function_;
+  const ElementType& type_;
+  Layout layout_;
+  bool in_place_;
+  bool loaded_;  // the receive buffer holds input
+  Memory send_, recv_;
+  Round round_{1, 0};
+};
+
+// MPI_Barrier: no rank may leave before the last one has come. Ranks of one host have one clock to
+// show it by.
+class Meeting : public Trial {
+ public:
+  explicit Meeting(const Function& function) : function_(function) {
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host_);
+  }
+  ~Meeting() override { MPI_Comm_free(&host_); }
+
+  // Another rank is late in each round.
+  void prepare(uint32_t round) override {
+    late_ = round % static_cast<uint32_t>(size_of(host_)) == static_cast<uint32_t>(rank_in(host_));
+    if (late_) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+
+  double call() override {
+    Arguments arguments{};
+    arguments.comm = MPI_COMM_WORLD;
+    entered_ = seconds();
+    double begin = MPI_Wtime();
+    function_.call(arguments);
+    double took = MPI_Wtime() - begin;
+    left_ = seconds();
+    return took;
+  }
+
+  std::string verify() override {
+    double last = 0;
+    MPI_Allreduce(&entered_, &last, 1, MPI_DOUBLE, MPI_MAX, host_);
+    if (left_ >= last) return {};
+    return "left the barrier " + std::to_string(1e6 * (last - left_)) +
+           " us before the last rank of its host came";
+  }
+
+ private:
+  static double seconds() {
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  }
+
+  const Function& function_;
+  MPI_Comm host_ = MPI_COMM_NULL;
+  bool late_ = false;
+  double entered_ = 0, left_ = 0;
+};
+
+}  // namespace
+
+size_t memory_of(const Function& function, const ElementType& type, size_t count, int ranks) {
+  size_t blocks = function.flow == Flow::gathered || function.flow == Flow::exchanged
+                      ? static_cast<size_t>(ranks)
+                      : 1;
+  size_t sent = function.flow == Flow::from_root ? 0 : function.flow == Flow::gathered ? 1 : blocks;
+  return (sent + blocks) * count * type.bytes;
+}
+
+std::unique_ptr<Trial> make_trial(const Function& function, const ElementType& type, size_t count,
+                                  bool in_place) {
+  if (function.flow == Flow::none) return std::make_unique<Meeting>(function);
+  return std::make_unique<Transfer>(function, type, count, in_place);
+}
+
+}  // namespace sluice
