@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# `make demo`.
+
+EXTRA_PROGRAMS += demo/allreduce
+demo_allreduce_SOURCES = demo/allreduce.c
+demo_allreduce_CPPFLAGS = $(MPI_CPPFLAGS)
+demo_allreduce_LDADD = $(MPI_LIBS)
+EXTRA_DIST += demo/run
+
+demo: all demo/allreduce
+	@$(AM_TESTS_ENVIRONMENT) $(SHELL) $(top_srcdir)/demo/run
+.PHONY: demo
