@@ -22,3 +22,35 @@ core_sources += \
   collectives/patterns/tree.h
 
 # One folder per collective.
+core_sources += \
+  collectives/allreduce/allreduce.cc \
+  collectives/allreduce/allreduce.h \
+  collectives/allreduce/bcube.cc \
+  collectives/allreduce/bcube.h \
+  collectives/allreduce/cube.cc \
+  collectives/allreduce/cube.h \
+  collectives/allreduce/double_tree.cc \
+  collectives/allreduce/double_tree.h \
+  collectives/allreduce/rabenseifner.cc \
+  collectives/allreduce/rabenseifner.h \
+  collectives/allreduce/recursive_doubling.cc \
+  collectives/allreduce/recursive_doubling.h \
+  collectives/allreduce/ring.cc \
+  collectives/allreduce/ring.h \
+  collectives/allreduce/ring_whole.cc \
+  collectives/allreduce/ring_whole.h \
+  collectives/allreduce/tree.cc \
+  collectives/allreduce/tree.h \
+  collectives/allreduce/up_and_down.cc \
+  collectives/allreduce/up_and_down.h
+core_sources += \
+  collectives/reduce/binomial.cc \
+  collectives/reduce/binomial.h \
+  collectives/reduce/chain.cc \
+  collectives/reduce/chain.h \
+  collectives/reduce/phases.cc \
+  collectives/reduce/phases.h \
+  collectives/reduce/reduce.cc \
+  collectives/reduce/reduce.h \
+  collectives/reduce/ring.cc \
+  collectives/reduce/ring.h

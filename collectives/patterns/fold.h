@@ -21,6 +21,12 @@ namespace sluice {
 
 struct Fold {
   explicit constexpr Fold(Rank ranks) : size(ranks), core(std::bit_floor(ranks)) {}
+  // Nobody folds: the core is everybody.
+  static constexpr Fold none(Rank ranks) {
+    Fold fold(ranks);
+    fold.core = ranks;
+    return fold;
+  }
 
   constexpr Rank extra() const { return size - core; }
 

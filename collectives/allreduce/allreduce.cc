@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allreduce/allreduce.h"
+
+#include "collectives/allreduce/bcube.h"
+#include "collectives/allreduce/double_tree.h"
+#include "collectives/allreduce/rabenseifner.h"
+#include "collectives/allreduce/recursive_doubling.h"
+#include "collectives/allreduce/ring.h"
+#include "collectives/allreduce/ring_whole.h"
+#include "collectives/allreduce/tree.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr Algorithm row(const char* name, const char* help, Needs needs, Plan (*plan)(const Shape&),
+                        Cost (*cost)(const Shape&)) {
+  return {Collective::allreduce, name, help, needs, plan, cost};
+}
+
+}  // namespace
+
+std::span<const Algorithm> allreduce_algorithms() {
+  static constexpr Algorithm table[] = {
+      row("ring", "reduce-scatter and allgather on a ring: large messages, few ranks",
+          {.commutative = true}, allreduce_ring, allreduce_ring_cost),
+      row("ring_whole", "whole operands round a ring: small messages, two or three ranks", {},
+          allreduce_ring_whole, allreduce_ring_whole_cost),
+      row("bcube", "reduce-scatter and allgather by digits of a radix: medium and large messages",
+          {}, allreduce_bcube, allreduce_bcube_cost),
+      row("recursive_doubling", "exchanges of all data at doubling distances: small messages", {},
+          allreduce_recursive_doubling, allreduce_recursive_doubling_cost),
+      row("rabenseifner", "halving and doubling: medium messages, powers of two", {},
+          allreduce_rabenseifner, allreduce_rabenseifner_cost),
+      row("tree", "up and down a tree of a radix, pipelined: many ranks", {}, allreduce_tree,
+          allreduce_tree_cost),
+      row("double_tree", "two binary trees, half the data on each: large messages, many ranks", {},
+          allreduce_double_tree, allreduce_double_tree_cost),
+  };
+  return table;
+}
+
+}  // namespace sluice

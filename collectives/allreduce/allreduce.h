@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Allreduce: the operands of all ranks, combined, on every rank; the same bits on all of them. The
+// output is written while the algorithm runs, as the accumulator.
+#pragma once
+
+#include <span>
+
+#include "collectives/algorithm.h"
+
+namespace sluice {
+
+std::span<const Algorithm> allreduce_algorithms();
+
+}  // namespace sluice

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allreduce/bcube.h"
+
+#include "collectives/allreduce/cube.h"
+#include "collectives/patterns/chunk.h"
+#include "collectives/patterns/radix.h"
+
+namespace sluice {
+
+Plan allreduce_bcube(const Shape& shape) {
+  PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
+  if (shape.size == 1) plan.copy(all_input, all_output);
+  cube_allreduce(plan, shape.rank, Fold::none(shape.size), shape.radix, Area::input);
+  return std::move(plan).build();
+}
+
+Cost allreduce_bcube_cost(const Shape& shape) {
+  const double p = shape.size;
+  const auto rounds = static_cast<double>(factorize(shape.size, shape.radix).size());
+  return {.steps = 2 * rounds, .bytes = 2 * (p - 1) / p};
+}
+
+}  // namespace sluice

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allreduce/cube.h"
+
+#include <vector>
+
+#include "collectives/patterns/chunk.h"
+#include "collectives/patterns/radix.h"
+
+namespace sluice {
+
+namespace {
+
+// One group of ranks, and what it cuts up: `share` chunks of `of` for each member, from `first` on.
+struct Round {
+  const Fold& fold;
+  Rank in_core;
+  Digit digit;
+  uint32_t first, share, of;
+
+  uint32_t own() const { return digit.of(in_core); }
+  Rank rank(uint32_t member) const { return fold.from_core(digit.with(in_core, member)); }
+  Piece part(Area area, uint32_t member) const {
+    return chunks(area, first + member * share, first + (member + 1) * share, of);
+  }
+
+  // The other members, those after this rank first, so that not all send to the same one at once.
+  template <typename Visit>  // void(uint32_t member)
+  void for_others(Visit visit) const {
+    for (uint32_t member = own() + 1; member < digit.radix; ++member) visit(member);
+    for (uint32_t member = 0; member < own(); ++member) visit(member);
+  }
+};
+
+std::vector<Round> rounds_of(Rank in_core, const Fold& fold, uint32_t radix) {
+  std::vector<Round> rounds;
+  uint32_t first = 0, share = fold.core;
+  for (const Digit& digit : digits_of(fold.core, radix)) {
+    share /= digit.radix;
+    rounds.push_back({fold, in_core, digit, first, share, fold.core});
+    first += digit.of(in_core) * share;
+  }
+  return rounds;
+}
+
+// Operands join the sum from its left and its right, nearest first, so that it is of a run of
+// ranks.
+void reduce_scatter(PlanBuilder& plan, const Round& round, Area source) {
+  round.for_others(
+      [&](uint32_t member) { plan.send(round.rank(member), round.part(source, member)); });
+  const uint32_t own = round.own();
+  Piece sum = round.part(source, own);
+  const auto take = [&](uint32_t member) {
+    const Piece total = round.part(Area::output, own);
+    plan.recv_reduce(round.rank(member), sum, total, member < own);
+    sum = total;
+  };
+  for (uint32_t member = own; member-- > 0;) take(member);
+  for (uint32_t member = own + 1; member < round.digit.radix; ++member) take(member);
+}
+
+void allgather(PlanBuilder& plan, const Round& round) {
+  round.for_others([&](uint32_t member) {
+    plan.send(round.rank(member), round.part(Area::output, round.own()));
+  });
+  round.for_others(
+      [&](uint32_t member) { plan.recv(round.rank(member), round.part(Area::output, member)); });
+}
+
+}  // namespace
+
+void cube_allreduce(PlanBuilder& plan, Rank rank, const Fold& fold, uint32_t radix, Area source) {
+  const std::vector<Round> rounds = rounds_of(fold.to_core(rank), fold, radix);
+  for (const Round& round : rounds) {
+    reduce_scatter(plan, round, source);
+    source = Area::output;
+  }
+  for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) allgather(plan, *round);
+}
+
+}  // namespace sluice

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allreduce/double_tree.h"
+
+#include <algorithm>
+
+#include "collectives/allreduce/up_and_down.h"
+#include "collectives/patterns/chunk.h"
+#include "collectives/patterns/log2.h"
+
+namespace sluice {
+
+Plan allreduce_double_tree(const Shape& shape) {
+  PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
+  if (shape.size == 1) {
+    plan.copy(all_input, all_output);
+  } else {
+    up_and_down(plan, first_of_two_trees(shape.rank, shape.size), {0, 1, 2});
+    up_and_down(plan, second_of_two_trees(shape.rank, shape.size), {1, 2, 2});
+  }
+  return std::move(plan).build();
+}
+
+Cost allreduce_double_tree_cost(const Shape& shape) {
+  if (shape.size == 1) return {};
+  // From four ranks on, a rank sends 3/2 in the tree in which it has a parent and two children.
+  const double bytes = std::min(2.0, shape.size / 2.0);
+  return {.steps = 2.0 * ceil_log2(shape.size), .bytes = bytes};
+}
+
+}  // namespace sluice

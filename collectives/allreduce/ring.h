@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Allreduce by a ring: reduce-scatter by chunks, then allgather of the chunks, both on the same
+// ring.
+//
+// Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
+// JPDC 69, 2009): 2(p-1) steps, each rank sends 2(p-1)/p x S, the least possible. Order: operands
+// of a chunk are taken round the ring, not in rank order. Scratch: none.
+#pragma once
+
+#include "collectives/algorithm.h"
+
+namespace sluice {
+
+Plan allreduce_ring(const Shape& shape);
+Cost allreduce_ring_cost(const Shape& shape);
+
+}  // namespace sluice

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allreduce/ring_whole.h"
+
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "collectives/patterns/chunk.h"
+#include "collectives/patterns/log2.h"
+#include "collectives/patterns/ring.h"
+
+namespace sluice {
+
+namespace {
+
+// Scratch slots of whole vectors, used again in the order in which they became free.
+class Slots {
+ public:
+  explicit Slots(PlanBuilder& plan) : plan_(plan) {}
+
+  // Not `passed_on`, which is still being sent: if each rank received where it sends from, all
+  // would wait for each other round the ring. That one was given back last, if at all.
+  Piece take(const Piece& passed_on) {
+    if (free_.empty() || free_.front() == passed_on) return plan_.scratch(all_input);
+    const Piece slot = free_.front();
+    free_.pop_front();
+    return slot;
+  }
+  void give_back(const Piece& slot) { free_.push_back(slot); }
+
+ private:
+  PlanBuilder& plan_;
+  std::deque<Piece> free_;
+};
+
+// Combines operands by the binary tree over rank numbers, whatever order they come in. What a
+// subtree comes to stays where one of its operands was; for the subtree with this rank's own, which
+// is in input, that is output.
+class Combination {
+ public:
+  Combination(PlanBuilder& plan, Rank size, Slots& slots)
+      : plan_(plan), size_(size), slots_(slots) {}
+
+  // The operand of `rank` is in `arrived`.
+  void add(Rank rank, const Piece& arrived) {
+    Piece sum = arrived;
+    uint32_t level = 0;
+    for (; (size_ - 1) >> level != 0; ++level, rank /= 2) {
+      const Rank sibling = rank ^ 1;
+      if (sibling > (size_ - 1) >> level) continue;  // its parent has no other child
+      const auto found = waiting_.find({level, sibling});
+      if (found == waiting_.end()) break;
+      sum = rank < sibling ? combine(sum, found->second, found->second, arrived)
+                           : combine(found->second, sum, found->second, arrived);
+      waiting_.erase(found);
+    }
+    waiting_.emplace(std::pair(level, rank), sum);
+    if (sum != arrived && arrived.area == Area::scratch) slots_.give_back(arrived);
+  }
+
+ private:
+  Piece combine(const Piece& left, const Piece& right, const Piece& waited, const Piece& arrived) {
+    const bool own = left.area != Area::scratch || right.area != Area::scratch;
+    const Piece to = own ? all_output : waited;
+    plan_.reduce(left, right, to);
+    for (const Piece& operand : {left, right}) {
+      const bool done = operand.area == Area::scratch && operand != to && operand != arrived;
+      if (done) slots_.give_back(operand);
+    }
+    return to;
+  }
+
+  PlanBuilder& plan_;
+  const Rank size_;
+  Slots& slots_;
+  std::map<std::pair<uint32_t, Rank>, Piece> waiting_;  // for a sibling; by level and place in it
+};
+
+}  // namespace
+
+Plan allreduce_ring_whole(const Shape& shape) {
+  const Rank rank = shape.rank, size = shape.size;
+  PlanBuilder plan(alias_of(Collective::allreduce, rank));
+  if (size == 1) plan.copy(all_input, all_output);
+  Slots slots(plan);
+  Combination combination(plan, size, slots);
+  combination.add(rank, all_input);
+  Piece passed_on = all_input;
+  for (Rank step = 1; step < size; ++step) {
+    const Piece slot = slots.take(passed_on);
+    plan.send(next_in_ring(rank, size), passed_on);
+    plan.recv(previous_in_ring(rank, size), slot);
+    combination.add(behind(rank, step, size), slot);
+    passed_on = slot;
+  }
+  return std::move(plan).build();
+}
+
+Cost allreduce_ring_whole_cost(const Shape& shape) {
+  const double p = shape.size;
+  return {
+      .steps = p - 1, .bytes = p - 1, .scratch = shape.size == 1 ? 0 : ceil_log2(shape.size) + 2.0};
+}
+
+}  // namespace sluice

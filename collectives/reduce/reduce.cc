@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/reduce/reduce.h"
+
+#include "collectives/reduce/binomial.h"
+#include "collectives/reduce/chain.h"
+#include "collectives/reduce/ring.h"
+
+namespace sluice {
+
+std::span<const Algorithm> reduce_algorithms() {
+  static constexpr Algorithm table[] = {
+      {Collective::reduce,
+       "ring",
+       "reduce-scatter on a ring, then each chunk to the root: large messages",
+       {.commutative = true},
+       reduce_ring,
+       reduce_ring_cost},
+      {Collective::reduce,
+       "chain",
+       "pipeline from rank to rank towards the root: very large messages, few ranks",
+       {.commutative = true},
+       reduce_chain,
+       reduce_chain_cost},
+      {Collective::reduce,
+       "binomial",
+       "binomial tree, in rank order: small messages",
+       {},
+       reduce_binomial,
+       reduce_binomial_cost},
+  };
+  return table;
+}
+
+}  // namespace sluice
