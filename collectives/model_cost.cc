@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "collectives/model_parts.h"
+
+namespace sluice {
+
+namespace {
+
+// Times all steps, called in an order in which they can run.
+class Clock {
+ public:
+  Clock(const PlanSet& set, const Partners& partners, const Counts& counts)
+      : set_(set), partners_(partners), layouts_(all_layouts(set, counts, false)) {
+    timeline_.sent.resize(set.size(), 0);
+    for (Rank rank = 0; rank < set.size(); ++rank) {
+      timeline_.steps.emplace_back(set.plans[rank].steps.size());
+      timeline_.scratch.push_back(layouts_[rank].scratch());
+    }
+  }
+
+  void run(const StepAt& at) {
+    const Step& step = set_.plans[at.rank].steps[at.step];
+    StepTime& mine = ready(at);
+    if (step.kind != Kind::send) return;
+    StepTime& other = ready({step.peer, partners_[at.rank][at.step]});
+    if (mine.elements == 0 && !is_token(step)) return;
+    mine.start = other.start = std::max(mine.start, other.start);
+    mine.end = other.end = mine.start + 1;
+    timeline_.length = std::max(timeline_.length, mine.end);
+    timeline_.sent[at.rank] += mine.elements;
+  }
+
+  Timeline result() && { return std::move(timeline_); }
+
+ private:
+  // What there is to say as soon as all that it waits for is done.
+  StepTime& ready(const StepAt& at) {
+    const Plan& plan = set_.plans[at.rank];
+    const Step& step = plan.steps[at.step];
+    auto& times = timeline_.steps[at.rank];
+    StepTime& time = times[at.step];
+    for (const After& after : plan.after_of(step)) {
+      time.start = std::max(time.start, times[after.step].end);
+    }
+    time.end = time.start;
+    time.elements =
+        layouts_[at.rank].elements(plan.of(step.kind == Kind::send ? step.from : step.to));
+    return time;
+  }
+
+  const PlanSet& set_;
+  const Partners& partners_;
+  const std::vector<Layout> layouts_;
+  Timeline timeline_;
+};
+
+// The elements of S in Cost: of the vector, or of all blocks as if all were as large as the
+// largest.
+double full_size(const PlanSet& set, const Counts& counts) {
+  switch (set.collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::broadcast:
+      return static_cast<double>(counts[0]);
+    case Collective::barrier:
+      return 0;
+    default:
+      return static_cast<double>(*std::max_element(counts.begin(), counts.end())) * set.size();
+  }
+}
+
+size_t pieces_sent(const Plan& plan) {
+  size_t pieces = 0;
+  for (const Step& step : plan.steps) {
+    if (step.kind == Kind::send) pieces += step.from.count;
+  }
+  return pieces;
+}
+
+std::string compared(const std::string& what, double is, double said) {
+  return what + ": " + std::to_string(is) + " where its cost says " + std::to_string(said);
+}
+
+}  // namespace
+
+Timeline Model::timeline(const Counts& counts) const {
+  Clock clock(set_, partners_, counts);
+  for (const StepAt& at : sequence_) clock.run(at);
+  return std::move(clock).result();
+}
+
+Faults Model::check_cost(const Counts& counts, const Cost& cost) const {
+  Faults faults;
+  const Timeline timeline = this->timeline(counts);
+  const double size = full_size(set_, counts);
+  const bool tokens = set_.collective == Collective::barrier;
+  const bool exact = tokens || (counts.size() == 1 && size > 0 && counts[0] % even_count() == 0);
+  if (timeline.length > cost.steps || (exact && timeline.length < cost.steps)) {
+    add_fault(faults, compared("steps on the critical path", timeline.length, cost.steps));
+  }
+  // Each part that does not come out even may be an element larger than it should be.
+  double most_sent = 0;
+  for (Rank rank = 0; rank < set_.size(); ++rank) {
+    const std::string who = "rank " + std::to_string(rank) + " ";
+    const auto sent = static_cast<double>(timeline.sent[rank]);
+    const auto scratch = static_cast<double>(timeline.scratch[rank]);
+    const double more_sent = exact ? 0 : static_cast<double>(pieces_sent(set_.plans[rank]));
+    const double more_slots = exact ? 0 : static_cast<double>(set_.plans[rank].scratch.size());
+    most_sent = std::max(most_sent, sent);
+    if (sent > cost.bytes * size + more_sent + 0.5) {
+      add_fault(faults, compared(who + "sends", sent, cost.bytes * size));
+    }
+    if (scratch > cost.scratch * size + more_slots + 0.5) {
+      add_fault(faults, compared(who + "takes scratch", scratch, cost.scratch * size));
+    }
+  }
+  if (exact && most_sent < cost.bytes * size - 0.5) {
+    add_fault(faults, compared("no rank sends more than", most_sent, cost.bytes * size));
+  }
+  return faults;
+}
+
+size_t Model::even_count() const {
+  // Scratch is cut after what it is as large as has been.
+  size_t blocks = 1, slots = 1;
+  for (const Plan& plan : set_.plans) {
+    for (const Piece& piece : plan.pieces) {
+      size_t& count = piece.area == Area::scratch ? slots : blocks;
+      count = std::lcm(count, size_t{piece.part.of});
+    }
+    for (const Piece& like : plan.scratch) blocks = std::lcm(blocks, size_t{like.part.of});
+  }
+  return blocks * slots;
+}
+
+}  // namespace sluice
