@@ -11,22 +11,50 @@ namespace sluice {
 
 // Element types that have host kernels. (A face maps its own datatypes onto these.)
 enum class Type : uint8_t {
-  int8, int16, int32, int64,
-  uint8, uint16, uint32, uint64,
-  float32, float64, float80,          // float80: x87 long double, 16 bytes a piece
-  complex64, complex128, complex160,  // pairs of float32, float64, float80
-  logical8, logical16, logical32, logical64,  // C and C++ bool, Fortran LOGICAL by size: zero is false
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float32,
+  float64,
+  float80,  // float80: x87 long double, 16 bytes a piece
+  complex64,
+  complex128,
+  complex160,  // pairs of float32, float64, float80
+  // C and C++ bool, Fortran LOGICAL by size: zero is false
+  logical8,
+  logical16,
+  logical32,
+  logical64,
   // pairs for minloc and maxloc, laid out as the C structures are
-  float32_int32, float64_int32, int64_int32, int32_int32, int16_int32, float80_int32,
-  float32_float32, float64_float64,   // Fortran's 2REAL and 2DOUBLE PRECISION
+  float32_int32,
+  float64_int32,
+  int64_int32,
+  int32_int32,
+  int16_int32,
+  float80_int32,
+  float32_float32,
+  float64_float64,  // Fortran's 2REAL and 2DOUBLE PRECISION
 };
 inline constexpr uint32_t type_count = 26;
 
 enum class Op : uint8_t {
-  sum, prod, min, max,
-  logical_and, logical_or, logical_xor,
-  bit_and, bit_or, bit_xor,
-  minloc, maxloc,
+  sum,
+  prod,
+  min,
+  max,
+  logical_and,
+  logical_or,
+  logical_xor,
+  bit_and,
+  bit_or,
+  bit_xor,
+  minloc,
+  maxloc,
 };
 inline constexpr uint32_t op_count = 12;
 
@@ -34,8 +62,8 @@ size_t size_of(Type type);
 std::string_view to_string(Type type);
 std::string_view to_string(Op op);
 
-// out[i] = left[i] (op) right[i] for n elements. `out` may be `left` or `right`, but not overlap them
-// otherwise. No alignment is asked of any pointer. `context` is what the Reduction holds.
+// out[i] = left[i] (op) right[i] for n elements. `out` may be `left` or `right`, but not overlap
+// them otherwise. No alignment is asked of any pointer. `context` is what the Reduction holds.
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, size_t n,
                               const void* context);
 

@@ -55,7 +55,7 @@ struct Sum {
   template <typename T>
   static T of(T left, T right) {
     const T sum = static_cast<T>(left + right);
-    if constexpr (std::is_floating_point_v<T>) return left != left ? left : sum;
+    if constexpr (std::is_floating_point_v<T>) return __builtin_isnan(left) ? left : sum;
     return sum;
   }
 };
@@ -65,7 +65,7 @@ struct Prod {
   static T of(T left, T right) {
     if constexpr (std::is_floating_point_v<T>) {
       const T product = left * right;
-      return left != left ? left : product;
+      return __builtin_isnan(left) ? left : product;
     } else {
       return static_cast<T>(1U * left * right);  // 1U: a product of uint16_t must not become an int
     }
@@ -153,7 +153,7 @@ void complex_prod(const void* left, const void* right, void* out, size_t n, cons
     const T a = load<T>(l + real), b = load<T>(l + imaginary);
     const T c = load<T>(r + real), d = load<T>(r + imaginary);
     const T ac = Prod::of(a, c), bd = Prod::of(b, d);
-    store(o + real, ac != ac ? ac : ac - bd);
+    store(o + real, __builtin_isnan(ac) ? ac : ac - bd);
     store(o + imaginary, Sum::of(Prod::of(a, d), Prod::of(b, c)));
   }
 }
