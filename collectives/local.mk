@@ -4,8 +4,15 @@
 core_sources += \
   collectives/algorithm.cc \
   collectives/algorithm.h \
+  collectives/expression.cc \
+  collectives/expression.h \
   collectives/model.cc \
   collectives/model.h \
+  collectives/model_cost.cc \
+  collectives/model_memory.cc \
+  collectives/model_parts.h \
+  collectives/model_run.cc \
+  collectives/model_schedule.cc \
   collectives/plan.cc \
   collectives/plan.h \
   collectives/registry.cc
