@@ -55,10 +55,10 @@ std::string describe(const PlanSet& set, const StepAt& at);
 // for each pair: from rank a to rank b at a * size + b.
 using Counts = std::vector<size_t>;
 
-// When steps run. A message takes one unit of time from when its send is posted, and is done for
-// both ranks then, or once its receive is posted if that is later: so the critical path counts
-// messages that wait for one another, not those that one rank adds to one accumulator in turn.
-// Copies and reductions take no time; messages that come out empty are not sent.
+// When steps run, whole, in units of one message each: a message starts when both its send and its
+// receive are posted. (So operands that a rank adds to one accumulator are taken one after another,
+// while any number that go to memory of their own are taken at once.) Copies and reductions take no
+// time; messages that come out empty are not sent.
 struct StepTime {
   uint32_t start = 0, end = 0;
   size_t elements = 0;  // of the message or operand

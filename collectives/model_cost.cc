@@ -27,7 +27,8 @@ class Clock {
     if (step.kind != Kind::send) return;
     StepTime& other = ready({step.peer, partners_[at.rank][at.step]});
     if (mine.elements == 0 && !is_token(step)) return;
-    mine.end = other.end = std::max(mine.start + 1, other.start);
+    mine.start = other.start = std::max(mine.start, other.start);
+    mine.end = other.end = mine.start + 1;
     timeline_.length = std::max(timeline_.length, mine.end);
     timeline_.sent[at.rank] += mine.elements;
   }
