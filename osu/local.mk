@@ -44,3 +44,7 @@ osu_osu_reduce_scatter_LDADD = $(osu_libraries)
 osu_osu_reduce_scatter_block_SOURCES = $(osu_sources)
 osu_osu_reduce_scatter_block_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"reduce_scatter_block"'
 osu_osu_reduce_scatter_block_LDADD = $(osu_libraries)
+
+# Several hosts on one machine, for hosts-bench and for tests.
+TESTS += tests/hosts/selftest
+EXTRA_DIST += tests/hosts/hosts tests/hosts/selftest
