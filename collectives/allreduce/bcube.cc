@@ -16,8 +16,9 @@ Plan allreduce_bcube(const Shape& shape) {
 
 Cost allreduce_bcube_cost(const Shape& shape) {
   const double p = shape.size;
-  const auto rounds = static_cast<double>(factorize(shape.size, shape.radix).size());
-  return {.steps = 2 * rounds, .bytes = 2 * (p - 1) / p};
+  double steps = 0;
+  for (const uint32_t factor : factorize(shape.size, shape.radix)) steps += factor;
+  return {.steps = steps, .bytes = 2 * (p - 1) / p};
 }
 
 }  // namespace sluice

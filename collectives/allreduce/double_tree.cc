@@ -22,9 +22,11 @@ Plan allreduce_double_tree(const Shape& shape) {
 
 Cost allreduce_double_tree_cost(const Shape& shape) {
   if (shape.size == 1) return {};
+  const Rank others = shape.size - 1;
+  const uint32_t depth = floor_log2(others) + 1;
+  const uint32_t rounds = others == 1 ? 1 : floor_log2(others) + ceil_log2(others);
   // From four ranks on, a rank sends 3/2 in the tree in which it has a parent and two children.
-  const double bytes = std::min(2.0, shape.size / 2.0);
-  return {.steps = 2.0 * ceil_log2(shape.size), .bytes = bytes};
+  return {.steps = static_cast<double>(rounds + depth), .bytes = std::min(2.0, shape.size / 2.0)};
 }
 
 }  // namespace sluice

@@ -4,8 +4,9 @@
 // ring.
 //
 // Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
-// JPDC 69, 2009): 2(p-1) steps, each rank sends 2(p-1)/p x S, the least possible. Order: operands
-// of a chunk are taken round the ring, not in rank order. Scratch: none.
+// JPDC 69, 2009): 2(p-1) steps; each rank sends 2(p-1)/p x S, the least possible.
+// Order: not kept: the operands of a chunk are taken round the ring.
+// Scratch: none.
 #pragma once
 
 #include "collectives/algorithm.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/allreduce/ring_whole.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <utility>
@@ -97,9 +98,9 @@ Plan allreduce_ring_whole(const Shape& shape) {
 }
 
 Cost allreduce_ring_whole_cost(const Shape& shape) {
-  const double p = shape.size;
+  const double others = shape.size - 1;
   return {
-      .steps = p - 1, .bytes = p - 1, .scratch = shape.size == 1 ? 0 : ceil_log2(shape.size) + 2.0};
+      .steps = others, .bytes = others, .scratch = std::min(others, 2.0 * ceil_log2(shape.size))};
 }
 
 }  // namespace sluice

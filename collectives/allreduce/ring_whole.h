@@ -3,11 +3,13 @@
 // Allreduce by a ring of whole vectors, as gloo's allreduce_ring: every rank's operand travels
 // round the ring unreduced, and each rank combines all of them by itself.
 //
-// Cost: p-1 steps, each rank sends (p-1) x S: half the steps of `ring`, more bytes from three ranks
-// on. Order: kept, and the same bits on all ranks. The operands reach each rank in another order,
-// so all ranks combine them by the same binary tree over rank numbers, as far as what has arrived
-// allows: neighbours 2i and 2i+1, then pairs of pairs, and so on. Scratch: at most (ceil(log2 p) +
-// 2) x S, for operands that are passed on and for subtrees that wait for their sibling.
+// Cost (gloo, docs/algorithms.md, which rounds to p x S): p-1 steps; each rank sends (p-1) x S.
+// Half the steps of `ring`, and as many bytes between two ranks, more between others.
+// Order: kept, with the same bits on all ranks: as the operands reach each rank in another order,
+// all combine them by one binary tree over rank numbers (2i with 2i+1, then pairs with pairs, and
+// so on), as far as what has arrived allows.
+// Scratch: at most 2 ceil(log2 p) x S, nor more than (p-1) x S: operands that are being passed on,
+// and subtrees that wait for their sibling.
 #pragma once
 
 #include "collectives/algorithm.h"

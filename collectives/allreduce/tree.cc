@@ -24,7 +24,8 @@ Cost allreduce_tree_cost(const Shape& shape) {
   const Rank of_root = std::clamp(shape.radix, 1u, others);
   const Rank below = (others + of_root - 1) / of_root - 1;  // most ranks below a child of the root
   const Rank of_child = std::min(of_root, below);
-  return {.steps = 2.0 * in_order_depth(shape.size, shape.radix),
+  return {.steps = static_cast<double>(in_order_rounds(shape.size, shape.radix) +
+                                       in_order_depth(shape.size, shape.radix)),
           .bytes = static_cast<double>(std::max(of_root, of_child + 1))};
 }
 

@@ -9,8 +9,8 @@
 // for a run of neighbouring ranks, runs in the order of core ranks, and an algorithm that keeps the
 // order of its ranks still does.
 //
-//   p = 6:  ranks 0 1 2 3 4 5;  0 folds into 1, 2 into 3;  core rank 0 = {0,1}, 1 = {2,3}, 2 = {4},
-//   3 = {5}
+//   p = 6:  0 folds into 1, 2 into 3;  core ranks 0..3 are ranks 1 3 4 5, and stand for
+//           {0,1} {2,3} {4} {5}
 #pragma once
 
 #include <bit>
@@ -47,7 +47,7 @@ struct Fold {
   }
 
   Rank size;  // p
-  Rank core;  // the largest power of two that is no larger
+  Rank core;  // ranks that do not fold
 };
 
 }  // namespace sluice

@@ -104,6 +104,14 @@ uint32_t in_order_depth(Rank size, uint32_t radix) {
   return depth;
 }
 
+uint32_t in_order_rounds(Rank size, uint32_t radix) {
+  uint32_t rounds = 0;
+  for (const Subtree& child : in_order_children(in_order_subtree(0, size, radix), radix)) {
+    rounds = std::max(rounds, in_order_rounds(child.last - child.first, radix)) + 1;
+  }
+  return rounds;
+}
+
 TreeNode first_of_two_trees(Rank rank, Rank size) {
   return descend(rank, {0, 0, size}, [](const Subtree& tree) { return even_children(tree, 0); });
 }

@@ -42,6 +42,9 @@ TreeNode binomial_tree(Rank rank, Rank size, Rank root);
 TreeNode in_order_tree(Rank rank, Rank size, uint32_t radix);
 // The most edges from its root to any rank.
 uint32_t in_order_depth(Rank size, uint32_t radix);
+// The messages one after another until its root has all, if each rank takes one child at a time:
+// radix times the depth where the tree is complete.
+uint32_t in_order_rounds(Rank size, uint32_t radix);
 
 // Two binary trees in which no rank has children in both (Sanders, Speck and Traeff: Two-tree
 // algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing 35, 2009): each

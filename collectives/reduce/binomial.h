@@ -3,10 +3,9 @@
 // Reduce up a binomial tree.
 //
 // Cost (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in
-// MPICH, IJHPCA 19, 2005): ceil(log2 p) steps, each rank but the root sends S. Order: kept, for
-// every root: each subtree spans a run of neighbouring ranks (binomial_tree), and results are the
-// same as by MPI's advice, whichever rank is the root, but for how operations are associated.
-// Scratch: S, on the ranks inside the tree.
+// MPICH, IJHPCA 19, 2005): ceil(log2 p) steps; each rank but the root sends S.
+// Order: kept, whatever the root: each subtree is a run of ranks (binomial_tree).
+// Scratch: S, on ranks inside the tree.
 #pragma once
 
 #include "collectives/algorithm.h"

@@ -18,14 +18,13 @@ void ring_reduce_scatter(PlanBuilder& plan, Rank rank, Rank size, const Piece& t
   }
 }
 
-Piece reduce_up(PlanBuilder& plan, const TreeNode& node, const Piece& operand, const Piece& total) {
+void reduce_up(PlanBuilder& plan, const TreeNode& node, const Piece& operand, const Piece& total) {
   Piece sum = operand;
   for (const Subtree& child : node.children) {
     plan.recv_reduce(child.root, sum, total, child.root < node.own.root);
     sum = total;
   }
   if (node.parent != no_rank) plan.send(node.parent, sum);
-  return sum;
 }
 
 }  // namespace sluice

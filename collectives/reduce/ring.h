@@ -2,11 +2,11 @@
 //
 // Reduce by a ring: reduce-scatter by chunks, then every rank sends its chunk to the root.
 //
-// Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms, JPDC 69, 2009, for the
-// reduce-scatter; the gather is direct): p steps; each rank sends (p-1)/p x S, and those that are
-// not the root S/p more: S. The root receives 2(p-1)/p x S, (p-1)/p x S of it in one step from all.
-// Order: operands are taken round the ring, not in rank order. Scratch: S, where sums pass that are
-// not the root's.
+// Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
+// JPDC 69, 2009, for the reduce-scatter): p-1 steps, and 1 for all chunks to the root. Each rank
+// sends (p-1)/p x S, and those that are not the root S/p more: S.
+// Order: not kept: the operands of a chunk are taken round the ring.
+// Scratch: S, where sums pass that are not the root's.
 #pragma once
 
 #include "collectives/algorithm.h"

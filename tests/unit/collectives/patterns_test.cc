@@ -84,6 +84,16 @@ TEST(Fold, CoreRanksStandForRunsInOrder) {
   }
 }
 
+TEST(Fold, NoneLeavesEveryRankWhereItIs) {
+  const Fold fold = Fold::none(7);
+  EXPECT_EQ(fold.extra(), 0u);
+  for (Rank rank = 0; rank < 7; ++rank) {
+    EXPECT_FALSE(fold.folds(rank) || fold.absorbs(rank));
+    EXPECT_EQ(fold.to_core(rank), rank);
+    EXPECT_EQ(fold.from_core(rank), rank);
+  }
+}
+
 TEST(Radix, Factorizes) {
   using Factors = std::vector<uint32_t>;
   EXPECT_EQ(factorize(1, 2), Factors({}));
@@ -168,6 +178,12 @@ uint32_t rounds(const Tree& tree, Rank rank) {
   return round;
 }
 
+Rank root_of(const Tree& tree) {
+  Rank rank = 0;
+  while (tree[rank].parent != no_rank) rank = tree[rank].parent;
+  return rank;
+}
+
 TEST(BinomialTree, AnyRoot) {
   for (const Rank size : sizes) {
     const Rank stride = size <= 33 ? 1 : size / 5;
@@ -176,7 +192,7 @@ TEST(BinomialTree, AnyRoot) {
       const Tree tree = grow(size, [&](Rank rank) { return binomial_tree(rank, size, root); });
       EXPECT_LE(check(tree), ceil_log2(size));
       EXPECT_EQ(rounds(tree, root), ceil_log2(size));
-      EXPECT_EQ(tree[root].parent, no_rank);
+      EXPECT_EQ(root_of(tree), root);
     }
   }
 }
@@ -204,9 +220,16 @@ TEST(InOrderTree, IsAsFlatAsItCanBe) {
       const Tree tree = grow(size, [&](Rank rank) { return in_order_tree(rank, size, radix); });
       EXPECT_EQ(check(tree), least_depth(size, radix));
       EXPECT_EQ(in_order_depth(size, radix), least_depth(size, radix));
+      EXPECT_EQ(in_order_rounds(size, radix), rounds(tree, root_of(tree)));
       for (const TreeNode& node : tree) EXPECT_LE(node.children.size(), radix);
     }
   }
+}
+
+TEST(InOrderTree, TakesRadixTimesTheDepthWhereItIsComplete) {
+  EXPECT_EQ(in_order_rounds(15, 2), 2 * 3u);
+  EXPECT_EQ(in_order_rounds(40, 3), 3 * 3u);
+  EXPECT_EQ(in_order_rounds(9, 1), 8u);
 }
 
 TEST(InOrderTree, RadixOneIsAChainFromRankZero) {
