@@ -14,3 +14,6 @@ unit_sources += \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/rules_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc
+unit_sources += \
+  tests/unit/transports/conformance_test.cc \
+  tests/unit/transports/rig.h

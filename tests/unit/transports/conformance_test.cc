@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the contract promises, run over every transport and every mode of it.
+#include <algorithm>
+#include <atomic>
+
+#include "tests/unit/transports/rig.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kib = 1024;
+constexpr size_t max_message = 64 * kib;
+constexpr size_t small_window = 16 * kib;
+
+struct Mode {
+  const char* name;
+  size_t window;  // of each channel
+  std::function<MakeEndpoint(uint64_t seed)> make;
+};
+
+MakeEndpoint loopback(size_t window, uint64_t seed) {
+  LoopbackOptions options;
+  options.window = window;
+  options.max_message = max_message;
+  options.seed = seed;
+  auto hub = std::make_shared<LoopbackHub>(options);
+  return [hub](const ProcessId& self) { return hub->endpoint(self); };
+}
+
+const Mode modes[] = {
+    {"loopback", 256 * kib, [](uint64_t) { return loopback(256 * kib, 0); }},
+    {"loopback_small_window", small_window, [](uint64_t) { return loopback(small_window, 0); }},
+    {"loopback_rendezvous", 0, [](uint64_t) { return loopback(0, 0); }},
+    {"loopback_late", 256 * kib, [](uint64_t seed) { return loopback(256 * kib, seed); }},
+    {"loopback_late_rendezvous", 0, [](uint64_t seed) { return loopback(0, seed); }},
+};
+
+class Conformance : public testing::TestWithParam<Mode> {
+ protected:
+  Conformance()
+      : seed_(static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed()) + 1),
+        random_(seed_) {}
+
+  MakeEndpoint make() { return GetParam().make(seed_); }
+
+  size_t some_size() {
+    const size_t sizes[] = {0, 1, 8, 100, 4 * kib, 20 * kib, max_message};
+    const size_t size = sizes[random_() % std::size(sizes)];
+    return size < 2 ? size : size - random_() % (size / 2);
+  }
+
+  const uint64_t seed_;
+  std::mt19937_64 random_;
+};
+
+// Posts all in the order given, driving now and then.
+struct Posting {
+  Message* message;
+  Channel* channel;
+  bool sends;
+};
+void post_all(Ranks& ranks, const std::vector<Posting>& postings, std::mt19937_64& random) {
+  for (const Posting& each : postings) {
+    each.sends ? each.message->send(*each.channel) : each.message->receive(*each.channel);
+    if (random() % 4 == 0) ranks.progress();
+  }
+}
+
+TEST_P(Conformance, AnyOrderOfPostingAndArrival) {
+  Ranks ranks(make(), 3);
+  Messages messages;
+  std::vector<Posting> postings;
+  for (uint32_t i = 0; i < 300; ++i) {
+    const size_t from = random_() % 3;
+    const size_t to = (from + 1 + random_() % 2) % 3;
+    const uint32_t team = 1 + random_() % 3;
+    const Tag tag{i % 5, i / 5, static_cast<uint32_t>(random_() % 2), 9};
+    const size_t bytes = some_size();
+    Message& send = add(messages, tag, bytes, random_() % 4).fill();
+    Message& receive = add(messages, tag, bytes, random_() % 4);
+    postings.push_back({&send, &ranks.channel(from, to, team), true});
+    postings.push_back({&receive, &ranks.channel(to, from, team), false});
+  }
+  std::shuffle(postings.begin(), postings.end(), random_);
+  post_all(ranks, postings, random_);
+  ASSERT_TRUE(ranks.drive(messages)) << "seed " << seed_;
+  for (auto& message : messages) {
+    ASSERT_TRUE(message->ok()) << message->why() << ", seed " << seed_;
+    ASSERT_TRUE(message->holds_pattern()) << "seed " << seed_;
+  }
+}
+
+TEST_P(Conformance, TokensOfNoBytes) {
+  Ranks ranks(make(), 2);
+  Messages messages;
+  for (uint32_t i = 0; i < 20; ++i) {
+    add(messages, {1, i, 0, 0}, 0).send(ranks.channel(0, 1));
+    ranks.progress();
+    add(messages, {1, i, 0, 0}, 0).receive(ranks.channel(1, 0));
+  }
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok()) << message->why();
+}
+
+TEST_P(Conformance, TokensArriveOnlyWhenSent) {
+  Ranks ranks(make(), 2);
+  Message receive({1, 0, 0, 0}, 0);
+  receive.receive(ranks.channel(1, 0));
+  ranks.drive_a_while();
+  EXPECT_FALSE(receive.done());
+  Message send({1, 0, 0, 0}, 0);
+  send.send(ranks.channel(0, 1));
+  EXPECT_TRUE(ranks.drive([&] { return send.ok() && receive.ok(); }));
+}
+
+TEST_P(Conformance, ManyPieces) {
+  Ranks ranks(make(), 2);
+  Messages messages;
+  for (uint32_t pieces : {1U, 2U, 7U, 100U, 3000U}) {
+    const Tag tag{pieces, 0, 0, 0};
+    add(messages, tag, 50000, pieces).fill().send(ranks.channel(0, 1));
+    add(messages, tag, 50000, 3001 - pieces).receive(ranks.channel(1, 0));
+  }
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
+}
+
+TEST_P(Conformance, ShortLivedTeams) {
+  Ranks ranks(make(), 2);
+  for (uint32_t team = 1; team <= 300; ++team) {
+    Messages messages;
+    add(messages, {1, 0, 0, 0}, 8).fill().send(ranks.channel(0, 1, team));
+    add(messages, {1, 0, 0, 0}, 8).fill().send(ranks.channel(1, 0, team));
+    add(messages, {1, 0, 0, 0}, 8).receive(ranks.channel(1, 0, team));
+    add(messages, {1, 0, 0, 0}, 8).receive(ranks.channel(0, 1, team));
+    ASSERT_TRUE(ranks.drive(messages)) << team;
+    for (auto& message : messages) ASSERT_TRUE(message->ok() && message->holds_pattern());
+    ranks.close(0, 1, team);
+    ranks.close(1, 0, team);
+  }
+}
+
+TEST_P(Conformance, ATeamThatThePeerDoesNotKnowYet) {
+  Ranks ranks(make(), 2);
+  Messages messages;
+  add(messages, {1, 0, 0, 0}, 8).fill().send(ranks.channel(0, 1, 1));
+  add(messages, {1, 0, 0, 0}, 8).fill().send(ranks.channel(0, 1, 2));
+  // The peer wants team 2's, which is behind that of a team it has not opened.
+  Message& receive = add(messages, {1, 0, 0, 0}, 8);
+  receive.receive(ranks.channel(1, 0, 2));
+  ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
+  add(messages, {1, 0, 0, 0}, 8).receive(ranks.channel(1, 0, 1));
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
+}
+
+TEST_P(Conformance, BothSendFirst) {
+  Ranks ranks(make(), 2);
+  Messages messages;
+  const uint32_t count = 100;
+  for (uint32_t i = 0; i < count; ++i) {
+    add(messages, {1, i, 0, 0}, max_message).fill().send(ranks.channel(0, 1));
+    add(messages, {1, i, 0, 0}, max_message).fill().send(ranks.channel(1, 0));
+  }
+  ranks.drive_a_while();
+  for (uint32_t i = count; i-- > 0;) {  // the worst order: the first sent is wanted last
+    add(messages, {1, i, 0, 0}, max_message).receive(ranks.channel(1, 0));
+    add(messages, {1, i, 0, 0}, max_message).receive(ranks.channel(0, 1));
+  }
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) ASSERT_TRUE(message->ok() && message->holds_pattern());
+}
+
+// A window full of what nobody wants yet stops neither other teams nor what is wanted of its own.
+TEST_P(Conformance, WhatIsPostedOnBothSidesPassesAFullWindow) {
+  Ranks ranks(make(), 2);
+  Messages unwanted, wanted;
+  const size_t bytes = 8 * kib;
+  for (uint32_t i = 0; i < 64; ++i) add(unwanted, {2, i, 0, 0}, bytes).send(ranks.channel(0, 1));
+  for (const uint32_t team : {1U, 2U}) {
+    add(wanted, {1, 0, 0, 0}, max_message).fill().send(ranks.channel(0, 1, team));
+    add(wanted, {1, 0, 0, 0}, max_message).receive(ranks.channel(1, 0, team));
+  }
+  ASSERT_TRUE(ranks.drive(wanted));
+  for (auto& message : wanted) EXPECT_TRUE(message->ok() && message->holds_pattern());
+  const size_t sent = std::count_if(unwanted.begin(), unwanted.end(),
+                                    [](auto& message) { return message->done(); });
+  EXPECT_LE(sent * bytes, GetParam().window);
+}
+
+TEST_P(Conformance, TheWindowOpensAgain) {
+  Ranks ranks(make(), 2);
+  for (uint32_t round = 0; round < 20; ++round) {
+    Messages messages;
+    for (uint32_t i = 0; i < 40; ++i) {
+      add(messages, {round, i, 0, 0}, 10 * kib).fill().send(ranks.channel(0, 1));
+    }
+    for (uint32_t i = 0; i < 40; ++i) {
+      add(messages, {round, i, 0, 0}, 10 * kib).receive(ranks.channel(1, 0));
+    }
+    ASSERT_TRUE(ranks.drive(messages)) << round;
+    for (auto& message : messages) ASSERT_TRUE(message->ok() && message->holds_pattern());
+  }
+}
+
+TEST_P(Conformance, AnotherLengthIsNamed) {
+  for (const bool receive_first : {true, false}) {
+    Ranks ranks(make(), 2);
+    Message send({4, 2, 1, 7}, 800), receive({4, 2, 1, 7}, 400);
+    if (receive_first) receive.receive(ranks.channel(1, 0));
+    send.send(ranks.channel(0, 1));
+    ranks.drive_a_while();
+    if (!receive_first) receive.receive(ranks.channel(1, 0));
+    ASSERT_TRUE(ranks.drive([&] { return receive.done() && send.done(); }));
+    EXPECT_EQ(receive.code(), Code::mismatch);
+    EXPECT_EQ(receive.operation.seen_bytes, 800U);
+    EXPECT_NE(receive.why().find("800"), std::string::npos) << receive.why();
+    EXPECT_NE(receive.why().find("400"), std::string::npos) << receive.why();
+    EXPECT_NE(receive.why().find("rank 0"), std::string::npos) << receive.why();
+  }
+}
+
+// Found by the call alone: the messages of two collectives need not match in anything else.
+TEST_P(Conformance, AnotherOperationIsNamed) {
+  for (const uint32_t ordinal : {0U, 5U}) {
+    for (const bool receive_first : {true, false}) {
+      Ranks ranks(make(), 2);
+      Message send({4, ordinal, 0, 31}, 8), receive({4, 0, 0, 77}, 8), behind({3, 0, 0, 1}, 8);
+      Message after({3, 0, 0, 1}, 8);
+      if (receive_first) receive.receive(ranks.channel(1, 0));
+      send.send(ranks.channel(0, 1));
+      after.fill().send(ranks.channel(0, 1));
+      behind.receive(ranks.channel(1, 0));  // so that the link is read
+      if (!receive_first) {
+        ranks.drive_a_while();
+        receive.receive(ranks.channel(1, 0));
+      }
+      ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
+      EXPECT_EQ(receive.code(), Code::mismatch);
+      EXPECT_EQ(receive.operation.seen_what, 31U);
+      EXPECT_NE(receive.why().find("31"), std::string::npos) << receive.why();
+      EXPECT_NE(receive.why().find("77"), std::string::npos) << receive.why();
+      EXPECT_TRUE(ranks.drive([&] { return behind.ok(); })) << "other calls go on";
+    }
+  }
+}
+
+TEST_P(Conformance, AbortReachesPendingAndLaterOperations) {
+  Ranks ranks(make(), 2);
+  Message receive({1, 0, 0, 0}, 8), later({1, 1, 0, 0}, 8), other({1, 0, 0, 0}, 8);
+  Message send({1, 0, 0, 0}, 8);
+  receive.receive(ranks.channel(1, 0));
+  other.receive(ranks.channel(1, 0, 2));
+  ranks.drive_a_while();
+  ranks.channel(0, 1).abort("disk on fire");
+  ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
+  EXPECT_EQ(receive.code(), Code::aborted);
+  EXPECT_NE(receive.why().find("disk on fire"), std::string::npos);
+  later.send(ranks.channel(1, 0));
+  ASSERT_TRUE(ranks.drive([&] { return later.done(); }));
+  EXPECT_EQ(later.code(), Code::aborted);
+  EXPECT_FALSE(other.done()) << "another team's";
+  send.send(ranks.channel(0, 1, 2));
+  EXPECT_TRUE(ranks.drive([&] { return other.ok(); }));
+}
+
+TEST_P(Conformance, AbortOfATeamNotOpenedYet) {
+  Ranks ranks(make(), 2);
+  Message first({1, 0, 0, 0}, 8), second({1, 0, 0, 0}, 8), late({1, 0, 0, 0}, 8);
+  ranks.channel(0, 1, 1).abort("no memory");
+  first.fill().send(ranks.channel(0, 1, 2));
+  second.receive(ranks.channel(1, 0, 2));
+  ASSERT_TRUE(ranks.drive([&] { return second.ok(); }));
+  late.receive(ranks.channel(1, 0, 1));
+  ASSERT_TRUE(ranks.drive([&] { return late.done(); }));
+  EXPECT_EQ(late.code(), Code::aborted);
+}
+
+TEST_P(Conformance, AFinishedPeerIsNamedWhereItWasExpected) {
+  Ranks ranks(make(), 2);
+  Message sent({1, 0, 0, 0}, 8), receive({1, 0, 0, 0}, 8), pending({1, 1, 0, 0}, 8);
+  Message later({1, 2, 0, 0}, 8), send({1, 0, 0, 0}, 8);
+  receive.receive(ranks.channel(1, 0));
+  pending.receive(ranks.channel(1, 0));
+  sent.fill().send(ranks.channel(0, 1));
+  ASSERT_TRUE(ranks.drive([&] { return sent.done(); }));
+  ranks.leave(0);
+  ASSERT_TRUE(ranks.drive([&] { return receive.done() && pending.done(); }));
+  EXPECT_TRUE(receive.ok() && receive.holds_pattern()) << "what it had sent";
+  EXPECT_EQ(pending.code(), Code::peer_lost);
+  EXPECT_NE(pending.why().find("rank 0 finished"), std::string::npos) << pending.why();
+  later.receive(ranks.channel(1, 0));
+  send.send(ranks.channel(1, 0));
+  ASSERT_TRUE(ranks.drive([&] { return later.done() && send.done(); }));
+  EXPECT_EQ(later.code(), Code::peer_lost);
+  EXPECT_EQ(send.code(), Code::peer_lost);
+}
+
+TEST_P(Conformance, WhatAFinishedPeerSentCanStillBeRead) {
+  if (GetParam().window < 8 * kib) GTEST_SKIP() << "without a window nothing is sent ahead";
+  Ranks ranks(make(), 2);
+  Messages messages;
+  Message opening({0, 0, 0, 0}, 0), opened({0, 0, 0, 0}, 0);
+  opening.send(ranks.channel(1, 0));
+  opened.receive(ranks.channel(0, 1));
+  ASSERT_TRUE(ranks.drive([&] { return opening.done() && opened.done(); }));
+  for (uint32_t i = 0; i < 4; ++i) {
+    add(messages, {1, i, 0, 0}, kib).fill().send(ranks.channel(0, 1));
+  }
+  ASSERT_TRUE(ranks.drive(messages));
+  ranks.leave(0);
+  for (uint32_t i = 4; i-- > 0;) add(messages, {1, i, 0, 0}, kib).receive(ranks.channel(1, 0));
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
+}
+
+TEST_P(Conformance, WithdrawLeavesTheLinkGood) {
+  Ranks ranks(make(), 2);
+  {
+    Messages messages;
+    for (uint32_t i = 0; i < 100; ++i) {
+      add(messages, {1, i, 0, 0}, max_message).send(ranks.channel(0, 1, 1));
+    }
+    for (uint32_t i = 0; i < 10; ++i) {
+      add(messages, {1, i, 0, 0}, max_message).receive(ranks.channel(1, 0, 1));
+      ranks.progress();
+    }
+    ranks.channel(0, 1, 1).withdraw();
+    ranks.channel(1, 0, 1).withdraw();
+    ranks.drive_a_while();
+  }
+  Messages messages;
+  for (uint32_t i = 0; i < 10; ++i) {
+    add(messages, {1, i, 0, 0}, max_message).fill().send(ranks.channel(0, 1, 2));
+    add(messages, {1, i, 0, 0}, max_message).receive(ranks.channel(1, 0, 2));
+  }
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
+}
+
+TEST_P(Conformance, RanksAsThreads) {
+  const size_t count = 4;
+  Ranks ranks(make(), count);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) {
+      if (i != j) ranks.channel(i, j);
+    }
+  }
+  std::atomic<int> failures{0}, finished{0};
+  const auto run = [&](size_t rank) {
+    for (uint32_t call = 0; call < 50; ++call) {
+      Messages messages;
+      for (size_t other = 0; other < count; ++other) {
+        if (other == rank) continue;
+        const size_t bytes = call % 5 == 0 ? max_message : 8 * call;
+        add(messages, {call, 0, 0, 3}, bytes, call % 3).receive(ranks.channel(rank, other));
+        add(messages, {call, 0, 0, 3}, bytes).fill().send(ranks.channel(rank, other));
+      }
+      if (!wait_for(ranks.at(rank), [&] { return Ranks::all_done(messages); })) ++failures;
+      for (auto& message : messages) failures += !message->ok() || !message->holds_pattern();
+      if (failures != 0) break;
+    }
+    // Announced messages and late ones need their sender's progress until all have them.
+    ++finished;
+    wait_for(ranks.at(rank), [&] { return finished == count; });
+  };
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < count; ++rank) threads.emplace_back(run, rank);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_P(Conformance, WaitEndsWithWhatItWaitedFor) {
+  Ranks ranks(make(), 2);
+  Message receive({1, 0, 0, 0}, 8), send({1, 0, 0, 0}, 8);
+  Channel& out = ranks.channel(0, 1);
+  receive.receive(ranks.channel(1, 0));
+  ranks.drive_a_while();
+  std::thread sender([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    send.send(out);
+    wait_for(ranks.at(0), [&] { return send.done(); });
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  while (!receive.done() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(10)) {
+    ranks.at(1).progress();
+    if (!receive.done()) ranks.at(1).wait(std::chrono::seconds(10));
+  }
+  EXPECT_TRUE(receive.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  sender.join();
+}
+
+TEST_P(Conformance, AnAddressOfSomethingElseIsRefused) {
+  Ranks ranks(make(), 2);
+  Peer peer = ranks.peer(1);
+  EXPECT_LT(peer.address.size(), 160U);
+  peer.address.resize(peer.address.size() - 1);
+  EXPECT_EQ(ranks.at(0).open({Ranks::process(0), 1}, peer).status().code(), Code::invalid);
+  EXPECT_EQ(ranks.at(0).open({Ranks::process(0), 2}, ranks.peer(0)).status().code(), Code::invalid);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Conformance, testing::ValuesIn(modes),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace sluice

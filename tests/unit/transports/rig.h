@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Several ranks in one process, for tests of transports: endpoints, the channels between them, and
+// messages with a pattern in them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "transports/transport.h"
+
+namespace sluice {
+
+using MakeEndpoint = std::function<std::unique_ptr<Endpoint>(const ProcessId&)>;
+
+// A message with memory of its own, in pieces; a send's is filled with a pattern. Withdraws all of
+// its channel if it ends before it is done, so it ends before its channel.
+class Message {
+ public:
+  // pieces: cut anywhere into so many; 0 gives one, or none if it is empty.
+  Message(const Tag& tag, size_t bytes, size_t pieces = 0, uint64_t seed = 1) : memory_(bytes) {
+    std::mt19937_64 random(seed);
+    std::vector<size_t> cuts{0, bytes};
+    for (size_t i = 1; i < pieces; ++i) cuts.push_back(random() % (bytes + 1));
+    std::sort(cuts.begin(), cuts.end());
+    for (size_t i = 0; i + 1 < cuts.size() && (bytes > 0 || pieces > 0); ++i) {
+      pieces_.push_back({memory_.data() + cuts[i], cuts[i + 1] - cuts[i]});
+    }
+    operation.tag = tag;
+    operation.bytes = bytes;
+    operation.pieces = pieces_;
+    operation.queue = &queue_;
+  }
+  ~Message() {
+    if (channel_ != nullptr && !done()) channel_->withdraw();
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  // A pattern that names the message.
+  Message& fill() {
+    for (size_t i = 0; i < memory_.size(); ++i) memory_[i] = expected(i);
+    return *this;
+  }
+  bool holds_pattern() const {
+    for (size_t i = 0; i < memory_.size(); ++i) {
+      if (memory_[i] != expected(i)) return false;
+    }
+    return true;
+  }
+
+  void send(Channel& channel) {
+    channel_ = &channel;
+    done_ = channel.post_send(&operation);
+  }
+  void receive(Channel& channel) {
+    channel_ = &channel;
+    done_ = channel.post_recv(&operation);
+  }
+  bool done() {
+    if (queue_.take() != nullptr) {
+      EXPECT_FALSE(done_) << "queued though done at once";
+      done_ = true;
+    }
+    return done_;
+  }
+  bool ok() { return done() && operation.status.ok(); }
+  Code code() { return done() ? operation.status.code() : Code::ok; }
+  const std::string& why() const { return operation.status.message(); }
+
+  Operation operation;
+
+ private:
+  std::byte expected(size_t at) const {
+    const Tag& tag = operation.tag;
+    const uint64_t name = tag.call * 7919 + tag.ordinal * 104729 + tag.segment * 1299709;
+    return static_cast<std::byte>((name + at) * 2654435761U >> 13);
+  }
+
+  std::vector<std::byte> memory_;
+  std::vector<Bytes> pieces_;
+  CompletionQueue queue_;
+  Channel* channel_ = nullptr;
+  bool done_ = false;
+};
+
+using Messages = std::vector<std::unique_ptr<Message>>;
+
+inline Message& add(Messages& messages, const Tag& tag, size_t bytes, size_t pieces = 0) {
+  messages.push_back(std::make_unique<Message>(tag, bytes, pieces, messages.size() + 1));
+  return *messages.back();
+}
+
+// Ranks 0 .. n-1, each with an endpoint, and channels opened when first named.
+class Ranks {
+ public:
+  Ranks(const MakeEndpoint& make, size_t count) {
+    for (size_t i = 0; i < count; ++i) endpoints_.push_back(make(process(i)));
+  }
+
+  static ProcessId process(size_t rank) { return {0x5150, 100 + rank}; }
+  static std::string label(size_t rank) { return "rank " + std::to_string(rank); }
+
+  Endpoint& at(size_t rank) { return *endpoints_[rank]; }
+  size_t size() const { return endpoints_.size(); }
+
+  Peer peer(size_t rank) { return {process(rank), endpoints_[rank]->address(), label(rank)}; }
+
+  // `from`'s channel to `to`.
+  Channel& channel(size_t from, size_t to, uint32_t team = 1) {
+    std::unique_ptr<Channel>& made = channels_[{from, to, team}];
+    if (!made) {
+      auto opened = endpoints_[from]->open(TeamId{process(0), team}, peer(to));
+      EXPECT_TRUE(opened.ok()) << opened.status().message();
+      made = std::move(*opened);
+    }
+    return *made;
+  }
+  void close(size_t from, size_t to, uint32_t team = 1) { channels_.erase({from, to, team}); }
+
+  // The rank leaves, its channels first.
+  void leave(size_t rank) {
+    std::erase_if(channels_, [&](auto& each) { return std::get<0>(each.first) == rank; });
+    endpoints_[rank].reset();
+  }
+
+  // One turn for every rank.
+  bool progress() {
+    bool moved = false;
+    for (auto& endpoint : endpoints_) moved |= endpoint && endpoint->progress();
+    return moved;
+  }
+
+  // Drives all ranks from this thread until it holds. False if it doesn't in good time.
+  bool drive(const std::function<bool()>& holds, std::chrono::seconds limit = limit_) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!holds()) {
+      if (!progress()) std::this_thread::yield();
+      if (std::chrono::steady_clock::now() > end) return false;
+    }
+    return true;
+  }
+  bool drive(Messages& messages) {
+    return drive([&] { return all_done(messages); });
+  }
+  // Long enough that what should not happen would have.
+  void drive_a_while() {
+    for (int turn = 0; turn < 200; ++turn) {
+      progress();
+      if (turn % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  static bool all_done(Messages& messages) {
+    bool done = true;
+    for (auto& message : messages) done &= message->done();
+    return done;
+  }
+
+ private:
+  static constexpr std::chrono::seconds limit_{30};
+
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::map<std::tuple<size_t, size_t, uint32_t>, std::unique_ptr<Channel>> channels_;
+};
+
+// Waits as a rank of its own thread does: drives its endpoint, sleeping in between.
+inline bool wait_for(Endpoint& endpoint, const std::function<bool()>& holds,
+                     std::chrono::seconds limit = std::chrono::seconds(30)) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!holds()) {
+    if (!endpoint.progress()) endpoint.wait(std::chrono::milliseconds(5));
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Inside the loopback transport: what all its endpoints share, under one lock.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "transports/agreement.h"
+#include "transports/loopback/loopback.h"
+#include "transports/tag_table.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+// A process.
+struct LoopbackNode {
+  enum class Life { present, finished, dead };
+  Life life = Life::present;
+  uint64_t events = 0;  // completions so far
+  uint64_t seen = 0;    // of those, known to progress()
+  std::condition_variable changed;
+};
+
+// A message that came before its receive: copied if the window had room, else still its sender's.
+struct LoopbackArrival {
+  Tag tag;
+  size_t bytes = 0;
+  LoopbackArrival* next = nullptr;
+  std::unique_ptr<std::byte[]> copy;
+  Operation* sender = nullptr;
+};
+
+struct LoopbackKey {
+  TeamId team;
+  ProcessId owner, peer;
+  auto operator<=>(const LoopbackKey&) const = default;
+};
+
+// One process's end of a channel. Made by whichever side needs it first, and gone with both
+// channels.
+struct LoopbackEnd {
+  ~LoopbackEnd();
+
+  LoopbackKey key;
+  bool closed = false;  // its channel is gone
+
+  LoopbackNode* owner = nullptr;
+  LoopbackNode* peer = nullptr;
+  LoopbackEnd* other = nullptr;
+  std::string label;                  // of the peer
+  TagTable<Operation> posted;         // receives
+  TagTable<LoopbackArrival> arrived;  // messages without a receive
+  size_t set_aside = 0;               // bytes of the window in use
+  Agreement agreement;
+  Status aborted;  // by the peer: nothing goes through any more
+};
+
+struct LoopbackHub::State {
+  struct Travelling {
+    LoopbackEnd* from;
+    Operation* send;
+  };
+
+  explicit State(const LoopbackOptions& options) : options(options), random(options.seed) {}
+
+  // All below with the lock held.
+  LoopbackEnd& end(const LoopbackKey& key);
+  void close(LoopbackEnd& end);
+  bool send(LoopbackEnd& from, Operation* operation);
+  bool receive(LoopbackEnd& at, Operation* operation);
+  bool under_way(const LoopbackNode& node) const;
+  void move_some(const LoopbackNode& node);
+  void withdraw(LoopbackEnd& end);
+  void abort(LoopbackEnd& end, const std::string& cause);
+  void leave(LoopbackNode& node, LoopbackNode::Life life);
+
+  const LoopbackOptions options;
+  std::mutex lock;
+
+  std::map<ProcessId, LoopbackNode> nodes;
+  std::map<LoopbackKey, LoopbackEnd> ends;
+  std::vector<Travelling> travelling;  // sends, with a seed
+
+ private:
+  bool deliver(LoopbackEnd& from, Operation* send);
+  bool set_aside(LoopbackEnd& to, Operation* send);
+  template <typename Predicate>
+  Operation* take_sends(LoopbackEnd& from, Predicate matches);
+  void take(LoopbackEnd& at, LoopbackArrival& arrival, Operation* receive);
+  void disagree(LoopbackEnd& end, const Tag& theirs);
+  void end_all(LoopbackEnd& end, const Status& status);
+  void finish(LoopbackNode& node, Operation* operation);
+  Status usable(const LoopbackEnd& end) const;
+
+  std::mt19937_64 random;
+};
+
+}  // namespace sluice
