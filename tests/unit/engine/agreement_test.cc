@@ -60,7 +60,7 @@ std::vector<Status> form(const Adjust& adjust, std::vector<bool>* teams) {
   std::vector<Status> formed(3);
   std::vector<char> have(3);
   on_ranks(
-      3, [&](Rank, const ProcessId& id) { return hub.make_endpoint(id); }, adjust,
+      3, [&](Rank, const ProcessId& id) { return hub.endpoint(id); }, adjust,
       [&](Member& member) {
         formed[member.rank] = member.formed;
         have[member.rank] = member.team != nullptr;
