@@ -36,7 +36,7 @@ struct PlanSet {
   Collective collective = Collective::barrier;
   Rank root = 0;
   bool in_order = true;  // operands are combined in the order of ranks
-  std::vector<Plan> plans;
+  std::vector<Plan> plans = {};
 
   Rank size() const { return static_cast<Rank>(plans.size()); }
 };

@@ -167,6 +167,7 @@ class Dependencies {
       if (earlier.step != id) wait_for(earlier.step, earlier.slice == access.slice);
     };
     for (const Piece& piece : slices_.pieces(access.slice)) {
+      if (piece.part.begin >= piece.part.end) continue;  // not allowed; the model says so
       BlockHistory& history = history_[{piece.area, piece.block}];
       if (writes) {
         history.write(piece.part, access, conflict);

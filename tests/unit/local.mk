@@ -7,7 +7,11 @@ unit_sources += \
   tests/unit/base/deadline_test.cc \
   tests/unit/base/knobs_test.cc \
   tests/unit/base/log_test.cc
-unit_sources += tests/unit/collectives/patterns_test.cc
+unit_sources += \
+  tests/unit/collectives/algorithm_test.cc \
+  tests/unit/collectives/model_test.cc \
+  tests/unit/collectives/patterns_test.cc \
+  tests/unit/collectives/plan_test.cc
 unit_sources += \
   tests/unit/support/ranks.cc tests/unit/support/ranks.h \
   tests/unit/engine/agreement_test.cc \

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The proof: every algorithm of the registry, run as a model, for all that it says it can serve.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "collectives/algorithm.h"
+#include "collectives/model.h"
+#include "tests/proof/cases.h"
+
+namespace sluice {
+namespace {
+
+std::string in_words(const Shape& shape, const Counts& counts, const Faults& faults) {
+  std::string words = std::to_string(shape.size) + " ranks, root " + std::to_string(shape.root) +
+                      ", radix " + std::to_string(shape.radix) + ", elements";
+  for (const size_t count : counts) words += " " + std::to_string(count);
+  for (const std::string& fault : faults) words += "\n  " + fault;
+  return words;
+}
+
+class Proof : public testing::TestWithParam<const Algorithm*> {
+ protected:
+  Proof() : seed_(static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed())) {
+    random_.seed(seed_);
+    std::printf("seed %llu (--gtest_random_seed)\n", static_cast<unsigned long long>(seed_));
+  }
+
+  const Algorithm& algorithm() const { return *GetParam(); }
+
+  void prove(const std::vector<Rank>& sizes) {
+    for (const Rank size : sizes) {
+      if (!can_serve(algorithm(), size, false, false)) continue;
+      for (const Rank root : roots(algorithm(), size, random_)) {
+        for (const uint32_t radix : radixes(algorithm(), size, root)) {
+          prove({.size = size, .root = root, .radix = radix});
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+
+ private:
+  void prove(const Shape& shape) {
+    const Model model(all_plans(algorithm(), shape));
+    ASSERT_TRUE(model.faults().empty()) << in_words(shape, {}, model.faults());
+    expect_cost(model, shape, {model.even_count()});
+    for (const Counts& counts : equal_counts(algorithm().collective, shape.size)) {
+      prove(model, shape, counts);
+    }
+    for (const Counts& counts : ragged_counts(algorithm(), shape.size, random_)) {
+      prove(model, shape, counts);
+    }
+  }
+
+  void prove(const Model& model, const Shape& shape, const Counts& counts) {
+    const Faults lengths = model.check_lengths(counts);
+    ASSERT_TRUE(lengths.empty()) << in_words(shape, counts, lengths);
+    expect_cost(model, shape, counts);
+    for (const RunOptions& options : runs(shape)) {
+      const Faults faults = model.run(counts, options).faults;
+      ASSERT_TRUE(faults.empty()) << in_words(shape, counts, faults)
+                                  << (options.aliased ? "\n  in place" : "") << "\n  segments of "
+                                  << options.segment << ", seed " << options.seed;
+    }
+  }
+
+  void expect_cost(const Model& model, const Shape& shape, const Counts& counts) {
+    const Faults faults = model.check_cost(counts, algorithm().cost(shape));
+    EXPECT_TRUE(faults.empty()) << in_words(shape, counts, faults);
+  }
+
+  std::vector<RunOptions> runs(const Shape& shape) {
+    const bool in_place = alias_of(algorithm().collective, 0).possible;
+    std::vector<RunOptions> runs{{.aliased = false}};
+    if (in_place) runs.push_back({.aliased = true});
+    if (shape.size > 64) return runs;
+    const int shuffles = long_check() ? 5 : shape.size <= 17 ? 2 : 1;
+    for (int i = 0; i < shuffles; ++i) {
+      const uint64_t dice = random_();
+      runs.push_back({.aliased = in_place && i % 2 == 0, .segment = 1 + dice % 2, .seed = dice});
+    }
+    return runs;
+  }
+
+  const uint64_t seed_;
+  std::mt19937_64 random_;
+};
+
+TEST_P(Proof, HoldsForUpTo33Ranks) { prove(small_sizes()); }
+
+TEST_P(Proof, HoldsForManyRanks) { prove(large_sizes()); }
+
+std::vector<const Algorithm*> registry() {
+  std::vector<const Algorithm*> all;
+  for (const Algorithm& algorithm : algorithms()) all.push_back(&algorithm);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Proof, testing::ValuesIn(registry()), [](const auto& info) {
+  return std::string(to_string(info.param->collective)) + "_" + info.param->name;
+});
+
+}  // namespace
+}  // namespace sluice
