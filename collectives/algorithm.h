@@ -43,13 +43,14 @@ struct Shape {
 
 // What an algorithm cannot do; it is never chosen there. Data, so that it can be listed.
 struct Needs {
-  bool power_of_two = false;   // of ranks
-  bool commutative = false;    // does not keep operands in rank order
-  bool uniform = false;        // blocks of one size (not for allgatherv, reduce_scatter with counts)
+  bool power_of_two = false;  // of ranks
+  bool commutative = false;   // does not keep operands in rank order
+  bool uniform = false;       // blocks of one size (not for allgatherv, reduce_scatter with counts)
 };
 
-// The published cost, for S = the bytes of the whole vector (allreduce, reduce, broadcast), of the whole result
-// (allgather), of the whole input (reduce_scatter, alltoall): what the proof holds the plan against.
+// The published cost, for S = the bytes of the whole vector (allreduce, reduce, broadcast), of the
+// whole result (allgather), of the whole input (reduce_scatter, alltoall): what the proof holds the
+// plan against.
 struct Cost {
   double steps = 0;    // messages one after another on the critical path, each taken as one unit
   double bytes = 0;    // most bytes that any rank sends, in S (exact where p divides the elements)
@@ -70,7 +71,8 @@ std::span<const Algorithm> algorithms();
 std::span<const Algorithm> algorithms(Collective collective);
 // nullptr if there is none of that name.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
-// Whether the algorithm can serve so many ranks; operands in order if `ordered`; blocks of different sizes if `ragged`.
+// Whether the algorithm can serve so many ranks; operands in order if `ordered`; blocks of
+// different sizes if `ragged`.
 bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged);
 
 // Where a collective's input may be its output's memory; what a PlanBuilder is made with.
