@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/tool/build.h"
+
+#include "config.h"
+#include "sluice/sluice.h"
+
+namespace sluice {
+
+BuildInfo build_info() {
+  return {.version = SLUICE_VERSION,
+          .compiler = SLUICE_COMPILER,
+          .flags = SLUICE_CXXFLAGS,
+          .mpi = SLUICE_MPI_LIBRARY,
+          .mpi_soname = SLUICE_MPI_SONAME};
+}
+
+}  // namespace sluice

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/tool/info.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "collectives/algorithm.h"
+#include "src/base/knobs.h"
+#include "src/engine/rules.h"
+#include "src/tool/build.h"
+#include "src/tool/preload.h"
+#include "src/tool/text.h"
+
+namespace sluice {
+namespace {
+
+const char* origin(const KnobValue& value) {
+  return value.from_environment ? "environment" : "default";
+}
+
+std::vector<std::string> needs_of(const Algorithm& algorithm) {
+  std::vector<std::string> needs;
+  if (algorithm.needs.power_of_two) needs.emplace_back("ranks a power of two");
+  if (algorithm.needs.commutative) needs.emplace_back("commutative op");
+  if (algorithm.needs.uniform) needs.emplace_back("equal blocks");
+  return needs;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+struct Library {
+  std::string path, version, problem;
+};
+
+Library installed_library() {
+  const char* named = getenv("SLUICE_LIBRARY");
+  const Result<std::string> path = find_library(named ? named : "");
+  if (!path.ok()) return {"", "", path.status().message()};
+  const Result<std::string> version = library_version(*path);
+  if (!version.ok()) return {*path, "", version.status().message()};
+  return {*path, *version, ""};
+}
+
+void print_build() {
+  const BuildInfo build = build_info();
+  const Library library = installed_library();
+  TextTable table({}, "");
+  table.add({"Sluice", build.version});
+  table.add({"compiler", build.compiler});
+  table.add({"flags", build.flags});
+  table.add({"MPI", build.mpi + " (" + build.mpi_soname + ")"});
+  table.add({"library", library.path.empty() ? "not found" : library.path});
+  if (!library.version.empty() && library.version != build.version) {
+    table.add({"", "is version " + library.version + ", this command " + build.version});
+  }
+  printf("%s", table.text().c_str());
+  if (!library.problem.empty()) printf("%s\n", library.problem.c_str());
+}
+
+void print_knobs() {
+  TextTable table({"NAME", "VALUE", "FROM", "ACCEPTED", "MEANING"});
+  for (const KnobValue& value : knob_values(getenv)) {
+    const Knob& knob = *value.knob;
+    table.add({std::string(knob.name) + (knob.agreed ? " *" : ""),
+               value.value.empty() ? "-" : value.value, origin(value), knob.range, knob.help});
+  }
+  printf("Knobs (* must be equal on all ranks)\n%s", table.text().c_str());
+}
+
+void print_algorithms() {
+  TextTable table({"COLLECTIVE", "ALGORITHM", "NEEDS", "WHAT IT IS"});
+  std::string_view last;
+  for (const Algorithm& algorithm : algorithms()) {
+    const std::string_view collective = to_string(algorithm.collective);
+    const std::string needs = joined(needs_of(algorithm));
+    table.add({collective == last ? "" : std::string(collective), algorithm.name,
+               needs.empty() ? "-" : needs, algorithm.help});
+    last = collective;
+  }
+  printf("Algorithms\n%s", table.text().c_str());
+}
+
+void print_rules() {
+  printf("Built-in rules (the first that matches and can serve)\n");
+  std::string_view rest = builtin_rules();
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string line(rest.substr(0, end));
+    printf(line.empty() ? "\n" : "  %s\n", line.c_str());
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+void add_build(Json* json) {
+  const BuildInfo build = build_info();
+  const Library library = installed_library();
+  json->add("version", build.version);
+  json->open_object("build");
+  json->add("compiler", build.compiler).add("flags", build.flags);
+  json->add("mpi", build.mpi).add("mpi_soname", build.mpi_soname).close();
+  json->open_object("library").add("path", library.path).add("version", library.version).close();
+}
+
+void add_knobs(Json* json) {
+  json->open_array("knobs");
+  for (const KnobValue& value : knob_values(getenv)) {
+    const Knob& knob = *value.knob;
+    json->open_object().add("name", knob.name).add("value", value.value);
+    json->add("origin", origin(value)).add("default", knob.fallback).add("accepted", knob.range);
+    json->add("help", knob.help).add("agreed", knob.agreed).close();
+  }
+  json->close();
+}
+
+void add_algorithms(Json* json) {
+  json->open_array("algorithms");
+  for (const Algorithm& algorithm : algorithms()) {
+    json->open_object().add("collective", to_string(algorithm.collective));
+    json->add("name", algorithm.name).add("help", algorithm.help);
+    json->open_array("needs");
+    for (const std::string& need : needs_of(algorithm)) json->add("", need);
+    json->close().close();
+  }
+  json->close();
+}
+
+void print_json(const InfoOptions& options, bool all) {
+  Json json;
+  json.open_object();
+  if (all) add_build(&json);
+  if (all || options.knobs) add_knobs(&json);
+  if (all || options.algorithms) add_algorithms(&json);
+  if (all || options.rules) json.add("rules", builtin_rules());
+  json.close();
+  printf("%s", json.text().c_str());
+}
+
+void print_text(const InfoOptions& options, bool all) {
+  if (all) print_build();
+  const auto part = [&](bool asked, void (*print)()) {
+    if (!all && !asked) return;
+    if (all) printf("\n");
+    print();
+  };
+  part(options.knobs, print_knobs);
+  part(options.algorithms, print_algorithms);
+  part(options.rules, print_rules);
+}
+
+}  // namespace
+
+Status info(const InfoOptions& options) {
+  const bool all = !options.knobs && !options.algorithms && !options.rules;
+  options.json ? print_json(options, all) : print_text(options, all);
+  fflush(stdout);
+  for (const std::string& line : unknown_knobs(environ)) {
+    fprintf(stderr, "sluice info: warning: %s\n", line.c_str());
+  }
+  Knobs knobs;
+  Status status = read_knobs(getenv, &knobs);
+  if (!status.ok()) return status;
+  return Selector::make(knobs).status();
+}
+
+}  // namespace sluice

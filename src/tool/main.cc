@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The `sluice` command: one subcommand per thing that it does, each an options structure and a
+// function; here is only what their command lines look like.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/tool/build.h"
+#include "src/tool/explain.h"
+#include "src/tool/info.h"
+#include "src/tool/run.h"
+
+namespace {
+
+using sluice::Status;
+
+constexpr int exit_failed = 1, exit_usage = 2;
+constexpr uint32_t most_ranks = 1024;
+
+// What is done once the command line is understood, and under which name it complains.
+struct Chosen {
+  std::string name;
+  std::function<Status()> act;
+};
+
+void add_run(CLI::App& app, sluice::PreloadOptions* options, Chosen* chosen) {
+  CLI::App* run = app.add_subcommand(
+      "run", "start a program with Sluice preloaded, after seeing that it will take");
+  run->footer("Under mpirun it starts each rank: mpirun -n 4 sluice run ./app");
+  run->add_option("--library", options->library, "the library to preload (SLUICE_LIBRARY)")
+      ->type_name("PATH");
+  run->add_option("--set", options->settings, "a setting, such as segment=64k or allreduce=ring")
+      ->type_name("KNOB=VALUE")
+      ->allow_extra_args(false);
+  run->add_flag("--stats", options->stats, "print a table of what was carried (SLUICE_STATS=on)");
+  run->add_flag("--dry-run", options->dry_run, "say what would be started, and do not");
+  run->add_option("PROGRAM", options->command, "what to start, and its arguments")
+      ->type_name("[ARGUMENTS...]")
+      ->required();
+  run->positionals_at_end();  // all that follows PROGRAM is its own
+  run->callback([=] { *chosen = {"sluice run", [=] { return sluice::run(*options); }}; });
+}
+
+void add_info(CLI::App& app, sluice::InfoOptions* options, Chosen* chosen) {
+  CLI::App* info = app.add_subcommand("info", "print the version, settings, algorithms and rules");
+  info->add_flag("--knobs", options->knobs, "the settings alone: SLUICE_* variables");
+  info->add_flag("--algorithms", options->algorithms, "the algorithms alone");
+  info->add_flag("--rules", options->rules, "the built-in selection rules alone");
+  info->add_flag("--json", options->json, "as JSON");
+  info->callback([=] { *chosen = {"sluice info", [=] { return sluice::info(*options); }}; });
+}
+
+void add_explain(CLI::App& app, sluice::ExplainOptions* options, Chosen* chosen) {
+  CLI::App* explain =
+      app.add_subcommand("explain", "print and draw the steps and costs of an algorithm");
+  sluice::StudyOptions* study = &options->study;
+  explain->add_option("COLLECTIVE", study->collective, "such as allreduce")->required();
+  explain->add_option("--algorithm", study->algorithm, "one that `sluice info --algorithms` lists")
+      ->type_name("NAME")
+      ->required();
+  explain->add_option("--ranks", study->ranks, "number of ranks")
+      ->type_name("N")
+      ->required()
+      ->check(CLI::Range(1U, most_ranks));
+  explain
+      ->add_option("--bytes", options->size,
+                   "S: bytes of the vector, of the whole result "
+                   "(allgather), of the whole input (alltoall)")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  explain->add_option("--element", study->element, "bytes of an element")
+      ->type_name("BYTES")
+      ->check(CLI::Range(1U, 4096U))
+      ->capture_default_str();
+  explain->add_option("--root", study->root, "the root, where there is one (0)")->type_name("R");
+  explain->add_option("--radix", study->radix, "the radix of bcube")
+      ->type_name("K")
+      ->check(CLI::Range(2U, most_ranks))
+      ->capture_default_str();
+  explain->add_option("--rank", options->rank, "this rank's steps alone")->type_name("R");
+  explain->add_flag("--json", options->json, "as JSON");
+  explain->add_option("--svg", options->svg, "draw rank against time into this file")
+      ->type_name("FILE");
+  explain->callback([=] {
+    *chosen = {"sluice explain", [=] { return sluice::explain(*options); }};
+  });
+}
+
+std::string usage_error(const CLI::App* app, const CLI::Error& error) {
+  std::string name = app->get_name();
+  for (const CLI::App* command : app->get_subcommands()) name += " " + command->get_name();
+  return name + ": error: " + error.what() + "\n`" + name + " --help` says how it is used.\n";
+}
+
+int report(const Chosen& chosen, const Status& status) {
+  if (status.ok()) return 0;
+  fflush(stdout);
+  fprintf(stderr, "%s: error: %s\n", chosen.name.c_str(), status.message().c_str());
+  return exit_failed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Sluice carries MPI collectives over its own algorithms and transports", "sluice");
+  app.set_version_flag("--version", "sluice " + sluice::build_info().version);
+  app.require_subcommand(0, 1);  // none: see below
+  app.failure_message(usage_error);
+  app.footer("`sluice COMMAND --help` says more; so do the manual pages sluice(1) and sluice(7).");
+  sluice::PreloadOptions run;
+  sluice::InfoOptions info;
+  sluice::ExplainOptions explain;
+  Chosen chosen;
+  add_run(app, &run, &chosen);
+  add_info(app, &info, &chosen);
+  add_explain(app, &explain, &chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_usage;
+  }
+  if (chosen.act) return report(chosen, chosen.act());
+  fprintf(stderr, "%s", app.help().c_str());
+  return exit_usage;
+}

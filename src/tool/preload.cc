@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/tool/preload.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+constexpr const char* library_name = "libsluice.so";
+
+std::string absolute(const std::string& path) {
+  char* real = realpath(path.c_str(), nullptr);
+  if (!real) return "";
+  const std::string result = real;
+  free(real);
+  return result;
+}
+
+// The folder of this command's own file.
+std::string own_folder() {
+  const std::string self = absolute("/proc/self/exe");
+  return self.substr(0, self.rfind('/'));
+}
+
+// In a build tree libtool keeps libraries in .libs; installed, the configured folder counts, or, if
+// the whole installation was moved, the one beside.
+std::vector<std::string> usual_places() {
+  const std::string own = own_folder();
+  return {own + "/.libs/" + library_name, own + "/" + library_name,
+          std::string(SLUICE_LIBDIR) + "/" + library_name, own + "/../lib/" + library_name};
+}
+
+// A line of the dynamic linker's list: "name => path (0x...)", "path (0x...)", "name => not found".
+struct Entry {
+  std::string name, path;
+};
+
+Entry parse_entry(std::string_view line) {
+  const size_t first = line.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  line.remove_prefix(first);
+  line = line.substr(0, line.rfind(" (0x"));
+  const size_t arrow = line.find(" => ");
+  if (arrow == std::string_view::npos) return {std::string(line), std::string(line)};
+  const std::string path(line.substr(arrow + 4));
+  return {std::string(line.substr(0, arrow)), path == "not found" ? "" : path};
+}
+
+std::vector<Entry> parse_list(std::string_view list) {
+  std::vector<Entry> entries;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find('\n'), list.size());
+    entries.push_back(parse_entry(list.substr(0, end)));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return entries;
+}
+
+bool is_mpi(const std::string& name) {
+  return name.starts_with("libmpi.so") || name.starts_with("libmpich.so");
+}
+
+std::vector<std::string> environment_with(const std::string& preload) {
+  std::vector<std::string> variables;
+  for (char** each = environ; *each; ++each) {
+    if (!std::string_view(*each).starts_with("LD_PRELOAD=")) variables.emplace_back(*each);
+  }
+  variables.push_back("LD_PRELOAD=" + preload);
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  result.reserve(words.size() + 1);
+  for (std::string& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    const ssize_t got = read(fd, buffer, sizeof buffer);
+    if (got > 0) {
+      text.append(buffer, static_cast<size_t>(got));
+    } else if (got == 0 || errno != EINTR) {
+      return text;
+    }
+  }
+}
+
+// What a command prints, standard error included.
+Result<std::string> output_of(std::vector<std::string> command, const std::string& preload) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return Status(Code::unavailable, strerror(errno));
+  std::vector<std::string> variables = environment_with(preload);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, command.front().c_str(), &actions, nullptr,
+                                pointers(command).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  const std::string text = error ? "" : read_all(ends[0]);
+  close(ends[0]);
+  if (error) return Status(Code::unavailable, command.front() + ": " + strerror(error));
+  int ignored = 0;
+  while (waitpid(child, &ignored, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
+// The linker's lines about the library, or all that it said.
+std::string complaint(const std::string& said, const std::string& library) {
+  std::string about;
+  std::string_view rest = said;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    if (line.find(library) != std::string_view::npos) about += std::string(line) + "\n";
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  std::string text = about.empty() ? said : about;
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> find_library(const std::string& named) {
+  if (!named.empty()) {
+    const std::string path = absolute(named);
+    if (path.empty()) {
+      return Status(Code::invalid, "the library " + named + ": " + strerror(errno));
+    }
+    return path;
+  }
+  std::string looked;
+  for (const std::string& place : usual_places()) {
+    if (access(place.c_str(), R_OK) == 0) return absolute(place);
+    looked += "\n  " + place;
+  }
+  return Status(Code::unavailable, std::string(library_name) +
+                                       " is at none of its usual places; name it with --library "
+                                       "PATH or SLUICE_LIBRARY. Looked at:" +
+                                       looked);
+}
+
+Result<std::string> library_version(const std::string& library) {
+  void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (!handle)
+    return Status(Code::invalid, std::string("the library cannot be loaded: ") + dlerror());
+  auto* version = reinterpret_cast<const char* (*)()>(dlsym(handle, "sluice_version"));
+  if (!version) return Status(Code::invalid, library + " is not a library of Sluice");
+  return std::string(version());  // stays loaded: the text is its own
+}
+
+std::string preload_value(const std::string& library, const char* existing) {
+  return existing && *existing ? library + ":" + existing : library;
+}
+
+Result<Loaded> try_preload(const Program& program, const std::string& library,
+                           const std::string& preload) {
+  if (library.find_first_of(" :") != std::string::npos) {
+    return Status(Code::invalid, "LD_PRELOAD takes no path with spaces or colons: " + library);
+  }
+  Result<std::string> said = output_of({program.dynamic_linker, "--list", program.elf()}, preload);
+  if (!said.ok()) return said.status().with("the dynamic linker of " + program.elf());
+  Loaded loaded;
+  bool has_library = false;
+  for (const Entry& entry : parse_list(*said)) {
+    has_library = has_library || entry.path == library;
+    if (loaded.mpi.empty() && is_mpi(entry.name)) loaded = {entry.name, entry.path};
+  }
+  if (!has_library) {
+    return Status(Code::invalid, "the dynamic linker would not load " + library + " into " +
+                                     program.elf() + ":\n" + complaint(*said, library));
+  }
+  return loaded;
+}
+
+}  // namespace sluice

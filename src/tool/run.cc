@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/tool/run.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "src/base/knobs.h"
+#include "src/tool/build.h"
+#include "src/tool/preload.h"
+#include "src/tool/program.h"
+
+namespace sluice {
+namespace {
+
+std::string full_name(std::string name) {
+  for (char& c : name) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return name.starts_with("SLUICE_") ? name : "SLUICE_" + name;
+}
+
+// Puts a "KNOB=VALUE" into the environment, where the program's ranks will read it.
+Status apply_setting(const std::string& setting) {
+  const size_t equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return {Code::invalid, "--set " + setting + ": it takes KNOB=VALUE, such as segment=64k"};
+  }
+  const std::string name = full_name(setting.substr(0, equals));
+  const std::string line = name + setting.substr(equals);
+  const char* const lines[] = {line.c_str(), nullptr};
+  const std::vector<std::string> unknown = unknown_knobs(lines);
+  if (!unknown.empty()) return {Code::invalid, "--set " + setting + ": " + unknown.front()};
+  setenv(name.c_str(), setting.c_str() + equals + 1, 1);
+  return {};
+}
+
+Status apply_settings(const PreloadOptions& options, Knobs* knobs) {
+  for (const std::string& setting : options.settings) {
+    const Status status = apply_setting(setting);
+    if (!status.ok()) return status;
+  }
+  if (options.stats) setenv("SLUICE_STATS", "on", 1);
+  return read_knobs(getenv, knobs);
+}
+
+Status check_mpi(const Program& program, const Loaded& loaded) {
+  const std::string ours = build_info().mpi_soname;
+  if (loaded.mpi.empty() || ours.empty() || loaded.mpi == ours) return {};
+  return {Code::mismatch, program.elf() + " is linked with " + loaded.mpi +
+                              ", but this Sluice was built for " + ours + " (" + build_info().mpi +
+                              "): use one that was configured for the program's MPI (--with-mpi)"};
+}
+
+std::string quoted(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    const bool is_plain =
+        !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?#~`") == std::string::npos;
+    if (!line.empty()) line += ' ';
+    line += is_plain ? word : "'" + word + "'";
+  }
+  return line;
+}
+
+void describe(const PreloadOptions& options, const Program& program, const Loaded& loaded,
+              const std::string& library) {
+  printf("program      %s\n", program.file().c_str());
+  for (size_t i = 1; i < program.chain.size(); ++i) {
+    printf("  run by     %s\n", program.chain[i].c_str());
+  }
+  printf("library      %s: would be loaded\n", library.c_str());
+  if (loaded.mpi.empty()) {
+    printf("MPI          not linked with one itself; it may load %s later\n",
+           build_info().mpi_soname.c_str());
+  } else {
+    printf("MPI          %s => %s\n", loaded.mpi.c_str(), loaded.mpi_path.c_str());
+  }
+  for (const KnobValue& each : knob_values(getenv)) {
+    if (each.from_environment) printf("setting      %s=%s\n", each.knob->name, each.value.c_str());
+  }
+  printf("would start  LD_PRELOAD=%s %s\n", getenv("LD_PRELOAD"), quoted(options.command).c_str());
+}
+
+Status start(const std::string& file, const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execvp(file.c_str(), arguments.data());
+  return {Code::invalid, file + " cannot be started: " + strerror(errno)};
+}
+
+}  // namespace
+
+Status run(const PreloadOptions& options) {
+  Knobs knobs;
+  const Status settings = apply_settings(options, &knobs);
+  if (!settings.ok()) return settings;
+  const Result<std::string> library =
+      find_library(options.library.empty() ? knobs.library : options.library);
+  if (!library.ok()) return library.status();
+  const Result<std::string> version = library_version(*library);
+  if (!version.ok()) return version.status();
+  const Result<Program> program = resolve_program(options.command.front());
+  if (!program.ok()) return program.status();
+  const std::string preload = preload_value(*library, getenv("LD_PRELOAD"));
+  const Result<Loaded> loaded = try_preload(*program, *library, preload);
+  if (!loaded.ok()) return loaded.status();
+  const Status mpi = check_mpi(*program, *loaded);
+  if (!mpi.ok()) return mpi;
+  setenv("LD_PRELOAD", preload.c_str(), 1);
+  if (!options.dry_run) return start(program->file(), options.command);
+  describe(options, *program, *loaded, *library);
+  return {};
+}
+
+}  // namespace sluice

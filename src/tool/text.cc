@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/tool/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+// Characters rather than bytes of UTF-8.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string json_quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escape[8];
+      snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      quoted += escape;
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+TextTable::TextTable(std::vector<std::string> headings, std::string indent)
+    : indent_(std::move(indent)) {
+  if (!headings.empty()) rows_.push_back(std::move(headings));
+}
+
+void TextTable::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+
+void TextTable::right(size_t column) { right_.push_back(column); }
+
+std::string TextTable::line(const std::vector<std::string>& row,
+                            const std::vector<size_t>& widths) const {
+  std::string text;
+  for (size_t column = 0; column < row.size(); ++column) {
+    const std::string padding(widths[column] - width_of(row[column]), ' ');
+    const bool flush = std::find(right_.begin(), right_.end(), column) != right_.end();
+    text +=
+        (column == 0 ? indent_ : "  ") + (flush ? padding + row[column] : row[column] + padding);
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text + "\n";
+}
+
+std::string TextTable::text() const {
+  std::vector<size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t column = 0; column < row.size(); ++column) {
+      widths[column] = std::max(widths[column], width_of(row[column]));
+    }
+  }
+  std::string text;
+  for (const auto& row : rows_) text += line(row, widths);
+  return text;
+}
+
+std::string with_commas(size_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+std::string short_number(double number) {
+  char text[64];
+  snprintf(text, sizeof text, "%.4f", number);
+  std::string shortened = text;
+  shortened.erase(shortened.find_last_not_of('0') + 1);
+  if (shortened.ends_with('.')) shortened.pop_back();
+  return shortened;
+}
+
+std::string counted(size_t number, std::string_view noun) {
+  return with_commas(number) + " " + std::string(noun) + (number == 1 ? "" : "s");
+}
+
+void Json::begin(std::string_view name) {
+  if (!first_) text_ += ',';
+  if (!closing_.empty()) text_ += "\n" + std::string(2 * closing_.size(), ' ');
+  if (!name.empty()) text_ += json_quoted(name) + ": ";
+  first_ = false;
+}
+
+void Json::open(std::string_view name, char bracket) {
+  begin(name);
+  text_ += bracket;
+  closing_ += bracket == '{' ? '}' : ']';
+  first_ = true;
+}
+
+Json& Json::open_object(std::string_view name) {
+  open(name, '{');
+  return *this;
+}
+
+Json& Json::open_array(std::string_view name) {
+  open(name, '[');
+  return *this;
+}
+
+Json& Json::close() {
+  const char bracket = closing_.back();
+  closing_.pop_back();
+  if (!first_) text_ += "\n" + std::string(2 * closing_.size(), ' ');
+  text_ += bracket;
+  first_ = false;
+  if (closing_.empty()) text_ += '\n';
+  return *this;
+}
+
+Json& Json::add(std::string_view name, std::string_view value) {
+  begin(name);
+  text_ += json_quoted(value);
+  return *this;
+}
+
+Json& Json::add(std::string_view name, bool value) {
+  begin(name);
+  text_ += value ? "true" : "false";
+  return *this;
+}
+
+Json& Json::add(std::string_view name, size_t value) {
+  begin(name);
+  text_ += std::to_string(value);
+  return *this;
+}
+
+Json& Json::add(std::string_view name, double value) {
+  begin(name);
+  text_ += short_number(value);
+  return *this;
+}
+
+}  // namespace sluice
