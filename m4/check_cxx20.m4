@@ -27,4 +27,5 @@ struct Point { int x = 0, y = 0; };
   AC_CACHE_CHECK([for the version of $CXX], [sluice_cv_cxx_version],
     [sluice_cv_cxx_version=`$CXX --version 2>/dev/null | sed 1q`])
   AC_DEFINE_UNQUOTED([SLUICE_COMPILER], ["$sluice_cv_cxx_version"], [The compiler, for sluice info])
+  AC_DEFINE_UNQUOTED([SLUICE_CXXFLAGS], ["$CXXFLAGS"], [Whoever builds chose these, for sluice info])
 ])

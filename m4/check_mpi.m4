@@ -116,4 +116,24 @@ _ACEOF
   AC_SUBST([MPI_LIBRARY])
   AM_CONDITIONAL([OPEN_MPI], [test "$MPI_FLAVOUR" = openmpi])
   AC_DEFINE_UNQUOTED([SLUICE_MPI_LIBRARY], ["$MPI_LIBRARY"], [The MPI that this build serves])
+  SLUICE_MPI_LIBRARY_NAME
+])
+
+# SLUICE_MPI_LIBRARY_NAME: the name by which programs of this MPI load it, libmpi.so.40. `sluice run' refuses programs
+# of another.
+AC_DEFUN([SLUICE_MPI_LIBRARY_NAME], [
+  AC_CACHE_CHECK([for the name of its library], [sluice_cv_mpi_soname], [
+    sluice_cv_mpi_soname=
+    sluice_saved_CPPFLAGS=$CPPFLAGS
+    sluice_saved_LIBS=$LIBS
+    CPPFLAGS="$CPPFLAGS $MPI_CPPFLAGS"
+    LIBS="$LIBS $MPI_LIBS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[MPI_Init(nullptr, nullptr);]])],
+      [sluice_cv_mpi_soname=`readelf -d conftest$EXEEXT 2>/dev/null |
+         sed -n 's/.*NEEDED.* \(@<:@^ @:>@*\)$/\1/p' | tr -d '@<:@@:>@' |
+         sed -n '/^libmpi\(ch\)*\.so/{p;q;}'`])
+    CPPFLAGS=$sluice_saved_CPPFLAGS
+    LIBS=$sluice_saved_LIBS])
+  AC_DEFINE_UNQUOTED([SLUICE_MPI_SONAME], ["$sluice_cv_mpi_soname"],
+    [What programs of that MPI are linked with])
 ])
