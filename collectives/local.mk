@@ -61,3 +61,51 @@ core_sources += \
   collectives/reduce/reduce.h \
   collectives/reduce/ring.cc \
   collectives/reduce/ring.h
+core_sources += \
+  collectives/allgather/allgather.cc \
+  collectives/allgather/allgather.h \
+  collectives/allgather/blocks.h \
+  collectives/allgather/bruck.cc \
+  collectives/allgather/bruck.h \
+  collectives/allgather/recursive_doubling.cc \
+  collectives/allgather/recursive_doubling.h \
+  collectives/allgather/ring.cc \
+  collectives/allgather/ring.h
+core_sources += \
+  collectives/alltoall/alltoall.cc \
+  collectives/alltoall/alltoall.h \
+  collectives/alltoall/bruck.cc \
+  collectives/alltoall/bruck.h \
+  collectives/alltoall/linear.cc \
+  collectives/alltoall/linear.h \
+  collectives/alltoall/pairwise.cc \
+  collectives/alltoall/pairwise.h
+core_sources += \
+  collectives/barrier/all_to_all.cc \
+  collectives/barrier/all_to_all.h \
+  collectives/barrier/all_to_one.cc \
+  collectives/barrier/all_to_one.h \
+  collectives/barrier/barrier.cc \
+  collectives/barrier/barrier.h \
+  collectives/barrier/dissemination.cc \
+  collectives/barrier/dissemination.h
+core_sources += \
+  collectives/broadcast/binomial.cc \
+  collectives/broadcast/binomial.h \
+  collectives/broadcast/broadcast.cc \
+  collectives/broadcast/broadcast.h \
+  collectives/broadcast/chain.cc \
+  collectives/broadcast/chain.h \
+  collectives/broadcast/one_to_all.cc \
+  collectives/broadcast/one_to_all.h \
+  collectives/broadcast/scatter_allgather.cc \
+  collectives/broadcast/scatter_allgather.h
+core_sources += \
+  collectives/reduce_scatter/direct.cc \
+  collectives/reduce_scatter/direct.h \
+  collectives/reduce_scatter/recursive_halving.cc \
+  collectives/reduce_scatter/recursive_halving.h \
+  collectives/reduce_scatter/reduce_scatter.cc \
+  collectives/reduce_scatter/reduce_scatter.h \
+  collectives/reduce_scatter/ring.cc \
+  collectives/reduce_scatter/ring.h

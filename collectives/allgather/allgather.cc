@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allgather/allgather.h"
+
+#include "collectives/allgather/bruck.h"
+#include "collectives/allgather/recursive_doubling.h"
+#include "collectives/allgather/ring.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr Algorithm row(Collective collective, const char* name, const char* help, Needs needs,
+                        Plan (*plan)(const Shape&), Cost (*cost)(const Shape&)) {
+  return {collective, name, help, needs, plan, cost};
+}
+
+}  // namespace
+
+std::span<const Algorithm> allgather_algorithms() {
+  static constexpr Algorithm table[] = {
+      row(Collective::allgather, "ring",
+          "blocks go round both ways at once, half the ring each: long blocks", {}, allgather_ring,
+          allgather_ring_cost),
+      row(Collective::allgather, "bruck", "log2 p rounds for any number of ranks: short blocks", {},
+          allgather_bruck, allgather_bruck_cost),
+      row(Collective::allgather, "recursive_doubling",
+          "log2 p exchanges of all that each has: short blocks, powers of two", {},
+          allgather_recursive_doubling, allgather_recursive_doubling_cost),
+      row(Collective::allgatherv, "ring",
+          "blocks go round both ways at once, half the ring each: long blocks", {}, allgather_ring,
+          allgather_ring_cost),
+      row(Collective::allgatherv, "bruck", "log2 p rounds for any number of ranks: short blocks",
+          {}, allgather_bruck, allgather_bruck_cost),
+      row(Collective::allgatherv, "recursive_doubling",
+          "log2 p exchanges of all that each has: short blocks, powers of two", {},
+          allgather_recursive_doubling, allgather_recursive_doubling_cost),
+  };
+  return table;
+}
+
+}  // namespace sluice

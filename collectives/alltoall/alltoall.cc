@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/alltoall/alltoall.h"
+
+#include "collectives/alltoall/bruck.h"
+#include "collectives/alltoall/linear.h"
+#include "collectives/alltoall/pairwise.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr Algorithm row(Collective collective, const char* name, const char* help, Needs needs,
+                        Plan (*plan)(const Shape&), Cost (*cost)(const Shape&)) {
+  return {collective, name, help, needs, plan, cost};
+}
+
+}  // namespace
+
+std::span<const Algorithm> alltoall_algorithms() {
+  static constexpr Algorithm table[] = {
+      row(Collective::alltoall, "linear", "all messages at once: few ranks or short blocks", {},
+          alltoall_linear, alltoall_linear_cost),
+      row(Collective::alltoall, "pairwise",
+          "p-1 exchanges one after another: long blocks, many ranks", {}, alltoall_pairwise,
+          alltoall_pairwise_cost),
+      row(Collective::alltoall, "bruck", "log2 p messages of many blocks: short blocks, many ranks",
+          {.uniform = true}, alltoall_bruck, alltoall_bruck_cost),
+      row(Collective::alltoallv, "linear", "all messages at once: few ranks or short blocks", {},
+          alltoall_linear, alltoall_linear_cost),
+      row(Collective::alltoallv, "pairwise",
+          "p-1 exchanges one after another: long blocks, many ranks", {}, alltoall_pairwise,
+          alltoall_pairwise_cost),
+  };
+  return table;
+}
+
+}  // namespace sluice
