@@ -58,6 +58,7 @@ class Benchmark {
 
 bool Benchmark::run() {
   if (speaks()) std::printf("\n%s\n", title(function_).c_str());
+  if (!sized()) return run_type(*options_.types.front());
   return std::all_of(options_.types.begin(), options_.types.end(),
                      [this](const ElementType* type) { return run_type(*type); });
 }

@@ -45,6 +45,12 @@ osu_osu_reduce_scatter_block_SOURCES = $(osu_sources)
 osu_osu_reduce_scatter_block_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"reduce_scatter_block"'
 osu_osu_reduce_scatter_block_LDADD = $(osu_libraries)
 
-# Several hosts on one machine, for hosts-bench and for tests.
-TESTS += tests/hosts/selftest
-EXTRA_DIST += tests/hosts/hosts tests/hosts/selftest
+dist_pkglibexec_SCRIPTS = osu/compare
+osu_modulesdir = $(pkglibexecdir)
+dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py osu/ratios.py
+EXTRA_DIST += osu/README.md osu/hosts-bench osu/tcp-bench tests/hosts/hosts
+dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
+
+osu_tests = tests/osu/test_compare tests/osu/test_programs tests/hosts/selftest
+TESTS += $(osu_tests)
+EXTRA_DIST += $(osu_tests) tests/osu/broken.c

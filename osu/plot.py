@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Drawing comparisons: above latency against size, both axes logarithmic; below the ratio with its spread."""
+from launch import Failure
+
+# Two hues that stay apart for the colour-blind, and ink for text and lines that are no data.
+PEER, SLUICE, INK = "#b3552e", "#2467a8", "#444444"
+
+
+def label(size):
+    for shift, unit in ((20, "M"), (10, "K")):
+        if size >= 1 << shift and size % (1 << shift) == 0:
+            return f"{size >> shift}{unit}"
+    return str(size)
+
+
+def draw(comparisons, path):
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise Failure("no drawing without matplotlib. On Debian and Ubuntu: "
+                      "apt-get install python3-matplotlib") from error
+    figure, axes = pyplot.subplots(2, len(comparisons), squeeze=False, sharex="col",
+                                   figsize=(1.2 + 3.9 * len(comparisons), 6),
+                                   height_ratios=(3, 2), layout="constrained")
+    for column, comparison in enumerate(comparisons):
+        draw_latency(axes[0][column], comparison)
+        draw_ratio(axes[1][column], comparison)
+    axes[0][0].set_ylabel("latency, us")
+    axes[1][0].set_ylabel("ratio, peer / sluice")
+    axes[0][0].legend(frameon=False)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def positions(rows):
+    """Where sizes stand on the axis: a barrier has none and stands alone."""
+    return [max(row.bytes, 1) for row in rows]
+
+
+def draw_latency(axes, comparison):
+    rows = comparison.rows()
+    axes.plot(positions(rows), [row.peer for row in rows], "o-", color=PEER, markersize=4,
+              label=comparison.peer_name)
+    axes.plot(positions(rows), [row.sluice for row in rows], "o-", color=SLUICE, markersize=4,
+              label="Sluice")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_title(f"{comparison.collective}, {comparison.ranks} ranks", fontsize=11)
+    axes.grid(True, which="major", color=INK, alpha=0.15)
+
+
+def draw_ratio(axes, comparison):
+    rows = comparison.rows()
+    ratios = [row.ratio for row in rows]
+    below = [max(row.ratio - row.lowest, 0) for row in rows]
+    above = [max(row.highest - row.ratio, 0) for row in rows]
+    axes.errorbar(positions(rows), ratios, yerr=(below, above), fmt="o-", color=SLUICE, markersize=4,
+                  elinewidth=1, capsize=2)
+    axes.axhline(1, color=INK, linewidth=1)
+    axes.set_ylim(bottom=0)
+    axes.set_xticks(positions(rows), [label(row.bytes) for row in rows], rotation=60)
+    axes.minorticks_off()
+    axes.set_xlabel(f"bytes; geometric mean {comparison.geomean():.2f}")
+    axes.grid(True, which="major", color=INK, alpha=0.15)
