@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Manual pages: dist_man_MANS.
+dist_man_MANS += man/sluice.1 man/sluice.7

@@ -56,7 +56,7 @@ constexpr Knob table[] = {
      "microseconds to spin before the processor is yielded; -1: as processors allow", false,
      &Knobs::spin},
     {"SLUICE_RADIX", KnobType::integer, "2", "2 to 1024",
-     "the radix of bcube", true, &Knobs::radix},
+     "the radix of bcube and tree", true, &Knobs::radix},
     {"SLUICE_RULES", KnobType::text, "", "a file's path",
      "selection rules that come before the built-in ones", true, &Knobs::rules},
     {"SLUICE_LIBRARY", KnobType::text, "", "a file's path",

@@ -34,7 +34,7 @@ struct Knobs {
   size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0 leaves it to the kernel
   std::string congestion;             // SLUICE_TCP_CONGESTION: empty leaves it to the kernel
   int spin = -1;        // SLUICE_SPIN: microseconds to spin before yielding; -1 finds out
-  int radix = 2;        // SLUICE_RADIX: of bcube
+  int radix = 2;        // SLUICE_RADIX: of bcube and tree
   std::string rules;    // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,

@@ -77,7 +77,7 @@ void add_explain(CLI::App& app, sluice::ExplainOptions* options, Chosen* chosen)
       ->check(CLI::Range(1U, 4096U))
       ->capture_default_str();
   explain->add_option("--root", study->root, "the root, where there is one (0)")->type_name("R");
-  explain->add_option("--radix", study->radix, "the radix of bcube")
+  explain->add_option("--radix", study->radix, "the radix of bcube and tree")
       ->type_name("K")
       ->check(CLI::Range(2U, most_ranks))
       ->capture_default_str();
