@@ -1,2 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The face: face_sources.
+
+face_sources += \
+  src/mpi/bootstrap.cc src/mpi/bootstrap.h \
+  src/mpi/communicator.cc src/mpi/communicator.h \
+  src/mpi/datatypes.cc src/mpi/datatypes.h \
+  src/mpi/describe.cc src/mpi/describe.h \
+  src/mpi/entries.cc \
+  src/mpi/errors.cc src/mpi/errors.h \
+  src/mpi/exchange.h \
+  src/mpi/functions.h \
+  src/mpi/placement.cc src/mpi/placement.h \
+  src/mpi/progress_request.cc src/mpi/progress_request.h \
+  src/mpi/real.cc src/mpi/real.h \
+  src/mpi/reductions.cc src/mpi/reductions.h \
+  src/mpi/runtime.cc src/mpi/runtime.h \
+  src/mpi/thread_state.h \
+  src/mpi/typemap.cc src/mpi/typemap.h

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/bootstrap.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "src/base/log.h"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = Deadline::Clock;
+
+constexpr auto warn_after = 5s;
+constexpr auto spin = 2ms;  // then sleep: the rank that is late may need this processor
+constexpr auto nap = 100us;
+
+// Buffers of a gather: MPI's until it is done.
+struct Gather {
+  std::vector<std::byte> mine, all;
+};
+
+}  // namespace
+
+MpiBootstrap::MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name,
+                           const char* function, double timeout)
+    : comm_(comm),
+      rank_(rank),
+      size_(size),
+      name_(std::move(name)),
+      function_(function),
+      timeout_(timeout),
+      deadline_(Deadline::after(timeout)) {}
+
+Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  if (size_ == 1) {
+    std::ranges::copy(mine, all.begin());
+    return {};
+  }
+  auto gather = std::make_unique<Gather>();
+  gather->mine.assign(mine.begin(), mine.end());
+  gather->all.resize(all.size());
+  const int bytes = static_cast<int>(mine.size());
+  MPI_Request request;
+  if (real().Iallgather(gather->mine.data(), bytes, MPI_BYTE, gather->all.data(), bytes, MPI_BYTE,
+                        comm_, &request)) {
+    return {Code::internal, "MPI_Iallgather failed"};
+  }
+  if (Status status = wait(&request); !status.ok()) {
+    // MPI can't take the request back, and may yet write here.
+    (void)gather.release();
+    return status;
+  }
+  std::ranges::copy(gather->all, all.begin());
+  return {};
+}
+
+Status MpiBootstrap::wait(MPI_Request* request) {
+  const auto began = Clock::now();
+  bool warned = false;
+  for (int done = 0;;) {
+    if (real().Test(request, &done, MPI_STATUS_IGNORE)) {
+      return {Code::internal, "MPI_Test failed"};
+    }
+    if (done) return {};
+    const auto waited = Clock::now() - began;
+    if (deadline_.passed()) return {Code::timeout, blame()};
+    if (!warned && waited > warn_after) {
+      log(Level::warning, "setting up %s in %s: still waiting after %d s; %s", name_.c_str(),
+          function_, static_cast<int>(warn_after / 1s), blame().c_str());
+      warned = true;
+    }
+    if (waited < spin) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(nap);
+    }
+  }
+}
+
+// MPI does not tell who is missing.
+std::string MpiBootstrap::blame() const {
+  return "not all of its " + std::to_string(size_) +
+         " ranks have answered: one has not called a collective on it yet, or runs without Sluice "
+         "because the preload did not reach it (mpirun -x LD_PRELOAD=libsluice.so reaches all)";
+}
+
+}  // namespace sluice

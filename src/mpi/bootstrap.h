@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How the ranks of a communicator find each other before they have a team: by a non-blocking gather
+// of MPI's, the one thing that Sluice uses MPI for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/deadline.h"
+#include "src/engine/team.h"
+#include "src/mpi/real.h"
+
+namespace sluice {
+
+class MpiBootstrap final : public Bootstrap {
+ public:
+  // function: the call that brought the program here, for people: "MPI_Bcast". timeout: seconds for
+  // all gathers together, 0: none.
+  MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name, const char* function,
+               double timeout);
+
+  Rank rank() const override { return rank_; }
+  Rank size() const override { return size_; }
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+
+ private:
+  Status wait(MPI_Request* request);
+  void warn() const;
+  std::string blame() const;
+
+  MPI_Comm comm_;
+  Rank rank_, size_;
+  std::string name_;
+  const char* function_;
+  double timeout_;
+  Deadline deadline_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/communicator.h"
+
+#include <new>
+
+#include "src/base/log.h"
+#include "src/mpi/bootstrap.h"
+#include "src/mpi/errors.h"
+#include "src/mpi/runtime.h"
+
+namespace sluice {
+namespace {
+
+// MPI's own calls, and those of callbacks it makes, pass Sluice by while this lives.
+class Inside {
+ public:
+  Inside() { this_thread.inside = true; }
+  ~Inside() { this_thread.inside = false; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
+bool is_mpi_running() {
+  int begun = 0, ended = 0;
+  real().Initialized(&begun);
+  real().Finalized(&ended);
+  return begun && !ended;
+}
+
+}  // namespace
+
+Communicator* look_up_communicator(MPI_Comm handle) {
+  if (handle == real().comm_null || !is_mpi_running()) return nullptr;
+  Runtime& runtime = Runtime::get();
+  const uint64_t generation = communicators_freed.load(std::memory_order_acquire);
+  void* value = nullptr;
+  int found = 0;
+  if (real().Comm_get_attr(handle, runtime.communicator_keyval(), &value, &found)) return nullptr;
+  if (!found) {
+    auto made = std::make_unique<Communicator>(handle, runtime);
+    if (real().Comm_set_attr(handle, runtime.communicator_keyval(), made.get())) return nullptr;
+    value = made.release();
+  }
+  auto* const communicator = static_cast<Communicator*>(value);
+  ThreadState& thread = this_thread;
+  thread.communicator_handle = handle;
+  thread.communicator_generation = generation;
+  thread.communicator = communicator;
+  return communicator;
+}
+
+Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle), runtime_(runtime) {
+  int is_inter = 0, rank = 0, size = 0;
+  real().Comm_test_inter(handle, &is_inter);
+  real().Comm_rank(handle, &rank);
+  real().Comm_size(handle, &size);
+  rank_ = static_cast<Rank>(rank);
+  size_ = static_cast<Rank>(size);
+  if (is_inter) keeper_ = Keeper::mpi;
+  runtime_.add(this);
+}
+
+Communicator::~Communicator() { runtime_.remove(this); }
+
+void Communicator::leave_to_mpi() {
+  team_.reset();
+  keeper_ = Keeper::mpi;
+}
+
+std::string Communicator::name() const {
+  char text[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  real().Comm_get_name(handle_, text, &length);
+  return *text ? text : "a communicator of " + std::to_string(size_) + " ranks";
+}
+
+Status Communicator::form_team(const char* function) {
+  MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
+                         runtime_.process().knobs.setup_timeout);
+  auto formed = Team::form(runtime_.process(), bootstrap, name());
+  if (!formed.ok()) return formed.status();
+  team_ = std::move(*formed);
+  keeper_ = team_ ? Keeper::team : Keeper::mpi;
+  return {};
+}
+
+bool Communicator::perform(const char* function, Exchange& exchange, int* result) {
+  Status status = broken_;
+  if (status.ok()) {
+    const Inside inside;
+    if (keeper_ == Keeper::undecided) status = form_team(function);
+    if (status.ok()) {
+      if (!team_ || !team_->carries(exchange.call)) return false;
+      status = run(exchange);
+    }
+  }
+  *result = status.ok() ? MPI_SUCCESS : fail(function, status);
+  return true;
+}
+
+Status Communicator::run(Exchange& exchange) try {
+  Placement placement(exchange, input_, output_, handle_);
+  Status status = placement.begin();
+  if (status.ok()) status = team_->run(exchange.call);
+  if (status.ok()) status = placement.end();
+  return status;
+} catch (const std::bad_alloc&) {
+  return {Code::memory, "out of memory"};
+}
+
+int Communicator::fail(const char* function, const Status& status) {
+  broken_ = status;
+  if (!reported_) log(Level::error, "%s: %s", function, status.message().c_str());
+  reported_ = true;
+  return raise_error(handle_, status);
+}
+
+}  // namespace sluice

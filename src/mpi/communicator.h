@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What Sluice keeps for each communicator: its team, and memory for packing. It hangs on the
+// communicator as an attribute, is made at the communicator's first collective and goes when the
+// communicator is freed. (A duplicate does not inherit it.)
+#pragma once
+
+#include <memory>
+
+#include "src/engine/team.h"
+#include "src/mpi/placement.h"
+#include "src/mpi/thread_state.h"
+
+namespace sluice {
+
+class Runtime;
+
+class Communicator {
+ public:
+  Communicator(MPI_Comm handle, Runtime& runtime);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Rank rank() const { return rank_; }
+  Rank size() const { return size_; }
+  // All its calls go to MPI: an intercommunicator, or its ranks have agreed to.
+  bool is_left_to_mpi() const { return keeper_ == Keeper::mpi; }
+
+  // Runs a call of `function` ("MPI_Bcast"), and forms the team at the first. False if MPI is to do
+  // it, on all ranks alike; nothing has happened then. Failures have been told to the program when
+  // it returns; *result is what the function returns. One thread at a time.
+  bool perform(const char* function, Exchange& exchange, int* result);
+
+  // Ends the team; what follows is MPI's.
+  void leave_to_mpi();
+
+ private:
+  enum class Keeper { undecided, team, mpi };
+
+  Status form_team(const char* function);
+  Status run(Exchange& exchange);
+  std::string name() const;
+  int fail(const char* function, const Status& status);
+
+  const MPI_Comm handle_;
+  Runtime& runtime_;
+  Rank rank_ = 0, size_ = 0;
+  Keeper keeper_ = Keeper::undecided;
+  std::unique_ptr<Team> team_;
+  Status broken_;
+  bool reported_ = false;
+  Staging input_, output_;
+};
+
+// The state of a communicator, made if it has none. nullptr where the call is for MPI to judge: the
+// null communicator, and before MPI_Init.
+Communicator* look_up_communicator(MPI_Comm handle);
+
+// The same, remembering the last.
+inline Communicator* find_communicator(MPI_Comm handle) {
+  const ThreadState& thread = this_thread;
+  if (thread.communicator_handle == handle && thread.communicator &&
+      thread.communicator_generation == communicators_freed.load(std::memory_order_acquire)) {
+    return thread.communicator;
+  }
+  return look_up_communicator(handle);
+}
+
+}  // namespace sluice

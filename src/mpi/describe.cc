@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/describe.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "src/mpi/reductions.h"
+
+namespace sluice {
+namespace {
+
+bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
+
+// Blocks of one size; false if it can't be.
+bool set_uniform(const void* buffer, const Datatype* type, int count, Rank blocks, Side* side) {
+  if (!type || count < 0 || is_in_place(buffer)) return false;
+  const bool empty = count == 0 || type->size == 0;
+  if (!empty && !offset_by(buffer, type->start)) return false;
+  *side = {buffer, type, blocks, static_cast<size_t>(count), nullptr, nullptr};
+  return true;
+}
+
+// Blocks of sizes of their own, one after another if `displacements` is null.
+bool set_ragged(const void* buffer, const Datatype* type, const int* counts,
+                const int* displacements, Rank blocks, Side* side) {
+  if (!type || !counts || is_in_place(buffer)) return false;
+  if (std::any_of(counts, counts + blocks, [](int count) { return count < 0; })) return false;
+  *side = {buffer, type, blocks, 0, counts, displacements};
+  const bool empty = side->total_elements() == 0 || type->size == 0;
+  return empty || displacements || offset_by(buffer, type->start);
+}
+
+bool has_uneven_counts(const int* counts, Rank blocks) {
+  return std::any_of(counts, counts + blocks, [&](int count) { return count != counts[0]; });
+}
+
+// One block out of a side of many.
+Side block_of(const Side& side, Rank block) {
+  Side one = side;
+  const ptrdiff_t before =
+      side.displacements ? side.displacements[block] : static_cast<ptrdiff_t>(block * side.count);
+  one.buffer = offset_by(side.buffer, before * side.type->extent);
+  one.blocks = 1;
+  one.count = side.elements(block);
+  one.counts = one.displacements = nullptr;
+  return one;
+}
+
+size_t block_bytes(const Side& side, Rank block) { return side.elements(block) * side.type->size; }
+
+// Sets what all reductions have in common; nullptr if it is MPI's.
+const Datatype* set_reduction(const Arguments& arguments, Collective what, Exchange* exchange) {
+  const Reducible* found = find_reducible(arguments.datatype, arguments.op);
+  if (!found) return nullptr;
+  exchange->call.collective = what;
+  exchange->call.element = found->datatype.size;
+  exchange->call.reduction = found->reduction;
+  return &found->datatype;
+}
+
+}  // namespace
+
+size_t Side::total_elements() const {
+  return counts ? std::accumulate(counts, counts + blocks, size_t{0}) : blocks * count;
+}
+
+bool describe_Allreduce(const Arguments& a, Place, Exchange* x) {
+  const Datatype* type = set_reduction(a, Collective::allreduce, x);
+  if (!set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
+  x->call.bytes = x->output.count * type->size;
+  if (is_in_place(a.sendbuf)) {
+    x->input = x->output;
+    return true;
+  }
+  return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
+}
+
+bool describe_Reduce(const Arguments& a, Place place, Exchange* x) {
+  const Datatype* type = set_reduction(a, Collective::reduce, x);
+  if (!type || a.count < 0 || a.root < 0 || static_cast<Rank>(a.root) >= place.size) return false;
+  x->call.root = static_cast<Rank>(a.root);
+  const bool root = x->call.root == place.rank;
+  x->output = {nullptr, type, 1, static_cast<size_t>(a.count), nullptr, nullptr};
+  if (root && !set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
+  x->call.bytes = x->output.count * type->size;
+  if (root && is_in_place(a.sendbuf)) {
+    x->input = x->output;
+    return true;
+  }
+  return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
+}
+
+bool describe_Bcast(const Arguments& a, Place place, Exchange* x) {
+  if (a.root < 0 || static_cast<Rank>(a.root) >= place.size) return false;
+  if (!set_uniform(a.buffer, find_datatype(a.datatype), a.count, 1, &x->output)) return false;
+  x->call.collective = Collective::broadcast;
+  x->call.root = static_cast<Rank>(a.root);
+  x->call.bytes = x->output.bytes();
+  x->filled = x->call.root == place.rank;
+  return true;
+}
+
+bool describe_Barrier(const Arguments&, Place, Exchange* x) {
+  x->call.collective = Collective::barrier;
+  return true;
+}
+
+bool describe_Allgather(const Arguments& a, Place place, Exchange* x) {
+  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, place.size, &x->output)) {
+    return false;
+  }
+  x->call.collective = Collective::allgather;
+  x->call.bytes = x->output.bytes();
+  if (is_in_place(a.sendbuf)) {
+    x->input = block_of(x->output, place.rank);
+    return true;
+  }
+  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
+         x->input.bytes() == block_bytes(x->output, place.rank);
+}
+
+bool describe_Allgatherv(const Arguments& a, Place place, Exchange* x) {
+  if (!a.rdispls || !set_ragged(a.recvbuf, find_datatype(a.recvtype), a.recvcounts, a.rdispls,
+                                place.size, &x->output)) {
+    return false;
+  }
+  x->call.collective = Collective::allgatherv;
+  x->call.bytes = x->output.bytes();
+  x->call.ragged = x->output.type->size > 0 && has_uneven_counts(a.recvcounts, place.size);
+  if (is_in_place(a.sendbuf)) {
+    x->input = block_of(x->output, place.rank);
+    return true;
+  }
+  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
+         x->input.bytes() == block_bytes(x->output, place.rank);
+}
+
+bool describe_Alltoall(const Arguments& a, Place place, Exchange* x) {
+  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, place.size, &x->output)) {
+    return false;
+  }
+  x->call.collective = Collective::alltoall;
+  x->call.bytes = x->output.bytes();
+  if (is_in_place(a.sendbuf)) {
+    x->input = x->output;
+    x->set_aside = true;
+    return true;
+  }
+  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, place.size, &x->input) &&
+         x->input.bytes() == x->output.bytes();
+}
+
+bool describe_Alltoallv(const Arguments& a, Place place, Exchange* x) {
+  if (!a.rdispls || !set_ragged(a.recvbuf, find_datatype(a.recvtype), a.recvcounts, a.rdispls,
+                                place.size, &x->output)) {
+    return false;
+  }
+  x->call.collective = Collective::alltoallv;
+  if (is_in_place(a.sendbuf)) {
+    x->input = x->output;
+    x->set_aside = true;
+    return true;
+  }
+  return a.sdispls &&
+         set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls, place.size,
+                    &x->input) &&
+         block_bytes(x->input, place.rank) == block_bytes(x->output, place.rank);
+}
+
+namespace {
+
+// What the two reduce_scatters have in common, once the sizes of the input's blocks are known.
+bool set_scattered(const Arguments& a, Place place, Exchange* x) {
+  const size_t own = x->input.elements(place.rank);
+  x->output = {a.recvbuf, x->input.type, 1, own, nullptr, nullptr};
+  x->call.bytes = x->input.bytes();
+  x->set_aside = is_in_place(a.sendbuf);
+  const bool missing = !a.recvbuf && (own > 0 || x->set_aside);
+  return !is_in_place(a.recvbuf) && (!missing || x->call.bytes == 0);
+}
+
+}  // namespace
+
+bool describe_Reduce_scatter(const Arguments& a, Place place, Exchange* x) {
+  const Datatype* type = set_reduction(a, Collective::reduce_scatter, x);
+  const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
+  if (!set_ragged(input, type, a.recvcounts, nullptr, place.size, &x->input)) return false;
+  x->call.ragged = has_uneven_counts(a.recvcounts, place.size);
+  return set_scattered(a, place, x);
+}
+
+bool describe_Reduce_scatter_block(const Arguments& a, Place place, Exchange* x) {
+  const Datatype* type = set_reduction(a, Collective::reduce_scatter, x);
+  const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
+  if (!set_uniform(input, type, a.recvcount, place.size, &x->input)) return false;
+  return set_scattered(a, place, x);
+}
+
+}  // namespace sluice

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The MPI functions that programs reach: each row of the table as MPI_X and PMPI_X. Both, because
+// Fortran programs arrive at PMPI_X in some MPI libraries; and tools that define MPI_X stack on top
+// of us.
+#include <new>
+
+#include "sluice/sluice.h"
+#include "src/base/log.h"
+#include "src/mpi/communicator.h"
+#include "src/mpi/describe.h"
+#include "src/mpi/errors.h"
+#include "src/mpi/functions.h"
+#include "src/mpi/runtime.h"
+
+namespace sluice {
+namespace {
+
+using Describe = bool (*)(const Arguments& arguments, Place place, Exchange* exchange);
+
+// Carries a call; false where MPI is to do it.
+bool carry(const char* function, Describe describe, const Arguments& arguments, int* result) try {
+  if (finalizing.load(std::memory_order_relaxed) || this_thread.inside) return false;
+  Communicator* const communicator = find_communicator(arguments.comm);
+  if (!communicator || communicator->is_left_to_mpi()) return false;
+  Exchange exchange;
+  const Place place{communicator->rank(), communicator->size()};
+  return describe(arguments, place, &exchange) && communicator->perform(function, exchange, result);
+} catch (const std::bad_alloc&) {
+  log(Level::error, "%s: out of memory", function);
+  *result = raise_error(arguments.comm, {Code::memory, "out of memory"});
+  return true;
+}
+
+int finalize() {
+  if (finalizing.exchange(true)) return real().Finalize();
+  Runtime* const runtime = Runtime::get_if_made();
+  if (runtime) runtime->close();
+  const int result = real().Finalize();
+  if (runtime) runtime->disconnect();
+  return result;
+}
+
+}  // namespace
+}  // namespace sluice
+
+#define SLUICE_ENTRY __attribute__((visibility("default"))) int
+#define SLUICE_ALIAS(name) __attribute__((visibility("default"), alias(name)))
+#define SLUICE_ASSIGN(role) arguments.role = role;
+
+#define SLUICE_DEFINE(function, ...)                                                      \
+  SLUICE_ENTRY PMPI_##function(SLUICE_PARAMETERS(__VA_ARGS__)) {                          \
+    sluice::Arguments arguments;                                                          \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                               \
+    int result;                                                                           \
+    const bool carried =                                                                  \
+        sluice::carry("MPI_" #function, sluice::describe_##function, arguments, &result); \
+    return carried ? result : sluice::real().function(__VA_ARGS__);                       \
+  }                                                                                       \
+  int MPI_##function(SLUICE_PARAMETERS(__VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
+
+extern "C" {
+
+SLUICE_COLLECTIVES(SLUICE_DEFINE)
+
+SLUICE_ENTRY PMPI_Finalize() { return sluice::finalize(); }
+int MPI_Finalize() SLUICE_ALIAS("PMPI_Finalize");
+
+const char* sluice_version() { return SLUICE_VERSION; }
+
+}  // extern "C"

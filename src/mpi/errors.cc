@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/errors.h"
+
+#include <mutex>
+#include <string>
+
+namespace sluice {
+namespace {
+
+constexpr size_t kinds = static_cast<size_t>(Code::internal) + 1;
+
+// One MPI code for each of ours, made when first needed; MPI_ERR_OTHER where MPI makes none.
+int code_of(Code code) {
+  static constinit std::mutex mutex;
+  static constinit int codes[kinds] = {};
+  const std::lock_guard lock(mutex);
+  int& mpi_code = codes[static_cast<size_t>(code)];
+  if (mpi_code == 0 && real().Add_error_code(MPI_ERR_OTHER, &mpi_code)) mpi_code = MPI_ERR_OTHER;
+  return mpi_code;
+}
+
+}  // namespace
+
+int raise_error(MPI_Comm comm, const Status& status) {
+  const int code = code_of(status.code());
+  if (code != MPI_ERR_OTHER) {
+    const std::string text = ("Sluice: " + status.message()).substr(0, MPI_MAX_ERROR_STRING - 1);
+    real().Add_error_string(code, const_cast<char*>(text.c_str()));
+  }
+  real().Comm_call_errhandler(comm, code);
+  return code;
+}
+
+}  // namespace sluice

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A call in MPI's terms, once its arguments are understood: what goes in and what comes out, in
+// elements of datatypes. Placement (placement.h) turns it into the engine's terms, dense memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/engine/call.h"
+#include "src/mpi/datatypes.h"
+
+namespace sluice {
+
+// Input or output on this rank: blocks of elements of one datatype.
+struct Side {
+  const void* buffer = nullptr;
+  const Datatype* type = nullptr;  // nullptr: there is no such side
+  uint32_t blocks = 1;
+  size_t count = 0;                    // elements of each block
+  const int* counts = nullptr;         // instead, elements of each, where they may differ
+  const int* displacements = nullptr;  // where each begins, in extents; nullptr: one after another
+
+  size_t elements(uint32_t block) const {
+    return counts ? static_cast<size_t>(counts[block]) : count;
+  }
+  size_t total_elements() const;
+  size_t bytes() const { return total_elements() * type->size; }
+};
+
+struct Exchange {
+  Call call;  // all but its views
+  Side input, output;
+  // The input lies in the output's memory, where an algorithm can't have it (MPI_IN_PLACE in
+  // alltoall and reduce_scatter): it must be set aside.
+  bool set_aside = false;
+  // The output holds the data before the call, and the call does not change it (a broadcast's
+  // root).
+  bool filled = false;
+};
+
+}  // namespace sluice

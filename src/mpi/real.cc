@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/real.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/log.h"
+
+namespace sluice {
+namespace {
+
+int collect_name(dl_phdr_info* object, size_t, void* names) {
+  const std::string_view path(object->dlpi_name);
+  const std::string_view base = path.substr(path.rfind('/') + 1);
+  if (base.starts_with("libmpi")) static_cast<std::vector<std::string>*>(names)->emplace_back(path);
+  return 0;
+}
+
+// The MPI library where it was loaded out of sight (RTLD_LOCAL), as by a language's module; else
+// nullptr.
+void* find_hidden_library() {
+  std::vector<std::string> names;
+  dl_iterate_phdr(collect_name, &names);
+  for (const std::string& name : names) {
+    void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (library && dlsym(library, "PMPI_Init")) return library;
+  }
+  return nullptr;
+}
+
+void* find_hidden(const char* symbol) {
+  static void* const library = find_hidden_library();
+  return library ? dlsym(library, symbol) : nullptr;
+}
+
+template <typename Function>
+void look_up(Function*& pointer, const char* symbol) {
+  void* found = dlsym(RTLD_NEXT, symbol);
+  if (!found) found = find_hidden(symbol);
+  if (!found) {
+    log(Level::error, "no MPI library has %s", symbol);
+    std::abort();
+  }
+  pointer = reinterpret_cast<Function*>(found);
+}
+
+Real look_up_all() {
+  Real found;
+#define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function);
+  SLUICE_COLLECTIVES(SLUICE_LOOK_UP)
+  SLUICE_USED(SLUICE_LOOK_UP)
+#undef SLUICE_LOOK_UP
+  found.comm_null = MPI_COMM_NULL;
+  found.comm_self = MPI_COMM_SELF;
+  found.comm_world = MPI_COMM_WORLD;
+  found.datatype_null = MPI_DATATYPE_NULL;
+  found.op_null = MPI_OP_NULL;
+  return found;
+}
+
+}  // namespace
+
+// In the global scope first: a program that is not position-independent has copies of MPI's data,
+// and those are what counts.
+void* find_data(const char* symbol) {
+  void* found = dlsym(RTLD_DEFAULT, symbol);
+  return found ? found : find_hidden(symbol);
+}
+
+const Real& real() {
+  static const Real table = look_up_all();
+  return table;
+}
+
+}  // namespace sluice

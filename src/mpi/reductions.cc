@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/reductions.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "src/mpi/thread_state.h"
+#include "src/mpi/typemap.h"
+
+namespace sluice {
+namespace {
+
+// What kind of number a predefined type holds. Its size is asked of MPI, since Fortran's depend on
+// compiler options, and C's on the machine.
+enum class Family : uint8_t {
+  integer,
+  unsigned_integer,
+  plain_integer,  // Fortran's, and the multi-language ones: without logical operations
+  byte,
+  floating,
+  long_floating,  // C's long double, which Fortran's REAL*16 is not
+  complex,
+  long_complex,
+  logical,
+  pair,
+};
+
+struct Row {
+  MPI_Datatype handle;
+  Family family;
+  Type pair = Type::int8;
+};
+
+std::vector<Row> list_c_types() {
+  using enum Family;
+  return {
+      {MPI_SIGNED_CHAR, integer},
+      {MPI_SHORT, integer},
+      {MPI_INT, integer},
+      {MPI_LONG, integer},
+      {MPI_LONG_LONG, integer},
+      {MPI_INT8_T, integer},
+      {MPI_INT16_T, integer},
+      {MPI_INT32_T, integer},
+      {MPI_INT64_T, integer},
+      {MPI_UNSIGNED_CHAR, unsigned_integer},
+      {MPI_UNSIGNED_SHORT, unsigned_integer},
+      {MPI_UNSIGNED, unsigned_integer},
+      {MPI_UNSIGNED_LONG, unsigned_integer},
+      {MPI_UNSIGNED_LONG_LONG, unsigned_integer},
+      {MPI_UINT8_T, unsigned_integer},
+      {MPI_UINT16_T, unsigned_integer},
+      {MPI_UINT32_T, unsigned_integer},
+      {MPI_UINT64_T, unsigned_integer},
+      {MPI_AINT, plain_integer},
+      {MPI_OFFSET, plain_integer},
+      {MPI_COUNT, plain_integer},
+      {MPI_BYTE, byte},
+      {MPI_FLOAT, floating},
+      {MPI_DOUBLE, floating},
+      {MPI_LONG_DOUBLE, long_floating},
+      {MPI_C_BOOL, logical},
+      {MPI_C_FLOAT_COMPLEX, complex},
+      {MPI_C_DOUBLE_COMPLEX, complex},
+      {MPI_C_LONG_DOUBLE_COMPLEX, long_complex},
+      {MPI_CXX_BOOL, logical},
+      {MPI_CXX_FLOAT_COMPLEX, complex},
+      {MPI_CXX_DOUBLE_COMPLEX, complex},
+      {MPI_CXX_LONG_DOUBLE_COMPLEX, long_complex},
+      {MPI_FLOAT_INT, pair, Type::float32_int32},
+      {MPI_DOUBLE_INT, pair, Type::float64_int32},
+      {MPI_LONG_INT, pair, Type::int64_int32},
+      {MPI_2INT, pair, Type::int32_int32},
+      {MPI_SHORT_INT, pair, Type::int16_int32},
+      {MPI_LONG_DOUBLE_INT, pair, Type::float80_int32},
+  };
+}
+
+std::vector<Row> list_fortran_types() {
+  using enum Family;
+  return {
+      {MPI_INTEGER, plain_integer},
+      {MPI_INTEGER1, plain_integer},
+      {MPI_INTEGER2, plain_integer},
+      {MPI_INTEGER4, plain_integer},
+      {MPI_INTEGER8, plain_integer},
+      {MPI_REAL, floating},
+      {MPI_REAL4, floating},
+      {MPI_REAL8, floating},
+      {MPI_DOUBLE_PRECISION, floating},
+      {MPI_COMPLEX, complex},
+      {MPI_COMPLEX8, complex},
+      {MPI_COMPLEX16, complex},
+      {MPI_DOUBLE_COMPLEX, complex},
+      {MPI_LOGICAL, logical},
+#ifdef MPI_LOGICAL1
+      {MPI_LOGICAL1, logical},
+      {MPI_LOGICAL2, logical},
+      {MPI_LOGICAL4, logical},
+      {MPI_LOGICAL8, logical},
+#endif
+      {MPI_2INTEGER, pair, Type::int32_int32},
+      {MPI_2REAL, pair, Type::float32_float32},
+      {MPI_2DOUBLE_PRECISION, pair, Type::float64_float64},
+  };
+}
+
+// The type of a family that takes so many bytes.
+std::optional<Type> type_of(const Row& row, size_t size) {
+  const auto sized = [size](std::initializer_list<std::pair<size_t, Type>> types) {
+    for (const auto& [bytes, type] : types) {
+      if (bytes == size) return std::optional<Type>(type);
+    }
+    return std::optional<Type>();
+  };
+  using enum Type;
+  switch (row.family) {
+    case Family::integer:
+    case Family::plain_integer:
+      return sized({{1, int8}, {2, int16}, {4, int32}, {8, int64}});
+    case Family::unsigned_integer:
+    case Family::byte:
+      return sized({{1, uint8}, {2, uint16}, {4, uint32}, {8, uint64}});
+    case Family::floating:
+      return sized({{4, float32}, {8, float64}});
+    case Family::long_floating:
+      return sized({{16, float80}, {8, float64}});
+    case Family::complex:
+      return sized({{8, complex64}, {16, complex128}});
+    case Family::long_complex:
+      return sized({{32, complex160}, {16, complex128}});
+    case Family::logical:
+      return sized({{1, logical8}, {2, logical16}, {4, logical32}, {8, logical64}});
+    case Family::pair:
+      return row.pair;
+  }
+  return {};
+}
+
+struct Predefined {
+  Datatype datatype;
+  Type type;
+  Family family;
+};
+
+bool before(const Predefined& a, const Predefined& b) {
+  return std::less<>()(a.datatype.handle, b.datatype.handle);
+}
+
+// All rows that this MPI has, by handle.
+std::vector<Predefined> list_predefined() {
+  std::vector<Row> rows = list_c_types();
+  const std::vector<Row> more = list_fortran_types();
+  rows.insert(rows.end(), more.begin(), more.end());
+  std::vector<Predefined> list;
+  for (const Row& row : rows) {
+    Datatype datatype;
+    if (row.handle == MPI_Datatype{} || !describe_datatype(row.handle, &datatype)) continue;
+    const std::optional<Type> type = type_of(row, datatype.size);
+    // What has another layout here than the kernels know is left to MPI.
+    if (!type || datatype.extent != static_cast<ptrdiff_t>(size_of(*type))) continue;
+    datatype.size = size_of(*type);
+    datatype.run = true;
+    list.push_back({datatype, *type, row.family});
+  }
+  std::ranges::sort(list, before);
+  return list;
+}
+
+const Predefined* find_predefined(MPI_Datatype handle) {
+  static const auto& list = *new std::vector<Predefined>(list_predefined());  // outlives exit()
+  Predefined wanted{};
+  wanted.datatype.handle = handle;
+  const auto found = std::ranges::lower_bound(list, wanted, before);
+  return found != list.end() && found->datatype.handle == handle ? &*found : nullptr;
+}
+
+std::optional<Op> find_op(MPI_Op handle) {
+  struct OpRow {
+    MPI_Op handle;
+    Op op;
+  };
+  static const OpRow rows[] = {
+      {MPI_SUM, Op::sum},          {MPI_PROD, Op::prod},        {MPI_MIN, Op::min},
+      {MPI_MAX, Op::max},          {MPI_LAND, Op::logical_and}, {MPI_LOR, Op::logical_or},
+      {MPI_LXOR, Op::logical_xor}, {MPI_BAND, Op::bit_and},     {MPI_BOR, Op::bit_or},
+      {MPI_BXOR, Op::bit_xor},     {MPI_MINLOC, Op::minloc},    {MPI_MAXLOC, Op::maxloc},
+  };
+  for (const OpRow& row : rows) {
+    if (row.handle == handle) return row.op;
+  }
+  return {};
+}
+
+// Where MPI defines less than the kernels can do (MPI, section "Predefined Reduction Operations").
+bool is_defined(Family family, Op op) {
+  const bool logical = op == Op::logical_and || op == Op::logical_or || op == Op::logical_xor;
+  const bool bits = op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor;
+  if (family == Family::byte) return bits;
+  return family != Family::plain_integer || !logical;
+}
+
+}  // namespace
+
+const Reducible* find_reducible(MPI_Datatype datatype, MPI_Op op) {
+  ThreadState& thread = this_thread;
+  if (thread.reduced_datatype == datatype && thread.reduced_op == op &&
+      thread.reducible.reduction.kernel) {
+    return &thread.reducible;
+  }
+  const Predefined* known = find_predefined(datatype);
+  const std::optional<Op> kernel_op = find_op(op);
+  if (!known || !kernel_op || !is_defined(known->family, *kernel_op)) return nullptr;
+  const ReduceKernel kernel = find_kernel(*kernel_op, known->type);
+  if (!kernel) return nullptr;
+  thread.reduced_datatype = datatype;
+  thread.reduced_op = op;
+  thread.reducible = {known->datatype, {kernel, nullptr, true}};
+  return &thread.reducible;
+}
+
+}  // namespace sluice

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/runtime.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+
+#include "sluice/sluice.h"
+#include "src/base/log.h"
+#include "src/mpi/communicator.h"
+#include "src/mpi/datatypes.h"
+#include "src/mpi/thread_state.h"
+#include "transports/tcp/tcp.h"
+
+namespace sluice {
+
+constinit std::atomic<bool> finalizing{false};
+constinit std::atomic<uint64_t> communicators_freed{0};
+constinit std::atomic<uint64_t> datatypes_freed{0};
+constinit thread_local ThreadState this_thread;
+
+namespace {
+
+constinit std::atomic<Runtime*> made{nullptr};
+
+// Attributes are not copied to duplicates. (MPI's own functions for this are symbols of its
+// library.)
+int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+int copy_nothing_of_type(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+int forget_communicator(MPI_Comm, int, void* value, void*) {
+  communicators_freed.fetch_add(1, std::memory_order_release);
+  delete static_cast<Communicator*>(value);
+  return MPI_SUCCESS;
+}
+
+int forget_datatype(MPI_Datatype, int, void* value, void*) {
+  datatypes_freed.fetch_add(1, std::memory_order_release);
+  delete static_cast<Datatype*>(value);
+  return MPI_SUCCESS;
+}
+
+// MPI_COMM_SELF goes first in MPI_Finalize: for programs whose MPI_Finalize did not come by way of
+// Sluice.
+int close_with_self(MPI_Comm, int, void* value, void*) {
+  static_cast<Runtime*>(value)->close();
+  return MPI_SUCCESS;
+}
+
+Level parse_level(const std::string& text) {
+  if (text == "error") return Level::error;
+  if (text == "info") return Level::info;
+  if (text == "debug") return Level::debug;
+  return Level::warning;
+}
+
+ProcessId draw_id() {
+  ProcessId id;
+  while (getrandom(&id, sizeof id, 0) != sizeof id) {
+  }
+  return id;
+}
+
+std::string label_process() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return "pid " + std::to_string(getpid()) + " on host " + host;
+}
+
+}  // namespace
+
+Runtime& Runtime::get() {
+  static Runtime* const runtime = new Runtime;
+  return *runtime;
+}
+
+Runtime* Runtime::get_if_made() { return made.load(std::memory_order_acquire); }
+
+Runtime::Runtime() {
+  real().Comm_rank(real().comm_world, &world_rank_);
+  set_log_prefix("rank " + std::to_string(world_rank_));
+  make_keyvals();
+  process_.id = draw_id();
+  process_.label = label_process();
+  process_.version = SLUICE_VERSION;
+  process_.settings = agreed_settings(getenv);
+  if (Status status = configure(); !status.ok()) {
+    // The communicator's ranks hear of it when they form a team, and fail together.
+    process_.unable = status.message();
+    process_.knobs.on_mismatch = "abort";
+    log(Level::error, "%s", status.message().c_str());
+  }
+  if (progress_.start()) process_.poke = [this] { progress_.poke(); };
+  made.store(this, std::memory_order_release);
+}
+
+void Runtime::make_keyvals() {
+  real().Comm_create_keyval(copy_nothing, forget_communicator, &communicator_keyval_, nullptr);
+  real().Type_create_keyval(copy_nothing_of_type, forget_datatype, &datatype_keyval_, nullptr);
+  int keyval = MPI_KEYVAL_INVALID;
+  real().Comm_create_keyval(copy_nothing, close_with_self, &keyval, nullptr);
+  real().Comm_set_attr(real().comm_self, keyval, this);
+}
+
+Status Runtime::configure() {
+  if (world_rank_ == 0) {
+    for (const std::string& line : unknown_knobs(environ)) log(Level::warning, "%s", line.c_str());
+  }
+  if (Status status = read_knobs(getenv, &process_.knobs); !status.ok()) return status;
+  set_log_level(parse_level(process_.knobs.log));
+  if (!process_.knobs.enable) return {};
+  auto selector = Selector::make(process_.knobs);
+  if (!selector.ok()) return selector.status();
+  process_.selector = std::move(*selector);
+  int level = MPI_THREAD_SINGLE;
+  real().Query_thread(&level);
+  const Knobs& knobs = process_.knobs;
+  TcpOptions options;
+  options.self = process_.id;
+  options.threaded = level == MPI_THREAD_MULTIPLE;
+  options.interfaces = knobs.interfaces;
+  options.family = knobs.address_family;
+  options.window = knobs.window;
+  options.max_message = knobs.segment;
+  options.socket_buffer = knobs.socket_buffer;
+  options.congestion = knobs.congestion;
+  options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));
+  auto endpoint = make_tcp_endpoint(options);
+  if (!endpoint.ok()) return endpoint.status();
+  process_.endpoint = std::move(*endpoint);
+  return {};
+}
+
+void Runtime::add(Communicator* communicator) {
+  const std::lock_guard lock(mutex_);
+  communicators_.insert(communicator);
+}
+
+void Runtime::remove(Communicator* communicator) {
+  const std::lock_guard lock(mutex_);
+  communicators_.erase(communicator);
+}
+
+void Runtime::close() {
+  static constinit std::atomic<bool> closed{false};
+  if (closed.exchange(true)) return;
+  finalizing = true;
+  for (Communicator* communicator : communicators_) communicator->leave_to_mpi();
+  if (process_.knobs.stats && world_rank_ == 0) print_statistics();
+  progress_.end();
+  if (process_.endpoint) process_.endpoint->say_bye();
+}
+
+void Runtime::print_statistics() {
+  set_log_level(std::max(Level::info, parse_level(process_.knobs.log)));
+  const std::string table = process_.statistics.table();
+  for (size_t begin = 0; begin < table.size();) {
+    const size_t end = std::min(table.find('\n', begin), table.size());
+    log(Level::info, "%.*s", static_cast<int>(end - begin), table.data() + begin);
+    begin = end + 1;
+  }
+}
+
+}  // namespace sluice

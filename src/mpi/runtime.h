@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The composition root: what there is once in a process, made at its first collective and wired
+// together here: settings, transport, the engine's Process, MPI's progress, and the keys of
+// attributes.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <set>
+
+#include "src/engine/team.h"
+#include "src/mpi/progress_request.h"
+#include "src/mpi/real.h"
+
+namespace sluice {
+
+class Communicator;
+
+// From the entry of MPI_Finalize on every collective is MPI's, on every rank: libraries still call
+// them from callbacks whose order differs between ranks.
+extern constinit std::atomic<bool> finalizing;
+
+class Runtime {
+ public:
+  // Made by whoever comes first, from MPI's local functions alone; never destroyed, since programs
+  // call MPI from exit handlers. MPI is running.
+  static Runtime& get();
+  // nullptr if it was never needed.
+  static Runtime* get_if_made();
+
+  Process& process() { return process_; }
+  int communicator_keyval() const { return communicator_keyval_; }
+  int datatype_keyval() const { return datatype_keyval_; }
+
+  void add(Communicator* communicator);
+  void remove(Communicator* communicator);
+
+  // MPI_Finalize begins: ends all teams, says goodbye to peers, prints statistics. Only the first
+  // call does anything.
+  void close();
+  // MPI_Finalize is done everywhere: no peer needs this process any more.
+  void disconnect() { process_.endpoint.reset(); }
+
+ private:
+  Runtime();
+  void make_keyvals();
+  Status configure();
+  void print_statistics();
+
+  int world_rank_ = 0;
+  int communicator_keyval_ = MPI_KEYVAL_INVALID;
+  int datatype_keyval_ = MPI_KEYVAL_INVALID;
+  ProgressRequest progress_;
+  Process process_;
+  std::mutex mutex_;
+  std::set<Communicator*> communicators_;
+};
+
+}  // namespace sluice

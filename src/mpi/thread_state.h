@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the face keeps for each thread: the guard against recursion, and what the last call looked
+// up, which most programs' next call needs again. Constant-initialised and trivial, so that reading
+// it is one instruction.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/mpi/datatypes.h"
+#include "src/mpi/real.h"
+#include "src/mpi/reductions.h"
+
+namespace sluice {
+
+class Communicator;
+
+// Handles are used again by MPI once freed: what was looked up for one holds until the count of
+// freed objects that Sluice knew changes.
+extern constinit std::atomic<uint64_t> communicators_freed;
+extern constinit std::atomic<uint64_t> datatypes_freed;
+
+struct ThreadState {
+  bool inside = false;  // in Sluice: MPI calls made here are MPI's
+
+  MPI_Comm communicator_handle{};
+  uint64_t communicator_generation = 0;
+  Communicator* communicator = nullptr;
+
+  // A call has at most two types.
+  MPI_Datatype datatype_handle[2]{};
+  uint64_t datatype_generation[2]{};
+  const Datatype* datatype[2]{};
+  uint32_t next_datatype = 0;
+
+  // Predefined types and operations are never freed.
+  MPI_Datatype reduced_datatype{};
+  MPI_Op reduced_op{};
+  Reducible reducible;
+};
+
+extern constinit thread_local ThreadState this_thread __attribute__((tls_model("initial-exec")));
+
+}  // namespace sluice
