@@ -81,15 +81,19 @@ class Run {
       : set_(set), partners_(partners), layouts_(std::move(layouts)), outcome_(outcome) {
     for (Rank rank = 0; rank < set.size(); ++rank) {
       memory_.emplace_back(layouts_[rank].size(), Expressions::nothing);
+      operands_.emplace_back(set.plans[rank].steps.size());
       fill_source(rank);
-      resolve_steps(rank);
     }
   }
 
-  size_t elements(const StepAt& at) const { return operands(at).count; }
+  size_t elements(const StepAt& at) const {
+    const Step& step = step_at(at);
+    return layouts_[at.rank].elements(
+        set_.plans[at.rank].of(step.kind == Kind::send ? step.from : step.to));
+  }
 
   void perform(const StepAt& at, size_t first, size_t count) {
-    const Step& step = set_.plans[at.rank].steps[at.step];
+    const Step& step = step_at(at);
     const Operands& mine = operands(at);
     switch (step.kind) {
       case Kind::send:
@@ -102,9 +106,10 @@ class Run {
       case Kind::copy:
         write(at, read(at, mine.from, first, count), first);
         break;
-      default:  // a receive that has nothing to receive
+      default:  // receives are performed with their sends
         break;
     }
+    release(at, count);
   }
 
   void collect() {
@@ -122,10 +127,29 @@ class Run {
   using Addresses = std::vector<uint32_t>;  // of elements
   struct Operands {
     Addresses from, with, to;
-    size_t count = 0;
+    size_t left = 0;  // elements that are still to be performed
   };
 
-  const Operands& operands(const StepAt& at) const { return operands_[at.rank][at.step]; }
+  const Step& step_at(const StepAt& at) const { return set_.plans[at.rank].steps[at.step]; }
+
+  // Kept from a step's first segment to its last.
+  const Operands& operands(const StepAt& at) {
+    Operands& operands = operands_[at.rank][at.step];
+    if (operands.left == 0) {
+      const Plan& plan = set_.plans[at.rank];
+      const Step& step = step_at(at);
+      operands.from = addresses(at.rank, plan.of(step.from));
+      operands.with = addresses(at.rank, plan.of(step.with));
+      operands.to = addresses(at.rank, plan.of(step.to));
+      operands.left = elements(at);
+    }
+    return operands;
+  }
+  void release(const StepAt& at, size_t count) {
+    Operands& operands = operands_[at.rank][at.step];
+    operands.left -= count;
+    if (operands.left == 0) operands = {};
+  }
 
   // What the rank brings: its input, or the buffer of a broadcast's root.
   void fill_source(Rank rank) {
@@ -136,18 +160,6 @@ class Run {
       for (size_t i = 0; i < range.count; ++i) {
         memory_[rank][range.first + i] = outcome_.expressions.leaf(rank, index++);
       }
-    }
-  }
-
-  void resolve_steps(Rank rank) {
-    const Plan& plan = set_.plans[rank];
-    auto& resolved = operands_.emplace_back(plan.steps.size());
-    for (StepId id = 0; id < plan.steps.size(); ++id) {
-      const Step& step = plan.steps[id];
-      resolved[id].from = addresses(rank, plan.of(step.from));
-      resolved[id].with = addresses(rank, plan.of(step.with));
-      resolved[id].to = addresses(rank, plan.of(step.to));
-      resolved[id].count = std::max(resolved[id].from.size(), resolved[id].to.size());
     }
   }
 
@@ -177,10 +189,14 @@ class Run {
   }
 
   void receive(const StepAt& at, const Values& received, size_t first) {
-    const Step& step = set_.plans[at.rank].steps[at.step];
-    if (step.kind == Kind::recv) return write(at, received, first);
-    const Values own = read(at, operands(at).from, first, received.size());
-    write(at, step.received_first ? combined(received, own) : combined(own, received), first);
+    const Step& step = step_at(at);
+    if (step.kind == Kind::recv_reduce) {
+      const Values own = read(at, operands(at).from, first, received.size());
+      write(at, step.received_first ? combined(received, own) : combined(own, received), first);
+    } else {
+      write(at, received, first);
+    }
+    release(at, received.size());
   }
 
   Values combined(Values left, const Values& right) {
@@ -282,7 +298,9 @@ Outcome Model::run(const Counts& counts, const RunOptions& options) const {
   Outcome outcome;
   Run run(set_, partners_, all_layouts(set_, counts, options.aliased), outcome);
   if (options.segment == 0) {
-    for (const StepAt& at : sequence_) run.perform(at, 0, run.elements(at));
+    for (const StepAt& at : sequence_) {
+      if (const size_t all = run.elements(at)) run.perform(at, 0, all);
+    }
   } else {
     Segments segments(set_.size());
     for (Rank rank = 0; rank < set_.size(); ++rank) {

@@ -13,18 +13,24 @@ bool long_check() {
   return value && std::string_view(value) == "1";
 }
 
-std::vector<Rank> small_sizes() {
-  std::vector<Rank> sizes(33);
-  std::iota(sizes.begin(), sizes.end(), 1);
+namespace {
+
+Sizes run_of_sizes(Rank first, Rank last) {
+  Sizes sizes{first, last, std::vector<Rank>(last - first + 1)};
+  std::iota(sizes.all.begin(), sizes.all.end(), first);
   return sizes;
 }
 
-std::vector<Rank> large_sizes() {
-  if (!long_check()) return {64, 100, 127, 128, 200, 256};
-  std::vector<Rank> sizes;
-  for (Rank size = 34; size <= 130; ++size) sizes.push_back(size);
-  sizes.insert(sizes.end(), {200, 243, 255, 256, 257, 360, 500, 512});
-  return sizes;
+}  // namespace
+
+std::vector<Sizes> size_groups() {
+  if (!long_check()) return {run_of_sizes(1, 33), {64, 256, {64, 100, 127, 128, 200, 256}}};
+  std::vector<Sizes> groups{run_of_sizes(1, 17), run_of_sizes(18, 25), run_of_sizes(26, 33)};
+  for (Rank first = 34; first < 130; first += 8) groups.push_back(run_of_sizes(first, first + 7));
+  for (const Rank size : {200u, 243u, 255u, 256u, 257u, 360u}) {
+    groups.push_back(run_of_sizes(size, size));
+  }
+  return groups;
 }
 
 std::vector<Rank> roots(const Algorithm& algorithm, Rank size, std::mt19937_64& random) {
@@ -89,11 +95,13 @@ std::vector<size_t> equal_figures(Collective collective, Rank size) {
                         : std::vector<size_t>{0, 1, 2, 3, 7};
   }
   if (size > 33) return {1, p + 1};
-  if (!long_check()) return {0, 1, 2, p - 1, p, p + 1, 2 * p + 1, 3 * p - 1};
-  std::vector<size_t> all(4 * p + 2);
-  std::iota(all.begin(), all.end(), 0);
-  all.push_back(10 * p + 7);
-  return all;
+  std::vector<size_t> figures{0, 1, 2, p - 1, p, p + 1, 2 * p + 1, 3 * p - 1};
+  if (long_check()) {
+    figures.resize(size <= 17 ? 3 * p + 2 : p + 2);
+    std::iota(figures.begin(), figures.end(), 0);
+    figures.insert(figures.end(), {2 * p - 1, 2 * p, 3 * p + 1, 10 * p + 7});
+  }
+  return figures;
 }
 
 }  // namespace

@@ -15,9 +15,13 @@ namespace sluice {
 
 bool long_check();
 
-// Every size up to 33; and larger ones.
-std::vector<Rank> small_sizes();
-std::vector<Rank> large_sizes();
+// Numbers of ranks that are proved in one go, under one watchdog: every one up to 33, and larger
+// ones.
+struct Sizes {
+  Rank first, last;
+  std::vector<Rank> all;
+};
+std::vector<Sizes> size_groups();
 
 // All roots where there are few ranks, else the edges and one or two in between.
 std::vector<Rank> roots(const Algorithm& algorithm, Rank size, std::mt19937_64& random);
