@@ -57,8 +57,9 @@ bool same(const Plan& a, const Plan& b) {
          std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), same_step);
 }
 
+// By a few ranks, as the rest would differ too.
 bool same(const Algorithm& algorithm, Shape a, Shape b) {
-  for (Rank rank = 0; rank < a.size; ++rank) {
+  for (const Rank rank : {0u, a.size / 2, a.size - 1}) {
     a.rank = b.rank = rank;
     if (!same(algorithm.plan(a), algorithm.plan(b))) return false;
   }
