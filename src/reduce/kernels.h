@@ -47,8 +47,9 @@ void store(Memory* to, T value) {
 template <>
 [[maybe_unused]] void store(Memory* to, long double value) {
   constexpr size_t used = LDBL_MANT_DIG == 64 ? 10 : sizeof value;
-  memcpy(to, &value, used);
-  memset(to + used, 0, sizeof value - used);
+  Memory bytes[sizeof value] = {};
+  memcpy(bytes, &value, used);
+  memcpy(to, bytes, sizeof bytes);
 }
 
 struct Sum {
