@@ -89,9 +89,13 @@ def start(command, out, err, mask):
 
 
 def obey_signals():
-    """They end us, and what we started."""
-    def interrupt(_signal, _frame):
-        raise KeyboardInterrupt
+    """The first one ends us, and what we started; none disturbs that."""
+    seen = []
+
+    def interrupt(number, _frame):
+        seen.append(number)
+        if len(seen) == 1:
+            raise KeyboardInterrupt
     for number in ENDING:
         signal.signal(number, interrupt)
 

@@ -109,7 +109,7 @@ def is_mpich(mpirun):
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Where a build may be: the current folder, and in a source tree the one that its GNUmakefile makes.
-BUILDS = (os.getcwd(), os.path.join(HERE, "..", "build"))
+BUILDS = (os.getcwd(), os.path.normpath(os.path.join(HERE, "..", "build")))
 
 
 def find_programs(named):
