@@ -47,9 +47,8 @@ void store(Memory* to, T value) {
 template <>
 [[maybe_unused]] void store(Memory* to, long double value) {
   constexpr size_t used = LDBL_MANT_DIG == 64 ? 10 : sizeof value;
-  Memory bytes[sizeof value] = {};
-  memcpy(bytes, &value, used);
-  memcpy(to, bytes, sizeof bytes);
+  memset(to, 0, sizeof value);
+  memcpy(to, &value, used);
 }
 
 struct Sum {
