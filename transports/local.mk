@@ -14,3 +14,30 @@ core_sources += \
   transports/loopback/hub.cc \
   transports/loopback/hub.h \
   transports/loopback/loopback.h
+
+core_sources += \
+  transports/tcp/address.cc \
+  transports/tcp/address.h \
+  transports/tcp/blob.cc \
+  transports/tcp/connect.cc \
+  transports/tcp/dialer.cc \
+  transports/tcp/dialer.h \
+  transports/tcp/driver.cc \
+  transports/tcp/driver.h \
+  transports/tcp/endpoint.cc \
+  transports/tcp/inbox.cc \
+  transports/tcp/inbox.h \
+  transports/tcp/link.cc \
+  transports/tcp/link.h \
+  transports/tcp/outbox.cc \
+  transports/tcp/outbox.h \
+  transports/tcp/reception.cc \
+  transports/tcp/reception.h \
+  transports/tcp/shared.h \
+  transports/tcp/socket.cc \
+  transports/tcp/socket.h \
+  transports/tcp/stream.cc \
+  transports/tcp/stream.h \
+  transports/tcp/tcp.h \
+  transports/tcp/wire.cc \
+  transports/tcp/wire.h

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+IpAddress from_socket_address(const sockaddr* address) {
+  IpAddress ip;
+  if (address->sa_family == AF_INET) {
+    std::memcpy(ip.bytes.data(), &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, 4);
+  } else {
+    ip.family = 6;
+    std::memcpy(ip.bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, 16);
+  }
+  return ip;
+}
+
+uint8_t prefix_length(const IpAddress& netmask) {
+  uint8_t length = 0;
+  for (unsigned i = 0; i < netmask.bits() / 8; ++i) {
+    length += static_cast<uint8_t>(__builtin_popcount(netmask.bytes[i]));
+  }
+  return length;
+}
+
+bool usable(const ifaddrs& entry) {
+  return entry.ifa_addr != nullptr && entry.ifa_netmask != nullptr &&
+         (entry.ifa_flags & IFF_UP) != 0 &&
+         (entry.ifa_addr->sa_family == AF_INET || entry.ifa_addr->sa_family == AF_INET6);
+}
+
+std::string list_text(const std::vector<Interface>& interfaces) {
+  std::string text;
+  for (const Interface& each : interfaces) {
+    text += (text.empty() ? "" : ", ") + each.name + " " + each.address.text() + "/" +
+            std::to_string(each.prefix);
+  }
+  return text.empty() ? "no interface that is up" : text;
+}
+
+}  // namespace
+
+bool IpAddress::is_loopback() const {
+  if (family == 4) return bytes[0] == 127;
+  return std::all_of(bytes.begin(), bytes.end() - 1, [](uint8_t byte) { return byte == 0; }) &&
+         bytes[15] == 1;
+}
+
+bool IpAddress::is_link_local_v6() const {
+  return family == 6 && bytes[0] == 0xFE && (bytes[1] & 0xC0) == 0x80;
+}
+
+bool IpAddress::shares_prefix(const IpAddress& other, unsigned prefix) const {
+  if (family != other.family) return false;
+  for (unsigned bit = 0; bit < prefix; bit += 8) {
+    const unsigned rest = std::min(prefix - bit, 8U);
+    if (((bytes[bit / 8] ^ other.bytes[bit / 8]) >> (8 - rest)) != 0) return false;
+  }
+  return true;
+}
+
+std::string IpAddress::text() const {
+  char buffer[INET6_ADDRSTRLEN] = "";
+  inet_ntop(family == 4 ? AF_INET : AF_INET6, bytes.data(), buffer, sizeof(buffer));
+  return buffer;
+}
+
+bool parse_ip(const std::string& text, IpAddress* address) {
+  for (const auto& [family, code] : {std::pair{uint8_t{4}, AF_INET}, {uint8_t{6}, AF_INET6}}) {
+    IpAddress parsed;
+    parsed.family = family;
+    if (inet_pton(code, text.c_str(), parsed.bytes.data()) == 1) {
+      *address = parsed;
+      return true;
+    }
+  }
+  return false;
+}
+
+SocketAddress to_socket_address(const IpAddress& address, uint16_t port) {
+  SocketAddress made;
+  if (address.family == 4) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    std::memcpy(&v4.sin_addr, address.bytes.data(), 4);
+    std::memcpy(&made.storage, &v4, made.size = sizeof(v4));
+  } else {
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    std::memcpy(&v6.sin6_addr, address.bytes.data(), 16);
+    std::memcpy(&made.storage, &v6, made.size = sizeof(v6));
+  }
+  return made;
+}
+
+std::string endpoint_text(const IpAddress& address, uint16_t port) {
+  const std::string ip = address.family == 6 ? "[" + address.text() + "]" : address.text();
+  return ip + ":" + std::to_string(port);
+}
+
+Result<std::vector<Interface>> local_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    return Status(Code::unavailable,
+                  "cannot list the network interfaces: " + std::string(strerror(errno)));
+  }
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  std::vector<Interface> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (!usable(*entry)) continue;
+    const IpAddress address = from_socket_address(entry->ifa_addr);
+    if (address.is_link_local_v6()) continue;
+    found.push_back(
+        {entry->ifa_name, address, prefix_length(from_socket_address(entry->ifa_netmask))});
+  }
+  return found;
+}
+
+// One item of the list. Why it makes no sense, if it doesn't.
+const char* InterfaceList::add(const std::string& item) {
+  if (item.empty()) return "is no name or network";
+  const size_t slash = item.find('/');
+  Network network;
+  if (!parse_ip(item.substr(0, slash), &network.address)) {
+    if (slash != std::string::npos) return "is no network (address/prefix length)";
+    names_.push_back(item);
+    return nullptr;
+  }
+  network.prefix = network.address.bits();
+  if (slash != std::string::npos) {
+    const char* const first = item.data() + slash + 1;
+    const char* const last = item.data() + item.size();
+    const auto [end, error] = std::from_chars(first, last, network.prefix);
+    if (error != std::errc() || end != last || network.prefix > network.address.bits()) {
+      return "has an impossible prefix length";
+    }
+  }
+  networks_.push_back(network);
+  return nullptr;
+}
+
+Result<InterfaceList> InterfaceList::parse(const std::string& text) {
+  InterfaceList list;
+  if (text.empty()) return list;
+  list.exclude_ = text[0] == '^';
+  for (size_t begin = list.exclude_ ? 1 : 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    if (const char* why = list.add(item)) {
+      return Status(Code::invalid, "interface list '" + text + "': '" + item + "' " + why);
+    }
+    begin = end + 1;
+  }
+  return list;
+}
+
+bool InterfaceList::allows(const Interface& interface) const {
+  if (names_.empty() && networks_.empty()) return true;
+  const bool listed = std::find(names_.begin(), names_.end(), interface.name) != names_.end() ||
+                      std::any_of(networks_.begin(), networks_.end(), [&](const Network& network) {
+                        return interface.address.shares_prefix(network.address, network.prefix);
+                      });
+  return listed != exclude_;
+}
+
+Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
+                                                 const std::string& list, int family) {
+  const auto parsed = InterfaceList::parse(list);
+  if (!parsed.ok()) return parsed.status();
+  std::vector<Interface> chosen;
+  bool has_loopback = false;
+  for (const Interface& each : all) {
+    if ((family != 0 && family != each.address.family) || !parsed->allows(each)) continue;
+    // One way to the processes of this host is enough.
+    if (each.address.is_loopback() && std::exchange(has_loopback, true)) continue;
+    chosen.push_back(each);
+  }
+  if (!chosen.empty()) return chosen;
+  return Status(Code::unavailable, "no address matches the interface list '" + list + "'" +
+                                       (family == 0 ? "" : " and IPv" + std::to_string(family)) +
+                                       "; this host has: " + list_text(all));
+}
+
+uint64_t host_identity() {
+  constexpr uint64_t fnv_prime = 0x100000001B3;
+  uint64_t hash = 0xCBF29CE484222325;
+  const auto mix = [&](const void* data, size_t size) {
+    for (size_t i = 0; i < size; ++i) {
+      hash = (hash ^ static_cast<const uint8_t*>(data)[i]) * fnv_prime;
+    }
+  };
+  char boot[64] = "";
+  struct stat space {};
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen("/proc/sys/kernel/random/boot_id", "re"),
+                                                   fclose);
+  if (file && fgets(boot, sizeof(boot), file.get()) != nullptr &&
+      stat("/proc/self/ns/net", &space) == 0) {
+    mix(boot, strlen(boot));
+    mix(&space.st_ino, sizeof(space.st_ino));
+    mix(&space.st_dev, sizeof(space.st_dev));
+  } else if (getrandom(&hash, sizeof(hash), 0) < 0) {
+    return 0;
+  }
+  return hash;
+}
+
+}  // namespace sluice

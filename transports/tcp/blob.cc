@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The address as it is given out: version (1 byte), number of entries (1), host identity (8), key
+// (16), then for each entry family (1), prefix length (1), port (2), address (4 or 16).
+#include <algorithm>
+
+#include "transports/tcp/address.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::byte blob_version{1};
+constexpr size_t head_bytes = 2 + 8 + 16;
+
+size_t entry_bytes(uint8_t family) { return 4 + (family == 4 ? 4 : 16); }
+
+bool has_address(const std::vector<Interface>& interfaces, const IpAddress& address) {
+  return std::any_of(interfaces.begin(), interfaces.end(),
+                     [&](const Interface& each) { return each.address == address; });
+}
+
+}  // namespace
+
+std::vector<std::byte> AddressBlob::encode() const {
+  std::vector<std::byte> out(head_bytes);
+  out[0] = blob_version;
+  store64(out.data() + 2, host);
+  std::copy(key.begin(), key.end(), out.begin() + 10);
+  for (const Entry& entry : entries) {
+    const size_t at = out.size();
+    if (at + entry_bytes(entry.address.family) > max_bytes) continue;
+    out.resize(at + entry_bytes(entry.address.family));
+    out[at] = std::byte{entry.address.family};
+    out[at + 1] = std::byte{entry.prefix};
+    out[at + 2] = static_cast<std::byte>(entry.port & 0xFF);
+    out[at + 3] = static_cast<std::byte>(entry.port >> 8);
+    for (size_t i = at + 4; i < out.size(); ++i)
+      out[i] = std::byte{entry.address.bytes[i - at - 4]};
+    out[1] = static_cast<std::byte>(std::to_integer<int>(out[1]) + 1);
+  }
+  return out;
+}
+
+Result<AddressBlob> AddressBlob::decode(const std::vector<std::byte>& bytes) {
+  const Status invalid(Code::invalid, "not a TCP address of this version");
+  if (bytes.size() < head_bytes || bytes[0] != blob_version) return invalid;
+  AddressBlob blob;
+  blob.host = load64(bytes.data() + 2);
+  std::copy_n(bytes.begin() + 10, blob.key.size(), blob.key.begin());
+  size_t at = head_bytes;
+  for (int count = std::to_integer<int>(bytes[1]); count > 0; --count) {
+    Entry entry;
+    if (at + 4 > bytes.size()) return invalid;
+    entry.address.family = std::to_integer<uint8_t>(bytes[at]);
+    const bool known = entry.address.family == 4 || entry.address.family == 6;
+    const size_t end = at + entry_bytes(entry.address.family);
+    entry.prefix = std::to_integer<uint8_t>(bytes[at + 1]);
+    if (!known || end > bytes.size() || entry.prefix > entry.address.bits()) return invalid;
+    entry.port = static_cast<uint16_t>(std::to_integer<unsigned>(bytes[at + 2]) |
+                                       std::to_integer<unsigned>(bytes[at + 3]) << 8);
+    for (size_t i = at + 4; i < end; ++i) {
+      entry.address.bytes[i - at - 4] = std::to_integer<uint8_t>(bytes[i]);
+    }
+    blob.entries.push_back(entry);
+    at = end;
+  }
+  if (at != bytes.size()) return invalid;
+  return blob;
+}
+
+std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
+                                  const std::vector<Interface>& all,
+                                  const std::vector<Interface>& chosen) {
+  const bool same_host = peer.host == host;
+  std::vector<Candidate> first, rest;
+  for (const AddressBlob::Entry& entry : peer.entries) {
+    const bool loopback = entry.address.is_loopback();
+    // An address of ours on another host is one of a network that every host has to itself
+    // (docker0).
+    if (!same_host && (loopback || has_address(all, entry.address))) continue;
+    Candidate candidate{entry.address, entry.port, {}};
+    const auto on_subnet = std::find_if(chosen.begin(), chosen.end(), [&](const Interface& ours) {
+      return ours.address.shares_prefix(entry.address, std::min(ours.prefix, entry.prefix));
+    });
+    if (on_subnet != chosen.end()) candidate.interface = on_subnet->name;
+    const bool preferred = same_host ? loopback : on_subnet != chosen.end();
+    (preferred ? first : rest).push_back(candidate);
+  }
+  first.insert(first.end(), rest.begin(), rest.end());
+  return first;
+}
+
+}  // namespace sluice

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a link comes about, and how it ends.
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <utility>
+
+#include "transports/tcp/link.h"
+
+namespace sluice {
+namespace {
+
+// A host that answers nothing for so long is taken for dead.
+constexpr std::chrono::seconds host_patience{30};
+constexpr unsigned host_tries = 3;
+constexpr int max_drains = 4096;
+
+}  // namespace
+
+Status Link::know(const Peer& peer) {
+  label_ = peer.label;
+  if (known_) return {};
+  auto blob = AddressBlob::decode(peer.address);
+  if (!blob.ok()) return blob.status().with(peer.label);
+  same_host_ = blob->host == shared_.host;
+  candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
+  peer_key_ = blob->key;
+  known_ = true;
+  if (socket_) {  // it was faster
+    greet();
+    flush();
+  }
+  return {};
+}
+
+bool Link::awaited() const { return wanted() && !socket_ && !connects() && status_.ok(); }
+
+// True once connected.
+bool Link::dial() {
+  if (!dialer_) dialer_ = std::make_unique<Dialer>(shared_.options, candidates_);
+  switch (dialer_->advance()) {
+    case Dialer::State::dialing:
+      return false;
+    case Dialer::State::failed:
+      fail(unreachable());
+      return false;
+    case Dialer::State::connected:
+      break;
+  }
+  socket_ = dialer_->take();
+  dialer_.reset();
+  greet();
+  return true;
+}
+
+Status Link::unreachable() const {
+  const std::string who = "cannot connect to " + label_ + ": ";
+  if (candidates_.empty()) {
+    return {Code::unavailable,
+            who + "none of its addresses can be reached from this host; see the interface lists"};
+  }
+  if (dialer_->refused()) {
+    return {Code::peer_lost, who + dialer_->failures() + "; it is gone, or a firewall is between"};
+  }
+  return {Code::timeout, who + dialer_->failures() + "; is a firewall between?"};
+}
+
+// The first thing that is sent.
+void Link::greet() {
+  Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
+  greeting.bare = true;
+  greeting.owned = std::make_unique<std::byte[]>(Greeting::bytes);
+  const Greeting words{wire_version, shared_.options.self, process_, peer_key_,
+                       shared_.options.window};
+  words.encode(greeting.owned.get());
+  out_.push_front(std::move(greeting));
+  introduced_ = true;
+}
+
+void Link::accept(Socket socket, const Greeting& greeting) {
+  if (connects() || socket_ || !status_.ok()) return;  // the second of one process: none of ours
+  socket_ = std::move(socket);
+  greeted_ = true;
+  if (known_) {
+    greet();
+    flush();
+  }
+  heed(greeting);
+  list();
+}
+
+// The answer to ours, on the connecting side. True if it has come.
+bool Link::take_greeting() {
+  if (inbox_.empty()) return false;
+  Greeting greeting;
+  const bool whole = inbox_.size() >= Greeting::bytes;
+  const bool foreign =
+      !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
+      (whole && (!greeting.decode(inbox_.data()) || greeting.from != process_ ||
+                 greeting.to != shared_.options.self || greeting.key != shared_.key));
+  if (foreign) {
+    lost("another program answers at its address");
+  } else if (whole) {
+    inbox_.consume(Greeting::bytes);
+    greeted_ = true;
+    heed(greeting);
+  }
+  return greeted_ && status_.ok();
+}
+
+// What must be the same on both sides is.
+void Link::heed(const Greeting& greeting) {
+  const auto differs = [&](const char* what, uint64_t theirs, uint64_t ours) {
+    fail({Code::mismatch, label_ + " has " + what + " " + std::to_string(theirs) +
+                              ", this process has " + std::to_string(ours)});
+  };
+  if (greeting.version != wire_version) {
+    differs("wire version", greeting.version, wire_version);
+  } else if (greeting.window != shared_.options.window) {
+    differs("a TCP window of", greeting.window, shared_.options.window);
+  }
+}
+
+void Link::say_bye() {
+  if (!socket_ || !introduced_ || said_bye_) return;
+  out_.push({Frame{FrameType::bye}});
+  said_bye_ = true;
+  flush();
+}
+
+// The BYE itself need not have arrived: nobody waits for it.
+bool Link::flushed() const {
+  if (!socket_ || !introduced_ || send_error_ != 0) return true;
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  int left = 0;
+  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      info.tcpi_state == TCP_CLOSE || ioctl(socket_.fd(), SIOCOUTQ, &left) != 0) {
+    return true;
+  }
+  constexpr int bye_and_fin = Frame::bytes + 1;
+  return out_.empty() && left <= bye_and_fin;
+}
+
+void Link::drain() {
+  std::array<std::byte, size_t{16} << 10> unread;
+  for (int i = 0; i < max_drains && socket_; ++i) {
+    if (recv(socket_.fd(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0) return;
+  }
+}
+
+// A host that died says nothing. While this side only waits, keepalive finds out; while it has sent
+// something that is not acknowledged, this does.
+void Link::look_after() {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (!socket_ || getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  const std::chrono::milliseconds silence(info.tcpi_last_ack_recv);
+  if (silence > host_patience && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
+    lost("its host has not answered for " + std::to_string(silence.count() / 1000) + " s");
+  }
+}
+
+}  // namespace sluice

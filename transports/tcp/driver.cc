@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/driver.h"
+
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+// So many links are tried one by one; more of them are looked at by one poll first.
+constexpr size_t few_links = 2;
+// How long the end of a process waits for its peers' kernels to take what it has sent.
+constexpr std::chrono::seconds linger_limit{10};
+constexpr std::chrono::microseconds longest_sleep{std::chrono::milliseconds(250)};
+constexpr std::chrono::seconds look_after_every{1};
+constexpr uint32_t turns_between_clocks = 4096;
+
+// What this thread knew when it last looked: so that it doesn't go to sleep over an end of its own
+// operation that another thread brought about in between.
+struct Known {
+  const Driver* driver = nullptr;
+  uint64_t finished = 0;
+};
+thread_local Known known;
+
+}  // namespace
+
+// Holds the lock, if there are several threads, and wakes those who sleep if something changed.
+class Driver::Section {
+ public:
+  explicit Section(Driver& driver) : driver_(driver), finished_before_(driver.shared_.finished) {
+    if (driver_.shared_.options.threaded) {
+      driver_.lock_.lock();
+      finished_before_ = driver_.shared_.finished;
+    }
+  }
+  ~Section() {
+    if (!driver_.shared_.options.threaded) return;
+    if (driver_.sleepers_ > 0 && (posted_ || driver_.shared_.finished != finished_before_)) {
+      driver_.wake();
+    }
+    driver_.lock_.unlock();
+  }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  // Sleepers have something more to watch.
+  void note_post() { posted_ = true; }
+
+ private:
+  Driver& driver_;
+  uint64_t finished_before_;
+  bool posted_ = false;
+};
+
+Driver::Driver(const TcpOptions& options) : reception_(shared_) { shared_.options = options; }
+
+Driver::~Driver() = default;
+
+Status Driver::start() {
+  if (getrandom(shared_.key.data(), shared_.key.size(), 0) !=
+      static_cast<ssize_t>(shared_.key.size())) {
+    return {Code::unavailable, "no random numbers: " + error_text(errno)};
+  }
+  shared_.host = host_identity();
+  auto all = local_interfaces();
+  if (!all.ok()) return all.status();
+  shared_.all = std::move(*all);
+  auto chosen = choose_interfaces(shared_.all, shared_.options.interfaces, shared_.options.family);
+  if (!chosen.ok()) return chosen.status();
+  shared_.chosen = std::move(*chosen);
+  if (shared_.options.threaded) {
+    wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
+  }
+  return reception_.open();
+}
+
+std::vector<std::byte> Driver::address() const {
+  return AddressBlob{shared_.host, shared_.key, reception_.entries()}.encode();
+}
+
+Link& Driver::link(const ProcessId& process) {
+  std::unique_ptr<Link>& link = links_[process];
+  if (!link) link = std::make_unique<Link>(shared_, process);
+  return *link;
+}
+
+Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) {
+  Section section(*this);
+  if (peer.process == shared_.options.self) {
+    return Status(Code::invalid, "a process has no link to itself");
+  }
+  Link& to = link(peer.process);
+  const Status known_now = to.know(peer);
+  if (!known_now.ok()) return known_now;
+  return Place{&to, &to.stream(team)};
+}
+
+void Driver::close(const Place& place) {
+  Section section(*this);
+  place.link->close(*place.stream);
+}
+
+bool Driver::post_send(const Place& place, Operation* operation) {
+  Section section(*this);
+  section.note_post();
+  shared_.posting = operation;
+  place.stream->post_send(operation);
+  place.link->kick();
+  return std::exchange(shared_.posting, nullptr) == nullptr;
+}
+
+bool Driver::post_recv(const Place& place, Operation* operation) {
+  Section section(*this);
+  section.note_post();
+  shared_.posting = operation;
+  place.stream->post_recv(operation);
+  place.link->kick();
+  return std::exchange(shared_.posting, nullptr) == nullptr;
+}
+
+void Driver::withdraw(const Place& place) {
+  Section section(*this);
+  place.stream->withdraw();
+}
+
+void Driver::abort(const Place& place, const std::string& cause) {
+  Section section(*this);
+  place.stream->abort(cause);
+  place.link->kick();
+}
+
+bool Driver::progress() {
+  Section section(*this);
+  if (++turns_ % turns_between_clocks == 0) look_after(Clock::now());
+  bool moved = anything_awaited() && admit();
+  const bool few = shared_.pending.size() <= few_links || shared_.unfinished;
+  shared_.unfinished = false;
+  moved |= few ? drive_all() : drive_ready();
+  std::erase_if(shared_.pending, [](Link* link) { return !link->stays_listed(); });
+  remember();
+  return moved;
+}
+
+bool Driver::drive_all() {
+  bool moved = false;
+  for (Link* link : shared_.pending) moved |= link->drive();
+  return moved;
+}
+
+bool Driver::drive_ready() {
+  polls_.clear();
+  for (const Link* link : shared_.pending) polls_.push_back(link->poll_for());
+  if (poll(polls_.data(), polls_.size(), 0) < 0) return false;
+  bool moved = false;
+  for (size_t i = 0; i < polls_.size(); ++i) {
+    Link* const link = shared_.pending[i];
+    if (polls_[i].revents != 0 || link->dials()) moved |= link->drive();
+  }
+  return moved;
+}
+
+bool Driver::anything_awaited() const {
+  return std::any_of(shared_.pending.begin(), shared_.pending.end(),
+                     [](const Link* link) { return link->awaited(); });
+}
+
+bool Driver::admit() {
+  return reception_.admit([this](Socket socket, const Greeting& greeting) {
+    link(greeting.from).accept(std::move(socket), greeting);
+  });
+}
+
+void Driver::look_after(Clock::time_point now) {
+  if (now - looked_after_ < look_after_every) return;
+  looked_after_ = now;
+  for (Link* link : shared_.pending) link->look_after();
+}
+
+void Driver::wait(std::chrono::microseconds limit) {
+  std::vector<pollfd> polls;
+  {
+    Section section(*this);
+    const bool missed = woken_ || (shared_.options.threaded && missed_anything());
+    remember();
+    if (missed || shared_.unfinished) return;
+    polls.swap(polls_);
+    collect_polls(polls);
+    ++sleepers_;
+  }
+  limit = std::clamp(limit, std::chrono::microseconds(0), longest_sleep);
+  const timespec time{limit.count() / 1000000, limit.count() % 1000000 * 1000};
+  ppoll(polls.data(), polls.size(), &time, nullptr);
+  Section section(*this);
+  if (--sleepers_ == 0 && woken_) {
+    uint64_t count;
+    woken_ = read(wakeup_.fd(), &count, sizeof(count)) < 0;
+  }
+  polls_.swap(polls);
+  look_after(Clock::now());
+}
+
+void Driver::collect_polls(std::vector<pollfd>& polls) const {
+  polls.clear();
+  for (const Link* link : shared_.pending) polls.push_back(link->poll_for());
+  if (anything_awaited()) reception_.add_to(polls);
+  if (wakeup_) polls.push_back({wakeup_.fd(), POLLIN, 0});
+}
+
+bool Driver::missed_anything() const {
+  return known.driver != this || known.finished != shared_.finished;
+}
+
+void Driver::remember() { known = {this, shared_.finished}; }
+
+void Driver::wake() {
+  const uint64_t one = 1;
+  if (!woken_) woken_ = write(wakeup_.fd(), &one, sizeof(one)) > 0;
+}
+
+void Driver::say_bye() {
+  Section section(*this);
+  for (auto& [process, link] : links_) link->say_bye();
+}
+
+void Driver::close_all() {
+  say_bye();
+  const Clock::time_point until = Clock::now() + linger_limit;
+  while (!all_flushed() && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  Section section(*this);
+  reception_.close();
+  for (auto& [process, link] : links_) {
+    link->drain();
+    link->fail({Code::internal, "this process's endpoint is closed"});
+  }
+  shared_.pending.clear();
+}
+
+bool Driver::all_flushed() {
+  Section section(*this);
+  bool flushed = true;
+  for (auto& [process, link] : links_) {
+    link->drive();
+    flushed &= link->flushed();
+  }
+  return flushed;
+}
+
+}  // namespace sluice

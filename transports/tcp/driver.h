@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Drives all links of a process: one lock, one list of those with something to do, one place to
+// sleep. Owned by the endpoint and its channels together, so that they may go in any order.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "src/base/status.h"
+#include "transports/tcp/link.h"
+#include "transports/tcp/reception.h"
+#include "transports/tcp/shared.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+class Driver {
+ public:
+  explicit Driver(const TcpOptions& options);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  Status start();
+  const TcpOptions& options() const { return shared_.options; }
+  std::vector<std::byte> address() const;
+
+  struct Place {  // of a channel
+    Link* link;
+    Stream* stream;
+  };
+  Result<Place> open(const TeamId& team, const Peer& peer);
+  void close(const Place& place);
+
+  // Each true if the operation is done.
+  bool post_send(const Place& place, Operation* operation);
+  bool post_recv(const Place& place, Operation* operation);
+  void withdraw(const Place& place);
+  void abort(const Place& place, const std::string& cause);
+
+  bool progress();
+  void wait(std::chrono::microseconds limit);
+  void say_bye();
+  // The end: BYE, all that was sent in the peers' kernels if they take it soon, and no links left.
+  void close_all();
+
+ private:
+  class Section;
+  using Clock = std::chrono::steady_clock;
+
+  bool drive_all();
+  bool drive_ready();
+  bool admit();
+  bool all_flushed();
+  void look_after(Clock::time_point now);
+  bool anything_awaited() const;
+  void collect_polls(std::vector<pollfd>& polls) const;
+  Link& link(const ProcessId& process);
+  bool missed_anything() const;
+  void remember();
+  void wake();
+
+  TcpShared shared_;
+  Reception reception_;
+  std::map<ProcessId, std::unique_ptr<Link>> links_;
+  std::vector<pollfd> polls_;  // memory of a call, kept for the next
+  uint32_t turns_ = 0;
+  Clock::time_point looked_after_{};
+
+  // With several threads.
+  std::mutex lock_;
+  Socket wakeup_;  // an eventfd: readable while woken_
+  int sleepers_ = 0;
+  bool woken_ = false;  // and not all sleepers have left
+};
+
+}  // namespace sluice

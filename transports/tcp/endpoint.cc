@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
+#include <utility>
+
+#include "transports/tcp/driver.h"
+#include "transports/tcp/tcp.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t largest_message = size_t{1} << 30;  // the wire's lengths and credits have 32 bits
+
+class TcpChannel : public Channel {
+ public:
+  TcpChannel(std::shared_ptr<Driver> driver, const Driver::Place& place)
+      : driver_(std::move(driver)), place_(place) {}
+  ~TcpChannel() override { driver_->close(place_); }
+
+  bool post_send(Operation* operation) override { return driver_->post_send(place_, operation); }
+  bool post_recv(Operation* operation) override { return driver_->post_recv(place_, operation); }
+  void withdraw() override { driver_->withdraw(place_); }
+  void abort(const std::string& cause) override { driver_->abort(place_, cause); }
+
+ private:
+  const std::shared_ptr<Driver> driver_;
+  const Driver::Place place_;
+};
+
+class TcpEndpoint : public Endpoint {
+ public:
+  explicit TcpEndpoint(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
+  ~TcpEndpoint() override { driver_->close_all(); }
+
+  const char* name() const override { return "tcp"; }
+  Caps caps() const override { return {driver_->options().max_message}; }
+  std::vector<std::byte> address() const override { return driver_->address(); }
+
+  Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) override {
+    const auto place = driver_->open(team, peer);
+    if (!place.ok()) return place.status();
+    return std::unique_ptr<Channel>(std::make_unique<TcpChannel>(driver_, *place));
+  }
+
+  bool progress() override { return driver_->progress(); }
+  void wait(std::chrono::microseconds limit) override { driver_->wait(limit); }
+  void say_bye() override { driver_->say_bye(); }
+
+ private:
+  const std::shared_ptr<Driver> driver_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> make_tcp_endpoint(const TcpOptions& options) {
+  if (options.max_message > largest_message || options.window > largest_message) {
+    return Status(Code::invalid, "a TCP window or message over 1 GiB");
+  }
+  auto driver = std::make_shared<Driver>(options);
+  const Status started = driver->start();
+  if (!started.ok()) return started;
+  return std::unique_ptr<Endpoint>(std::make_unique<TcpEndpoint>(std::move(driver)));
+}
+
+}  // namespace sluice

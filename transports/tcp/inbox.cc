@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/inbox.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr size_t max_runs = 64;  // of memory in one system call, the inbox's own among them
+
+struct Runs {
+  std::array<iovec, max_runs> runs;
+  size_t count = 0;
+  size_t bytes = 0;
+
+  void add(std::byte* data, size_t size) {
+    runs[count++] = {data, size};
+    bytes += size;
+  }
+};
+
+// True if all that is due found room.
+bool add_due(Runs& runs, ConstPieces due, size_t offset) {
+  for (const Bytes& piece : due) {
+    if (offset >= piece.size) {
+      offset -= piece.size;
+      continue;
+    }
+    if (runs.count == max_runs - 1) return false;
+    runs.add(piece.data + offset, piece.size - offset);
+    offset = 0;
+  }
+  return true;
+}
+
+ssize_t receive(int socket, Runs& runs) {
+  msghdr message{};
+  message.msg_iov = runs.runs.data();
+  message.msg_iovlen = runs.count;
+  ssize_t got;
+  do {
+    got = recvmsg(socket, &message, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+}  // namespace
+
+Inbox::Read Inbox::read(int socket, ConstPieces due, size_t offset, size_t ahead) {
+  if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
+  if (begin_ > 0) {
+    std::memmove(buffer_.get(), data(), size());
+    end_ -= std::exchange(begin_, 0);
+  }
+  Runs runs;
+  const bool follows = add_due(runs, due, offset);
+  const size_t due_bytes = runs.bytes;
+  if (follows) runs.add(buffer_.get() + end_, std::min(ahead, capacity - end_));
+  const ssize_t got = receive(socket, runs);
+  if (got == 0) return {Read::Result::closed};
+  if (got < 0) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {Read::Result::nothing};
+    return {Read::Result::failed, errno};
+  }
+  const size_t bytes = static_cast<size_t>(got);
+  const size_t straight = std::min(bytes, due_bytes);
+  end_ += bytes - straight;
+  return {Read::Result::some, 0, straight, bytes < runs.bytes};
+}
+
+}  // namespace sluice

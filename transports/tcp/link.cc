@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/link.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "transports/pieces.h"
+
+namespace sluice {
+namespace {
+
+// What is read behind a large payload, or before one: enough for headers, little to copy.
+constexpr size_t small_read_ahead = 1024;
+constexpr int max_reads = 16;  // in one turn, so that other links get theirs
+constexpr size_t max_abort_text = 4096;
+
+}  // namespace
+
+Link::Link(TcpShared& shared, const ProcessId& process)
+    : shared_(shared), process_(process), label_("process " + std::to_string(process.low)) {}
+
+Link::~Link() = default;
+
+Stream& Link::stream(const TeamId& team) {
+  if (latest_ != nullptr && latest_->team() == team) return *latest_;
+  std::unique_ptr<Stream>& stream = streams_[team];
+  if (!stream) stream = std::make_unique<Stream>(*this, team);
+  latest_ = stream.get();
+  return *latest_;
+}
+
+void Link::close(Stream& stream) {
+  stream.withdraw();
+  if (stream.left_open()) dead_teams_.insert(stream.team());
+  if (latest_ == &stream) latest_ = nullptr;
+  if (landing_stream_ == &stream) {
+    landing_stream_ = nullptr;
+    landing_.arrival = nullptr;
+  }
+  streams_.erase(TeamId(stream.team()));
+}
+
+void Link::kick() {
+  if (!status_.ok()) return;
+  if (!socket_ && connects() && pending()) dial();
+  if (socket_) {
+    parse();
+    if (!out_.empty()) flush();
+  }
+  list();
+}
+
+bool Link::drive() {
+  if (!socket_ && (!dialer_ || !dial())) return false;
+  bool moved = wanted() && read();
+  if (!out_.empty()) moved |= flush();
+  if (torn_) fail({Code::memory, "no memory for the rest of a message to " + label_});
+  return moved;
+}
+
+bool Link::pending() const {
+  if (!status_.ok()) return false;
+  return wanted() || (!out_.empty() && send_error_ == 0 && (socket_ || connects()));
+}
+
+pollfd Link::poll_for() const {
+  if (dialer_) return {dialer_->fd(), POLLOUT, 0};
+  const bool sends = !out_.empty() && send_error_ == 0;
+  const int events = (wanted() ? POLLIN : 0) | (sends ? POLLOUT : 0);
+  return {socket_.fd(), static_cast<short>(events), 0};
+}
+
+void Link::list() {
+  if (listed_ || !pending()) return;
+  listed_ = true;
+  shared_.pending.push_back(this);
+}
+
+bool Link::stays_listed() {
+  listed_ = pending();
+  return listed_;
+}
+
+bool Link::flush() {
+  if (send_error_ != 0) return false;
+  Outbox::Flushed flushed = out_.flush(socket_.fd());
+  while (flushed.done != nullptr) {
+    Operation* const sent = std::exchange(flushed.done, flushed.done->next);
+    --demand.sends;
+    shared_.finish(sent);
+  }
+  // What the peer sent before it closed may still be read, and says more than errno.
+  if (flushed.result == Outbox::Result::failed) send_error_ = flushed.error;
+  if (flushed.result == Outbox::Result::drained && said_bye_) shutdown(socket_.fd(), SHUT_WR);
+  return flushed.moved;
+}
+
+bool Link::read() {
+  bool moved = false;
+  for (int i = 0; i < max_reads; ++i) {
+    parse();
+    if (!wanted()) return moved;
+    const Inbox::Read read = read_once();
+    if (read.result == Inbox::Read::Result::nothing) return moved;
+    if (read.result == Inbox::Read::Result::some) {
+      moved = true;
+      if (!read.drained) continue;
+      parse();
+      return true;
+    }
+    lost(read.result == Inbox::Read::Result::failed ? error_text(read.error)
+         : send_error_ != 0                         ? error_text(send_error_)
+                                                    : "it closed the connection without a goodbye");
+    return true;
+  }
+  shared_.unfinished = true;
+  return moved;
+}
+
+Inbox::Read Link::read_once() {
+  ConstPieces due;
+  Bytes aside;
+  if (landing_now_ && landing_.receive != nullptr) {
+    due = landing_.receive->pieces;
+  } else if (landing_now_ && landing_.arrival != nullptr) {
+    aside = {landing_.arrival->data.get(), landing_.arrival->bytes};
+    due = {&aside, 1};
+  }
+  const size_t ahead = demand.large > 0 ? small_read_ahead : Inbox::capacity;
+  const Inbox::Read read = inbox_.read(socket_.fd(), due, landing_.moved, ahead);
+  landing_.moved += read.straight;
+  if (landing_now_ && landing_.moved == landing_.frame.length) finish_landing();
+  return read;
+}
+
+// Goes through what has been read, for as long as anything is wanted of it.
+void Link::parse() {
+  while (wanted() && step()) {
+  }
+}
+
+bool Link::step() {
+  if (landing_now_) return deposit();
+  if (!greeted_) return take_greeting();
+  if (inbox_.size() < Frame::bytes) return false;
+  Frame frame;
+  if (!frame.decode(inbox_.data())) {
+    fail({Code::internal, label_ + " sent what is no frame"});
+    return false;
+  }
+  inbox_.consume(Frame::bytes);
+  take_frame(frame);
+  return true;
+}
+
+void Link::take_frame(const Frame& frame) {
+  if (frame.type == FrameType::bye) {
+    return fail({Code::peer_lost, label_ + " finished (MPI_Finalize) while it was still expected"});
+  }
+  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::announce ||
+                            frame.type == FrameType::abort;
+  Stream* const to = find_stream(frame.team, makes_stream);
+  if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
+  switch (frame.type) {
+    case FrameType::data:
+    case FrameType::abort:
+      return begin_landing(to, frame);
+    case FrameType::announce:
+      if (to != nullptr) to->announced(frame);
+      return;
+    case FrameType::grant:
+      if (to != nullptr) to->granted(frame.tag);
+      return;
+    case FrameType::credit:
+    case FrameType::bye:
+      return;
+  }
+}
+
+// nullptr for a team that is done for, or unknown and not to be made.
+Stream* Link::find_stream(const TeamId& team, bool make) {
+  if (latest_ != nullptr && latest_->team() == team) return latest_;
+  if (!dead_teams_.empty() && dead_teams_.contains(team)) return nullptr;
+  if (make) return &stream(team);
+  const auto found = streams_.find(team);
+  return found == streams_.end() ? nullptr : found->second.get();
+}
+
+void Link::begin_landing(Stream* to, const Frame& frame) {
+  Landing landing{frame};
+  if (frame.type == FrameType::abort) {
+    abort_text_.clear();
+  } else if (to != nullptr) {
+    landing = to->land(frame);
+  }
+  if (!status_.ok()) return;
+  landing_ = landing;
+  landing_stream_ = to;
+  landing_now_ = true;
+  if (frame.length == 0) finish_landing();
+}
+
+// Moves payload from the inbox to where it belongs. False if there is none.
+bool Link::deposit() {
+  const size_t bytes = std::min(inbox_.size(), landing_.frame.length - landing_.moved);
+  if (bytes == 0) return false;
+  if (landing_.receive != nullptr) {
+    scatter(landing_.receive->pieces, landing_.moved, inbox_.data(), bytes);
+  } else if (landing_.arrival != nullptr) {
+    std::copy_n(inbox_.data(), bytes, landing_.arrival->data.get() + landing_.moved);
+  } else if (landing_.frame.type == FrameType::abort && abort_text_.size() < max_abort_text) {
+    abort_text_.append(reinterpret_cast<const char*>(inbox_.data()), bytes);
+  }
+  landing_.moved += bytes;
+  inbox_.consume(bytes);
+  if (landing_.moved == landing_.frame.length) finish_landing();
+  return true;
+}
+
+void Link::finish_landing() {
+  landing_now_ = false;
+  Stream* const to = std::exchange(landing_stream_, nullptr);
+  if (to == nullptr) return;
+  if (landing_.frame.type == FrameType::abort) {
+    to->aborted(abort_text_);
+  } else {
+    to->landed(landing_);
+  }
+}
+
+void Link::lost(const std::string& how) { fail({Code::peer_lost, label_ + " is gone: " + how}); }
+
+void Link::fail(const Status& status) {
+  if (!status_.ok()) return;
+  status_ = status;
+  for (auto& [team, stream] : streams_) stream->lose(status);
+  landing_now_ = false;
+  landing_stream_ = nullptr;
+  out_.clear();
+  dialer_.reset();
+  socket_.close();
+}
+
+}  // namespace sluice

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The connection to one process, and what its teams make of it.
+//
+// Which side connects is fixed: the lower process does, when it first needs to; the other waits for
+// it. While nothing is pending on a link it is not read: what comes stays in the socket.
+#pragma once
+
+#include <poll.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "src/base/status.h"
+#include "transports/tcp/dialer.h"
+#include "transports/tcp/inbox.h"
+#include "transports/tcp/outbox.h"
+#include "transports/tcp/shared.h"
+#include "transports/tcp/stream.h"
+#include "transports/tcp/wire.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+struct TeamHash {
+  size_t operator()(const TeamId& team) const {
+    return (team.leader.low ^ team.leader.high) * 0x9E3779B97F4A7C15 + team.number;
+  }
+};
+
+class Link {
+ public:
+  // Receives of so many bytes and more are read straight into place.
+  static constexpr size_t large = size_t{8} << 10;
+
+  Link(TcpShared& shared, const ProcessId& process);
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // Makes the peer known: its address and name. Again and again, with every team.
+  Status know(const Peer& peer);
+
+  // The team's stream, made if there is none.
+  Stream& stream(const TeamId& team);
+  void close(Stream& stream);
+
+  // After something was posted on a stream: looks at what has been read already, connects if this
+  // is the side that does, and sends what can be sent.
+  void kick();
+
+  // The other side has connected.
+  void accept(Socket socket, const Greeting& greeting);
+
+  // Moves what can be moved. True if anything moved.
+  bool drive();
+  // Once in a while: whether the peer is still there.
+  void look_after();
+
+  // Something is to be done, or expected.
+  bool pending() const;
+  // After drive(): false if it is not to be in TcpShared::pending any longer.
+  bool stays_listed();
+  // When drive() may do something: upon these events (no descriptor if none are its own), and while
+  // it dials also as time passes.
+  pollfd poll_for() const;
+  bool dials() const { return bool(dialer_); }
+  // It waits for the other side to connect.
+  bool awaited() const;
+
+  // BYE, behind all else.
+  void say_bye();
+  // The peer's kernel has all that was sent.
+  bool flushed() const;
+  // Takes out of the socket what nobody will read.
+  void drain();
+
+  // Ends all that is pending with this, and all that comes.
+  void fail(const Status& status);
+
+  // For streams.
+  struct Demand {
+    size_t receives = 0;  // posted or landing
+    size_t sends = 0;     // not yet in the kernel's hands
+    size_t large = 0;     // posted receives of `large` bytes or more
+  } demand;
+  TcpShared& shared() { return shared_; }
+  Outbox& out() { return out_; }
+  const std::string& label() const { return label_; }
+  const Status& status() const { return status_; }
+  Landing* landing_of(const Stream& stream) {
+    return landing_stream_ == &stream ? &landing_ : nullptr;
+  }
+  // The socket can't be used any more: a frame is broken off.
+  void tear() { torn_ = true; }
+
+ private:
+  bool connects() const { return shared_.options.self < process_; }
+  bool wanted() const { return demand.receives > 0 || demand.sends > 0; }
+  void list();
+
+  bool dial();
+  Status unreachable() const;
+  void greet();
+  bool take_greeting();
+  void heed(const Greeting& greeting);
+
+  bool flush();
+  bool read();
+  Inbox::Read read_once();
+  void parse();
+  bool step();
+  void take_frame(const Frame& frame);
+  Stream* find_stream(const TeamId& team, bool make);
+  void begin_landing(Stream* to, const Frame& frame);
+  bool deposit();
+  void finish_landing();
+  void lost(const std::string& how);
+
+  TcpShared& shared_;
+  const ProcessId process_;
+  std::string label_;
+  std::vector<Candidate> candidates_;
+  Key peer_key_{};
+  bool known_ = false;  // the three above
+  bool same_host_ = false;
+
+  std::unique_ptr<Dialer> dialer_;
+  Socket socket_;
+  bool introduced_ = false;  // the greeting is sent, or queued
+  bool greeted_ = false;     // by the peer
+  bool said_bye_ = false;
+  bool torn_ = false;
+  bool listed_ = false;  // in TcpShared::pending
+  int send_error_ = 0;   // what the peer sent before may still be read
+  Status status_;
+
+  Outbox out_;
+  Inbox inbox_;
+  bool landing_now_ = false;
+  Landing landing_;
+  Stream* landing_stream_ = nullptr;  // nullptr: its payload is dropped
+  std::string abort_text_;
+
+  std::unordered_map<TeamId, std::unique_ptr<Stream>, TeamHash> streams_;
+  Stream* latest_ = nullptr;                         // the stream asked for last
+  std::unordered_set<TeamId, TeamHash> dead_teams_;  // closed with something still to come
+};
+
+}  // namespace sluice

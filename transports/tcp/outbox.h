@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Frames on their way to the socket, in order. Payloads are gathered from where they are.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "transports/tcp/wire.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+struct Outgoing {
+  Frame frame;
+  Operation* operation = nullptr;        // a send, whose pieces are the payload; or
+  std::unique_ptr<std::byte[]> owned{};  // frame.length bytes, if any
+  bool bare = false;                     // the payload goes without a header: a greeting
+
+  size_t header_bytes() const { return bare ? 0 : Frame::bytes; }
+  size_t bytes() const { return header_bytes() + frame.length; }
+};
+
+class Outbox {
+ public:
+  bool empty() const { return first_ == frames_.size(); }
+  void push(Outgoing&& frame) { frames_.push_back(std::move(frame)); }
+  // Before all others. Nothing has been sent yet.
+  void push_front(Outgoing&& frame) { frames_.insert(frames_.begin(), std::move(frame)); }
+
+  enum class Result { drained, blocked, failed };
+  struct Flushed {
+    Result result;
+    int error = 0;              // errno if it failed
+    bool moved = false;         // some bytes went
+    Operation* done = nullptr;  // sends that are in the kernel's hands now, linked by `next`
+  };
+  // Sends what the socket takes. Several frames go in one call.
+  Flushed flush(int socket);
+
+  // What is queued for the team's sends, all or those of one call, taken out again: the sends,
+  // linked by `next`; what they took of the window; the credit that would have gone with them. One
+  // that is on the wire in part is finished from a copy; `torn`, if there is no memory for that.
+  struct GivenUp {
+    Operation* sends = nullptr;
+    size_t charge = 0;
+    uint32_t credit = 0;
+    bool torn = false;
+  };
+  GivenUp give_up(const TeamId& team, std::optional<uint32_t> call);
+
+  void clear();
+
+ private:
+  struct Batch;
+
+  void gather(Batch& batch) const;
+  void advance(size_t bytes, Flushed& flushed);
+
+  std::vector<Outgoing> frames_;
+  size_t first_ = 0;  // in frames_: those before it are sent
+  size_t sent_ = 0;   // bytes of the first
+};
+
+}  // namespace sluice

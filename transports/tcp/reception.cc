@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/reception.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace sluice {
+
+Status Reception::open() {
+  for (const Interface& interface : shared_.chosen) {
+    AddressBlob::Entry entry{interface.address, interface.prefix, 0};
+    AddressBlob blob{0, {}, entries_};
+    blob.entries.push_back(entry);
+    const size_t before = AddressBlob{0, {}, entries_}.encode().size();
+    if (blob.encode().size() == before) continue;  // no room
+    auto listener = listen_on(interface.address, shared_.options);
+    if (!listener.ok()) return listener.status().with("interface " + interface.name);
+    entry.port = listener->port;
+    entries_.push_back(entry);
+    listeners_.push_back(std::move(*listener));
+  }
+  return {};
+}
+
+void Reception::close() {
+  listeners_.clear();
+  guests_.clear();
+}
+
+bool Reception::admit(const Welcome& welcome) {
+  bool any = false;
+  for (const Listener& listener : listeners_) {
+    while (Socket accepted = accept_from(listener.socket)) {
+      any = true;
+      if (guests_.size() == max_guests) guests_.erase(guests_.begin());
+      guests_.push_back(
+          {std::move(accepted), Clock::now() + shared_.options.connect_timeout, 0, {}});
+    }
+  }
+  for (size_t i = 0; i < guests_.size();) {
+    const Verdict verdict = hear(guests_[i]);
+    if (verdict == Verdict::wait) {
+      ++i;
+      continue;
+    }
+    Guest guest = std::move(guests_[i]);
+    guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
+    Greeting greeting;
+    if (verdict == Verdict::welcome && greeting.decode(guest.bytes.data())) {
+      welcome(std::move(guest.socket), greeting);
+    }
+  }
+  return any;
+}
+
+Reception::Verdict Reception::hear(Guest& guest) const {
+  ssize_t got;
+  do {
+    got = recv(guest.socket.fd(), guest.bytes.data() + guest.got, guest.bytes.size() - guest.got,
+               MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    return Clock::now() < guest.until ? Verdict::wait : Verdict::away;
+  }
+  if (got <= 0) return Verdict::away;
+  guest.got += static_cast<size_t>(got);
+  if (!Greeting::may_begin(guest.bytes.data(), guest.got)) return Verdict::away;
+  if (guest.got < guest.bytes.size()) return Verdict::wait;
+  Greeting greeting;
+  return greeting.decode(guest.bytes.data()) && knows_us(greeting) ? Verdict::welcome
+                                                                   : Verdict::away;
+}
+
+bool Reception::knows_us(const Greeting& greeting) const {
+  std::byte different{0};  // looks at all of the key, however early it differs
+  for (size_t i = 0; i < greeting.key.size(); ++i) different |= greeting.key[i] ^ shared_.key[i];
+  return different == std::byte{0} && greeting.to == shared_.options.self;
+}
+
+void Reception::add_to(std::vector<pollfd>& polls) const {
+  for (const Listener& listener : listeners_) polls.push_back({listener.socket.fd(), POLLIN, 0});
+  for (const Guest& guest : guests_) polls.push_back({guest.socket.fd(), POLLIN, 0});
+}
+
+}  // namespace sluice

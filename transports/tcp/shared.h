@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What all links of an endpoint share. Guarded by the endpoint's lock, as all behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "transports/tcp/address.h"
+#include "transports/tcp/tcp.h"
+#include "transports/tcp/wire.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+class Link;
+
+struct TcpShared {
+  TcpOptions options;
+  Key key{};
+  uint64_t host = 0;
+  std::vector<Interface> all, chosen;
+
+  std::vector<Link*> pending;  // links with something to do, each once
+  bool unfinished = false;     // a link stopped though it could have gone on
+
+  // The operation being posted: that it is done is told by the post's return value.
+  Operation* posting = nullptr;
+  uint64_t finished = 0;  // operations so far
+
+  // The operation is its owner's again, and not to be touched.
+  void finish(Operation* operation) {
+    if (operation == posting) {
+      posting = nullptr;
+      return;
+    }
+    ++finished;
+    operation->queue->push(operation);
+  }
+};
+
+}  // namespace sluice

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace sluice {
+namespace {
+
+// An idle connection is probed after 10 s, then every 5 s, and given up after 4 probes without
+// answer.
+constexpr int keepalive_idle = 10, keepalive_interval = 5, keepalive_probes = 4;
+constexpr int backlog = 4096;  // the kernel cuts it to net.core.somaxconn
+
+bool set(const Socket& socket, int level, int option, int value) {
+  return setsockopt(socket.fd(), level, option, &value, sizeof(value)) == 0;
+}
+
+// TCP_USER_TIMEOUT is left alone: it also ends connections to peers that are well and merely don't
+// read for a while (tcp(7): "buffered data may remain untransmitted"). See Link::look_after.
+void set_manners(const Socket& socket) {
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes);
+}
+
+}  // namespace
+
+void Socket::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+std::string error_text(int error) {
+  char buffer[128] = "";
+  return strerror_r(error, buffer, sizeof(buffer));
+}
+
+Result<Socket> make_socket(uint8_t family, const TcpOptions& options) {
+  Socket made(
+      ::socket(family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!made) return Status(Code::unavailable, "no socket: " + error_text(errno));
+  set_manners(made);
+  if (family == 6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (options.socket_buffer > 0) {
+    set(made, SOL_SOCKET, SO_SNDBUF, static_cast<int>(options.socket_buffer));
+    set(made, SOL_SOCKET, SO_RCVBUF, static_cast<int>(options.socket_buffer));
+  }
+  const std::string& congestion = options.congestion;
+  if (!congestion.empty() && setsockopt(made.fd(), IPPROTO_TCP, TCP_CONGESTION, congestion.c_str(),
+                                        static_cast<socklen_t>(congestion.size())) != 0) {
+    return Status(Code::unavailable,
+                  "congestion control '" + congestion + "' cannot be had: " + error_text(errno));
+  }
+  return made;
+}
+
+Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) {
+  auto made = make_socket(address.family, options);
+  if (!made.ok()) return made.status();
+  Listener listener{std::move(*made)};
+  SocketAddress at = to_socket_address(address, 0);
+  const int fd = listener.socket.fd();
+  if (bind(fd, reinterpret_cast<sockaddr*>(&at.storage), at.size) != 0 ||
+      listen(fd, backlog) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&at.storage), &at.size) != 0) {
+    return Status(Code::unavailable,
+                  "cannot listen on " + address.text() + ": " + error_text(errno));
+  }
+  in_port_t port;  // stands at the same place in both families
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  std::memcpy(&port, reinterpret_cast<char*>(&at.storage) + offsetof(sockaddr_in, sin_port),
+              sizeof(port));
+  listener.port = ntohs(port);
+  return listener;
+}
+
+Socket accept_from(const Socket& listener) {
+  int fd;
+  do {
+    fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+  Socket accepted(fd);
+  if (accepted) set_manners(accepted);
+  return accepted;
+}
+
+}  // namespace sluice

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sockets as this transport uses them: non-blocking, closed on exec, without Nagle's delay, with
+// keepalive, so that the death of an idle peer's host shows within half a minute.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "src/base/status.h"
+#include "transports/tcp/address.h"
+#include "transports/tcp/tcp.h"
+
+namespace sluice {
+
+// Owns a descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket() { close(); }
+
+  explicit operator bool() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+// "Connection refused"
+std::string error_text(int error);
+
+// A socket of the options' kind, not bound or connected.
+Result<Socket> make_socket(uint8_t family, const TcpOptions& options);
+
+// Listens on that address alone, at a port of the kernel's choice.
+struct Listener {
+  Socket socket;
+  uint16_t port = 0;
+};
+Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options);
+
+// The next connection that waits there; none: a closed socket. Never blocks.
+Socket accept_from(const Socket& listener);
+
+}  // namespace sluice

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/stream.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "transports/pieces.h"
+#include "transports/tcp/link.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t max_cause = 1000;  // bytes of an abort's text
+
+// What a message takes of a window. The header counts, or windows would not bound empty messages.
+size_t charge_of(size_t bytes) { return bytes + Frame::bytes; }
+
+}  // namespace
+
+void OperationList::push_back(Operation* operation) {
+  operation->next = nullptr;
+  *end_ = operation;
+  end_ = &operation->next;
+}
+
+Operation* OperationList::take(Operation** place) {
+  Operation* operation = *place;
+  *place = operation->next;
+  if (end_ == &operation->next) end_ = place;
+  return operation;
+}
+
+Operation* OperationList::remove(const Tag& tag) {
+  for (Operation** place = &first_; *place != nullptr; place = &(*place)->next) {
+    if (same_message((*place)->tag, tag)) return take(place);
+  }
+  return nullptr;
+}
+
+Operation* OperationList::remove_all(std::optional<uint32_t> call) {
+  Operation* removed = nullptr;
+  for (Operation** place = &first_; *place != nullptr;) {
+    if (call && (*place)->tag.call != *call) {
+      place = &(*place)->next;
+      continue;
+    }
+    Operation* operation = take(place);
+    operation->next = std::exchange(removed, operation);
+  }
+  return removed;
+}
+
+Stream::~Stream() {
+  for (Arrival* arrival = arrived_.remove_all(); arrival != nullptr;) {
+    delete std::exchange(arrival, arrival->next);
+  }
+}
+
+void Stream::post_send(Operation* operation) {
+  operation->status = aborted_.ok() ? link_.status() : aborted_;
+  if (operation->bytes > link_.shared().options.max_message) {
+    operation->status = {Code::internal, "a message over max_message"};
+  } else if (const auto theirs = agreement_.ours(operation->tag)) {
+    end_with_other_what(operation, *theirs, link_.label());
+  }
+  if (!operation->status.ok()) return link_.shared().finish(operation);
+  ++link_.demand.sends;
+  if (sent_ + charge_of(operation->bytes) <= link_.shared().options.window) {
+    queue_data(operation, true);
+  } else {
+    waiting_.push_back(operation);
+    queue(FrameType::announce, operation->tag);
+  }
+}
+
+void Stream::queue_data(Operation* operation, bool charged) {
+  if (charged) sent_ += charge_of(operation->bytes);
+  const Frame frame{FrameType::data, charged,        static_cast<uint32_t>(operation->bytes),
+                    team_,           operation->tag, take_credit()};
+  link_.out().push({frame, operation});
+}
+
+void Stream::queue(FrameType type, const Tag& tag) {
+  const bool credits = type == FrameType::credit;
+  link_.out().push({Frame{type, false, 0, team_, tag, credits ? take_credit() : 0}});
+}
+
+void Stream::post_recv(Operation* operation) {
+  operation->status = aborted_;
+  if (const auto theirs = agreement_.ours(operation->tag)) {
+    end_with_other_what(operation, *theirs, link_.label());
+  }
+  if (!operation->status.ok()) return link_.shared().finish(operation);
+  Arrival* const arrival = arrived_.remove(operation->tag);
+  if (arrival != nullptr) return take(arrival, operation);
+  operation->status = link_.status();
+  if (!operation->status.ok()) return link_.shared().finish(operation);
+  wait_for(operation);
+}
+
+void Stream::wait_for(Operation* receive) {
+  posted_.insert(receive);
+  ++link_.demand.receives;
+  if (receive->bytes >= Link::large) ++link_.demand.large;
+}
+
+// What has come of a message goes to its receive.
+void Stream::take(Arrival* taken, Operation* receive) {
+  const std::unique_ptr<Arrival> arrival(taken);
+  if (arrival->state == Arrival::State::announced) {
+    queue(FrameType::grant, receive->tag);
+    return wait_for(receive);
+  }
+  Landing* const landing = link_.landing_of(*this);
+  const bool lands = arrival->state == Arrival::State::landing;
+  const size_t here = lands ? landing->moved : arrival->bytes;
+  if (arrival->charged) set_aside_ -= charge_of(arrival->bytes);
+  if (lands) {
+    landing->arrival = nullptr;
+  } else if (arrival->charged) {
+    owe(charge_of(arrival->bytes));
+  }
+  if (arrival->bytes != receive->bytes) {
+    end_with_other_length(receive, arrival->bytes, link_.label());
+    return link_.shared().finish(receive);
+  }
+  scatter(receive->pieces, 0, arrival->data.get(), here);
+  if (!lands) return link_.shared().finish(receive);
+  landing->receive = receive;
+  ++link_.demand.receives;
+}
+
+Landing Stream::land(const Frame& frame) {
+  Landing landing{frame};
+  if (!aborted_.ok()) return landing;
+  if (agreement_.theirs(frame.tag)) {
+    disagree(frame.tag);
+    return landing;
+  }
+  if (Operation* receive = posted_.remove(frame.tag)) {
+    if (receive->bytes >= Link::large) --link_.demand.large;
+    if (receive->bytes == frame.length) {
+      landing.receive = receive;
+    } else {
+      end_with_other_length(receive, frame.length, link_.label());
+      --link_.demand.receives;
+      link_.shared().finish(receive);
+    }
+  } else if (frame.charged && !set_aside(landing)) {
+    link_.fail({Code::memory, "no memory for what comes from " + link_.label() + " ahead"});
+  }
+  return landing;  // a granted message whose receive was withdrawn is dropped
+}
+
+bool Stream::set_aside(Landing& landing) {
+  const Frame& frame = landing.frame;
+  Arrival* arrival = arrived_.find(frame.tag);  // announced, if any
+  if (arrival == nullptr) {
+    arrival = new (std::nothrow) Arrival{frame.tag};
+    if (arrival == nullptr) return false;
+    arrived_.insert(arrival);
+  }
+  arrival->data.reset(new (std::nothrow) std::byte[frame.length]);
+  if (arrival->data == nullptr) return false;
+  arrival->state = Arrival::State::landing;
+  arrival->bytes = frame.length;
+  arrival->charged = true;
+  set_aside_ += charge_of(frame.length);
+  landing.arrival = arrival;
+  return true;
+}
+
+void Stream::landed(const Landing& landing) {
+  if (landing.arrival != nullptr) {
+    landing.arrival->state = Arrival::State::complete;
+    return;
+  }
+  if (landing.frame.charged) owe(charge_of(landing.frame.length));
+  if (landing.receive == nullptr) return;
+  --link_.demand.receives;
+  link_.shared().finish(landing.receive);
+}
+
+void Stream::announced(const Frame& frame) {
+  if (!aborted_.ok()) return;
+  if (agreement_.theirs(frame.tag)) {
+    disagree(frame.tag);
+  } else if (posted_.find(frame.tag) != nullptr) {
+    queue(FrameType::grant, frame.tag);
+  } else {
+    arrived_.insert(new Arrival{frame.tag});
+  }
+}
+
+void Stream::granted(const Tag& tag) {
+  Operation* const send = waiting_.remove(tag);
+  if (send != nullptr) queue_data(send, false);
+}
+
+void Stream::credited(uint32_t bytes) {
+  sent_ -= std::min<size_t>(sent_, bytes);
+  const size_t window = link_.shared().options.window;
+  while (waiting_.front() != nullptr && sent_ + charge_of(waiting_.front()->bytes) <= window) {
+    queue_data(waiting_.pop_front(), true);
+  }
+}
+
+// Credit goes with the next data frame, or alone once it is worth a frame.
+void Stream::owe(size_t bytes) {
+  owed_ += bytes;
+  if (owed_ >= link_.shared().options.window / 2) queue(FrameType::credit, {});
+}
+
+uint32_t Stream::take_credit() { return static_cast<uint32_t>(std::exchange(owed_, 0)); }
+
+void Stream::withdraw() {
+  const bool receives = take_receives(std::nullopt) != nullptr;
+  const bool sends = take_sends(std::nullopt) != nullptr;
+  left_open_ |= receives || sends;
+}
+
+void Stream::abort(const std::string& cause) {
+  left_open_ = true;
+  const size_t length = std::min(cause.size(), max_cause);
+  Outgoing out{Frame{FrameType::abort, false, static_cast<uint32_t>(length), team_, {}, 0}};
+  out.owned = std::make_unique_for_overwrite<std::byte[]>(length);
+  std::transform(cause.begin(), cause.begin() + static_cast<ptrdiff_t>(length), out.owned.get(),
+                 [](char c) { return static_cast<std::byte>(c); });
+  link_.out().push(std::move(out));
+}
+
+void Stream::aborted(const std::string& cause) {
+  if (!aborted_.ok()) return;
+  aborted_ = {Code::aborted, cause};
+  left_open_ = true;
+  end_all(std::nullopt, [&](Operation* operation) { operation->status = aborted_; });
+}
+
+// Ends what is pending of a call that the peer says is another.
+void Stream::disagree(const Tag& theirs) {
+  end_all(theirs.call, [&](Operation* operation) {
+    end_with_other_what(operation, theirs.what, link_.label());
+  });
+}
+
+void Stream::lose(const Status& status) {
+  end_all(std::nullopt, [&](Operation* operation) { operation->status = status; });
+  // Only what has come whole can still be had.
+  Arrival* lost = arrived_.remove_if(
+      [](const Arrival& arrival) { return arrival.state != Arrival::State::complete; });
+  while (lost != nullptr) delete std::exchange(lost, lost->next);
+}
+
+template <typename End>
+void Stream::end_all(std::optional<uint32_t> call, End end) {
+  for (Operation* pending : {take_receives(call), take_sends(call)}) {
+    while (pending != nullptr) {
+      Operation* const operation = std::exchange(pending, pending->next);
+      end(operation);
+      link_.shared().finish(operation);
+    }
+  }
+}
+
+Operation* Stream::take_receives(std::optional<uint32_t> call) {
+  Operation* taken = posted_.remove_if([&](const Operation& receive) {
+    const bool takes = !call || *call == receive.tag.call;
+    if (takes && receive.bytes >= Link::large) --link_.demand.large;
+    return takes;
+  });
+  Landing* const landing = link_.landing_of(*this);
+  if (landing != nullptr && landing->receive != nullptr &&
+      (!call || *call == landing->receive->tag.call)) {
+    Operation* const receive = std::exchange(landing->receive, nullptr);
+    receive->next = std::exchange(taken, receive);
+  }
+  for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.receives;
+  return taken;
+}
+
+Operation* Stream::take_sends(std::optional<uint32_t> call) {
+  const Outbox::GivenUp given = link_.out().give_up(team_, call);
+  if (given.torn) link_.tear();
+  sent_ -= std::min(sent_, given.charge);
+  owed_ += given.credit;
+  Operation* taken = waiting_.remove_all(call);
+  for (Operation* each = given.sends; each != nullptr;) {
+    Operation* const send = std::exchange(each, each->next);
+    send->next = std::exchange(taken, send);
+  }
+  for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.sends;
+  return taken;
+}
+
+}  // namespace sluice

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A team's share of a link: what is posted, what came before its receive, and the window each way.
+// Exists from the first frame or the opening of the channel, whichever comes first, until the
+// channel is closed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "src/base/status.h"
+#include "transports/agreement.h"
+#include "transports/tag_table.h"
+#include "transports/tcp/wire.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+class Link;
+
+// A message whose receive is not posted.
+struct Arrival {
+  Tag tag{};
+  Arrival* next = nullptr;
+  enum class State { announced, landing, complete } state = State::announced;
+  size_t bytes = 0;
+  bool charged = false;  // takes room in the window
+  std::unique_ptr<std::byte[]> data{};
+};
+
+// A frame whose payload is being read, and where to.
+struct Landing {
+  Frame frame;
+  size_t moved = 0;              // bytes of the payload so far
+  Operation* receive = nullptr;  // to its pieces; or
+  Arrival* arrival = nullptr;    // set aside; or neither: dropped
+};
+
+// Operations in order of posting.
+class OperationList {
+ public:
+  Operation* front() const { return first_; }
+  void push_back(Operation* operation);
+  // Takes out the first; the one with that tag (nullptr if none); all, or those of a call.
+  Operation* pop_front() { return take(&first_); }
+  Operation* remove(const Tag& tag);
+  Operation* remove_all(std::optional<uint32_t> call);
+
+ private:
+  Operation* take(Operation** place);
+
+  Operation* first_ = nullptr;
+  Operation** end_ = &first_;
+};
+
+class Stream {
+ public:
+  Stream(Link& link, const TeamId& team) : link_(link), team_(team) {}
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  const TeamId& team() const { return team_; }
+
+  // Each ends through TcpShared::finish, at once or later.
+  void post_send(Operation* operation);
+  void post_recv(Operation* operation);
+  void withdraw();
+  void abort(const std::string& cause);
+
+  // Frames from the peer. What becomes of the payload of a data frame, and that it has been read.
+  Landing land(const Frame& frame);
+  void landed(const Landing& landing);
+  void announced(const Frame& frame);
+  void granted(const Tag& tag);
+  void credited(uint32_t bytes);
+  void aborted(const std::string& cause);
+
+  // The link is done for: ends all that is pending.
+  void lose(const Status& status);
+
+  // Something may still come for this team that nobody will take.
+  bool left_open() const { return left_open_; }
+
+ private:
+  void queue_data(Operation* operation, bool charged);
+  void queue(FrameType type, const Tag& tag);
+  void wait_for(Operation* receive);
+  void take(Arrival* arrival, Operation* receive);
+  bool set_aside(Landing& landing);
+  void owe(size_t bytes);
+  uint32_t take_credit();
+  void disagree(const Tag& theirs);
+  Operation* take_receives(std::optional<uint32_t> call);
+  Operation* take_sends(std::optional<uint32_t> call);
+  template <typename End>
+  void end_all(std::optional<uint32_t> call, End end);
+  void finish(Operation* operation);
+
+  Link& link_;
+  const TeamId team_;
+  TagTable<Operation> posted_;
+  TagTable<Arrival> arrived_;
+  OperationList waiting_;  // sends without room in the window, announced
+  size_t sent_ = 0;        // bytes of the peer's window in use
+  size_t set_aside_ = 0;   // bytes of ours that are set aside
+  size_t owed_ = 0;        // bytes of ours that are free again and have not been credited
+  Agreement agreement_;
+  Status aborted_;
+  bool left_open_ = false;
+};
+
+}  // namespace sluice

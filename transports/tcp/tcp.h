@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The TCP transport: one connection for each pair of processes that have something to say to each
+// other, shared by all their teams. wire.h documents what goes over it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "src/base/status.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+struct TcpOptions {
+  ProcessId self;
+  bool threaded = false;  // may be called from several threads at once
+
+  // Which interfaces to listen on: names and networks ("eth0,10.0.0.0/8,fd00::/16"), or all but
+  // those
+  // ("^docker0,192.168.0.0/16"). Empty: all that are up; loopback is then offered too, as the way
+  // to processes on the same host, and never used between hosts.
+  std::string interfaces;
+  int family = 0;  // 4 or 6: only that; 0: both
+
+  // Of each channel, in bytes; equal on both sides, or the link fails with both values.
+  size_t window = size_t{1} << 20;
+  size_t max_message = size_t{1} << 20;
+
+  size_t socket_buffer = 0;  // each way; 0 leaves it to the kernel, which adapts it
+  std::string congestion;    // congestion control; empty leaves the system's
+  // For a connection to come about; not for a peer to enter a call, which may take it any time.
+  std::chrono::milliseconds connect_timeout{20000};
+};
+
+// Listens when it returns. Errors: an interface list that makes no sense (invalid) or matches
+// nothing (unavailable), a congestion control that the kernel lacks, no descriptors left.
+Result<std::unique_ptr<Endpoint>> make_tcp_endpoint(const TcpOptions& options);
+
+}  // namespace sluice
