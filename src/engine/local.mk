@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The engine: teams, selection, the execution of plans, waiting, statistics.
 core_sources += \
 	src/engine/agreement.cc src/engine/agreement.h \
