@@ -14,7 +14,6 @@ namespace sluice {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = Deadline::Clock;
 
 constexpr auto warn_after = 5s;
 constexpr auto spin = 2ms;  // then sleep: the rank that is late may need this processor
@@ -34,7 +33,6 @@ MpiBootstrap::MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name
       size_(size),
       name_(std::move(name)),
       function_(function),
-      timeout_(timeout),
       deadline_(Deadline::after(timeout)) {}
 
 Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
@@ -69,10 +67,10 @@ Status MpiBootstrap::wait(MPI_Request* request) {
     }
     if (done) return {};
     const auto waited = Clock::now() - began;
-    if (deadline_.passed()) return {Code::timeout, blame()};
+    if (deadline_.passed()) return {Code::timeout, describe(waited) + " (SLUICE_SETUP_TIMEOUT)"};
     if (!warned && waited > warn_after) {
-      log(Level::warning, "setting up %s in %s: still waiting after %d s; %s", name_.c_str(),
-          function_, static_cast<int>(warn_after / 1s), blame().c_str());
+      log(Level::warning, "%s: setting up %s: %s; still waiting", function_, name_.c_str(),
+          describe(waited).c_str());
       warned = true;
     }
     if (waited < spin) {
@@ -84,10 +82,12 @@ Status MpiBootstrap::wait(MPI_Request* request) {
 }
 
 // MPI does not tell who is missing.
-std::string MpiBootstrap::blame() const {
-  return "not all of its " + std::to_string(size_) +
-         " ranks have answered: one has not called a collective on it yet, or runs without Sluice "
-         "because the preload did not reach it (mpirun -x LD_PRELOAD=libsluice.so reaches all)";
+std::string MpiBootstrap::describe(Clock::duration waited) const {
+  return "not all of its " + std::to_string(size_) + " ranks have answered within " +
+         std::to_string(waited / 1s) +
+         " s: one has not called a collective on it yet, or runs without Sluice because the "
+         "preload "
+         "did not reach it (mpirun -x LD_PRELOAD reaches all)";
 }
 
 }  // namespace sluice

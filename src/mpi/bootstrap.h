@@ -25,15 +25,15 @@ class MpiBootstrap final : public Bootstrap {
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
  private:
+  using Clock = Deadline::Clock;
+
   Status wait(MPI_Request* request);
-  void warn() const;
-  std::string blame() const;
+  std::string describe(Clock::duration waited) const;
 
   MPI_Comm comm_;
   Rank rank_, size_;
   std::string name_;
   const char* function_;
-  double timeout_;
   Deadline deadline_;
 };
 

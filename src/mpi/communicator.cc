@@ -78,6 +78,7 @@ Status Communicator::form_team(const char* function) {
   MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
                          runtime_.process().knobs.setup_timeout);
   auto formed = Team::form(runtime_.process(), bootstrap, name());
+  if (!runtime_.failure().ok()) return runtime_.failure();
   if (!formed.ok()) return formed.status();
   team_ = std::move(*formed);
   keeper_ = team_ ? Keeper::team : Keeper::mpi;

@@ -65,7 +65,12 @@ class Mover {
       copy(offset_by(user, type.start), dense, n * type.size);
       return {};
     }
-    if (type.size > longest) return move_components(type, user, n, dense);
+    // MPICH's functions refuse MPI_BOTTOM, which is null: the parts of such a type have addresses.
+    if (type.size > longest || !user) {
+      const Typemap map(type.handle);
+      if (map.is_told()) return move_components(type, map, user, n, dense);
+      if (type.size > longest) return too_long(type);
+    }
     const size_t most = longest / type.size;
     for (size_t done = 0; done < n; done += most) {
       const size_t some = std::min(most, n - done);
@@ -98,19 +103,21 @@ class Mover {
                                 std::to_string(position) + " bytes of " + std::to_string(bytes)};
   }
 
-  Status move_components(const Datatype& type, std::byte* user, size_t n, std::byte* dense) const {
-    const Typemap map(type.handle);
+  Status move_components(const Datatype& type, const Typemap& map, std::byte* user, size_t n,
+                         std::byte* dense) const {
     Status status;
     for (size_t i = 0; i < n && status.ok(); ++i) {
       std::byte* const element = offset_by(user, static_cast<ptrdiff_t>(i) * type.extent);
-      const bool whole = map.visit([&](const Typemap::Component& part) {
+      map.visit([&](const Typemap::Component& part) {
         Datatype inner;
-        if (!describe_datatype(part.type, &inner)) return false;
+        if (!describe_datatype(part.type, &inner)) {
+          status = {Code::internal, "MPI does not describe a part of a datatype"};
+          return false;
+        }
         status = move(inner, offset_by(element, part.displacement), part.count, dense);
         dense += part.count * inner.size;
         return status.ok();
       });
-      if (!whole && status.ok()) status = too_long(type);
     }
     return status;
   }

@@ -22,11 +22,9 @@
   ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)
 
 // Every role, and its C type.
-#define SLUICE_ROLES(M)                                                                          \
-  M(sendbuf)                                                                                     \
-  M(recvbuf)                                                                                     \
-  M(buffer) M(count) M(sendcount) M(recvcount) M(sendcounts) M(recvcounts) M(sdispls) M(rdispls) \
-      M(datatype) M(sendtype) M(recvtype) M(op) M(root) M(comm)
+#define SLUICE_ROLES(M)                                                                         \
+  SLUICE_EACH(M, sendbuf, recvbuf, buffer, count, sendcount, recvcount, sendcounts, recvcounts, \
+              sdispls, rdispls, datatype, sendtype, recvtype, op, root, comm)
 #define SLUICE_TYPE_sendbuf const void*
 #define SLUICE_TYPE_recvbuf void*
 #define SLUICE_TYPE_buffer void*
@@ -44,11 +42,15 @@
 #define SLUICE_TYPE_root int
 #define SLUICE_TYPE_comm MPI_Comm
 
-// SLUICE_EACH(M, a, b, c) is M(a) M(b) M(c); SLUICE_LIST puts commas between.
+// SLUICE_EACH(M, a, b, c) is M(a) M(b) M(c), for up to some 60; SLUICE_LIST puts commas between.
 #define SLUICE_PARENTHESES ()
-#define SLUICE_EXPAND(...) SLUICE_EXPAND_A(SLUICE_EXPAND_A(SLUICE_EXPAND_A(__VA_ARGS__)))
-#define SLUICE_EXPAND_A(...) SLUICE_EXPAND_B(SLUICE_EXPAND_B(SLUICE_EXPAND_B(__VA_ARGS__)))
-#define SLUICE_EXPAND_B(...) __VA_ARGS__
+#define SLUICE_EXPAND(...) \
+  SLUICE_EXPAND_A(SLUICE_EXPAND_A(SLUICE_EXPAND_A(SLUICE_EXPAND_A(__VA_ARGS__))))
+#define SLUICE_EXPAND_A(...) \
+  SLUICE_EXPAND_B(SLUICE_EXPAND_B(SLUICE_EXPAND_B(SLUICE_EXPAND_B(__VA_ARGS__))))
+#define SLUICE_EXPAND_B(...) \
+  SLUICE_EXPAND_C(SLUICE_EXPAND_C(SLUICE_EXPAND_C(SLUICE_EXPAND_C(__VA_ARGS__))))
+#define SLUICE_EXPAND_C(...) __VA_ARGS__
 #define SLUICE_EACH(M, ...) SLUICE_EXPAND(SLUICE_EACH_STEP(M, __VA_ARGS__))
 #define SLUICE_EACH_STEP(M, first, ...) \
   M(first) __VA_OPT__(SLUICE_EACH_AGAIN SLUICE_PARENTHESES(M, __VA_ARGS__))

@@ -54,6 +54,7 @@ Real look_up_all() {
 #define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function);
   SLUICE_COLLECTIVES(SLUICE_LOOK_UP)
   SLUICE_USED(SLUICE_LOOK_UP)
+  SLUICE_USED_OF_MPI_4(SLUICE_LOOK_UP)
 #undef SLUICE_LOOK_UP
   found.comm_null = MPI_COMM_NULL;
   found.comm_self = MPI_COMM_SELF;

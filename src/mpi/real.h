@@ -28,27 +28,25 @@ namespace sluice {
 // The address of a data symbol of MPI; nullptr if there is none. Takes about a microsecond.
 void* find_data(const char* symbol);
 
-// ROW(function): what Sluice itself asks of MPI.
+// What Sluice itself asks of MPI.
+#define SLUICE_USED(ROW)                                                                          \
+  SLUICE_EACH(ROW, Add_error_code, Add_error_string, Comm_call_errhandler, Comm_create_keyval,    \
+              Comm_get_attr, Comm_get_name, Comm_rank, Comm_set_attr, Comm_size, Comm_test_inter, \
+              Finalize, Finalized, Grequest_complete, Grequest_start, Iallgather, Initialized,    \
+              Pack, Query_thread, Test, Type_create_keyval, Type_free, Type_get_attr,             \
+              Type_get_contents, Type_get_envelope, Type_get_extent_x, Type_get_true_extent_x,    \
+              Type_set_attr, Type_size_x, Unpack, Wait)
 #if MPI_VERSION >= 4
 #define SLUICE_USED_OF_MPI_4(ROW) ROW(Type_get_envelope_c)
 #else
 #define SLUICE_USED_OF_MPI_4(ROW)
 #endif
-#define SLUICE_USED(ROW)                                                                          \
-  ROW(Add_error_code)                                                                             \
-  ROW(Add_error_string)                                                                           \
-  ROW(Comm_call_errhandler) ROW(Comm_create_keyval) ROW(Comm_get_attr) ROW(Comm_get_name)         \
-      ROW(Comm_rank) ROW(Comm_set_attr) ROW(Comm_size) ROW(Comm_test_inter) ROW(Finalize)         \
-          ROW(Finalized) ROW(Grequest_complete) ROW(Grequest_start) ROW(Iallgather)               \
-              ROW(Initialized) ROW(Pack) ROW(Query_thread) ROW(Test) ROW(Type_create_keyval)      \
-                  ROW(Type_free) ROW(Type_get_attr) ROW(Type_get_contents) ROW(Type_get_envelope) \
-                      ROW(Type_get_extent_x) ROW(Type_get_true_extent_x) ROW(Type_set_attr)       \
-                          ROW(Type_size_x) ROW(Unpack) ROW(Wait) SLUICE_USED_OF_MPI_4(ROW)
 
 struct Real {
 #define SLUICE_POINTER(function, ...) decltype(&PMPI_##function) function = nullptr;
   SLUICE_COLLECTIVES(SLUICE_POINTER)
   SLUICE_USED(SLUICE_POINTER)
+  SLUICE_USED_OF_MPI_4(SLUICE_POINTER)
 #undef SLUICE_POINTER
   // Predefined handles that are needed on every way.
   MPI_Comm comm_null, comm_self, comm_world;

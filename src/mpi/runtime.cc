@@ -95,11 +95,10 @@ Runtime::Runtime() {
   process_.label = label_process();
   process_.version = SLUICE_VERSION;
   process_.settings = agreed_settings(getenv);
-  if (Status status = configure(); !status.ok()) {
-    // The communicator's ranks hear of it when they form a team, and fail together.
-    process_.unable = status.message();
+  failure_ = configure();
+  if (!failure_.ok()) {
+    log(Level::error, "%s", failure_.message().c_str());
     process_.knobs.on_mismatch = "abort";
-    log(Level::error, "%s", status.message().c_str());
   }
   if (progress_.start()) process_.poke = [this] { progress_.poke(); };
   made.store(this, std::memory_order_release);
@@ -123,9 +122,13 @@ Status Runtime::configure() {
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
+  return open_endpoint();
+}
+
+Status Runtime::open_endpoint() {
+  const Knobs& knobs = process_.knobs;
   int level = MPI_THREAD_SINGLE;
   real().Query_thread(&level);
-  const Knobs& knobs = process_.knobs;
   TcpOptions options;
   options.self = process_.id;
   options.threaded = level == MPI_THREAD_MULTIPLE;
@@ -137,8 +140,12 @@ Status Runtime::configure() {
   options.congestion = knobs.congestion;
   options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));
   auto endpoint = make_tcp_endpoint(options);
-  if (!endpoint.ok()) return endpoint.status();
-  process_.endpoint = std::move(*endpoint);
+  if (endpoint.ok()) {
+    process_.endpoint = std::move(*endpoint);
+    return {};
+  }
+  if (endpoint.status().code() == Code::invalid) return endpoint.status();
+  process_.unable = endpoint.status().message();
   return {};
 }
 

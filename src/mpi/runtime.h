@@ -30,6 +30,9 @@ class Runtime {
   static Runtime* get_if_made();
 
   Process& process() { return process_; }
+  // What is wrong with the settings, if anything. No team can be formed then: all ranks of a
+  // communicator hear of it when they try, and fail together.
+  const Status& failure() const { return failure_; }
   int communicator_keyval() const { return communicator_keyval_; }
   int datatype_keyval() const { return datatype_keyval_; }
 
@@ -46,6 +49,7 @@ class Runtime {
   Runtime();
   void make_keyvals();
   Status configure();
+  Status open_endpoint();
   void print_statistics();
 
   int world_rank_ = 0;
@@ -53,6 +57,7 @@ class Runtime {
   int datatype_keyval_ = MPI_KEYVAL_INVALID;
   ProgressRequest progress_;
   Process process_;
+  Status failure_;
   std::mutex mutex_;
   std::set<Communicator*> communicators_;
 };

@@ -55,6 +55,15 @@ ptrdiff_t Typemap::element_extent() const {
   return static_cast<ptrdiff_t>(extent);
 }
 
+bool Typemap::is_told() const {
+  constexpr int told[] = {
+      MPI_COMBINER_DUP,      MPI_COMBINER_RESIZED,       MPI_COMBINER_CONTIGUOUS,
+      MPI_COMBINER_VECTOR,   MPI_COMBINER_HVECTOR,       MPI_COMBINER_INDEXED,
+      MPI_COMBINER_HINDEXED, MPI_COMBINER_INDEXED_BLOCK, MPI_COMBINER_HINDEXED_BLOCK,
+      MPI_COMBINER_STRUCT};
+  return std::ranges::find(told, combiner_) != std::end(told);
+}
+
 bool Typemap::visit(const Visitor& visitor) const {
   switch (combiner_) {
     case MPI_COMBINER_DUP:
@@ -65,14 +74,8 @@ bool Typemap::visit(const Visitor& visitor) const {
     case MPI_COMBINER_VECTOR:
     case MPI_COMBINER_HVECTOR:
       return visit_vector(visitor);
-    case MPI_COMBINER_INDEXED:
-    case MPI_COMBINER_HINDEXED:
-    case MPI_COMBINER_INDEXED_BLOCK:
-    case MPI_COMBINER_HINDEXED_BLOCK:
-    case MPI_COMBINER_STRUCT:
-      return visit_blocks(visitor);
     default:
-      return false;
+      return is_told() && visit_blocks(visitor);
   }
 }
 

@@ -35,9 +35,11 @@ class Typemap {
   bool is_subarray() const { return combiner_ == MPI_COMBINER_SUBARRAY; }
   MPI_Datatype element() const { return types_[0]; }
 
-  // Walks over the components until the visitor has had enough. False if it had, and for
-  // constructors whose components are not told (distributed arrays, subarrays, and those of the
-  // past).
+  // Whether the components are told: not of distributed arrays, subarrays, and constructors of the
+  // past.
+  bool is_told() const;
+  // Walks over the components until the visitor has had enough. False if it had, or they are not
+  // told.
   bool visit(const Visitor& visitor) const;
 
  private:
