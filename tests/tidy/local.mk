@@ -9,7 +9,7 @@ TIDY_FLAGS = -I$(abs_top_srcdir) -I$(abs_top_srcdir)/include -I$(abs_top_builddi
   -DHAVE_CONFIG_H -DSLUICE_LIBDIR="" $(MPI_CPPFLAGS)
 
 tidy:
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='tests/tidy/tidy tests/tidy/selftest'
+	@$(AM_TESTS_ENVIRONMENT) $(top_srcdir)/tests/tidy/tidy && $(top_srcdir)/tests/tidy/selftest
 tidy-clang:
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS=tests/tidy/clang-tidy
+	@$(AM_TESTS_ENVIRONMENT) $(top_srcdir)/tests/tidy/clang-tidy
 .PHONY: tidy tidy-clang
