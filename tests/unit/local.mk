@@ -20,4 +20,11 @@ unit_sources += \
 unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \
   tests/unit/transports/conformance_test.cc \
-  tests/unit/transports/rig.h
+  tests/unit/transports/rig.h \
+  tests/unit/transports/tcp_address_test.cc \
+  tests/unit/transports/tcp_test.cc
+
+# How fast the TCP transport alone is; not a test: make tests/unit/transports/tcp_bench
+EXTRA_PROGRAMS += tests/unit/transports/tcp_bench
+tests_unit_transports_tcp_bench_SOURCES = tests/unit/transports/tcp_bench.cc
+tests_unit_transports_tcp_bench_LDADD = libcore.la

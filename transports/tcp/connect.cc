@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -154,12 +155,30 @@ void Link::drain() {
   }
 }
 
+void Link::look_after() {
+  if (awaited()) {
+    look_for_listener();
+  } else if (socket_) {
+    look_for_life();
+  }
+}
+
+// A process that died before it connected closes nothing that would be noticed. On this host it
+// shows in that its port is free again.
+void Link::look_for_listener() {
+  if (!known_ || !same_host_ || candidates_.empty()) return;
+  const bool gone = std::all_of(candidates_.begin(), candidates_.end(), [](const Candidate& each) {
+    return is_free(each.address, each.port);
+  });
+  if (gone) lost("it ended before it connected");
+}
+
 // A host that died says nothing. While this side only waits, keepalive finds out; while it has sent
 // something that is not acknowledged, this does.
-void Link::look_after() {
+void Link::look_for_life() {
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (!socket_ || getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
   const std::chrono::milliseconds silence(info.tcpi_last_ack_recv);
   if (silence > host_patience && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
     lost("its host has not answered for " + std::to_string(silence.count() / 1000) + " s");

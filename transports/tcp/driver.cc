@@ -34,11 +34,10 @@ thread_local Known known;
 // Holds the lock, if there are several threads, and wakes those who sleep if something changed.
 class Driver::Section {
  public:
-  explicit Section(Driver& driver) : driver_(driver), finished_before_(driver.shared_.finished) {
-    if (driver_.shared_.options.threaded) {
-      driver_.lock_.lock();
-      finished_before_ = driver_.shared_.finished;
-    }
+  explicit Section(Driver& driver) : driver_(driver) {
+    if (!driver_.shared_.options.threaded) return;
+    driver_.lock_.lock();
+    finished_before_ = driver_.shared_.finished;
   }
   ~Section() {
     if (!driver_.shared_.options.threaded) return;
@@ -55,7 +54,7 @@ class Driver::Section {
 
  private:
   Driver& driver_;
-  uint64_t finished_before_;
+  uint64_t finished_before_ = 0;
   bool posted_ = false;
 };
 

@@ -107,6 +107,8 @@ class Link {
   void greet();
   bool take_greeting();
   void heed(const Greeting& greeting);
+  void look_for_listener();
+  void look_for_life();
 
   bool flush();
   bool read();

@@ -81,6 +81,13 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) 
   return listener;
 }
 
+bool is_free(const IpAddress& address, uint16_t port) {
+  const auto probe = make_socket(address.family, {});
+  if (!probe.ok()) return false;
+  const SocketAddress at = to_socket_address(address, port);
+  return bind(probe->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) == 0;
+}
+
 Socket accept_from(const Socket& listener) {
   int fd;
   do {

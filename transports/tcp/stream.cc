@@ -147,28 +147,29 @@ Landing Stream::land(const Frame& frame) {
       --link_.demand.receives;
       link_.shared().finish(receive);
     }
-  } else if (frame.charged && !set_aside(landing)) {
-    link_.fail({Code::memory, "no memory for what comes from " + link_.label() + " ahead"});
+  } else if (frame.charged) {
+    set_aside(landing);
   }
   return landing;  // a granted message whose receive was withdrawn is dropped
 }
 
-bool Stream::set_aside(Landing& landing) {
+void Stream::set_aside(Landing& landing) {
   const Frame& frame = landing.frame;
-  Arrival* arrival = arrived_.find(frame.tag);  // announced, if any
-  if (arrival == nullptr) {
-    arrival = new (std::nothrow) Arrival{frame.tag};
-    if (arrival == nullptr) return false;
-    arrived_.insert(arrival);
+  if (set_aside_ + charge_of(frame.length) > link_.shared().options.window) {
+    return link_.fail({Code::internal, link_.label() + " sent more than its window allows"});
   }
-  arrival->data.reset(new (std::nothrow) std::byte[frame.length]);
-  if (arrival->data == nullptr) return false;
+  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[frame.length]);
+  if (memory == nullptr) {
+    return link_.fail({Code::memory, "no memory for what " + link_.label() + " sent ahead"});
+  }
+  Arrival* arrival = arrived_.find(frame.tag);  // announced, if any
+  if (arrival == nullptr) arrived_.insert(arrival = new Arrival{frame.tag});
+  arrival->data = std::move(memory);
   arrival->state = Arrival::State::landing;
   arrival->bytes = frame.length;
   arrival->charged = true;
   set_aside_ += charge_of(frame.length);
   landing.arrival = arrival;
-  return true;
 }
 
 void Stream::landed(const Landing& landing) {

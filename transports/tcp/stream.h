@@ -89,7 +89,7 @@ class Stream {
   void queue(FrameType type, const Tag& tag);
   void wait_for(Operation* receive);
   void take(Arrival* arrival, Operation* receive);
-  bool set_aside(Landing& landing);
+  void set_aside(Landing& landing);
   void owe(size_t bytes);
   uint32_t take_credit();
   void disagree(const Tag& theirs);

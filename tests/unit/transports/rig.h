@@ -81,15 +81,15 @@ class Message {
   Code code() { return done() ? operation.status.code() : Code::ok; }
   const std::string& why() const { return operation.status.message(); }
 
-  Operation operation;
-
- private:
   std::byte expected(size_t at) const {
     const Tag& tag = operation.tag;
     const uint64_t name = tag.call * 7919 + tag.ordinal * 104729 + tag.segment * 1299709;
     return static_cast<std::byte>((name + at) * 2654435761U >> 13);
   }
 
+  Operation operation;
+
+ private:
   std::vector<std::byte> memory_;
   std::vector<Bytes> pieces_;
   CompletionQueue queue_;

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which addresses are listened on, given out and tried; the bytes of frames and greetings.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "transports/tcp/address.h"
+#include "transports/tcp/wire.h"
+
+namespace sluice {
+namespace {
+
+IpAddress ip(const std::string& text) {
+  IpAddress address;
+  EXPECT_TRUE(parse_ip(text, &address)) << text;
+  return address;
+}
+
+Interface on(const std::string& name, const std::string& text, uint8_t prefix) {
+  return {name, ip(text), prefix};
+}
+
+const std::vector<Interface> host = {
+    on("lo", "127.0.0.1", 8),        on("eth0", "10.1.2.3", 16), on("eth1", "192.168.7.1", 24),
+    on("docker0", "172.17.0.1", 16), on("lo", "::1", 128),       on("eth0", "fd00::3", 64),
+};
+
+std::string chosen(const std::string& list, int family = 0) {
+  const auto result = choose_interfaces(host, list, family);
+  if (!result.ok()) return to_string(result.status().code());
+  std::string text;
+  for (const Interface& each : *result) text += each.name + "=" + each.address.text() + " ";
+  return text;
+}
+
+TEST(TcpInterfaces, EmptyListTakesAllWithOneLoopback) {
+  EXPECT_EQ(chosen(""),
+            "lo=127.0.0.1 eth0=10.1.2.3 eth1=192.168.7.1 docker0=172.17.0.1 eth0=fd00::3 ");
+}
+
+TEST(TcpInterfaces, NamesAndNetworks) {
+  EXPECT_EQ(chosen("eth0"), "eth0=10.1.2.3 eth0=fd00::3 ");
+  EXPECT_EQ(chosen("10.0.0.0/8"), "eth0=10.1.2.3 ");
+  EXPECT_EQ(chosen("10.1.2.3"), "eth0=10.1.2.3 ");
+  EXPECT_EQ(chosen("fd00::/16,eth1"), "eth1=192.168.7.1 eth0=fd00::3 ");
+  EXPECT_EQ(chosen("0.0.0.0/0", 4), chosen("", 4));
+  EXPECT_EQ(chosen("eth0,no-such-thing"), "eth0=10.1.2.3 eth0=fd00::3 ");
+}
+
+TEST(TcpInterfaces, Exclusion) {
+  EXPECT_EQ(chosen("^lo,docker0"), "eth0=10.1.2.3 eth1=192.168.7.1 eth0=fd00::3 ");
+  EXPECT_EQ(chosen("^172.16.0.0/12,eth1"), "lo=127.0.0.1 eth0=10.1.2.3 eth0=fd00::3 ");
+  EXPECT_EQ(chosen("^0.0.0.0/0"), "lo=::1 eth0=fd00::3 ");
+}
+
+TEST(TcpInterfaces, Family) {
+  EXPECT_EQ(chosen("", 6), "lo=::1 eth0=fd00::3 ");
+  EXPECT_EQ(chosen("eth1", 6), "unavailable");
+}
+
+TEST(TcpInterfaces, ListsThatMakeNoSense) {
+  for (const char* list : {"10.0.0.0/33", "10.0.0/8", "eth0,", "^", ",", "fd00::/129", "10.0.0.0/",
+                           "10.0.0.0/x", "10.0.0.0/-1", "10.0.0.0/8 ", "eth0/8"}) {
+    EXPECT_EQ(chosen(list), "invalid") << list;
+  }
+  const auto none = choose_interfaces(host, "ib0", 0);
+  EXPECT_EQ(none.status().code(), Code::unavailable);
+  EXPECT_NE(none.status().message().find("'ib0'"), std::string::npos);
+  EXPECT_NE(none.status().message().find("eth1 192.168.7.1/24"), std::string::npos);
+}
+
+TEST(TcpInterfaces, ThisHostHasLoopbackAndNoLinkLocalAddress) {
+  const auto all = local_interfaces();
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  bool loopback = false;
+  for (const Interface& each : *all) {
+    loopback |= each.address.is_loopback();
+    EXPECT_FALSE(each.address.is_link_local_v6()) << each.name;
+  }
+  EXPECT_TRUE(loopback);
+}
+
+AddressBlob blob_of(const std::vector<Interface>& interfaces, uint64_t host_id = 77) {
+  AddressBlob blob;
+  blob.host = host_id;
+  blob.key.fill(std::byte{0x5A});
+  uint16_t port = 40000;
+  for (const Interface& each : interfaces) {
+    blob.entries.push_back({each.address, each.prefix, ++port});
+  }
+  return blob;
+}
+
+TEST(TcpAddress, SurvivesTheWay) {
+  const AddressBlob blob = blob_of(host);
+  const auto back = AddressBlob::decode(blob.encode());
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(back->host, blob.host);
+  EXPECT_EQ(back->key, blob.key);
+  ASSERT_EQ(back->entries.size(), blob.entries.size());
+  for (size_t i = 0; i < blob.entries.size(); ++i) {
+    EXPECT_EQ(back->entries[i].address, blob.entries[i].address);
+    EXPECT_EQ(back->entries[i].prefix, blob.entries[i].prefix);
+    EXPECT_EQ(back->entries[i].port, blob.entries[i].port);
+  }
+}
+
+TEST(TcpAddress, StaysWithinItsRoom) {
+  std::vector<Interface> many;
+  for (int i = 0; i < 40; ++i) {
+    many.push_back(on("e", (i % 2 ? "fd00::" : "10.0.0.") + std::to_string(i), 24));
+  }
+  const std::vector<std::byte> bytes = blob_of(many).encode();
+  EXPECT_LT(bytes.size(), 160U);
+  const auto back = AddressBlob::decode(bytes);
+  ASSERT_TRUE(back.ok());
+  EXPECT_GE(back->entries.size(), 8U);
+}
+
+TEST(TcpAddress, WhatIsNoAddressIsRefused) {
+  const std::vector<std::byte> good = blob_of(host).encode();
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_FALSE(AddressBlob::decode({good.begin(), good.begin() + length}).ok()) << length;
+  }
+  const int seed = testing::UnitTest::GetInstance()->random_seed();
+  std::mt19937 random(seed);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::byte> bytes(random() % 200);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    if (!bytes.empty()) bytes[0] = std::byte{1};
+    const auto decoded = AddressBlob::decode(bytes);
+    if (!decoded.ok()) continue;
+    EXPECT_EQ(decoded->encode(), bytes) << "seed " << seed;
+  }
+}
+
+std::string order(const AddressBlob& peer, uint64_t here, const std::vector<Interface>& all,
+                  const std::vector<Interface>& ours) {
+  std::string text;
+  for (const Candidate& each : candidates(peer, here, all, ours)) {
+    text += each.address.text() + "(" + each.interface + ") ";
+  }
+  return text;
+}
+
+TEST(TcpCandidates, LoopbackOnTheSameHost) {
+  EXPECT_EQ(order(blob_of(host), 77, host, host),
+            "127.0.0.1(lo) ::1(lo) 10.1.2.3(eth0) 192.168.7.1(eth1) 172.17.0.1(docker0) "
+            "fd00::3(eth0) ");
+}
+
+TEST(TcpCandidates, NeverLoopbackBetweenHosts) {
+  const std::vector<Interface> here = {on("lo", "127.0.0.1", 8), on("lo", "::1", 128),
+                                       on("ens3", "10.9.0.9", 16)};
+  EXPECT_EQ(order(blob_of(host), 78, here, here),
+            "10.1.2.3() 192.168.7.1() 172.17.0.1() fd00::3() ");
+  EXPECT_EQ(order(blob_of({on("lo", "127.0.0.1", 8)}), 78, here, here), "");
+}
+
+TEST(TcpCandidates, ASharedSubnetComesFirst) {
+  const std::vector<Interface> here = {on("ens3", "172.30.0.1", 24), on("ib0", "192.168.7.9", 24)};
+  EXPECT_EQ(order(blob_of(host), 78, here, here).substr(0, 17), "192.168.7.1(ib0) ");
+  // Not by an interface that this process is told to leave alone.
+  EXPECT_EQ(order(blob_of(host), 78, here, {here[0]}).substr(0, 11), "10.1.2.3() ");
+}
+
+// Each host has its own docker0, all with one and the same address.
+TEST(TcpCandidates, AnAddressOfOursIsNoWayToAnotherHost) {
+  const std::vector<Interface> here = {on("docker0", "172.17.0.1", 16), on("eth0", "10.1.9.9", 16)};
+  EXPECT_EQ(order(blob_of(host), 78, here, here), "10.1.2.3(eth0) 192.168.7.1() fd00::3() ");
+}
+
+TEST(TcpHost, IdentityIsStable) {
+  EXPECT_EQ(host_identity(), host_identity());
+  EXPECT_NE(host_identity(), 0U);
+}
+
+TEST(TcpWire, FramesSurviveTheWay) {
+  Frame frame{FrameType::data, true, 4711, {{1, 2}, 3}, {4, 5, 6, 7}, 8};
+  std::byte bytes[Frame::bytes];
+  frame.encode(bytes);
+  Frame back;
+  ASSERT_TRUE(back.decode(bytes));
+  EXPECT_EQ(back.type, frame.type);
+  EXPECT_EQ(back.charged, frame.charged);
+  EXPECT_EQ(back.length, frame.length);
+  EXPECT_EQ(back.team, frame.team);
+  EXPECT_EQ(back.tag.call, 4U);
+  EXPECT_EQ(back.tag.ordinal, 5U);
+  EXPECT_EQ(back.tag.segment, 6U);
+  EXPECT_EQ(back.tag.what, 7U);
+  EXPECT_EQ(back.credit, 8U);
+  // The layout is a promise to other builds and machines.
+  EXPECT_EQ(std::to_integer<int>(bytes[0]), 1);
+  EXPECT_EQ(std::to_integer<int>(bytes[1]), 1);
+  EXPECT_EQ(std::to_integer<int>(bytes[4]), 4711 & 0xFF);
+  EXPECT_EQ(std::to_integer<int>(bytes[8]), 1);
+  EXPECT_EQ(std::to_integer<int>(bytes[16]), 2);
+  EXPECT_EQ(std::to_integer<int>(bytes[24]), 3);
+  EXPECT_EQ(std::to_integer<int>(bytes[28]), 4);
+  EXPECT_EQ(std::to_integer<int>(bytes[44]), 8);
+}
+
+TEST(TcpWire, WhatIsNoFrameIsRefused) {
+  std::byte bytes[Frame::bytes] = {};
+  Frame frame;
+  EXPECT_FALSE(frame.decode(bytes));
+  bytes[0] = std::byte{7};
+  EXPECT_FALSE(frame.decode(bytes));
+  bytes[0] = std::byte{4};
+  EXPECT_TRUE(frame.decode(bytes));
+  bytes[2] = std::byte{1};
+  EXPECT_FALSE(frame.decode(bytes));
+  bytes[2] = std::byte{0};
+  bytes[4] = std::byte{1};
+  EXPECT_FALSE(frame.decode(bytes)) << "a credit has no payload";
+}
+
+}  // namespace
+}  // namespace sluice
