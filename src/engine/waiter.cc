@@ -11,10 +11,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto default_spin = 2000us;
+constexpr auto crowded_spin = 100us;
 constexpr auto between_pokes = 20us;
 constexpr uint32_t turns_between_looks = 16;  // a turn over a socket takes some 300 ns
-constexpr auto crowded_yield = 4us;           // a yield that takes so long let somebody else run
-constexpr auto doubt_after = 100ms;           // how long a rank thinks itself crowded
+constexpr auto long_yield = 2us;              // somebody else ran
+constexpr uint32_t crowded_after = 3;         // long yields in a row
+constexpr uint32_t alone_after = 32;          // short yields in a row
 constexpr auto first_nap = 50us;
 constexpr auto longest_nap = 1000us;
 
@@ -44,7 +46,7 @@ bool Waiter::turn() {
     poke_();
     poked_ = now_;
   }
-  if (crowded_ || now_ - idle_since_ >= spin_) {
+  if (now_ - idle_since_ >= (crowded_ ? crowded_spin : spin_)) {
     nap();
   } else if (adaptive_) {
     yield();
@@ -56,15 +58,14 @@ void Waiter::look_at_clock() {
   now_ = Clock::now();
   if (began_ == Clock::time_point{}) began_ = now_;
   if (idle_since_ == Clock::time_point{}) idle_since_ = now_;
-  if (crowded_ && now_ - doubted_ > doubt_after) crowded_ = false;
 }
 
 void Waiter::yield() {
   sched_yield();
-  const auto after = Clock::now();
-  if (after - now_ < crowded_yield) return;
-  crowded_ = true;
-  doubted_ = after;
+  const bool away = Clock::now() - now_ >= long_yield;
+  long_yields_ = away ? long_yields_ + 1 : 0;
+  short_yields_ = away ? 0 : short_yields_ + 1;
+  crowded_ = crowded_ ? short_yields_ < alone_after : long_yields_ >= crowded_after;
 }
 
 void Waiter::nap() {

@@ -2,9 +2,9 @@
 //
 // The one class that waits. While a call waits it drives the endpoint: spins first, gives MPI its
 // progress now and then (a peer may be in MPI_Recv of a message that this rank sent before it
-// entered the collective), then yields the processor, then sleeps in bounded naps which traffic
-// cuts short. A rank that shares its processor with others does not spin: what it burns, the peer
-// it waits for may need. It finds out by itself, from how long a yield keeps it away.
+// entered the collective), then sleeps in bounded naps which traffic cuts short. A rank that shares
+// its processor with others yields it at every turn, and naps soon: what it burns, the peer it
+// waits for may need. Whether it shares, it finds out from how long yields keep it away.
 #pragma once
 
 #include <chrono>
@@ -40,10 +40,11 @@ class Waiter {
   Poke poke_;
   const std::chrono::nanoseconds spin_;  // spinning with a processor of one's own
   const bool adaptive_;
-  bool crowded_ = false;  // others want this processor
-  uint32_t turns_ = 0;    // since bytes last moved
+  bool crowded_ = false;                         // others want this processor
+  uint32_t long_yields_ = 0, short_yields_ = 0;  // in a row
+  uint32_t turns_ = 0;                           // since bytes last moved
   std::chrono::microseconds nap_{0};
-  Clock::time_point began_{}, idle_since_{}, now_{}, poked_{}, doubted_{};
+  Clock::time_point began_{}, idle_since_{}, now_{}, poked_{};
 };
 
 }  // namespace sluice
