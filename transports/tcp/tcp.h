@@ -30,7 +30,8 @@ struct TcpOptions {
   size_t max_message = size_t{1} << 20;
 
   size_t socket_buffer = 0;  // each way; 0 leaves it to the kernel, which adapts it
-  std::string congestion;    // congestion control; empty leaves the system's
+  // Congestion control; empty leaves the system's, but on loopback, where nothing need be paced.
+  std::string congestion;
   // For a connection to come about; not for a peer to enter a call, which may take it any time.
   std::chrono::milliseconds connect_timeout{20000};
 };
