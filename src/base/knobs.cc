@@ -39,7 +39,7 @@ constexpr Knob table[] = {
      "seconds after which a waiting call fails; 0: never", false, &Knobs::timeout},
     {"SLUICE_CONNECT_TIMEOUT", KnobType::seconds, "30", "0.1 to 86400",
      "seconds that connecting to a rank may take", false, &Knobs::connect_timeout},
-    {"SLUICE_SEGMENT", KnobType::size, "128k", "4k to 16m",
+    {"SLUICE_SEGMENT", KnobType::size, "256k", "4k to 16m",
      "bytes of a pipelined piece of a message", true, &Knobs::segment},
     {"SLUICE_WINDOW", KnobType::size, "4m", "64k to 1g",
      "bytes in flight for a communicator from one rank to another", true, &Knobs::window},

@@ -188,7 +188,7 @@ TEST(Knobs, ValuesAreCanonicalAndSayTheirOrigin) {
   EXPECT_EQ(value_of(settings, "SLUICE_STATS"), "on");
   EXPECT_EQ(value_of(settings, "SLUICE_WINDOW"), "1m");
   EXPECT_EQ(value_of(settings, "SLUICE_TIMEOUT"), "2.5");
-  EXPECT_EQ(value_of(settings, "SLUICE_SEGMENT"), "128k");
+  EXPECT_EQ(value_of(settings, "SLUICE_SEGMENT"), "256k");
   EXPECT_EQ(value_of({{"SLUICE_SEGMENT", "lots"}}, "SLUICE_SEGMENT"), "lots");
   for (const KnobValue& each : knob_values(environment_of(settings))) {
     EXPECT_EQ(each.from_environment, settings.count(each.knob->name) == 1) << each.knob->name;
