@@ -11,13 +11,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto default_spin = 2000us;
-constexpr auto crowded_spin = 100us;
-constexpr auto between_pokes = 20us;
+constexpr auto crowded_spin = 20us;
+constexpr auto between_pokes = 50us;
 constexpr uint32_t turns_between_looks = 16;  // a turn over a socket takes some 300 ns
 constexpr auto long_yield = 2us;              // somebody else ran
 constexpr uint32_t crowded_after = 3;         // long yields in a row
 constexpr uint32_t alone_after = 32;          // short yields in a row
-constexpr auto first_nap = 50us;
+constexpr auto first_nap = 200us;
 constexpr auto longest_nap = 1000us;
 
 }  // namespace
@@ -42,7 +42,7 @@ bool Waiter::turn() {
   }
   if (++turns_ % turns_between_looks != 0 && !crowded_) return false;
   look_at_clock();
-  if (poke_ && now_ - poked_ >= between_pokes) {
+  if (poke_ && now_ - std::max(poked_, idle_since_) >= between_pokes) {
     poke_();
     poked_ = now_;
   }
