@@ -22,6 +22,8 @@ unit_sources += \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/rig.h \
   tests/unit/transports/tcp_address_test.cc \
+  tests/unit/transports/tcp_rig.h \
+  tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tcp_test.cc
 
 # How fast the TCP transport alone is; not a test: make tests/unit/transports/tcp_bench

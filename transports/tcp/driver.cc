@@ -121,6 +121,7 @@ bool Driver::post_recv(const Place& place, Operation* operation) {
   section.note_post();
   shared_.posting = operation;
   place.stream->post_recv(operation);
+  place.link->look();
   place.link->kick();
   return std::exchange(shared_.posting, nullptr) == nullptr;
 }

@@ -46,7 +46,8 @@ ssize_t receive(int socket, Runs& runs) {
   message.msg_iovlen = runs.count;
   ssize_t got;
   do {
-    got = recvmsg(socket, &message, MSG_DONTWAIT);
+    got = runs.count == 1 ? recv(socket, runs.runs[0].iov_base, runs.bytes, MSG_DONTWAIT)
+                          : recvmsg(socket, &message, MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   return got;
 }
@@ -60,7 +61,12 @@ Inbox::Read Inbox::read(int socket, ConstPieces due, size_t offset, size_t ahead
     end_ -= std::exchange(begin_, 0);
   }
   Runs runs;
-  const bool follows = add_due(runs, due, offset);
+  bool follows = add_due(runs, due, offset);
+  if (!follows && runs.bytes < capacity / 2) {  // in tiny pieces: cheaper to copy
+    runs.count = runs.bytes = 0;
+    follows = true;
+    ahead = capacity;
+  }
   const size_t due_bytes = runs.bytes;
   if (follows) runs.add(buffer_.get() + end_, std::min(ahead, capacity - end_));
   const ssize_t got = receive(socket, runs);

@@ -42,13 +42,16 @@ void Link::close(Stream& stream) {
   streams_.erase(TeamId(stream.team()));
 }
 
+void Link::look() {
+  if (socket_) parse();
+}
+
 void Link::kick() {
   if (!status_.ok()) return;
   if (!socket_ && connects() && pending()) dial();
-  if (socket_) {
-    parse();
-    if (!out_.empty()) flush();
-  }
+  if (socket_ && !out_.empty() && !blocked_) flush();
+  // Poll knows nothing of what has been read and not been looked at.
+  if (wanted() && !inbox_.empty()) shared_.unfinished = true;
   list();
 }
 
@@ -91,6 +94,7 @@ bool Link::flush() {
     --demand.sends;
     shared_.finish(sent);
   }
+  blocked_ = flushed.result == Outbox::Result::blocked;
   // What the peer sent before it closed may still be read, and says more than errno.
   if (flushed.result == Outbox::Result::failed) send_error_ = flushed.error;
   if (flushed.result == Outbox::Result::drained && said_bye_) shutdown(socket_.fd(), SHUT_WR);

@@ -48,8 +48,9 @@ class Link {
   Stream& stream(const TeamId& team);
   void close(Stream& stream);
 
-  // After something was posted on a stream: looks at what has been read already, connects if this
-  // is the side that does, and sends what can be sent.
+  // After a receive was posted: goes through what has been read already.
+  void look();
+  // After anything was posted: connects if this is the side that does, and sends what can be sent.
   void kick();
 
   // The other side has connected.
@@ -136,8 +137,9 @@ class Link {
   bool greeted_ = false;     // by the peer
   bool said_bye_ = false;
   bool torn_ = false;
-  bool listed_ = false;  // in TcpShared::pending
-  int send_error_ = 0;   // what the peer sent before may still be read
+  bool listed_ = false;   // in TcpShared::pending
+  bool blocked_ = false;  // the socket took less than there was when last asked
+  int send_error_ = 0;    // what the peer sent before may still be read
   Status status_;
 
   Outbox out_;

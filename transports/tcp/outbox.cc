@@ -15,51 +15,82 @@
 namespace sluice {
 namespace {
 
-constexpr size_t max_runs = 64;    // of memory in one system call
-constexpr size_t max_frames = 16;  // likewise
-constexpr int max_batches = 8;     // in one flush, so that what arrives gets its turn
-
-// Moves up in the vector what is still to go, now and then.
-constexpr size_t max_sent_frames = 256;
+constexpr size_t max_runs = 64;          // of memory in one system call
+constexpr size_t batch_bytes = 16384;    // of headers and small payloads in one system call
+constexpr size_t small_run = 256;        // up to so many bytes are copied: cheaper than a run more
+constexpr int max_batches = 8;           // in one flush, so that what arrives gets its turn
+constexpr size_t max_sent_frames = 256;  // kept before what is still to go is moved up
 
 }  // namespace
 
-// What one system call sends.
-struct Outbox::Batch {
-  std::array<iovec, max_runs> runs;
-  std::array<std::array<std::byte, Frame::bytes>, max_frames> headers;
-  size_t count = 0;
-  size_t bytes = 0;
-
-  bool full() const { return count == max_runs; }
-  // All but the first `skip` bytes of a run; the rest of `skip` is returned.
-  size_t add(const std::byte* data, size_t size, size_t skip) {
-    if (skip >= size) return skip - size;
-    runs[count++] = {const_cast<std::byte*>(data) + skip, size - skip};
-    bytes += size - skip;
-    return 0;
+// What one system call sends: runs of memory, and bytes copied together.
+class Outbox::Batch {
+ public:
+  // False if there is no room.
+  bool add(const std::byte* data, size_t size) {
+    if (size <= small_run) return copy(data, size);
+    if (count_ == max_runs) return false;
+    runs_[count_++] = {const_cast<std::byte*>(data), size};
+    bytes_ += size;
+    return true;
   }
+  bool add(const Frame& frame, size_t skip) {
+    std::array<std::byte, Frame::bytes> header;
+    frame.encode(header.data());
+    return copy(header.data() + skip, header.size() - skip);
+  }
+  size_t bytes() const { return bytes_; }
+
+  ssize_t send(int socket) {
+    constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    if (count_ == 1) return ::send(socket, runs_[0].iov_base, runs_[0].iov_len, flags);
+    msghdr message{};
+    message.msg_iov = runs_.data();
+    message.msg_iovlen = count_;
+    return sendmsg(socket, &message, flags);
+  }
+
+ private:
+  bool copy(const std::byte* data, size_t size) {
+    std::byte* const to = copied_.data() + used_;
+    const bool joins =
+        count_ > 0 &&
+        static_cast<std::byte*>(runs_[count_ - 1].iov_base) + runs_[count_ - 1].iov_len == to;
+    if (size > copied_.size() - used_ || (!joins && count_ == max_runs)) return false;
+    std::copy_n(data, size, to);
+    used_ += size;
+    bytes_ += size;
+    if (joins) {
+      runs_[count_ - 1].iov_len += size;
+    } else {
+      runs_[count_++] = {to, size};
+    }
+    return true;
+  }
+
+  std::array<iovec, max_runs> runs_;
+  std::array<std::byte, batch_bytes> copied_;
+  size_t count_ = 0;
+  size_t used_ = 0;   // of copied_
+  size_t bytes_ = 0;  // in all
 };
 
-void Outbox::gather(Batch& batch) const {
-  size_t skip = sent_;
-  const size_t last = std::min(frames_.size(), first_ + max_frames);
-  for (size_t i = first_; i < last && !batch.full(); ++i) {
-    const Outgoing& frame = frames_[i];
-    if (!frame.bare) {
-      std::array<std::byte, Frame::bytes>& header = batch.headers[i - first_];
-      frame.frame.encode(header.data());
-      skip = batch.add(header.data(), header.size(), skip);
-    }
-    if (frame.owned != nullptr && !batch.full()) {
-      skip = batch.add(frame.owned.get(), frame.frame.length, skip);
-    }
-    if (frame.operation == nullptr) continue;
-    for (const Bytes& piece : frame.operation->pieces) {
-      if (batch.full()) return;
-      skip = batch.add(piece.data, piece.size, skip);
-    }
+// Adds a frame from its byte `skip` on. False if not all of it found room.
+bool Outbox::gather(Batch& batch, const Outgoing& frame, size_t skip) {
+  const size_t header = frame.header_bytes();
+  if (skip < header && !batch.add(frame.frame, skip)) return false;
+  skip -= std::min(skip, header);
+  if (frame.owned != nullptr) {
+    return batch.add(frame.owned.get() + skip, frame.frame.length - skip);
   }
+  if (frame.operation == nullptr) return true;
+  for (const Bytes& piece : frame.operation->pieces) {
+    const size_t skipped = std::min(skip, piece.size);
+    skip -= skipped;
+    if (skipped < piece.size && !batch.add(piece.data + skipped, piece.size - skipped))
+      return false;
+  }
+  return true;
 }
 
 void Outbox::advance(size_t bytes, Flushed& flushed) {
@@ -83,13 +114,12 @@ Outbox::Flushed Outbox::flush(int socket) {
   Flushed flushed{Result::blocked};
   for (int i = 0; i < max_batches && !empty(); ++i) {
     Batch batch;
-    gather(batch);
-    msghdr message{};
-    message.msg_iov = batch.runs.data();
-    message.msg_iovlen = batch.count;
+    for (size_t at = first_, skip = sent_; at < frames_.size(); ++at, skip = 0) {
+      if (!gather(batch, frames_[at], skip)) break;
+    }
     ssize_t sent;
     do {
-      sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      sent = batch.send(socket);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return flushed;
@@ -99,7 +129,7 @@ Outbox::Flushed Outbox::flush(int socket) {
     }
     flushed.moved = true;
     advance(static_cast<size_t>(sent), flushed);
-    if (static_cast<size_t>(sent) < batch.bytes) return flushed;
+    if (static_cast<size_t>(sent) < batch.bytes()) return flushed;
   }
   if (empty()) flushed.result = Result::drained;
   return flushed;

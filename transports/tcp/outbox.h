@@ -54,9 +54,9 @@ class Outbox {
   void clear();
 
  private:
-  struct Batch;
+  class Batch;
 
-  void gather(Batch& batch) const;
+  static bool gather(Batch& batch, const Outgoing& frame, size_t skip);
   void advance(size_t bytes, Flushed& flushed);
 
   std::vector<Outgoing> frames_;

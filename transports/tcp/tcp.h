@@ -25,8 +25,9 @@ struct TcpOptions {
   std::string interfaces;
   int family = 0;  // 4 or 6: only that; 0: both
 
-  // Of each channel, in bytes; equal on both sides, or the link fails with both values.
-  size_t window = size_t{1} << 20;
+  // Of each channel, in bytes; equal on both sides, or the link fails with both values. Messages
+  // that do not fit in it at all take a round trip more.
+  size_t window = size_t{4} << 20;
   size_t max_message = size_t{1} << 20;
 
   size_t socket_buffer = 0;  // each way; 0 leaves it to the kernel, which adapts it

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tests/unit/transports/rig.h"
+#include "tests/unit/transports/tcp_rig.h"
 #include "transports/loopback/loopback.h"
-#include "transports/tcp/tcp.h"
 
 namespace sluice {
 namespace {
@@ -30,29 +29,23 @@ MakeEndpoint loopback(size_t window, uint64_t seed) {
   return [hub](const ProcessId& self) { return hub->endpoint(self); };
 }
 
-MakeEndpoint tcp(size_t window, const TcpOptions& like = {}) {
-  TcpOptions options = like;
+MakeEndpoint tcp_with(size_t window, TcpOptions options = {}) {
   options.window = window;
   options.max_message = max_message;
-  return [options](const ProcessId& self) mutable {
-    options.self = self;
-    auto made = make_tcp_endpoint(options);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return std::move(*made);
-  };
+  return tcp(options);
 }
 
 MakeEndpoint tcp_threaded() {
   TcpOptions options;
   options.threaded = true;
-  return tcp(256 * kib, options);
+  return tcp_with(256 * kib, options);
 }
 
 // A socket takes little at a time: frames are cut everywhere.
 MakeEndpoint tcp_tight() {
   TcpOptions options;
   options.socket_buffer = 4096;
-  return tcp(256 * kib, options);
+  return tcp_with(256 * kib, options);
 }
 
 const Mode modes[] = {
@@ -61,9 +54,9 @@ const Mode modes[] = {
     {"loopback_rendezvous", 0, [](uint64_t) { return loopback(0, 0); }},
     {"loopback_late", 256 * kib, [](uint64_t seed) { return loopback(256 * kib, seed); }},
     {"loopback_late_rendezvous", 0, [](uint64_t seed) { return loopback(0, seed); }},
-    {"tcp", 256 * kib, [](uint64_t) { return tcp(256 * kib); }},
-    {"tcp_small_window", small_window, [](uint64_t) { return tcp(small_window); }},
-    {"tcp_no_window", 0, [](uint64_t) { return tcp(0); }},
+    {"tcp", 256 * kib, [](uint64_t) { return tcp_with(256 * kib); }},
+    {"tcp_small_window", small_window, [](uint64_t) { return tcp_with(small_window); }},
+    {"tcp_no_window", 0, [](uint64_t) { return tcp_with(0); }},
     {"tcp_threaded", 256 * kib, [](uint64_t) { return tcp_threaded(); }},
     {"tcp_tight", 256 * kib, [](uint64_t) { return tcp_tight(); }},
 };

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Who else may be at the other end of a TCP connection: strangers, peers that die or break the
+// rules, and other programs at a peer's address.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "tests/unit/transports/tcp_rig.h"
+#include "transports/tcp/socket.h"
+#include "transports/tcp/wire.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+// A plain connection to a listener: what strangers are.
+class Stranger {
+ public:
+  explicit Stranger(const AddressBlob::Entry& entry)
+      : socket_(::socket(entry.address.family == 4 ? AF_INET : AF_INET6, SOCK_STREAM, 0)) {
+    const SocketAddress to = to_socket_address(entry.address, entry.port);
+    connected_ =
+        connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0;
+  }
+  bool connected() const { return connected_; }
+  int fd() const { return socket_.fd(); }
+  void say(const void* bytes, size_t size) {
+    EXPECT_EQ(send(socket_.fd(), bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
+  }
+  void say(const Greeting& greeting, size_t size = Greeting::bytes) {
+    std::byte bytes[Greeting::bytes];
+    greeting.encode(bytes);
+    say(bytes, size);
+  }
+  // The connection was ended without a byte.
+  bool sent_away() const {
+    char byte;
+    pollfd ready{socket_.fd(), POLLIN, 0};
+    return poll(&ready, 1, 0) > 0 && recv(socket_.fd(), &byte, 1, 0) <= 0;
+  }
+
+ private:
+  Socket socket_;
+  bool connected_ = false;
+};
+
+class TcpStrangers : public testing::Test {
+ protected:
+  TcpStrangers() : ranks_(tcp(quick()), 2), blob_(address_of(ranks_.at(1))) {}
+
+  static TcpOptions quick() {
+    TcpOptions options;
+    options.connect_timeout = milliseconds(300);
+    return options;
+  }
+  Stranger visit() { return Stranger(blob_.entries[0]); }
+
+  Ranks ranks_;
+  const AddressBlob blob_;
+};
+
+TEST_F(TcpStrangers, RandomBytes) {
+  Stranger one = visit(), two = visit();
+  one.say("GET / HTTP/1.0\r\n\r\n", 18);
+  const std::vector<char> rubbish(100000, 'x');
+  two.say(rubbish.data(), rubbish.size());
+  ASSERT_TRUE(exchange(ranks_));
+  EXPECT_TRUE(one.sent_away());
+  EXPECT_TRUE(two.sent_away());
+}
+
+TEST_F(TcpStrangers, WhoDoesNotKnowTheKeyOrTheProcess) {
+  Key wrong = blob_.key;
+  wrong[15] ^= std::byte{1};
+  Stranger one = visit(), two = visit();
+  one.say(Greeting{wire_version, Ranks::process(0), Ranks::process(1), wrong, 1 << 20});
+  two.say(Greeting{wire_version, Ranks::process(0), Ranks::process(7), blob_.key, 1 << 20});
+  ASSERT_TRUE(exchange(ranks_));
+  EXPECT_TRUE(one.sent_away());
+  EXPECT_TRUE(two.sent_away());
+}
+
+TEST_F(TcpStrangers, WhoSaysNothingOrHalf) {
+  Stranger silent = visit(), half = visit();
+  const Greeting greeting{wire_version, Ranks::process(0), Ranks::process(1), blob_.key, 1 << 20};
+  half.say(greeting, 40);
+  ASSERT_TRUE(exchange(ranks_));
+  EXPECT_FALSE(silent.sent_away()) << "has some time";
+  // Keeps it looking for connections.
+  const Peer nobody{{1, 1}, AddressBlob{1, {}, {}}.encode(), "nobody"};
+  auto awaited = ranks_.at(1).open({Ranks::process(0), 9}, nobody);
+  ASSERT_TRUE(awaited.ok());
+  Message expected({2, 0, 0, 0}, 1);
+  expected.receive(**awaited);
+  EXPECT_TRUE(ranks_.drive([&] { return silent.sent_away() && half.sent_away(); }, seconds(5)));
+}
+
+TEST_F(TcpStrangers, ACrowd) {
+  const size_t before = descriptors().size();
+  std::vector<Stranger> crowd;
+  for (int i = 0; i < 400; ++i) crowd.push_back(visit());
+  ASSERT_TRUE(exchange(ranks_));
+  EXPECT_LT(descriptors().size() - before - crowd.size(), 140U);
+}
+
+// An endpoint, and a peer of it that is played by hand: the lower process, which connects.
+class TcpPlayed : public testing::Test {
+ protected:
+  TcpPlayed() : endpoint_(tcp()(Ranks::process(1))), blob_(address_of(*endpoint_)) {
+    const AddressBlob mine{1, key_, {}};
+    auto opened = endpoint_->open(team_, {Ranks::process(0), mine.encode(), "rank 0"});
+    EXPECT_TRUE(opened.ok());
+    channel_ = std::move(*opened);
+  }
+
+  Greeting greeting() const {
+    return {wire_version, Ranks::process(0), Ranks::process(1), blob_.key, TcpOptions().window};
+  }
+  void say(Stranger& peer, const Frame& frame, size_t size = Frame::bytes) {
+    std::byte bytes[Frame::bytes];
+    frame.encode(bytes);
+    peer.say(bytes, size);
+  }
+  Frame data(uint32_t length, uint32_t ordinal = 0) const {
+    return {FrameType::data, true, length, team_, {1, ordinal, 0, 0}, 0};
+  }
+  bool done_in(Message& message, milliseconds limit) {
+    return wait_for(
+        *endpoint_, [&] { return message.done(); }, std::chrono::ceil<seconds>(limit));
+  }
+
+  const TeamId team_{Ranks::process(0), 1};
+  const Key key_{std::byte{42}};
+  std::unique_ptr<Endpoint> endpoint_;
+  const AddressBlob blob_;
+  std::unique_ptr<Channel> channel_;
+};
+
+TEST_F(TcpPlayed, AnswersWithThePeersKey) {
+  Stranger peer(blob_.entries[0]);
+  peer.say(greeting());
+  say(peer, data(4));
+  peer.say("abcd", 4);
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_TRUE(message.ok()) << message.why();
+  std::byte answer[Greeting::bytes];
+  ASSERT_EQ(recv(peer.fd(), answer, sizeof(answer), MSG_WAITALL), ssize_t{Greeting::bytes});
+  Greeting back;
+  ASSERT_TRUE(back.decode(answer));
+  EXPECT_EQ(back.from, Ranks::process(1));
+  EXPECT_EQ(back.to, Ranks::process(0));
+  EXPECT_EQ(back.key, key_);
+}
+
+// After so many bytes of a frame with 100 bytes of payload.
+class TcpDeath : public TcpPlayed, public testing::WithParamInterface<size_t> {};
+
+TEST_P(TcpDeath, WithoutGoodbyeIsNoticedAtOnce) {
+  auto peer = std::make_unique<Stranger>(blob_.entries[0]);
+  peer->say(greeting());
+  std::array<std::byte, Frame::bytes + 100> bytes{};
+  data(100).encode(bytes.data());
+  peer->say(bytes.data(), GetParam());
+  Message message({1, 0, 0, 0}, 100), other({1, 1, 0, 0}, 100), later({1, 2, 0, 0}, 100);
+  message.receive(*channel_);
+  other.receive(*channel_);
+  for (int i = 0; i < 20; ++i) {
+    endpoint_->wait(milliseconds(1));
+    endpoint_->progress();
+  }
+  EXPECT_FALSE(message.done());
+  peer.reset();
+  ASSERT_TRUE(done_in(message, seconds(1)));
+  EXPECT_EQ(message.code(), Code::peer_lost);
+  EXPECT_NE(message.why().find("rank 0 is gone"), std::string::npos) << message.why();
+  EXPECT_EQ(other.code(), Code::peer_lost);
+  later.send(*channel_);
+  EXPECT_EQ(later.code(), Code::peer_lost);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cut, TcpDeath, testing::Values(0, 20, Frame::bytes, Frame::bytes + 50));
+
+TEST_F(TcpPlayed, AnotherWindowIsNamed) {
+  Greeting other = greeting();
+  other.window = 4711;
+  Stranger peer(blob_.entries[0]);
+  peer.say(other);
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_EQ(message.code(), Code::mismatch);
+  EXPECT_NE(message.why().find("4711"), std::string::npos) << message.why();
+  EXPECT_NE(message.why().find(std::to_string(TcpOptions().window)), std::string::npos);
+}
+
+TEST_F(TcpPlayed, AnotherVersionIsNamedOnBothSides) {
+  Greeting other = greeting();
+  other.version = 99;
+  Stranger peer(blob_.entries[0]);
+  peer.say(other);
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_EQ(message.code(), Code::mismatch);
+  EXPECT_NE(message.why().find("99"), std::string::npos) << message.why();
+  std::byte answer[Greeting::bytes];
+  ASSERT_EQ(recv(peer.fd(), answer, sizeof(answer), MSG_WAITALL), ssize_t{Greeting::bytes});
+}
+
+TEST_F(TcpPlayed, MoreThanTheWindowIsRefused) {
+  Stranger peer(blob_.entries[0]);
+  peer.say(greeting());
+  Message message({2, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  say(peer, data(static_cast<uint32_t>(TcpOptions().window)));
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_EQ(message.code(), Code::internal);
+  EXPECT_NE(message.why().find("window"), std::string::npos) << message.why();
+}
+
+TEST_F(TcpPlayed, WhatIsNoFrameEndsTheLink) {
+  Stranger peer(blob_.entries[0]);
+  peer.say(greeting());
+  Message message({2, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  const std::vector<char> rubbish(Frame::bytes, 'x');
+  peer.say(rubbish.data(), rubbish.size());
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_EQ(message.code(), Code::internal);
+}
+
+TEST_F(TcpPlayed, OddBytesAtATime) {
+  Stranger peer(blob_.entries[0]);
+  std::vector<std::byte> bytes(Greeting::bytes + 3 * (Frame::bytes + 10000));
+  greeting().encode(bytes.data());
+  Messages messages;
+  for (uint32_t i = 0; i < 3; ++i) {
+    std::byte* const at = bytes.data() + Greeting::bytes + i * (Frame::bytes + 10000);
+    data(10000, i).encode(at);
+    const Message pattern({1, i, 0, 0}, 10000);
+    for (size_t j = 0; j < 10000; ++j) at[Frame::bytes + j] = pattern.expected(j);
+    add(messages, {1, i, 0, 0}, 10000, 3).receive(*channel_);
+  }
+  std::mt19937 random(7);
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t size = std::min<size_t>(bytes.size() - at, 1 + random() % 997);
+    peer.say(bytes.data() + at, size);
+    at += size;
+    endpoint_->progress();
+  }
+  ASSERT_TRUE(wait_for(*endpoint_, [&] { return Ranks::all_done(messages); }));
+  for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
+}
+
+// The peer is another program by now, or none.
+class TcpWrongNumber : public testing::Test {
+ protected:
+  static TcpOptions quick() {
+    TcpOptions options;
+    options.connect_timeout = milliseconds(300);
+    return options;
+  }
+  TcpWrongNumber() : endpoint_(tcp(quick())(Ranks::process(0))) {
+    IpAddress loopback;
+    parse_ip("127.0.0.1", &loopback);
+    auto listener = listen_on(loopback, {});
+    EXPECT_TRUE(listener.ok());
+    listener_ = std::move(*listener);
+    const AddressBlob blob{host_identity(), {}, {{loopback, 8, listener_.port}}};
+    auto opened =
+        endpoint_->open({Ranks::process(0), 1}, {Ranks::process(1), blob.encode(), "rank 1"});
+    EXPECT_TRUE(opened.ok());
+    channel_ = std::move(*opened);
+  }
+  Code end_of(Message& message) {
+    EXPECT_TRUE(wait_for(
+        *endpoint_, [&] { return message.done(); }, seconds(5)));
+    EXPECT_NE(message.why().find("rank 1"), std::string::npos) << message.why();
+    return message.code();
+  }
+  Socket answer() {
+    Socket accepted;
+    wait_for(
+        *endpoint_, [&] { return bool(accepted = accept_from(listener_.socket)); }, seconds(5));
+    return accepted;
+  }
+
+  std::unique_ptr<Endpoint> endpoint_;
+  Listener listener_;
+  std::unique_ptr<Channel> channel_;
+};
+
+TEST_F(TcpWrongNumber, Refused) {
+  listener_.socket.close();
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  EXPECT_EQ(end_of(message), Code::peer_lost);
+  EXPECT_NE(message.why().find("127.0.0.1:" + std::to_string(listener_.port) + " over lo"),
+            std::string::npos)
+      << message.why();
+  EXPECT_NE(message.why().find("refused"), std::string::npos) << message.why();
+}
+
+TEST_F(TcpWrongNumber, NoAnswerWithinTheDeadline) {
+  // A full backlog drops what comes, as a firewall does.
+  ASSERT_EQ(listen(listener_.socket.fd(), 0), 0);
+  IpAddress loopback;
+  parse_ip("127.0.0.1", &loopback);
+  std::vector<Socket> fillers;
+  const SocketAddress to = to_socket_address(loopback, listener_.port);
+  for (int i = 0; i < 4; ++i) {
+    fillers.push_back(std::move(*make_socket(4, {})));
+    (void)!connect(fillers.back().fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size);
+  }
+  const auto begin = Clock::now();
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  EXPECT_EQ(end_of(message), Code::timeout);
+  EXPECT_GE(Clock::now() - begin, milliseconds(290));
+  EXPECT_LT(Clock::now() - begin, seconds(2));
+  EXPECT_NE(message.why().find("firewall"), std::string::npos) << message.why();
+}
+
+TEST_F(TcpWrongNumber, AnotherProgram) {
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  const Socket accepted = answer();
+  ASSERT_EQ(send(accepted.fd(), "220 mail ready\r\n", 16, MSG_NOSIGNAL), 16);
+  EXPECT_EQ(end_of(message), Code::peer_lost);
+  EXPECT_NE(message.why().find("another program"), std::string::npos) << message.why();
+}
+
+TEST_F(TcpWrongNumber, WhoDoesNotKnowTheKey) {
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  const Socket accepted = answer();
+  std::byte bytes[Greeting::bytes];
+  Greeting{wire_version, Ranks::process(1), Ranks::process(0), {}, TcpOptions().window}.encode(
+      bytes);
+  ASSERT_GT(send(accepted.fd(), bytes, sizeof(bytes), MSG_NOSIGNAL), 0);
+  EXPECT_EQ(end_of(message), Code::peer_lost);
+}
+
+TEST_F(TcpWrongNumber, ClosedAtOnce) {
+  Message message({1, 0, 0, 0}, 4);
+  message.receive(*channel_);
+  answer().close();
+  EXPECT_EQ(end_of(message), Code::peer_lost);
+}
+
+}  // namespace
+}  // namespace sluice
