@@ -36,6 +36,10 @@ struct Row {
 std::vector<Row> list_c_types() {
   using enum Family;
   return {
+#ifdef OPEN_MPI
+      // MPI defines no reductions of characters; Open MPI does, and benchmarks rely on it.
+      {MPI_CHAR, integer},
+#endif
       {MPI_SIGNED_CHAR, integer},
       {MPI_SHORT, integer},
       {MPI_INT, integer},
