@@ -76,8 +76,10 @@ def run(command, timeout):
     if status == 0:
         return said, complained
     what = f"did not end within {timeout:g} s" if status is None else f"failed with status {status}"
-    tail = "\n".join((complained.strip() or said.strip()).splitlines()[-12:])
-    raise Failure(f"this command {what}:\n  {quoted(command)}\n{tail}")
+    lines = (complained.strip() or said.strip()).splitlines()
+    if len(lines) > 16:
+        lines[8:-8] = ["..."]
+    raise Failure("\n".join([f"this command {what}:", "  " + quoted(command), *lines]))
 
 
 def start(command, out, err, mask):
