@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr auto default_spin = 2000us;
 constexpr auto crowded_spin = 20us;
 constexpr auto between_pokes = 50us;
-constexpr uint32_t turns_between_looks = 16;  // a turn over a socket takes some 300 ns
+constexpr uint32_t turns_between_looks = 32;  // a turn over a socket takes some 300 ns
 constexpr auto long_yield = 2us;              // somebody else ran
 constexpr uint32_t crowded_after = 3;         // long yields in a row
 constexpr uint32_t alone_after = 32;          // short yields in a row
