@@ -1,2 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# MPI programs under mpirun: check_PROGRAMS, TESTS.
+# MPI programs under mpirun, with Sluice preloaded.
+
+mpi_programs = \
+  tests/mpi/communicators \
+  tests/mpi/failures \
+  tests/mpi/movement \
+  tests/mpi/payload \
+  tests/mpi/progress \
+  tests/mpi/reductions \
+  tests/mpi/sum \
+  tests/mpi/threads
+check_PROGRAMS += $(mpi_programs)
+
+mpi_harness = tests/mpi/harness.cc tests/mpi/harness.h
+tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc $(mpi_harness)
+tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
+tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
+tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
+tests_mpi_progress_SOURCES = tests/mpi/progress.cc $(mpi_harness)
+tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc tests/mpi/numbers.cc tests/mpi/numbers.h $(mpi_harness)
+tests_mpi_sum_SOURCES = tests/mpi/sum.c
+tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
+
+tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+
+tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_payload_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_progress_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_reductions_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_sum_LDADD = $(MPI_LIBS)
+tests_mpi_threads_LDADD = $(MPI_LIBS) -ldl -lpthread
+
+mpi_tests = \
+  tests/mpi/test_collectives \
+  tests/mpi/test_algorithms \
+  tests/mpi/test_languages \
+  tests/mpi/test_payload \
+  tests/mpi/test_progress \
+  tests/mpi/test_communicators \
+  tests/mpi/test_disagreement \
+  tests/mpi/test_failures
+TESTS += $(mpi_tests)
+EXTRA_DIST += $(mpi_tests) tests/mpi/fortran.F90 tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
+  tests/mpi/on-rank

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// communicators [--rounds N]: what hangs on communicators and datatypes: thousands of them made and
+// freed, with handles used again; intercommunicators; collectives from callbacks inside
+// MPI_Finalize.
+#include <dirent.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+int world_rank = 0, world_size = 0;
+
+int open_descriptors() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (readdir(folder)) ++count;
+  closedir(folder);
+  return count;
+}
+
+size_t resident_kilobytes() {
+  size_t pages = 0, resident = 0;
+  FILE* file = std::fopen("/proc/self/statm", "r");
+  if (std::fscanf(file, "%zu %zu", &pages, &resident) != 2) resident = 0;
+  std::fclose(file);
+  return resident * 4;
+}
+
+// A collective of each kind whose result every rank knows.
+void use(MPI_Comm comm, const char* what) {
+  int rank = 0, size = 0, sum = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  test::check(sum == size * (size + 1) / 2, std::string("allreduce on ") + what);
+  int root = rank == size - 1 ? 4711 : 0;
+  MPI_Bcast(&root, 1, MPI_INT, size - 1, comm);
+  test::check(root == 4711, std::string("bcast on ") + what);
+  std::vector<int> ranks(static_cast<size_t>(size));
+  MPI_Allgather(&rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, comm);
+  test::check(std::ranges::is_sorted(ranks) && ranks.back() == size - 1,
+              std::string("allgather on ") + what);
+  MPI_Barrier(comm);
+}
+
+MPI_Comm make_of_group() {
+  MPI_Group all, some;
+  MPI_Comm made = MPI_COMM_NULL;
+  std::vector<int> ranks;
+  for (int i = world_size - 1; i >= 0; i -= 2) ranks.push_back(i);
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+  MPI_Comm_create(MPI_COMM_WORLD, some, &made);
+  MPI_Group_free(&some);
+  MPI_Group_free(&all);
+  return made;
+}
+
+void make_and_free() {
+  MPI_Comm copy, half, grouped = make_of_group();
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  MPI_Comm_split(copy, world_rank % 2, -world_rank, &half);
+  use(copy, "a duplicate");
+  use(half, "a half");
+  if (grouped != MPI_COMM_NULL) {
+    use(grouped, "a group");
+    MPI_Comm_free(&grouped);
+  }
+  MPI_Comm_free(&copy);
+  use(half, "a half of what was freed");
+  MPI_Comm_free(&half);
+}
+
+void churn(uint64_t rounds) {
+  for (int i = 0; i < 20; ++i) make_and_free();  // connects whatever gets connected
+  const int descriptors = open_descriptors();
+  const size_t memory = resident_kilobytes();
+  for (uint64_t i = 0; i < rounds; ++i) make_and_free();
+  test::check(open_descriptors() <= descriptors, "no descriptor is left behind");
+  const size_t growth = std::max(resident_kilobytes(), memory) - memory;
+  test::check(growth < 4096, "memory grew by " + std::to_string(growth) + " KB");
+}
+
+// Types of other layouts get the handles of those that were freed.
+void reuse_datatypes() {
+  for (int stride = 1; stride < 200; ++stride) {
+    const int length = 1 + stride % 3;
+    MPI_Datatype type;
+    MPI_Type_vector(4, 1, stride % 5 + 1, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    std::vector<int> data(64, -1);
+    const int step = stride % 5 + 1;
+    for (int i = 0; world_rank == 0 && i < 4; ++i) data[static_cast<size_t>(i * step)] = i;
+    MPI_Bcast(data.data(), 1, type, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < 64; ++i) {
+      const int expected = i % step == 0 && i / step < 4 ? i / step : -1;
+      test::check(data[static_cast<size_t>(i)] == expected, "a type under a used handle");
+    }
+    MPI_Type_free(&type);
+    MPI_Type_contiguous(length, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    std::vector<double> numbers(4, world_rank);
+    MPI_Bcast(numbers.data(), 1, type, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < 4; ++i) {
+      test::check(numbers[static_cast<size_t>(i)] == (i < length ? 0 : world_rank), "and the next");
+    }
+    MPI_Type_free(&type);
+  }
+}
+
+void bridge() {
+  if (world_size < 2) return;
+  MPI_Comm half, between;
+  const int side = world_rank % 2;
+  MPI_Comm_split(MPI_COMM_WORLD, side, world_rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - side, 7, &between);
+  int mine = side + 1, sum = 0, there = 0;
+  MPI_Comm_remote_size(between, &there);
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, between);
+  test::check(sum == there * (2 - side), "allreduce over an intercommunicator");
+  int data = world_rank == 0 ? 99 : 0;
+  const int root = side == 1 ? 0 : world_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  MPI_Bcast(&data, 1, MPI_INT, root, between);
+  test::check(side == 0 || data == 99, "bcast over an intercommunicator");
+  MPI_Barrier(between);
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&half);
+}
+
+// Freed last, by MPI_Finalize: libraries reduce and synchronise here.
+int called_back = 0;
+int at_the_end(MPI_Comm, int, void*, void*) {
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+  called_back = sum == world_size ? 1 : -1;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  const test::Options options(argc, argv);
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &keyval, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  use(MPI_COMM_WORLD, "the world");
+  use(MPI_COMM_SELF, "itself");
+  churn(options.number("rounds", 300));
+  reuse_datatypes();
+  bridge();
+  MPI_Comm never_freed;
+  MPI_Comm_dup(MPI_COMM_WORLD, &never_freed);
+  use(never_freed, "a communicator that is never freed");
+  test::summarize("communicators");
+  MPI_Finalize();
+  if (called_back == 1) return 0;
+  std::fprintf(stderr, "FAILED on rank %d: a collective inside MPI_Finalize\n", world_rank);
+  return 1;
+}

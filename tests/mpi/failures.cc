@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// failures kill|leave|abort|fork|invalid: the last rank goes without a word, without MPI_Finalize
+// or by MPI_Abort while the others wait for it; or processes fork; or arguments make no sense.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int rank = 0, size = 0;
+
+void sum_up() {
+  int sum = 0, one = 1;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  test::check(sum == size, "a sum");
+}
+
+// Survivors learn of it within a second of asking for the dead rank's data, and every later call
+// says so too.
+void kill_one() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (rank == size - 1) std::raise(SIGKILL);
+  std::vector<double> from(1 << 20, 1.0), to(from.size());
+  const auto began = Clock::now();
+  const int result =
+      MPI_Allreduce(from.data(), to.data(), 1 << 20, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  const double took = std::chrono::duration<double>(Clock::now() - began).count();
+  const int later = MPI_Barrier(MPI_COMM_WORLD);
+  int error_class = MPI_SUCCESS;
+  if (result != MPI_SUCCESS) MPI_Error_class(result, &error_class);
+  std::printf("rank %d: %s after %.3f s, %s\n", rank,
+              error_class == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "no error", took,
+              later != MPI_SUCCESS ? "and again" : "but no more");
+  std::fflush(stdout);
+  _exit(0);
+}
+
+void fork_and_go_on() {
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      // Sluice's descriptors must not be in what it starts; exit handlers must not hurt the parent.
+      if (i == 0) std::exit(0);
+      execlp("sh", "sh", "-c", "ls -l /proc/self/fd | grep -c socket >&2; exit 0", nullptr);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    test::check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a child ends well");
+    sum_up();
+  }
+}
+
+// MPI's own errors, class by class, though Sluice stands in for the function.
+void call_with_nonsense() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int one = 1, sum = 0;
+  const auto is = [](int result, int wanted) {
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(result, &error_class);
+    return error_class == wanted;
+  };
+  test::check(is(MPI_Allreduce(&one, &sum, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_COUNT),
+              "a negative count");
+  test::check(is(MPI_Bcast(&one, 1, MPI_INT, size, MPI_COMM_WORLD), MPI_ERR_ROOT), "a bad root");
+  test::check(is(MPI_Bcast(&one, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD), MPI_ERR_TYPE),
+              "no datatype");
+  test::check(is(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD), MPI_ERR_OP),
+              "no operation");
+  double number = 1, result = 0;
+  test::check(
+      is(MPI_Allreduce(&number, &result, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD), MPI_ERR_OP),
+      "bits of a double");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  sum_up();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const std::string mode = argc > 1 ? argv[1] : "";
+  sum_up();
+  if (mode == "kill") kill_one();
+  if (mode == "leave" && rank == size - 1) std::exit(0);
+  if (mode == "abort" && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, 5);
+  if (mode == "fork") fork_and_go_on();
+  if (mode == "invalid") call_with_nonsense();
+  sum_up();
+  test::summarize("failures");
+  MPI_Finalize();
+}

@@ -1,0 +1,193 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
+! The collectives from Fortran, in place and not, compiled three times: with -DUSE_MPIF_H, -DUSE_MPI
+! and -DUSE_MPI_F08. All results are known beforehand.
+#ifdef USE_MPI_F08
+#define HANDLE(KIND) type(KIND)
+#else
+#define HANDLE(KIND) integer
+#endif
+
+program fortran
+#if defined(USE_MPI_F08)
+  use mpi_f08
+#elif defined(USE_MPI)
+  use mpi
+#endif
+  implicit none
+#ifdef USE_MPIF_H
+  include 'mpif.h'
+#endif
+  integer, parameter :: n = 1000
+  integer :: rank, ranks, checks, ierror
+
+  call MPI_Init(ierror)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierror)
+  checks = 0
+  call MPI_Barrier(MPI_COMM_WORLD, ierror)
+  call test_types
+  call test_reductions
+  call test_scatters
+  call test_bcast
+  call test_gathers
+  call test_exchanges
+  call test_bottom
+  if (rank == 0) print '(a,i0,a,i0,a)', 'fortran: ', checks, ' checks held on ', ranks, ' ranks'
+  call MPI_Finalize(ierror)
+
+contains
+
+  subroutine check(holds, what)
+    logical, intent(in) :: holds
+    character(*), intent(in) :: what
+    integer :: ignored
+    checks = checks + 1
+    if (holds) return
+    print '(a,i0,2a)', 'FAILED on rank ', rank, ': ', what
+    call MPI_Abort(MPI_COMM_WORLD, 1, ignored)
+  end subroutine
+
+  subroutine test_types
+    double precision :: d(n), dsum(n)
+    real :: r(n), rmax(n)
+    complex :: z(n), zsum(n)
+    logical :: l(n), lall(n), lany(n)
+    integer :: pair(2), least(2)
+    d = rank + 1
+    call MPI_Allreduce(d, dsum, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(dsum == ranks * (ranks + 1) / 2), 'sum of double precision')
+    r = rank
+    call MPI_Allreduce(r, rmax, n, MPI_REAL, MPI_MAX, MPI_COMM_WORLD, ierror)
+    call check(all(rmax == ranks - 1), 'maximum of real')
+    z = cmplx(1, rank)
+    call MPI_Allreduce(z, zsum, n, MPI_COMPLEX, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(zsum == cmplx(ranks, ranks * (ranks - 1) / 2)), 'sum of complex')
+    l = rank == 0
+    call MPI_Allreduce(l, lall, n, MPI_LOGICAL, MPI_LAND, MPI_COMM_WORLD, ierror)
+    call MPI_Allreduce(l, lany, n, MPI_LOGICAL, MPI_LOR, MPI_COMM_WORLD, ierror)
+    call check(all(lall .eqv. ranks == 1) .and. all(lany), 'logical')
+    pair = [ranks - rank, rank]
+    call MPI_Allreduce(pair, least, 1, MPI_2INTEGER, MPI_MINLOC, MPI_COMM_WORLD, ierror)
+    call check(all(least == [1, ranks - 1]), 'minloc')
+  end subroutine
+
+  subroutine test_reductions
+    integer :: from(n), to(n), expected(n), i, root
+    expected = [(ranks * i + ranks * (ranks - 1) / 2, i = 1, n)]
+    from = [(i + rank, i = 1, n)]
+    to = from
+    call MPI_Allreduce(MPI_IN_PLACE, to, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(to == expected), 'allreduce in place')
+    root = ranks - 1
+    to = -1
+    call MPI_Reduce(from, to, n, MPI_INTEGER, MPI_SUM, root, MPI_COMM_WORLD, ierror)
+    call check(all(to == merge(expected, -1, rank == root)), 'reduce')
+    to = from
+    if (rank == root) then
+      call MPI_Reduce(MPI_IN_PLACE, to, n, MPI_INTEGER, MPI_SUM, root, MPI_COMM_WORLD, ierror)
+    else
+      call MPI_Reduce(from, to, n, MPI_INTEGER, MPI_SUM, root, MPI_COMM_WORLD, ierror)
+    end if
+    call check(all(to == merge(expected, from, rank == root)), 'reduce in place')
+  end subroutine
+
+  subroutine test_scatters
+    integer :: from(n * ranks), to(n * ranks), counts(ranks), i, first
+    from = [(i + rank, i = 1, n * ranks)]
+    to = -1
+    call MPI_Reduce_scatter_block(from, to, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(to(:n) == [(ranks * (rank * n + i) + ranks * (ranks - 1) / 2, i = 1, n)]), &
+               'reduce_scatter_block')
+    call check(all(to(n + 1:) == -1), 'reduce_scatter_block, behind')
+    counts = [(i, i = 1, ranks)]
+    first = rank * (rank + 1) / 2
+    to = from
+    call MPI_Reduce_scatter(MPI_IN_PLACE, to, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(to(:rank + 1) == [(ranks * (first + i) + ranks * (ranks - 1) / 2, &
+                                      i = 1, rank + 1)]), 'reduce_scatter in place')
+  end subroutine
+
+  subroutine test_bcast
+    integer :: matrix(n, 3), i
+    HANDLE(MPI_Datatype) :: row
+    matrix = -1
+    if (rank == 0) matrix(2, :) = [7, 8, 9]
+    call MPI_Type_vector(3, 1, n, MPI_INTEGER, row, ierror)
+    call MPI_Type_commit(row, ierror)
+    call MPI_Bcast(matrix(2, 1), 1, row, 0, MPI_COMM_WORLD, ierror)
+    call check(all(matrix(2, :) == [7, 8, 9]), 'bcast of a row')
+    call check(all(matrix(1, :) == -1) .and. all(matrix(3:, :) == -1), 'bcast beside a row')
+    call MPI_Type_free(row, ierror)
+    if (rank == ranks - 1) matrix(:, 1) = [(i, i = 1, n)]
+    call MPI_Bcast(matrix, n, MPI_INTEGER, ranks - 1, MPI_COMM_WORLD, ierror)
+    call check(all(matrix(:, 1) == [(i, i = 1, n)]), 'bcast')
+  end subroutine
+
+  subroutine test_gathers
+    integer :: mine(n), all_of(n, 0:ranks - 1), counts(ranks), places(ranks), r
+    mine = rank
+    call MPI_Allgather(mine, n, MPI_INTEGER, all_of, n, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+    call check(all([(all(all_of(:, r) == r), r = 0, ranks - 1)]), 'allgather')
+    all_of = -1
+    all_of(:, rank) = rank
+    call MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all_of, n, MPI_INTEGER, MPI_COMM_WORLD, &
+                       ierror)
+    call check(all([(all(all_of(:, r) == r), r = 0, ranks - 1)]), 'allgather in place')
+    counts = [(r, r = 1, ranks)]
+    places = [((r - 1) * n, r = 1, ranks)]
+    all_of = -1
+    call MPI_Allgatherv(mine, rank + 1, MPI_INTEGER, all_of, counts, places, MPI_INTEGER, &
+                        MPI_COMM_WORLD, ierror)
+    call check(all([(all(all_of(:r + 1, r) == r) .and. all(all_of(r + 2:, r) == -1), &
+                     r = 0, ranks - 1)]), 'allgatherv')
+    all_of = -1
+    all_of(:rank + 1, rank) = rank
+    call MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all_of, counts, places, MPI_INTEGER, &
+                        MPI_COMM_WORLD, ierror)
+    call check(all([(all(all_of(:r + 1, r) == r) .and. all(all_of(r + 2:, r) == -1), &
+                     r = 0, ranks - 1)]), 'allgatherv in place')
+  end subroutine
+
+  subroutine test_exchanges
+    integer :: from(n, 0:ranks - 1), to(n, 0:ranks - 1), counts(ranks), places(ranks), r
+    do r = 0, ranks - 1
+      from(:, r) = 100 * rank + r
+    end do
+    to = -1
+    call MPI_Alltoall(from, n, MPI_INTEGER, to, n, MPI_INTEGER, MPI_COMM_WORLD, ierror)
+    call check(all([(all(to(:, r) == 100 * r + rank), r = 0, ranks - 1)]), 'alltoall')
+    to = from
+    call MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, to, n, MPI_INTEGER, MPI_COMM_WORLD, &
+                      ierror)
+    call check(all([(all(to(:, r) == 100 * r + rank), r = 0, ranks - 1)]), 'alltoall in place')
+    counts = n
+    places = [((r - 1) * n, r = 1, ranks)]
+    to = -1
+    call MPI_Alltoallv(from, counts, places, MPI_INTEGER, to, counts, places, MPI_INTEGER, &
+                       MPI_COMM_WORLD, ierror)
+    call check(all([(all(to(:, r) == 100 * r + rank), r = 0, ranks - 1)]), 'alltoallv')
+    to = from
+    call MPI_Alltoallv(MPI_IN_PLACE, counts, places, MPI_INTEGER, to, counts, places, MPI_INTEGER, &
+                       MPI_COMM_WORLD, ierror)
+    call check(all([(all(to(:, r) == 100 * r + rank), r = 0, ranks - 1)]), 'alltoallv in place')
+  end subroutine
+
+  subroutine test_bottom
+    integer, target :: number(2)
+    integer :: lengths(1)
+    HANDLE(MPI_Datatype) :: absolute, types(1)
+    integer(kind=MPI_ADDRESS_KIND) :: places(1)
+    number = -1
+    if (rank == 0) number = [3, 4]
+    call MPI_Get_address(number, places(1), ierror)
+    lengths = 2
+    types = MPI_INTEGER
+    call MPI_Type_create_struct(1, lengths, places, types, absolute, ierror)
+    call MPI_Type_commit(absolute, ierror)
+    call MPI_Bcast(MPI_BOTTOM, 1, absolute, 0, MPI_COMM_WORLD, ierror)
+    call MPI_Type_free(absolute, ierror)
+    call check(all(number == [3, 4]), 'bcast from MPI_BOTTOM')
+  end subroutine
+
+end program

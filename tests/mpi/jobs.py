@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Starting MPI jobs with and without Sluice, for the tests of this folder.
+
+A test is an executable whose functions named test_* are run in order by main(); each raises where something is
+not so. Words on the command line pick those whose names contain one of them.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.environ["top_builddir"]
+SOURCE = os.environ["top_srcdir"]
+LIBRARY = os.environ["LIBSLUICE"]
+MPIRUN = os.environ["MPIRUN"]
+MPICC = os.environ["MPICC"]
+MPIFORT = os.environ.get("MPIFORT", "")
+OPEN_MPI = os.environ.get("MPI_FLAVOUR") == "openmpi"
+LONG = os.environ.get("CHECK_LONG") == "1"
+LIMIT = 300  # seconds for any one job
+
+# MPICH spins without yielding: more ranks than processors take forever.
+RANKS = (1, 2, 3, 4, 5, 8) if OPEN_MPI else (1, 2, 3)
+
+
+class Skipped(Exception):
+    """The test can't be made here, and why."""
+
+
+class Job:
+    """What came of a job: its status (None if it had to be stopped), what it said, and how long it took."""
+
+    def __init__(self, command, status, said, seconds):
+        self.command, self.status, self.said, self.seconds = command, status, said, seconds
+
+    def __str__(self):
+        what = "did not end" if self.status is None else f"ended with status {self.status}"
+        return f"{' '.join(self.command)}\n{what} after {self.seconds:.1f} s and said:\n{self.said}"
+
+
+def program(name):
+    return os.path.join(BUILD, "tests", "mpi", name)
+
+
+def run(ranks, *command, preload=LIBRARY, env=None, options=(), status=0, limit=LIMIT):
+    """A job of so many ranks. status: what it must end with; "any", or "failure" for anything but 0."""
+    words = [MPIRUN, *options, "-n", str(ranks)]
+    if OPEN_MPI:
+        words.append("--oversubscribe")
+    if preload:
+        words += ["-x", "LD_PRELOAD=" + preload] if OPEN_MPI else ["-genv", "LD_PRELOAD", preload]
+    return execute([*words, *command], env, status, limit)
+
+
+def execute(command, env=None, status=0, limit=LIMIT):
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
+    variables.pop("LD_PRELOAD", None)
+    # Open MPI 4's AVX sums of 8 and 16 bits saturate, where C's wrap around.
+    variables.update({"OMPI_MCA_op": "^avx"})
+    variables.update(env or {})
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            result = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            result = None
+            stop(process)
+        output.seek(0)
+        job = Job(command, result, output.read(), time.monotonic() - began)
+    fits = {"any": result is not None, "failure": result not in (None, 0)}.get(status, result == status)
+    assert fits, f"this job should have ended with status {status}:\n{job}"
+    return job
+
+
+def stop(process):
+    """mpirun is asked first: it ends its ranks."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def expect(job, *parts):
+    for part in parts:
+        assert part in job.said, f"{part!r} is not in what was said.\n{job}"
+
+
+def expect_not(job, *parts):
+    for part in parts:
+        assert part not in job.said, f"{part!r} should not have been said.\n{job}"
+
+
+def on_rank(rank, *settings):
+    """Words to put before a program: one rank gets these NAME=VALUE; without a value, loses NAME."""
+    return ["sh", os.path.join(SOURCE, "tests", "mpi", "on-rank"), str(rank), *settings, "--"]
+
+
+def compiled(folder, name, source, *flags, compiler=None):
+    target = os.path.join(folder, name)
+    path = os.path.join(SOURCE, "tests", "mpi", source)
+    subprocess.run([compiler or MPICC, path, "-o", target, *flags], check=True, timeout=LIMIT)
+    return target
+
+
+def main():
+    module = sys.modules["__main__"]
+    tests = [(name, function) for name, function in vars(module).items() if name.startswith("test_")]
+    wanted = sys.argv[1:]
+    failed = ran = 0
+    for name, function in tests:
+        if wanted and not any(word in name for word in wanted):
+            continue
+        began = time.monotonic()
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                function(folder)
+            outcome = "ok"
+            ran += 1
+        except Skipped as reason:
+            outcome = f"skipped: {reason}"
+        except Exception:  # pylint: disable=broad-except
+            outcome = "FAILED"
+            failed += 1
+            traceback.print_exc(file=sys.stdout)
+        print(f"{outcome:6} {name} ({time.monotonic() - began:.1f} s)", flush=True)
+    if failed:
+        sys.exit(1)
+    sys.exit(0 if ran else 77)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What mpi4py programs do: arrays and pickled objects, in MPI_THREAD_MULTIPLE."""
+import array
+
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+everyone = list(range(size))
+
+comm.Barrier()
+assert comm.allreduce(rank + 1) == size * (size + 1) // 2
+assert comm.bcast({"from": rank, "text": "x" * 100000} if rank == size - 1 else None, root=size - 1)["from"] == size - 1
+assert comm.allgather((rank, "y" * rank)) == [(r, "y" * r) for r in everyone]
+assert comm.alltoall([100 * rank + r for r in everyone]) == [100 * r + rank for r in everyone]
+
+mine, total = array.array("d", [rank] * 1000), array.array("d", [0] * 1000)
+comm.Allreduce([mine, MPI.DOUBLE], [total, MPI.DOUBLE], op=MPI.SUM)
+assert all(x == sum(everyone) for x in total)
+comm.Allreduce(MPI.IN_PLACE, [mine, MPI.DOUBLE], op=MPI.MAX)
+assert all(x == size - 1 for x in mine)
+least = array.array("d", [rank] * 1000)
+comm.Reduce(MPI.IN_PLACE if rank == 0 else [least, MPI.DOUBLE], [least, MPI.DOUBLE] if rank == 0 else None, op=MPI.MIN)
+assert rank != 0 or all(x == 0 for x in least)
+
+part, whole = array.array("i", [rank] * 10), array.array("i", [-1] * 10 * size)
+comm.Allgather([part, MPI.INT], [whole, MPI.INT])
+assert whole.tolist() == [r for r in everyone for _ in range(10)]
+to, back = array.array("i", [100 * rank + r for r in everyone]), array.array("i", [-1] * size)
+comm.Alltoall([to, MPI.INT], [back, MPI.INT])
+assert back.tolist() == [100 * r + rank for r in everyone]
+
+matrix = array.array("i", [rank] * 30)
+column = MPI.INT.Create_vector(10, 1, 3).Commit()
+comm.Bcast([matrix, 1, column], root=0)
+assert matrix.tolist() == [0 if i % 3 == 0 else rank for i in range(30)]
+column.Free()
+
+for _ in range(20):
+    copy = comm.Dup()
+    half = copy.Split(rank % 2, rank)
+    assert half.allreduce(1) == half.Get_size()
+    half.Free()
+    copy.Free()
+
+concatenate = MPI.Op.Create(lambda a, b, t: None, commute=False)
+concatenate.Free()
+comm.Barrier()
+if rank == 0:
+    print(f"mpi4py: all held on {size} ranks", flush=True)

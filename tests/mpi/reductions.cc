@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// reductions [--seed S] [--cases N] [--only FUNCTION] [--bytes MOST] [--pairs 0]: the collectives
+// that combine: every predefined type with every operation that MPI defines on it, against MPI's
+// own function, on several communicators, in place or not; and user-defined operations and types,
+// which are MPI's to do.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/mpi/harness.h"
+#include "tests/mpi/numbers.h"
+
+namespace {
+
+using test::Number;
+using test::Operation;
+using test::Random;
+using Bytes = std::vector<std::byte>;
+
+constexpr size_t guard = 64;  // bytes before and behind every result
+
+struct Comm {
+  MPI_Comm handle;
+  int rank, size;
+};
+
+Comm describe(MPI_Comm handle) {
+  Comm comm{handle, 0, 0};
+  MPI_Comm_rank(handle, &comm.rank);
+  MPI_Comm_size(handle, &comm.size);
+  return comm;
+}
+
+std::vector<Comm> all_comms() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm reversed, half;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  return {describe(MPI_COMM_WORLD), describe(reversed), describe(half), describe(MPI_COMM_SELF)};
+}
+
+struct Case {
+  std::string function;
+  Number number;
+  Operation op;
+  Comm comm;
+  int root = 0;
+  bool in_place = false;
+  std::vector<int> counts;  // of each rank's block; the whole where there are no blocks
+  int total() const {
+    int sum = 0;
+    for (const int count : counts) sum += count;
+    return sum;
+  }
+};
+
+// The four functions, ours and MPI's.
+struct Functions {
+  decltype(&MPI_Allreduce) allreduce;
+  decltype(&MPI_Reduce) reduce;
+  decltype(&MPI_Reduce_scatter) reduce_scatter;
+  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block;
+};
+
+void call(const Functions& functions, const Case& c, const void* from, void* to) {
+  const int total = c.total();
+  if (c.function == "allreduce") {
+    functions.allreduce(from, to, total, c.number.handle, c.op.handle, c.comm.handle);
+  } else if (c.function == "reduce") {
+    functions.reduce(from, to, total, c.number.handle, c.op.handle, c.root, c.comm.handle);
+  } else if (c.function == "reduce_scatter") {
+    functions.reduce_scatter(from, to, c.counts.data(), c.number.handle, c.op.handle,
+                             c.comm.handle);
+  } else {
+    functions.reduce_scatter_block(from, to, c.counts[0], c.number.handle, c.op.handle,
+                                   c.comm.handle);
+  }
+}
+
+// A result buffer: what stands there before the call, in place or not, between two guards.
+Bytes prepare(const Case& c, const Bytes& input) {
+  Bytes result(input.size() + 2 * guard, std::byte{0x5a});
+  if (c.in_place) {
+    std::copy(input.begin(), input.end(), result.begin() + guard);
+  } else {
+    std::fill(result.begin() + guard, result.end() - guard, std::byte{0});
+  }
+  return result;
+}
+
+void compare(const Case& c, Bytes ours, Bytes theirs) {
+  // Below the top of the result, gaps within elements may hold anything.
+  for (Bytes* bytes : {&ours, &theirs}) {
+    for (int i = 0; i < c.total(); ++i) {
+      c.number.clear_gaps(bytes->data() + guard + static_cast<size_t>(i) * c.number.extent);
+    }
+  }
+  // In place, what stands behind the result may be used on the way.
+  const bool scatters = c.function.starts_with("reduce_scatter");
+  const bool undefined_rest = c.in_place && scatters;
+  const size_t own = static_cast<size_t>(c.counts[scatters ? c.comm.rank : 0]) * c.number.extent;
+  const auto end = undefined_rest ? ours.begin() + static_cast<ptrdiff_t>(guard + own) : ours.end();
+  const auto [mine, other] = std::mismatch(ours.begin(), end, theirs.begin());
+  const std::string where =
+      mine == end ? "" : std::to_string(mine - ours.begin() - static_cast<ptrdiff_t>(guard));
+  test::check(mine == end, c.function + " " + c.op.name + " of " + std::to_string(c.total()) + " " +
+                               c.number.name + " on " + std::to_string(c.comm.size) + " ranks" +
+                               (c.in_place ? ", in place" : "") + ": differs at byte " + where);
+  test::check(
+      std::all_of(ours.end() - guard, ours.end(), [](std::byte b) { return b == std::byte{0x5a}; }),
+      c.function + " wrote behind its result");
+}
+
+void run(const Case& c, Random& random) {
+  static const Functions ours = {MPI_Allreduce, PMPI_Reduce, MPI_Reduce_scatter,
+                                 PMPI_Reduce_scatter_block};
+  static const Functions theirs = {IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce),
+                                   IN_MPI(MPI_Reduce_scatter), IN_MPI(MPI_Reduce_scatter_block)};
+  const auto total = static_cast<size_t>(c.total());
+  Bytes input(total * c.number.extent);
+  for (size_t i = 0; i < total; ++i) {
+    c.number.draw(c.op.handle, input.data() + i * c.number.extent, c.comm.rank, random);
+  }
+  const Bytes before = input;
+  Bytes mine = prepare(c, input), expected = mine;
+  const bool in_place = c.in_place && (c.function != "reduce" || c.comm.rank == c.root);
+  const void* const from = in_place ? MPI_IN_PLACE : input.data();
+  call(ours, c, from, mine.data() + guard);
+  // Never in place: there MPICH 4.0.2's own MPI_Reduce crashes.
+  call(theirs, c, input.data(), expected.data() + guard);
+  compare(c, std::move(mine), std::move(expected));
+  test::check(input == before, c.function + " changed its input");
+}
+
+class Reductions {
+ public:
+  Reductions(uint64_t seed, size_t most_bytes)
+      : most_bytes_(most_bytes), cases_(seed), comms_(all_comms()), numbers_(test::all_numbers()) {}
+
+  // Every type with every operation.
+  void run_all_pairs(const std::string& function) {
+    for (const Number& number : numbers_) {
+      for (const Operation& op : test::operations_on(number)) run_one(function, &number, &op);
+    }
+  }
+  void run_random(const std::string& function) { run_one(function, nullptr, nullptr); }
+
+ private:
+  void run_one(const std::string& function, const Number* number, const Operation* op) {
+    const uint64_t seed = cases_.next();
+    Random shared(seed);
+    int world = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &world);
+    Random own(seed + 1 + static_cast<uint64_t>(world));
+    const Number& drawn = shared.pick(numbers_);
+    Case c{function, number ? *number : drawn, {}, comms_[0], 0, false, {}};
+    c.op = op ? *op : shared.pick(test::operations_on(c.number));
+    if (!op) c.comm = shared.pick(comms_);
+    c.in_place = shared.chance(3);
+    c.root = static_cast<int>(shared.below(static_cast<size_t>(c.comm.size)));
+    const bool blocks = function.starts_with("reduce_scatter");
+    const bool uneven = function == "reduce_scatter" && shared.chance(2);
+    for (int i = 0; i < (blocks ? c.comm.size : 1); ++i) {
+      c.counts.push_back(i == 0 || uneven ? draw_count(c, shared) : c.counts[0]);
+    }
+    run(c, own);
+  }
+
+  int draw_count(const Case& c, Random& shared) const {
+    const int count = shared.pick<int>({0, 1, 1, 2, 3, 5, 7, 16, 31, 64, 101, 1000, 4099, 65536});
+    return std::min(count, static_cast<int>(most_bytes_ / c.number.extent));
+  }
+
+  size_t most_bytes_;
+  Random cases_;
+  std::vector<Comm> comms_;
+  std::vector<Number> numbers_;
+};
+
+// Keeps the first of two, which tells the order of operands.
+void keep_left(void* left, void* right, int* count, MPI_Datatype* type) {
+  int bytes = 0;
+  MPI_Type_size(*type, &bytes);
+  std::memcpy(right, left, static_cast<size_t>(*count) * static_cast<size_t>(bytes));
+}
+
+void check_user_defined() {
+  const Comm world = describe(MPI_COMM_WORLD);
+  MPI_Op op;
+  MPI_Datatype two;
+  MPI_Op_create(keep_left, 0, &op);
+  MPI_Type_contiguous(2, MPI_INT, &two);
+  MPI_Type_commit(&two);
+  const int mine[] = {world.rank, -world.rank};
+  int first[] = {-1, -1};
+  MPI_Allreduce(mine, first, 1, two, op, MPI_COMM_WORLD);
+  test::check(first[0] == 0 && first[1] == 0, "a user's operation on a user's type");
+  MPI_Allreduce(mine, first, 2, MPI_INT, op, MPI_COMM_WORLD);
+  test::check(first[0] == 0 && first[1] == 0, "a user's operation on int");
+  MPI_Type_free(&two);
+  MPI_Op_free(&op);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const test::Options options(argc, argv);
+  const uint64_t seed = test::agree_on_seed(options);
+  const std::string only = options.text("only", "");
+  Reductions reductions(seed, options.number("bytes", 1 << 20));
+  for (const char* function : {"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"}) {
+    if (!only.empty() && only != function) continue;
+    if (options.number("pairs", 1)) reductions.run_all_pairs(function);
+    for (uint64_t i = 0; i < options.number("cases", 100); ++i) reductions.run_random(function);
+  }
+  check_user_defined();
+  test::summarize("reductions");
+  MPI_Finalize();
+}

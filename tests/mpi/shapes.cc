@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/mpi/shapes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace test {
+namespace {
+
+size_t size_of(const std::vector<Segment>& map) {
+  size_t bytes = 0;
+  for (const Segment& segment : map) bytes += segment.bytes;
+  return bytes;
+}
+
+// A list of units at displacements in bytes, as every construction comes out.
+std::vector<Segment> spread(const Unit& unit, const std::vector<ptrdiff_t>& places) {
+  std::vector<Segment> map;
+  for (const ptrdiff_t place : places) {
+    for (const Segment& segment : unit.map) map.push_back({place + segment.at, segment.bytes});
+  }
+  return map;
+}
+
+std::vector<ptrdiff_t> evenly(size_t n, ptrdiff_t stride) {
+  std::vector<ptrdiff_t> places(n);
+  for (size_t i = 0; i < n; ++i) places[i] = static_cast<ptrdiff_t>(i) * stride;
+  return places;
+}
+
+// A type after MPI made it: MPI's own extent is part of the definition.
+ShapedType finish(MPI_Datatype handle, std::vector<Segment> map, const char* construction) {
+  MPI_Type_commit(&handle);
+  MPI_Aint lower = 0, extent = 0;
+  MPI_Type_get_extent(handle, &lower, &extent);
+  return {handle, std::move(map), extent, false, construction};
+}
+
+ShapedType contiguous(const Unit& unit, size_t units, bool twice) {
+  MPI_Datatype type, copy;
+  MPI_Type_contiguous(static_cast<int>(units), unit.handle, &type);
+  const auto map = spread(unit, evenly(units, unit.extent));
+  if (!twice) return finish(type, map, "contiguous");
+  MPI_Type_dup(type, &copy);
+  MPI_Type_free(&type);
+  return finish(copy, map, "dup");
+}
+
+ShapedType strided(const Unit& unit, size_t units, int stride) {
+  MPI_Datatype type;
+  MPI_Type_vector(static_cast<int>(units), 1, stride, unit.handle, &type);
+  return finish(type, spread(unit, evenly(units, stride * unit.extent)), "vector");
+}
+
+ShapedType backwards(const Unit& unit, size_t units) {
+  MPI_Datatype type;
+  MPI_Type_create_hvector(static_cast<int>(units), 1, -2 * unit.extent, unit.handle, &type);
+  return finish(type, spread(unit, evenly(units, -2 * unit.extent)), "hvector, negative stride");
+}
+
+// Without gaps in the sum, but out of order; or with gaps.
+ShapedType shuffled(const Unit& unit, size_t units, bool gaps, Random& random) {
+  std::vector<int> places(units);
+  std::iota(places.begin(), places.end(), 0);
+  for (size_t i = units; i > 1; --i) std::swap(places[i - 1], places[random.below(i)]);
+  if (gaps) std::ranges::for_each(places, [](int& place) { place = 3 * place - 5; });
+  MPI_Datatype type;
+  MPI_Type_create_indexed_block(static_cast<int>(units), 1, places.data(), unit.handle, &type);
+  std::vector<ptrdiff_t> bytes;
+  for (const int place : places) bytes.push_back(place * unit.extent);
+  return finish(type, spread(unit, bytes), gaps ? "indexed, shuffled" : "indexed permutation");
+}
+
+// Blocks of growing length, which may adjoin, with an empty one among them.
+ShapedType structured(const Unit& unit, size_t units, ptrdiff_t gap) {
+  std::vector<int> lengths;
+  std::vector<MPI_Aint> places;
+  std::vector<MPI_Datatype> types;
+  std::vector<ptrdiff_t> bytes;
+  ptrdiff_t at = 8 * gap;
+  for (size_t done = 0, length = 1; done < units; ++length) {
+    const size_t some = std::min(length, units - done);
+    for (const size_t n : {some, size_t{0}}) {
+      lengths.push_back(static_cast<int>(n));
+      places.push_back(n > 0 ? at : -1000);
+      types.push_back(unit.handle);
+    }
+    for (size_t i = 0; i < some; ++i, at += unit.extent) bytes.push_back(at);
+    at += gap * unit.extent;
+    done += some;
+  }
+  MPI_Datatype type, sized;
+  MPI_Type_create_struct(static_cast<int>(lengths.size()), lengths.data(), places.data(),
+                         types.data(), &type);
+  MPI_Type_create_resized(type, bytes.front(), at - bytes.front(), &sized);
+  MPI_Type_free(&type);
+  return finish(sized, spread(unit, bytes), gap ? "struct with gaps" : "struct without gaps");
+}
+
+ShapedType resized(const Unit& unit, size_t units) {
+  MPI_Datatype type, sized;
+  MPI_Type_contiguous(static_cast<int>(units), unit.handle, &type);
+  const auto room = static_cast<ptrdiff_t>(units + 3) * unit.extent;
+  MPI_Type_create_resized(type, -2 * unit.extent, room, &sized);
+  MPI_Type_free(&type);
+  return finish(sized, spread(unit, evenly(units, unit.extent)), "resized, negative lower bound");
+}
+
+// A column of a matrix: the next element begins beside this one, within its span.
+ShapedType column(const Unit& unit, size_t units, size_t columns) {
+  MPI_Datatype type, sized;
+  MPI_Type_vector(static_cast<int>(units), 1, static_cast<int>(columns), unit.handle, &type);
+  MPI_Type_create_resized(type, 0, unit.extent, &sized);
+  MPI_Type_free(&type);
+  const auto stride = static_cast<ptrdiff_t>(columns) * unit.extent;
+  return finish(sized, spread(unit, evenly(units, stride)), "column, interleaved");
+}
+
+// A rectangle, or all, of a matrix.
+ShapedType rectangle(const Unit& unit, size_t units, bool all) {
+  const int columns = units % 2 == 0 ? 2 : 1, rows = static_cast<int>(units) / columns;
+  const int margin = all ? 0 : 1;
+  const int sizes[] = {rows + 2 * margin, columns + 2 * margin};
+  const int pieces[] = {rows, columns}, starts[] = {margin, margin};
+  MPI_Datatype type;
+  MPI_Type_create_subarray(2, sizes, pieces, starts, MPI_ORDER_C, unit.handle, &type);
+  std::vector<ptrdiff_t> places;
+  for (int row = 0; row < rows; ++row) {
+    for (int i = 0; i < columns; ++i) {
+      places.push_back(((row + margin) * sizes[1] + margin + i) * unit.extent);
+    }
+  }
+  return finish(type, spread(unit, places), all ? "subarray, whole" : "subarray");
+}
+
+std::byte pattern_at(uint64_t pattern, size_t i) {
+  return static_cast<std::byte>((pattern + i * 0x9d) >> 1 & 0xff);
+}
+
+}  // namespace
+
+size_t Unit::size() const { return size_of(map); }
+size_t ShapedType::size() const { return size_of(map); }
+
+std::vector<Unit> all_units() {
+  return {{MPI_INT, {{0, 4}}, 4},
+          {MPI_CHAR, {{0, 1}}, 1},
+          {MPI_DOUBLE, {{0, 8}}, 8},
+          {MPI_DOUBLE_INT, {{0, 8}, {8, 4}}, 16},
+          {MPI_SHORT_INT, {{0, 2}, {4, 4}}, 8}};
+}
+
+ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& random) {
+  switch (random.below(units == 1 ? 14 : 13)) {
+    case 0:
+      return contiguous(unit, units, false);
+    case 1:
+      return contiguous(unit, units, true);
+    case 2:
+      return strided(unit, units, 2 + static_cast<int>(random.below(3)));
+    case 3:
+      return strided(unit, units, 1);
+    case 4:
+      return backwards(unit, units);
+    case 5:
+      return shuffled(unit, units, true, random);
+    case 6:
+      return shuffled(unit, units, false, random);
+    case 7:
+      return structured(unit, units, 2);
+    case 8:
+      return structured(unit, units, 0);
+    case 9:
+      return resized(unit, units);
+    case 10:
+      return column(unit, units, std::max<size_t>(count, 1));
+    case 11:
+      return rectangle(unit, units, false);
+    case 12:
+      return rectangle(unit, units, true);
+    default:
+      return {unit.handle, unit.map, unit.extent, true, "predefined"};
+  }
+}
+
+void free_type(ShapedType* type) {
+  if (!type->predefined) MPI_Type_free(&type->handle);
+}
+
+Memory::Memory(const ShapedType& type, std::vector<Block> blocks, uint64_t pattern)
+    : type_(&type), blocks_(std::move(blocks)) {
+  constexpr ptrdiff_t guard = 64;
+  ptrdiff_t low = 0, high = 0;
+  for (const Block& block : blocks_) {
+    if (block.count == 0) continue;
+    const ptrdiff_t first = block.displacement * type.extent;
+    const ptrdiff_t last = first + (static_cast<ptrdiff_t>(block.count) - 1) * type.extent;
+    for (const Segment& segment : type.map) {
+      low = std::min({low, first + segment.at, last + segment.at});
+      const auto end = segment.at + static_cast<ptrdiff_t>(segment.bytes);
+      high = std::max({high, first + end, last + end});
+    }
+  }
+  origin_ = guard - low;
+  bytes_.resize(static_cast<size_t>(high - low + 2 * guard));
+  for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = pattern_at(pattern, i);
+}
+
+void Memory::write(size_t index, const std::vector<std::byte>& message) {
+  const Block& block = blocks_[index];
+  size_t done = 0;
+  for (size_t i = 0; i < block.count; ++i) {
+    const ptrdiff_t at = origin_ + (block.displacement + static_cast<ptrdiff_t>(i)) * type_->extent;
+    for (const Segment& segment : type_->map) {
+      std::memcpy(bytes_.data() + at + segment.at, message.data() + done, segment.bytes);
+      done += segment.bytes;
+    }
+  }
+}
+
+std::string Memory::difference(const Memory& expected) const {
+  const auto [mine, theirs] = std::ranges::mismatch(bytes_, expected.bytes_);
+  if (mine == bytes_.end()) return "no difference";
+  const auto number = [](std::byte b) { return std::to_string(static_cast<unsigned>(b)); };
+  return "byte " + std::to_string(mine - bytes_.begin() - origin_) +
+         " from the buffer's start is " + number(*mine) + ", not " + number(*theirs);
+}
+
+}  // namespace test
