@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "transports/tcp/link.h"
@@ -19,7 +18,6 @@ namespace {
 // A host that answers nothing for so long is taken for dead.
 constexpr std::chrono::seconds host_patience{30};
 constexpr unsigned host_tries = 3;
-constexpr int max_drains = 4096;
 
 }  // namespace
 
@@ -146,13 +144,6 @@ bool Link::flushed() const {
   }
   constexpr int bye_and_fin = Frame::bytes + 1;
   return out_.empty() && left <= bye_and_fin;
-}
-
-void Link::drain() {
-  std::array<std::byte, size_t{16} << 10> unread;
-  for (int i = 0; i < max_drains && socket_; ++i) {
-    if (recv(socket_.fd(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0) return;
-  }
 }
 
 void Link::look_after() {

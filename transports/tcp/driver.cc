@@ -239,7 +239,6 @@ void Driver::close_all() {
   Section section(*this);
   reception_.close();
   for (auto& [process, link] : links_) {
-    link->drain();
     link->fail({Code::internal, "this process's endpoint is closed"});
   }
   shared_.pending.clear();

@@ -76,8 +76,6 @@ class Link {
   void say_bye();
   // The peer's kernel has all that was sent.
   bool flushed() const;
-  // Takes out of the socket what nobody will read.
-  void drain();
 
   // Ends all that is pending with this, and all that comes.
   void fail(const Status& status);

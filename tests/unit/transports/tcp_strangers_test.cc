@@ -111,15 +111,20 @@ TEST_F(TcpStrangers, ACrowd) {
 // An endpoint, and a peer of it that is played by hand: the lower process, which connects.
 class TcpPlayed : public testing::Test {
  protected:
-  TcpPlayed() : endpoint_(tcp()(Ranks::process(1))), blob_(address_of(*endpoint_)) {
-    const AddressBlob mine{1, key_, {}};
-    auto opened = endpoint_->open(team_, {Ranks::process(0), mine.encode(), "rank 0"});
-    EXPECT_TRUE(opened.ok());
-    channel_ = std::move(*opened);
-  }
+  explicit TcpPlayed(const TcpOptions& options = {})
+      : options_(options),
+        endpoint_(tcp(options)(Ranks::process(1))),
+        blob_(address_of(*endpoint_)),
+        channel_(open(team_)) {}
 
+  std::unique_ptr<Channel> open(const TeamId& team) {
+    const AddressBlob mine{1, key_, {}};
+    auto opened = endpoint_->open(team, {Ranks::process(0), mine.encode(), "rank 0"});
+    EXPECT_TRUE(opened.ok());
+    return std::move(*opened);
+  }
   Greeting greeting() const {
-    return {wire_version, Ranks::process(0), Ranks::process(1), blob_.key, TcpOptions().window};
+    return {wire_version, Ranks::process(0), Ranks::process(1), blob_.key, options_.window};
   }
   void say(Stranger& peer, const Frame& frame, size_t size = Frame::bytes) {
     std::byte bytes[Frame::bytes];
@@ -129,11 +134,40 @@ class TcpPlayed : public testing::Test {
   Frame data(uint32_t length, uint32_t ordinal = 0) const {
     return {FrameType::data, true, length, team_, {1, ordinal, 0, 0}, 0};
   }
+  // Says hello, and hears the answer.
+  void greet(Stranger& peer) {
+    peer.say(greeting());
+    Message message({0, 0, 0, 0}, 0);
+    say(peer, {FrameType::data, true, 0, team_, {0, 0, 0, 0}, 0});
+    message.receive(*channel_);
+    EXPECT_TRUE(done_in(message, seconds(5)));
+    std::byte answer[Greeting::bytes];
+    EXPECT_EQ(recv(peer.fd(), answer, sizeof(answer), MSG_WAITALL), ssize_t{Greeting::bytes});
+  }
+  // The next frame, its payload thrown away.
+  Frame hear(Stranger& peer) {
+    Frame frame;
+    std::array<std::byte, Frame::bytes> bytes{};
+    EXPECT_EQ(recv(peer.fd(), bytes.data(), bytes.size(), MSG_WAITALL), ssize_t{Frame::bytes});
+    EXPECT_TRUE(frame.decode(bytes.data()));
+    if (frame.length == 0) return frame;
+    std::vector<std::byte> payload(frame.length);
+    const ssize_t got = recv(peer.fd(), payload.data(), payload.size(), MSG_WAITALL);
+    EXPECT_EQ(got, static_cast<ssize_t>(frame.length));
+    return frame;
+  }
+  void progress_a_while() {
+    for (int i = 0; i < 20; ++i) {
+      endpoint_->wait(milliseconds(1));
+      endpoint_->progress();
+    }
+  }
   bool done_in(Message& message, milliseconds limit) {
     return wait_for(
         *endpoint_, [&] { return message.done(); }, std::chrono::ceil<seconds>(limit));
   }
 
+  const TcpOptions options_;
   const TeamId team_{Ranks::process(0), 1};
   const Key key_{std::byte{42}};
   std::unique_ptr<Endpoint> endpoint_;
@@ -171,10 +205,7 @@ TEST_P(TcpDeath, WithoutGoodbyeIsNoticedAtOnce) {
   Message message({1, 0, 0, 0}, 100), other({1, 1, 0, 0}, 100), later({1, 2, 0, 0}, 100);
   message.receive(*channel_);
   other.receive(*channel_);
-  for (int i = 0; i < 20; ++i) {
-    endpoint_->wait(milliseconds(1));
-    endpoint_->progress();
-  }
+  progress_a_while();
   EXPECT_FALSE(message.done());
   peer.reset();
   ASSERT_TRUE(done_in(message, seconds(1)));
@@ -257,6 +288,140 @@ TEST_F(TcpPlayed, OddBytesAtATime) {
   }
   ASSERT_TRUE(wait_for(*endpoint_, [&] { return Ranks::all_done(messages); }));
   for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
+}
+
+// With a window of 10,000 bytes: three messages of 3,000 with their headers.
+class TcpWindow : public TcpPlayed {
+ protected:
+  TcpWindow() : TcpPlayed(small()) {}
+
+  static TcpOptions small() {
+    TcpOptions options;
+    options.window = 10000;
+    return options;
+  }
+  static constexpr size_t bytes = 3000;
+};
+
+TEST_F(TcpWindow, WhatIsPlacedIsCreditedOnceItIsHalf) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  Messages messages;
+  for (uint32_t i = 0; i < 2; ++i) {
+    say(peer, data(bytes, i));
+    peer.say(std::string(bytes, 'x').data(), bytes);
+    add(messages, {1, i, 0, 0}, bytes).receive(*channel_);
+  }
+  ASSERT_TRUE(wait_for(*endpoint_, [&] { return Ranks::all_done(messages); }));
+  const Frame credit = hear(peer);
+  EXPECT_EQ(credit.type, FrameType::credit);
+  EXPECT_EQ(credit.team, team_);
+  EXPECT_EQ(credit.credit, Frame::bytes + 2 * (Frame::bytes + bytes)) << "the token of greet() too";
+}
+
+TEST_F(TcpWindow, CreditGoesWithData) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  Message message({1, 0, 0, 0}, 8);
+  message.send(*channel_);
+  EXPECT_TRUE(message.ok());
+  EXPECT_EQ(hear(peer).credit, Frame::bytes);
+}
+
+TEST_F(TcpWindow, WhatFindsNoRoomIsAnnouncedAndGoesWithCreditOrGrant) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  Messages messages;
+  for (uint32_t i = 0; i < 6; ++i) add(messages, {1, i, 0, 0}, bytes).send(*channel_);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const Frame sent = hear(peer);
+    EXPECT_EQ(sent.type, FrameType::data);
+    EXPECT_TRUE(sent.charged);
+  }
+  for (uint32_t i = 3; i < 6; ++i) {
+    const Frame announced = hear(peer);
+    EXPECT_EQ(announced.type, FrameType::announce);
+    EXPECT_EQ(announced.tag.ordinal, i);
+  }
+  progress_a_while();
+  EXPECT_TRUE(messages[2]->done());
+  EXPECT_FALSE(messages[3]->done());
+
+  say(peer, {FrameType::grant, false, 0, team_, {1, 5, 0, 0}, 0});
+  ASSERT_TRUE(done_in(*messages[5], seconds(5)));
+  Frame frame = hear(peer);
+  EXPECT_EQ(frame.tag.ordinal, 5U);
+  EXPECT_FALSE(frame.charged);
+
+  say(peer, {FrameType::credit, false, 0, team_, {}, Frame::bytes + bytes});
+  ASSERT_TRUE(done_in(*messages[3], seconds(5)));
+  EXPECT_FALSE(messages[4]->done());
+  frame = hear(peer);
+  EXPECT_EQ(frame.tag.ordinal, 3U);
+  EXPECT_TRUE(frame.charged);
+}
+
+// Credit that has been read with something else counts before anything is slept over.
+TEST_F(TcpWindow, WaitKnowsWhatHasBeenRead) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  Messages messages;
+  for (uint32_t i = 0; i < 3; ++i) add(messages, {1, i, 0, 0}, bytes).send(*channel_);
+  std::byte frames[2 * Frame::bytes];
+  data(0).encode(frames);
+  Frame{FrameType::credit, false, 0, team_, {}, Frame::bytes + bytes}.encode(frames + Frame::bytes);
+  peer.say(frames, sizeof(frames));
+  Message token({1, 0, 0, 0}, 0), waiting({1, 3, 0, 0}, bytes);
+  token.receive(*channel_);
+  ASSERT_TRUE(done_in(token, seconds(5)));
+  waiting.send(*channel_);
+  ASSERT_FALSE(waiting.done());
+  const auto begin = Clock::now();
+  endpoint_->wait(seconds(1));
+  EXPECT_LT(Clock::now() - begin, milliseconds(100));
+  endpoint_->progress();
+  EXPECT_TRUE(waiting.ok());
+}
+
+// A team that ended early leaves nothing behind, whatever its peer still sends.
+TEST_F(TcpWindow, WhatComesForADeadTeamIsDropped) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  const TeamId alive{Ranks::process(0), 2};
+  const auto other = open(alive);
+  {
+    Message message({1, 0, 0, 0}, 8);
+    message.receive(*channel_);
+  }
+  channel_.reset();
+  for (uint32_t i = 0; i < 10; ++i) {
+    say(peer, data(bytes, i));
+    peer.say(std::string(bytes, 'x').data(), bytes);
+  }
+  Message message({1, 0, 0, 0}, 0);
+  say(peer, {FrameType::data, true, 0, alive, {1, 0, 0, 0}, 0});
+  message.receive(*other);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_TRUE(message.ok()) << message.why();
+}
+
+// What the peer sent before it closed can be read though sending to it fails.
+TEST_F(TcpPlayed, AFailedSendDoesNotHideWhatCame) {
+  auto peer = std::make_unique<Stranger>(blob_.entries[0]);
+  greet(*peer);
+  say(*peer, data(4));
+  peer->say("abcd", 4);
+  say(*peer, {FrameType::bye});
+  peer.reset();
+  Message first({1, 0, 0, 0}, 8), second({1, 1, 0, 0}, 8), receive({1, 0, 0, 0}, 4);
+  first.send(*channel_);
+  std::this_thread::sleep_for(milliseconds(20));
+  second.send(*channel_);  // the first was answered with a reset
+  receive.receive(*channel_);
+  ASSERT_TRUE(done_in(receive, seconds(5)));
+  EXPECT_TRUE(receive.ok()) << receive.why();
+  EXPECT_TRUE(second.done());
+  EXPECT_NE(second.why().find("finished"), std::string::npos) << second.why();
 }
 
 // The peer is another program by now, or none.

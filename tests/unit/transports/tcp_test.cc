@@ -271,5 +271,45 @@ TEST(Tcp, ASleeperLearnsWhatAnotherThreadRead) {
   spinner.join();
 }
 
+TEST(Tcp, WaitDoesNotSleepOverWhatAnotherThreadFinished) {
+  TcpOptions options;
+  options.threaded = true;
+  Ranks ranks(tcp(options), 2);
+  ASSERT_TRUE(exchange(ranks));
+  Message receive({2, 0, 0, 0}, 8), send({2, 0, 0, 0}, 8);
+  receive.receive(ranks.channel(1, 0));
+  ranks.at(1).progress();
+  ranks.at(1).wait(milliseconds(1));
+  ranks.at(1).progress();
+  ASSERT_FALSE(receive.done());
+  send.send(ranks.channel(0, 1));
+  std::thread([&] { wait_for(ranks.at(1), [&] { return receive.done(); }); }).join();
+  const auto begin = Clock::now();
+  ranks.at(1).wait(seconds(1));
+  EXPECT_LT(Clock::now() - begin, milliseconds(100));
+  EXPECT_TRUE(receive.done());
+}
+
+// A message on the wire in part is finished from a copy: its memory may be gone.
+TEST(Tcp, AMessageWithdrawnHalfwayArrivesWhole) {
+  TcpOptions options;
+  options.socket_buffer = 4096;
+  Ranks ranks(tcp(options), 2);
+  ASSERT_TRUE(exchange(ranks));
+  const size_t bytes = 900000;
+  Message receive({2, 0, 0, 0}, bytes), behind({3, 0, 0, 0}, 8), after({3, 0, 0, 0}, 8);
+  {
+    Message send({2, 0, 0, 0}, bytes);
+    send.fill().send(ranks.channel(0, 1));
+    ASSERT_FALSE(send.done());
+    ranks.channel(0, 1).withdraw();
+  }
+  receive.receive(ranks.channel(1, 0));
+  after.send(ranks.channel(0, 1));
+  behind.receive(ranks.channel(1, 0));
+  ASSERT_TRUE(ranks.drive([&] { return receive.done() && behind.done() && after.done(); }));
+  EXPECT_TRUE(receive.ok() && receive.holds_pattern());
+}
+
 }  // namespace
 }  // namespace sluice
