@@ -128,13 +128,15 @@ class Channel {
   // put in its queue when done. A send is done when its last byte is in the hands of the kernel or
   // the card, a receive when its last byte is in place. A message of another length than posted, or
   // of another `what` in the same call, is a mismatch: both values are given in the message. Errors
-  // of a link are sticky: every pending and later operation ends with them.
+  // of a link are sticky: every pending and later operation ends with them, but for receives of
+  // what had come whole by then. The operation may be posted again once it is done.
   virtual bool post_send(Operation* operation) = 0;
   virtual bool post_recv(Operation* operation) = 0;
 
   // Gives up all that is pending here; on return no operation and no buffer of this channel is
   // touched any more and none of its operations will be queued. (A frame sent in part is finished
-  // from a copy, the link stays good.)
+  // from a copy, the link stays good.) What still comes for the receives is not kept for others:
+  // the team is done for, and its channel to be closed.
   virtual void withdraw() = 0;
 
   // Tells the peer that this team is done for, and why, once; the peer's pending and later
@@ -149,7 +151,8 @@ struct Caps {
 class Endpoint {
  public:
   // Says BYE on all links and closes them: a peer that still expected something sees a process that
-  // is gone.
+  // is gone. May wait, some seconds at most, until what was sent is in the peers' hands: best
+  // called when they can't expect anything any more, after MPI's own MPI_Finalize.
   virtual ~Endpoint() = default;
 
   virtual const char* name() const = 0;  // "tcp"

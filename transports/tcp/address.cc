@@ -48,7 +48,7 @@ std::string list_text(const std::vector<Interface>& interfaces) {
   std::string text;
   for (const Interface& each : interfaces) {
     text += (text.empty() ? "" : ", ") + each.name + " " + each.address.text() + "/" +
-            std::to_string(each.prefix);
+            std::to_string(each.prefix) + (each.running ? "" : " (no carrier)");
   }
   return text.empty() ? "no interface that is up" : text;
 }
@@ -127,8 +127,9 @@ Result<std::vector<Interface>> local_interfaces() {
     if (!usable(*entry)) continue;
     const IpAddress address = from_socket_address(entry->ifa_addr);
     if (address.is_link_local_v6()) continue;
-    found.push_back(
-        {entry->ifa_name, address, prefix_length(from_socket_address(entry->ifa_netmask))});
+    found.push_back({entry->ifa_name, address,
+                     prefix_length(from_socket_address(entry->ifa_netmask)),
+                     (entry->ifa_flags & IFF_RUNNING) != 0});
   }
   return found;
 }
@@ -187,7 +188,8 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
   std::vector<Interface> chosen;
   bool has_loopback = false;
   for (const Interface& each : all) {
-    if ((family != 0 && family != each.address.family) || !parsed->allows(each)) continue;
+    const bool of_family = family == 0 || family == each.address.family;
+    if (!each.running || !of_family || !parsed->allows(each)) continue;
     // One way to the processes of this host is enough.
     if (each.address.is_loopback() && std::exchange(has_loopback, true)) continue;
     chosen.push_back(each);

@@ -50,9 +50,10 @@ struct Interface {
   std::string name;
   IpAddress address;
   uint8_t prefix = 0;
+  bool running = true;  // it has a carrier
 };
 
-// All of this host that can be used, in the kernel's order.
+// All of this host, in the kernel's order, but for addresses that mean nothing elsewhere.
 Result<std::vector<Interface>> local_interfaces();
 
 // Which interfaces to use; see TcpOptions::interfaces.
@@ -74,7 +75,8 @@ class InterfaceList {
   std::vector<Network> networks_;
 };
 
-// Those of `all` that the list and the family (0, 4, 6) allow. An error lists what there is.
+// Those of `all` that run and that the list and the family (0, 4, 6) allow. An error lists what
+// there is.
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
                                                  const std::string& list, int family);
 

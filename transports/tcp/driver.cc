@@ -173,9 +173,14 @@ bool Driver::anything_awaited() const {
 }
 
 bool Driver::admit() {
-  return reception_.admit([this](Socket socket, const Greeting& greeting) {
+  const auto any = reception_.admit([this](Socket socket, const Greeting& greeting) {
     link(greeting.from).accept(std::move(socket), greeting);
   });
+  if (any.ok()) return *any;
+  for (Link* each : shared_.pending) {
+    if (each->awaited()) each->fail(any.status());
+  }
+  return true;
 }
 
 void Driver::look_after(Clock::time_point now) {

@@ -29,7 +29,7 @@ class Inbox {
   // called.
   Read read(int socket, ConstPieces due, size_t offset, size_t ahead);
 
-  static constexpr size_t capacity = size_t{64} << 10;
+  static constexpr size_t capacity = size_t{32} << 10;
 
  private:
   std::unique_ptr<std::byte[]> buffer_;

@@ -9,6 +9,7 @@
 namespace sluice {
 
 Status Reception::open() {
+  Status trouble;
   for (const Interface& interface : shared_.chosen) {
     AddressBlob::Entry entry{interface.address, interface.prefix, 0};
     AddressBlob blob{0, {}, entries_};
@@ -16,12 +17,16 @@ Status Reception::open() {
     const size_t before = AddressBlob{0, {}, entries_}.encode().size();
     if (blob.encode().size() == before) continue;  // no room
     auto listener = listen_on(interface.address, shared_.options);
-    if (!listener.ok()) return listener.status().with("interface " + interface.name);
+    if (!listener.ok()) {  // one that was asked for, or an address that is not ready yet
+      trouble = listener.status().with("interface " + interface.name);
+      if (!shared_.options.interfaces.empty()) return trouble;
+      continue;
+    }
     entry.port = listener->port;
     entries_.push_back(entry);
     listeners_.push_back(std::move(*listener));
   }
-  return {};
+  return listeners_.empty() ? trouble : Status();
 }
 
 void Reception::close() {
@@ -29,14 +34,17 @@ void Reception::close() {
   guests_.clear();
 }
 
-bool Reception::admit(const Welcome& welcome) {
+Result<bool> Reception::admit(const Welcome& welcome) {
   bool any = false;
   for (const Listener& listener : listeners_) {
-    while (Socket accepted = accept_from(listener.socket)) {
+    while (true) {
+      auto accepted = accept_from(listener.socket);
+      if (!accepted.ok()) return accepted.status();
+      if (!*accepted) break;
       any = true;
       if (guests_.size() == max_guests) guests_.erase(guests_.begin());
       guests_.push_back(
-          {std::move(accepted), Clock::now() + shared_.options.connect_timeout, 0, {}});
+          {std::move(*accepted), Clock::now() + shared_.options.connect_timeout, 0, {}});
     }
   }
   for (size_t i = 0; i < guests_.size();) {

@@ -32,8 +32,9 @@ class Reception {
   // What peers are told.
   const std::vector<AddressBlob::Entry>& entries() const { return entries_; }
 
-  // Takes what has come, and hands on connections of peers. True if there was any.
-  bool admit(const Welcome& welcome);
+  // Takes what has come, and hands on connections of peers. True if there was any. An error if
+  // connections can't be taken.
+  Result<bool> admit(const Welcome& welcome);
   // Sockets on which there may be news.
   void add_to(std::vector<pollfd>& polls) const;
   bool has_guests() const { return !guests_.empty(); }

@@ -95,11 +95,14 @@ bool is_free(const IpAddress& address, uint16_t port) {
   return bind(probe->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) == 0;
 }
 
-Socket accept_from(const Socket& listener) {
+Result<Socket> accept_from(const Socket& listener) {
   int fd;
   do {
     fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+    return Status(Code::unavailable, "cannot accept a connection: " + error_text(errno));
+  }
   Socket accepted(fd);
   if (accepted) set_manners(accepted);
   return accepted;

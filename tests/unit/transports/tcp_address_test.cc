@@ -72,6 +72,17 @@ TEST(TcpInterfaces, ListsThatMakeNoSense) {
   EXPECT_NE(none.status().message().find("eth1 192.168.7.1/24"), std::string::npos);
 }
 
+TEST(TcpInterfaces, OneWithoutCarrierIsNotUsed) {
+  std::vector<Interface> all = host;
+  all[1].running = false;
+  const auto rest = choose_interfaces(all, "^lo", 4);
+  ASSERT_TRUE(rest.ok());
+  EXPECT_EQ(rest->front().name, "eth1");
+  const auto none = choose_interfaces(all, "10.0.0.0/8", 0);
+  EXPECT_EQ(none.status().code(), Code::unavailable);
+  EXPECT_NE(none.status().message().find("eth0 10.1.2.3/16 (no carrier)"), std::string::npos);
+}
+
 TEST(TcpInterfaces, ThisHostHasLoopbackAndNoLinkLocalAddress) {
   const auto all = local_interfaces();
   ASSERT_TRUE(all.ok()) << all.status().message();

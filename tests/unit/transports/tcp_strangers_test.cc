@@ -453,7 +453,8 @@ class TcpWrongNumber : public testing::Test {
   Socket answer() {
     Socket accepted;
     wait_for(
-        *endpoint_, [&] { return bool(accepted = accept_from(listener_.socket)); }, seconds(5));
+        *endpoint_, [&] { return bool(accepted = std::move(*accept_from(listener_.socket))); },
+        seconds(5));
     return accepted;
   }
 

@@ -6,10 +6,12 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 
 #include "tests/unit/transports/tcp_rig.h"
+#include "transports/tcp/socket.h"
 
 namespace sluice {
 namespace {
@@ -203,6 +205,26 @@ TEST(Tcp, AProcessMayLeaveRightAfterItsLastSend) {
   EXPECT_TRUE(wait_for(*receiver, [&] { return none.done(); }));
   EXPECT_NE(none.why().find("rank 0 finished"), std::string::npos) << none.why();
   leaving.join();
+}
+
+TEST(Tcp, NoDescriptorsLeftIsSaid) {
+  Ranks ranks(tcp(), 2);
+  Message send({1, 0, 0, 0}, 8), receive({1, 0, 0, 0}, 8);
+  send.send(ranks.channel(0, 1));
+  const rlim_t open = *descriptors().rbegin() + 1;
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{open, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  std::vector<Socket> fillers;
+  for (int fd = dup(0); fd >= 0; fd = dup(0)) fillers.emplace_back(fd);
+  receive.receive(ranks.channel(1, 0));
+  const bool ended = ranks.drive([&] { return receive.done(); });
+  fillers.clear();
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(receive.code(), Code::unavailable);
+  EXPECT_NE(receive.why().find("oo many open files"), std::string::npos) << receive.why();
 }
 
 // Several threads of each of two processes, each with a channel of its own.
