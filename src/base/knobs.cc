@@ -41,7 +41,7 @@ constexpr Knob table[] = {
      "seconds that connecting to a rank may take", false, &Knobs::connect_timeout},
     {"SLUICE_SEGMENT", KnobType::size, "256k", "4k to 16m",
      "bytes of a pipelined piece of a message", true, &Knobs::segment},
-    {"SLUICE_WINDOW", KnobType::size, "4m", "64k to 1g",
+    {"SLUICE_WINDOW", KnobType::size, "32m", "64k to 1g",
      "bytes in flight for a communicator from one rank to another", true, &Knobs::window},
     {"SLUICE_TCP_INTERFACES", KnobType::text, "",
      "names and CIDRs with commas; a first ^ excludes them",

@@ -28,7 +28,7 @@ struct Knobs {
   double timeout = 0;                 // SLUICE_TIMEOUT: a call's deadline; 0: none
   double connect_timeout = 30;        // SLUICE_CONNECT_TIMEOUT
   size_t segment = 256 << 10;         // SLUICE_SEGMENT: bytes of a pipelined piece
-  size_t window = 4 << 20;            // SLUICE_WINDOW: bytes in flight for a team on a link
+  size_t window = 32 << 20;           // SLUICE_WINDOW: bytes in flight for a team on a link
   std::string interfaces;             // SLUICE_TCP_INTERFACES: names and CIDRs, '^' first excludes
   int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
   size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0 leaves it to the kernel

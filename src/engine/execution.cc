@@ -45,14 +45,14 @@ bool Scratch::reserve(size_t bytes) {
   return true;
 }
 
-Status Execution::start(const Schedule& schedule, const Call& call, uint32_t number,
+Status Execution::start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
                         Channels& channels) {
   schedule_ = &schedule;
   plan_ = &schedule.plan();
   call_ = call;
   number_ = number;
   what_ = encode_what(call.collective, call.root);
-  segment_bytes_ = std::max<size_t>(segment_ / call.element, 1) * call.element;
+  segment_bytes_ = std::max<size_t>(segment / call.element, 1) * call.element;
   unfinished_ = static_cast<uint32_t>(plan_->steps.size());
   status_ = {};
   if (Status status = lay_out(); !status.ok()) return status;

@@ -56,13 +56,12 @@ class Execution {
     failed,   // see status(); cancel() before anything else
   };
 
-  // segment: bytes of a pipelined piece; equal on all ranks.
-  explicit Execution(size_t segment) : segment_(segment) {}
-
   // Begins call number `number` of the team. All that can fail for lack of memory or for an
   // impossible address fails here, before the first send. What `call` points to stays valid until
   // done or cancelled.
-  Status start(const Schedule& schedule, const Call& call, uint32_t number, Channels& channels);
+  // segment: bytes of a pipelined piece; equal on all ranks.
+  Status start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
+               Channels& channels);
 
   State advance();
 
@@ -125,13 +124,12 @@ class Execution {
   size_t segment_begin(uint32_t segment) const { return segment * segment_bytes_; }
   size_t segment_size(const Progress& progress, uint32_t segment) const;
 
-  const size_t segment_;
   const Schedule* schedule_ = nullptr;
   const Plan* plan_ = nullptr;
   Call call_;
   uint32_t number_ = 0;
   uint32_t what_ = 0;
-  size_t segment_bytes_ = 0;   // segment_, cut down to whole elements
+  size_t segment_bytes_ = 0;   // whole elements
   uint32_t unfinished_ = 0;    // steps
   std::vector<size_t> slots_;  // where each scratch slot begins, in scratch_
   std::vector<Bytes> runs_;    // the plan's pieces, resolved

@@ -68,6 +68,11 @@ class Team {
   // on and its peers are told. The message names the collective and the ranks concerned. One thread
   // at a time.
   virtual Status run(const Call& call) = 0;
+
+  // In place of `run`, where this rank can't take part in a call that the others are about to run
+  // (no memory to pack its data, say): breaks the team in the same way. The peers are told as far
+  // as there are connections to them, or can be.
+  virtual Status refuse(const Call& call, const Status& cause) = 0;
 };
 
 }  // namespace sluice

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/communicator.h"
 
-#include <new>
-
 #include "src/base/log.h"
 #include "src/mpi/bootstrap.h"
 #include "src/mpi/errors.h"
@@ -99,14 +97,14 @@ bool Communicator::perform(const char* function, Exchange& exchange, int* result
   return true;
 }
 
-Status Communicator::run(Exchange& exchange) try {
+Status Communicator::run(Exchange& exchange) {
   Placement placement(exchange, input_, output_, handle_);
-  Status status = placement.begin();
-  if (status.ok()) status = team_->run(exchange.call);
-  if (status.ok()) status = placement.end();
-  return status;
-} catch (const std::bad_alloc&) {
-  return {Code::memory, "out of memory"};
+  Status local = placement.begin();
+  if (local.ok()) {
+    if (Status status = team_->run(exchange.call); !status.ok()) return status;
+    local = placement.end();
+  }
+  return local.ok() ? local : team_->refuse(exchange.call, local);
 }
 
 int Communicator::fail(const char* function, const Status& status) {

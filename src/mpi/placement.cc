@@ -51,7 +51,7 @@ void Staging::trim() {
   bytes_ = 0;
 }
 
-Status Placement::begin() {
+Status Placement::begin() try {
   Call& call = exchange_.call;
   if (exchange_.output.type) {
     output_is_apart_ = !is_dense(exchange_.output);
@@ -62,6 +62,9 @@ Status Placement::begin() {
   if (!exchange_.input.type) return {};
   const bool apart = exchange_.set_aside || !is_dense(exchange_.input);
   return place(exchange_.input, apart, apart, input_, &call.input);
+} catch (const std::bad_alloc&) {
+  return {Code::memory, "no memory for the places of " + std::to_string(exchange_.output.blocks) +
+                            " ranks' data"};
 }
 
 Status Placement::end() {

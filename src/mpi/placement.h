@@ -36,7 +36,7 @@ class Placement {
   Placement(Exchange& exchange, Staging& input, Staging& output, MPI_Comm comm)
       : exchange_(exchange), input_(input), output_(output), comm_(comm) {}
 
-  // Sets the call's views; packs what is to be sent. May throw std::bad_alloc.
+  // Sets the call's views; packs what is to be sent.
   Status begin();
   // Unpacks what was received.
   Status end();

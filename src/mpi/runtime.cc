@@ -135,7 +135,7 @@ Status Runtime::open_endpoint() {
   options.interfaces = knobs.interfaces;
   options.family = knobs.address_family;
   options.window = knobs.window;
-  options.max_message = knobs.segment;
+  options.max_message = 4 * knobs.segment;  // the longest that the engine cuts
   options.socket_buffer = knobs.socket_buffer;
   options.congestion = knobs.congestion;
   options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));
