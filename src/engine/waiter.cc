@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr auto default_spin = 2000us;
 constexpr auto crowded_spin = 20us;
-constexpr auto between_pokes = 50us;
+constexpr auto between_pokes = 100us;
 constexpr uint32_t turns_between_looks = 32;  // a turn over a socket takes some 300 ns
 constexpr auto long_yield = 2us;              // somebody else ran
 constexpr uint32_t crowded_after = 3;         // long yields in a row
@@ -34,18 +34,19 @@ void Waiter::begin() {
 }
 
 bool Waiter::turn() {
-  if (endpoint_->progress()) {
-    turns_ = 0;
+  const bool moved = endpoint_->progress();
+  if (moved) {
     idle_since_ = {};
     nap_ = first_nap;
-    return true;
   }
-  if (++turns_ % turns_between_looks != 0 && !crowded_) return false;
+  // Traffic of other teams may go on for ever: MPI has its turn all the same.
+  if (++turns_ % turns_between_looks != 0 && (moved || !crowded_)) return moved;
   look_at_clock();
-  if (poke_ && now_ - std::max(poked_, idle_since_) >= between_pokes) {
+  if (poke_ && now_ - std::max(poked_, began_) >= between_pokes) {
     poke_();
     poked_ = now_;
   }
+  if (moved) return true;
   if (now_ - idle_since_ >= (crowded_ ? crowded_spin : spin_)) {
     nap();
   } else if (adaptive_) {

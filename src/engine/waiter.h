@@ -42,7 +42,7 @@ class Waiter {
   const bool adaptive_;
   bool crowded_ = false;                         // others want this processor
   uint32_t long_yields_ = 0, short_yields_ = 0;  // in a row
-  uint32_t turns_ = 0;                           // since bytes last moved
+  uint32_t turns_ = 0;
   std::chrono::microseconds nap_{0};
   Clock::time_point began_{}, idle_since_{}, now_{}, poked_{};
 };

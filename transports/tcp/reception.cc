@@ -42,11 +42,18 @@ Result<bool> Reception::admit(const Welcome& welcome) {
       if (!accepted.ok()) return accepted.status();
       if (!*accepted) break;
       any = true;
+      // Whoever has greeted is let in before anybody is shown the door.
+      if (guests_.size() == max_guests) hear_all(welcome);
       if (guests_.size() == max_guests) guests_.erase(guests_.begin());
       guests_.push_back(
           {std::move(*accepted), Clock::now() + shared_.options.connect_timeout, 0, {}});
     }
   }
+  hear_all(welcome);
+  return any;
+}
+
+void Reception::hear_all(const Welcome& welcome) {
   for (size_t i = 0; i < guests_.size();) {
     const Verdict verdict = hear(guests_[i]);
     if (verdict == Verdict::wait) {
@@ -60,7 +67,6 @@ Result<bool> Reception::admit(const Welcome& welcome) {
       welcome(std::move(guest.socket), greeting);
     }
   }
-  return any;
 }
 
 Reception::Verdict Reception::hear(Guest& guest) const {

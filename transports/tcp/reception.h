@@ -51,6 +51,7 @@ class Reception {
   };
   enum class Verdict { wait, welcome, away };
 
+  void hear_all(const Welcome& welcome);
   Verdict hear(Guest& guest) const;
   bool knows_us(const Greeting& greeting) const;
 
