@@ -9,13 +9,20 @@ namespace {
 
 constexpr size_t kinds = static_cast<size_t>(Code::internal) + 1;
 
-// One MPI code for each of ours, made when first needed; MPI_ERR_OTHER where MPI makes none.
+// One MPI code for each of ours, in a class of Sluice's own, made when first needed. (Codes in
+// MPI's own classes have other codes' strings in MPICH.) MPI_ERR_OTHER where MPI makes none.
 int code_of(Code code) {
   static constinit std::mutex mutex;
+  static constinit int error_class = 0;
   static constinit int codes[kinds] = {};
   const std::lock_guard lock(mutex);
+  if (error_class == 0) {
+    char name[] = "Sluice could not carry a collective";
+    if (real().Add_error_class(&error_class)) return MPI_ERR_OTHER;
+    real().Add_error_string(error_class, name);
+  }
   int& mpi_code = codes[static_cast<size_t>(code)];
-  if (mpi_code == 0 && real().Add_error_code(MPI_ERR_OTHER, &mpi_code)) mpi_code = MPI_ERR_OTHER;
+  if (mpi_code == 0 && real().Add_error_code(error_class, &mpi_code)) mpi_code = MPI_ERR_OTHER;
   return mpi_code;
 }
 

@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-// Calls the communicator's error handler with an error code of class MPI_ERR_OTHER whose string
-// says what happened; returns the code where the handler returns (MPI_ERRORS_RETURN).
+// Calls the communicator's error handler with an error code of a class of Sluice's own, whose
+// string says what happened; returns the code where the handler returns (MPI_ERRORS_RETURN).
 int raise_error(MPI_Comm comm, const Status& status);
 
 }  // namespace sluice

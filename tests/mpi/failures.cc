@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill|leave|abort|fork|invalid: the last rank goes without a word, without MPI_Finalize
-// or by MPI_Abort while the others wait for it; or processes fork; or arguments make no sense.
+// failures kill|leave|abort|memory|fork|invalid: the last rank goes without a word, without
+// MPI_Finalize or by MPI_Abort while the others wait for it; or processes fork; or arguments make
+// no sense.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,12 +39,33 @@ void kill_one() {
       MPI_Allreduce(from.data(), to.data(), 1 << 20, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   const double took = std::chrono::duration<double>(Clock::now() - began).count();
   const int later = MPI_Barrier(MPI_COMM_WORLD);
-  int error_class = MPI_SUCCESS;
-  if (result != MPI_SUCCESS) MPI_Error_class(result, &error_class);
   std::printf("rank %d: %s after %.3f s, %s\n", rank,
-              error_class == MPI_ERR_OTHER ? "MPI_ERR_OTHER" : "no error", took,
+              result != MPI_SUCCESS ? "an error" : "no error", took,
               later != MPI_SUCCESS ? "and again" : "but no more");
   std::fflush(stdout);
+  _exit(0);
+}
+
+// One rank has no memory to unpack a broadcast into: all learn of it.
+void run_out_of_memory() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int count = 100 << 20;
+  MPI_Datatype spaced;
+  MPI_Type_create_resized(MPI_CHAR, 0, 2, &spaced);
+  MPI_Type_commit(&spaced);
+  std::vector<char> data(2 * static_cast<size_t>(count));
+  if (rank == size - 1) {
+    const rlimit none{static_cast<rlim_t>(8) << 20, RLIM_INFINITY};  // less than is in use
+    setrlimit(RLIMIT_AS, &none);
+  }
+  const int result =
+      MPI_Bcast(data.data(), count, rank == size - 1 ? spaced : MPI_CHAR, 0, MPI_COMM_WORLD);
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  std::printf("rank %d: %s\n", rank, text);
+  std::fflush(stdout);
+  sleep(1);  // MPICH ends a job as soon as a rank leaves like this
   _exit(0);
 }
 
@@ -96,6 +119,7 @@ int main(int argc, char** argv) {
   if (mode == "kill") kill_one();
   if (mode == "leave" && rank == size - 1) std::exit(0);
   if (mode == "abort" && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, 5);
+  if (mode == "memory") run_out_of_memory();
   if (mode == "fork") fork_and_go_on();
   if (mode == "invalid") call_with_nonsense();
   sum_up();
