@@ -196,7 +196,7 @@ TEST(Knobs, ValuesAreCanonicalAndSayTheirOrigin) {
 }
 
 TEST(Knobs, AgreedSettingsAreCanonical) {
-  EXPECT_EQ(agreed_settings(environment_of({{"SLUICE_SEGMENT", "131072"}})),
+  EXPECT_EQ(agreed_settings(environment_of({{"SLUICE_SEGMENT", "262144"}})),
             agreed_settings(environment_of({})));
   EXPECT_NE(agreed_settings(environment_of({{"SLUICE_SEGMENT", "64k"}})),
             agreed_settings(environment_of({})));
