@@ -7,6 +7,7 @@ demo_allreduce_CPPFLAGS = $(MPI_CPPFLAGS)
 demo_allreduce_LDADD = $(MPI_LIBS)
 EXTRA_DIST += demo/run
 
-demo: all demo/allreduce
+demo: all
+	$(MAKE) $(AM_MAKEFLAGS) demo/allreduce$(EXEEXT)
 	@$(AM_TESTS_ENVIRONMENT) $(SHELL) $(top_srcdir)/demo/run
 .PHONY: demo
