@@ -18,7 +18,7 @@ constexpr size_t few_links = 2;
 // How long the end of a process waits for its peers' kernels to take what it has sent.
 constexpr std::chrono::seconds linger_limit{10};
 constexpr std::chrono::microseconds longest_sleep{std::chrono::milliseconds(250)};
-constexpr std::chrono::seconds look_after_every{1};
+constexpr std::chrono::milliseconds look_after_every{500};  // deaths show within a second
 constexpr uint32_t turns_between_clocks = 4096;
 
 // What this thread knew when it last looked: so that it doesn't go to sleep over an end of its own
