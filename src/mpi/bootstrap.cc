@@ -85,9 +85,8 @@ Status MpiBootstrap::wait(MPI_Request* request) {
 std::string MpiBootstrap::describe(Clock::duration waited) const {
   return "not all of its " + std::to_string(size_) + " ranks have answered within " +
          std::to_string(std::chrono::round<std::chrono::seconds>(waited).count()) +
-         " s: one has not called a collective on it yet, or runs without Sluice because the "
-         "preload "
-         "did not reach it (mpirun -x LD_PRELOAD reaches all)";
+         " s: one has not called a collective on it yet, or runs without Sluice because "
+         "the preload did not reach it (mpirun -x LD_PRELOAD reaches all)";
 }
 
 }  // namespace sluice

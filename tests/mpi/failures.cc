@@ -46,6 +46,16 @@ void kill_one() {
   _exit(0);
 }
 
+// Limits this process's memory to what it has and so much more.
+void leave_room_for(size_t bytes) {
+  size_t pages = 0;
+  FILE* file = std::fopen("/proc/self/statm", "r");
+  if (std::fscanf(file, "%zu", &pages) != 1) test::fail("no /proc/self/statm");
+  std::fclose(file);
+  const rlimit limit{pages * static_cast<size_t>(getpagesize()) + bytes, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &limit);
+}
+
 // One rank has no memory to unpack a broadcast into: all learn of it.
 void run_out_of_memory() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -55,8 +65,7 @@ void run_out_of_memory() {
   MPI_Type_commit(&spaced);
   std::vector<char> data(2 * static_cast<size_t>(count));
   if (rank == size - 1) {
-    const rlimit none{static_cast<rlim_t>(8) << 20, RLIM_INFINITY};  // less than is in use
-    setrlimit(RLIMIT_AS, &none);
+    leave_room_for(size_t{32} << 20);
   }
   const int result =
       MPI_Bcast(data.data(), count, rank == size - 1 ? spaced : MPI_CHAR, 0, MPI_COMM_WORLD);
