@@ -29,7 +29,7 @@ bool Dialer::try_next() {
   const Candidate& candidate = candidates_[next_++];
   const Clock::time_point now = Clock::now();
   give_up_at_ = now + (deadline_ - now) / left;
-  auto made = make_socket(candidate.address.family, options_);
+  auto made = make_socket(candidate.address, options_);
   if (!made.ok()) {
     failures_ += (failures_.empty() ? "" : "; ") + made.status().message();
     refused_ = false;

@@ -9,6 +9,8 @@ namespace sluice {
 namespace {
 
 constexpr size_t largest_message = size_t{1} << 30;  // the wire's lengths and credits have 32 bits
+// With less, the kernel may never find room to announce.
+constexpr size_t smallest_buffer = size_t{4} << 10;
 
 class TcpChannel : public Channel {
  public:
@@ -54,6 +56,9 @@ class TcpEndpoint : public Endpoint {
 Result<std::unique_ptr<Endpoint>> make_tcp_endpoint(const TcpOptions& options) {
   if (options.max_message > largest_message || options.window > largest_message) {
     return Status(Code::invalid, "a TCP window or message over 1 GiB");
+  }
+  if (options.socket_buffer > 0 && options.socket_buffer < smallest_buffer) {
+    return Status(Code::invalid, "a TCP socket buffer under 4 KiB");
   }
   auto driver = std::make_shared<Driver>(options);
   const Status started = driver->start();

@@ -21,6 +21,11 @@ bool set(const Socket& socket, int level, int option, int value) {
   return setsockopt(socket.fd(), level, option, &value, sizeof(value)) == 0;
 }
 
+bool set_congestion(const Socket& socket, const std::string& name) {
+  return setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, name.c_str(),
+                    static_cast<socklen_t>(name.size())) == 0;
+}
+
 // TCP_USER_TIMEOUT is left alone: it also ends connections to peers that are well and merely don't
 // read for a while (tcp(7): "buffered data may remain untransmitted"). See Link::look_after.
 void set_manners(const Socket& socket) {
@@ -42,27 +47,26 @@ std::string error_text(int error) {
   return strerror_r(error, buffer, sizeof(buffer));
 }
 
-Result<Socket> make_socket(uint8_t family, const TcpOptions& options) {
-  Socket made(
-      ::socket(family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options) {
+  Socket made(::socket(address.family == 4 ? AF_INET : AF_INET6,
+                       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return Status(Code::unavailable, "no socket: " + error_text(errno));
   set_manners(made);
-  if (family == 6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (address.family == 6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (options.socket_buffer > 0) {
     set(made, SOL_SOCKET, SO_SNDBUF, static_cast<int>(options.socket_buffer));
     set(made, SOL_SOCKET, SO_RCVBUF, static_cast<int>(options.socket_buffer));
   }
-  const std::string& congestion = options.congestion;
-  if (!congestion.empty() && setsockopt(made.fd(), IPPROTO_TCP, TCP_CONGESTION, congestion.c_str(),
-                                        static_cast<socklen_t>(congestion.size())) != 0) {
-    return Status(Code::unavailable,
-                  "congestion control '" + congestion + "' cannot be had: " + error_text(errno));
+  if (!options.congestion.empty() && !set_congestion(made, options.congestion)) {
+    return Status(Code::unavailable, "congestion control '" + options.congestion +
+                                         "' cannot be had: " + error_text(errno));
   }
+  if (options.congestion.empty() && address.is_loopback()) set_congestion(made, "reno");
   return made;
 }
 
 Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) {
-  auto made = make_socket(address.family, options);
+  auto made = make_socket(address, options);
   if (!made.ok()) return made.status();
   Listener listener{std::move(*made)};
   suit(listener.socket, address, options);
@@ -89,7 +93,7 @@ void suit(const Socket& socket, const IpAddress& address, const TcpOptions& opti
 }
 
 bool is_free(const IpAddress& address, uint16_t port) {
-  const auto probe = make_socket(address.family, {});
+  const auto probe = make_socket(address, {});
   if (!probe.ok()) return false;
   const SocketAddress at = to_socket_address(address, port);
   return bind(probe->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) == 0;

@@ -37,8 +37,10 @@ class Socket {
 // "Connection refused"
 std::string error_text(int error);
 
-// A socket of the options' kind, not bound or connected.
-Result<Socket> make_socket(uint8_t family, const TcpOptions& options);
+// A socket of the options' kind, to be bound or connected to that address. Over loopback, where
+// there is nothing to congest, it uses the one congestion control that every kernel has and that
+// doesn't pace, unless the options name another.
+Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options);
 
 // A path through loopback loses nothing and needs no pacing: congestion controls that pace (bbr)
 // only slow it down. Left alone where the options name one.

@@ -30,7 +30,7 @@ struct TcpOptions {
   size_t window = size_t{4} << 20;
   size_t max_message = size_t{1} << 20;
 
-  size_t socket_buffer = 0;  // each way; 0 leaves it to the kernel, which adapts it
+  size_t socket_buffer = 0;  // each way, 4 KiB or more; 0 leaves it to the kernel, which adapts it
   // Congestion control; empty leaves the system's, but on loopback, where nothing need be paced.
   std::string congestion;
   // For a connection to come about; not for a peer to enter a call, which may take it any time.

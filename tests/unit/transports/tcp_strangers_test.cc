@@ -482,7 +482,7 @@ TEST_F(TcpWrongNumber, NoAnswerWithinTheDeadline) {
   std::vector<Socket> fillers;
   const SocketAddress to = to_socket_address(loopback, listener_.port);
   for (int i = 0; i < 4; ++i) {
-    fillers.push_back(std::move(*make_socket(4, {})));
+    fillers.push_back(std::move(*make_socket(loopback, {})));
     (void)!connect(fillers.back().fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size);
   }
   const auto begin = Clock::now();

@@ -175,6 +175,9 @@ TEST(Tcp, OptionsThatCannotBe) {
   EXPECT_EQ(status.code(), Code::unavailable);
   EXPECT_NE(status.message().find("no-such-thing"), std::string::npos);
   options = {};
+  options.socket_buffer = 1;
+  EXPECT_EQ(make_tcp_endpoint(options).status().code(), Code::invalid);
+  options = {};
   options.window = size_t{4} << 30;
   EXPECT_EQ(make_tcp_endpoint(options).status().code(), Code::invalid);
 }
