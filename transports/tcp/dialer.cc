@@ -36,7 +36,6 @@ bool Dialer::try_next() {
     return false;
   }
   socket_ = std::move(*made);
-  suit(socket_, candidate.address, options_);
   const SocketAddress to = to_socket_address(candidate.address, candidate.port);
   if (connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0) {
     established_ = true;

@@ -69,7 +69,6 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) 
   auto made = make_socket(address, options);
   if (!made.ok()) return made.status();
   Listener listener{std::move(*made)};
-  suit(listener.socket, address, options);
   SocketAddress at = to_socket_address(address, 0);
   const int fd = listener.socket.fd();
   if (bind(fd, reinterpret_cast<sockaddr*>(&at.storage), at.size) != 0 ||
@@ -84,12 +83,6 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) 
               sizeof(port));
   listener.port = ntohs(port);
   return listener;
-}
-
-void suit(const Socket& socket, const IpAddress& address, const TcpOptions& options) {
-  if (!address.is_loopback() || !options.congestion.empty()) return;
-  static constexpr char unpaced[] = "reno";  // every kernel has it and lets everybody use it
-  setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, unpaced, sizeof(unpaced) - 1);
 }
 
 bool is_free(const IpAddress& address, uint16_t port) {

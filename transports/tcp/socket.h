@@ -42,10 +42,6 @@ std::string error_text(int error);
 // doesn't pace, unless the options name another.
 Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options);
 
-// A path through loopback loses nothing and needs no pacing: congestion controls that pace (bbr)
-// only slow it down. Left alone where the options name one.
-void suit(const Socket& socket, const IpAddress& address, const TcpOptions& options);
-
 // Listens on that address alone, at a port of the kernel's choice.
 struct Listener {
   Socket socket;
