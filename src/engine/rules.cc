@@ -205,24 +205,32 @@ Choices Selector::choices(const Situation& situation) const {
   return choices;
 }
 
-// First guesses by the cost formulas; to be replaced by what was measured.
+// Few ranks: a star's messages are fewer than a tree's, which counts where sending costs more than
+// travelling, as over sockets. Measured on one host and on four (osu/README.md).
 std::string_view builtin_rules() {
   return R"(# collective  transport  conditions            -> algorithm
-allreduce      * ranks:1-2 bytes:0-64k       -> recursive_doubling
+allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling
+allreduce      * ranks:3-4 bytes:0-256k      -> recursive_doubling
 allreduce      * bytes:0-16k                 -> recursive_doubling
-allreduce      * bytes:16k-256k              -> rabenseifner
+allreduce      * ranks:3-64 bytes:0-4m       -> bcube
 allreduce      *                             -> ring
 allreduce      *                             -> recursive_doubling
 reduce         * bytes:0-64k                 -> binomial
 reduce         * ranks:1-2                   -> binomial
+reduce         * ranks:3-8 bytes:0-1m        -> binomial
+reduce         * ranks:3-64                  -> chain
 reduce         *                             -> ring
 reduce         *                             -> binomial
+broadcast      * ranks:1-8 bytes:0-16k       -> one_to_all
 broadcast      * ranks:1-2                   -> binomial
-broadcast      * bytes:0-64k                 -> binomial
+broadcast      * bytes:0-512k                -> binomial
+broadcast      * ranks:3-64 bytes:0-2m       -> scatter_allgather
 broadcast      *                             -> chain
 allgather      * bytes:0-64k                 -> bruck
+allgather      * ranks:3-8 bytes:0-2m        -> bruck
 allgather      *                             -> ring
 allgatherv     * bytes:0-64k                 -> bruck
+allgatherv     * ranks:3-8 bytes:0-2m        -> bruck
 allgatherv     *                             -> ring
 reduce_scatter * bytes:0-64k                 -> recursive_halving
 reduce_scatter *                             -> ring
@@ -230,6 +238,7 @@ reduce_scatter *                             -> direct
 alltoall       * ranks:16- bytes:0-4k        -> bruck
 alltoall       *                             -> linear
 alltoallv      *                             -> linear
+barrier        * ranks:3-8                   -> all_to_one
 barrier        *                             -> dissemination
 )";
 }

@@ -139,6 +139,7 @@ void Driver::abort(const Place& place, const std::string& cause) {
 
 bool Driver::progress() {
   Section section(*this);
+  shared_.heard = shared_.finished;
   if (++turns_ % turns_between_clocks == 0) look_after(Clock::now());
   bool moved = anything_awaited() && admit();
   const bool few = shared_.pending.size() <= few_links || shared_.unfinished;

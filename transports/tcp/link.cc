@@ -15,6 +15,7 @@ namespace {
 constexpr size_t small_read_ahead = 1024;
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
 constexpr size_t max_abort_text = 4096;
+constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
 
 }  // namespace
 
@@ -106,6 +107,7 @@ bool Link::read() {
   for (int i = 0; i < max_reads; ++i) {
     parse();
     if (!wanted()) return moved;
+    if (put_offs_ > 0) break;
     const Inbox::Read read = read_once();
     if (read.result == Inbox::Read::Result::nothing) return moved;
     if (read.result == Inbox::Read::Result::some) {
@@ -132,7 +134,8 @@ Inbox::Read Link::read_once() {
     aside = {landing_.arrival->data.get(), landing_.arrival->bytes};
     due = {&aside, 1};
   }
-  const size_t ahead = demand.large > 0 ? small_read_ahead : Inbox::capacity;
+  const bool lands_large = landing_now_ && landing_.frame.length >= large;
+  const size_t ahead = demand.large > 0 || lands_large ? small_read_ahead : Inbox::capacity;
   const Inbox::Read read = inbox_.read(socket_.fd(), due, landing_.moved, ahead);
   landing_.moved += read.straight;
   if (landing_now_ && landing_.moved == landing_.frame.length) finish_landing();
@@ -154,8 +157,26 @@ bool Link::step() {
     fail({Code::internal, label_ + " sent what is no frame"});
     return false;
   }
+  if (puts_off(frame)) return false;
   inbox_.consume(Frame::bytes);
   take_frame(frame);
+  return true;
+}
+
+// A large message whose receive is not posted would have to be set aside and copied. Who is about
+// to hear that another has finished most likely posts it then.
+bool Link::puts_off(const Frame& frame) {
+  const bool sooner = shared_.finished != shared_.heard && put_offs_ < max_put_offs;
+  if (!sooner || frame.type != FrameType::data || frame.length < large || !frame.charged) {
+    put_offs_ = 0;
+    return false;
+  }
+  const Stream* const to = find_stream(frame.team, false);
+  if (to == nullptr || to->expects(frame.tag)) {
+    put_offs_ = 0;
+    return false;
+  }
+  ++put_offs_;
   return true;
 }
 

@@ -114,6 +114,7 @@ class Link {
   Inbox::Read read_once();
   void parse();
   bool step();
+  bool puts_off(const Frame& frame);
   void take_frame(const Frame& frame);
   Stream* find_stream(const TeamId& team, bool make);
   void begin_landing(Stream* to, const Frame& frame);
@@ -142,6 +143,7 @@ class Link {
 
   Outbox out_;
   Inbox inbox_;
+  int put_offs_ = 0;  // of the frame that is next in the inbox
   bool landing_now_ = false;
   Landing landing_;
   Stream* landing_stream_ = nullptr;  // nullptr: its payload is dropped

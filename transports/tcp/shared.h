@@ -28,6 +28,7 @@ struct TcpShared {
   // The operation being posted: that it is done is told by the post's return value.
   Operation* posting = nullptr;
   uint64_t finished = 0;  // operations so far
+  uint64_t heard = 0;     // of these, when this turn began: of later ones no caller has heard yet
 
   // The operation is its owner's again, and not to be touched.
   void finish(Operation* operation) {

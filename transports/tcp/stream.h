@@ -72,6 +72,7 @@ class Stream {
 
   // Frames from the peer. What becomes of the payload of a data frame, and that it has been read.
   Landing land(const Frame& frame);
+  bool expects(const Tag& tag) const { return posted_.find(tag) != nullptr; }
   void landed(const Landing& landing);
   void announced(const Frame& frame);
   void granted(const Tag& tag);
