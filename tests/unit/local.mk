@@ -22,6 +22,9 @@ unit_sources += \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/rig.h \
   tests/unit/transports/tcp_address_test.cc \
+  tests/unit/transports/tcp_faults_test.cc \
+  tests/unit/transports/tcp_played.h \
+  tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_rig.h \
   tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tcp_test.cc

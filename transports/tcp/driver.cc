@@ -105,6 +105,7 @@ Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) {
 void Driver::close(const Place& place) {
   Section section(*this);
   place.link->close(*place.stream);
+  place.link->kick();
 }
 
 bool Driver::post_send(const Place& place, Operation* operation) {
@@ -129,6 +130,7 @@ bool Driver::post_recv(const Place& place, Operation* operation) {
 void Driver::withdraw(const Place& place) {
   Section section(*this);
   place.stream->withdraw();
+  place.link->kick();
 }
 
 void Driver::abort(const Place& place, const std::string& cause) {
@@ -194,7 +196,7 @@ void Driver::wait(std::chrono::microseconds limit) {
   std::vector<pollfd> polls;
   {
     Section section(*this);
-    const bool missed = woken_ || (shared_.options.threaded && missed_anything());
+    const bool missed = woken_ || missed_anything();
     remember();
     if (missed || shared_.unfinished) return;
     polls.swap(polls_);
@@ -221,10 +223,12 @@ void Driver::collect_polls(std::vector<pollfd>& polls) const {
 }
 
 bool Driver::missed_anything() const {
-  return known.driver != this || known.finished != shared_.finished;
+  return shared_.options.threaded && (known.driver != this || known.finished != shared_.finished);
 }
 
-void Driver::remember() { known = {this, shared_.finished}; }
+void Driver::remember() {
+  if (shared_.options.threaded) known = {this, shared_.finished};
+}
 
 void Driver::wake() {
   const uint64_t one = 1;

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "transports/pieces.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr size_t small_read_ahead = 1024;
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
 constexpr size_t max_abort_text = 4096;
+constexpr size_t max_early_aborts = 64;
 constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
 
 }  // namespace
@@ -27,7 +29,14 @@ Link::~Link() = default;
 Stream& Link::stream(const TeamId& team) {
   if (latest_ != nullptr && latest_->team() == team) return *latest_;
   std::unique_ptr<Stream>& stream = streams_[team];
-  if (!stream) stream = std::make_unique<Stream>(*this, team);
+  if (!stream) {
+    stream = std::make_unique<Stream>(*this, team);
+    const auto early = std::ranges::find(early_aborts_, team, &EarlyAbort::team);
+    if (early != early_aborts_.end()) {
+      stream->aborted(early->cause);
+      early_aborts_.erase(early);
+    }
+  }
   latest_ = stream.get();
   return *latest_;
 }
@@ -50,7 +59,7 @@ void Link::look() {
 void Link::kick() {
   if (!status_.ok()) return;
   if (!socket_ && connects() && pending()) dial();
-  if (socket_ && !out_.empty() && !blocked_) flush();
+  if (socket_ && !out_.empty() && (!blocked_ || torn_)) flush();
   // Poll knows nothing of what has been read and not been looked at.
   if (wanted() && !inbox_.empty()) shared_.unfinished = true;
   list();
@@ -60,7 +69,6 @@ bool Link::drive() {
   if (!socket_ && (!dialer_ || !dial())) return false;
   bool moved = wanted() && read();
   if (!out_.empty()) moved |= flush();
-  if (torn_) fail({Code::memory, "no memory for the rest of a message to " + label_});
   return moved;
 }
 
@@ -88,6 +96,10 @@ bool Link::stays_listed() {
 }
 
 bool Link::flush() {
+  if (torn_) {
+    fail({Code::memory, "no memory for the rest of a message to " + label_});
+    return true;
+  }
   if (send_error_ != 0) return false;
   Outbox::Flushed flushed = out_.flush(socket_.fd());
   while (flushed.done != nullptr) {
@@ -96,10 +108,23 @@ bool Link::flush() {
     shared_.finish(sent);
   }
   blocked_ = flushed.result == Outbox::Result::blocked;
-  // What the peer sent before it closed may still be read, and says more than errno.
-  if (flushed.result == Outbox::Result::failed) send_error_ = flushed.error;
+  if (flushed.result == Outbox::Result::failed) note_send_error(flushed.error);
   if (flushed.result == Outbox::Result::drained && said_bye_) shutdown(socket_.fd(), SHUT_WR);
   return flushed.moved;
+}
+
+// What a peer sent before it went may still be read, and says more than errno. All else ends the
+// link: its frames can't go on where one was broken off.
+void Link::note_send_error(int error) {
+  const bool gone = error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
+  if (gone) {
+    send_error_ = error;
+  } else if (error == EFAULT) {
+    fail({Code::invalid, "the memory of a message to " + label_ + " can't be read (" +
+                             error_text(error) + "): a buffer is not as long as the call says"});
+  } else {
+    lost(error_text(error));
+  }
 }
 
 bool Link::read() {
@@ -116,13 +141,23 @@ bool Link::read() {
       parse();
       return true;
     }
-    lost(read.result == Inbox::Read::Result::failed ? error_text(read.error)
-         : send_error_ != 0                         ? error_text(send_error_)
-                                                    : "it closed the connection without a goodbye");
+    note_end(read.error);
     return true;
   }
   shared_.unfinished = true;
   return moved;
+}
+
+// Nothing can be read any more.
+void Link::note_end(int error) {
+  if (error == EFAULT) {
+    fail({Code::invalid, "the memory for a message from " + label_ + " can't be written (" +
+                             error_text(error) + "): a buffer is not as long as the call says"});
+  } else if (error != 0 || send_error_ != 0) {
+    lost(error_text(error != 0 ? error : send_error_));
+  } else {
+    lost("it closed the connection without a goodbye");
+  }
 }
 
 Inbox::Read Link::read_once() {
@@ -177,6 +212,7 @@ bool Link::puts_off(const Frame& frame) {
     return false;
   }
   ++put_offs_;
+  shared_.unfinished = true;  // poll knows nothing of what is in the inbox
   return true;
 }
 
@@ -184,8 +220,7 @@ void Link::take_frame(const Frame& frame) {
   if (frame.type == FrameType::bye) {
     return fail({Code::peer_lost, label_ + " finished (MPI_Finalize) while it was still expected"});
   }
-  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::announce ||
-                            frame.type == FrameType::abort;
+  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::announce;
   Stream* const to = find_stream(frame.team, makes_stream);
   if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
   switch (frame.type) {
@@ -247,12 +282,18 @@ bool Link::deposit() {
 void Link::finish_landing() {
   landing_now_ = false;
   Stream* const to = std::exchange(landing_stream_, nullptr);
-  if (to == nullptr) return;
   if (landing_.frame.type == FrameType::abort) {
-    to->aborted(abort_text_);
-  } else {
+    take_abort(landing_.frame.team);
+  } else if (to != nullptr) {
     to->landed(landing_);
   }
+}
+
+void Link::take_abort(const TeamId& team) {
+  if (dead_teams_.contains(team)) return;
+  if (Stream* const to = find_stream(team, false)) return to->aborted(abort_text_);
+  if (early_aborts_.size() == max_early_aborts) early_aborts_.erase(early_aborts_.begin());
+  early_aborts_.push_back({team, abort_text_});
 }
 
 void Link::lost(const std::string& how) { fail({Code::peer_lost, label_ + " is gone: " + how}); }

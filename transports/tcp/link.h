@@ -13,6 +13,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "src/base/status.h"
 #include "transports/tcp/dialer.h"
@@ -110,7 +111,9 @@ class Link {
   void look_for_life();
 
   bool flush();
+  void note_send_error(int error);
   bool read();
+  void note_end(int error);
   Inbox::Read read_once();
   void parse();
   bool step();
@@ -120,6 +123,7 @@ class Link {
   void begin_landing(Stream* to, const Frame& frame);
   bool deposit();
   void finish_landing();
+  void take_abort(const TeamId& team);
   void lost(const std::string& how);
 
   TcpShared& shared_;
@@ -152,6 +156,12 @@ class Link {
   std::unordered_map<TeamId, std::unique_ptr<Stream>, TeamHash> streams_;
   Stream* latest_ = nullptr;                         // the stream asked for last
   std::unordered_set<TeamId, TeamHash> dead_teams_;  // closed with something still to come
+  // The latest aborts of teams that have no stream: not opened yet, or never to be.
+  struct EarlyAbort {
+    TeamId team;
+    std::string cause;
+  };
+  std::vector<EarlyAbort> early_aborts_;
 };
 
 }  // namespace sluice

@@ -2,14 +2,11 @@
 //
 // Who else may be at the other end of a TCP connection: strangers, peers that die or break the
 // rules, and other programs at a peer's address.
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
 
-#include "tests/unit/transports/tcp_rig.h"
-#include "transports/tcp/socket.h"
-#include "transports/tcp/wire.h"
+#include "tests/unit/transports/tcp_played.h"
 
 namespace sluice {
 namespace {
@@ -17,37 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
-
-// A plain connection to a listener: what strangers are.
-class Stranger {
- public:
-  explicit Stranger(const AddressBlob::Entry& entry)
-      : socket_(::socket(entry.address.family == 4 ? AF_INET : AF_INET6, SOCK_STREAM, 0)) {
-    const SocketAddress to = to_socket_address(entry.address, entry.port);
-    connected_ =
-        connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0;
-  }
-  bool connected() const { return connected_; }
-  int fd() const { return socket_.fd(); }
-  void say(const void* bytes, size_t size) {
-    EXPECT_EQ(send(socket_.fd(), bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
-  }
-  void say(const Greeting& greeting, size_t size = Greeting::bytes) {
-    std::byte bytes[Greeting::bytes];
-    greeting.encode(bytes);
-    say(bytes, size);
-  }
-  // The connection was ended without a byte.
-  bool sent_away() const {
-    char byte;
-    pollfd ready{socket_.fd(), POLLIN, 0};
-    return poll(&ready, 1, 0) > 0 && recv(socket_.fd(), &byte, 1, 0) <= 0;
-  }
-
- private:
-  Socket socket_;
-  bool connected_ = false;
-};
 
 class TcpStrangers : public testing::Test {
  protected:
@@ -107,73 +73,6 @@ TEST_F(TcpStrangers, ACrowd) {
   ASSERT_TRUE(exchange(ranks_));
   EXPECT_LT(descriptors().size() - before - crowd.size(), 140U);
 }
-
-// An endpoint, and a peer of it that is played by hand: the lower process, which connects.
-class TcpPlayed : public testing::Test {
- protected:
-  explicit TcpPlayed(const TcpOptions& options = {})
-      : options_(options),
-        endpoint_(tcp(options)(Ranks::process(1))),
-        blob_(address_of(*endpoint_)),
-        channel_(open(team_)) {}
-
-  std::unique_ptr<Channel> open(const TeamId& team) {
-    const AddressBlob mine{1, key_, {}};
-    auto opened = endpoint_->open(team, {Ranks::process(0), mine.encode(), "rank 0"});
-    EXPECT_TRUE(opened.ok());
-    return std::move(*opened);
-  }
-  Greeting greeting() const {
-    return {wire_version, Ranks::process(0), Ranks::process(1), blob_.key, options_.window};
-  }
-  void say(Stranger& peer, const Frame& frame, size_t size = Frame::bytes) {
-    std::byte bytes[Frame::bytes];
-    frame.encode(bytes);
-    peer.say(bytes, size);
-  }
-  Frame data(uint32_t length, uint32_t ordinal = 0) const {
-    return {FrameType::data, true, length, team_, {1, ordinal, 0, 0}, 0};
-  }
-  // Says hello, and hears the answer.
-  void greet(Stranger& peer) {
-    peer.say(greeting());
-    Message message({0, 0, 0, 0}, 0);
-    say(peer, {FrameType::data, true, 0, team_, {0, 0, 0, 0}, 0});
-    message.receive(*channel_);
-    EXPECT_TRUE(done_in(message, seconds(5)));
-    std::byte answer[Greeting::bytes];
-    EXPECT_EQ(recv(peer.fd(), answer, sizeof(answer), MSG_WAITALL), ssize_t{Greeting::bytes});
-  }
-  // The next frame, its payload thrown away.
-  Frame hear(Stranger& peer) {
-    Frame frame;
-    std::array<std::byte, Frame::bytes> bytes{};
-    EXPECT_EQ(recv(peer.fd(), bytes.data(), bytes.size(), MSG_WAITALL), ssize_t{Frame::bytes});
-    EXPECT_TRUE(frame.decode(bytes.data()));
-    if (frame.length == 0) return frame;
-    std::vector<std::byte> payload(frame.length);
-    const ssize_t got = recv(peer.fd(), payload.data(), payload.size(), MSG_WAITALL);
-    EXPECT_EQ(got, static_cast<ssize_t>(frame.length));
-    return frame;
-  }
-  void progress_a_while() {
-    for (int i = 0; i < 20; ++i) {
-      endpoint_->wait(milliseconds(1));
-      endpoint_->progress();
-    }
-  }
-  bool done_in(Message& message, milliseconds limit) {
-    return wait_for(
-        *endpoint_, [&] { return message.done(); }, std::chrono::ceil<seconds>(limit));
-  }
-
-  const TcpOptions options_;
-  const TeamId team_{Ranks::process(0), 1};
-  const Key key_{std::byte{42}};
-  std::unique_ptr<Endpoint> endpoint_;
-  const AddressBlob blob_;
-  std::unique_ptr<Channel> channel_;
-};
 
 TEST_F(TcpPlayed, AnswersWithThePeersKey) {
   Stranger peer(blob_.entries[0]);
