@@ -140,8 +140,11 @@ class Channel {
   virtual void withdraw() = 0;
 
   // Tells the peer that this team is done for, and why, once; the peer's pending and later
-  // operations of the team end with Code::aborted and this cause. Never blocks; best effort.
+  // operations of the team end with Code::aborted and this cause. Never blocks; best effort: where
+  // there is no connection yet it goes as one comes about, while the endpoint is driven.
   virtual void abort(const std::string& cause) = 0;
+  // Whether it has gone, or never will: no need to drive the endpoint for it any longer.
+  virtual bool told() const { return true; }
 };
 
 struct Caps {

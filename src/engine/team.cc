@@ -19,6 +19,18 @@ Clock::duration seconds(double count) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
 }
 
+// So long a rank that gives up sees to it that peers learn why to whom it has no connection yet:
+// those that wait for it are on their way.
+constexpr Clock::duration farewell = std::chrono::milliseconds(500);
+
+Clock::duration patience_of(const Knobs& knobs) {
+  Clock::duration patience = Clock::duration::max();
+  for (const double limit : {knobs.warn_after, knobs.timeout}) {
+    if (limit > 0) patience = std::min(patience, seconds(limit));
+  }
+  return patience;
+}
+
 // The peers of a team, and its streams to them, opened when a plan first needs them.
 class Streams final : public Channels {
  public:
@@ -33,10 +45,20 @@ class Streams final : public Channels {
     }
     return channels_[peer].get();
   }
+  // To whom there is a way.
+  void open_all(Rank self) {
+    for (Rank peer = 0; peer < size(); ++peer) {
+      if (peer != self) (void)channel(peer);
+    }
+  }
   void abort(const std::string& cause) {
     for (const auto& channel : channels_) {
       if (channel) channel->abort(cause);
     }
+  }
+  bool told() const {
+    return std::ranges::all_of(channels_,
+                               [](const auto& channel) { return !channel || channel->told(); });
   }
   Rank size() const { return static_cast<Rank>(peers_.size()); }
   std::string describe(Rank peer) const {
@@ -67,6 +89,7 @@ class EngineTeam final : public Team {
   Status wait();
   Status watch(std::chrono::nanoseconds waited);
   Status give_up(const Status& cause);
+  void tell(const Status& cause);
   Tally& tally(const Algorithm* algorithm);
   std::string describe_call() const;
 
@@ -77,6 +100,8 @@ class EngineTeam final : public Team {
   ScheduleCache schedules_;
   Execution execution_;
   Waiter waiter_;
+  const Clock::duration patience_;  // of a wait, before anything is said or done about it
+  const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is some
   const Call* call_ = nullptr;
   uint32_t number_ = 0;
   bool warned_ = false;
@@ -98,7 +123,8 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       name_(std::move(name)),
       rank_(rank),
       streams_(process.endpoint.get(), id, std::move(peers)),
-      waiter_(process.endpoint.get(), process.poke, process.knobs.spin) {}
+      waiter_(process.endpoint.get(), process.poke, process.knobs.spin),
+      patience_(patience_of(process.knobs)) {}
 
 EngineTeam::~EngineTeam() {
   for (const auto& [algorithm, tally] : tallies_) {
@@ -141,9 +167,6 @@ Status EngineTeam::refuse(const Call& call, const Status& cause) {
   if (!broken_.ok()) return broken_;
   call_ = &call;
   ++number_;
-  for (Rank peer = 0; peer < size(); ++peer) {
-    if (peer != rank_) (void)streams_.channel(peer);
-  }
   return give_up(cause);
 }
 
@@ -164,7 +187,7 @@ Status EngineTeam::execute(const Call& call, const Algorithm* algorithm) try {
   if (status.ok()) status = wait();
   return status.ok() ? status : give_up(status);
 } catch (const std::bad_alloc&) {
-  return give_up({Code::memory, "no memory for a plan"});
+  return give_up(no_memory_);
 }
 
 Status EngineTeam::wait() {
@@ -180,7 +203,8 @@ Status EngineTeam::wait() {
         process_.endpoint->progress();
         break;
       case Execution::State::waiting:
-        if (waiter_.turn()) break;
+        waiter_.turn();
+        if (waiter_.waited() < patience_) break;
         if (Status status = watch(waiter_.waited()); !status.ok()) return status;
     }
   }
@@ -209,11 +233,26 @@ std::string EngineTeam::describe_call() const {
 // Breaks the team: withdraws what is posted and tells the peers why, so that they leave too.
 Status EngineTeam::give_up(const Status& cause) {
   execution_.cancel();
-  broken_ = cause.code() == Code::aborted ? cause : cause.with(describe_call());
-  streams_.abort(cause.code() == Code::aborted
-                     ? cause.message()
-                     : "rank " + std::to_string(rank_) + ": " + broken_.message());
+  broken_ = cause;
+  try {
+    tell(cause);
+  } catch (const std::bad_alloc&) {  // no more can be said
+  }
   return broken_;
+}
+
+// A rank that only passes on what it was told has channels to all whom its plan knows. Who fails
+// first may have failed before it had any, and tells everybody.
+void EngineTeam::tell(const Status& cause) {
+  const bool passes_on = cause.code() == Code::aborted;
+  if (!passes_on) {
+    broken_ = cause.with(describe_call());
+    streams_.open_all(rank_);
+  }
+  streams_.abort(passes_on ? cause.message()
+                           : "rank " + std::to_string(rank_) + ": " + broken_.message());
+  waiter_.begin();
+  while (!streams_.told() && waiter_.waited() < farewell) waiter_.turn();
 }
 
 // The hellos of all ranks, in rank order.

@@ -33,26 +33,25 @@ void Waiter::begin() {
   began_ = now_ = idle_since_ = {};
 }
 
-bool Waiter::turn() {
+void Waiter::turn() {
   const bool moved = endpoint_->progress();
   if (moved) {
     idle_since_ = {};
     nap_ = first_nap;
   }
   // Traffic of other teams may go on for ever: MPI has its turn all the same.
-  if (++turns_ % turns_between_looks != 0 && (moved || !crowded_)) return moved;
+  if (++turns_ % turns_between_looks != 0 && (moved || !crowded_)) return;
   look_at_clock();
   if (poke_ && now_ - std::max(poked_, began_) >= between_pokes) {
     poke_();
     poked_ = now_;
   }
-  if (moved) return true;
+  if (moved) return;
   if (now_ - idle_since_ >= (crowded_ ? crowded_spin : spin_)) {
     nap();
   } else if (adaptive_) {
     yield();
   }
-  return false;
 }
 
 void Waiter::look_at_clock() {

@@ -26,8 +26,8 @@ class Waiter {
 
   // A call begins to wait.
   void begin();
-  // One turn: moves bytes, or lets time pass as the state of the wait asks. True if bytes moved.
-  bool turn();
+  // One turn: moves bytes, or lets time pass as the state of the wait asks.
+  void turn();
   // How long this wait has lasted; looked up now and then, so up to a nap late.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
 

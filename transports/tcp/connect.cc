@@ -37,7 +37,7 @@ Status Link::know(const Peer& peer) {
   return {};
 }
 
-bool Link::awaited() const { return wanted() && !socket_ && !connects() && status_.ok(); }
+bool Link::awaited() const { return pending() && !socket_ && !connects(); }
 
 // True once connected.
 bool Link::dial() {

@@ -139,6 +139,11 @@ void Driver::abort(const Place& place, const std::string& cause) {
   place.link->kick();
 }
 
+bool Driver::has_told(const Place& place) {
+  Section section(*this);
+  return place.link->has_told();
+}
+
 bool Driver::progress() {
   Section section(*this);
   shared_.heard = shared_.finished;

@@ -45,6 +45,7 @@ class Driver {
   bool post_recv(const Place& place, Operation* operation);
   void withdraw(const Place& place);
   void abort(const Place& place, const std::string& cause);
+  bool has_told(const Place& place);
 
   bool progress();
   void wait(std::chrono::microseconds limit);

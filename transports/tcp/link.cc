@@ -74,7 +74,7 @@ bool Link::drive() {
 
 bool Link::pending() const {
   if (!status_.ok()) return false;
-  return wanted() || (!out_.empty() && send_error_ == 0 && (socket_ || connects()));
+  return wanted() || (!out_.empty() && send_error_ == 0);
 }
 
 pollfd Link::poll_for() const {

@@ -72,6 +72,8 @@ class Link {
   bool dials() const { return bool(dialer_); }
   // It waits for the other side to connect.
   bool awaited() const;
+  // The kernel has all that was to be sent, or never will.
+  bool has_told() const { return out_.empty() || send_error_ != 0; }
 
   // BYE, behind all else.
   void say_bye();

@@ -223,6 +223,7 @@ void Stream::withdraw() {
 
 void Stream::abort(const std::string& cause) {
   left_open_ = true;
+  if (!link_.status().ok()) return;
   const size_t length = std::min(cause.size(), max_cause);
   Outgoing out{Frame{FrameType::abort, false, static_cast<uint32_t>(length), team_, {}, 0}};
   out.owned = std::make_unique_for_overwrite<std::byte[]>(length);

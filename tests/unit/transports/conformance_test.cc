@@ -302,6 +302,21 @@ TEST_P(Conformance, AbortOfATeamNotOpenedYet) {
   EXPECT_EQ(late.code(), Code::aborted);
 }
 
+// Whichever side it is that connects.
+TEST_P(Conformance, AbortBeforeThereIsAConnection) {
+  for (const size_t from : {size_t{0}, size_t{1}}) {
+    Ranks ranks(make(), 2);
+    Channel& channel = ranks.channel(from, 1 - from);
+    channel.abort("disk on fire");
+    ranks.drive_a_while();
+    Message receive({1, 0, 0, 0}, 8);
+    receive.receive(ranks.channel(1 - from, from));
+    ASSERT_TRUE(ranks.drive([&] { return receive.done() && channel.told(); }));
+    EXPECT_EQ(receive.code(), Code::aborted);
+    EXPECT_NE(receive.why().find("disk on fire"), std::string::npos) << receive.why();
+  }
+}
+
 TEST_P(Conformance, AFinishedPeerIsNamedWhereItWasExpected) {
   Ranks ranks(make(), 2);
   Message sent({1, 0, 0, 0}, 8), receive({1, 0, 0, 0}, 8), pending({1, 1, 0, 0}, 8);

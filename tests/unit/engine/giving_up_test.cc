@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Teams whose ranks fail, or wait too long: the others learn it, whatever connections there are.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+#include "transports/tcp/tcp.h"
+
+namespace sluice::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+// An endpoint with flaws.
+class Flawed final : public Endpoint {
+ public:
+  struct Flaws {
+    int unopened = 0;       // so many channels can't be opened
+    bool restless = false;  // something moves always
+  };
+  Flawed(std::unique_ptr<Endpoint> real, const Flaws& flaws)
+      : real_(std::move(real)), flaws_(flaws) {}
+
+  const char* name() const override { return real_->name(); }
+  Caps caps() const override { return real_->caps(); }
+  std::vector<std::byte> address() const override { return real_->address(); }
+  Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) override {
+    if (flaws_.unopened-- > 0) return Status{Code::memory, "no room at the inn"};
+    return real_->open(team, peer);
+  }
+  bool progress() override { return real_->progress() || flaws_.restless; }
+  void wait(std::chrono::microseconds limit) override { real_->wait(limit); }
+  void say_bye() override { real_->say_bye(); }
+
+ private:
+  std::unique_ptr<Endpoint> real_;
+  Flaws flaws_;
+};
+
+std::unique_ptr<Endpoint> tcp(const ProcessId& id) {
+  TcpOptions options;
+  options.self = id;
+  auto made = make_tcp_endpoint(options);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return std::move(*made);
+}
+
+Call barrier() {
+  Call call;
+  call.collective = Collective::barrier;
+  return call;
+}
+
+// Returns when all ranks have; drives nothing.
+void rest_until_all_are_done(std::atomic<Rank>& done, Rank ranks) {
+  ++done;
+  while (done < ranks) std::this_thread::sleep_for(milliseconds(1));
+}
+
+// One rank fails before it has a connection to anybody, and returns to a program that calls nothing
+// more. Which side of a connection it is, chance decides.
+void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late) {
+  const auto endpoints = [&](Rank rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
+    const Flawed::Flaws flaws{rank == failing && !refuses ? 1 : 0, false};
+    return std::make_unique<Flawed>(tcp(id), flaws);
+  };
+  const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 10; };
+  std::atomic<Rank> done{0};
+  on_ranks(ranks, endpoints, hurry, [&](Member& member) {
+    ASSERT_TRUE(member.team) << member.formed.message();
+    const auto began = Clock::now();
+    Status status;
+    if (member.rank != failing) {
+      std::this_thread::sleep_for(others_late);
+      status = member.team->run(barrier());
+      EXPECT_EQ(status.code(), Code::aborted);
+      EXPECT_NE(status.message().find("rank " + std::to_string(failing)), std::string::npos);
+    } else if (refuses) {
+      status = member.team->refuse(barrier(), {Code::memory, "no room at the inn"});
+    } else {
+      status = member.team->run(barrier());
+    }
+    EXPECT_NE(status.message().find("no room at the inn"), std::string::npos) << status.message();
+    EXPECT_LT(Clock::now() - began, seconds(3));
+    rest_until_all_are_done(done, member.size);
+  });
+}
+
+TEST(GivingUp, ReachesPeersThatAreNotConnectedYet) {
+  for (const bool refuses : {false, true}) {
+    for (const Rank ranks : {2, 3}) {
+      for (Rank failing = 0; failing < ranks; ++failing) {
+        for (const milliseconds late : {milliseconds(0), milliseconds(50)}) {
+          SCOPED_TRACE(std::to_string(failing) + " of " + std::to_string(ranks));
+          fail_first(ranks, failing, refuses, late);
+        }
+      }
+    }
+  }
+}
+
+TEST(GivingUp, TakesNoTimeForThoseWhoAreGone) {
+  std::atomic<bool> gone{false};
+  on_ranks(
+      2, [](Rank, const ProcessId& id) { return tcp(id); }, {},
+      [&](Member& member) {
+        ASSERT_TRUE(member.team);
+        EXPECT_TRUE(member.team->run(barrier()).ok());
+        if (member.rank == 1) {
+          member.process.endpoint.reset();
+          gone = true;
+          return;
+        }
+        while (!gone) std::this_thread::sleep_for(milliseconds(1));
+        const auto began = Clock::now();
+        EXPECT_EQ(member.team->run(barrier()).code(), Code::peer_lost);
+        EXPECT_LT(Clock::now() - began, milliseconds(250));
+      });
+}
+
+// Traffic that never ends is other teams': a call's deadline passes all the same.
+TEST(GivingUp, ADeadlinePassesThoughSomethingMovesAlways) {
+  LoopbackHub hub;
+  const auto endpoints = [&](Rank, const ProcessId& id) {
+    return std::make_unique<Flawed>(hub.endpoint(id), Flawed::Flaws{0, true});
+  };
+  const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 0.2; };
+  std::atomic<Rank> done{0};
+  on_ranks(2, endpoints, hurry, [&](Member& member) {
+    ASSERT_TRUE(member.team);
+    if (member.rank == 0) {
+      EXPECT_EQ(member.team->run(barrier()).code(), Code::timeout);
+    }
+    rest_until_all_are_done(done, member.size);
+  });
+}
+
+}  // namespace
+}  // namespace sluice::testing
