@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/communicator.h"
 
+#include <optional>
+
 #include "src/base/log.h"
 #include "src/mpi/bootstrap.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/runtime.h"
+#include "src/mpi/user_operation.h"
 
 namespace sluice {
 namespace {
@@ -98,11 +101,17 @@ bool Communicator::perform(const char* function, Exchange& exchange, int* result
 }
 
 Status Communicator::run(Exchange& exchange) {
+  std::optional<UserOperation> operation;
   Placement placement(exchange, input_, output_, handle_);
   Status local = placement.begin();
+  if (local.ok() && exchange.user_op) {
+    operation.emplace(*exchange.user_op, *exchange.input.type, handle_);
+    exchange.call.reduction.context = &*operation;
+    local = operation->prepare(exchange.input.total_elements());
+  }
   if (local.ok()) {
     if (Status status = team_->run(exchange.call); !status.ok()) return status;
-    local = placement.end();
+    local = operation && !operation->failure().ok() ? operation->failure() : placement.end();
   }
   return local.ok() ? local : team_->refuse(exchange.call, local);
 }

@@ -55,6 +55,7 @@ const Datatype* set_reduction(const Arguments& arguments, Collective what, Excha
   exchange->call.collective = what;
   exchange->call.element = found->datatype.size;
   exchange->call.reduction = found->reduction;
+  if (found->user_defined) exchange->user_op = arguments.op;
   return &found->datatype;
 }
 
@@ -80,9 +81,8 @@ bool describe_Reduce(const Arguments& a, Place place, Exchange* x) {
   if (!type || a.count < 0 || a.root < 0 || static_cast<Rank>(a.root) >= place.size) return false;
   x->call.root = static_cast<Rank>(a.root);
   const bool root = x->call.root == place.rank;
-  x->output = {nullptr, type, 1, static_cast<size_t>(a.count), nullptr, nullptr};
   if (root && !set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
-  x->call.bytes = x->output.count * type->size;
+  x->call.bytes = static_cast<size_t>(a.count) * type->size;
   if (root && is_in_place(a.sendbuf)) {
     x->input = x->output;
     return true;

@@ -22,10 +22,10 @@ struct Place {
   Rank rank, size;
 };
 
-// Each returns false where the call is MPI's: reductions without a kernel, which is the same on all
-// ranks; and arguments that make no sense, for which MPI has its own errors. Nothing here depends
-// on whether a type is contiguous or a buffer aligned, for that differs between the ranks of one
-// call.
+// Each returns false where the call is MPI's: reductions that MPI does not define, which is the
+// same on all ranks; and arguments that make no sense, for which MPI has its own errors. Nothing
+// here depends on whether a type is contiguous or a buffer aligned, for that differs between the
+// ranks of one call.
 #define SLUICE_DESCRIBE(function, ...) \
   bool describe_##function(const Arguments& arguments, Place place, Exchange* exchange);
 SLUICE_COLLECTIVES(SLUICE_DESCRIBE)

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "src/engine/call.h"
 #include "src/mpi/datatypes.h"
@@ -31,6 +32,9 @@ struct Side {
 struct Exchange {
   Call call;  // all but its views
   Side input, output;
+  // The program's own operation, where that is what is reduced with: the call's kernel still needs
+  // its context (user_operation.h).
+  std::optional<MPI_Op> user_op;
   // The input lies in the output's memory, where an algorithm can't have it (MPI_IN_PLACE in
   // alltoall and reduce_scatter): it must be set aside.
   bool set_aside = false;

@@ -16,4 +16,5 @@ face_sources += \
   src/mpi/reductions.cc src/mpi/reductions.h \
   src/mpi/runtime.cc src/mpi/runtime.h \
   src/mpi/thread_state.h \
-  src/mpi/typemap.cc src/mpi/typemap.h
+  src/mpi/typemap.cc src/mpi/typemap.h \
+  src/mpi/user_operation.cc src/mpi/user_operation.h

@@ -18,9 +18,12 @@ ptrdiff_t displacement(const Side& side, uint32_t block, size_t elements_before)
   return extents * side.type->extent;
 }
 
-bool is_dense(const Side& side) {
-  if (!side.counts) return side.type->is_dense(side.count);
+// Whether each block is dense where it lies. Views count in elements: where these are what is
+// reduced, blocks must also lie whole elements apart.
+bool is_dense(const Side& side, bool reduces) {
   if (side.type->is_dense(2)) return true;
+  if (reduces && side.blocks > 1) return false;
+  if (!side.counts) return side.type->is_dense(side.count);
   return std::all_of(side.counts, side.counts + side.blocks, [&](int count) {
     return count == 0 || side.type->is_dense(static_cast<size_t>(count));
   });
@@ -54,13 +57,13 @@ void Staging::trim() {
 Status Placement::begin() try {
   Call& call = exchange_.call;
   if (exchange_.output.type) {
-    output_is_apart_ = !is_dense(exchange_.output);
+    output_is_apart_ = !is_dense(exchange_.output, call.reduction.kernel);
     Status status =
         place(exchange_.output, output_is_apart_, exchange_.filled, output_, &call.output);
     if (!status.ok()) return status;
   }
   if (!exchange_.input.type) return {};
-  const bool apart = exchange_.set_aside || !is_dense(exchange_.input);
+  const bool apart = exchange_.set_aside || !is_dense(exchange_.input, call.reduction.kernel);
   return place(exchange_.input, apart, apart, input_, &call.input);
 } catch (const std::bad_alloc&) {
   return {Code::memory, "no memory for the places of " + std::to_string(exchange_.output.blocks) +

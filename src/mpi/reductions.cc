@@ -8,6 +8,7 @@
 
 #include "src/mpi/thread_state.h"
 #include "src/mpi/typemap.h"
+#include "src/mpi/user_operation.h"
 
 namespace sluice {
 namespace {
@@ -25,6 +26,9 @@ enum class Family : uint8_t {
   long_complex,
   logical,
   pair,
+  f90_floating,  // by precision: what is longer than double may be either of two types
+  f90_complex,
+  none,
 };
 
 struct Row {
@@ -93,10 +97,12 @@ std::vector<Row> list_fortran_types() {
       {MPI_REAL, floating},
       {MPI_REAL4, floating},
       {MPI_REAL8, floating},
+      {MPI_REAL16, floating},
       {MPI_DOUBLE_PRECISION, floating},
       {MPI_COMPLEX, complex},
       {MPI_COMPLEX8, complex},
       {MPI_COMPLEX16, complex},
+      {MPI_COMPLEX32, complex},
       {MPI_DOUBLE_COMPLEX, complex},
       {MPI_LOGICAL, logical},
 #ifdef MPI_LOGICAL1
@@ -127,18 +133,24 @@ std::optional<Type> type_of(const Row& row, size_t size) {
     case Family::unsigned_integer:
     case Family::byte:
       return sized({{1, uint8}, {2, uint16}, {4, uint32}, {8, uint64}});
-    case Family::floating:
+    case Family::f90_floating:
       return sized({{4, float32}, {8, float64}});
+    case Family::f90_complex:
+      return sized({{8, complex64}, {16, complex128}});
+    case Family::floating:
+      return sized({{4, float32}, {8, float64}, {16, float128}});
     case Family::long_floating:
       return sized({{16, float80}, {8, float64}});
     case Family::complex:
-      return sized({{8, complex64}, {16, complex128}});
+      return sized({{8, complex64}, {16, complex128}, {32, complex256}});
     case Family::long_complex:
       return sized({{32, complex160}, {16, complex128}});
     case Family::logical:
       return sized({{1, logical8}, {2, logical16}, {4, logical32}, {8, logical64}});
     case Family::pair:
       return row.pair;
+    case Family::none:
+      return {};
   }
   return {};
 }
@@ -153,6 +165,28 @@ bool before(const Predefined& a, const Predefined& b) {
   return std::less<>()(a.datatype.handle, b.datatype.handle);
 }
 
+std::optional<Predefined> describe_predefined(const Row& row) {
+  Datatype datatype;
+  if (row.handle == MPI_Datatype{} || !describe_datatype(row.handle, &datatype)) return {};
+  const std::optional<Type> type = type_of(row, datatype.size);
+  // What has another layout here than the kernels know is left to MPI.
+  if (!type || datatype.extent != static_cast<ptrdiff_t>(size_of(*type))) return {};
+  datatype.size = size_of(*type);
+  datatype.run = true;
+  return Predefined{datatype, *type, row.family};
+}
+
+// Types that Fortran programs ask for by their precision are predefined, too, but have no names.
+Family family_of_f90(MPI_Datatype handle) {
+  int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+  const bool told = handle != real().datatype_null &&
+                    !real().Type_get_envelope(handle, &integers, &addresses, &types, &combiner);
+  if (told && combiner == MPI_COMBINER_F90_INTEGER) return Family::plain_integer;
+  if (told && combiner == MPI_COMBINER_F90_REAL) return Family::f90_floating;
+  if (told && combiner == MPI_COMBINER_F90_COMPLEX) return Family::f90_complex;
+  return Family::none;
+}
+
 // All rows that this MPI has, by handle.
 std::vector<Predefined> list_predefined() {
   std::vector<Row> rows = list_c_types();
@@ -160,25 +194,19 @@ std::vector<Predefined> list_predefined() {
   rows.insert(rows.end(), more.begin(), more.end());
   std::vector<Predefined> list;
   for (const Row& row : rows) {
-    Datatype datatype;
-    if (row.handle == MPI_Datatype{} || !describe_datatype(row.handle, &datatype)) continue;
-    const std::optional<Type> type = type_of(row, datatype.size);
-    // What has another layout here than the kernels know is left to MPI.
-    if (!type || datatype.extent != static_cast<ptrdiff_t>(size_of(*type))) continue;
-    datatype.size = size_of(*type);
-    datatype.run = true;
-    list.push_back({datatype, *type, row.family});
+    if (const auto known = describe_predefined(row)) list.push_back(*known);
   }
   std::ranges::sort(list, before);
   return list;
 }
 
-const Predefined* find_predefined(MPI_Datatype handle) {
+std::optional<Predefined> find_predefined(MPI_Datatype handle) {
   static const auto& list = *new std::vector<Predefined>(list_predefined());  // outlives exit()
   Predefined wanted{};
   wanted.datatype.handle = handle;
   const auto found = std::ranges::lower_bound(list, wanted, before);
-  return found != list.end() && found->datatype.handle == handle ? &*found : nullptr;
+  if (found != list.end() && found->datatype.handle == handle) return *found;
+  return describe_predefined({handle, family_of_f90(handle)});
 }
 
 std::optional<Op> find_op(MPI_Op handle) {
@@ -198,6 +226,27 @@ std::optional<Op> find_op(MPI_Op handle) {
   return {};
 }
 
+// Whether it is MPI's: the null operation, and what is for windows alone, too.
+bool is_predefined(MPI_Op handle) {
+  static const MPI_Op others[] = {
+      MPI_Op{},  // no handle at all
+      MPI_OP_NULL, MPI_REPLACE, MPI_NO_OP,
+#ifdef MPIX_EQUAL
+      MPIX_EQUAL,
+#endif
+  };
+  return std::ranges::find(others, handle) != std::end(others) || find_op(handle);
+}
+
+// Nothing is kept: the program may free an operation, and MPI give its handle to another.
+const Reducible* find_user_defined(MPI_Datatype handle, MPI_Op op, Reducible* found) {
+  const Datatype* datatype = find_datatype(handle);
+  int commutes = 0;
+  if (!datatype || datatype->size == 0 || real().Op_commutative(op, &commutes)) return nullptr;
+  *found = {*datatype, {UserOperation::kernel, nullptr, commutes != 0}, true};
+  return found;
+}
+
 // Where MPI defines less than the kernels can do (MPI, section "Predefined Reduction Operations").
 bool is_defined(Family family, Op op) {
   const bool logical = op == Op::logical_and || op == Op::logical_or || op == Op::logical_xor;
@@ -211,17 +260,18 @@ bool is_defined(Family family, Op op) {
 const Reducible* find_reducible(MPI_Datatype datatype, MPI_Op op) {
   ThreadState& thread = this_thread;
   if (thread.reduced_datatype == datatype && thread.reduced_op == op &&
-      thread.reducible.reduction.kernel) {
+      thread.reducible.reduction.kernel && !thread.reducible.user_defined) {
     return &thread.reducible;
   }
-  const Predefined* known = find_predefined(datatype);
+  if (!is_predefined(op)) return find_user_defined(datatype, op, &thread.reducible);
+  const std::optional<Predefined> known = find_predefined(datatype);
   const std::optional<Op> kernel_op = find_op(op);
   if (!known || !kernel_op || !is_defined(known->family, *kernel_op)) return nullptr;
   const ReduceKernel kernel = find_kernel(*kernel_op, known->type);
   if (!kernel) return nullptr;
   thread.reduced_datatype = datatype;
   thread.reduced_op = op;
-  thread.reducible = {known->datatype, {kernel, nullptr, true}};
+  thread.reducible = {known->datatype, {kernel, nullptr, true}, false};
   return &thread.reducible;
 }
 

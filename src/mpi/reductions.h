@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI's predefined datatypes and operations, and which kernel serves a pair of them.
+// Which kernel serves a datatype and an operation.
 #pragma once
 
 #include "src/mpi/datatypes.h"
@@ -9,16 +9,19 @@
 
 namespace sluice {
 
-// A predefined type under a predefined operation. In reductions elements are taken whole, with the
-// gaps that pair types have, so that they are always dense.
+// A predefined type under a predefined operation: elements are taken whole, with the gaps that pair
+// types have, so that they are always dense. Or any type under an operation that the program
+// defined, where elements are what the type's signature names; the kernel is UserOperation's, and
+// its context is to be set.
 struct Reducible {
   Datatype datatype;
   Reduction reduction;
+  bool user_defined = false;
 };
 
-// nullptr where MPI does it: derived types, user-defined operations, and pairs of type and
-// operation that MPI does not define (it has an error for those). MPI makes type and operation
-// equal on all ranks, and so is the answer. Valid until the thread's next call.
+// nullptr where MPI is to judge: pairs of type and operation that it does not define (it has an
+// error for those), and types without data. MPI makes type and operation equal on all ranks, and so
+// is the answer. Valid until the thread's next call.
 const Reducible* find_reducible(MPI_Datatype datatype, MPI_Op op);
 
 }  // namespace sluice

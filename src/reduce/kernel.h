@@ -21,10 +21,12 @@ enum class Type : uint8_t {
   uint64,
   float32,
   float64,
-  float80,  // float80: x87 long double, 16 bytes a piece
+  float80,   // x87 long double, 16 bytes a piece
+  float128,  // IEEE quadruple, where the compiler has it: Fortran's REAL(16)
   complex64,
   complex128,
-  complex160,  // pairs of float32, float64, float80
+  complex160,
+  complex256,  // pairs of float32, float64, float80, float128
   // C and C++ bool, Fortran LOGICAL by size: zero is false
   logical8,
   logical16,
@@ -40,7 +42,7 @@ enum class Type : uint8_t {
   float32_float32,
   float64_float64,  // Fortran's 2REAL and 2DOUBLE PRECISION
 };
-inline constexpr uint32_t type_count = 26;
+inline constexpr uint32_t type_count = 28;
 
 enum class Op : uint8_t {
   sum,
@@ -74,7 +76,8 @@ struct Reduction {
   bool commutative = true;
 };
 
-// The host kernel; nullptr where MPI does not define the operation on that type (section 6.9.2).
+// The host kernel; nullptr where MPI does not define the operation on that type (section 6.9.2), or
+// the compiler lacks the type.
 ReduceKernel find_kernel(Op op, Type type);
 
 }  // namespace sluice

@@ -31,6 +31,15 @@ namespace {
 
 using Memory = unsigned char;
 
+#ifdef __SIZEOF_FLOAT128__
+__extension__ using Quad = __float128;
+template <typename T>
+inline constexpr bool is_floating = std::is_floating_point_v<T> || std::is_same_v<T, Quad>;
+#else
+template <typename T>
+inline constexpr bool is_floating = std::is_floating_point_v<T>;
+#endif
+
 // No alignment is assumed.
 template <typename T>
 T load(const Memory* from) {
@@ -55,7 +64,7 @@ struct Sum {
   template <typename T>
   static T of(T left, T right) {
     const T sum = static_cast<T>(left + right);
-    if constexpr (std::is_floating_point_v<T>) return __builtin_isnan(left) ? left : sum;
+    if constexpr (is_floating<T>) return __builtin_isnan(left) ? left : sum;
     return sum;
   }
 };
@@ -63,7 +72,7 @@ struct Sum {
 struct Prod {
   template <typename T>
   static T of(T left, T right) {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (is_floating<T>) {
       const T product = left * right;
       return __builtin_isnan(left) ? left : product;
     } else {
@@ -237,6 +246,9 @@ constexpr KernelTable make_kernels() {
   add_floating<float>(table, Type::float32, Type::complex64);
   add_floating<double>(table, Type::float64, Type::complex128);
   add_floating<long double>(table, Type::float80, Type::complex160);
+#ifdef __SIZEOF_FLOAT128__
+  add_floating<Quad>(table, Type::float128, Type::complex256);
+#endif
   add_logical<uint8_t>(table, Type::logical8);
   add_logical<uint16_t>(table, Type::logical16);
   add_logical<uint32_t>(table, Type::logical32);

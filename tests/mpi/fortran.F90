@@ -8,7 +8,32 @@
 #define HANDLE(KIND) integer
 #endif
 
+module operations
+  implicit none
+contains
+#ifdef USE_MPI_F08
+  subroutine keep_left(from, to, length, type)
+    use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
+    use mpi_f08, only: MPI_Datatype
+    type(c_ptr), value :: from, to
+    integer :: length
+    type(MPI_Datatype) :: type
+    integer, pointer :: left(:), right(:)
+    call c_f_pointer(from, left, [length])
+    call c_f_pointer(to, right, [length])
+    right = left
+  end subroutine
+#else
+  subroutine keep_left(left, right, length, type)
+    integer :: length, type
+    integer :: left(length), right(length)
+    right = left
+  end subroutine
+#endif
+end module
+
 program fortran
+  use operations
 #if defined(USE_MPI_F08)
   use mpi_f08
 #elif defined(USE_MPI)
@@ -33,6 +58,8 @@ program fortran
   call test_gathers
   call test_exchanges
   call test_bottom
+  call test_precisions
+  call test_operation
   if (rank == 0) print '(a,i0,a,i0,a)', 'fortran: ', checks, ' checks held on ', ranks, ' ranks'
   call MPI_Finalize(ierror)
 
@@ -188,6 +215,47 @@ contains
     call MPI_Bcast(MPI_BOTTOM, 1, absolute, 0, MPI_COMM_WORLD, ierror)
     call MPI_Type_free(absolute, ierror)
     call check(all(number == [3, 4]), 'bcast from MPI_BOTTOM')
+  end subroutine
+
+  ! Types that are asked for by their precision.
+  subroutine test_precisions
+    integer, parameter :: long = selected_int_kind(12), exact = selected_real_kind(12, 100)
+    integer(long) :: i, isum
+    integer, parameter :: quad = selected_real_kind(30)
+    real(exact) :: r, rmax
+    real(quad) :: q, qsum, expected
+    complex(quad) :: z, zprod
+    integer :: k
+    HANDLE(MPI_Datatype) :: type
+    call MPI_Type_create_f90_integer(12, type, ierror)
+    i = 10_long**12
+    call MPI_Allreduce(i, isum, 1, type, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(isum == ranks * 10_long**12, 'sum of an integer of 12 digits')
+    call MPI_Type_create_f90_real(12, 100, type, ierror)
+    r = rank
+    call MPI_Allreduce(r, rmax, 1, type, MPI_MAX, MPI_COMM_WORLD, ierror)
+    call check(rmax == ranks - 1, 'maximum of a real of 12 digits')
+    q = 1 / real(rank + 3, quad)
+    expected = 0
+    do k = 0, ranks - 1
+      expected = expected + 1 / real(k + 3, quad)
+    end do
+    call MPI_Allreduce(q, qsum, 1, MPI_REAL16, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(abs(qsum - expected) <= 8 * epsilon(expected) * expected, 'sum of real(16)')
+    z = cmplx(0, 1, quad)
+    call MPI_Allreduce(z, zprod, 1, MPI_COMPLEX32, MPI_PROD, MPI_COMM_WORLD, ierror)
+    call check(zprod == cmplx(0, 1, quad)**ranks, 'product of complex(16)')
+  end subroutine
+
+  subroutine test_operation
+    integer :: from(n), to(n)
+    HANDLE(MPI_Op) :: first
+    call MPI_Op_create(keep_left, .false., first, ierror)
+    from = rank + 7
+    to = -1
+    call MPI_Allreduce(from, to, n, MPI_INTEGER, first, MPI_COMM_WORLD, ierror)
+    call check(all(to == 7), 'an operation of the program')
+    call MPI_Op_free(first, ierror)
   end subroutine
 
 end program

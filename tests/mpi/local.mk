@@ -5,6 +5,7 @@ mpi_programs = \
   tests/mpi/communicators \
   tests/mpi/failures \
   tests/mpi/movement \
+  tests/mpi/operations \
   tests/mpi/payload \
   tests/mpi/progress \
   tests/mpi/reductions \
@@ -16,6 +17,7 @@ mpi_harness = tests/mpi/harness.cc tests/mpi/harness.h
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc $(mpi_harness)
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
+tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc $(mpi_harness)
 tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc tests/mpi/numbers.cc tests/mpi/numbers.h $(mpi_harness)
@@ -25,6 +27,7 @@ tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -34,6 +37,7 @@ tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_payload_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_progress_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_reductions_LDADD = $(MPI_LIBS) -ldl

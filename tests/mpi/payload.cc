@@ -71,6 +71,9 @@ class Counters {
   std::vector<size_t> counts_;
 };
 
+// An operation whose result is the last rank's.
+void keep_right(void*, void*, int*, MPI_Datatype*) {}
+
 class Collectives {
  public:
   Collectives() {
@@ -78,11 +81,15 @@ class Collectives {
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     MPI_Type_create_resized(MPI_CHAR, 0, 2, &spaced_);
     MPI_Type_commit(&spaced_);
+    MPI_Op_create(keep_right, 0, &keep_);
     const auto room = 2 * static_cast<size_t>(big) * static_cast<size_t>(size_);
     from_.resize(room);
     to_.resize(room);
   }
-  ~Collectives() { MPI_Type_free(&spaced_); }
+  ~Collectives() {
+    MPI_Op_free(&keep_);
+    MPI_Type_free(&spaced_);
+  }
 
   struct Row {
     std::string name;
@@ -90,7 +97,9 @@ class Collectives {
     std::function<void(int bytes)> call;
   };
   std::vector<Row> rows() {
-    std::vector<Row> all = reductions();
+    std::vector<Row> all = reductions(MPI_SUM, MPI_DOUBLE, 8, "");
+    const std::vector<Row> own = reductions(keep_, spaced_, 1, ", user-defined");
+    all.insert(all.end(), own.begin() + 1, own.end());
     for (const bool derived : {false, true}) {
       const std::vector<Row> more = movements(derived);
       all.insert(all.end(), more.begin(), more.end());
@@ -99,18 +108,18 @@ class Collectives {
   }
 
  private:
-  std::vector<Row> reductions() {
+  std::vector<Row> reductions(MPI_Op op, MPI_Datatype type, int size, const std::string& suffix) {
     return {{"barrier", false, [](int) { MPI_Barrier(MPI_COMM_WORLD); }},
-            {"allreduce", true,
-             [this](int n) { MPI_Allreduce(from(), to(), n / 8, MPI_DOUBLE, MPI_SUM, world_); }},
-            {"reduce", true,
-             [this](int n) { MPI_Reduce(from(), to(), n / 8, MPI_DOUBLE, MPI_SUM, 0, world_); }},
-            {"reduce_scatter", true,
-             [this](int n) {
-               MPI_Reduce_scatter(from(), to(), counts(n / 8), MPI_DOUBLE, MPI_SUM, world_);
+            {"allreduce" + suffix, true,
+             [=, this](int n) { MPI_Allreduce(from(), to(), n / size, type, op, world_); }},
+            {"reduce" + suffix, true,
+             [=, this](int n) { MPI_Reduce(from(), to(), n / size, type, op, 0, world_); }},
+            {"reduce_scatter" + suffix, true,
+             [=, this](int n) {
+               MPI_Reduce_scatter(from(), to(), counts(n / size), type, op, world_);
              }},
-            {"reduce_scatter_block", true, [this](int n) {
-               MPI_Reduce_scatter_block(from(), to(), n / 8, MPI_DOUBLE, MPI_SUM, world_);
+            {"reduce_scatter_block" + suffix, true, [=, this](int n) {
+               MPI_Reduce_scatter_block(from(), to(), n / size, type, op, world_);
              }}};
   }
   std::vector<Row> movements(bool derived) {
@@ -147,6 +156,7 @@ class Collectives {
   const MPI_Comm world_ = MPI_COMM_WORLD;
   int rank_ = 0, size_ = 0;
   MPI_Datatype spaced_;
+  MPI_Op keep_;
   std::vector<char> from_, to_;
   std::vector<int> counts_, places_;
 };

@@ -24,19 +24,27 @@ namespace {
 using Memory = unsigned char;
 __extension__ using Wide = __int128;
 __extension__ using UnsignedWide = unsigned __int128;
+#ifdef __SIZEOF_FLOAT128__
+__extension__ using Quad = __float128;
+constexpr bool has_quad = true;
+#else
+using Quad = long double;
+constexpr bool has_quad = false;
+#endif
 
 constexpr Op op_at(uint32_t i) { return static_cast<Op>(i); }
 constexpr Type type_at(uint32_t i) { return static_cast<Type>(i); }
 
 bool is_between(Type type, Type first, Type last) { return first <= type && type <= last; }
 bool is_integer(Type type) { return is_between(type, Type::int8, Type::uint64); }
-bool is_floating(Type type) { return is_between(type, Type::float32, Type::float80); }
-bool is_complex(Type type) { return is_between(type, Type::complex64, Type::complex160); }
+bool is_floating(Type type) { return is_between(type, Type::float32, Type::float128); }
+bool is_complex(Type type) { return is_between(type, Type::complex64, Type::complex256); }
 bool is_logical(Type type) { return is_between(type, Type::logical8, Type::logical64); }
 bool is_pair(Type type) { return is_between(type, Type::float32_int32, Type::float64_float64); }
 
 // MPI 4.0, section 6.9.2.
 bool is_defined(Op op, Type type) {
+  if (!has_quad && (type == Type::float128 || type == Type::complex256)) return false;
   switch (op) {
     case Op::sum:
     case Op::prod:
@@ -96,12 +104,12 @@ void integer_reference(Op op, const Memory* left, const Memory* right, Memory* o
 
 template <typename T>
 T plus(T a, T b) {
-  return std::isnan(a) ? a : a + b;
+  return a != a ? a : a + b;
 }
 
 template <typename T>
 T times(T a, T b) {
-  return std::isnan(a) ? a : a * b;
+  return a != a ? a : a * b;
 }
 
 template <typename T>
@@ -121,7 +129,7 @@ void complex_reference(Op op, const Memory* left, const Memory* right, Memory* o
     put(out, plus(b, d), 1);
   } else {
     const T ac = times(a, c), bd = times(b, d);
-    put(out, std::isnan(ac) ? ac : ac - bd, 0);
+    put(out, ac != ac ? ac : ac - bd, 0);
     put(out, plus(times(a, d), times(b, c)), 1);
   }
 }
@@ -148,8 +156,9 @@ Reference reference_of(Type type) {
       integer_reference<uint8_t>,       integer_reference<uint16_t>,
       integer_reference<uint32_t>,      integer_reference<uint64_t>,
       floating_reference<float>,        floating_reference<double>,
-      floating_reference<long double>,  complex_reference<float>,
-      complex_reference<double>,        complex_reference<long double>,
+      floating_reference<long double>,  floating_reference<Quad>,
+      complex_reference<float>,         complex_reference<double>,
+      complex_reference<long double>,   complex_reference<Quad>,
       integer_reference<uint8_t>,       integer_reference<uint16_t>,
       integer_reference<uint32_t>,      integer_reference<uint64_t>,
       pair_reference<float, int32_t>,   pair_reference<double, int32_t>,
@@ -197,6 +206,10 @@ class Source {
         return floating<double>(to, 2);
       case Type::complex160:
         return floating<long double>(to, 2);
+      case Type::float128:
+        return floating<Quad>(to, 1);
+      case Type::complex256:
+        return floating<Quad>(to, 2);
       case Type::float32_int32:
         return floating<float>(to, 1);
       case Type::float64_int32:
@@ -220,6 +233,17 @@ class Source {
 
   template <typename T>
   T number() {
+    if constexpr (!std::numeric_limits<T>::is_specialized) {  // of quadruples the standard knows
+                                                              // none
+      const auto low = static_cast<T>(number<double>());
+      return low + low / 3;
+    } else {
+      return standard_number<T>();
+    }
+  }
+
+  template <typename T>
+  T standard_number() {
     using Limits = std::numeric_limits<T>;
     const auto ordinary = static_cast<T>(static_cast<int64_t>(random_()) >> 40) / T{1000};
     const T special[] = {T{0},          -T{0},         Limits::infinity(),   -Limits::infinity(),
