@@ -22,7 +22,9 @@ AC_DEFUN([SLUICE_CHECK_MPI], [
   for sluice_wrapper in $sluice_wrappers; do
     AS_UNSET([ac_cv_path_sluice_mpicc])
     AS_UNSET([sluice_mpicc])
-    AC_PATH_PROG([sluice_mpicc], [$sluice_wrapper])
+    AS_CASE([$sluice_wrapper],
+      [/*], [sluice_mpicc=$sluice_wrapper],
+      [AC_PATH_PROG([sluice_mpicc], [$sluice_wrapper])])
     AS_IF([test -n "$sluice_mpicc"], [SLUICE_TRY_MPI([$sluice_mpicc])])
     AS_IF([test -n "$MPICC"], [break])
   done
@@ -34,6 +36,7 @@ On Debian and Ubuntu: apt-get install openmpi-bin libopenmpi-dev; else name one 
   SLUICE_MPI_COMPANION([MPIFORT], [mpifort mpif90])
   SLUICE_MPI_COMPANION([MPIRUN], [mpirun mpiexec])
   SLUICE_MPI_KIND
+  SLUICE_OTHER_MPI
 ])
 
 # SLUICE_TRY_MPI(WRAPPER): sets MPICC, MPI_CPPFLAGS and MPI_LIBS if a program compiles with what the wrapper says.
@@ -117,6 +120,14 @@ _ACEOF
   AM_CONDITIONAL([OPEN_MPI], [test "$MPI_FLAVOUR" = openmpi])
   AC_DEFINE_UNQUOTED([SLUICE_MPI_LIBRARY], ["$MPI_LIBRARY"], [The MPI that this build serves])
   SLUICE_MPI_LIBRARY_NAME
+])
+
+# SLUICE_OTHER_MPI: OTHER_MPICC, Debian's wrapper of the MPI of the other kind, which tests build a second Sluice for;
+# empty without one.
+AC_DEFUN([SLUICE_OTHER_MPI], [
+  AC_ARG_VAR([OTHER_MPICC], [wrapper of an MPI of the other kind, for tests])
+  AS_VAR_IF([MPI_FLAVOUR], [openmpi], [sluice_other=mpicc.mpich], [sluice_other=mpicc.openmpi])
+  AC_PATH_PROG([OTHER_MPICC], [$sluice_other])
 ])
 
 # SLUICE_MPI_LIBRARY_NAME: the name by which programs of this MPI load it, libmpi.so.40. `sluice run' refuses programs

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -44,12 +45,45 @@ void look_up(Function*& pointer, const char* symbol) {
   if (!found) found = find_hidden(symbol);
   if (!found) {
     log(Level::error, "no MPI library has %s", symbol);
-    std::abort();
+    std::_Exit(EXIT_FAILURE);
   }
   pointer = reinterpret_cast<Function*>(found);
 }
 
+// "Open MPI v4.1.4", "MPICH Version: 4.0.2".
+std::string library_version() {
+  // MPICH writes up to 8,192 characters here, and Open MPI's headers have room for 256.
+  std::string text(8192, '\0');
+  int length = 0;
+  int (*get_library_version)(char*, int*);
+  look_up(get_library_version, "PMPI_Get_library_version");
+  get_library_version(text.data(), &length);
+  text.resize(text.find_first_of(std::string_view(",\n\0", 3)));
+  std::ranges::replace(text, '\t', ' ');
+  return text;
+}
+
+// Open MPI's handles are pointers and those of MPICH and its kin numbers: a call would pass the one
+// for the other. Ends the process where the program's MPI is not of the kind that this library was
+// compiled for.
+void refuse_other_kind() {
+#ifdef OPEN_MPI
+  constexpr bool pointers = true;
+  constexpr const char* built_for = "Open MPI";
+#else
+  constexpr bool pointers = false;
+  constexpr const char* built_for = "MPICH";
+#endif
+  if ((find_data("ompi_mpi_comm_world") != nullptr) == pointers) return;
+  log(Level::error,
+      "this libsluice.so was built for %s, but the program's MPI is %s: use one that was "
+      "configured for it (--with-mpi)",
+      built_for, library_version().c_str());
+  std::_Exit(EXIT_FAILURE);
+}
+
 Real look_up_all() {
+  refuse_other_kind();
   Real found;
 #define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function);
   SLUICE_COLLECTIVES(SLUICE_LOOK_UP)

@@ -54,8 +54,9 @@ struct Real {
   MPI_Op op_null;
 };
 
-// Looked up at the first use, by whichever thread. Ends the process if there is no MPI library: an
-// MPI function was called, and there is none to answer.
+// Looked up at the first use, by whichever thread. Ends the process if there is no MPI library, or
+// one of another kind than this was built for: an MPI function was called, and there is none to
+// answer.
 const Real& real();
 
 }  // namespace sluice

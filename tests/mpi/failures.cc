@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill|leave|abort|memory|fork|invalid: the last rank goes without a word, without
+// failures kill FILE|leave|abort|memory|fork|invalid: the last rank goes without a word, without
 // MPI_Finalize or by MPI_Abort while the others wait for it; or processes fork; or arguments make
 // no sense.
 #include <sys/resource.h>
@@ -29,8 +29,8 @@ void sum_up() {
 }
 
 // Survivors learn of it within a second of asking for the dead rank's data, and every later call
-// says so too.
-void kill_one() {
+// says so too. What they saw goes into a file.
+void kill_one(const char* account) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (rank == size - 1) std::raise(SIGKILL);
   std::vector<double> from(1 << 20, 1.0), to(from.size());
@@ -39,10 +39,11 @@ void kill_one() {
       MPI_Allreduce(from.data(), to.data(), 1 << 20, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   const double took = std::chrono::duration<double>(Clock::now() - began).count();
   const int later = MPI_Barrier(MPI_COMM_WORLD);
-  std::printf("rank %d: %s after %.3f s, %s\n", rank,
-              result != MPI_SUCCESS ? "an error" : "no error", took,
-              later != MPI_SUCCESS ? "and again" : "but no more");
-  std::fflush(stdout);
+  FILE* file = std::fopen(account, "a");
+  std::fprintf(file, "rank %d: %s after %.3f s, %s\n", rank,
+               result != MPI_SUCCESS ? "an error" : "no error", took,
+               later != MPI_SUCCESS ? "and again" : "but no more");
+  std::fclose(file);
   _exit(0);
 }
 
@@ -125,7 +126,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const std::string mode = argc > 1 ? argv[1] : "";
   sum_up();
-  if (mode == "kill") kill_one();
+  if (mode == "kill") kill_one(argv[2]);
   if (mode == "leave" && rank == size - 1) std::exit(0);
   if (mode == "abort" && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, 5);
   if (mode == "memory") run_out_of_memory();

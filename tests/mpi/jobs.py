@@ -30,6 +30,21 @@ class Skipped(Exception):
     """The test can't be made here, and why."""
 
 
+class Launcher:
+    """What starts a job of one MPI."""
+
+    def __init__(self, mpirun, is_open_mpi):
+        self.mpirun, self.is_open_mpi = mpirun, is_open_mpi
+
+    def words(self, ranks, options, preload):
+        words = [self.mpirun, *options, "-n", str(ranks)]
+        if self.is_open_mpi:
+            words.append("--oversubscribe")
+        if preload:
+            words += ["-x", "LD_PRELOAD=" + preload] if self.is_open_mpi else ["-genv", "LD_PRELOAD", preload]
+        return words
+
+
 class Job:
     """What came of a job: its status (None if it had to be stopped), what it said, and how long it took."""
 
@@ -45,14 +60,10 @@ def program(name):
     return os.path.join(BUILD, "tests", "mpi", name)
 
 
-def run(ranks, *command, preload=LIBRARY, env=None, options=(), status=0, limit=LIMIT):
+def run(ranks, *command, preload=LIBRARY, env=None, options=(), status=0, limit=LIMIT,
+        launcher=Launcher(MPIRUN, OPEN_MPI)):
     """A job of so many ranks. status: what it must end with; "any", or "failure" for anything but 0."""
-    words = [MPIRUN, *options, "-n", str(ranks)]
-    if OPEN_MPI:
-        words.append("--oversubscribe")
-    if preload:
-        words += ["-x", "LD_PRELOAD=" + preload] if OPEN_MPI else ["-genv", "LD_PRELOAD", preload]
-    return execute([*words, *command], env, status, limit)
+    return execute([*launcher.words(ranks, options, preload), *command], env, status, limit)
 
 
 def execute(command, env=None, status=0, limit=LIMIT):

@@ -53,6 +53,12 @@ mpi_tests = \
   tests/mpi/test_communicators \
   tests/mpi/test_disagreement \
   tests/mpi/test_failures
-TESTS += $(mpi_tests)
-EXTRA_DIST += $(mpi_tests) tests/mpi/fortran.F90 tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
+TESTS += $(mpi_tests) tests/mpi/test_other_mpi
+EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
+
+# tests/mpi/test_other_mpi makes a second build, for the other MPI.
+mpi-programs: libsluice.la $(mpi_programs)
+.PHONY: mpi-programs
+clean-local:
+	rm -rf other-mpi

@@ -31,7 +31,10 @@ int main(int argc, char** argv) {
     }
     fflush(stdout);
   }
-  if (failed) _exit(3); /* MPI_Finalize may wait for ranks that are gone */
+  if (failed) {
+    sleep(1); /* MPICH ends a job as soon as a rank leaves like this */
+    _exit(3); /* MPI_Finalize may wait for ranks that are gone */
+  }
   MPI_Finalize();
   return 0;
 }
