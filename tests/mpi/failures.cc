@@ -44,6 +44,7 @@ void kill_one(const char* account) {
                result != MPI_SUCCESS ? "an error" : "no error", took,
                later != MPI_SUCCESS ? "and again" : "but no more");
   std::fclose(file);
+  usleep(static_cast<useconds_t>(rank) * 200000);  // Open MPI's mpirun may hang if all go at once
   _exit(0);
 }
 
