@@ -38,11 +38,11 @@ constexpr StepId nobody = std::numeric_limits<StepId>::max();
 // alike.
 class BlockHistory {
  public:
-  template <typename Visit>  // void(const Access& earlier)
+  template <typename Visit>  // void(const Access& earlier, bool wrote)
   void read(const Part& part, const Access& access, Visit visit) {
     const auto [first, last] = stretches(part);
     for (auto it = first; it != last; ++it) {
-      if (it->second.writer.step != nobody) visit(it->second.writer);
+      if (it->second.writer.step != nobody) visit(it->second.writer, true);
       it->second.readers.push_back(access);
     }
   }
@@ -51,8 +51,8 @@ class BlockHistory {
   void write(const Part& part, const Access& access, Visit visit) {
     const auto [first, last] = stretches(part);
     for (auto it = first; it != last; ++it) {
-      if (it->second.writer.step != nobody) visit(it->second.writer);
-      for (const Access& reader : it->second.readers) visit(reader);
+      if (it->second.writer.step != nobody) visit(it->second.writer, true);
+      for (const Access& reader : it->second.readers) visit(reader, false);
     }
     // Whoever comes later waits for this writer, and so for all before it.
     first->second = {access, {}};
@@ -154,17 +154,20 @@ class Dependencies {
 
   void touch(StepId id) {
     const Step step = plan_.steps[id];
-    const bool receives = step.kind == Kind::recv || step.kind == Kind::recv_reduce;
     use(id, step.from, false);
     use(id, step.with, false);
-    if (receives || step.kind == Kind::reduce || step.kind == Kind::copy) use(id, step.to, true);
+    if (step.kind == Kind::send) return;
+    use(id, step.to, true);
+    plan_.steps[id].settles = true;
   }
 
   void use(StepId id, const Slice& slice, bool writes) {
     if (slice.count == 0) return;
     const Access access{id, slices_.number(resolved(slice))};
-    const auto conflict = [&](const Access& earlier) {
-      if (earlier.step != id) wait_for(earlier.step, earlier.slice == access.slice);
+    const auto conflict = [&](const Access& earlier, bool wrote) {
+      if (earlier.step == id) return;
+      wait_for(earlier.step, earlier.slice == access.slice);
+      if (writes && wrote) plan_.steps[earlier.step].settles = false;
     };
     for (const Piece& piece : slices_.pieces(access.slice)) {
       if (piece.part.begin >= piece.part.end) continue;  // not allowed; the model says so

@@ -85,6 +85,7 @@ struct Slice {
 struct Step {
   Kind kind = Kind::copy;
   bool received_first = false;  // recv_reduce: the received operand stands left (lower ranks')
+  bool settles = false;  // no later step writes any of what it writes: its result is there to stay
   Rank peer = 0;
   uint32_t ordinal = 0;  // this is the n-th message between the two ranks in this direction
   Slice from, with, to;

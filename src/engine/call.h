@@ -12,13 +12,27 @@
 
 namespace sluice {
 
+// The way between a view's memory and the program's own, where these are two because elements are
+// not dense in the program's. Data goes it piece by piece while others are on the wire.
+class Packing {
+ public:
+  virtual ~Packing() = default;
+  // Moves bytes [offset, offset + bytes) from View::base. Can't fail, does not block.
+  virtual void move(size_t offset, size_t bytes) = 0;
+};
+
 // Where an area's blocks lie (collectives/plan.h says which blocks each collective has).
-// Memory is dense in elements of Call::element bytes; derived types arrive here packed.
+// Memory is dense in elements of Call::element bytes.
 struct View {
   std::byte* base = nullptr;
   size_t count = 0;  // elements: of the whole; or of each block where blocks are uniform
   std::span<const size_t> counts;   // ragged blocks: elements of each
   std::span<const size_t> offsets;  // and where each begins, in elements from base
+  // Fills the memory: called for all bytes before they are read, for some of them more than once.
+  Packing* source = nullptr;
+  // Takes the results away: called once for bytes that have got their final value, as far as that
+  // is known before the end of the call. The rest is the caller's to move when the call is done.
+  Packing* sink = nullptr;
 
   struct Extent {
     size_t offset;  // elements from base

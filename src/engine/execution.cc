@@ -68,8 +68,8 @@ Status Execution::lay_out() try {
   const size_t steps = plan_->steps.size();
   progress_.assign(steps, {});
   if (messages_.size() < steps * depth) messages_ = std::vector<Message>(steps * depth);
-  ready_.resize(steps);
-  ready_head_ = ready_count_ = 0;
+  for (StepQueue* queue : {&ready_, &packing_, &unpacking_}) queue->reset(steps);
+  staged_ = call_.input.source || call_.output.source || call_.output.sink;
   local_.clear();
   local_.reserve(steps);
   if (Status status = place_scratch(); !status.ok()) return status;
@@ -83,9 +83,9 @@ Status Execution::place_scratch() {
   slots_.clear();
   size_t bytes = 0;
   for (const Piece& like : plan_->scratch) {
-    const View& view = like.area == Area::input ? call_.input : call_.output;
     slots_.push_back(bytes);
-    bytes += aligned(cut(view.block(like.block).count, like.part).count * call_.element);
+    const size_t count = view(like.area).block(like.block).count;
+    bytes += aligned(cut(count, like.part).count * call_.element);
   }
   if (scratch_.reserve(bytes)) return {};
   return {Code::memory, "no memory for " + std::to_string(bytes) + " bytes of scratch"};
@@ -97,17 +97,15 @@ void Execution::resolve_pieces() {
     const Piece& piece = plan_->pieces[i];
     if (piece.area == Area::scratch) {
       const Piece& like = plan_->scratch[piece.block];
-      const View& view = like.area == Area::input ? call_.input : call_.output;
-      const size_t count = cut(view.block(like.block).count, like.part).count;
+      const size_t count = cut(view(like.area).block(like.block).count, like.part).count;
       const Range range = cut(count, piece.part);
       runs_[i] = {scratch_.data() + slots_[piece.block] + range.first * call_.element,
                   range.count * call_.element};
       continue;
     }
-    const View& view = piece.area == Area::input ? call_.input : call_.output;
-    const View::Extent block = view.block(piece.block);
+    const View::Extent block = view(piece.area).block(piece.block);
     const Range range = cut(block.count, piece.part);
-    runs_[i] = {view.base + (block.offset + range.first) * call_.element,
+    runs_[i] = {view(piece.area).base + (block.offset + range.first) * call_.element,
                 range.count * call_.element};
   }
 }
@@ -120,6 +118,8 @@ Status Execution::place_steps() {
     progress.bytes = slice_bytes(message_slice(step));
     progress.segments = static_cast<uint32_t>(
         std::max<size_t>((progress.bytes + segment_bytes_ - 1) / segment_bytes_, 1));
+    progress.packs = step.kind == Kind::send && touches(step.from, &View::source);
+    progress.unpacks = step.settles && touches(step.to, &View::sink);
     if (!is_message(step.kind)) continue;
     progress.gathered = static_cast<uint32_t>(gathered);
     gathered += size_t{depth} * message_slice(step).count;
@@ -170,13 +170,21 @@ size_t Execution::bounce_bytes(const Step& step) const {
   return aligned(std::min(slice_bytes(step.to), depth * segment_bytes_));
 }
 
+bool Execution::touches(const Slice& slice, Packing* View::*way) const {
+  if (!staged_) return false;
+  const auto pieces = plan_->of(slice);
+  return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    return piece.area != Area::scratch && view(piece.area).*way;
+  });
+}
+
 Execution::State Execution::advance() {
   drain();
   run_ready();
-  const bool busy = status_.ok() && run_local();
+  const bool busy = status_.ok() && run_work();
   if (!status_.ok()) return State::failed;
-  if (unfinished_ == 0) return State::done;
-  return busy ? State::busy : State::waiting;
+  if (busy) return State::busy;
+  return unfinished_ == 0 ? State::done : State::waiting;
 }
 
 // Takes in what the transport has finished, oldest first.
@@ -196,19 +204,41 @@ void Execution::drain() {
 }
 
 void Execution::run_ready() {
-  while (ready_count_ > 0 && status_.ok()) {
-    const uint32_t index = ready_[ready_head_];
-    ready_head_ = ready_head_ + 1 == ready_.size() ? 0 : ready_head_ + 1;
-    --ready_count_;
+  while (!ready_.empty() && status_.ok()) {
+    const uint32_t index = ready_.front();
+    ready_.pop();
     progress_[index].queued = false;
     try_step(index);
   }
 }
 
-// Local work, about a segment of it at a time so that the network does not wait. True if some is
-// left.
-bool Execution::run_local() {
+// The processor's work, about a segment of it at a time so that the network does not wait: first
+// what others wait for. True if some is left.
+bool Execution::run_work() {
   size_t budget = segment_bytes_;
+  return pack_some(budget) || compute_some(budget) || unpack_some(budget);
+}
+
+bool Execution::pack_some(size_t& budget) {
+  while (!packing_.empty() && status_.ok()) {
+    const uint32_t index = packing_.front();
+    Progress& progress = progress_[index];
+    if (!may_post(index)) {
+      packing_.pop();
+      progress.queued = false;
+      continue;
+    }
+    const size_t bytes = segment_size(progress, progress.started);
+    if (bytes > budget) return true;
+    budget -= bytes;
+    move(plan_->steps[index].from, segment_begin(progress.started), bytes, &View::source);
+    start_segment(index);
+    run_ready();
+  }
+  return false;
+}
+
+bool Execution::compute_some(size_t& budget) {
   while (!local_.empty()) {
     const uint32_t index = local_.back();
     Progress& progress = progress_[index];
@@ -225,6 +255,24 @@ bool Execution::run_local() {
     complete_segment(index);
     run_ready();
     if (!status_.ok()) return false;
+    if (!packing_.empty()) return true;
+  }
+  return false;
+}
+
+bool Execution::unpack_some(size_t& budget) {
+  while (!unpacking_.empty()) {
+    const uint32_t index = unpacking_.front();
+    Progress& progress = progress_[index];
+    if (progress.unpacked == progress.done) {
+      unpacking_.pop();
+      progress.unpacking = false;
+      continue;
+    }
+    const size_t bytes = segment_size(progress, progress.unpacked);
+    if (bytes > budget) return true;
+    budget -= bytes;
+    move(plan_->steps[index].to, segment_begin(progress.unpacked++), bytes, &View::sink);
   }
   return false;
 }
@@ -233,9 +281,11 @@ void Execution::enqueue(uint32_t step) {
   Progress& progress = progress_[step];
   if (progress.queued) return;
   progress.queued = true;
-  if (!is_message(plan_->steps[step].kind)) return local_.push_back(step);
-  const size_t tail = ready_head_ + ready_count_++;
-  ready_[tail < ready_.size() ? tail : tail - ready_.size()] = step;
+  if (!is_message(plan_->steps[step].kind)) {
+    local_.push_back(step);
+  } else {
+    (progress.packs ? packing_ : ready_).push(step);
+  }
 }
 
 bool Execution::may_start(const Step& step, uint32_t segment) const {
@@ -246,18 +296,23 @@ bool Execution::may_start(const Step& step, uint32_t segment) const {
   return true;
 }
 
+bool Execution::may_post(uint32_t index) const {
+  const Progress& progress = progress_[index];
+  return progress.started < progress.segments && progress.started - progress.done < depth &&
+         may_start(plan_->steps[index], progress.started);
+}
+
 void Execution::try_step(uint32_t index) {
+  while (status_.ok() && may_post(index)) start_segment(index);
+}
+
+void Execution::start_segment(uint32_t index) {
   Progress& progress = progress_[index];
-  const Step& step = plan_->steps[index];
-  const bool empty = progress.bytes == 0 && message_slice(step).count > 0;
-  while (status_.ok() && progress.started < progress.segments &&
-         progress.started - progress.done < depth && may_start(step, progress.started)) {
-    const uint32_t segment = progress.started++;
-    if (empty) {
-      complete_segment(index);
-    } else {
-      post(index, segment);
-    }
+  const uint32_t segment = progress.started++;
+  if (progress.bytes == 0 && message_slice(plan_->steps[index]).count > 0) {
+    complete_segment(index);
+  } else {
+    post(index, segment);
   }
 }
 
@@ -307,6 +362,10 @@ void Execution::complete_segment(uint32_t index) {
   } else {
     enqueue(index);
   }
+  if (progress.unpacks && !progress.unpacking) {
+    progress.unpacking = true;
+    unpacking_.push(index);
+  }
   for (const uint32_t dependent : schedule_->dependents(index)) enqueue(dependent);
 }
 
@@ -354,6 +413,8 @@ std::span<const Bytes> Execution::gather(const Slice& slice, size_t offset, size
 void Execution::compute(const Step& step, Progress& progress, uint32_t segment) {
   const size_t begin = segment_begin(segment), bytes = segment_size(progress, segment);
   if (bytes == 0) return;
+  move(step.from, begin, bytes, &View::source);
+  move(step.with, begin, bytes, &View::source);
   const Cursor from = seek(step.from, begin), to = seek(step.to, begin);
   if (step.kind == Kind::copy) return combine(from, {}, to, bytes);
   if (step.kind == Kind::reduce) return combine(from, seek(step.with, begin), to, bytes);
@@ -386,6 +447,20 @@ void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
     }
     step_by(left, size);
     step_by(out, size);
+    bytes -= size;
+  }
+}
+
+// Between the memory of so many bytes of a slice and what it stands in for.
+void Execution::move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) const {
+  if (!staged_ || slice.count == 0) return;
+  for (Cursor at = seek(slice, offset); bytes > 0; ++at.run, at.offset = 0) {
+    const size_t size = std::min(at.run->size - at.offset, bytes);
+    const Area area = plan_->pieces[static_cast<size_t>(at.run - runs_.data())].area;
+    Packing* const packing = area == Area::scratch ? nullptr : view(area).*way;
+    if (packing && size > 0) {
+      packing->move(static_cast<size_t>(at.run->data - view(area).base) + at.offset, size);
+    }
     bytes -= size;
   }
 }

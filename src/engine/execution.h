@@ -7,6 +7,11 @@
 // k of the steps it waits for is done (where the plan says `pipelined`; otherwise when they are
 // done whole). A message of many segments has at most `depth` of them posted at a time, so that one
 // is reduced while the next is on the wire.
+//
+// Packing. Where a view has a source, a segment is packed just before it is sent or computed with;
+// where it has a sink, a segment that no later step writes is unpacked as soon as nothing more
+// urgent is left to do. Both are done about a segment at a time, the network looked after in
+// between.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +50,30 @@ class Scratch {
   };
   std::unique_ptr<std::byte, Free> data_;
   size_t bytes_ = 0;
+};
+
+// Steps of a plan that wait for their turn, first in first out, each in it once at most.
+class StepQueue {
+ public:
+  // Empties it, and makes room for all of so many steps.
+  void reset(size_t steps) {
+    ring_.resize(steps);
+    head_ = count_ = 0;
+  }
+  bool empty() const { return count_ == 0; }
+  uint32_t front() const { return ring_[head_]; }
+  void push(uint32_t step) {
+    const size_t tail = head_ + count_++;
+    ring_[tail < ring_.size() ? tail : tail - ring_.size()] = step;
+  }
+  void pop() {
+    head_ = head_ + 1 == ring_.size() ? 0 : head_ + 1;
+    --count_;
+  }
+
+ private:
+  std::vector<uint32_t> ring_;
+  size_t head_ = 0, count_ = 0;
 };
 
 class Execution {
@@ -87,8 +116,12 @@ class Execution {
     size_t bytes = 0;
     uint32_t segments = 1;
     uint32_t started = 0, done = 0;
-    uint32_t gathered = 0;  // its place in gathered_: room for the runs of `depth` segments
-    bool queued = false;
+    uint32_t gathered = 0;   // its place in gathered_: room for the runs of `depth` segments
+    uint32_t unpacked = 0;   // segments
+    bool packs = false;      // sends from memory that has a source
+    bool unpacks = false;    // writes for the last time to memory that has a sink
+    bool queued = false;     // to be started
+    bool unpacking = false;  // queued to be unpacked
   };
   // A place in memory that is read or written run by run: a slice's runs, or one of its own.
   struct Cursor {
@@ -104,19 +137,26 @@ class Execution {
   size_t slice_bytes(const Slice& slice) const;
   const Slice& message_slice(const Step& step) const;
   size_t bounce_bytes(const Step& step) const;
+  const View& view(Area area) const { return area == Area::input ? call_.input : call_.output; }
+  bool touches(const Slice& slice, Packing* View::*way) const;
 
   void enqueue(uint32_t step);
   void drain();
   void run_ready();
-  bool run_local();
+  bool run_work();
+  bool pack_some(size_t& budget);
+  bool compute_some(size_t& budget);
+  bool unpack_some(size_t& budget);
   bool may_start(const Step& step, uint32_t segment) const;
+  bool may_post(uint32_t index) const;
   void try_step(uint32_t index);
-  void launch(uint32_t index, uint32_t segment);
+  void start_segment(uint32_t index);
   void post(uint32_t index, uint32_t segment);
   void land(Message* message);
   void complete_segment(uint32_t index);
   void compute(const Step& step, Progress& progress, uint32_t segment);
   void combine(Cursor left, Cursor right, Cursor out, size_t bytes);
+  void move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) const;
   void fail(const Message& message);
 
   Cursor seek(const Slice& slice, size_t offset) const;
@@ -136,9 +176,11 @@ class Execution {
   std::vector<Bytes> gathered_;
   std::vector<Progress> progress_;
   std::vector<Message> messages_;  // `depth` for each step
-  std::vector<uint32_t> ready_;    // a ring of messages to try, first in first out
-  size_t ready_head_ = 0, ready_count_ = 0;
-  std::vector<uint32_t> local_;  // steps of local work to try
+  StepQueue ready_;                // messages to try
+  StepQueue packing_;              // the same, which have to be packed
+  std::vector<uint32_t> local_;    // steps of local work to try
+  StepQueue unpacking_;
+  bool staged_ = false;  // a view has a source or a sink
   CompletionQueue landed_;
   Scratch scratch_, bounce_;
   Status status_;

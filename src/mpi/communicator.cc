@@ -102,18 +102,20 @@ bool Communicator::perform(const char* function, Exchange& exchange, int* result
 
 Status Communicator::run(Exchange& exchange) {
   std::optional<UserOperation> operation;
-  Placement placement(exchange, input_, output_, handle_);
+  Placement placement(exchange, input_, output_);
   Status local = placement.begin();
   if (local.ok() && exchange.user_op) {
-    operation.emplace(*exchange.user_op, *exchange.input.type, handle_);
+    operation.emplace(*exchange.user_op, *exchange.input.type);
     exchange.call.reduction.context = &*operation;
     local = operation->prepare(exchange.input.total_elements());
   }
   if (local.ok()) {
     if (Status status = team_->run(exchange.call); !status.ok()) return status;
-    local = operation && !operation->failure().ok() ? operation->failure() : placement.end();
+    if (operation) local = operation->failure();
   }
-  return local.ok() ? local : team_->refuse(exchange.call, local);
+  if (!local.ok()) return team_->refuse(exchange.call, local);
+  placement.end();
+  return {};
 }
 
 int Communicator::fail(const char* function, const Status& status) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/datatypes.h"
 
-#include <algorithm>
-#include <cstring>
-#include <limits>
 #include <memory>
 
 #include "src/mpi/runtime.h"
@@ -13,12 +10,22 @@
 namespace sluice {
 namespace {
 
+// What hangs on a type.
+struct Description {
+  Datatype datatype;
+  Layout layout;
+};
+
 const Datatype* attach(MPI_Datatype handle) {
-  auto description = std::make_unique<Datatype>();
-  if (!describe_datatype(handle, description.get())) return nullptr;
+  auto made = std::make_unique<Description>();
+  Datatype& datatype = made->datatype;
+  if (!measure_datatype(handle, &datatype) || !read_layout(handle, &made->layout)) return nullptr;
+  if (made->layout.bytes() != datatype.size) return nullptr;
+  datatype.run = made->layout.is_run();
+  datatype.layout = &made->layout;
   const int keyval = Runtime::get().datatype_keyval();
-  if (real().Type_set_attr(handle, keyval, description.get())) return nullptr;
-  return description.release();
+  if (real().Type_set_attr(handle, keyval, made.get())) return nullptr;
+  return &made.release()->datatype;
 }
 
 const Datatype* look_up(MPI_Datatype handle) {
@@ -28,7 +35,7 @@ const Datatype* look_up(MPI_Datatype handle) {
   if (real().Type_get_attr(handle, Runtime::get().datatype_keyval(), &value, &found)) {
     return nullptr;
   }
-  return found ? static_cast<const Datatype*>(value) : attach(handle);
+  return found ? &static_cast<const Description*>(value)->datatype : attach(handle);
 }
 
 }  // namespace
@@ -51,96 +58,19 @@ const Datatype* find_datatype(MPI_Datatype handle) {
   return type;
 }
 
-namespace {
+void release_datatype(void* attribute) { delete static_cast<Description*>(attribute); }
 
-// Moves elements between a user's buffer and dense bytes, by MPI_Pack or MPI_Unpack; takes types
-// apart that are too long for these functions' int.
-class Mover {
- public:
-  Mover(bool packing, MPI_Comm comm) : packing_(packing), comm_(comm) {}
-
-  Status move(const Datatype& type, std::byte* user, size_t n, std::byte* dense) const {
-    if (n == 0 || type.size == 0) return {};
-    if (type.is_dense(n)) {
-      copy(offset_by(user, type.start), dense, n * type.size);
-      return {};
-    }
-    // MPICH's functions refuse MPI_BOTTOM, which is null: the parts of such a type have addresses.
-    if (type.size > longest || !user) {
-      const Typemap map(type.handle);
-      if (map.is_told()) return move_components(type, map, user, n, dense);
-      if (type.size > longest) return too_long(type);
-    }
-    const size_t most = longest / type.size;
-    for (size_t done = 0; done < n; done += most) {
-      const size_t some = std::min(most, n - done);
-      Status status = move_some(type, offset_by(user, static_cast<ptrdiff_t>(done) * type.extent),
-                                some, dense + done * type.size);
-      if (!status.ok()) return status;
-    }
-    return {};
+bool measure_datatype(MPI_Datatype handle, Datatype* description) {
+  const Real& mpi = real();
+  MPI_Count size = 0, lower = 0, extent = 0, start = 0, true_extent = 0;
+  if (handle == mpi.datatype_null || mpi.Type_size_x(handle, &size) ||
+      mpi.Type_get_extent_x(handle, &lower, &extent) ||
+      mpi.Type_get_true_extent_x(handle, &start, &true_extent) || size < 0) {
+    return false;
   }
-
- private:
-  static constexpr size_t longest = std::numeric_limits<int>::max();
-
-  void copy(std::byte* user, std::byte* dense, size_t bytes) const {
-    if (packing_) {
-      std::memcpy(dense, user, bytes);
-    } else {
-      std::memcpy(user, dense, bytes);
-    }
-  }
-
-  Status move_some(const Datatype& type, std::byte* user, size_t n, std::byte* dense) const {
-    const int count = static_cast<int>(n), bytes = static_cast<int>(n * type.size);
-    int position = 0;
-    const int failed =
-        packing_ ? real().Pack(user, count, type.handle, dense, bytes, &position, comm_)
-                 : real().Unpack(dense, bytes, &position, user, count, type.handle, comm_);
-    if (!failed && position == bytes) return {};
-    return {Code::internal, std::string(packing_ ? "MPI_Pack" : "MPI_Unpack") + " moved " +
-                                std::to_string(position) + " bytes of " + std::to_string(bytes)};
-  }
-
-  Status move_components(const Datatype& type, const Typemap& map, std::byte* user, size_t n,
-                         std::byte* dense) const {
-    Status status;
-    for (size_t i = 0; i < n && status.ok(); ++i) {
-      std::byte* const element = offset_by(user, static_cast<ptrdiff_t>(i) * type.extent);
-      map.visit([&](const Typemap::Component& part) {
-        Datatype inner;
-        if (!describe_datatype(part.type, &inner)) {
-          status = {Code::internal, "MPI does not describe a part of a datatype"};
-          return false;
-        }
-        status = move(inner, offset_by(element, part.displacement), part.count, dense);
-        dense += part.count * inner.size;
-        return status.ok();
-      });
-    }
-    return status;
-  }
-
-  static Status too_long(const Datatype& type) {
-    return {Code::unavailable, "a datatype with elements of " + std::to_string(type.size) +
-                                   " bytes which are not contiguous can't be packed"};
-  }
-
-  bool packing_;
-  MPI_Comm comm_;
-};
-
-}  // namespace
-
-Status pack(const Datatype& type, const void* user, size_t n, std::byte* dense, MPI_Comm comm) {
-  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(user));
-  return Mover(true, comm).move(type, bytes, n, dense);
-}
-
-Status unpack(const Datatype& type, const std::byte* dense, size_t n, void* user, MPI_Comm comm) {
-  return Mover(false, comm)
-      .move(type, static_cast<std::byte*>(user), n, const_cast<std::byte*>(dense));
+  *description = {handle, static_cast<size_t>(size), static_cast<ptrdiff_t>(start),
+                  static_cast<ptrdiff_t>(extent)};
+  return true;
 }
 
 }  // namespace sluice

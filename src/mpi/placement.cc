@@ -2,6 +2,7 @@
 #include "src/mpi/placement.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <new>
 
@@ -54,39 +55,113 @@ void Staging::trim() {
   bytes_ = 0;
 }
 
-Status Placement::begin() try {
-  Call& call = exchange_.call;
-  if (exchange_.output.type) {
-    output_is_apart_ = !is_dense(exchange_.output, call.reduction.kernel);
-    Status status =
-        place(exchange_.output, output_is_apart_, exchange_.filled, output_, &call.output);
-    if (!status.ok()) return status;
+void StagedSide::begin(Way way, const Side& side, size_t element, std::byte* dense,
+                       Staging& staging) {
+  way_ = way;
+  side_ = &side;
+  element_ = element;
+  dense_ = dense;
+  staging_ = &staging;
+  bytes_ = side.bytes();
+  const size_t grains = (bytes_ + grain_bytes - 1) / grain_bytes;
+  staging.left.assign(grains, grain_bytes);
+  if (grains > 0) staging.left.back() = static_cast<uint32_t>(bytes_ - (grains - 1) * grain_bytes);
+  left_ = staging.left.data();
+}
+
+void StagedSide::move(size_t offset, size_t bytes) {
+  const size_t end = offset + bytes;
+  for (size_t grain = offset / grain_bytes; offset < end; ++grain) {
+    const size_t next = std::min((grain + 1) * grain_bytes, end);
+    uint32_t& left = left_[grain];
+    const bool now = way_ == Way::pack ? left > 0 : left == next - offset;
+    left = way_ == Way::pack ? 0 : left - static_cast<uint32_t>(next - offset);
+    if (now) move_grain(grain);
+    offset = next;
   }
-  if (!exchange_.input.type) return {};
-  const bool apart = exchange_.set_aside || !is_dense(exchange_.input, call.reduction.kernel);
-  return place(exchange_.input, apart, apart, input_, &call.input);
+}
+
+void StagedSide::finish() {
+  for (size_t grain = 0; grain * grain_bytes < bytes_; ++grain) {
+    if (left_[grain] > 0) move_grain(grain);
+    left_[grain] = 0;
+  }
+}
+
+void StagedSide::move_grain(size_t grain) {
+  const size_t begin = grain * grain_bytes, end = std::min(begin + grain_bytes, bytes_);
+  if (!side_->counts) return move_within(0, 0, begin, end);
+  const auto& offsets = staging_->offsets;
+  auto block = static_cast<size_t>(
+      std::upper_bound(offsets.begin(), offsets.end(), begin / element_) - offsets.begin() - 1);
+  for (; block < offsets.size() && offsets[block] * element_ < end; ++block) {
+    const size_t first = offsets[block] * element_;
+    const size_t last = first + staging_->counts[block] * element_;
+    move_within(static_cast<uint32_t>(block), first, std::max(begin, first), std::min(end, last));
+  }
+}
+
+// Bytes [begin, end) of the side, which lie in a block that begins at `block_begin`.
+void StagedSide::move_within(uint32_t block, size_t block_begin, size_t begin, size_t end) const {
+  if (begin >= end) return;
+  const Datatype& type = *side_->type;
+  const size_t before = block_begin / type.size;
+  std::byte* const user = offset_by(side_->buffer, displacement(*side_, block, before));
+  const size_t offset = begin - block_begin, size = end - begin;
+  if (type.is_dense(2)) {
+    std::byte* const there = offset_by(user, type.start + static_cast<ptrdiff_t>(offset));
+    way_ == Way::pack ? std::memcpy(dense_ + begin, there, size)
+                      : std::memcpy(there, dense_ + begin, size);
+  } else if (way_ == Way::pack) {
+    type.layout->pack(user, type.extent, offset, size, dense_ + begin);
+  } else {
+    type.layout->unpack(user, type.extent, offset, size, dense_ + begin);
+  }
+}
+
+Status Placement::begin() try {
+  Status status = exchange_.output.type ? begin_output() : Status();
+  return status.ok() && exchange_.input.type ? begin_input() : status;
 } catch (const std::bad_alloc&) {
   return {Code::memory, "no memory for the places of " + std::to_string(exchange_.output.blocks) +
                             " ranks' data"};
 }
 
-Status Placement::end() {
-  Status status;
-  if (output_is_apart_ && !exchange_.filled) {
-    status = copy(exchange_.output, exchange_.call.output, false);
-  }
-  input_.trim();
-  output_.trim();
-  return status;
-}
-
-Status Placement::place(const Side& side, bool apart, bool fill, Staging& staging, View* view) {
-  if (!apart) {
-    place_directly(side, staging, view);
+Status Placement::begin_output() {
+  const Side& side = exchange_.output;
+  View& view = exchange_.call.output;
+  if (is_dense(side, exchange_.call.reduction.kernel)) {
+    place_directly(side, output_, &view);
     return {};
   }
-  Status status = place_apart(side, staging, view);
-  return status.ok() && fill ? copy(side, *view, true) : status;
+  if (Status status = place_apart(side, output_, &view); !status.ok()) return status;
+  const auto way = exchange_.filled ? StagedSide::Way::pack : StagedSide::Way::unpack;
+  staged_output_.begin(way, side, exchange_.call.element, view.base, output_);
+  (exchange_.filled ? view.source : view.sink) = &staged_output_;
+  return {};
+}
+
+Status Placement::begin_input() {
+  const Side& side = exchange_.input;
+  View& view = exchange_.call.input;
+  if (!exchange_.set_aside && is_dense(side, exchange_.call.reduction.kernel)) {
+    place_directly(side, input_, &view);
+    return {};
+  }
+  if (Status status = place_apart(side, input_, &view); !status.ok()) return status;
+  staged_input_.begin(StagedSide::Way::pack, side, exchange_.call.element, view.base, input_);
+  if (exchange_.set_aside) {
+    staged_input_.finish();
+  } else {
+    view.source = &staged_input_;
+  }
+  return {};
+}
+
+void Placement::end() {
+  if (exchange_.call.output.sink) staged_output_.finish();
+  input_.trim();
+  output_.trim();
 }
 
 void Placement::place_directly(const Side& side, Staging& staging, View* view) const {
@@ -137,22 +212,6 @@ Status Placement::place_apart(const Side& side, Staging& staging, View* view) co
   view->counts = staging.counts;
   view->offsets = staging.offsets;
   return {};
-}
-
-// Between the program's memory and staging, block by block.
-Status Placement::copy(const Side& side, const View& view, bool packing) const {
-  std::byte* dense = view.base;
-  size_t before = 0;
-  Status status;
-  for (uint32_t i = 0; i < side.blocks && status.ok(); ++i) {
-    const size_t n = side.elements(i);
-    std::byte* const user = offset_by(side.buffer, displacement(side, i, before));
-    status = packing ? pack(*side.type, user, n, dense, comm_)
-                     : unpack(*side.type, dense, n, user, comm_);
-    dense += n * side.type->size;
-    before += n;
-  }
-  return status;
 }
 
 }  // namespace sluice

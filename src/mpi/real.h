@@ -35,9 +35,9 @@ void* find_data(const char* symbol);
               Comm_size, Comm_test_inter, Finalize, Finalized, Grequest_complete, Grequest_start, \
               Iallgather, Initialized, Op_commutative, Pack, Query_thread, Reduce_local, Test,    \
               Type_create_keyval, Type_free, Type_get_attr, Type_get_contents, Type_get_envelope, \
-              Type_get_extent_x, Type_get_true_extent_x, Type_set_attr, Type_size_x, Unpack, Wait)
+              Type_get_extent_x, Type_get_true_extent_x, Type_set_attr, Type_size_x, Wait)
 #if MPI_VERSION >= 4
-#define SLUICE_USED_OF_MPI_4(ROW) ROW(Type_get_envelope_c)
+#define SLUICE_USED_OF_MPI_4(ROW) ROW(Type_get_contents_c) ROW(Type_get_envelope_c)
 #else
 #define SLUICE_USED_OF_MPI_4(ROW)
 #endif

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/mpi/thread_state.h"
-#include "src/mpi/typemap.h"
 #include "src/mpi/user_operation.h"
 
 namespace sluice {
@@ -167,7 +166,7 @@ bool before(const Predefined& a, const Predefined& b) {
 
 std::optional<Predefined> describe_predefined(const Row& row) {
   Datatype datatype;
-  if (row.handle == MPI_Datatype{} || !describe_datatype(row.handle, &datatype)) return {};
+  if (row.handle == MPI_Datatype{} || !measure_datatype(row.handle, &datatype)) return {};
   const std::optional<Type> type = type_of(row, datatype.size);
   // What has another layout here than the kernels know is left to MPI.
   if (!type || datatype.extent != static_cast<ptrdiff_t>(size_of(*type))) return {};

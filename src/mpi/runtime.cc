@@ -47,7 +47,7 @@ int forget_communicator(MPI_Comm, int, void* value, void*) {
 
 int forget_datatype(MPI_Datatype, int, void* value, void*) {
   datatypes_freed.fetch_add(1, std::memory_order_release);
-  delete static_cast<Datatype*>(value);
+  release_datatype(value);
   return MPI_SUCCESS;
 }
 

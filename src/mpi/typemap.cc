@@ -2,11 +2,18 @@
 #include "src/mpi/typemap.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "src/mpi/datatypes.h"
 
 namespace sluice {
 namespace {
 
-bool is_predefined_combiner(int combiner) {
+constexpr int unknown = -1;  // a combiner
+
+bool is_predefined(int combiner) {
   constexpr int predefined[] = {MPI_COMBINER_NAMED, MPI_COMBINER_F90_REAL, MPI_COMBINER_F90_COMPLEX,
                                 MPI_COMBINER_F90_INTEGER};
   return std::ranges::find(predefined, combiner) != std::end(predefined);
@@ -14,150 +21,312 @@ bool is_predefined_combiner(int combiner) {
 
 int combiner_of(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+#if MPI_VERSION >= 4
+  // The plain function refuses types that were constructed with large counts.
+  MPI_Count few = 0, places = 0, large = 0, kinds = 0;
+  if (!real().Type_get_envelope_c(type, &few, &places, &large, &kinds, &combiner)) return combiner;
+#endif
   real().Type_get_envelope(type, &integers, &addresses, &types, &combiner);
   return combiner;
 }
 
-}  // namespace
+// The call that constructed a type.
+class Construction {
+ public:
+  explicit Construction(MPI_Datatype type);
+  ~Construction();
+  Construction(const Construction&) = delete;
+  Construction& operator=(const Construction&) = delete;
 
-Typemap::Typemap(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0;
+  int combiner = MPI_COMBINER_NAMED;
+  // All numbers among the arguments, in their order, but those which are bytes; and these.
+  std::vector<MPI_Count> numbers, bytes;
+  std::vector<MPI_Datatype> types;  // its to free
+
+ private:
+  void get_plain(MPI_Datatype type);
 #if MPI_VERSION >= 4
-  // The plain function refuses types that were constructed with large counts.
-  MPI_Count few = 0, places = 0, large = 0, kinds = 0;
-  if (real().Type_get_envelope_c(type, &few, &places, &large, &kinds, &combiner_)) return;
-  predefined_ = is_predefined_combiner(combiner_);
-  if (large > 0) combiner_ = -1;
-  if (predefined_ || large > 0) return;
+  void get_large(MPI_Datatype type, MPI_Count integers, MPI_Count addresses, MPI_Count large,
+                 MPI_Count kinds);
+  void sort_large(const std::vector<int>& integers, std::vector<MPI_Count> large);
 #endif
-  if (real().Type_get_envelope(type, &integers, &addresses, &types, &combiner_)) return;
-  predefined_ = is_predefined_combiner(combiner_);
-  if (predefined_) return;
-  integers_.resize(static_cast<size_t>(integers));
-  addresses_.resize(static_cast<size_t>(addresses));
-  types_.resize(static_cast<size_t>(types));
-  if (real().Type_get_contents(type, integers, addresses, types, integers_.data(),
-                               addresses_.data(), types_.data())) {
-    types_.clear();
-    combiner_ = -1;
+};
+
+Construction::Construction(MPI_Datatype type) {
+#if MPI_VERSION >= 4
+  MPI_Count integers = 0, addresses = 0, large = 0, kinds = 0;
+  if (real().Type_get_envelope_c(type, &integers, &addresses, &large, &kinds, &combiner)) {
+    combiner = unknown;
+  } else if (large > 0) {
+    get_large(type, integers, addresses, large, kinds);
+  } else if (!is_predefined(combiner)) {
+    get_plain(type);
+  }
+#else
+  get_plain(type);
+#endif
+}
+
+Construction::~Construction() {
+  for (MPI_Datatype& type : types) {
+    if (!is_predefined(combiner_of(type))) real().Type_free(&type);
   }
 }
 
-Typemap::~Typemap() {
-  for (MPI_Datatype& type : types_) {
-    if (!is_predefined_combiner(combiner_of(type))) real().Type_free(&type);
+void Construction::get_plain(MPI_Datatype type) {
+  int integers = 0, addresses = 0, kinds = 0;
+  if (real().Type_get_envelope(type, &integers, &addresses, &kinds, &combiner)) combiner = unknown;
+  if (combiner == unknown || is_predefined(combiner)) return;
+  std::vector<int> plain(static_cast<size_t>(integers));
+  std::vector<MPI_Aint> places(static_cast<size_t>(addresses));
+  types.resize(static_cast<size_t>(kinds));
+  if (real().Type_get_contents(type, integers, addresses, kinds, plain.data(), places.data(),
+                               types.data())) {
+    types.clear();
+    combiner = unknown;
+    return;
   }
+  numbers.assign(plain.begin(), plain.end());
+  bytes.assign(places.begin(), places.end());
 }
 
-ptrdiff_t Typemap::element_extent() const {
-  MPI_Count lower = 0, extent = 0;
-  real().Type_get_extent_x(types_[0], &lower, &extent);
-  return static_cast<ptrdiff_t>(extent);
+#if MPI_VERSION >= 4
+void Construction::get_large(MPI_Datatype type, MPI_Count integers, MPI_Count addresses,
+                             MPI_Count large, MPI_Count kinds) {
+  std::vector<int> plain(static_cast<size_t>(integers));
+  std::vector<MPI_Aint> places(static_cast<size_t>(addresses));
+  std::vector<MPI_Count> counts(static_cast<size_t>(large));
+  types.resize(static_cast<size_t>(kinds));
+  if (real().Type_get_contents_c(type, integers, addresses, large, kinds, plain.data(),
+                                 places.data(), counts.data(), types.data())) {
+    types.clear();
+    combiner = unknown;
+    return;
+  }
+  sort_large(plain, std::move(counts));
 }
 
-bool Typemap::is_told() const {
-  constexpr int told[] = {
-      MPI_COMBINER_DUP,      MPI_COMBINER_RESIZED,       MPI_COMBINER_CONTIGUOUS,
-      MPI_COMBINER_VECTOR,   MPI_COMBINER_HVECTOR,       MPI_COMBINER_INDEXED,
-      MPI_COMBINER_HINDEXED, MPI_COMBINER_INDEXED_BLOCK, MPI_COMBINER_HINDEXED_BLOCK,
-      MPI_COMBINER_STRUCT};
-  return std::ranges::find(told, combiner_) != std::end(told);
-}
-
-bool Typemap::visit(const Visitor& visitor) const {
-  switch (combiner_) {
-    case MPI_COMBINER_DUP:
-    case MPI_COMBINER_RESIZED:
-      return visitor({0, 1, types_[0]});
-    case MPI_COMBINER_CONTIGUOUS:
-      return visitor({0, static_cast<size_t>(integers_[0]), types_[0]});
-    case MPI_COMBINER_VECTOR:
+// Of what was constructed with large counts, all sizes and displacements come in one list.
+void Construction::sort_large(const std::vector<int>& integers, std::vector<MPI_Count> large) {
+  const auto split_at = [&](size_t place) {
+    const auto middle = large.begin() + static_cast<ptrdiff_t>(place);
+    numbers.assign(large.begin(), middle);
+    bytes.assign(middle, large.end());
+  };
+  const auto insert_at = [&](ptrdiff_t place) {
+    numbers.assign(integers.begin(), integers.end());
+    numbers.insert(numbers.begin() + place, large.begin(), large.end());
+  };
+  switch (combiner) {
     case MPI_COMBINER_HVECTOR:
-      return visit_vector(visitor);
+    case MPI_COMBINER_HINDEXED_BLOCK:
+      return split_at(2);
+    case MPI_COMBINER_HINDEXED:
+    case MPI_COMBINER_STRUCT:
+      return split_at(1 + static_cast<size_t>(large[0]));
+    case MPI_COMBINER_RESIZED:
+      return split_at(0);
+    case MPI_COMBINER_SUBARRAY:
+      return insert_at(1);
+    case MPI_COMBINER_DARRAY:
+      return insert_at(3);
     default:
-      return is_told() && visit_blocks(visitor);
+      numbers = std::move(large);
   }
 }
+#endif
 
-bool Typemap::visit_vector(const Visitor& visitor) const {
-  const auto count = static_cast<size_t>(integers_[0]), length = static_cast<size_t>(integers_[1]);
-  const ptrdiff_t extent = element_extent();
-  const ptrdiff_t stride = combiner_ == MPI_COMBINER_VECTOR ? integers_[2] * extent : addresses_[0];
-  if (stride == static_cast<ptrdiff_t>(length) * extent) {
-    return visitor({0, count * length, types_[0]});
+// Of a type's components.
+struct Component {
+  Layout layout;
+  ptrdiff_t extent = 0;
+
+  bool read(MPI_Datatype type) {
+    MPI_Count lower = 0, size = 0;
+    if (real().Type_get_extent_x(type, &lower, &size)) return false;
+    extent = static_cast<ptrdiff_t>(size);
+    return read_layout(type, &layout);
   }
-  for (size_t i = 0; i < count; ++i) {
-    if (!visitor({static_cast<ptrdiff_t>(i) * stride, length, types_[0]})) return false;
-  }
-  return true;
+  Layout times(MPI_Count n) const { return layout.repeated(static_cast<size_t>(n), extent); }
+};
+
+Layout place_at(ptrdiff_t at, const Layout& layout) {
+  Layout placed;
+  placed.append(at, layout);
+  return placed;
 }
 
-// Lengths, displacements and types lie where the constructor's arguments put them (MPI, section
-// "Decoding a Datatype").
-bool Typemap::visit_blocks(const Visitor& visitor) const {
-  const auto count = static_cast<size_t>(integers_[0]);
+Layout read_vector(const Construction& made, const Component& part) {
+  const ptrdiff_t stride = made.combiner == MPI_COMBINER_VECTOR
+                               ? static_cast<ptrdiff_t>(made.numbers[2]) * part.extent
+                               : static_cast<ptrdiff_t>(made.bytes[0]);
+  return part.times(made.numbers[1]).repeated(static_cast<size_t>(made.numbers[0]), stride);
+}
+
+// The four with a list of displacements, in extents or in bytes.
+Layout read_indexed(const Construction& made, const Component& part) {
+  const auto count = static_cast<size_t>(made.numbers[0]);
   const bool one_length =
-      combiner_ == MPI_COMBINER_INDEXED_BLOCK || combiner_ == MPI_COMBINER_HINDEXED_BLOCK;
-  const bool in_elements =
-      combiner_ == MPI_COMBINER_INDEXED || combiner_ == MPI_COMBINER_INDEXED_BLOCK;
-  const bool many_types = combiner_ == MPI_COMBINER_STRUCT;
-  const size_t first_displacement = one_length ? 2 : 1 + count;
-  const ptrdiff_t extent = in_elements ? element_extent() : 1;
+      made.combiner == MPI_COMBINER_INDEXED_BLOCK || made.combiner == MPI_COMBINER_HINDEXED_BLOCK;
+  const bool in_extents =
+      made.combiner == MPI_COMBINER_INDEXED || made.combiner == MPI_COMBINER_INDEXED_BLOCK;
+  const size_t first = one_length ? 2 : 1 + count;
+  Layout layout;
   for (size_t i = 0; i < count; ++i) {
-    const auto length = static_cast<size_t>(integers_[one_length ? 1 : 1 + i]);
-    const ptrdiff_t displacement =
-        in_elements ? integers_[first_displacement + i] * extent : addresses_[i];
-    if (!visitor({displacement, length, types_[many_types ? i : 0]})) return false;
+    const auto at = in_extents ? static_cast<ptrdiff_t>(made.numbers[first + i]) * part.extent
+                               : static_cast<ptrdiff_t>(made.bytes[i]);
+    layout.append(at, part.times(made.numbers[one_length ? 1 : 1 + i]));
+  }
+  return layout;
+}
+
+bool read_struct(const Construction& made, Layout* layout) {
+  std::map<MPI_Datatype, Component> known;
+  for (size_t i = 0; i < made.types.size(); ++i) {
+    const auto [part, is_new] = known.try_emplace(made.types[i]);
+    if (is_new && !part->second.read(made.types[i])) return false;
+    layout->append(static_cast<ptrdiff_t>(made.bytes[i]), part->second.times(made.numbers[1 + i]));
   }
   return true;
 }
 
-namespace {
+// The dimensions of an array, fastest first.
+std::vector<size_t> by_speed(size_t dimensions, MPI_Count order) {
+  std::vector<size_t> list(dimensions);
+  for (size_t i = 0; i < dimensions; ++i) {
+    list[i] = order == MPI_ORDER_C ? dimensions - 1 - i : i;
+  }
+  return list;
+}
 
-bool measure(MPI_Datatype handle, Datatype* type, MPI_Count* true_extent) {
-  MPI_Count size = 0, lower = 0, extent = 0, start = 0;
-  const Real& mpi = real();
-  if (mpi.Type_size_x(handle, &size) || mpi.Type_get_extent_x(handle, &lower, &extent) ||
-      mpi.Type_get_true_extent_x(handle, &start, true_extent) || size < 0) {
+Layout read_subarray(const Construction& made, const Component& part) {
+  const auto dimensions = static_cast<size_t>(made.numbers[0]);
+  const MPI_Count* const sizes = made.numbers.data() + 1;
+  const MPI_Count* const taken = sizes + dimensions;
+  const MPI_Count* const starts = taken + dimensions;
+  Layout layout = part.layout;
+  ptrdiff_t at = 0, stride = part.extent;
+  for (const size_t i : by_speed(dimensions, starts[dimensions])) {
+    layout = layout.repeated(static_cast<size_t>(taken[i]), stride);
+    at += static_cast<ptrdiff_t>(starts[i]) * stride;
+    stride *= static_cast<ptrdiff_t>(sizes[i]);
+  }
+  return place_at(at, layout);
+}
+
+// One dimension of a distributed array: what process `at` of `of` has of `size` rows.
+Layout deal_out(const Layout& row, ptrdiff_t stride, MPI_Count size, MPI_Count distribution,
+                MPI_Count argument, MPI_Count at, MPI_Count of) {
+  MPI_Count block = argument;
+  if (distribution == MPI_DISTRIBUTE_NONE) {
+    block = size;
+  } else if (argument == MPI_DISTRIBUTE_DFLT_DARG) {
+    block = distribution == MPI_DISTRIBUTE_BLOCK ? (size + of - 1) / of : 1;
+  }
+  const MPI_Count first = at * block, round = of * block;
+  if (first >= size) return {};
+  const MPI_Count whole = size < first + block ? 0 : (size - first - block) / round + 1;
+  const MPI_Count next = first + whole * round;
+  const MPI_Count rest = next < size ? std::min(block, size - next) : 0;
+  const auto blocks = row.repeated(static_cast<size_t>(block), stride);
+  Layout layout;
+  layout.append(
+      static_cast<ptrdiff_t>(first) * stride,
+      blocks.repeated(static_cast<size_t>(whole), static_cast<ptrdiff_t>(round) * stride));
+  layout.append(static_cast<ptrdiff_t>(next) * stride,
+                row.repeated(static_cast<size_t>(rest), stride));
+  return layout;
+}
+
+Layout read_distributed(const Construction& made, const Component& part) {
+  const auto dimensions = static_cast<size_t>(made.numbers[2]);
+  const MPI_Count* const sizes = made.numbers.data() + 3;
+  const MPI_Count* const distributions = sizes + dimensions;
+  const MPI_Count* const arguments = distributions + dimensions;
+  const MPI_Count* const processes = arguments + dimensions;
+  std::vector<MPI_Count> at(dimensions);
+  MPI_Count rank = made.numbers[1];
+  for (size_t i = dimensions; i-- > 0; rank /= processes[i]) at[i] = rank % processes[i];
+  Layout layout = part.layout;
+  ptrdiff_t stride = part.extent;
+  for (const size_t i : by_speed(dimensions, processes[dimensions])) {
+    layout =
+        deal_out(layout, stride, sizes[i], distributions[i], arguments[i], at[i], processes[i]);
+    stride *= static_cast<ptrdiff_t>(sizes[i]);
+  }
+  return layout;
+}
+
+// Packs an element whose bytes are numbered, a digit at a time, and looks where they went.
+bool probe(const Datatype& type, size_t span, Layout* layout) {
+  constexpr size_t longest = std::numeric_limits<int>::max();
+  if (type.size > longest || span > longest) return false;
+  std::vector<unsigned char> image(span), packed(type.size);
+  std::vector<size_t> places(type.size);
+  for (unsigned digit = 0; digit < 4 && (digit == 0 || span >> 8 * digit > 0); ++digit) {
+    for (size_t i = 0; i < span; ++i) image[i] = static_cast<unsigned char>(i >> 8 * digit);
+    int position = 0;
+    if (real().Pack(offset_by(image.data(), -type.start), 1, type.handle, packed.data(),
+                    static_cast<int>(type.size), &position, real().comm_self) ||
+        static_cast<size_t>(position) != type.size) {
+      return false;
+    }
+    for (size_t i = 0; i < type.size; ++i) places[i] |= size_t{packed[i]} << 8 * digit;
+  }
+  for (const size_t place : places) {
+    layout->append(type.start + static_cast<ptrdiff_t>(place), Layout::run(1));
+  }
+  return true;
+}
+
+// What has no constructor: predefined types, which mostly are runs, and what is not known here.
+bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
+  Datatype type;
+  MPI_Count start = 0, span = 0;
+  if (!measure_datatype(handle, &type) || real().Type_get_true_extent_x(handle, &start, &span)) {
     return false;
   }
-  *type = {handle, static_cast<size_t>(size), static_cast<ptrdiff_t>(start),
-           static_cast<ptrdiff_t>(extent), false};
+  if (!predefined || static_cast<size_t>(span) != type.size) {
+    return probe(type, static_cast<size_t>(span), layout);
+  }
+  *layout = place_at(type.start, Layout::run(type.size));
   return true;
-}
-
-// Whether the components follow one another without a gap. (Size and true extent alone do not say:
-// a type may list its parts out of order, or one twice and leave a gap.)
-bool is_run(const Typemap& map, const Datatype& whole) {
-  ptrdiff_t end = whole.start;
-  return map.visit([&](const Typemap::Component& part) {
-    Datatype inner;
-    if (!describe_datatype(part.type, &inner)) return false;
-    if (part.count == 0 || inner.size == 0) return true;
-    if (!inner.is_dense(part.count) || part.displacement + inner.start != end) return false;
-    end += static_cast<ptrdiff_t>(part.count * inner.size);
-    return true;
-  });
 }
 
 }  // namespace
 
-bool describe_datatype(MPI_Datatype handle, Datatype* description) {
-  MPI_Count true_extent = 0;
-  if (handle == real().datatype_null || !measure(handle, description, &true_extent)) return false;
-  if (description->size != static_cast<size_t>(true_extent)) return true;  // gaps, or overlaps
-  const Typemap map(handle);
-  if (map.is_predefined()) {
-    description->run = true;
-  } else if (map.is_subarray()) {
-    // It lists its elements in memory's order, so that without gaps it is a run.
-    Datatype element;
-    description->run =
-        describe_datatype(map.element(), &element) && element.is_dense(2) && element.size > 0;
-  } else {
-    description->run = is_run(map, *description);
+bool read_layout(MPI_Datatype type, Layout* layout) {
+  const Construction made(type);
+  if (made.combiner == MPI_COMBINER_STRUCT) return read_struct(made, layout);
+  Component part;
+  if (!made.types.empty() && !part.read(made.types[0])) return false;
+  switch (made.combiner) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_RESIZED:
+      *layout = part.layout;
+      return true;
+    case MPI_COMBINER_CONTIGUOUS:
+      *layout = part.times(made.numbers[0]);
+      return true;
+    case MPI_COMBINER_VECTOR:
+    case MPI_COMBINER_HVECTOR:
+      *layout = read_vector(made, part);
+      return true;
+    case MPI_COMBINER_INDEXED:
+    case MPI_COMBINER_HINDEXED:
+    case MPI_COMBINER_INDEXED_BLOCK:
+    case MPI_COMBINER_HINDEXED_BLOCK:
+      *layout = read_indexed(made, part);
+      return true;
+    case MPI_COMBINER_SUBARRAY:
+      *layout = read_subarray(made, part);
+      return true;
+    case MPI_COMBINER_DARRAY:
+      *layout = read_distributed(made, part);
+      return true;
+    default:
+      return read_undivided(type, is_predefined(made.combiner), layout);
   }
-  return true;
 }
 
 }  // namespace sluice

@@ -1,60 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a datatype was constructed, taken apart one level at a time.
+// From a datatype to its layout: MPI tells how a type was constructed (MPI, section "Decoding a
+// Datatype"), and the layout is constructed likewise. Where MPI does not tell, the bytes of one
+// packed element say where they came from.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <vector>
-
-#include "src/mpi/datatypes.h"
+#include "src/mpi/layout.h"
 #include "src/mpi/real.h"
 
 namespace sluice {
 
-// The components of a type, in the order of its type map: `count` elements of `type`, the first at
-// `displacement` bytes, the others an extent apart. The types are MPI's to keep for as long as the
-// Typemap lives.
-class Typemap {
- public:
-  struct Component {
-    ptrdiff_t displacement;
-    size_t count;
-    MPI_Datatype type;
-  };
-  // False ends the walk.
-  using Visitor = std::function<bool(const Component&)>;
-
-  explicit Typemap(MPI_Datatype type);
-  ~Typemap();
-  Typemap(const Typemap&) = delete;
-  Typemap& operator=(const Typemap&) = delete;
-
-  bool is_predefined() const { return predefined_; }
-  // The type of which it is a part, where it is a subarray; else null.
-  bool is_subarray() const { return combiner_ == MPI_COMBINER_SUBARRAY; }
-  MPI_Datatype element() const { return types_[0]; }
-
-  // Whether the components are told: not of distributed arrays, subarrays, and constructors of the
-  // past.
-  bool is_told() const;
-  // Walks over the components until the visitor has had enough. False if it had, or they are not
-  // told.
-  bool visit(const Visitor& visitor) const;
-
- private:
-  bool visit_vector(const Visitor& visitor) const;
-  bool visit_blocks(const Visitor& visitor) const;
-  ptrdiff_t element_extent() const;
-
-  int combiner_ = MPI_COMBINER_NAMED;
-  bool predefined_ = true;
-  std::vector<int> integers_;
-  std::vector<MPI_Aint> addresses_;
-  std::vector<MPI_Datatype> types_;
-};
-
-// Size, bounds and extent of a type, and whether it is a run. False if MPI has no such type.
-bool describe_datatype(MPI_Datatype handle, Datatype* description);
+// False if it can't be found out: MPI refuses, or the type is of a kind without a constructor here
+// and too large to be packed as a whole. May throw std::bad_alloc.
+bool read_layout(MPI_Datatype type, Layout* layout);
 
 }  // namespace sluice

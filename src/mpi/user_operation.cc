@@ -88,10 +88,12 @@ Status UserOperation::combine_in_place(const std::byte* left, const std::byte* r
 
 Status UserOperation::combine_apart(const std::byte* left, const std::byte* right, std::byte* out,
                                     size_t n) const {
-  Status status = unpack(type_, left, n, operands_[0], comm_);
-  if (status.ok()) status = unpack(type_, right, n, operands_[1], comm_);
-  if (status.ok()) status = reduce(operands_[0], operands_[1], n);
-  return status.ok() ? pack(type_, operands_[1], n, out, comm_) : status;
+  const size_t bytes = n * type_.size;
+  type_.layout->unpack(operands_[0], type_.extent, 0, bytes, left);
+  type_.layout->unpack(operands_[1], type_.extent, 0, bytes, right);
+  Status status = reduce(operands_[0], operands_[1], n);
+  type_.layout->pack(operands_[1], type_.extent, 0, bytes, out);
+  return status;
 }
 
 Status UserOperation::reduce(const void* left, void* right, size_t n) const {

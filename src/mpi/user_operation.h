@@ -21,8 +21,7 @@ namespace sluice {
 // One call's. Stays where it is while the call runs, for the kernel's context is its address.
 class UserOperation {
  public:
-  UserOperation(MPI_Op op, const Datatype& type, MPI_Comm comm)
-      : op_(op), type_(type), comm_(comm) {}
+  UserOperation(MPI_Op op, const Datatype& type) : op_(op), type_(type) {}
   UserOperation(const UserOperation&) = delete;
   UserOperation& operator=(const UserOperation&) = delete;
 
@@ -49,7 +48,6 @@ class UserOperation {
 
   const MPI_Op op_;
   const Datatype& type_;
-  const MPI_Comm comm_;
   size_t most_ = 0;  // elements at a time
   std::unique_ptr<std::byte[]> memory_;
   std::byte* operands_[2] = {};  // in memory_: where the program's first element begins

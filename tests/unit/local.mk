@@ -17,7 +17,9 @@ unit_sources += \
   tests/unit/engine/agreement_test.cc \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/giving_up_test.cc \
+  tests/unit/engine/packing_test.cc \
   tests/unit/engine/rules_test.cc
+unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \
   tests/unit/transports/conformance_test.cc \

@@ -49,6 +49,46 @@ Blocks even(Rank ranks, size_t count) {
   return blocks;
 }
 
+// The program's memory beside a view's: every second element of it.
+class Spaced final : public Packing {
+ public:
+  // `fills` the view's memory, or takes it away. The view's memory is spoilt to begin with.
+  Spaced(bool fills, std::vector<int32_t>& dense) : fills_(fills), dense_(dense) {
+    apart_.assign(2 * dense.size(), -7);
+    for (size_t i = 0; i < dense.size(); ++i) apart_[2 * i] = dense[i];
+    if (fills) std::ranges::fill(dense, -5);
+    moved_.assign(dense.size() * sizeof(int32_t), false);
+  }
+  void move(size_t offset, size_t bytes) override {
+    EXPECT_EQ(offset % sizeof(int32_t), 0U);
+    for (size_t i = offset; i < offset + bytes; ++i) {
+      EXPECT_TRUE(fills_ || !moved_[i]) << "unpacked twice";
+      moved_[i] = true;
+    }
+    for (size_t i = offset / 4; i < (offset + bytes) / 4; ++i) {
+      (fills_ ? dense_[i] : apart_[2 * i]) = fills_ ? apart_[2 * i] : dense_[i];
+    }
+  }
+  // Elements that were not moved, and those found in the program's memory in the end.
+  std::vector<int32_t> finish() {
+    for (size_t i = 0; i < dense_.size(); ++i) {
+      if (!moved_[4 * i]) move(4 * i, 4);
+    }
+    std::vector<int32_t> found;
+    for (size_t i = 0; i < dense_.size(); ++i) {
+      EXPECT_EQ(apart_[2 * i + 1], -7) << "a gap";
+      found.push_back(apart_[2 * i]);
+    }
+    return found;
+  }
+
+ private:
+  bool fills_;
+  std::vector<int32_t>& dense_;
+  std::vector<int32_t> apart_;
+  std::vector<bool> moved_;
+};
+
 // One collective on one rank: its memory, its call, and what must come out.
 struct Problem {
   std::vector<int32_t> input, output, expected;
@@ -189,6 +229,25 @@ void make(const Setting& setting, Rank rank, Problem& problem) {
   place(setting, rank, problem);
 }
 
+// Runs a call whose memory is not dense in the program: its input, its output or both are apart.
+void run_apart(const Setting& setting, Member& member, int which) {
+  Problem problem;
+  make(setting, member.rank, problem);
+  const bool filled = setting.collective == Collective::broadcast && member.rank == setting.root;
+  Spaced input(true, problem.input), output(filled, problem.output);
+  if (which & 1) problem.call.input.source = &input;
+  if (which & 2) (filled ? problem.call.output.source : problem.call.output.sink) = &output;
+  if (!(which & 1)) problem.input = input.finish();
+  if (!(which & 2) && filled) problem.output = output.finish();
+  problem.call.input.base = problem.bytes(problem.input);
+  problem.call.output.base = problem.bytes(problem.output);
+  const Status status = member.team->run(problem.call);
+  ASSERT_TRUE(status.ok()) << status.message();
+  const auto found = which & 2 ? output.finish() : problem.output;
+  ASSERT_EQ(found, problem.expected)
+      << "rank " << member.rank << " count " << setting.count << " apart " << which;
+}
+
 // The thread sanitizer takes a hundred times as long, and looks at orders, not at sizes.
 #ifdef __SANITIZE_THREAD__
 constexpr Rank sizes[] = {2, 3};
@@ -229,6 +288,9 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
             ASSERT_EQ(problem.output, problem.expected)
                 << algorithm.name << " ranks " << ranks << " rank " << member.rank << " root "
                 << root << " count " << count << " in place " << in_place << " ragged " << uneven;
+            // Any mixture of ranks may have memory apart.
+            if (!in_place) run_apart(setting, member, (member.rank + count + root) % 4);
+            if (::testing::Test::HasFatalFailure()) return;
           }
         }
       }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Layouts built by chance, beside lists of where each of their bytes lies.
+#include "src/mpi/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+namespace sluice {
+namespace {
+
+using Places = std::vector<ptrdiff_t>;
+
+struct Both {
+  Layout layout;
+  Places places;
+};
+
+class Builder {
+ public:
+  explicit Builder(uint64_t seed) : random_(seed) {}
+
+  size_t below(size_t n) { return random_() % n; }
+
+  Both build(int depth) {
+    if (depth == 0) return run(below(20));
+    switch (below(3)) {
+      case 0:
+        return repeat(build(depth - 1), below(6));
+      case 1:
+        return repeat(repeat(run(1 + below(9)), 1 + below(9)), 1 + below(5));
+      default:
+        return list(depth);
+    }
+  }
+
+ private:
+  Both run(size_t bytes) {
+    Places places(bytes);
+    std::iota(places.begin(), places.end(), 0);
+    return {Layout::run(bytes), places};
+  }
+
+  // Strides are such that elements adjoin, or have gaps, or go backwards.
+  Both repeat(const Both& part, size_t n) {
+    const auto [low, high] = std::minmax_element(part.places.begin(), part.places.end());
+    const ptrdiff_t span = part.places.empty() ? 0 : *high - *low + 1;
+    const ptrdiff_t strides[] = {span, span + 3, -span, -span - 5};
+    const ptrdiff_t stride = strides[below(4)];
+    Both all{part.layout.repeated(n, stride), {}};
+    for (size_t i = 0; i < n; ++i) add(all.places, part.places, static_cast<ptrdiff_t>(i) * stride);
+    return all;
+  }
+
+  Both list(int depth) {
+    Both all;
+    ptrdiff_t at = static_cast<ptrdiff_t>(below(40)) - 20;
+    for (size_t n = below(5); n > 0; --n) {
+      const Both part = build(depth - 1);
+      all.layout.append(at, part.layout);
+      add(all.places, part.places, at);
+      // Now and then next to what went before.
+      at = below(2) == 0 && !all.places.empty() ? all.places.back() + 1
+                                                : at + static_cast<ptrdiff_t>(below(3000)) - 900;
+    }
+    return all;
+  }
+
+  static void add(Places& all, const Places& more, ptrdiff_t at) {
+    for (const ptrdiff_t place : more) all.push_back(at + place);
+  }
+
+  std::mt19937_64 random_;
+};
+
+// Memory for some elements, and where the bytes of all of them lie in it.
+struct Field {
+  Field(const Both& both, size_t elements, ptrdiff_t extent) {
+    for (size_t i = 0; i < elements; ++i) {
+      for (const ptrdiff_t place : both.places) {
+        places.push_back(place + static_cast<ptrdiff_t>(i) * extent);
+      }
+    }
+    const auto [low, high] = std::minmax_element(places.begin(), places.end());
+    origin = places.empty() ? 0 : -*low;
+    memory.resize(places.empty() ? 0 : static_cast<size_t>(*high - *low + 1));
+  }
+  std::byte& at(size_t i) { return memory[static_cast<size_t>(origin + places[i])]; }
+
+  Places places;
+  ptrdiff_t origin;
+  std::vector<std::byte> memory;
+};
+
+void check(const Both& both, Builder& random) {
+  ASSERT_EQ(both.layout.bytes(), both.places.size());
+  const size_t elements = random.below(4);
+  const auto extent = static_cast<ptrdiff_t>(random.below(100)) - 30;
+  Field field(both, elements, extent);
+  for (std::byte& byte : field.memory) byte = static_cast<std::byte>(random.below(256));
+  const size_t total = field.places.size();
+  for (int i = 0; i < 8; ++i) {
+    const size_t begin = random.below(total + 1), size = random.below(total - begin + 1);
+    std::vector<std::byte> dense(size);
+    both.layout.pack(field.memory.data() + field.origin, extent, begin, size, dense.data());
+    for (size_t k = 0; k < size; ++k) ASSERT_EQ(dense[k], field.at(begin + k)) << begin << "+" << k;
+
+    // Unpacked in the order of the list, so that where bytes lie twice the last one stays.
+    for (std::byte& byte : dense) byte = static_cast<std::byte>(random.below(256));
+    std::vector<std::byte> before = field.memory;
+    both.layout.unpack(field.memory.data() + field.origin, extent, begin, size, dense.data());
+    std::swap(before, field.memory);
+    for (size_t k = 0; k < size; ++k) field.at(begin + k) = dense[k];
+    ASSERT_EQ(field.memory, before) << "untouched bytes included";
+  }
+}
+
+TEST(Layout, MovesAnyStretchOfAnything) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Builder random(seed);
+  size_t filled = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Both both = random.build(1 + i % 4);
+    check(both, random);
+    if (testing::Test::HasFatalFailure()) return;
+    filled += !both.places.empty();
+  }
+  EXPECT_GT(filled, 1000U);
+}
+
+TEST(Layout, KnowsARunHoweverItWasMade) {
+  EXPECT_TRUE(Layout::run(8).is_run());
+  EXPECT_TRUE(Layout::run(8).repeated(5, 8).repeated(3, 40).is_run());
+  Layout pieces;
+  pieces.append(-4, Layout::run(4));
+  pieces.append(0, Layout::run(0));
+  pieces.append(0, Layout::run(4).repeated(2, 4));
+  EXPECT_TRUE(pieces.is_run());
+  EXPECT_EQ(pieces.bytes(), 12U);
+  pieces.append(-8, Layout::run(4));  // adjoins, but out of order
+  EXPECT_FALSE(pieces.is_run());
+  EXPECT_FALSE(Layout::run(8).repeated(2, 16).is_run());
+  EXPECT_FALSE(Layout::run(8).repeated(2, -8).is_run());
+  EXPECT_FALSE(Layout().is_run());
+}
+
+// Constructors may name one part many times over; what is built stays small.
+TEST(Layout, SharesWhatIsNestedDeeply) {
+  Layout layout = Layout::run(1).repeated(2, 3);
+  for (int i = 0; i < 40; ++i) {
+    Layout twice;
+    twice.append(0, layout);
+    twice.append(1, layout);
+    layout = std::move(twice);
+  }
+  EXPECT_EQ(layout.bytes(), size_t{2} << 40);
+  std::byte memory[64], dense[3];
+  for (size_t i = 0; i < sizeof memory; ++i) memory[i] = static_cast<std::byte>(i);
+  layout.pack(memory, 0, layout.bytes() - 3, 3, dense);
+  EXPECT_EQ(static_cast<int>(dense[0]), 42);  // 39 times 1, the second place of the element before
+  EXPECT_EQ(static_cast<int>(dense[1]), 40);
+  EXPECT_EQ(static_cast<int>(dense[2]), 43);
+}
+
+}  // namespace
+}  // namespace sluice
