@@ -3,6 +3,7 @@
 
 mpi_programs = \
   tests/mpi/communicators \
+  tests/mpi/differential \
   tests/mpi/failures \
   tests/mpi/movement \
   tests/mpi/operations \
@@ -15,6 +16,10 @@ check_PROGRAMS += $(mpi_programs)
 
 mpi_harness = tests/mpi/harness.cc tests/mpi/harness.h
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc $(mpi_harness)
+tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
+  tests/mpi/numbers.cc tests/mpi/numbers.h tests/mpi/rounding.cc tests/mpi/rounding.h \
+  tests/mpi/shapes.cc tests/mpi/shapes.h tests/mpi/trial.cc tests/mpi/trial.h \
+  tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(mpi_harness)
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
@@ -25,6 +30,7 @@ tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
 
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -35,6 +41,7 @@ tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl
@@ -47,6 +54,7 @@ tests_mpi_threads_LDADD = $(MPI_LIBS) -ldl -lpthread
 mpi_tests = \
   tests/mpi/test_collectives \
   tests/mpi/test_algorithms \
+  tests/mpi/test_differential \
   tests/mpi/test_languages \
   tests/mpi/test_payload \
   tests/mpi/test_progress \

@@ -151,6 +151,10 @@ std::vector<Unit> all_units() {
           {MPI_SHORT_INT, {{0, 2}, {4, 4}}, 8}};
 }
 
+ShapedType contiguous_type(const Unit& unit, size_t units) {
+  return contiguous(unit, units, false);
+}
+
 ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& random) {
   switch (random.below(units == 1 ? 14 : 13)) {
     case 0:
@@ -184,11 +188,46 @@ ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& rando
   }
 }
 
+ShapedType draw_nested_type(const Unit& unit, size_t units, size_t inner, size_t count,
+                            Random& random) {
+  ShapedType part = draw_type(unit, inner, 1, random);
+  while (part.construction.starts_with("column")) {  // overlaps itself in a row
+    free_type(&part);
+    part = draw_type(unit, inner, 1, random);
+  }
+  ShapedType whole = draw_type({part.handle, part.map, part.extent}, units / inner, count, random);
+  if (!whole.predefined) {
+    whole.construction += " of " + part.construction;
+    free_type(&part);
+    return whole;
+  }
+  return part;
+}
+
+ShapedType draw_empty_type(const Unit& unit, Random& random) {
+  MPI_Datatype type;
+  switch (random.below(3)) {
+    case 0:
+      MPI_Type_contiguous(0, unit.handle, &type);
+      return finish(type, {}, "contiguous of nothing");
+    case 1:
+      MPI_Type_vector(3, 0, 5, unit.handle, &type);
+      return finish(type, {}, "vector of nothing");
+    default: {
+      MPI_Datatype nothing;
+      MPI_Type_contiguous(0, unit.handle, &nothing);
+      MPI_Type_create_resized(nothing, -unit.extent, 4 * unit.extent, &type);
+      MPI_Type_free(&nothing);
+      return finish(type, {}, "nothing, resized");
+    }
+  }
+}
+
 void free_type(ShapedType* type) {
   if (!type->predefined) MPI_Type_free(&type->handle);
 }
 
-Memory::Memory(const ShapedType& type, std::vector<Block> blocks, uint64_t pattern)
+Memory::Memory(const ShapedType& type, std::vector<Block> blocks, uint64_t pattern, size_t shift)
     : type_(&type), blocks_(std::move(blocks)) {
   constexpr ptrdiff_t guard = 64;
   ptrdiff_t low = 0, high = 0;
@@ -202,21 +241,55 @@ Memory::Memory(const ShapedType& type, std::vector<Block> blocks, uint64_t patte
       high = std::max({high, first + end, last + end});
     }
   }
-  origin_ = guard - low;
-  bytes_.resize(static_cast<size_t>(high - low + 2 * guard));
+  origin_ = guard - low + static_cast<ptrdiff_t>(shift);
+  bytes_.resize(static_cast<size_t>(high - low + 2 * guard) + shift);
   for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = pattern_at(pattern, i);
+}
+
+ptrdiff_t Memory::place(size_t block, size_t index) const {
+  return origin_ + (blocks_[block].displacement + static_cast<ptrdiff_t>(index)) * type_->extent;
+}
+
+std::byte* Memory::element(size_t block, size_t index) {
+  return bytes_.data() + place(block, index);
+}
+
+void Memory::scramble(Random& random) {
+  for (std::byte& byte : bytes_) byte = static_cast<std::byte>(random.next());
+}
+
+void Memory::paint(size_t block, size_t first, size_t last, Fate fate, bool gaps_too,
+                   std::vector<Fate>* fates) const {
+  for (size_t i = first; i < last; ++i) {
+    const ptrdiff_t at = place(block, i);
+    if (gaps_too) std::fill_n(fates->begin() + at, type_->extent, fate);
+    for (const Segment& segment : type_->map) {
+      std::fill_n(fates->begin() + at + segment.at, segment.bytes, fate);
+    }
+  }
 }
 
 void Memory::write(size_t index, const std::vector<std::byte>& message) {
   const Block& block = blocks_[index];
   size_t done = 0;
   for (size_t i = 0; i < block.count; ++i) {
-    const ptrdiff_t at = origin_ + (block.displacement + static_cast<ptrdiff_t>(i)) * type_->extent;
+    const ptrdiff_t at = place(index, i);
     for (const Segment& segment : type_->map) {
       std::memcpy(bytes_.data() + at + segment.at, message.data() + done, segment.bytes);
       done += segment.bytes;
     }
   }
+}
+
+std::vector<std::byte> Memory::read(size_t index) const {
+  std::vector<std::byte> message;
+  for (size_t i = 0; i < blocks_[index].count; ++i) {
+    for (const Segment& segment : type_->map) {
+      const auto from = bytes_.begin() + place(index, i) + segment.at;
+      message.insert(message.end(), from, from + static_cast<ptrdiff_t>(segment.bytes));
+    }
+  }
+  return message;
 }
 
 std::string Memory::difference(const Memory& expected) const {

@@ -7,6 +7,8 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tests/mpi/harness.h"
@@ -42,10 +44,20 @@ struct ShapedType {
   size_t size() const;
 };
 
+// Units in a row.
+ShapedType contiguous_type(const Unit& unit, size_t units);
 // One of some ten constructions by chance, committed. Elements do not overlap if at most `count` of
 // them stand in a row.
 ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& random);
+// A construction of constructions; `inner` units make the inner one, which divides `units`.
+ShapedType draw_nested_type(const Unit& unit, size_t units, size_t inner, size_t count,
+                            Random& random);
+// A type without any unit, but perhaps with an extent.
+ShapedType draw_empty_type(const Unit& unit, Random& random);
 void free_type(ShapedType* type);
+
+// What a call may do to a byte: it is of no concern to it, it gets a value, or it may get any.
+enum class Fate : uint8_t { kept, defined, any };
 
 // Memory for blocks of a type, with room before and behind that must stay as it is.
 class Memory {
@@ -54,17 +66,33 @@ class Memory {
     ptrdiff_t displacement;  // in extents
     size_t count;
   };
-  Memory(const ShapedType& type, std::vector<Block> blocks, uint64_t pattern);
+  // The buffer lies `shift` bytes beside where it is aligned best.
+  Memory(const ShapedType& type, std::vector<Block> blocks, uint64_t pattern, size_t shift = 0);
 
   // What MPI is given.
   std::byte* buffer() { return bytes_.data() + origin_; }
+  // Where a block's element begins.
+  std::byte* element(size_t block, size_t index);
   // Puts a message into a block, as the type map says.
   void write(size_t block, const std::vector<std::byte>& message);
+  std::vector<std::byte> read(size_t block) const;
+  // Fills everything, what must stay as it is too.
+  void scramble(Random& random);
+  // All bytes, with the room before and behind, and where the buffer starts among them.
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+  std::vector<std::byte>& bytes() { return bytes_; }
+  ptrdiff_t origin() const { return origin_; }
+  // Sets the fate of the bytes of a block's elements from `first` up to `last`: of those that the
+  // map names, or of all between.
+  void paint(size_t block, size_t first, size_t last, Fate fate, bool gaps_too,
+             std::vector<Fate>* fates) const;
   bool operator==(const Memory& other) const { return bytes_ == other.bytes_; }
   // Where they differ first, and how, for people.
   std::string difference(const Memory& expected) const;
 
  private:
+  ptrdiff_t place(size_t block, size_t index) const;
+
   const ShapedType* type_;
   std::vector<Block> blocks_;
   std::vector<std::byte> bytes_;

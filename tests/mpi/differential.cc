@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// differential [--seed S] [--cases N] [--from N | --case N] [--only MPI_FUNCTION] [--bytes MOST]
+// [--limit SECONDS] [--break result|gap|guard|input|bits]: random programs against MPI itself. Each
+// case is one collective with random arguments (trial.h), made through Sluice and through MPI's own
+// function; integers must be equal, floating-point numbers as near as reordering lets them be
+// (rounding.h), and bytes that are not the call's as they were. What fails says how to make that
+// case again. --break spoils Sluice's results, to see that the program can fail.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "tests/mpi/trial.h"
+
+namespace {
+
+using test::Damage;
+using test::Trial;
+
+const Trial* current = nullptr;
+
+// A case takes too long, or dies. (Not safe in a signal handler; a second signal ends it.)
+extern "C" void stop(int signal) {
+  alarm(5);
+  if (current) {
+    std::fprintf(stderr, "FAILED: %s%s\n", current->describe().c_str(),
+                 signal == SIGALRM ? "it takes too long" : strsignal(signal));
+  }
+  std::fflush(nullptr);
+  _exit(3);
+}
+
+// MPI's errors, and those that Sluice raises.
+void report_error(MPI_Comm*, int* code, ...) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(*code, text, &length);
+  if (current) current->complain(std::string("an error: ") + text);
+  test::fail(text);
+}
+
+void watch_signals() {
+  struct sigaction action {};
+  action.sa_handler = stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) {
+    sigaction(signal, &action, nullptr);
+  }
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(report_error, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+  MPI_Errhandler_free(&handler);
+}
+
+// The job ends if this case takes longer than that.
+void watch(const Trial& trial, unsigned seconds) {
+  current = &trial;
+  alarm(seconds);
+}
+
+Damage parse_damage(const std::string& word) {
+  if (word.empty() || word == "none") return Damage::none;
+  if (word == "result") return Damage::result;
+  if (word == "gap") return Damage::gap;
+  if (word == "guard") return Damage::guard;
+  if (word == "input") return Damage::input;
+  if (word == "bits") return Damage::bits;
+  test::fail("--break takes result, gap, guard, input or bits");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const test::Options options(argc, argv);
+  const uint64_t seed = test::agree_on_seed(options);
+  const std::string only = options.text("only", ""), single = options.text("case", "");
+  const auto limit = static_cast<unsigned>(options.number("limit", 120));
+  const uint64_t first = options.number("case", options.number("from", 0));
+  const uint64_t count = single.empty() ? options.number("cases", 100) : 1;
+  const Damage damage = parse_damage(options.text("break", ""));
+  watch_signals();
+  std::vector<test::Comm> lasting = test::lasting_comms();
+  for (uint64_t number = first; number < first + count; ++number) {
+    Trial trial = test::draw_trial(seed, number, only, lasting);
+    trial.most_bytes = options.number("bytes", 1 << 20);
+    trial.damage = damage;
+    watch(trial, limit);
+    if (trial.comm.handle == MPI_COMM_NULL) continue;
+    const bool reduces = trial.function.find("educe") != std::string::npos;
+    reduces ? test::try_reducing(trial) : test::try_moving(trial);
+    test::check(true, "");
+    if (trial.comm.fresh) MPI_Comm_free(&trial.comm.handle);
+  }
+  alarm(0);
+  current = nullptr;
+  test::summarize("differential");
+  MPI_Finalize();
+}

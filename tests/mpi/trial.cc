@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/mpi/trial.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace test {
+namespace {
+
+constexpr const char* functions[] = {
+    "MPI_Allreduce", "MPI_Reduce",    "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+    "MPI_Bcast",     "MPI_Allgather", "MPI_Allgatherv",     "MPI_Alltoall",
+    "MPI_Alltoallv", "MPI_Barrier"};
+
+Comm describe(MPI_Comm handle, const char* name, bool fresh = false) {
+  Comm comm{handle, -1, 0, name, fresh};
+  if (handle == MPI_COMM_NULL) return comm;
+  MPI_Comm_rank(handle, &comm.rank);
+  MPI_Comm_size(handle, &comm.size);
+  return comm;
+}
+
+MPI_Comm split(int color, int key) {
+  MPI_Comm part;
+  MPI_Comm_split(MPI_COMM_WORLD, color, key, &part);
+  return part;
+}
+
+// The settings that a trial was made under.
+std::string settings() {
+  std::string words;
+  for (char** variable = environ; *variable; ++variable) {
+    const bool counts = std::strncmp(*variable, "SLUICE_", 7) == 0 ||
+                        std::strncmp(*variable, "LD_PRELOAD=", 11) == 0 ||
+                        std::strncmp(*variable, "OMPI_MCA_op=", 12) == 0;
+    if (counts) words += std::string(*variable) + " ";
+  }
+  return words;
+}
+
+std::string mpirun() {
+  const char* here = std::getenv("MPIRUN");
+  std::string command = here ? here : "mpirun";
+#ifdef OPEN_MPI
+  command += " --oversubscribe";
+#endif
+  return command;
+}
+
+std::string program() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<size_t>(length)) : "differential";
+}
+
+const char* name_of(Damage damage) {
+  static constexpr const char* names[] = {"none", "result", "gap", "guard", "input", "bits"};
+  return names[static_cast<size_t>(damage)];
+}
+
+}  // namespace
+
+std::vector<Comm> lasting_comms() {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int middle = size / 2, periodic = 0;
+  MPI_Comm copy, cartesian;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &cartesian);
+  return {describe(MPI_COMM_WORLD, "the world"),
+          describe(MPI_COMM_WORLD, "the world"),
+          describe(copy, "a duplicate"),
+          describe(cartesian, "a line"),
+          describe(split(0, -rank), "the world reversed"),
+          describe(split(rank % 2, rank), "every other rank"),
+          describe(split(rank <= middle ? 0 : MPI_UNDEFINED, rank), "the lower ranks"),
+          describe(split(rank >= middle ? 0 : MPI_UNDEFINED, -rank), "the upper ranks reversed"),
+          describe(MPI_COMM_SELF, "itself")};
+}
+
+Comm draw_comm(const std::vector<Comm>& lasting, Random& shared) {
+  if (!shared.chance(12)) return shared.pick(lasting);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (shared.chance(2)) {
+    MPI_Comm copy;
+    MPI_Comm_dup(shared.chance(2) ? lasting[2].handle : MPI_COMM_WORLD, &copy);
+    return describe(copy, "a new duplicate", true);
+  }
+  int color = 0, key = 0;
+  for (int i = 0; i < size; ++i) {
+    const int one = static_cast<int>(shared.below(3)), other = static_cast<int>(shared.below(99));
+    if (i == rank) color = one, key = other;
+  }
+  return describe(split(color == 2 ? MPI_UNDEFINED : color, key), "a new part", true);
+}
+
+Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
+                 const std::vector<Comm>& lasting) {
+  int world = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &world);
+  Trial trial;
+  trial.seed = seed;
+  trial.number = number;
+  const uint64_t mixed = Random(seed * 0x9e3779b97f4a7c15 + number).next();
+  trial.shared = Random(mixed);
+  trial.own = Random(mixed + 1 + static_cast<uint64_t>(world));
+  const size_t count = sizeof functions / sizeof functions[0];
+  trial.function = functions[trial.shared.below(count)];
+  if (!only.empty()) trial.function = only;
+  trial.comm = draw_comm(lasting, trial.shared);
+  if (trial.comm.handle == MPI_COMM_NULL) return trial;
+  trial.in_place = trial.shared.chance(3);
+  trial.root = static_cast<int>(trial.shared.below(trial.size()));
+  trial.story = trial.function + (trial.in_place ? " in place" : "") + " on " + trial.comm.name +
+                ", rank " + std::to_string(trial.comm.rank) + " of " +
+                std::to_string(trial.comm.size) + ", root " + std::to_string(trial.root);
+  return trial;
+}
+
+std::string Trial::describe() const {
+  int world = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &world);
+  std::string again = "env " + settings() + mpirun() + " -n " + std::to_string(world) + " " +
+                      program() + " --seed " + std::to_string(seed) + " --case " +
+                      std::to_string(number) + " --bytes " + std::to_string(most_bytes);
+  if (damage != Damage::none) again += std::string(" --break ") + name_of(damage);
+  return "seed " + std::to_string(seed) + " case " + std::to_string(number) + ": " + story +
+         "\nREPLAY: " + again + "\n";
+}
+
+void Trial::complain(const std::string& what) const { fail(describe() + what); }
+
+Side::Side(ShapedType drawn, std::vector<Memory::Block> where, MPI_Datatype in_mpi, Trial& trial)
+    : type(std::move(drawn)),
+      blocks(std::move(where)),
+      before(type, blocks, 0, trial.shared.chance(4) ? trial.own.below(16) : 0),
+      our_memory(before),
+      their_memory(before),
+      in_mpi_(in_mpi) {
+  before.scramble(trial.own);
+  fates.assign(before.bytes().size(), Fate::kept);
+  settle();
+}
+
+Side::~Side() { free_type(&type); }
+
+void Side::settle() {
+  our_memory.bytes() = before.bytes();
+  their_memory.bytes() = before.bytes();
+}
+
+Words Side::words(void* buffer, MPI_Datatype handle) const {
+  Words words{buffer, handle, {}, {}};
+  for (const Memory::Block& block : blocks) {
+    words.counts.push_back(static_cast<int>(block.count));
+    words.displacements.push_back(static_cast<int>(block.displacement));
+  }
+  return words;
+}
+
+Words Side::ours() { return words(our_memory.buffer(), type.handle); }
+
+Words Side::packed(const Memory& memory, std::vector<std::byte>* message) const {
+  Words words{nullptr, in_mpi_, {}, {}};
+  int bytes = 0;
+  MPI_Type_size(in_mpi_, &bytes);
+  message->clear();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const std::vector<std::byte> block = memory.read(i);
+    words.counts.push_back(static_cast<int>(block.size()) / bytes);
+    words.displacements.push_back(static_cast<int>(message->size()) / bytes);
+    message->insert(message->end(), block.begin(), block.end());
+  }
+  message->resize(message->size() + 1);  // so that it has an address
+  words.buffer = message->data();
+  return words;
+}
+
+Words Side::theirs() {
+  if (in_mpi_ != MPI_DATATYPE_NULL) return packed(their_memory, &their_message_);
+  return words(their_memory.buffer(), type.handle);
+}
+
+Words Side::untouched() {
+  if (in_mpi_ != MPI_DATATYPE_NULL) return packed(before, &message_before_);
+  return words(before.buffer(), type.handle);
+}
+
+Words Side::untouched(size_t block) {
+  const int count = static_cast<int>(blocks[block].count);
+  if (in_mpi_ == MPI_DATATYPE_NULL) {
+    return {count > 0 ? before.element(block, 0) : before.buffer(), type.handle, {count}, {0}};
+  }
+  message_before_ = before.read(block);
+  message_before_.resize(message_before_.size() + 1);
+  int bytes = 0;
+  MPI_Type_size(in_mpi_, &bytes);
+  const int elements = static_cast<int>(message_before_.size() - 1) / bytes;
+  return {message_before_.data(), in_mpi_, {elements}, {0}};
+}
+
+void Side::take_theirs() {
+  if (in_mpi_ == MPI_DATATYPE_NULL) return;
+  auto from = their_message_.begin();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto bytes = static_cast<ptrdiff_t>(blocks[i].count * type.size());
+    their_memory.write(i, {from, from + bytes});
+    from += bytes;
+  }
+}
+
+void Side::verify(const Trial& trial, const char* which, bool values_too) const {
+  const auto& ours = our_memory.bytes();
+  const auto number = [](std::byte b) { return std::to_string(static_cast<unsigned>(b)); };
+  for (size_t i = 0; i < fates.size(); ++i) {
+    const bool kept = fates[i] == Fate::kept;
+    if (!kept && (fates[i] == Fate::any || !values_too)) continue;
+    const std::byte expected = kept ? before.bytes()[i] : their_memory.bytes()[i];
+    if (ours[i] == expected) continue;
+    const ptrdiff_t at = static_cast<ptrdiff_t>(i) - our_memory.origin();
+    trial.complain(std::string(which) + " of type '" + type.construction + "', size " +
+                   std::to_string(type.size()) + ", extent " + std::to_string(type.extent) +
+                   ": byte " + std::to_string(at) + " from the buffer's start is " +
+                   number(ours[i]) + ", not " + number(expected) +
+                   (kept ? " as it was before" : " as MPI has it"));
+  }
+}
+
+void Side::spoil(Trial& trial, Fate fate, bool guard) {
+  const size_t edge = 32;  // both guards are longer
+  std::vector<size_t> places;
+  for (size_t i = 0; i < fates.size(); ++i) {
+    const bool in_guard = i < edge || i + edge >= fates.size();
+    if (fates[i] == fate && in_guard == guard) places.push_back(i);
+  }
+  if (places.empty()) return;
+  our_memory.bytes()[trial.own.pick(places)] ^= std::byte{1};
+}
+
+void damage(Trial& trial, Side* input, Side* output) {
+  if (trial.comm.rank != trial.comm.size - 1) return;
+  switch (trial.damage) {
+    case Damage::none:
+    case Damage::bits:
+      return;
+    case Damage::result:
+      return output->spoil(trial, Fate::defined, false);
+    case Damage::gap:
+      return output->spoil(trial, Fate::kept, false);
+    case Damage::guard:
+      return output->spoil(trial, Fate::kept, true);
+    case Damage::input:
+      if (input) input->spoil(trial, Fate::kept, false);
+  }
+}
+
+}  // namespace test

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Trials of the collectives that move data, and of the barrier: another datatype on each rank and
+// on either side, with one signature.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "tests/mpi/numbers.h"
+#include "tests/mpi/trial.h"
+
+namespace test {
+namespace {
+
+// Every predefined type.
+const std::vector<Unit>& units_to_move() {
+  static const std::vector<Unit> units = [] {
+    std::vector<Unit> list = all_units();
+    for (const Number& number : all_numbers()) {
+      Unit unit{number.handle, {{0, number.extent}}, static_cast<ptrdiff_t>(number.extent)};
+      if (number.values == Values::pair) {
+        unit.map = {{0, number.first_size},
+                    {static_cast<ptrdiff_t>(number.index_at), number.second_size}};
+      }
+      list.push_back(unit);
+    }
+    list.push_back({MPI_CHARACTER, {{0, 1}}, 1});
+    list.push_back({MPI_WCHAR, {{0, 4}}, 4});
+    return list;
+  }();
+  return units;
+}
+
+class Mover {
+ public:
+  explicit Mover(Trial& trial);
+
+  void broadcast();
+  void allgather(bool vector);
+  void alltoall(bool vector);
+
+ private:
+  size_t draw_units();
+  std::vector<size_t> draw_blocks(size_t first, bool vector);
+  ShapedType draw(size_t units, size_t count);
+  std::vector<Memory::Block> lay_out(const std::vector<size_t>& counts, bool scattered);
+  // Blocks of so many units; `scattered` puts them in any order with gaps between.
+  Side make(const std::vector<size_t>& units, bool scattered);
+  void verify(Side* input, Side* output);
+
+  Trial& trial_;
+  const Unit& unit_;
+  // All blocks are multiples of so many units, so that types may have any divisor of it.
+  const size_t grain_;
+  const bool nothing_;  // not one unit anywhere
+  // And that by so many elements of no size. (The same on all ranks: where the sum of its counts is
+  // zero, a rank of Open MPI does not call its peers.)
+  const size_t elements_of_nothing_;
+  // Small messages of elements of one size everywhere. Otherwise MPI is given bytes: Open MPI 4.1.4
+  // cuts messages up, and chooses algorithms, by the sizes of local elements, and hangs where these
+  // differ; and it writes past the end of some types that arrive in parts.
+  const bool plain_;
+  size_t most_units_;
+  size_t per_element_ = 0;
+};
+
+Mover::Mover(Trial& trial)
+    : trial_(trial),
+      unit_(trial.shared.pick(units_to_move())),
+      grain_(trial.shared.pick<size_t>({1, 1, 2, 3, 4, 6, 12})),
+      nothing_(trial.shared.chance(25)),
+      elements_of_nothing_(nothing_ ? trial.shared.below(4) : 0),
+      plain_(trial.shared.chance(2)),
+      most_units_(trial.most_bytes / unit_.size() / trial.size()) {
+  if (!trial.shared.chance(40)) most_units_ = std::min<size_t>(most_units_, 65536);
+  if (plain_) most_units_ = std::min(most_units_, 4000 / unit_.size() / trial.size());
+}
+
+size_t Mover::draw_units() {
+  if (nothing_) return 0;
+  const size_t small[] = {0, 1, 1, 2, 3, 4, 5, 7, 8, 16, 31, 64, 101, 255};
+  const size_t large[] = {1000, 1024, 4099, 8192, 20011, 65536, 1 << 20};
+  const size_t n =
+      trial_.shared.chance(3) ? large[trial_.shared.below(7)] : small[trial_.shared.below(14)];
+  return std::min(n * grain_, most_units_ / grain_ * grain_);
+}
+
+ShapedType Mover::draw(size_t units, size_t count) {
+  if (elements_of_nothing_ > 0) return draw_empty_type(unit_, trial_.own);
+  if (units % 2 == 0 && trial_.own.chance(3)) {
+    return draw_nested_type(unit_, units, 2, count, trial_.own);
+  }
+  return draw_type(unit_, units, count, trial_.own);
+}
+
+std::vector<Memory::Block> Mover::lay_out(const std::vector<size_t>& counts, bool scattered) {
+  std::vector<size_t> order(counts.size());
+  std::iota(order.begin(), order.end(), 0);
+  ptrdiff_t at = 0;
+  if (scattered) {
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[trial_.own.below(i)]);
+    at = static_cast<ptrdiff_t>(trial_.own.below(9)) - 4;
+  }
+  std::vector<Memory::Block> blocks(counts.size());
+  for (const size_t i : order) {
+    blocks[i] = {at, counts[i]};
+    at += static_cast<ptrdiff_t>(counts[i] + (scattered ? trial_.own.below(3) : 0));
+    // The displacement of an empty block means nothing.
+    if (scattered && counts[i] == 0) blocks[i].displacement = 12345678;
+  }
+  return blocks;
+}
+
+Side Mover::make(const std::vector<size_t>& units, bool scattered) {
+  std::vector<size_t> divisors, counts;
+  for (size_t k = 1; k <= grain_; ++k) {
+    if (grain_ % k == 0) divisors.push_back(k);
+  }
+  if (!per_element_ || !plain_) {
+    per_element_ = (plain_ ? trial_.shared : trial_.own).pick(divisors);
+  }
+  const size_t per_element = per_element_;
+  size_t span = 8 + 3 * units.size();  // of extents, gaps included
+  for (const size_t n : units) span += n / per_element;
+  ShapedType type = draw(per_element, span);
+  for (const size_t n : units) counts.push_back(nothing_ ? elements_of_nothing_ : n / per_element);
+  trial_.story += "; " + type.construction + " of " + std::to_string(type.size()) + " bytes x";
+  for (const size_t n : counts) trial_.story += " " + std::to_string(n);
+  return Side(std::move(type), lay_out(counts, scattered), plain_ ? MPI_DATATYPE_NULL : MPI_BYTE,
+              trial_);
+}
+
+void Mover::verify(Side* input, Side* output) {
+  for (size_t i = 0; i < output->blocks.size(); ++i) {
+    output->before.paint(i, 0, output->blocks[i].count, Fate::defined, false, &output->fates);
+  }
+  damage(trial_, input, output);
+  output->take_theirs();
+  if (input) input->verify(trial_, "the input", true);
+  output->verify(trial_, "the output", true);
+}
+
+void Mover::broadcast() {
+  Side side = make({draw_units()}, false);
+  const auto call = [&](auto* function, const Words& to) {
+    function(to.buffer, to.count(), to.type, trial_.root, trial_.comm.handle);
+  };
+  call(EITHER(trial_, MPI_Bcast), side.ours());
+  call(IN_MPI(MPI_Bcast), side.theirs());
+  verify(nullptr, &side);
+}
+
+std::vector<size_t> Mover::draw_blocks(size_t blocks, bool vector) {
+  std::vector<size_t> units(blocks);
+  const bool holes = trial_.shared.chance(3);
+  for (size_t& n : units) {
+    n = vector || &n == units.data() ? draw_units() : units[0];
+    if (vector && holes && trial_.shared.chance(2)) n = 0;
+  }
+  return units;
+}
+
+void Mover::allgather(bool vector) {
+  const std::vector<size_t> units = draw_blocks(trial_.size(), vector);
+  Side input = make({units[trial_.me()]}, false), output = make(units, vector);
+  const auto call = [&](auto* gather, auto* gatherv, const Words& from, const Words& to) {
+    if (vector) {
+      gatherv(from.buffer, from.count(), from.type, to.buffer, to.counts.data(),
+              to.displacements.data(), to.type, trial_.comm.handle);
+    } else {
+      gather(from.buffer, from.count(), from.type, to.buffer, to.count(), to.type,
+             trial_.comm.handle);
+    }
+  };
+  Words from = input.ours();
+  if (trial_.in_place) from.buffer = MPI_IN_PLACE;
+  call(EITHER(trial_, MPI_Allgather), EITHER(trial_, MPI_Allgatherv), from, output.ours());
+  call(IN_MPI(MPI_Allgather), IN_MPI(MPI_Allgatherv),
+       trial_.in_place ? output.untouched(trial_.me()) : input.untouched(), output.theirs());
+  verify(&input, &output);
+}
+
+void Mover::alltoall(bool vector) {
+  const size_t size = trial_.size(), me = trial_.me();
+  most_units_ /= size;
+  // units[i][j]: from i to j; in place what goes there comes back.
+  std::vector<std::vector<size_t>> units;
+  for (size_t i = 0; i < size; ++i) {
+    units.push_back(vector || i == 0 ? draw_blocks(size, vector) : units[0]);
+    for (size_t j = 0; trial_.in_place && j < i; ++j) units[i][j] = units[j][i];
+  }
+  std::vector<size_t> incoming;
+  for (size_t i = 0; i < size; ++i) incoming.push_back(units[i][me]);
+  Side input = make(units[me], vector), output = make(incoming, vector);
+  const auto call = [&](auto* exchange, auto* exchangev, const Words& from, const Words& to) {
+    if (vector) {
+      exchangev(from.buffer, from.counts.data(), from.displacements.data(), from.type, to.buffer,
+                to.counts.data(), to.displacements.data(), to.type, trial_.comm.handle);
+    } else {
+      exchange(from.buffer, from.count(), from.type, to.buffer, to.count(), to.type,
+               trial_.comm.handle);
+    }
+  };
+  Words from = input.ours();
+  if (trial_.in_place) from.buffer = MPI_IN_PLACE;
+  call(EITHER(trial_, MPI_Alltoall), EITHER(trial_, MPI_Alltoallv), from, output.ours());
+  call(IN_MPI(MPI_Alltoall), IN_MPI(MPI_Alltoallv),
+       trial_.in_place ? output.untouched() : input.untouched(), output.theirs());
+  verify(&input, &output);
+}
+
+// Nobody leaves before all have come. (Ranks share the machine's monotonic clock.)
+void barrier(Trial& trial) {
+  const auto now = [] {
+    const auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(time).count();
+  };
+  if (trial.own.chance(4)) usleep(static_cast<useconds_t>(trial.own.below(2000)));
+  double came = now(), last = 0;
+  EITHER(trial, MPI_Barrier)(trial.comm.handle);
+  const double left = now();
+  IN_MPI(MPI_Allreduce)(&came, &last, 1, MPI_DOUBLE, MPI_MAX, trial.comm.handle);
+  const bool spoilt = trial.damage == Damage::result;
+  if (left < last || (spoilt && trial.is_root())) trial.complain("left before all had come");
+}
+
+}  // namespace
+
+void try_moving(Trial& trial) {
+  const std::string& name = trial.function;
+  if (name == "MPI_Barrier") return barrier(trial);
+  Mover mover(trial);
+  if (name == "MPI_Bcast") return mover.broadcast();
+  if (name.starts_with("MPI_Allgather")) return mover.allgather(name.back() == 'v');
+  mover.alltoall(name.back() == 'v');
+}
+
+}  // namespace test

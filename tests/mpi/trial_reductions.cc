@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Trials of the collectives that combine: predefined operations on predefined types with any values
+// (what floating point makes of them is in rounding.h), and operations of the program's own,
+// commutative or not, on types of all constructions.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "tests/mpi/numbers.h"
+#include "tests/mpi/rounding.h"
+#include "tests/mpi/trial.h"
+
+namespace test {
+namespace {
+
+// The type that the program's operations are being called on.
+const ShapedType* reduced_type = nullptr;
+
+using Combine = uint64_t (*)(uint64_t left, uint64_t right);
+
+uint64_t load(const std::byte* at, size_t bytes) {
+  uint64_t value = 0;
+  std::memcpy(&value, at, bytes);
+  return value;
+}
+
+void store(std::byte* at, size_t bytes, uint64_t value) { std::memcpy(at, &value, bytes); }
+
+// Calls `each` with the two operands of every element, and the type's map.
+template <typename Each>
+void for_elements(void* left, void* right, const int* count, const MPI_Datatype* type, Each each) {
+  int size = 0;
+  MPI_Type_size(*type, &size);
+  if (static_cast<size_t>(size) != reduced_type->size()) fail("an operation on another type");
+  for (int i = 0; i < *count; ++i) {
+    each(static_cast<std::byte*>(left) + i * reduced_type->extent,
+         static_cast<std::byte*>(right) + i * reduced_type->extent);
+  }
+}
+
+// Units are added, and mixed up a bit, in a way that commutes.
+void add(void* left, void* right, int* count, MPI_Datatype* type) {
+  for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
+    for (const Segment& unit : reduced_type->map) {
+      store(b + unit.at, unit.bytes, load(a + unit.at, unit.bytes) + load(b + unit.at, unit.bytes));
+    }
+  });
+}
+
+void keep_left(void* left, void* right, int* count, MPI_Datatype* type) {
+  for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
+    for (const Segment& unit : reduced_type->map) std::memcpy(b + unit.at, a + unit.at, unit.bytes);
+  });
+}
+
+// Units in pairs (m, n) are the functions m x + n: composed. One that is left over keeps its right.
+void compose(void* left, void* right, int* count, MPI_Datatype* type) {
+  for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
+    const std::vector<Segment>& map = reduced_type->map;
+    for (size_t i = 0; i + 1 < map.size(); i += 2) {
+      const Segment m = map[i], n = map[i + 1];
+      const uint64_t factor = load(a + m.at, m.bytes);
+      store(b + n.at, n.bytes, factor * load(b + n.at, n.bytes) + load(a + n.at, n.bytes));
+      store(b + m.at, m.bytes, factor * load(b + m.at, m.bytes));
+    }
+  });
+}
+
+class Reducer {
+ public:
+  explicit Reducer(Trial& trial) : trial_(trial) {}
+  void run_predefined();
+  void run_user_defined();
+
+ private:
+  void draw_counts(size_t element_bytes);
+  // MPI does it on `dense`, which has the same signature; Open MPI's own buffers for types with
+  // gaps are not beyond doubt.
+  void run(ShapedType type, const ShapedType& dense, MPI_Op op, const Number* number);
+  template <typename All, typename One, typename Scatter, typename ScatterBlock>
+  void call(All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block, const void* from,
+            const Words& to, MPI_Op op);
+  void call_ours(Side* input, Side* output, MPI_Op op);
+  void call_theirs(Side* input, Side* output, MPI_Op op);
+  void paint(Side* output) const;
+  void compare(const Number& number, MPI_Op op, Side* input, Side* output);
+  // All ranks have the same bits after an allreduce.
+  void compare_ranks(Side* output);
+
+  bool scatters() const { return trial_.function.starts_with("MPI_Reduce_scatter"); }
+  bool in_place() const {
+    return trial_.in_place && (trial_.function != "MPI_Reduce" || trial_.is_root());
+  }
+  size_t total() const { return std::accumulate(counts_.begin(), counts_.end(), size_t{0}); }
+  // The elements of the result that this rank gets, and which one of all is the first.
+  size_t own() const;
+  size_t first() const;
+
+  Trial& trial_;
+  std::vector<int> counts_;  // of each rank's block; one for all where there are no blocks
+};
+
+size_t Reducer::own() const {
+  if (scatters()) return static_cast<size_t>(counts_[trial_.me()]);
+  return trial_.function == "MPI_Reduce" && !trial_.is_root() ? 0 : total();
+}
+
+size_t Reducer::first() const {
+  return scatters()
+             ? std::accumulate(counts_.begin(), counts_.begin() + trial_.comm.rank, size_t{0})
+             : 0;
+}
+
+void Reducer::draw_counts(size_t element_bytes) {
+  const bool vector = trial_.function == "MPI_Reduce_scatter", holes = trial_.shared.chance(3);
+  const size_t blocks = scatters() ? trial_.size() : 1;
+  size_t most = trial_.most_bytes / element_bytes / blocks;
+  if (!trial_.shared.chance(40)) most = std::min<size_t>(most, 65536);
+  for (size_t i = 0; i < blocks; ++i) {
+    const size_t small[] = {0, 1, 1, 2, 3, 4, 5, 7, 8, 16, 31, 64, 101, 255};
+    const size_t large[] = {1000, 1024, 4099, 8192, 20011, 65536, 1 << 20};
+    size_t n =
+        trial_.shared.chance(3) ? large[trial_.shared.below(7)] : small[trial_.shared.below(14)];
+    if (vector && holes && trial_.shared.chance(2)) n = 0;
+    if (!vector && i > 0) n = static_cast<size_t>(counts_[0]);
+    counts_.push_back(static_cast<int>(std::min(n, most)));
+  }
+}
+
+void Reducer::run_predefined() {
+  static const std::vector<Number> numbers = all_numbers();
+  const Number& number = trial_.shared.pick(numbers);
+  const Operation op = trial_.shared.pick(operations_on(number));
+  draw_counts(number.extent);
+  trial_.story += std::string("; ") + op.name + " of " + number.name;
+  ShapedType type{number.handle, value_bytes(number), static_cast<ptrdiff_t>(number.extent), true,
+                  number.name};
+  const ShapedType alike = type;
+  run(std::move(type), alike, op.handle, &number);
+}
+
+void Reducer::run_user_defined() {
+  struct UserOp {
+    MPI_User_function* function;
+    int commutes;
+    const char* name;
+  };
+  const UserOp ops[] = {{add, 1, "own addition"},
+                        {add, 0, "own addition, said not to commute"},
+                        {keep_left, 0, "own, the left"},
+                        {compose, 0, "own, composed"}};
+  const Unit units[] = {{MPI_INT, {{0, 4}}, 4},
+                        {MPI_CHAR, {{0, 1}}, 1},
+                        {MPI_INT16_T, {{0, 2}}, 2},
+                        {MPI_UINT64_T, {{0, 8}}, 8}};
+  const UserOp& drawn = ops[trial_.shared.below(4)];
+  const Unit& unit = units[trial_.shared.below(4)];
+  const size_t per_element = trial_.shared.pick<size_t>({1, 2, 2, 3, 4, 6, 20});
+  draw_counts(unit.size() * per_element * 3);
+  // MPI makes the type the same on all ranks.
+  ShapedType type = draw_type(unit, per_element, total() + 1, trial_.shared);
+  trial_.story += std::string("; ") + drawn.name + " on " + type.construction;
+  MPI_Op op;
+  MPI_Op_create(drawn.function, drawn.commutes, &op);
+  ShapedType dense = contiguous_type(unit, per_element);
+  run(std::move(type), dense, op, nullptr);
+  free_type(&dense);
+  MPI_Op_free(&op);
+}
+
+template <typename All, typename One, typename Scatter, typename ScatterBlock>
+void Reducer::call(All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block,
+                   const void* from, const Words& to, MPI_Op op) {
+  const int count = static_cast<int>(total());
+  if (trial_.function == "MPI_Allreduce") {
+    all(from, to.buffer, count, to.type, op, trial_.comm.handle);
+  } else if (trial_.function == "MPI_Reduce") {
+    one(from, to.buffer, count, to.type, op, trial_.root, trial_.comm.handle);
+  } else if (trial_.function == "MPI_Reduce_scatter") {
+    scatter(from, to.buffer, counts_.data(), to.type, op, trial_.comm.handle);
+  } else {
+    scatter_block(from, to.buffer, counts_[0], to.type, op, trial_.comm.handle);
+  }
+}
+
+void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
+  const Words from = input->ours();
+  Words to = output->ours();
+  const bool without = trial_.function == "MPI_Reduce" && !trial_.is_root() && trial_.own.chance(2);
+  if (without) to.buffer = nullptr;
+  call(EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Reduce),
+       EITHER(trial_, MPI_Reduce_scatter), EITHER(trial_, MPI_Reduce_scatter_block),
+       in_place() ? MPI_IN_PLACE : from.buffer, to, op);
+}
+
+// Never in place: there MPICH 4.0.2's own MPI_Reduce crashes.
+void Reducer::call_theirs(Side* input, Side* output, MPI_Op op) {
+  call(IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce), IN_MPI(MPI_Reduce_scatter),
+       IN_MPI(MPI_Reduce_scatter_block), input->untouched().buffer, output->theirs(), op);
+  output->take_theirs();
+}
+
+// Of predefined types the gaps may become anything, as may what stands behind the result in place.
+void Reducer::paint(Side* output) const {
+  const size_t elements = output->blocks[0].count;
+  const bool predefined = output->type.predefined;
+  const bool receives = own() > 0;
+  if (predefined && receives) {
+    output->before.paint(0, 0, elements, Fate::any, true, &output->fates);
+  }
+  if (in_place()) output->before.paint(0, 0, elements, Fate::any, false, &output->fates);
+  output->before.paint(0, 0, own(), Fate::defined, false, &output->fates);
+}
+
+void Reducer::run(ShapedType type, const ShapedType& dense, MPI_Op op, const Number* number) {
+  ShapedType alike = type;
+  if (!type.predefined) MPI_Type_dup(type.handle, &alike.handle);
+  const size_t count = total();
+  for (const int n : counts_) trial_.story += " " + std::to_string(n);
+  const MPI_Datatype in_mpi = number ? MPI_DATATYPE_NULL : dense.handle;
+  Side input(std::move(type), {{0, count}}, in_mpi, trial_);
+  if (number) draw_values(*number, op, &input.before, count, trial_.own);
+  input.settle();
+  Side output(std::move(alike), {{0, in_place() ? count : own()}}, in_mpi, trial_);
+  if (in_place()) {
+    for (size_t i = 0; i < count; ++i) {
+      for (const Segment& unit : output.type.map) {
+        std::memcpy(output.before.element(0, i) + unit.at, input.before.element(0, i) + unit.at,
+                    unit.bytes);
+      }
+    }
+    output.settle();
+  }
+  reduced_type = &input.type;
+  call_ours(&input, &output, op);
+  reduced_type = &dense;
+  call_theirs(&input, &output, op);
+  paint(&output);
+  damage(trial_, &input, &output);
+  input.verify(trial_, "the input", true);
+  const bool rounds = number && is_rounded(*number);
+  output.verify(trial_, "the result", !rounds);
+  if (rounds) compare(*number, op, &input, &output);
+  if (trial_.function == "MPI_Allreduce") compare_ranks(&output);
+}
+
+void Reducer::compare(const Number& number, MPI_Op op, Side* input, Side* output) {
+  const std::vector<long double> sums =
+      sums_of_magnitudes(number, op, &input->before, total(), trial_.comm.handle);
+  for (size_t i = 0; i < own(); ++i) {
+    const std::string difference = difference_beyond_rounding(
+        number, op, trial_.comm.size, sums, first() + i, output->our_memory.element(0, i),
+        output->their_memory.element(0, i));
+    if (!difference.empty()) {
+      trial_.complain("element " + std::to_string(i) + " of the result: " + difference);
+    }
+  }
+}
+
+void Reducer::compare_ranks(Side* output) {
+  if (trial_.damage == Damage::bits && trial_.comm.rank == trial_.comm.size - 1) {
+    output->spoil(trial_, Fate::defined, false);
+  }
+  uint64_t mine = 14695981039346656037u, least = 0, most = 0;  // FNV-1a, in words
+  for (size_t i = 0; i < total(); ++i) {
+    for (const Segment& unit : output->type.map) {
+      const std::byte* at = output->our_memory.element(0, i) + unit.at;
+      for (size_t k = 0; k < unit.bytes; k += 8) {
+        mine = (mine ^ load(at + k, std::min<size_t>(8, unit.bytes - k))) * 1099511628211u;
+      }
+    }
+  }
+  IN_MPI(MPI_Allreduce)(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, trial_.comm.handle);
+  IN_MPI(MPI_Allreduce)(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, trial_.comm.handle);
+  if (least != most) trial_.complain("not the same bits on all ranks");
+}
+
+}  // namespace
+
+void try_reducing(Trial& trial) {
+  Reducer reducer(trial);
+  if (trial.shared.chance(3)) return reducer.run_user_defined();
+  reducer.run_predefined();
+}
+
+}  // namespace test
