@@ -71,6 +71,15 @@ long double draw_part(MPI_Op op, Random& random) {
   return std::ldexp(value, static_cast<int>(random.below(40)) - 20);
 }
 
+// Whether MPI's own MPI_MAX knows the type's sign. Open MPI 4.1.4 takes offsets for unsigned and
+// unsigned long for signed.
+bool is_sign_known(const Number& number) {
+  uint64_t top = uint64_t{1} << (8 * number.extent - 1), one = 1;
+  IN_MPI(MPI_Reduce_local)(&top, &one, 1, number.handle, MPI_MAX);
+  const bool top_won = one != 1;
+  return top_won == (number.values == Values::unsigned_integer) && number.handle != MPI_OFFSET;
+}
+
 void draw_value(const Number& number, MPI_Op op, std::byte* at, Random& random) {
   if (is_rounded(number)) {
     const size_t bytes = part_bytes(number);
@@ -84,8 +93,8 @@ void draw_value(const Number& number, MPI_Op op, std::byte* at, Random& random) 
   }
   const uint64_t any = random.next();
   std::memcpy(at, &any, number.extent);
-  // Open MPI 4.1.4 takes an offset for unsigned.
-  if (number.handle == MPI_OFFSET) at[7] &= std::byte{0x7f};
+  const bool compares = op == MPI_MIN || op == MPI_MAX;
+  if (compares && !is_sign_known(number)) at[number.extent - 1] &= std::byte{0x7f};
   const bool logic = op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR;
   if (logic && random.chance(2)) std::memset(at, 0, number.extent);
 }
