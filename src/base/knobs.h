@@ -23,7 +23,7 @@ struct Knobs {
   bool stats = false;                 // SLUICE_STATS
   std::string transport = "tcp";      // SLUICE_TRANSPORT
   std::string on_mismatch = "abort";  // SLUICE_ON_MISMATCH: mpi, abort
-  double setup_timeout = 120;         // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
+  double setup_timeout = 3600;        // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
   double warn_after = 30;             // SLUICE_WARN_AFTER: reports what a call waits for; 0: never
   double timeout = 0;                 // SLUICE_TIMEOUT: a call's deadline; 0: none
   double connect_timeout = 30;        // SLUICE_CONNECT_TIMEOUT

@@ -81,7 +81,7 @@ class EngineTeam final : public Team {
   Rank size() const override { return streams_.size(); }
   bool carries(const Call& call) override { return choose(call) != nullptr; }
   Status run(const Call& call) override;
-  Status refuse(const Call& call, const Status& cause) override;
+  Status refuse(const Status& cause) override;
 
  private:
   const Algorithm* choose(const Call& call);
@@ -163,9 +163,9 @@ Status EngineTeam::run(const Call& call) {
   return status;
 }
 
-Status EngineTeam::refuse(const Call& call, const Status& cause) {
+Status EngineTeam::refuse(const Status& cause) {
   if (!broken_.ok()) return broken_;
-  call_ = &call;
+  call_ = nullptr;
   ++number_;
   return give_up(cause);
 }
@@ -226,8 +226,9 @@ Status EngineTeam::watch(std::chrono::nanoseconds waited) {
 }
 
 std::string EngineTeam::describe_call() const {
-  return describe_what(encode_what(call_->collective, call_->root)) + " (call " +
-         std::to_string(number_) + " on " + name_ + ")";
+  const std::string which = "call " + std::to_string(number_) + " on " + name_;
+  if (!call_) return which;
+  return describe_what(encode_what(call_->collective, call_->root)) + " (" + which + ")";
 }
 
 // Breaks the team: withdraws what is posted and tells the peers why, so that they leave too.
@@ -255,24 +256,6 @@ void EngineTeam::tell(const Status& cause) {
   while (!streams_.told() && waiter_.waited() < farewell) waiter_.turn();
 }
 
-// The hellos of all ranks, in rank order.
-Result<std::vector<Hello>> exchange_hellos(const Hello& mine, Bootstrap& bootstrap) {
-  std::vector<std::byte> all(bootstrap.size() * Hello::packed_size);
-  std::byte packed[Hello::packed_size];
-  mine.pack(packed);
-  if (Status status = bootstrap.allgather(packed, all); !status.ok()) return status;
-  std::vector<Hello> hellos(bootstrap.size());
-  for (size_t i = 0; i < hellos.size(); ++i) {
-    const auto bytes =
-        std::span<const std::byte>(all).subspan(i * Hello::packed_size, Hello::packed_size);
-    if (!hellos[i].unpack(bytes)) {
-      return Status{Code::mismatch,
-                    "rank " + std::to_string(i) + " runs a Sluice that speaks another language"};
-    }
-  }
-  return hellos;
-}
-
 // All ranks' settings, in rank order; asked for when digests differ.
 Result<std::vector<std::string>> exchange_settings(const std::string& mine,
                                                    const std::vector<Hello>& hellos,
@@ -291,7 +274,99 @@ Result<std::vector<std::string>> exchange_settings(const std::string& mine,
   return texts;
 }
 
-// What keeps these ranks from forming a team, in words; empty if nothing does.
+Hello introduce(Process& process) {
+  Hello hello;
+  hello.version = process.version;
+  hello.self = {process.id, {}, process.label};
+  if (process.endpoint) hello.self.address = process.endpoint->address();
+  hello.teams_formed = process.teams_formed++;
+  hello.settings_digest = digest(process.settings);
+  hello.settings_size = static_cast<uint32_t>(process.settings.size());
+  hello.enabled = process.knobs.enable;
+  hello.able = process.endpoint != nullptr;
+  hello.strict = process.knobs.on_mismatch == "abort";
+  return hello;
+}
+
+// What a rank knows once it has everybody's hello, with all that takes memory done.
+struct Prospect {
+  Status trouble;  // this rank's own
+  std::vector<Hello> hellos;
+  bool same_version = false;
+  bool wanted = false;         // Sluice is on, somewhere
+  std::unique_ptr<Team> team;  // if nothing differs
+};
+
+bool any_of_hellos(const std::vector<Hello>& hellos, bool (*is)(const Hello& hello)) {
+  return std::ranges::any_of(hellos, is);
+}
+
+void read_hellos(std::span<const std::byte> packed, Prospect* prospect) {
+  std::vector<Hello>& hellos = prospect->hellos;
+  hellos.resize(packed.size() / Hello::packed_size);
+  for (size_t i = 0; i < hellos.size(); ++i) {
+    if (hellos[i].unpack(packed.subspan(i * Hello::packed_size, Hello::packed_size))) continue;
+    prospect->trouble = {Code::mismatch, "rank " + std::to_string(i) +
+                                             " runs a Sluice that speaks another language"};
+    return;
+  }
+  prospect->same_version = std::ranges::all_of(
+      hellos, [&](const Hello& hello) { return hello.version == hellos[0].version; });
+  prospect->wanted = any_of_hellos(hellos, [](const Hello& hello) { return hello.enabled; });
+}
+
+Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const std::byte> packed,
+                  const std::string& name) {
+  Prospect prospect;
+  const Status no_memory(Code::memory, "no memory to set it up");
+  try {
+    read_hellos(packed, &prospect);
+    const std::vector<Hello>& hellos = prospect.hellos;
+    const bool fits = std::ranges::all_of(hellos, [&](const Hello& hello) {
+      return hello.able && hello.settings_digest == hellos[0].settings_digest;
+    });
+    if (!prospect.trouble.ok() || !prospect.same_version || !prospect.wanted || !fits) {
+      return prospect;
+    }
+    std::vector<Peer> peers;
+    for (const Hello& hello : hellos) peers.push_back(hello.self);
+    const TeamId id{peers[0].process, hellos[0].teams_formed};
+    prospect.team =
+        std::make_unique<EngineTeam>(process, name, bootstrap.rank(), id, std::move(peers));
+  } catch (const std::bad_alloc&) {
+    prospect.trouble = no_memory;
+  }
+  return prospect;
+}
+
+// Why a rank takes no part in a team, for the others: one byte.
+enum class Verdict : uint8_t { ready, timeout, memory };
+
+Verdict verdict_of(const Status& status) {
+  if (status.ok()) return Verdict::ready;
+  return status.code() == Code::timeout ? Verdict::timeout : Verdict::memory;
+}
+
+// Before any rank counts on the team, all say that they have it.
+Status settle(Bootstrap& bootstrap, std::span<std::byte> verdicts) {
+  const std::byte ready{static_cast<uint8_t>(Verdict::ready)};
+  if (Status status = bootstrap.allgather({&ready, 1}, verdicts); !status.ok()) return status;
+  for (const Verdict verdict : {Verdict::timeout, Verdict::memory}) {
+    std::vector<Rank> ranks;
+    for (Rank rank = 0; rank < verdicts.size(); ++rank) {
+      if (verdicts[rank] == static_cast<std::byte>(verdict)) ranks.push_back(rank);
+    }
+    if (ranks.empty()) continue;
+    if (verdict == Verdict::memory) {
+      return {Code::aborted, describe_ranks(ranks) + " had no memory to set it up"};
+    }
+    return {Code::aborted, describe_ranks(ranks) +
+                               " gave up waiting for all ranks to come (SLUICE_SETUP_TIMEOUT)"};
+  }
+  return {};
+}
+
+// What keeps these ranks from forming a team, in words.
 Result<std::string> find_differences(const Process& process, const std::vector<Hello>& hellos,
                                      Bootstrap& bootstrap) {
   std::vector<std::string> versions;
@@ -308,22 +383,49 @@ Result<std::string> find_differences(const Process& process, const std::vector<H
     if (!texts.ok()) return texts.status();
     return describe_differences(*texts);
   }
-  if (!unable.empty()) return describe_ranks(unable) + " can't use the transport";
-  return std::string();
+  return describe_ranks(unable) + " can't use the transport";
 }
 
-Hello introduce(Process& process) {
-  Hello hello;
-  hello.version = process.version;
-  hello.self = {process.id, {}, process.label};
-  if (process.endpoint) hello.self.address = process.endpoint->address();
-  hello.teams_formed = process.teams_formed++;
-  hello.settings_digest = digest(process.settings);
-  hello.settings_size = static_cast<uint32_t>(process.settings.size());
-  hello.enabled = process.knobs.enable;
-  hello.able = process.endpoint != nullptr;
-  hello.strict = process.knobs.on_mismatch == "abort";
-  return hello;
+// Ranks differ: an error, or a warning where all agree to go on in MPI.
+Status differ(const Process& process, const std::vector<Hello>& hellos, Bootstrap& bootstrap,
+              const std::string& name) {
+  const auto differences = find_differences(process, hellos, bootstrap);
+  if (!differences.ok()) return differences.status();
+  const std::string text = "ranks differ: " + *differences;
+  if (any_of_hellos(hellos, [](const Hello& hello) { return hello.strict; })) {
+    return {Code::mismatch, text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
+  }
+  if (bootstrap.rank() == 0) {
+    log(Level::warning, "setting up %s: %s; MPI keeps it", name.c_str(), text.c_str());
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
+                                        const std::string& name) {
+  std::vector<std::byte> packed(bootstrap.size() * Hello::packed_size), verdicts(bootstrap.size());
+  std::byte mine[Hello::packed_size];
+  introduce(process).pack(mine);
+  Prospect prospect;
+  if (Status status = bootstrap.allgather(mine, packed); status.ok()) {
+    prospect = consider(process, bootstrap, packed, name);
+  } else {
+    prospect.trouble = status;
+  }
+  if (const Code why = prospect.trouble.code(); why == Code::timeout || why == Code::memory) {
+    const std::byte verdict{static_cast<uint8_t>(verdict_of(prospect.trouble))};
+    bootstrap.leave({&verdict, 1});
+  }
+  if (!prospect.trouble.ok()) return prospect.trouble;
+  // Another version may know nothing of verdicts.
+  if (prospect.same_version) {
+    if (Status status = settle(bootstrap, verdicts); !status.ok()) return status;
+  }
+  if (prospect.team || !prospect.wanted) return std::move(prospect.team);
+  if (Status status = differ(process, prospect.hellos, bootstrap, name); !status.ok()) {
+    return status;
+  }
+  return std::unique_ptr<Team>();
 }
 
 }  // namespace
@@ -333,25 +435,12 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
     log(Level::warning, "no %s transport here: %s", process.knobs.transport.c_str(),
         process.unable.c_str());
   }
-  auto hellos = exchange_hellos(introduce(process), bootstrap);
-  if (!hellos.ok()) return hellos.status().with("setting up " + name);
-  const auto off = [](const Hello& hello) { return !hello.enabled; };
-  if (std::ranges::all_of(*hellos, off)) return std::unique_ptr<Team>();
-  auto differences = find_differences(process, *hellos, bootstrap);
-  if (!differences.ok()) return differences.status().with("setting up " + name);
-  if (!differences->empty()) {
-    const std::string text = "setting up " + name + ": ranks differ: " + *differences;
-    if (std::ranges::any_of(*hellos, [](const Hello& hello) { return hello.strict; })) {
-      return Status{Code::mismatch, text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
-    }
-    if (bootstrap.rank() == 0) log(Level::warning, "%s; MPI keeps it", text.c_str());
-    return std::unique_ptr<Team>();
+  try {
+    auto formed = form_team(process, bootstrap, name);
+    return formed.ok() ? std::move(formed) : formed.status().with("setting up " + name);
+  } catch (const std::bad_alloc&) {
+    return Status{Code::memory, "no memory to set up a communicator"};
   }
-  std::vector<Peer> peers;
-  for (Hello& hello : *hellos) peers.push_back(std::move(hello.self));
-  const TeamId id{peers[0].process, (*hellos)[0].teams_formed};
-  return std::unique_ptr<Team>(std::make_unique<EngineTeam>(
-      process, std::move(name), bootstrap.rank(), id, std::move(peers)));
 }
 
 }  // namespace sluice

@@ -42,17 +42,20 @@ class Bootstrap {
   virtual Rank rank() const = 0;
   virtual Rank size() const = 0;
   // Everybody's `mine` (of one length on all ranks) in rank order into `all`. Waits for all ranks
-  // but lets MPI progress; reports after some seconds what it waits for; Code::timeout at its
-  // deadline.
+  // but lets MPI progress; reports after some seconds what it waits for, and again after twice as
+  // long; Code::timeout at its deadline.
   virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // This rank's part in the next allgather, for which it does not stay: its last.
+  virtual void leave(std::span<const std::byte> mine) = 0;
 };
 
 class Team {
  public:
   // Collective over the bootstrap's ranks: exchanges addresses and settings. The value is nullptr
   // where all ranks agreed that MPI keeps this communicator (Sluice is off everywhere, or ranks
-  // differ and SLUICE_ON_MISMATCH=mpi on all of them): a warning says why. An error, the same on
-  // all ranks unless one is lost, where ranks differ and SLUICE_ON_MISMATCH=abort on any.
+  // differ and SLUICE_ON_MISMATCH=mpi on all of them): a warning says why. An error, on all ranks
+  // unless one is lost, where ranks differ and SLUICE_ON_MISMATCH=abort on any; and where a rank
+  // gave up (its deadline passed, or it has no memory), also on ranks that come after that.
   // name: of the communicator, for people.
   static Result<std::unique_ptr<Team>> form(Process& process, Bootstrap& bootstrap,
                                             std::string name);
@@ -71,8 +74,8 @@ class Team {
 
   // In place of `run`, where this rank can't take part in a call that the others are about to run
   // (no memory to pack its data, say): breaks the team in the same way. The peers are told as far
-  // as there are connections to them, or can be.
-  virtual Status refuse(const Call& call, const Status& cause) = 0;
+  // as there are connections to them, or can be. `cause` names the call; nothing is thrown.
+  virtual Status refuse(const Status& cause) = 0;
 };
 
 }  // namespace sluice

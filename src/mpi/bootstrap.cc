@@ -15,16 +15,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto warn_after = 5s;
-constexpr auto spin = 2ms;  // then sleep: the rank that is late may need this processor
+constexpr auto first_report = 5s;  // each later one comes after twice as long
+constexpr auto spin = 2ms;         // then sleep: the rank that is late may need this processor
 constexpr auto nap = 100us;
 
-// Buffers of a gather: MPI's until it is done.
-struct Gather {
-  std::vector<std::byte> mine, all;
-};
-
 }  // namespace
+
+// The buffers are MPI's until it is done.
+struct MpiBootstrap::Gather {
+  std::vector<std::byte> mine, all;
+  MPI_Request request;
+};
 
 MpiBootstrap::MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name,
                            const char* function, double timeout)
@@ -33,7 +34,18 @@ MpiBootstrap::MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name
       size_(size),
       name_(std::move(name)),
       function_(function),
-      deadline_(Deadline::after(timeout)) {}
+      timeout_(timeout) {}
+
+Status MpiBootstrap::begin(Gather* gather, std::span<const std::byte> mine, size_t all) {
+  gather->mine.assign(mine.begin(), mine.end());
+  gather->all.resize(all);
+  const int bytes = static_cast<int>(mine.size());
+  if (real().Iallgather(gather->mine.data(), bytes, MPI_BYTE, gather->all.data(), bytes, MPI_BYTE,
+                        comm_, &gather->request)) {
+    return {Code::internal, "MPI_Iallgather failed"};
+  }
+  return {};
+}
 
 Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
   if (size_ == 1) {
@@ -41,15 +53,8 @@ Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
     return {};
   }
   auto gather = std::make_unique<Gather>();
-  gather->mine.assign(mine.begin(), mine.end());
-  gather->all.resize(all.size());
-  const int bytes = static_cast<int>(mine.size());
-  MPI_Request request;
-  if (real().Iallgather(gather->mine.data(), bytes, MPI_BYTE, gather->all.data(), bytes, MPI_BYTE,
-                        comm_, &request)) {
-    return {Code::internal, "MPI_Iallgather failed"};
-  }
-  if (Status status = wait(&request); !status.ok()) {
+  if (Status status = begin(gather.get(), mine, all.size()); !status.ok()) return status;
+  if (Status status = wait(&gather->request); !status.ok()) {
     // MPI can't take the request back, and may yet write here.
     (void)gather.release();
     return status;
@@ -58,20 +63,26 @@ Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
   return {};
 }
 
+void MpiBootstrap::leave(std::span<const std::byte> mine) {
+  auto gather = std::make_unique<Gather>();
+  if (begin(gather.get(), mine, mine.size() * size_).ok()) (void)gather.release();
+}
+
 Status MpiBootstrap::wait(MPI_Request* request) {
   const auto began = Clock::now();
-  bool warned = false;
+  const Deadline deadline = Deadline::after(timeout_);
+  Clock::duration report_after = first_report;
   for (int done = 0;;) {
     if (real().Test(request, &done, MPI_STATUS_IGNORE)) {
       return {Code::internal, "MPI_Test failed"};
     }
     if (done) return {};
     const auto waited = Clock::now() - began;
-    if (deadline_.passed()) return {Code::timeout, describe(waited) + " (SLUICE_SETUP_TIMEOUT)"};
-    if (!warned && waited > warn_after) {
+    if (deadline.passed()) return {Code::timeout, describe(waited) + " (SLUICE_SETUP_TIMEOUT)"};
+    if (waited > report_after) {
       log(Level::warning, "%s: setting up %s: %s; still waiting", function_, name_.c_str(),
           describe(waited).c_str());
-      warned = true;
+      report_after *= 2;
     }
     if (waited < spin) {
       sched_yield();

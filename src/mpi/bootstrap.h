@@ -16,17 +16,20 @@ namespace sluice {
 class MpiBootstrap final : public Bootstrap {
  public:
   // function: the call that brought the program here, for people: "MPI_Bcast". timeout: seconds for
-  // all gathers together, 0: none.
+  // each gather, 0: none.
   MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name, const char* function,
                double timeout);
 
   Rank rank() const override { return rank_; }
   Rank size() const override { return size_; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void leave(std::span<const std::byte> mine) override;
 
  private:
   using Clock = Deadline::Clock;
+  struct Gather;
 
+  Status begin(Gather* gather, std::span<const std::byte> mine, size_t all);
   Status wait(MPI_Request* request);
   std::string describe(Clock::duration waited) const;
 
@@ -34,7 +37,7 @@ class MpiBootstrap final : public Bootstrap {
   Rank rank_, size_;
   std::string name_;
   const char* function_;
-  Deadline deadline_;
+  const double timeout_;
 };
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/communicator.h"
 
+#include <new>
 #include <optional>
 
 #include "src/base/log.h"
@@ -86,21 +87,36 @@ Status Communicator::form_team(const char* function) {
   return {};
 }
 
-bool Communicator::perform(const char* function, Exchange& exchange, int* result) {
+// Whether this rank has memory or not, it has taken part in the call when it returns or its peers
+// have been told that it can't: or ranks would count calls differently from here on.
+bool Communicator::perform(const char* function, Exchange* exchange, int* result) {
   Status status = broken_;
   if (status.ok()) {
     const Inside inside;
-    if (keeper_ == Keeper::undecided) status = form_team(function);
-    if (status.ok()) {
-      if (!team_ || !team_->carries(exchange.call)) return false;
-      status = run(exchange);
+    try {
+      if (!carry(function, exchange, &status)) return false;
+    } catch (const std::bad_alloc&) {
+      status = team_ ? team_->refuse(no_memory_) : no_memory_;
     }
   }
   *result = status.ok() ? MPI_SUCCESS : fail(function, status);
   return true;
 }
 
-Status Communicator::run(Exchange& exchange) {
+bool Communicator::carry(const char* function, Exchange* exchange, Status* status) {
+  if (keeper_ == Keeper::undecided) *status = form_team(function);
+  if (!status->ok()) return true;
+  if (!team_) return false;
+  if (!exchange) {
+    *status = team_->refuse({Code::memory, std::string(function) + ": no memory for its types"});
+    return true;
+  }
+  if (!team_->carries(exchange->call)) return false;
+  *status = run(function, *exchange);
+  return true;
+}
+
+Status Communicator::run(const char* function, Exchange& exchange) {
   std::optional<UserOperation> operation;
   Placement placement(exchange, input_, output_);
   Status local = placement.begin();
@@ -113,7 +129,7 @@ Status Communicator::run(Exchange& exchange) {
     if (Status status = team_->run(exchange.call); !status.ok()) return status;
     if (operation) local = operation->failure();
   }
-  if (!local.ok()) return team_->refuse(exchange.call, local);
+  if (!local.ok()) return team_->refuse(local.with(function));
   placement.end();
   return {};
 }

@@ -30,7 +30,8 @@ class Communicator {
   // Runs a call of `function` ("MPI_Bcast"), and forms the team at the first. False if MPI is to do
   // it, on all ranks alike; nothing has happened then. Failures have been told to the program when
   // it returns; *result is what the function returns. One thread at a time.
-  bool perform(const char* function, Exchange& exchange, int* result);
+  // exchange: nullptr where this rank had no memory to describe the call.
+  bool perform(const char* function, Exchange* exchange, int* result);
 
   // Ends the team; what follows is MPI's.
   void leave_to_mpi();
@@ -39,7 +40,8 @@ class Communicator {
   enum class Keeper { undecided, team, mpi };
 
   Status form_team(const char* function);
-  Status run(Exchange& exchange);
+  bool carry(const char* function, Exchange* exchange, Status* status);
+  Status run(const char* function, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);
 
@@ -48,6 +50,7 @@ class Communicator {
   Rank rank_ = 0, size_ = 0;
   Keeper keeper_ = Keeper::undecided;
   std::unique_ptr<Team> team_;
+  const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;
   bool reported_ = false;
   Staging input_, output_;

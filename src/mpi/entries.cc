@@ -18,14 +18,27 @@ namespace {
 
 using Describe = bool (*)(const Arguments& arguments, Place place, Exchange* exchange);
 
+// Whether Sluice may carry the call, and what it is; *exchange is nullptr if there is no memory to
+// say so.
+bool understand(Describe describe, const Arguments& arguments, Place place, Exchange** exchange) {
+  try {
+    return describe(arguments, place, *exchange);
+  } catch (const std::bad_alloc&) {
+    *exchange = nullptr;
+    return true;
+  }
+}
+
 // Carries a call; false where MPI is to do it.
 bool carry(const char* function, Describe describe, const Arguments& arguments, int* result) try {
   if (finalizing.load(std::memory_order_relaxed) || this_thread.inside) return false;
   Communicator* const communicator = find_communicator(arguments.comm);
   if (!communicator || communicator->is_left_to_mpi()) return false;
-  Exchange exchange;
+  Exchange described;
+  Exchange* exchange = &described;
   const Place place{communicator->rank(), communicator->size()};
-  return describe(arguments, place, &exchange) && communicator->perform(function, exchange, result);
+  return understand(describe, arguments, place, &exchange) &&
+         communicator->perform(function, exchange, result);
 } catch (const std::bad_alloc&) {
   log(Level::error, "%s: out of memory", function);
   *result = raise_error(arguments.comm, {Code::memory, "out of memory"});

@@ -2,6 +2,7 @@
 #include "src/mpi/errors.h"
 
 #include <mutex>
+#include <new>
 #include <string>
 
 namespace sluice {
@@ -26,14 +27,18 @@ int code_of(Code code) {
   return mpi_code;
 }
 
+// Without memory the code keeps the string it has, if any.
+void word(int code, const Status& status) try {
+  const std::string text = ("Sluice: " + status.message()).substr(0, MPI_MAX_ERROR_STRING - 1);
+  real().Add_error_string(code, const_cast<char*>(text.c_str()));
+} catch (const std::bad_alloc&) {
+}
+
 }  // namespace
 
 int raise_error(MPI_Comm comm, const Status& status) {
   const int code = code_of(status.code());
-  if (code != MPI_ERR_OTHER) {
-    const std::string text = ("Sluice: " + status.message()).substr(0, MPI_MAX_ERROR_STRING - 1);
-    real().Add_error_string(code, const_cast<char*>(text.c_str()));
-  }
+  if (code != MPI_ERR_OTHER) word(code, status);
   real().Comm_call_errhandler(comm, code);
   return code;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|leave|abort|memory|fork|invalid: the last rank goes without a word, without
-// MPI_Finalize or by MPI_Abort while the others wait for it; or processes fork; or arguments make
-// no sense.
+// failures kill FILE|leave|abort|memory|type|late|fork|invalid: the last rank goes without a word,
+// without MPI_Finalize or by MPI_Abort while the others wait for it; or has no memory; or comes
+// when the others have given up; or processes fork; or arguments make no sense.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,16 @@ void leave_room_for(size_t bytes) {
   setrlimit(RLIMIT_AS, &limit);
 }
 
+[[noreturn]] void tell_and_go(int result) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  std::printf("rank %d: %s\n", rank, text);
+  std::fflush(stdout);
+  sleep(1);  // MPICH ends a job as soon as a rank leaves like this
+  _exit(0);
+}
+
 // One rank has no memory to unpack a broadcast into: all learn of it.
 void run_out_of_memory() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -71,13 +82,39 @@ void run_out_of_memory() {
   }
   const int result =
       MPI_Bcast(data.data(), count, rank == size - 1 ? spaced : MPI_CHAR, 0, MPI_COMM_WORLD);
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(result, text, &length);
-  std::printf("rank %d: %s\n", rank, text);
-  std::fflush(stdout);
-  sleep(1);  // MPICH ends a job as soon as a rank leaves like this
-  _exit(0);
+  tell_and_go(result);
+}
+
+// One rank has no memory to find out what its datatype is like.
+void describe_without_memory() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int count = 8 << 20;
+  std::vector<int> places(count);
+  std::iota(places.begin(), places.end(), 0);
+  MPI_Datatype scattered;
+  MPI_Type_create_indexed_block(count, 1, places.data(), MPI_CHAR, &scattered);
+  MPI_Type_commit(&scattered);
+  std::vector<char> data(static_cast<size_t>(count));
+  const bool poor = rank == size - 1;
+  if (poor) leave_room_for(size_t{4} << 20);
+  const int result = MPI_Bcast(data.data(), poor ? 1 : count, poor ? scattered : MPI_CHAR, size - 1,
+                               MPI_COMM_WORLD);
+  const int later = MPI_Barrier(MPI_COMM_WORLD);
+  if (later == MPI_SUCCESS) test::fail("a call after one that failed");
+  tell_and_go(result == MPI_SUCCESS ? later : result);
+}
+
+// The last rank comes when the others have given up.
+void come_late() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const bool last = rank == size - 1;
+  if (last) sleep(4);
+  const int result = MPI_Barrier(MPI_COMM_WORLD);
+  // The others are in MPI meanwhile, and nowhere else.
+  int token = 0;
+  if (!last) MPI_Recv(&token, 1, MPI_INT, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0; last && i < size - 1; ++i) MPI_Send(&token, 1, MPI_INT, i, 0, MPI_COMM_WORLD);
+  tell_and_go(result);
 }
 
 void fork_and_go_on() {
@@ -126,11 +163,13 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "late") come_late();
   sum_up();
   if (mode == "kill") kill_one(argv[2]);
   if (mode == "leave" && rank == size - 1) std::exit(0);
   if (mode == "abort" && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, 5);
   if (mode == "memory") run_out_of_memory();
+  if (mode == "type") describe_without_memory();
   if (mode == "fork") fork_and_go_on();
   if (mode == "invalid") call_with_nonsense();
   sum_up();

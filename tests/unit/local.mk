@@ -16,6 +16,7 @@ unit_sources += \
   tests/unit/support/ranks.cc tests/unit/support/ranks.h \
   tests/unit/engine/agreement_test.cc \
   tests/unit/engine/collectives_test.cc \
+  tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/rules_test.cc

@@ -320,10 +320,10 @@ TEST(Collectives, RanksInDifferentCollectivesAreToldSo) {
     make({mine, 2, 1, 10, false, false}, member.rank, problem);
     if (mine == Collective::allreduce) problem.call.root = 0;
     messages[member.rank] = member.team->run(problem.call).message();
-    if (member.rank == 1) {  // the broadcast's root was done before anybody could object
+    if (member.rank == 1) {  // the broadcast's root may be done before anybody can object
       Call barrier;
       barrier.collective = Collective::barrier;
-      EXPECT_EQ(member.team->run(barrier).code(), Code::aborted);
+      EXPECT_FALSE(member.team->run(barrier).ok());
     }
   });
   EXPECT_NE(messages[0].find("rank 1"), std::string::npos) << messages[0];

@@ -82,7 +82,7 @@ void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late
       EXPECT_EQ(status.code(), Code::aborted);
       EXPECT_NE(status.message().find("rank " + std::to_string(failing)), std::string::npos);
     } else if (refuses) {
-      status = member.team->refuse(barrier(), {Code::memory, "no room at the inn"});
+      status = member.team->refuse({Code::memory, "no room at the inn"});
     } else {
       status = member.team->run(barrier());
     }

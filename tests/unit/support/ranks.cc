@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/unit/support/ranks.h"
 
-#include <barrier>
-#include <cstring>
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -10,34 +13,53 @@
 namespace sluice::testing {
 namespace {
 
-// An allgather through one shared buffer.
+// Allgathers through shared memory.
 class ThreadBootstrap final : public Bootstrap {
  public:
-  struct Shared {
-    explicit Shared(Rank ranks) : size(ranks), meet(ranks) {}
-    const Rank size;
-    std::barrier<> meet;
+  struct Round {
     std::vector<std::byte> bytes;
+    Rank came = 0;
+  };
+  struct Shared {
+    explicit Shared(Rank ranks) : size(ranks) {}
+    const Rank size;
+    std::mutex lock;
+    std::condition_variable changed;
+    std::map<uint32_t, Round> rounds;
   };
 
-  ThreadBootstrap(Shared& shared, Rank rank) : shared_(shared), rank_(rank) {}
+  ThreadBootstrap(Shared& shared, Rank rank, double timeout)
+      : shared_(shared), rank_(rank), timeout_(timeout) {}
   Rank rank() const override { return rank_; }
   Rank size() const override { return shared_.size; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    if (rank_ == 0) shared_.bytes.resize(all.size());
-    shared_.meet.arrive_and_wait();
-    if (!mine.empty()) {
-      std::memcpy(shared_.bytes.data() + rank_ * mine.size(), mine.data(), mine.size());
-    }
-    shared_.meet.arrive_and_wait();
-    if (!all.empty()) std::memcpy(all.data(), shared_.bytes.data(), all.size());
-    shared_.meet.arrive_and_wait();
+    std::unique_lock lock(shared_.lock);
+    const Round& round = give(mine);
+    const auto complete = [&] { return round.came == shared_.size; };
+    const std::chrono::duration<double> limit(timeout_);
+    if (!shared_.changed.wait_for(lock, limit, complete)) return {Code::timeout, "nobody came"};
+    std::ranges::copy(round.bytes, all.begin());
     return {};
+  }
+  void leave(std::span<const std::byte> mine) override {
+    const std::lock_guard lock(shared_.lock);
+    give(mine);
   }
 
  private:
+  const Round& give(std::span<const std::byte> mine) {
+    Round& round = shared_.rounds[next_++];
+    round.bytes.resize(mine.size() * shared_.size);
+    std::ranges::copy(mine, round.bytes.begin() + static_cast<ptrdiff_t>(rank_ * mine.size()));
+    ++round.came;
+    shared_.changed.notify_all();
+    return round;
+  }
+
   Shared& shared_;
-  Rank rank_;
+  const Rank rank_;
+  const double timeout_;
+  uint32_t next_ = 0;
 };
 
 ProcessId random_id() {
@@ -66,7 +88,7 @@ void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, 
       if (adjust) adjust(rank, process);
       auto selector = Selector::make(process.knobs);
       if (selector.ok()) process.selector = std::move(*selector);
-      ThreadBootstrap bootstrap(shared, rank);
+      ThreadBootstrap bootstrap(shared, rank, process.knobs.setup_timeout);
       auto team = Team::form(process, bootstrap, "threads");
       Member member{process, rank, ranks, team.ok() ? team->get() : nullptr, team.status()};
       body(member);

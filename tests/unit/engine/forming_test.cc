@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Teams that are not formed: all ranks come to the same end, however late.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice::testing {
+namespace {
+
+EndpointMaker loopback(LoopbackHub& hub) {
+  return [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); };
+}
+
+TEST(Forming, ALateRankIsWaitedFor) {
+  LoopbackHub hub;
+  const auto dawdle = [](Rank rank, Process&) {
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  };
+  on_ranks(3, loopback(hub), dawdle, [](Member& member) {
+    ASSERT_TRUE(member.team) << member.formed.message();
+    Call barrier;
+    barrier.collective = Collective::barrier;
+    EXPECT_TRUE(member.team->run(barrier).ok());
+  });
+}
+
+TEST(Forming, ARankThatComesAfterOthersGaveUpLearnsIt) {
+  LoopbackHub hub;
+  const auto dawdle = [](Rank rank, Process& process) {
+    process.knobs.setup_timeout = rank == 0 ? 0.2 : 30;
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  };
+  on_ranks(3, loopback(hub), dawdle, [](Member& member) {
+    EXPECT_FALSE(member.team);
+    if (member.rank == 0) {
+      EXPECT_EQ(member.formed.code(), Code::timeout);
+      return;
+    }
+    EXPECT_EQ(member.formed.code(), Code::aborted);
+    EXPECT_NE(member.formed.message().find("rank 0 gave up"), std::string::npos)
+        << member.formed.message();
+  });
+}
+
+// A Poke that can be copied so many times.
+struct Dear {
+  explicit Dear(int copies) : left(std::make_shared<std::atomic<int>>(copies)) {}
+  Dear(const Dear& other) : left(other.left) {
+    if (--*left < 0) throw std::bad_alloc();
+  }
+  Dear(Dear&&) = default;
+  void operator()() const {}
+  std::shared_ptr<std::atomic<int>> left;
+};
+
+TEST(Forming, WithoutMemoryOnOneRankFailsOnAll) {
+  LoopbackHub hub;
+  const auto impoverish = [](Rank rank, Process& process) {
+    if (rank != 2) return;
+    const Dear dear(1);
+    process.poke = dear;
+  };
+  on_ranks(3, loopback(hub), impoverish, [](Member& member) {
+    EXPECT_FALSE(member.team);
+    if (member.rank == 2) {
+      EXPECT_EQ(member.formed.code(), Code::memory);
+      return;
+    }
+    EXPECT_EQ(member.formed.code(), Code::aborted);
+    EXPECT_NE(member.formed.message().find("rank 2 had no memory"), std::string::npos)
+        << member.formed.message();
+  });
+}
+
+}  // namespace
+}  // namespace sluice::testing
