@@ -56,6 +56,12 @@ bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged)
          !(needs.uniform && ragged);
 }
 
+bool is_balanced(const Algorithm& algorithm, Rank size) {
+  return algorithm.bracketing == Bracketing::balanced ||
+         (algorithm.bracketing == Bracketing::balanced_on_powers_of_two &&
+          std::has_single_bit(size));
+}
+
 PlanBuilder::Alias alias_of(Collective collective, Rank rank) {
   switch (collective) {
     case Collective::allreduce:

@@ -48,6 +48,17 @@ struct Needs {
   bool uniform = false;       // blocks of one size (not for allgatherv, reduce_scatter with counts)
 };
 
+// How the operands of an element are bracketed. Floating-point sums depend on it: algorithms with
+// one and the same bracketing give the same bits. The balanced tree is that of halving a run of
+// ranks at the largest power of two under its length: ((0 1) (2 3)) ((4 5) 6) for seven. (Also
+// known as pairwise summation, whose error grows with log p only: Higham, The accuracy of floating
+// point summation, SIAM J. Sci. Comput. 14, 1993.)
+enum class Bracketing : uint8_t {
+  any,                        // another, or different from element to element or from root to root
+  balanced_on_powers_of_two,  // the balanced tree, where the ranks are a power of two
+  balanced,                   // the balanced tree, for every element, root and number of ranks
+};
+
 // The published cost, for S = the bytes of the whole vector (allreduce, reduce, broadcast), of the
 // whole result (allgather), of the whole input (reduce_scatter, alltoall): what the proof holds the
 // plan against.
@@ -63,7 +74,8 @@ struct Algorithm {
   const char* help;  // one line: what it is and when it is good
   Needs needs;
   Plan (*plan)(const Shape&);
-  Cost (*cost)(const Shape&);  // over all ranks: does not depend on Shape::rank
+  Cost (*cost)(const Shape&);               // over all ranks: does not depend on Shape::rank
+  Bracketing bracketing = Bracketing::any;  // of collectives that combine
 };
 
 // The registry: an explicit table, in a fixed order, the same in every build of one version.
@@ -74,6 +86,8 @@ const Algorithm* find_algorithm(Collective collective, std::string_view name);
 // Whether the algorithm can serve so many ranks; operands in order if `ordered`; blocks of
 // different sizes if `ragged`.
 bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged);
+// Whether so many ranks' operands are combined by the balanced tree.
+bool is_balanced(const Algorithm& algorithm, Rank size);
 
 // Where a collective's input may be its output's memory; what a PlanBuilder is made with.
 PlanBuilder::Alias alias_of(Collective collective, Rank rank);

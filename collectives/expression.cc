@@ -2,6 +2,7 @@
 #include "collectives/expression.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace sluice {
 
@@ -9,7 +10,7 @@ Expression Expressions::leaf(Rank rank, uint32_t index) {
   Node node;
   node.index = index;
   node.first = node.last = rank;
-  node.consecutive = true;
+  node.consecutive = node.balanced = true;
   node.leaves = 1;
   nodes_.push_back(node);
   return static_cast<Expression>(nodes_.size() - 1);
@@ -27,6 +28,9 @@ Expression Expressions::combine(Expression left, Expression right) {
   node.first = l.first;
   node.last = r.last;
   node.consecutive = l.consecutive && r.consecutive && l.last + 1 == r.first;
+  const Rank on_the_left = r.first - l.first, all = r.last + 1 - l.first;
+  node.balanced =
+      l.balanced && r.balanced && node.consecutive && on_the_left == std::bit_ceil(all) / 2;
   node.leaves = std::min(l.leaves + r.leaves, too_many);
   nodes_.push_back(node);
   return next;
@@ -35,6 +39,10 @@ Expression Expressions::combine(Expression left, Expression right) {
 bool Expressions::is_in_order(Expression e, Rank size) const {
   const Node& node = nodes_[e];
   return node.consecutive && node.first == 0 && node.last + 1 == size;
+}
+
+bool Expressions::is_balanced(Expression e, Rank size) const {
+  return is_in_order(e, size) && nodes_[e].balanced;
 }
 
 bool Expressions::is_complete(Expression e, Rank size) const {

@@ -40,6 +40,8 @@ class Expressions {
   Rank rank(Expression e) const { return nodes_[e].first; }
   // Whether it combines ranks 0 to size - 1, each once, in this order.
   bool is_in_order(Expression e, Rank size) const;
+  // Whether it does so by the balanced tree (Bracketing in algorithm.h).
+  bool is_balanced(Expression e, Rank size) const;
   // Whether it combines ranks 0 to size - 1, each once, in any order.
   bool is_complete(Expression e, Rank size) const;
 
@@ -54,6 +56,7 @@ class Expressions {
     uint32_t index = mixed;
     Rank first = 0, last = 0;  // leftmost and rightmost
     bool consecutive = false;  // ranks first to last, in order
+    bool balanced = false;     // by the balanced tree
     uint32_t leaves = 0;       // at most too_many
   };
 

@@ -34,8 +34,12 @@ core_sources += \
   collectives/allreduce/allreduce.h \
   collectives/allreduce/bcube.cc \
   collectives/allreduce/bcube.h \
+  collectives/allreduce/binomial.cc \
+  collectives/allreduce/binomial.h \
   collectives/allreduce/cube.cc \
   collectives/allreduce/cube.h \
+  collectives/allreduce/direct.cc \
+  collectives/allreduce/direct.h \
   collectives/allreduce/double_tree.cc \
   collectives/allreduce/double_tree.h \
   collectives/allreduce/rabenseifner.cc \
@@ -55,6 +59,8 @@ core_sources += \
   collectives/reduce/binomial.h \
   collectives/reduce/chain.cc \
   collectives/reduce/chain.h \
+  collectives/reduce/direct.cc \
+  collectives/reduce/direct.h \
   collectives/reduce/phases.cc \
   collectives/reduce/phases.h \
   collectives/reduce/reduce.cc \

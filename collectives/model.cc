@@ -13,6 +13,7 @@ PlanSet all_plans(const Algorithm& algorithm, Shape shape) {
   set.collective = algorithm.collective;
   set.root = shape.root;
   set.in_order = !algorithm.needs.commutative;
+  set.balanced = is_balanced(algorithm, shape.size);
   for (shape.rank = 0; shape.rank < shape.size; ++shape.rank) {
     set.plans.push_back(algorithm.plan(shape));
   }

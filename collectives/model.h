@@ -35,7 +35,8 @@ inline constexpr size_t most_faults = 10;
 struct PlanSet {
   Collective collective = Collective::barrier;
   Rank root = 0;
-  bool in_order = true;  // operands are combined in the order of ranks
+  bool in_order = true;   // operands are combined in the order of ranks
+  bool balanced = false;  // and by the balanced tree (Bracketing)
   std::vector<Plan> plans = {};
 
   Rank size() const { return static_cast<Rank>(plans.size()); }
@@ -110,9 +111,9 @@ class Model {
   // The least number of elements with which all parts come out even.
   size_t even_count() const;
 
-  // Runs, and judges the results: each element holds each rank's contribution once, in order if the
-  // set says so, the same expression on all ranks of an allreduce; or the right rank's element; and
-  // nothing is read that was never written. Lengths must agree.
+  // Runs, and judges the results: each element holds each rank's contribution once, in order and by
+  // the balanced tree if the set says so, the same expression on all ranks of an allreduce; or the
+  // right rank's element; and nothing is read that was never written. Lengths must agree.
   Outcome run(const Counts& counts, const RunOptions& options) const;
 
  private:

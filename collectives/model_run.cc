@@ -253,6 +253,7 @@ class Judge {
     }
     if (!all.is_complete(result, set_.size())) return miscounted(result);
     if (set_.in_order && !all.is_in_order(result, set_.size())) return "not in the order of ranks";
+    if (set_.balanced && !all.is_balanced(result, set_.size())) return "not by the balanced tree";
     size_t index = i;
     if (set_.collective == Collective::reduce_scatter) {
       index += layouts_[rank].blocks(Area::input)[rank].first -

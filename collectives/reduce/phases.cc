@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/reduce/phases.h"
 
+#include <bit>
+
 #include "collectives/patterns/chunk.h"
 #include "collectives/patterns/ring.h"
 
@@ -25,6 +27,58 @@ void reduce_up(PlanBuilder& plan, const TreeNode& node, const Piece& operand, co
     sum = total;
   }
   if (node.parent != no_rank) plan.send(node.parent, sum);
+}
+
+namespace {
+
+class BalancedTree {
+ public:
+  BalancedTree(PlanBuilder& plan, Rank rank, const Piece& own, const Piece& total)
+      : plan_(plan), rank_(rank), own_(own), total_(total) {}
+
+  // Adds the steps that combine ranks [first, last); returns where the result is. `total` may be
+  // the same memory as `own`, so it holds nothing but what `own` went into.
+  Piece combine(Rank first, Rank last) {
+    const bool has_own = first <= rank_ && rank_ < last;
+    if (last - first == 1) return has_own ? own_ : receive(first);
+    if (last - first == 2 && has_own) return receive_onto_own(first == rank_ ? first + 1 : first);
+    const Rank middle = first + std::bit_ceil(last - first) / 2;
+    const Piece left = combine(first, middle), right = combine(middle, last);
+    const Piece sum = has_own ? total_ : left;
+    plan_.reduce(left, right, sum);
+    return sum;
+  }
+
+ private:
+  Piece receive(Rank from) {
+    const Piece slot = plan_.scratch(own_);
+    plan_.recv(from, slot);
+    return slot;
+  }
+  Piece receive_onto_own(Rank from) {
+    plan_.recv_reduce(from, own_, total_, from < rank_);
+    return total_;
+  }
+
+  PlanBuilder& plan_;
+  const Rank rank_;
+  const Piece own_, total_;
+};
+
+}  // namespace
+
+void reduce_balanced(PlanBuilder& plan, Rank rank, Rank size, const Piece& own,
+                     const Piece& total) {
+  BalancedTree(plan, rank, own, total).combine(0, size);
+}
+
+uint32_t reduce_balanced_slots(Rank size) { return size < 2 ? 0 : size - 2 + size % 2; }
+
+void send_chunks(PlanBuilder& plan, Rank rank, Rank size) {
+  for (Rank distance = 1; distance < size; ++distance) {
+    const Rank peer = ahead(rank, distance, size);
+    plan.send(peer, chunk(Area::input, peer, size));
+  }
 }
 
 }  // namespace sluice

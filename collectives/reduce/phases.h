@@ -21,4 +21,15 @@ void ring_reduce_scatter(PlanBuilder& plan, Rank rank, Rank size, const Piece& t
 // result.
 void reduce_up(PlanBuilder& plan, const TreeNode& node, const Piece& operand, const Piece& total);
 
+// Reduces this rank's share of a vector, `own` (of input), by the balanced tree (Bracketing), in
+// `total`, of the same size. The others' operands, one message from each, are received all at once
+// into scratch: p-2 slots, or p-1 at the last of an odd number of ranks. For at least two ranks.
+void reduce_balanced(PlanBuilder& plan, Rank rank, Rank size, const Piece& own, const Piece& total);
+// The slots of scratch that it takes, at most.
+uint32_t reduce_balanced_slots(Rank size);
+
+// Sends every other rank its chunk of input, those after this rank first, so that not all send to
+// the same one at once.
+void send_chunks(PlanBuilder& plan, Rank rank, Rank size);
+
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 #include "collectives/reduce/binomial.h"
 #include "collectives/reduce/chain.h"
+#include "collectives/reduce/direct.h"
 #include "collectives/reduce/ring.h"
 
 namespace sluice {
@@ -26,7 +27,15 @@ std::span<const Algorithm> reduce_algorithms() {
        "binomial tree, in rank order: small messages",
        {},
        reduce_binomial,
-       reduce_binomial_cost},
+       reduce_binomial_cost,
+       Bracketing::balanced},
+      {Collective::reduce,
+       "direct",
+       "each rank reduces a chunk for the root: large messages, in rank order",
+       {},
+       reduce_direct,
+       reduce_direct_cost,
+       Bracketing::balanced},
   };
   return table;
 }

@@ -10,8 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr Algorithm row(const char* name, const char* help, Needs needs, Plan (*plan)(const Shape&),
-                        Cost (*cost)(const Shape&)) {
-  return {Collective::reduce_scatter, name, help, needs, plan, cost};
+                        Cost (*cost)(const Shape&), Bracketing bracketing = Bracketing::any) {
+  return {Collective::reduce_scatter, name, help, needs, plan, cost, bracketing};
 }
 
 }  // namespace
@@ -21,9 +21,10 @@ std::span<const Algorithm> reduce_scatter_algorithms() {
       row("ring", "partial results go round from neighbour to neighbour: long vectors",
           {.commutative = true}, reduce_scatter_ring, reduce_scatter_ring_cost),
       row("recursive_halving", "log2 p exchanges of half of what is left: short vectors", {},
-          reduce_scatter_recursive_halving, reduce_scatter_recursive_halving_cost),
-      row("direct", "each sends to each, and reduces in rank order: few ranks", {},
-          reduce_scatter_direct, reduce_scatter_direct_cost),
+          reduce_scatter_recursive_halving, reduce_scatter_recursive_halving_cost,
+          Bracketing::balanced_on_powers_of_two),
+      row("direct", "each sends to each, and reduces by the balanced tree: few ranks", {},
+          reduce_scatter_direct, reduce_scatter_direct_cost, Bracketing::balanced),
   };
   return table;
 }

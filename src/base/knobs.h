@@ -27,6 +27,7 @@ struct Knobs {
   double warn_after = 30;             // SLUICE_WARN_AFTER: reports what a call waits for; 0: never
   double timeout = 0;                 // SLUICE_TIMEOUT: a call's deadline; 0: none
   double connect_timeout = 30;        // SLUICE_CONNECT_TIMEOUT
+  bool reproducible = false;          // SLUICE_REPRODUCIBLE: one bracketing of operands always
   size_t segment = 256 << 10;         // SLUICE_SEGMENT: bytes of a pipelined piece
   size_t window = 32 << 20;           // SLUICE_WINDOW: bytes in flight for a team on a link
   std::string interfaces;             // SLUICE_TCP_INTERFACES: names and CIDRs, '^' first excludes

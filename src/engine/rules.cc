@@ -110,13 +110,6 @@ bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
          bytes >= rule.min_bytes && bytes <= rule.max_bytes;
 }
 
-const Algorithm* able(const std::string& name, const Situation& situation) {
-  const Algorithm* algorithm = find_algorithm(situation.collective, name);
-  return algorithm && can_serve(*algorithm, situation.ranks, situation.ordered, situation.ragged)
-             ? algorithm
-             : nullptr;
-}
-
 }  // namespace
 
 Result<std::vector<Rule>> parse_rules(std::string_view text) {
@@ -144,6 +137,7 @@ const Algorithm* Choices::at(size_t bytes) const {
 
 Result<Selector> Selector::make(const Knobs& knobs) {
   Selector selector;
+  selector.reproducible_ = knobs.reproducible;
   for (uint32_t i = 0; i < collective_count; ++i) {
     const auto collective = static_cast<Collective>(i);
     const std::string& name = knobs.algorithm[i];
@@ -169,6 +163,17 @@ Result<Selector> Selector::make(const Knobs& knobs) {
   if (!builtin.ok()) return builtin.status().with("built-in rules");
   selector.rules_.insert(selector.rules_.end(), builtin->begin(), builtin->end());
   return selector;
+}
+
+bool Selector::is_able(const Algorithm& algorithm, const Situation& situation) const {
+  const bool bound = reproducible_ && is_reducing(situation.collective);
+  return can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged) &&
+         (!bound || is_balanced(algorithm, situation.ranks));
+}
+
+const Algorithm* Selector::able(const std::string& name, const Situation& situation) const {
+  const Algorithm* algorithm = find_algorithm(situation.collective, name);
+  return algorithm && is_able(*algorithm, situation) ? algorithm : nullptr;
 }
 
 const Algorithm* Selector::choose(const Situation& situation, size_t bytes) const {
@@ -206,7 +211,8 @@ Choices Selector::choices(const Situation& situation) const {
 }
 
 // Few ranks: a star's messages are fewer than a tree's, which counts where sending costs more than
-// travelling, as over sockets. Measured on one host and on four (osu/README.md).
+// travelling, as over sockets. Measured on one host and on four (osu/README.md). What follows a
+// collective's rule without conditions is for operands in order, and for reproducible results.
 std::string_view builtin_rules() {
   return R"(# collective  transport  conditions            -> algorithm
 allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling
@@ -214,13 +220,17 @@ allreduce      * ranks:3-4 bytes:0-256k      -> recursive_doubling
 allreduce      * bytes:0-16k                 -> recursive_doubling
 allreduce      * ranks:3-64 bytes:0-4m       -> bcube
 allreduce      *                             -> ring
-allreduce      *                             -> recursive_doubling
+allreduce      * bytes:0-16k                 -> binomial
+allreduce      *                             -> rabenseifner
+allreduce      * ranks:65- bytes:0-1m        -> binomial
+allreduce      *                             -> direct
 reduce         * bytes:0-64k                 -> binomial
 reduce         * ranks:1-2                   -> binomial
 reduce         * ranks:3-8 bytes:0-1m        -> binomial
 reduce         * ranks:3-64                  -> chain
 reduce         *                             -> ring
-reduce         *                             -> binomial
+reduce         * ranks:65- bytes:0-1m        -> binomial
+reduce         *                             -> direct
 broadcast      * ranks:1-8 bytes:0-16k       -> one_to_all
 broadcast      * ranks:1-2                   -> binomial
 broadcast      * bytes:0-512k                -> binomial

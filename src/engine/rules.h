@@ -63,6 +63,7 @@ class Choices {
 };
 
 // The rules in force: each collective's own knob before the knobs' file before the built-in ones.
+// Where results are to be reproducible, algorithms that bracket otherwise can't serve.
 class Selector {
  public:
   // An empty selector leaves everything to MPI.
@@ -77,6 +78,10 @@ class Selector {
   std::string passed_over(const Situation& situation) const;
 
  private:
+  bool is_able(const Algorithm& algorithm, const Situation& situation) const;
+  const Algorithm* able(const std::string& name, const Situation& situation) const;
+
+  bool reproducible_ = false;  // all that combines does so by the balanced tree (Bracketing)
   std::vector<Rule> rules_;
   std::string forced_[collective_count];
 };

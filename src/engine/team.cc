@@ -142,9 +142,11 @@ const Algorithm* EngineTeam::choose(const Call& call) {
     choices = process_.selector.choices(situation);
     if (const std::string name = process_.selector.passed_over(situation);
         !name.empty() && rank_ == 0) {
-      log(Level::warning, "%s on %s: '%s' can't serve %u ranks%s%s; the rules choose another",
+      const bool reproducible = process_.knobs.reproducible && is_reducing(call.collective);
+      log(Level::warning, "%s on %s: '%s' can't serve %u ranks%s%s%s; the rules choose another",
           std::string(to_string(call.collective)).c_str(), name_.c_str(), name.c_str(), size(),
-          ordered ? " in order" : "", call.ragged ? " with uneven blocks" : "");
+          ordered ? " in order" : "", call.ragged ? " with uneven blocks" : "",
+          reproducible ? " reproducibly" : "");
     }
   }
   return choices->at(call.bytes);

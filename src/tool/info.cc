@@ -31,6 +31,14 @@ std::vector<std::string> needs_of(const Algorithm& algorithm) {
   return needs;
 }
 
+// The numbers of ranks on which SLUICE_REPRODUCIBLE lets it serve.
+const char* reproducible_on(const Algorithm& algorithm) {
+  if (!is_reducing(algorithm.collective) || algorithm.bracketing == Bracketing::balanced) {
+    return "any ranks";
+  }
+  return algorithm.bracketing == Bracketing::any ? "-" : "powers of two";
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -77,13 +85,13 @@ void print_knobs() {
 }
 
 void print_algorithms() {
-  TextTable table({"COLLECTIVE", "ALGORITHM", "NEEDS", "WHAT IT IS"});
+  TextTable table({"COLLECTIVE", "ALGORITHM", "NEEDS", "REPRODUCIBLE", "WHAT IT IS"});
   std::string_view last;
   for (const Algorithm& algorithm : algorithms()) {
     const std::string_view collective = to_string(algorithm.collective);
     const std::string needs = joined(needs_of(algorithm));
     table.add({collective == last ? "" : std::string(collective), algorithm.name,
-               needs.empty() ? "-" : needs, algorithm.help});
+               needs.empty() ? "-" : needs, reproducible_on(algorithm), algorithm.help});
     last = collective;
   }
   printf("Algorithms\n%s", table.text().c_str());
@@ -126,6 +134,7 @@ void add_algorithms(Json* json) {
   for (const Algorithm& algorithm : algorithms()) {
     json->open_object().add("collective", to_string(algorithm.collective));
     json->add("name", algorithm.name).add("help", algorithm.help);
+    json->add("reproducible", reproducible_on(algorithm));
     json->open_array("needs");
     for (const std::string& need : needs_of(algorithm)) json->add("", need);
     json->close().close();

@@ -10,6 +10,7 @@ mpi_programs = \
   tests/mpi/payload \
   tests/mpi/progress \
   tests/mpi/reductions \
+  tests/mpi/reproducible \
   tests/mpi/sum \
   tests/mpi/threads
 check_PROGRAMS += $(mpi_programs)
@@ -26,6 +27,7 @@ tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc $(mpi_harness)
 tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc tests/mpi/numbers.cc tests/mpi/numbers.h $(mpi_harness)
+tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc $(mpi_harness)
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
 
@@ -37,6 +39,7 @@ tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_reproducible_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
@@ -48,6 +51,7 @@ tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_payload_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_progress_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_reductions_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_reproducible_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_sum_LDADD = $(MPI_LIBS)
 tests_mpi_threads_LDADD = $(MPI_LIBS) -ldl -lpthread
 
@@ -56,6 +60,7 @@ mpi_tests = \
   tests/mpi/test_algorithms \
   tests/mpi/test_differential \
   tests/mpi/test_languages \
+  tests/mpi/test_reproducible \
   tests/mpi/test_payload \
   tests/mpi/test_progress \
   tests/mpi/test_communicators \

@@ -276,6 +276,37 @@ TEST(Broken, WrongOrder) {
                "not in the order of ranks");
 }
 
+TEST(Broken, AnotherTreeThanTheBalancedOne) {
+  PlanSet set = plans(Collective::reduce, 4, [](Rank rank, PlanBuilder& plan) {
+    if (rank > 0) return void(plan.send(0, input));
+    plan.recv_reduce(1, input, output, false);
+    for (const Rank peer : {2u, 3u}) plan.recv_reduce(peer, output, output, false);
+  });
+  EXPECT_EQ(run(set, {1}), Faults{});
+  set.balanced = true;
+  expect_fault(run(set, {1}),
+               "rank 0 ends with (((0 1) 2) 3) in element 0 of block 0 of its output: "
+               "not by the balanced tree");
+}
+
+// Whatever claims the balanced tree and has another is caught, on some number of ranks.
+TEST(Broken, AlgorithmsThatClaimTheBalancedTree) {
+  size_t liars = 0;
+  for (Algorithm algorithm : algorithms()) {
+    if (!is_reducing(algorithm.collective) || algorithm.bracketing == Bracketing::balanced)
+      continue;
+    algorithm.bracketing = Bracketing::balanced;
+    Faults faults;
+    for (Rank size = 2; size <= 9 && faults.empty(); ++size) {
+      if (!can_serve(algorithm, size, false, false)) continue;
+      faults = run(all_plans(algorithm, {.size = size}), {2 * size});
+    }
+    EXPECT_FALSE(faults.empty()) << to_string(algorithm.collective) << " " << algorithm.name;
+    ++liars;
+  }
+  EXPECT_GT(liars, 5u);
+}
+
 TEST(Broken, DifferentExpressionsOnDifferentRanks) {
   PlanSet set = plans(Collective::allreduce, 2, [](Rank rank, PlanBuilder& plan) {
     const Piece slot = plan.scratch(input);

@@ -19,6 +19,7 @@ unit_sources += \
   tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/packing_test.cc \
+  tests/unit/engine/reproducible_test.cc \
   tests/unit/engine/rules_test.cc
 unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc

@@ -29,6 +29,27 @@ TEST(Rules, TheBuiltInOnesParseAndServeEveryCall) {
   }
 }
 
+TEST(Rules, ServeEveryReductionReproducibly) {
+  Knobs knobs;
+  knobs.reproducible = true;
+  const auto selector = Selector::make(knobs);
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  for (const auto each : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+    for (Rank ranks = 1; ranks < 130; ++ranks) {
+      for (const size_t bytes : {size_t{0}, size_t{1} << 12, size_t{1} << 20, size_t{1} << 40}) {
+        for (const bool ordered : {false, true}) {
+          const Situation situation{each, "tcp", ranks, ordered, true};
+          const Algorithm* algorithm = selector->choose(situation, bytes);
+          ASSERT_NE(algorithm, nullptr) << to_string(each) << " " << ranks;
+          EXPECT_TRUE(is_balanced(*algorithm, ranks)) << algorithm->name << " " << ranks;
+        }
+      }
+    }
+  }
+  const Situation situation{Collective::barrier, "tcp", 6};
+  EXPECT_EQ(selector->choose(situation, 0), Selector::make({})->choose(situation, 0));
+}
+
 TEST(Rules, BoundsAreIncludedAndMayBeLeftOut) {
   const auto rules = parse_rules(
       "# comment\n\nallreduce tcp ranks:2-64 bytes:0-32k -> recursive_doubling # why\n"
