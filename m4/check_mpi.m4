@@ -36,6 +36,7 @@ On Debian and Ubuntu: apt-get install openmpi-bin libopenmpi-dev; else name one 
   SLUICE_MPI_COMPANION([MPIFORT], [mpifort mpif90])
   SLUICE_MPI_COMPANION([MPIRUN], [mpirun mpiexec])
   SLUICE_MPI_KIND
+  SLUICE_MPI_LARGE_COUNTS
   SLUICE_OTHER_MPI
 ])
 
@@ -120,6 +121,23 @@ _ACEOF
   AM_CONDITIONAL([OPEN_MPI], [test "$MPI_FLAVOUR" = openmpi])
   AC_DEFINE_UNQUOTED([SLUICE_MPI_LIBRARY], ["$MPI_LIBRARY"], [The MPI that this build serves])
   SLUICE_MPI_LIBRARY_NAME
+])
+
+# SLUICE_MPI_LARGE_COUNTS: adds -DSLUICE_LARGE_COUNTS to MPI_CPPFLAGS where there are MPI_Allreduce_c and its kin.
+AC_DEFUN([SLUICE_MPI_LARGE_COUNTS], [
+  AC_CACHE_CHECK([whether it has functions for large counts], [sluice_cv_mpi_large_counts], [
+    sluice_saved_CPPFLAGS=$CPPFLAGS
+    sluice_saved_LIBS=$LIBS
+    CPPFLAGS="$CPPFLAGS $MPI_CPPFLAGS"
+    LIBS="$LIBS $MPI_LIBS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[
+      MPI_Count count = 0;
+      MPI_Aint place = 0;
+      PMPI_Alltoallv_c(nullptr, &count, &place, MPI_INT, nullptr, &count, &place, MPI_INT, MPI_COMM_SELF);]])],
+      [sluice_cv_mpi_large_counts=yes], [sluice_cv_mpi_large_counts=no])
+    CPPFLAGS=$sluice_saved_CPPFLAGS
+    LIBS=$sluice_saved_LIBS])
+  AS_VAR_IF([sluice_cv_mpi_large_counts], [yes], [MPI_CPPFLAGS="$MPI_CPPFLAGS -DSLUICE_LARGE_COUNTS"])
 ])
 
 # SLUICE_OTHER_MPI: OTHER_MPICC, Debian's wrapper of the MPI of the other kind, which tests build a second Sluice for;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/describe.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "src/mpi/reductions.h"
 
 namespace sluice {
@@ -12,26 +9,32 @@ namespace {
 bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
 // Blocks of one size; false if it can't be.
-bool set_uniform(const void* buffer, const Datatype* type, int count, Rank blocks, Side* side) {
+bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank blocks,
+                 Side* side) {
   if (!type || count < 0 || is_in_place(buffer)) return false;
   const bool empty = count == 0 || type->size == 0;
   if (!empty && !offset_by(buffer, type->start)) return false;
-  *side = {buffer, type, blocks, static_cast<size_t>(count), nullptr, nullptr};
+  *side = {buffer, type, blocks, static_cast<size_t>(count), {}, {}};
   return true;
 }
 
-// Blocks of sizes of their own, one after another if `displacements` is null.
-bool set_ragged(const void* buffer, const Datatype* type, const int* counts,
-                const int* displacements, Rank blocks, Side* side) {
+// Blocks of sizes of their own, one after another if there are no displacements.
+bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Numbers displacements,
+                Rank blocks, Side* side) {
   if (!type || !counts || is_in_place(buffer)) return false;
-  if (std::any_of(counts, counts + blocks, [](int count) { return count < 0; })) return false;
+  for (Rank i = 0; i < blocks; ++i) {
+    if (counts[i] < 0) return false;
+  }
   *side = {buffer, type, blocks, 0, counts, displacements};
   const bool empty = side->total_elements() == 0 || type->size == 0;
   return empty || displacements || offset_by(buffer, type->start);
 }
 
-bool has_uneven_counts(const int* counts, Rank blocks) {
-  return std::any_of(counts, counts + blocks, [&](int count) { return count != counts[0]; });
+bool has_uneven_counts(Numbers counts, Rank blocks) {
+  for (Rank i = 1; i < blocks; ++i) {
+    if (counts[i] != counts[0]) return true;
+  }
+  return false;
 }
 
 // One block out of a side of many.
@@ -42,7 +45,7 @@ Side block_of(const Side& side, Rank block) {
   one.buffer = offset_by(side.buffer, before * side.type->extent);
   one.blocks = 1;
   one.count = side.elements(block);
-  one.counts = one.displacements = nullptr;
+  one.counts = one.displacements = {};
   return one;
 }
 
@@ -62,7 +65,10 @@ const Datatype* set_reduction(const Arguments& arguments, Collective what, Excha
 }  // namespace
 
 size_t Side::total_elements() const {
-  return counts ? std::accumulate(counts, counts + blocks, size_t{0}) : blocks * count;
+  if (!counts) return blocks * count;
+  size_t total = 0;
+  for (uint32_t i = 0; i < blocks; ++i) total += elements(i);
+  return total;
 }
 
 bool describe_Allreduce(const Arguments& a, Place, Exchange* x) {
@@ -172,7 +178,7 @@ namespace {
 // What the two reduce_scatters have in common, once the sizes of the input's blocks are known.
 bool set_scattered(const Arguments& a, Place place, Exchange* x) {
   const size_t own = x->input.elements(place.rank);
-  x->output = {a.recvbuf, x->input.type, 1, own, nullptr, nullptr};
+  x->output = {a.recvbuf, x->input.type, 1, own, {}, {}};
   x->call.bytes = x->input.bytes();
   x->set_aside = is_in_place(a.sendbuf);
   const bool missing = !a.recvbuf && (own > 0 || x->set_aside);
@@ -184,7 +190,7 @@ bool set_scattered(const Arguments& a, Place place, Exchange* x) {
 bool describe_Reduce_scatter(const Arguments& a, Place place, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::reduce_scatter, x);
   const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
-  if (!set_ragged(input, type, a.recvcounts, nullptr, place.size, &x->input)) return false;
+  if (!set_ragged(input, type, a.recvcounts, {}, place.size, &x->input)) return false;
   x->call.ragged = has_uneven_counts(a.recvcounts, place.size);
   return set_scattered(a, place, x);
 }

@@ -10,9 +10,34 @@
 
 namespace sluice {
 
-// What a program called a function with. Roles which the function lacks are not set.
+// The type of each role's arguments, given those of counts and displacements.
+template <typename Count, typename Counts, typename Displacements>
+struct Roles {
+  using sendbuf = const void*;
+  using recvbuf = void*;
+  using buffer = void*;
+  using count = Count;
+  using sendcount = Count;
+  using recvcount = Count;
+  using sendcounts = Counts;
+  using recvcounts = Counts;
+  using sdispls = Displacements;
+  using rdispls = Displacements;
+  using datatype = MPI_Datatype;
+  using sendtype = MPI_Datatype;
+  using recvtype = MPI_Datatype;
+  using op = MPI_Op;
+  using root = int;
+  using comm = MPI_Comm;
+};
+using SmallRoles = Roles<int, const int*, const int*>;                   // of MPI_X
+using LargeRoles = Roles<MPI_Count, const MPI_Count*, const MPI_Aint*>;  // of MPI_X_c
+
+// What a program called a function with, of either kind. Roles which the function lacks are not
+// set.
 struct Arguments {
-#define SLUICE_MEMBER(role) SLUICE_TYPE_##role role;
+  using Either = Roles<MPI_Count, Numbers, Numbers>;
+#define SLUICE_MEMBER(role) Either::role role;
   SLUICE_ROLES(SLUICE_MEMBER)
 #undef SLUICE_MEMBER
 };

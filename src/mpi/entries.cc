@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI functions that programs reach: each row of the table as MPI_X and PMPI_X. Both, because
+// The MPI functions that programs reach: each row of the table as MPI_X and PMPI_X, and as MPI_X_c
+// and PMPI_X_c where the MPI has these. Both, because
 // Fortran programs arrive at PMPI_X in some MPI libraries; and tools that define MPI_X stack on top
 // of us.
 #include <new>
@@ -61,20 +62,29 @@ int finalize() {
 #define SLUICE_ALIAS(name) __attribute__((visibility("default"), alias(name)))
 #define SLUICE_ASSIGN(role) arguments.role = role;
 
-#define SLUICE_DEFINE(function, ...)                                                      \
-  SLUICE_ENTRY PMPI_##function(SLUICE_PARAMETERS(__VA_ARGS__)) {                          \
-    sluice::Arguments arguments;                                                          \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                               \
-    int result;                                                                           \
-    const bool carried =                                                                  \
-        sluice::carry("MPI_" #function, sluice::describe_##function, arguments, &result); \
-    return carried ? result : sluice::real().function(__VA_ARGS__);                       \
-  }                                                                                       \
-  int MPI_##function(SLUICE_PARAMETERS(__VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
+#define SLUICE_SMALL(role) sluice::SmallRoles::role role
+#define SLUICE_LARGE(role) sluice::LargeRoles::role role
+
+// function: as it is called; row: as it is in the table.
+#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                 \
+  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                \
+    sluice::Arguments arguments;                                                     \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                          \
+    int result;                                                                      \
+    const bool carried =                                                             \
+        sluice::carry("MPI_" #function, sluice::describe_##row, arguments, &result); \
+    return carried ? result : sluice::real().function(__VA_ARGS__);                  \
+  }                                                                                  \
+  int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
+#define SLUICE_DEFINE_SMALL(function, ...) \
+  SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)
+#define SLUICE_DEFINE_LARGE(function, ...) \
+  SLUICE_DEFINE(SLUICE_LARGE, function##_c, function, __VA_ARGS__)
 
 extern "C" {
 
-SLUICE_COLLECTIVES(SLUICE_DEFINE)
+SLUICE_COLLECTIVES(SLUICE_DEFINE_SMALL)
+SLUICE_LARGE_COLLECTIVES(SLUICE_DEFINE_LARGE)
 
 SLUICE_ENTRY PMPI_Finalize() { return sluice::finalize(); }
 int MPI_Finalize() SLUICE_ALIAS("PMPI_Finalize");

@@ -4,8 +4,10 @@
 // elements of datatypes. Placement (placement.h) turns it into the engine's terms, dense memory.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "src/engine/call.h"
@@ -13,14 +15,37 @@
 
 namespace sluice {
 
+// An array of a program's counts or displacements: int, or 64 bits wide (MPI_Count, MPI_Aint) in
+// functions for large counts.
+class Numbers {
+ public:
+  Numbers() = default;
+  template <std::signed_integral T>
+  Numbers(const T* first) : first_(first), is_wide_(sizeof(T) > sizeof(int)) {
+    static_assert(sizeof(T) == sizeof(int) || sizeof(T) == sizeof(int64_t));
+  }
+  explicit operator bool() const { return first_ != nullptr; }
+  int64_t operator[](size_t index) const {
+    if (!is_wide_) return static_cast<const int*>(first_)[index];
+    int64_t number;  // MPI's types may be long or long long
+    std::memcpy(&number, static_cast<const std::byte*>(first_) + index * sizeof number,
+                sizeof number);
+    return number;
+  }
+
+ private:
+  const void* first_ = nullptr;
+  bool is_wide_ = false;
+};
+
 // Input or output on this rank: blocks of elements of one datatype.
 struct Side {
   const void* buffer = nullptr;
   const Datatype* type = nullptr;  // nullptr: there is no such side
   uint32_t blocks = 1;
-  size_t count = 0;                    // elements of each block
-  const int* counts = nullptr;         // instead, elements of each, where they may differ
-  const int* displacements = nullptr;  // where each begins, in extents; nullptr: one after another
+  size_t count = 0;       // elements of each block
+  Numbers counts;         // instead, elements of each, where they may differ
+  Numbers displacements;  // where each begins, in extents; none: one after another
 
   size_t elements(uint32_t block) const {
     return counts ? static_cast<size_t>(counts[block]) : count;

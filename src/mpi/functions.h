@@ -8,11 +8,13 @@
 
 // ROW(function, roles...). MPI_X is described to the engine by the overload of `describe` for it
 // (describe.h).
-#define SLUICE_COLLECTIVES(ROW)                                                                  \
+#define SLUICE_COLLECTIVES(ROW) \
+  ROW(Barrier, comm)            \
+  SLUICE_COUNTING_COLLECTIVES(ROW)
+#define SLUICE_COUNTING_COLLECTIVES(ROW)                                                         \
   ROW(Allreduce, sendbuf, recvbuf, count, datatype, op, comm)                                    \
   ROW(Reduce, sendbuf, recvbuf, count, datatype, op, root, comm)                                 \
   ROW(Bcast, buffer, count, datatype, root, comm)                                                \
-  ROW(Barrier, comm)                                                                             \
   ROW(Allgather, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)               \
   ROW(Allgatherv, sendbuf, sendcount, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm)    \
   ROW(Alltoall, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)                \
@@ -21,26 +23,18 @@
   ROW(Reduce_scatter, sendbuf, recvbuf, recvcounts, datatype, op, comm)                          \
   ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)
 
-// Every role, and its C type.
+// Those that also exist as MPI_X_c, with counts and displacements of 64 bits (configure looks
+// whether the MPI has them).
+#ifdef SLUICE_LARGE_COUNTS
+#define SLUICE_LARGE_COLLECTIVES(ROW) SLUICE_COUNTING_COLLECTIVES(ROW)
+#else
+#define SLUICE_LARGE_COLLECTIVES(ROW)
+#endif
+
+// Every role; the types are those of Roles in describe.h.
 #define SLUICE_ROLES(M)                                                                         \
   SLUICE_EACH(M, sendbuf, recvbuf, buffer, count, sendcount, recvcount, sendcounts, recvcounts, \
               sdispls, rdispls, datatype, sendtype, recvtype, op, root, comm)
-#define SLUICE_TYPE_sendbuf const void*
-#define SLUICE_TYPE_recvbuf void*
-#define SLUICE_TYPE_buffer void*
-#define SLUICE_TYPE_count int
-#define SLUICE_TYPE_sendcount int
-#define SLUICE_TYPE_recvcount int
-#define SLUICE_TYPE_sendcounts const int*
-#define SLUICE_TYPE_recvcounts const int*
-#define SLUICE_TYPE_sdispls const int*
-#define SLUICE_TYPE_rdispls const int*
-#define SLUICE_TYPE_datatype MPI_Datatype
-#define SLUICE_TYPE_sendtype MPI_Datatype
-#define SLUICE_TYPE_recvtype MPI_Datatype
-#define SLUICE_TYPE_op MPI_Op
-#define SLUICE_TYPE_root int
-#define SLUICE_TYPE_comm MPI_Comm
 
 // SLUICE_EACH(M, a, b, c) is M(a) M(b) M(c), for up to some 60; SLUICE_LIST puts commas between.
 #define SLUICE_PARENTHESES ()
@@ -59,7 +53,3 @@
 #define SLUICE_LIST_STEP(M, first, ...) \
   M(first) __VA_OPT__(, SLUICE_LIST_AGAIN SLUICE_PARENTHESES(M, __VA_ARGS__))
 #define SLUICE_LIST_AGAIN() SLUICE_LIST_STEP
-
-// "int count": a role as a parameter.
-#define SLUICE_PARAMETER(role) SLUICE_TYPE_##role role
-#define SLUICE_PARAMETERS(...) SLUICE_LIST(SLUICE_PARAMETER, __VA_ARGS__)

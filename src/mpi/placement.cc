@@ -25,9 +25,10 @@ bool is_dense(const Side& side, bool reduces) {
   if (side.type->is_dense(2)) return true;
   if (reduces && side.blocks > 1) return false;
   if (!side.counts) return side.type->is_dense(side.count);
-  return std::all_of(side.counts, side.counts + side.blocks, [&](int count) {
-    return count == 0 || side.type->is_dense(static_cast<size_t>(count));
-  });
+  for (uint32_t i = 0; i < side.blocks; ++i) {
+    if (side.elements(i) > 0 && !side.type->is_dense(side.elements(i))) return false;
+  }
+  return true;
 }
 
 }  // namespace

@@ -86,9 +86,12 @@ Real look_up_all() {
   refuse_other_kind();
   Real found;
 #define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function);
+#define SLUICE_LOOK_UP_LARGE(function, ...) SLUICE_LOOK_UP(function##_c)
   SLUICE_COLLECTIVES(SLUICE_LOOK_UP)
+  SLUICE_LARGE_COLLECTIVES(SLUICE_LOOK_UP_LARGE)
   SLUICE_USED(SLUICE_LOOK_UP)
   SLUICE_USED_OF_MPI_4(SLUICE_LOOK_UP)
+#undef SLUICE_LOOK_UP_LARGE
 #undef SLUICE_LOOK_UP
   found.comm_null = MPI_COMM_NULL;
   found.comm_self = MPI_COMM_SELF;

@@ -44,9 +44,12 @@ void* find_data(const char* symbol);
 
 struct Real {
 #define SLUICE_POINTER(function, ...) decltype(&PMPI_##function) function = nullptr;
+#define SLUICE_LARGE_POINTER(function, ...) SLUICE_POINTER(function##_c)
   SLUICE_COLLECTIVES(SLUICE_POINTER)
+  SLUICE_LARGE_COLLECTIVES(SLUICE_LARGE_POINTER)
   SLUICE_USED(SLUICE_POINTER)
   SLUICE_USED_OF_MPI_4(SLUICE_POINTER)
+#undef SLUICE_LARGE_POINTER
 #undef SLUICE_POINTER
   // Predefined handles that are needed on every way.
   MPI_Comm comm_null, comm_self, comm_world;

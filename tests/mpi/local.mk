@@ -5,6 +5,7 @@ mpi_programs = \
   tests/mpi/communicators \
   tests/mpi/differential \
   tests/mpi/failures \
+  tests/mpi/large_counts \
   tests/mpi/movement \
   tests/mpi/operations \
   tests/mpi/payload \
@@ -22,6 +23,7 @@ tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/shapes.cc tests/mpi/shapes.h tests/mpi/trial.cc tests/mpi/trial.h \
   tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(mpi_harness)
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
+tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc $(mpi_harness)
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
@@ -34,6 +36,7 @@ tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_large_counts_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -46,6 +49,7 @@ tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_large_counts_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_payload_LDADD = $(MPI_LIBS) -ldl
@@ -59,6 +63,7 @@ mpi_tests = \
   tests/mpi/test_collectives \
   tests/mpi/test_algorithms \
   tests/mpi/test_differential \
+  tests/mpi/test_large_counts \
   tests/mpi/test_languages \
   tests/mpi/test_reproducible \
   tests/mpi/test_payload \

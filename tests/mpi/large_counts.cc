@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// large_counts [--seed S] [--cases N] [--bytes B]: the functions with counts of 64 bits
+// (MPI_Bcast_c). Each rank draws whether it calls MPI_X or MPI_X_c: both are the same messages.
+// --bytes: one broadcast and one sum of so many bytes in one call. 77: this MPI has no such
+// functions.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/mpi/harness.h"
+
+#ifdef SLUICE_LARGE_COUNTS
+
+namespace {
+
+using test::Random;
+
+int rank = 0, size = 0;
+
+struct Case {
+  Random shared, own;
+  std::vector<int> counts, places;  // of each rank's block
+  std::vector<MPI_Count> wide_counts;
+  std::vector<MPI_Aint> wide_places;
+  std::vector<int> input, result, expected;
+  bool wide = false;  // this rank calls MPI_X_c
+
+  explicit Case(uint64_t seed) : shared(seed), own(seed * 31 + static_cast<uint64_t>(rank) + 1) {
+    const bool even = shared.chance(2);
+    for (int i = 0; i < size; ++i) {
+      const int n = static_cast<int>(shared.pick<size_t>({0, 1, 2, 7, 300, 5000}));
+      counts.push_back(even && i > 0 ? counts[0] : n);
+    }
+    lay_out();
+    input.resize(static_cast<size_t>(places.back() + counts.back() + 3));
+    for (int& number : input) number = static_cast<int>(own.below(1000));
+    result.assign(input.size(), -1);
+    expected = result;
+    wide = own.chance(2);
+  }
+  void lay_out() {
+    places.clear();
+    int place = 0;
+    for (const int n : counts) {
+      places.push_back(place);
+      place += n + 3;
+    }
+    wide_counts.assign(counts.begin(), counts.end());
+    wide_places.assign(places.begin(), places.end());
+  }
+  // So that rank i has for j what j has for i.
+  void rotate() {
+    std::ranges::rotate(counts, counts.begin() + rank);
+    lay_out();
+  }
+  int total() const {
+    int sum = 0;
+    for (const int n : counts) sum += n;
+    return sum;
+  }
+  void verify(const char* function) {
+    test::check(result == expected, std::string(function) + (wide ? "_c" : "") + " on rank " +
+                                        std::to_string(rank) + " of " + std::to_string(size));
+  }
+};
+
+// The call by Sluice, in either form, and by MPI itself.
+#define TRY(function, small, large, theirs) \
+  if (c.wide) {                             \
+    MPI_##function##_c large;               \
+  } else {                                  \
+    MPI_##function small;                   \
+  }                                         \
+  IN_MPI(MPI_##function) theirs;            \
+  c.verify(#function)
+
+void reduce(uint64_t seed) {
+  constexpr MPI_Comm world = MPI_COMM_WORLD;
+  Case c(seed);
+  const int n = c.counts[0], root = static_cast<int>(c.shared.below(static_cast<size_t>(size)));
+  const int* in = c.input.data();
+  int *out = c.result.data(), *right = c.expected.data();
+  TRY(Allreduce, (in, out, n, MPI_INT, MPI_SUM, world), (in, out, n, MPI_INT, MPI_SUM, world),
+      (in, right, n, MPI_INT, MPI_SUM, world));
+  TRY(Reduce, (in, out, n, MPI_INT, MPI_MAX, root, world),
+      (in, out, n, MPI_INT, MPI_MAX, root, world), (in, right, n, MPI_INT, MPI_MAX, root, world));
+  TRY(Reduce_scatter, (in, out, c.counts.data(), MPI_INT, MPI_SUM, world),
+      (in, out, c.wide_counts.data(), MPI_INT, MPI_SUM, world),
+      (in, right, c.counts.data(), MPI_INT, MPI_SUM, world));
+  if (n * size > c.total()) return;
+  TRY(Reduce_scatter_block, (in, out, n, MPI_INT, MPI_MIN, world),
+      (in, out, n, MPI_INT, MPI_MIN, world), (in, right, n, MPI_INT, MPI_MIN, world));
+}
+
+void gather(uint64_t seed) {
+  constexpr MPI_Comm world = MPI_COMM_WORLD;
+  Case c(seed);
+  const int own = c.counts[static_cast<size_t>(rank)], n = c.counts[0];
+  const int root = static_cast<int>(c.shared.below(static_cast<size_t>(size)));
+  if (rank == root) c.result = c.expected = c.input;
+  const int* in = c.input.data();
+  int *out = c.result.data(), *right = c.expected.data();
+  TRY(Bcast, (out, n, MPI_INT, root, world), (out, n, MPI_INT, root, world),
+      (right, n, MPI_INT, root, world));
+  TRY(Allgatherv, (in, own, MPI_INT, out, c.counts.data(), c.places.data(), MPI_INT, world),
+      (in, own, MPI_INT, out, c.wide_counts.data(), c.wide_places.data(), MPI_INT, world),
+      (in, own, MPI_INT, right, c.counts.data(), c.places.data(), MPI_INT, world));
+  if (n * size <= c.total()) {
+    TRY(Allgather, (in, n, MPI_INT, out, n, MPI_INT, world),
+        (in, n, MPI_INT, out, n, MPI_INT, world), (in, n, MPI_INT, right, n, MPI_INT, world));
+    TRY(Alltoall, (in, n, MPI_INT, out, n, MPI_INT, world),
+        (in, n, MPI_INT, out, n, MPI_INT, world), (in, n, MPI_INT, right, n, MPI_INT, world));
+  }
+  c.rotate();
+  const int* counts = c.counts.data();
+  const MPI_Count* wide = c.wide_counts.data();
+  TRY(Alltoallv,
+      (in, counts, c.places.data(), MPI_INT, out, counts, c.places.data(), MPI_INT, world),
+      (in, wide, c.wide_places.data(), MPI_INT, out, wide, c.wide_places.data(), MPI_INT, world),
+      (in, counts, c.places.data(), MPI_INT, right, counts, c.places.data(), MPI_INT, world));
+}
+
+// More elements than an int counts, in one call.
+void move_much(uint64_t bytes) {
+  std::vector<unsigned char> data(bytes);
+  const auto number = [](size_t i) { return static_cast<unsigned char>(i * 2654435761U >> 24); };
+  for (size_t i = 0; rank == 0 && i < bytes; ++i) data[i] = number(i);
+  const auto count = static_cast<MPI_Count>(bytes);
+  MPI_Bcast_c(data.data(), count, MPI_UNSIGNED_CHAR, 0, MPI_COMM_WORLD);
+  size_t wrong = 0;
+  for (size_t i = 0; i < bytes; ++i) wrong += data[i] != number(i);
+  test::check(wrong == 0, "a broadcast of " + std::to_string(bytes) + " bytes");
+  MPI_Allreduce_c(MPI_IN_PLACE, data.data(), count, MPI_UNSIGNED_CHAR, MPI_BXOR, MPI_COMM_WORLD);
+  for (size_t i = 0; i < bytes; ++i) wrong += data[i] != (size % 2 ? number(i) : 0);
+  test::check(wrong == 0, "a reduction of " + std::to_string(bytes) + " bytes");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const test::Options options(argc, argv);
+  if (const uint64_t bytes = options.number("bytes", 0); bytes > 0) {
+    move_much(bytes);
+  } else {
+    Random cases(test::agree_on_seed(options));
+    for (uint64_t i = 0; i < options.number("cases", 100); ++i) {
+      reduce(cases.next());
+      gather(cases.next());
+    }
+  }
+  test::summarize("large_counts");
+  MPI_Finalize();
+}
+
+#else
+
+int main() {
+  std::printf("this MPI has no functions for large counts\n");
+  return 77;
+}
+
+#endif
