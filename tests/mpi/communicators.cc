@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// communicators [--rounds N]: what hangs on communicators and datatypes: thousands of them made and
-// freed, with handles used again; intercommunicators; collectives from callbacks inside
-// MPI_Finalize.
+// communicators [--rounds N] [--worlds 1]: what hangs on communicators and datatypes: thousands of
+// them made and freed, with handles used again; of every construction, with --worlds also those of
+// two worlds; intercommunicators; collectives from callbacks inside MPI_Finalize.
 #include <dirent.h>
 
 #include <algorithm>
@@ -89,6 +89,116 @@ void churn(uint64_t rounds) {
   test::check(growth < 4096, "memory grew by " + std::to_string(growth) + " KB");
 }
 
+// Communicators of every other construction.
+void use_all_kinds() {
+  const int grid[] = {world_size, 1}, periods[] = {1, 0};
+  MPI_Comm made;
+  MPI_Cart_create(MPI_COMM_WORLD, 2, grid, periods, 1, &made);
+  use(made, "a grid");
+  MPI_Comm row;
+  const int remaining[] = {1, 0};
+  MPI_Cart_sub(made, remaining, &row);
+  use(row, "a grid's row");
+  MPI_Comm_free(&row);
+  MPI_Comm_free(&made);
+
+  std::vector<int> index, edges;
+  for (int i = 0; i < world_size; ++i) {
+    edges.push_back((i + 1) % world_size);
+    index.push_back(i + 1);
+  }
+  MPI_Graph_create(MPI_COMM_WORLD, world_size, index.data(), edges.data(), 0, &made);
+  use(made, "a graph");
+  MPI_Comm_free(&made);
+  const int next = (world_rank + 1) % world_size, last = (world_rank + world_size - 1) % world_size;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &last, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, &made);
+  use(made, "a distributed graph");
+  MPI_Comm_free(&made);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made);
+  use(made, "a host");
+  MPI_Comm_free(&made);
+  MPI_Request request;
+  MPI_Comm_idup(MPI_COMM_WORLD, &made, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  use(made, "a duplicate that took its time");
+  MPI_Comm_free(&made);
+}
+
+// Made by the ranks in it alone; each rank but the ends is in two at once, whose collectives
+// alternate.
+void overlap() {
+  MPI_Group all;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Comm pairs[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
+  for (int first = 0; first + 1 < world_size; ++first) {
+    if (world_rank != first && world_rank != first + 1) continue;
+    const int ranks[] = {first, first + 1};
+    MPI_Group two;
+    MPI_Group_incl(all, 2, ranks, &two);
+    MPI_Comm_create_group(MPI_COMM_WORLD, two, first, &pairs[first % 2]);
+    MPI_Group_free(&two);
+  }
+  MPI_Group_free(&all);
+  for (int i = 0; i < 10; ++i) {
+    for (const MPI_Comm pair : pairs) {
+      if (pair != MPI_COMM_NULL) use(pair, "one of two overlapping pairs");
+    }
+  }
+  for (MPI_Comm& pair : pairs) {
+    if (pair != MPI_COMM_NULL) MPI_Comm_free(&pair);
+  }
+}
+
+// Another world joins: over the intercommunicator MPI carries, over what is merged Sluice does.
+void meet(MPI_Comm between, bool high) {
+  int one = 1, sum = 0, there = 0;
+  MPI_Comm_remote_size(between, &there);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, between);
+  test::check(sum == there, "allreduce between two worlds");
+  MPI_Comm merged;
+  MPI_Intercomm_merge(between, high, &merged);
+  use(merged, "two worlds merged");
+  MPI_Comm_free(&merged);
+  MPI_Comm_disconnect(&between);
+}
+
+void spawn(char* program) {
+  MPI_Comm children;
+  char word[] = "child";
+  char* words[] = {word, nullptr};
+  MPI_Comm_spawn(program, words, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+                 MPI_ERRCODES_IGNORE);
+  meet(children, false);
+}
+
+// The even ranks accept, the odd ones connect.
+void connect() {
+  if (world_size < 2) return;
+  MPI_Comm half, between;
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
+  char port[MPI_MAX_PORT_NAME] = "";
+  if (world_rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+  MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (world_rank % 2 == 0) {
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &between);
+  } else {
+    MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &between);
+  }
+  meet(between, world_rank % 2);
+  if (world_rank == 0) MPI_Close_port(port);
+  MPI_Comm_free(&half);
+}
+
+int be_spawned() {
+  MPI_Comm parents;
+  MPI_Comm_get_parent(&parents);
+  use(MPI_COMM_WORLD, "the children's world");
+  meet(parents, true);
+  MPI_Finalize();
+  return 0;
+}
+
 // Types of other layouts get the handles of those that were freed.
 void reuse_datatypes() {
   for (int stride = 1; stride < 200; ++stride) {
@@ -152,6 +262,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
   const test::Options options(argc, argv);
+  if (argc > 1 && std::string(argv[1]) == "child") return be_spawned();
   int keyval = MPI_KEYVAL_INVALID;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_the_end, &keyval, nullptr);
   MPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
@@ -160,6 +271,12 @@ int main(int argc, char** argv) {
   churn(options.number("rounds", 300));
   reuse_datatypes();
   bridge();
+  use_all_kinds();
+  overlap();
+  if (options.number("worlds", 0)) {
+    spawn(argv[0]);
+    connect();
+  }
   MPI_Comm never_freed;
   MPI_Comm_dup(MPI_COMM_WORLD, &never_freed);
   use(never_freed, "a communicator that is never freed");
