@@ -160,11 +160,26 @@ Side::Side(ShapedType drawn, std::vector<Memory::Block> where, MPI_Datatype in_m
   settle();
 }
 
-Side::~Side() { free_type(&type); }
+Side::~Side() {
+  if (absolute_ != MPI_DATATYPE_NULL) MPI_Type_free(&absolute_);
+  free_type(&type);
+}
 
 void Side::settle() {
   our_memory.bytes() = before.bytes();
   their_memory.bytes() = before.bytes();
+}
+
+void Side::use_absolute_addresses() {
+  const int one = 1;
+  MPI_Aint address = 0, lower = 0, extent = 0;
+  MPI_Datatype moved;
+  MPI_Get_address(our_memory.buffer(), &address);
+  MPI_Type_get_extent(type.handle, &lower, &extent);
+  MPI_Type_create_struct(1, &one, &address, &type.handle, &moved);
+  MPI_Type_create_resized(moved, address + lower, extent, &absolute_);
+  MPI_Type_commit(&absolute_);
+  MPI_Type_free(&moved);
 }
 
 Words Side::words(void* buffer, MPI_Datatype handle) const {
@@ -176,7 +191,10 @@ Words Side::words(void* buffer, MPI_Datatype handle) const {
   return words;
 }
 
-Words Side::ours() { return words(our_memory.buffer(), type.handle); }
+Words Side::ours() {
+  if (absolute_ != MPI_DATATYPE_NULL) return words(MPI_BOTTOM, absolute_);
+  return words(our_memory.buffer(), type.handle);
+}
 
 Words Side::packed(const Memory& memory, std::vector<std::byte>* message) const {
   Words words{nullptr, in_mpi_, {}, {}};

@@ -76,6 +76,8 @@ class Side {
   Side(const Side&) = delete;
   ~Side();
 
+  // Gives all blocks by absolute addresses from now on, with MPI_BOTTOM, in Sluice's call.
+  void use_absolute_addresses();
   // The three memories become as `before` is now.
   void settle();
   Words ours();
@@ -102,6 +104,7 @@ class Side {
 
   Words packed(const Memory& memory, std::vector<std::byte>* message) const;
 
+  MPI_Datatype absolute_ = MPI_DATATYPE_NULL;
   MPI_Datatype in_mpi_;
   std::vector<std::byte> their_message_, message_before_;
 };

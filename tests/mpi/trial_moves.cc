@@ -144,6 +144,7 @@ void Mover::verify(Side* input, Side* output) {
 
 void Mover::broadcast() {
   Side side = make({draw_units()}, false);
+  if (trial_.own.chance(6)) side.use_absolute_addresses();
   const auto call = [&](auto* function, const Words& to) {
     function(to.buffer, to.count(), to.type, trial_.root, trial_.comm.handle);
   };
@@ -165,6 +166,7 @@ std::vector<size_t> Mover::draw_blocks(size_t blocks, bool vector) {
 void Mover::allgather(bool vector) {
   const std::vector<size_t> units = draw_blocks(trial_.size(), vector);
   Side input = make({units[trial_.me()]}, false), output = make(units, vector);
+  if (trial_.own.chance(6)) output.use_absolute_addresses();
   const auto call = [&](auto* gather, auto* gatherv, const Words& from, const Words& to) {
     if (vector) {
       gatherv(from.buffer, from.count(), from.type, to.buffer, to.counts.data(),
@@ -194,6 +196,7 @@ void Mover::alltoall(bool vector) {
   std::vector<size_t> incoming;
   for (size_t i = 0; i < size; ++i) incoming.push_back(units[i][me]);
   Side input = make(units[me], vector), output = make(incoming, vector);
+  if (trial_.own.chance(6)) output.use_absolute_addresses();
   const auto call = [&](auto* exchange, auto* exchangev, const Words& from, const Words& to) {
     if (vector) {
       exchangev(from.buffer, from.counts.data(), from.displacements.data(), from.type, to.buffer,
