@@ -304,6 +304,64 @@ TEST_F(TcpWindow, WhatComesForADeadTeamIsDropped) {
   EXPECT_TRUE(message.ok()) << message.why();
 }
 
+TEST_F(TcpWindow, IsFullToTheLastByte) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  for (const uint32_t over : {0U, 1U}) {
+    const auto channel = open({Ranks::process(0), 10 + over});
+    Message message({1, 0, 0, 0}, options_.window - Frame::bytes + over);
+    message.send(*channel);
+    EXPECT_EQ(hear(peer).type, over == 0 ? FrameType::data : FrameType::announce);
+  }
+}
+
+TEST_F(TcpWindow, WhatWasSetAsideIsCreditedOnceItIsTaken) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  Message token({1, 2, 0, 0}, 0), first({1, 0, 0, 0}, bytes), second({1, 1, 0, 0}, bytes);
+  token.receive(*channel_);
+  Script().add(data(bytes, 0)).add(data(bytes, 1)).add(data(0, 2)).say(peer);
+  ASSERT_TRUE(done_in(token, seconds(5)));
+  first.receive(*channel_);
+  second.receive(*channel_);
+  EXPECT_TRUE(first.ok() && second.ok());
+  const Frame credit = hear(peer);
+  EXPECT_EQ(credit.type, FrameType::credit);
+  EXPECT_EQ(credit.credit, 2 * Frame::bytes + 2 * (Frame::bytes + bytes));
+}
+
+// Who gave up takes nothing any more, be it more than a window.
+TEST_F(TcpWindow, WhatComesForAnAbortedTeamIsDropped) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  const TeamId alive{Ranks::process(0), 2};
+  const auto other = open(alive);
+  channel_->abort("enough");
+  channel_.reset();
+  Message message({1, 0, 0, 0}, 0);
+  message.receive(*other);
+  Script script;
+  for (uint32_t i = 0; i < 10; ++i) script.add(data(bytes, i));
+  script.add({FrameType::data, true, 0, alive, {1, 0, 0, 0}, 0}).say(peer);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_TRUE(message.ok()) << message.why();
+}
+
+// What was set aside in part when the peer went is not to be had.
+TEST_F(TcpPlayed, HalfAMessageIsNone) {
+  auto peer = std::make_unique<Stranger>(blob_.entries[0]);
+  greet(*peer);
+  Message pending({1, 0, 0, 0}, 8), half({1, 1, 0, 0}, 100);
+  pending.receive(*channel_);
+  Script().add(data(100, 1), 50).say(*peer);
+  progress_a_while();
+  peer.reset();
+  ASSERT_TRUE(done_in(pending, seconds(5)));
+  half.receive(*channel_);
+  ASSERT_TRUE(done_in(half, seconds(1)));
+  EXPECT_EQ(half.code(), Code::peer_lost);
+}
+
 // What the peer sent before it closed can be read though sending to it fails.
 TEST_F(TcpPlayed, AFailedSendDoesNotHideWhatCame) {
   auto peer = std::make_unique<Stranger>(blob_.entries[0]);
