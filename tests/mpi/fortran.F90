@@ -127,6 +127,10 @@ contains
     call check(all(to(:n) == [(ranks * (rank * n + i) + ranks * (ranks - 1) / 2, i = 1, n)]), &
                'reduce_scatter_block')
     call check(all(to(n + 1:) == -1), 'reduce_scatter_block, behind')
+    to = from
+    call MPI_Reduce_scatter_block(MPI_IN_PLACE, to, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(to(:n) == [(ranks * (rank * n + i) + ranks * (ranks - 1) / 2, i = 1, n)]), &
+               'reduce_scatter_block in place')
     counts = [(i, i = 1, ranks)]
     first = rank * (rank + 1) / 2
     to = from

@@ -13,7 +13,8 @@ mpi_programs = \
   tests/mpi/reductions \
   tests/mpi/reproducible \
   tests/mpi/sum \
-  tests/mpi/threads
+  tests/mpi/threads \
+  tests/mpi/types
 check_PROGRAMS += $(mpi_programs)
 
 mpi_harness = tests/mpi/harness.cc tests/mpi/harness.h
@@ -32,6 +33,7 @@ tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc tests/mpi/numbers.cc test
 tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc $(mpi_harness)
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
+tests_mpi_types_SOURCES = tests/mpi/types.cc $(mpi_harness)
 
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -45,6 +47,7 @@ tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reproducible_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
@@ -58,9 +61,11 @@ tests_mpi_reductions_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_reproducible_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_sum_LDADD = $(MPI_LIBS)
 tests_mpi_threads_LDADD = $(MPI_LIBS) -ldl -lpthread
+tests_mpi_types_LDADD = $(MPI_LIBS) -ldl
 
 mpi_tests = \
   tests/mpi/test_collectives \
+  tests/mpi/test_types \
   tests/mpi/test_algorithms \
   tests/mpi/test_differential \
   tests/mpi/test_large_counts \

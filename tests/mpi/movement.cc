@@ -65,7 +65,23 @@ struct Part {
     for (const Memory::Block& block : blocks) list.push_back(static_cast<int>(block.displacement));
     return list;
   }
-  void* buffer() const { return memory->buffer(); }
+  void* buffer() const { return absolute ? MPI_BOTTOM : memory->buffer(); }
+
+  // The same by absolute addresses, from MPI_BOTTOM.
+  void make_absolute() {
+    MPI_Aint address = 0;
+    MPI_Datatype moved, sized;
+    MPI_Get_address(memory->buffer(), &address);
+    MPI_Type_create_hindexed_block(1, 1, &address, type.handle, &moved);
+    MPI_Type_create_resized(moved, address, type.extent, &sized);
+    MPI_Type_free(&moved);
+    MPI_Type_commit(&sized);
+    test::free_type(&type);
+    type.handle = sized;
+    type.predefined = false;
+    absolute = true;
+  }
+  bool absolute = false;
 };
 
 class Movement {
@@ -162,7 +178,8 @@ Part Movement::make(const std::vector<size_t>& units, bool scattered) {
   size_t span = 8 + 3 * units.size();  // of extents, gaps included
   for (const Memory::Block& block : part.blocks) span += block.count;
   part.type = test::draw_type(*unit_, per_element, span, own_);
-  part.memory = std::make_unique<Memory>(part.type, part.blocks, case_);
+  part.memory = std::make_unique<Memory>(part.type, part.blocks, case_, own_.below(8));
+  if (own_.chance(4)) part.make_absolute();
   return part;
 }
 
@@ -186,16 +203,9 @@ void Movement::broadcast() {
   part.expected = std::make_unique<Memory>(*part.memory);
   part.expected->write(0, data);
   if (comm_->rank == root) part.memory->write(0, data);
-  if (own_.chance(4) && part.count() > 0) {
-    // The same by absolute addresses.
-    int length = part.count();
-    MPI_Aint address = 0;
-    MPI_Datatype absolute;
-    MPI_Get_address(part.buffer(), &address);
-    MPI_Type_create_struct(1, &length, &address, &part.type.handle, &absolute);
-    MPI_Type_commit(&absolute);
-    PMPI_Bcast(MPI_BOTTOM, 1, absolute, root, comm_->handle);
-    MPI_Type_free(&absolute);
+  // Both of its names.
+  if (own_.chance(4)) {
+    PMPI_Bcast(part.buffer(), part.count(), part.type.handle, root, comm_->handle);
   } else {
     MPI_Bcast(part.buffer(), part.count(), part.type.handle, root, comm_->handle);
   }

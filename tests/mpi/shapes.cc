@@ -134,6 +134,101 @@ ShapedType rectangle(const Unit& unit, size_t units, bool all) {
   return finish(type, spread(unit, places), all ? "subarray, whole" : "subarray");
 }
 
+// One dimension of a distributed array: what one of `processes` has of `size` rows, dealt out in
+// blocks.
+struct Dealt {
+  int size, block, processes, process;
+
+  std::vector<ptrdiff_t> rows() const {
+    std::vector<ptrdiff_t> list;
+    for (int i = 0; i < size; ++i) {
+      if (i / block % processes == process) list.push_back(i);
+    }
+    return list;
+  }
+};
+
+// A process's part of a matrix whose rows are dealt out round by round, and whose columns in
+// blocks.
+ShapedType distributed(const Unit& unit, size_t units, Random& random) {
+  const int columns = units % 3 == 0 ? 3 : 1, rows = static_cast<int>(units) / columns;
+  const int block = random.chance(2) ? rows : 1;
+  const Dealt down{2 * rows, block, 2, static_cast<int>(random.below(2))};
+  const Dealt across{3 * columns, columns, 3, static_cast<int>(random.below(3))};
+  const bool c_order = random.chance(2);
+  const int sizes[] = {down.size, across.size};
+  const int distributions[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
+  const int arguments[] = {block, MPI_DISTRIBUTE_DFLT_DARG}, processes[] = {2, 3};
+  MPI_Datatype type;
+  MPI_Type_create_darray(6, down.process * 3 + across.process, 2, sizes, distributions, arguments,
+                         processes, c_order ? MPI_ORDER_C : MPI_ORDER_FORTRAN, unit.handle, &type);
+  std::vector<ptrdiff_t> places;
+  const auto slow = c_order ? down.rows() : across.rows();
+  const auto fast = c_order ? across.rows() : down.rows();
+  for (const ptrdiff_t i : slow) {
+    for (const ptrdiff_t j : fast) {
+      places.push_back((i * (c_order ? across.size : down.size) + j) * unit.extent);
+    }
+  }
+  return finish(type, spread(unit, places), "distributed array");
+}
+
+// Rectangles within rectangles: a type of a type of a type.
+ShapedType nested(const Unit& unit, size_t units) {
+  const int inner = units % 4 == 0 ? 4 : units % 3 == 0 ? 3 : 1;
+  const int outer = static_cast<int>(units) / inner;
+  MPI_Datatype row, padded, all;
+  MPI_Type_vector(inner, 1, 2, unit.handle, &row);
+  const ptrdiff_t pitch = (2 * inner + 1) * unit.extent;
+  MPI_Type_create_resized(row, -unit.extent, pitch, &padded);
+  const int size = outer + 2, start = 1;
+  MPI_Type_create_subarray(1, &size, &outer, &start, MPI_ORDER_FORTRAN, padded, &all);
+  MPI_Type_free(&row);
+  MPI_Type_free(&padded);
+  std::vector<ptrdiff_t> places;
+  for (int i = 0; i < outer; ++i) {
+    for (int j = 0; j < inner; ++j) places.push_back((i + 1) * pitch + 2 * j * unit.extent);
+  }
+  return finish(all, spread(unit, places), "subarray of resized vectors");
+}
+
+#if MPI_VERSION >= 4
+// What has been constructed with large counts tells so of itself in another way.
+ShapedType large_counts(const Unit& unit, size_t units, Random& random) {
+  const auto n = static_cast<MPI_Count>(units);
+  const std::vector<MPI_Count> lengths(units, 1);
+  std::vector<MPI_Count> bytes;
+  for (MPI_Count i = 0; i < n; ++i) bytes.push_back(3 * (n - i) * unit.extent);
+  const std::vector<ptrdiff_t> backwards(bytes.begin(), bytes.end());
+  const std::vector<MPI_Datatype> types(units, unit.handle);
+  const MPI_Count size = n + 2, start = 2;
+  MPI_Datatype type;
+  switch (random.below(6)) {
+    case 0:
+      MPI_Type_vector_c(n, 1, 2, unit.handle, &type);
+      return finish(type, spread(unit, evenly(units, 2 * unit.extent)), "vector_c");
+    case 1:
+      MPI_Type_create_hvector_c(n, 1, 2 * unit.extent, unit.handle, &type);
+      return finish(type, spread(unit, evenly(units, 2 * unit.extent)), "hvector_c");
+    case 2:
+      MPI_Type_create_hindexed_c(n, lengths.data(), bytes.data(), unit.handle, &type);
+      return finish(type, spread(unit, backwards), "hindexed_c");
+    case 3:
+      MPI_Type_create_hindexed_block_c(n, 1, bytes.data(), unit.handle, &type);
+      return finish(type, spread(unit, backwards), "hindexed_block_c");
+    case 4:
+      MPI_Type_create_struct_c(n, lengths.data(), bytes.data(), types.data(), &type);
+      return finish(type, spread(unit, backwards), "struct_c");
+    default: {
+      MPI_Type_create_subarray_c(1, &size, &n, &start, MPI_ORDER_C, unit.handle, &type);
+      auto map = spread(unit, evenly(units, unit.extent));
+      for (Segment& segment : map) segment.at += 2 * unit.extent;
+      return finish(type, map, "subarray_c");
+    }
+  }
+}
+#endif
+
 std::byte pattern_at(uint64_t pattern, size_t i) {
   return static_cast<std::byte>((pattern + i * 0x9d) >> 1 & 0xff);
 }
@@ -156,7 +251,8 @@ ShapedType contiguous_type(const Unit& unit, size_t units) {
 }
 
 ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& random) {
-  switch (random.below(units == 1 ? 14 : 13)) {
+  const size_t kinds = units == 1 ? 17 : 16;
+  switch (random.below(kinds)) {
     case 0:
       return contiguous(unit, units, false);
     case 1:
@@ -183,6 +279,16 @@ ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& rando
       return rectangle(unit, units, false);
     case 12:
       return rectangle(unit, units, true);
+    case 13:
+      return distributed(unit, units, random);
+    case 14:
+      return nested(unit, units);
+    case 15:
+#if MPI_VERSION >= 4
+      return large_counts(unit, units, random);
+#else
+      return strided(unit, units, 5);
+#endif
     default:
       return {unit.handle, unit.map, unit.extent, true, "predefined"};
   }

@@ -46,8 +46,8 @@ struct ShapedType {
 
 // Units in a row.
 ShapedType contiguous_type(const Unit& unit, size_t units);
-// One of some ten constructions by chance, committed. Elements do not overlap if at most `count` of
-// them stand in a row.
+// One of some fifteen constructions by chance, committed. Elements do not overlap if at most
+// `count` of them stand in a row.
 ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& random);
 // A construction of constructions; `inner` units make the inner one, which divides `units`.
 ShapedType draw_nested_type(const Unit& unit, size_t units, size_t inner, size_t count,
