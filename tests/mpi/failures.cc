@@ -132,26 +132,78 @@ void fork_and_go_on() {
   }
 }
 
+int class_of(int result) {
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(result, &error_class);
+  return error_class;
+}
+
+// The same class of error with Sluice and from MPI itself, and no success.
+#define SAME(function, ...)                                                                       \
+  {                                                                                               \
+    const int here = class_of(MPI_##function(__VA_ARGS__));                                       \
+    const int there = class_of(IN_MPI(MPI_##function)(__VA_ARGS__));                              \
+    test::check(here == there && here != MPI_SUCCESS,                                             \
+                "MPI_" #function "(" #__VA_ARGS__ "): class " + std::to_string(here) + ", not " + \
+                    std::to_string(there));                                                       \
+  }
+
+void reduce_nonsense() {
+  double in[64] = {}, out[64] = {};
+  const std::vector<int> counts(static_cast<size_t>(size), 1), negative(counts.size(), -1);
+  const MPI_Comm world = MPI_COMM_WORLD;
+  SAME(Allreduce, in, out, -1, MPI_INT, MPI_SUM, world);
+  SAME(Allreduce, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, world);
+  SAME(Allreduce, in, out, 1, MPI_INT, MPI_OP_NULL, world);
+  SAME(Allreduce, in, out, 1, MPI_DOUBLE, MPI_BAND, world);
+  SAME(Allreduce, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
+  SAME(Reduce, in, out, -1, MPI_INT, MPI_SUM, 0, world);
+  SAME(Reduce, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, 0, world);
+  SAME(Reduce, in, out, 1, MPI_INT, MPI_OP_NULL, 0, world);
+  SAME(Reduce, in, out, 1, MPI_DOUBLE, MPI_BXOR, 0, world);
+  SAME(Reduce, in, out, 1, MPI_INT, MPI_SUM, size, world);
+  SAME(Reduce, in, out, 1, MPI_INT, MPI_SUM, -5, world);
+  SAME(Reduce, in, out, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_NULL);
+  SAME(Reduce_scatter, in, out, negative.data(), MPI_INT, MPI_SUM, world);
+  SAME(Reduce_scatter, in, out, counts.data(), MPI_DATATYPE_NULL, MPI_SUM, world);
+  SAME(Reduce_scatter, in, out, counts.data(), MPI_INT, MPI_OP_NULL, world);
+  SAME(Reduce_scatter, in, out, counts.data(), MPI_FLOAT, MPI_BOR, world);
+  SAME(Reduce_scatter, in, out, counts.data(), MPI_INT, MPI_SUM, MPI_COMM_NULL);
+  SAME(Reduce_scatter_block, in, out, -1, MPI_INT, MPI_SUM, world);
+  SAME(Reduce_scatter_block, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, world);
+  SAME(Reduce_scatter_block, in, out, 1, MPI_INT, MPI_OP_NULL, world);
+  SAME(Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
+}
+
+// (Without what Open MPI 4.1.4 itself crashes on.)
+void move_nonsense() {
+  int in[64] = {}, out[64] = {};
+  std::vector<int> counts(static_cast<size_t>(size), 1), negative(counts.size(), -1),
+      places(counts);
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Datatype none = MPI_DATATYPE_NULL;
+  const int *const n = counts.data(), *const less = negative.data(), *const at = places.data();
+  SAME(Barrier, MPI_COMM_NULL);
+  SAME(Bcast, in, -1, MPI_INT, 0, world);
+  SAME(Bcast, in, 1, none, 0, world);
+  SAME(Bcast, in, 1, MPI_INT, size, world);
+  SAME(Bcast, in, 1, MPI_INT, -5, world);
+  SAME(Bcast, in, 1, MPI_INT, 0, MPI_COMM_NULL);
+  SAME(Allgather, in, -1, MPI_INT, out, 1, MPI_INT, world);
+  SAME(Allgatherv, in, -1, MPI_INT, out, n, at, MPI_INT, world);
+  SAME(Alltoall, in, -1, MPI_INT, out, 1, MPI_INT, world);
+  SAME(Alltoall, in, 1, none, out, 1, MPI_INT, world);
+  SAME(Alltoall, in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL);
+  SAME(Alltoallv, in, less, at, MPI_INT, out, n, at, MPI_INT, world);
+  SAME(Alltoallv, in, n, at, none, out, n, at, MPI_INT, world);
+  SAME(Alltoallv, in, n, at, MPI_INT, out, n, at, MPI_INT, MPI_COMM_NULL);
+}
+
 // MPI's own errors, class by class, though Sluice stands in for the function.
 void call_with_nonsense() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  int one = 1, sum = 0;
-  const auto is = [](int result, int wanted) {
-    int error_class = MPI_SUCCESS;
-    MPI_Error_class(result, &error_class);
-    return error_class == wanted;
-  };
-  test::check(is(MPI_Allreduce(&one, &sum, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_COUNT),
-              "a negative count");
-  test::check(is(MPI_Bcast(&one, 1, MPI_INT, size, MPI_COMM_WORLD), MPI_ERR_ROOT), "a bad root");
-  test::check(is(MPI_Bcast(&one, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD), MPI_ERR_TYPE),
-              "no datatype");
-  test::check(is(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD), MPI_ERR_OP),
-              "no operation");
-  double number = 1, result = 0;
-  test::check(
-      is(MPI_Allreduce(&number, &result, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD), MPI_ERR_OP),
-      "bits of a double");
+  reduce_nonsense();
+  move_nonsense();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   sum_up();
 }
