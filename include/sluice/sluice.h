@@ -2,7 +2,7 @@
 //
 // The public interface of libsluice, for C and C++. A program needs none of it: Sluice is preloaded
 // or linked and the program's MPI calls arrive there by themselves. It serves to ask whether Sluice
-// is there, and which.
+// is there, and which, and has datatypes that MPI lacks.
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
 
@@ -19,6 +19,20 @@ extern "C" {
 // called at any time, before MPI_Init too. A program that must also run without Sluice looks it up:
 // dlsym(RTLD_DEFAULT, "sluice_version") is null where Sluice is not active.
 __attribute__((visibility("default"))) const char* sluice_version(void);
+
+// Declared where <mpi.h> was included before.
+#ifdef MPI_VERSION
+
+// Datatypes of 16-bit floating-point numbers, which MPI has none of: IEEE half precision, and
+// bfloat16, the upper half of a float. Each is made at the first call, between MPI_Init and
+// MPI_Finalize, and belongs to Sluice: do not free it. It serves in every MPI call as a datatype of
+// two bytes, and in the reductions that Sluice stands in for with MPI_SUM, MPI_PROD, MPI_MIN and
+// MPI_MAX as well: computed in float, and rounded once to the nearest, ties to even. Local; any
+// thread may call it where MPI lets threads. Returns MPI_SUCCESS, or an error code.
+__attribute__((visibility("default"))) int sluice_type_float16(MPI_Datatype* type);
+__attribute__((visibility("default"))) int sluice_type_bfloat16(MPI_Datatype* type);
+
+#endif
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 // Fortran programs arrive at PMPI_X in some MPI libraries; and tools that define MPI_X stack on top
 // of us.
 #include <new>
+#include <string_view>
 
 #include "sluice/sluice.h"
 #include "src/base/log.h"
@@ -12,6 +13,7 @@
 #include "src/mpi/describe.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"
+#include "src/mpi/narrow_floats.h"
 #include "src/mpi/runtime.h"
 
 namespace sluice {
@@ -46,6 +48,16 @@ bool carry(const char* function, Describe describe, const Arguments& arguments, 
   return true;
 }
 
+// An argument as MPI is to have it.
+template <bool is_op, typename T>
+T for_mpi(const Arguments& arguments, T argument) {
+  if constexpr (is_op) {
+    return operation_for_mpi(arguments.datatype, argument);
+  } else {
+    return argument;
+  }
+}
+
 int finalize() {
   if (finalizing.exchange(true)) return real().Finalize();
   Runtime* const runtime = Runtime::get_if_made();
@@ -61,6 +73,7 @@ int finalize() {
 #define SLUICE_ENTRY __attribute__((visibility("default"))) int
 #define SLUICE_ALIAS(name) __attribute__((visibility("default"), alias(name)))
 #define SLUICE_ASSIGN(role) arguments.role = role;
+#define SLUICE_FOR_MPI(role) sluice::for_mpi<std::string_view(#role) == "op">(arguments, role)
 
 #define SLUICE_SMALL(role) sluice::SmallRoles::role role
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
@@ -73,7 +86,8 @@ int finalize() {
     int result;                                                                      \
     const bool carried =                                                             \
         sluice::carry("MPI_" #function, sluice::describe_##row, arguments, &result); \
-    return carried ? result : sluice::real().function(__VA_ARGS__);                  \
+    if (carried) return result;                                                      \
+    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));        \
   }                                                                                  \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \

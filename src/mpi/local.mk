@@ -11,6 +11,7 @@ face_sources += \
   src/mpi/errors.cc src/mpi/errors.h \
   src/mpi/exchange.h \
   src/mpi/functions.h \
+  src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
   src/mpi/placement.cc src/mpi/placement.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \

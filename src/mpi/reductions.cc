@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "src/mpi/narrow_floats.h"
 #include "src/mpi/thread_state.h"
 #include "src/mpi/user_operation.h"
 
@@ -25,6 +26,7 @@ enum class Family : uint8_t {
   long_complex,
   logical,
   pair,
+  narrow,        // Sluice's own
   f90_floating,  // by precision: what is longer than double may be either of two types
   f90_complex,
   none,
@@ -33,7 +35,7 @@ enum class Family : uint8_t {
 struct Row {
   MPI_Datatype handle;
   Family family;
-  Type pair = Type::int8;
+  Type type = Type::int8;  // where size and family do not say
 };
 
 std::vector<Row> list_c_types() {
@@ -147,7 +149,8 @@ std::optional<Type> type_of(const Row& row, size_t size) {
     case Family::logical:
       return sized({{1, logical8}, {2, logical16}, {4, logical32}, {8, logical64}});
     case Family::pair:
-      return row.pair;
+    case Family::narrow:
+      return row.type;
     case Family::none:
       return {};
   }
@@ -205,6 +208,9 @@ std::optional<Predefined> find_predefined(MPI_Datatype handle) {
   wanted.datatype.handle = handle;
   const auto found = std::ranges::lower_bound(list, wanted, before);
   if (found != list.end() && found->datatype.handle == handle) return *found;
+  if (const auto narrow = narrow_float(handle)) {
+    return describe_predefined({handle, Family::narrow, *narrow});
+  }
   return describe_predefined({handle, family_of_f90(handle)});
 }
 

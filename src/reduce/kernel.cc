@@ -24,6 +24,8 @@ constexpr TypeRow type_rows[type_count] = {
     {2, "uint16"},
     {4, "uint32"},
     {8, "uint64"},
+    {2, "float16"},
+    {2, "bfloat16"},
     {4, "float32"},
     {8, "float64"},
     {sizeof(long double), "float80"},
@@ -62,7 +64,9 @@ constexpr Isa isas[] = {
 
 bool is_usable(Isa isa) {
 #ifdef SLUICE_HAVE_AVX2_KERNELS
-  if (isa == Isa::avx2) return __builtin_cpu_supports("avx2");
+  if (isa == Isa::avx2) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  }
 #endif
   return isa == Isa::baseline;
 }

@@ -19,6 +19,8 @@ enum class Type : uint8_t {
   uint16,
   uint32,
   uint64,
+  float16,   // IEEE half precision
+  bfloat16,  // the upper half of a float32
   float32,
   float64,
   float80,   // x87 long double, 16 bytes a piece
@@ -42,7 +44,7 @@ enum class Type : uint8_t {
   float32_float32,
   float64_float64,  // Fortran's 2REAL and 2DOUBLE PRECISION
 };
-inline constexpr uint32_t type_count = 28;
+inline constexpr uint32_t type_count = 30;
 
 enum class Op : uint8_t {
   sum,

@@ -7,6 +7,7 @@ mpi_programs = \
   tests/mpi/failures \
   tests/mpi/large_counts \
   tests/mpi/movement \
+  tests/mpi/narrow_floats \
   tests/mpi/operations \
   tests/mpi/payload \
   tests/mpi/progress \
@@ -26,6 +27,7 @@ tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
 tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc $(mpi_harness)
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
+tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc $(mpi_harness)
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc $(mpi_harness)
@@ -40,6 +42,7 @@ tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_large_counts_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -54,6 +57,7 @@ tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_large_counts_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_narrow_floats_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_payload_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_progress_LDADD = $(MPI_LIBS) -ldl

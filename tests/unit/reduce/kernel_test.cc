@@ -37,7 +37,7 @@ constexpr Type type_at(uint32_t i) { return static_cast<Type>(i); }
 
 bool is_between(Type type, Type first, Type last) { return first <= type && type <= last; }
 bool is_integer(Type type) { return is_between(type, Type::int8, Type::uint64); }
-bool is_floating(Type type) { return is_between(type, Type::float32, Type::float128); }
+bool is_floating(Type type) { return is_between(type, Type::float16, Type::float128); }
 bool is_complex(Type type) { return is_between(type, Type::complex64, Type::complex256); }
 bool is_logical(Type type) { return is_between(type, Type::logical8, Type::logical64); }
 bool is_pair(Type type) { return is_between(type, Type::float32_int32, Type::float64_float64); }
@@ -121,6 +121,52 @@ void floating_reference(Op op, const Memory* left, const Memory* right, Memory* 
   if (op == Op::max) put(out, a > b ? a : b);
 }
 
+// A 16-bit format of so many bits of fraction and exponent, by arithmetic on its value.
+template <int fraction, int exponent>
+struct Narrow {
+  static constexpr int bias = (1 << (exponent - 1)) - 1;
+  static constexpr uint16_t infinity = ((1 << exponent) - 1) << fraction;
+
+  static float widen(uint16_t bits) {
+    const int magnitude = bits & 0x7fff, e = magnitude >> fraction,
+              f = magnitude & ((1 << fraction) - 1);
+    if (magnitude > infinity) {  // NaNs by their bits
+      const uint32_t wide =
+          (bits & 0x8000U) << 16 | 0x7fc00000U | static_cast<uint32_t>(f) << (23 - fraction);
+      return at<float>(reinterpret_cast<const Memory*>(&wide));
+    }
+    float value = std::ldexp(static_cast<float>(e == 0 ? f : f + (1 << fraction)),
+                             std::max(e, 1) - bias - fraction);
+    if (magnitude == infinity) value = std::numeric_limits<float>::infinity();
+    return bits & 0x8000 ? -value : value;
+  }
+
+  static uint16_t narrow(float value) {
+    const auto wide = at<uint32_t>(reinterpret_cast<const Memory*>(&value));
+    const auto sign = static_cast<uint16_t>(wide >> 16 & 0x8000);
+    if (std::isnan(value)) {
+      return static_cast<uint16_t>(sign | infinity | 1 << (fraction - 1) |
+                                   (wide & 0x7fffff) >> (23 - fraction));
+    }
+    if (value == 0 || std::isinf(value)) return sign | (value == 0 ? 0 : infinity);
+    const int e = std::max(std::ilogb(value), 1 - bias);
+    const double units =
+        std::nearbyint(std::ldexp(std::fabs(static_cast<double>(value)), fraction - e));
+    // A carry goes over into the exponent by itself.
+    const int magnitude = static_cast<int>(units) + ((e + bias - 1) << fraction);
+    return static_cast<uint16_t>(sign | std::min<int>(magnitude, infinity));
+  }
+};
+
+template <typename Format>
+void narrow_reference(Op op, const Memory* left, const Memory* right, Memory* out) {
+  const float a = Format::widen(at<uint16_t>(left)), b = Format::widen(at<uint16_t>(right));
+  if (op == Op::sum) put(out, Format::narrow(plus(a, b)));
+  if (op == Op::prod) put(out, Format::narrow(times(a, b)));
+  if (op == Op::min) put(out, Format::narrow(a < b ? a : b));
+  if (op == Op::max) put(out, Format::narrow(a > b ? a : b));
+}
+
 template <typename T>
 void complex_reference(Op op, const Memory* left, const Memory* right, Memory* out) {
   const T a = at<T>(left, 0), b = at<T>(left, 1), c = at<T>(right, 0), d = at<T>(right, 1);
@@ -155,6 +201,7 @@ Reference reference_of(Type type) {
       integer_reference<int32_t>,       integer_reference<int64_t>,
       integer_reference<uint8_t>,       integer_reference<uint16_t>,
       integer_reference<uint32_t>,      integer_reference<uint64_t>,
+      narrow_reference<Narrow<10, 5>>,  narrow_reference<Narrow<7, 8>>,
       floating_reference<float>,        floating_reference<double>,
       floating_reference<long double>,  floating_reference<Quad>,
       complex_reference<float>,         complex_reference<double>,
@@ -350,10 +397,31 @@ TEST(Kernel, ExistsExactlyWhereMpiDefinesTheOperation) {
             find_kernel(usable_isas().back(), Op::sum, Type::float32));
 }
 
+// Every pair of bit patterns of one operand with some of the other's.
+TEST(Kernel, NarrowFloatsMatchTheReferenceOnEveryPattern) {
+  Source source(the_seed());
+  std::vector<Memory> left(2 * 65536), right = source.bytes(2 * 65536);
+  for (size_t i = 0; i < 65536; ++i) put(left.data(), static_cast<uint16_t>(i), i);
+  for (const Type type : {Type::float16, Type::bfloat16}) {
+    for (const Op op : {Op::sum, Op::prod, Op::min, Op::max}) {
+      std::vector<Memory> expected(left.size()), out(left.size());
+      for (size_t i = 0; i < left.size(); i += 2) {
+        reference_of(type)(op, &left[i], &right[i], &expected[i]);
+      }
+      for (const Isa isa : usable_isas()) {
+        find_kernel(isa, op, type)(left.data(), right.data(), out.data(), 65536, nullptr);
+        ASSERT_TRUE(out == expected) << to_string(op) << " " << to_string(type) << ", level "
+                                     << static_cast<int>(isa) << ", seed " << the_seed();
+      }
+    }
+  }
+}
+
 TEST(Kernel, BestUsableLevelFollowsTheProcessor) {
   EXPECT_EQ(usable_isas().front(), Isa::baseline);
 #ifdef SLUICE_HAVE_AVX2_KERNELS
-  EXPECT_EQ(usable_isas().size(), __builtin_cpu_supports("avx2") ? 2U : 1U);
+  EXPECT_EQ(usable_isas().size(),
+            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? 2U : 1U);
 #endif
 }
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// narrow_floats: sums, products, minima and maxima of the 16-bit floating-point types that Sluice
+// offers, by every function that combines, on an intercommunicator too, which is MPI's to do.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+using Make = int(MPI_Datatype*);
+
+// Small whole numbers, which both formats hold exactly.
+using Encode = uint16_t (*)(int);
+
+uint16_t encode_bfloat16(int number) {
+  const auto value = static_cast<float>(number);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+uint16_t encode_float16(int number) {
+  const auto value = static_cast<float>(number);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  if (number == 0) return 0;
+  const uint32_t exponent = (bits >> 23 & 255) - 127 + 15;
+  return static_cast<uint16_t>((bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3ff));
+}
+
+struct Format {
+  const char* name;
+  MPI_Datatype type;
+  Encode encode;
+};
+
+Format find(const char* function, Encode encode) {
+  auto* const make = reinterpret_cast<Make*>(dlsym(RTLD_DEFAULT, function));
+  test::check(make, std::string(function) + " is there");
+  MPI_Datatype type = MPI_DATATYPE_NULL, again = MPI_DATATYPE_NULL;
+  test::check(make(&type) == MPI_SUCCESS && make(&again) == MPI_SUCCESS && type == again,
+              std::string(function) + " gives one type");
+  int size = 0;
+  MPI_Type_size(type, &size);
+  test::check(size == 2, "the type's size");
+  return {function, type, encode};
+}
+
+struct Operation {
+  MPI_Op op;
+  int (*apply)(int, int);
+};
+const Operation* operations() {
+  static const Operation all[] = {{MPI_SUM, [](int a, int b) { return a + b; }},
+                                  {MPI_PROD, [](int a, int b) { return a * b; }},
+                                  {MPI_MIN, [](int a, int b) { return std::min(a, b); }},
+                                  {MPI_MAX, [](int a, int b) { return std::max(a, b); }}};
+  return all;
+}
+
+int operand(int rank, size_t i) { return (rank + static_cast<int>(i)) % 2 + 1; }
+
+int result(const Operation& operation, int first, int ranks, size_t i) {
+  int value = operand(first, i);
+  for (int rank = first + 1; rank < first + ranks; ++rank) {
+    value = operation.apply(value, operand(rank, i));
+  }
+  return value;
+}
+
+constexpr int each = 1001;
+
+void check(const Format& format, const Operation& operation, int rank, int ranks) {
+  const auto all = static_cast<size_t>(each * ranks);
+  std::vector<uint16_t> from(all), to(all);
+  for (size_t i = 0; i < all; ++i) from[i] = format.encode(operand(rank, i));
+  const auto expect = [&](size_t first, size_t n, const char* what) {
+    bool right = true;
+    for (size_t i = 0; i < n; ++i) {
+      right &= to[i] == format.encode(result(operation, 0, ranks, first + i));
+    }
+    test::check(right, std::string(what) + " of " + format.name);
+  };
+  MPI_Allreduce(from.data(), to.data(), each, format.type, operation.op, MPI_COMM_WORLD);
+  expect(0, each, "allreduce");
+  to.assign(all, 0);
+  MPI_Reduce(from.data(), to.data(), each, format.type, operation.op, ranks - 1, MPI_COMM_WORLD);
+  if (rank == ranks - 1) expect(0, each, "reduce");
+  MPI_Reduce_scatter_block(from.data(), to.data(), each, format.type, operation.op, MPI_COMM_WORLD);
+  expect(static_cast<size_t>(each * rank), each, "reduce_scatter_block");
+  const std::vector<int> counts(static_cast<size_t>(ranks), each);
+  MPI_Reduce_scatter(from.data(), to.data(), counts.data(), format.type, operation.op,
+                     MPI_COMM_WORLD);
+  expect(static_cast<size_t>(each * rank), each, "reduce_scatter");
+}
+
+// Each half of the ranks gets the result of the other.
+void check_between(const Format& format, const Operation& operation, int rank, int ranks) {
+  const int half = ranks / 2;
+  const bool low = rank < half;
+  MPI_Comm own, between;
+  MPI_Comm_split(MPI_COMM_WORLD, low, rank, &own);
+  MPI_Intercomm_create(own, 0, MPI_COMM_WORLD, low ? half : 0, 1, &between);
+  uint16_t from = format.encode(operand(rank, 0)), to = 0;
+  MPI_Allreduce(&from, &to, 1, format.type, operation.op, between);
+  const int value = low ? result(operation, half, ranks - half, 0) : result(operation, 0, half, 0);
+  test::check(to == format.encode(value), std::string("between groups, ") + format.name);
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&own);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (const Format& format : {find("sluice_type_float16", encode_float16),
+                               find("sluice_type_bfloat16", encode_bfloat16)}) {
+    for (int i = 0; i < 4; ++i) {
+      check(format, operations()[i], rank, ranks);
+      if (ranks > 1) check_between(format, operations()[i], rank, ranks);
+    }
+  }
+  test::summarize("narrow_floats");
+  MPI_Finalize();
+}
