@@ -62,6 +62,7 @@ int finalize() {
   if (finalizing.exchange(true)) return real().Finalize();
   Runtime* const runtime = Runtime::get_if_made();
   if (runtime) runtime->close();
+  free_narrow_floats();
   const int result = real().Finalize();
   if (runtime) runtime->disconnect();
   return result;

@@ -17,7 +17,7 @@ struct NarrowFloat {
   Type type;
   const char* name;
   MPI_User_function* functions[std::size(ops)];
-  std::atomic<bool> made{false};  // what follows holds from then on, and is never freed
+  std::atomic<bool> made{false};  // what follows holds from then on, until MPI_Finalize
   MPI_Datatype handle{};
   MPI_Op substitutes[std::size(ops)]{};
 };
@@ -86,6 +86,15 @@ MPI_Op operation_for_mpi(MPI_Datatype handle, MPI_Op op) {
     if (known[i] == op) return narrow->substitutes[i];
   }
   return op;
+}
+
+void free_narrow_floats() {
+  const std::lock_guard lock(making);
+  for (NarrowFloat& each : narrow_floats) {
+    if (!each.made.exchange(false)) continue;
+    for (MPI_Op& op : each.substitutes) real().Op_free(&op);
+    real().Type_free(&each.handle);
+  }
 }
 
 }  // namespace sluice

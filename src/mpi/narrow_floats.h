@@ -18,4 +18,7 @@ std::optional<Type> narrow_float(MPI_Datatype handle);
 // Sluice's a user-defined operation, as MPI knows no sum of two bytes; else the same.
 MPI_Op operation_for_mpi(MPI_Datatype handle, MPI_Op op);
 
+// MPI_Finalize begins: some MPI libraries complain of what was not freed.
+void free_narrow_floats();
+
 }  // namespace sluice

@@ -33,7 +33,7 @@ void* find_data(const char* symbol);
   SLUICE_EACH(ROW, Add_error_class, Add_error_code, Add_error_string, Comm_call_errhandler,       \
               Comm_create_keyval, Comm_get_attr, Comm_get_name, Comm_rank, Comm_set_attr,         \
               Comm_size, Comm_test_inter, Finalize, Finalized, Grequest_complete, Grequest_start, \
-              Iallgather, Initialized, Op_commutative, Op_create, Pack, Query_thread,             \
+              Iallgather, Initialized, Op_commutative, Op_create, Op_free, Pack, Query_thread,    \
               Reduce_local, Test, Type_commit, Type_contiguous, Type_create_keyval, Type_free,    \
               Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,             \
               Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait)
