@@ -45,6 +45,7 @@ struct Shape {
 struct Needs {
   bool power_of_two = false;  // of ranks
   bool commutative = false;   // does not keep operands in rank order
+  bool fetching = false;      // ranks read each other's memory (direct algorithms)
   bool uniform = false;       // blocks of one size (not for allgatherv, reduce_scatter with counts)
 };
 
@@ -68,6 +69,10 @@ struct Cost {
   double scratch = 0;  // most scratch that any rank takes, in S
 };
 
+class Rounds;
+struct DirectCall;
+
+// Either a plan's or a direct one (collectives/direct/direct.h), for ranks that share memory.
 struct Algorithm {
   Collective collective;
   const char* name;
@@ -76,6 +81,7 @@ struct Algorithm {
   Plan (*plan)(const Shape&);
   Cost (*cost)(const Shape&);               // over all ranks: does not depend on Shape::rank
   Bracketing bracketing = Bracketing::any;  // of collectives that combine
+  bool (*direct)(Rounds&, const DirectCall&) = nullptr;  // then `plan` and `cost` are null
 };
 
 // The registry: an explicit table, in a fixed order, the same in every build of one version.

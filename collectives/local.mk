@@ -115,3 +115,10 @@ core_sources += \
   collectives/reduce_scatter/reduce_scatter.h \
   collectives/reduce_scatter/ring.cc \
   collectives/reduce_scatter/ring.h
+core_sources += \
+  collectives/direct/direct.h \
+  collectives/direct/fetching.cc \
+  collectives/direct/moving.cc \
+  collectives/direct/cuts.h \
+  collectives/direct/reducing.cc \
+  collectives/direct/table.cc

@@ -8,6 +8,7 @@
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/barrier/barrier.h"
 #include "collectives/broadcast/broadcast.h"
+#include "collectives/direct/direct.h"
 #include "collectives/reduce/reduce.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
 
@@ -17,9 +18,9 @@ namespace {
 
 std::vector<Algorithm> joined() {
   std::vector<Algorithm> table;
-  for (const auto folder :
-       {allreduce_algorithms(), reduce_algorithms(), broadcast_algorithms(), allgather_algorithms(),
-        reduce_scatter_algorithms(), alltoall_algorithms(), barrier_algorithms()}) {
+  for (const auto folder : {allreduce_algorithms(), reduce_algorithms(), broadcast_algorithms(),
+                            allgather_algorithms(), reduce_scatter_algorithms(),
+                            alltoall_algorithms(), barrier_algorithms(), direct_algorithms()}) {
     table.insert(table.end(), folder.begin(), folder.end());
   }
   // A folder may serve two collectives; `algorithms(collective)` wants each in one run.

@@ -41,3 +41,13 @@ core_sources += \
   transports/tcp/tcp.h \
   transports/tcp/wire.cc \
   transports/tcp/wire.h
+
+core_sources += \
+  transports/arena.cc \
+  transports/arena.h \
+  transports/shm/segment.cc \
+  transports/shm/segment.h \
+  transports/shm/shm.h \
+  transports/shm/single_copy.cc \
+  transports/shm/single_copy.h \
+  transports/shm/source.cc

@@ -21,7 +21,7 @@ struct Knobs {
   bool enable = true;                 // SLUICE_ENABLE: off hands every call to MPI
   std::string log = "warning";        // SLUICE_LOG: error, warning, info, debug
   bool stats = false;                 // SLUICE_STATS
-  std::string transport = "tcp";      // SLUICE_TRANSPORT
+  std::string transport = "auto";     // SLUICE_TRANSPORT
   std::string on_mismatch = "abort";  // SLUICE_ON_MISMATCH: mpi, abort
   double setup_timeout = 3600;        // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
   double warn_after = 30;             // SLUICE_WARN_AFTER: reports what a call waits for; 0: never

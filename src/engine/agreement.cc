@@ -50,7 +50,7 @@ class Unpacker {
 };
 
 constexpr size_t version_room = 24, label_room = 96;
-static_assert(8 * 10 + version_room + label_room + Hello::longest_address <= Hello::packed_size);
+static_assert(8 * 11 + version_room + label_room + Hello::longest_address <= Hello::packed_size);
 
 std::string as_string(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -80,6 +80,7 @@ void Hello::pack(std::span<std::byte> bytes) const {
   packer.text(self.label.data(), self.label.size(), label_room);
   packer.text(self.address.data(), self.address.size(), longest_address);
   packer.number(teams_formed);
+  packer.number(host);
   packer.number(settings_digest);
   packer.number(settings_size);
   packer.number(static_cast<uint64_t>(enabled) | static_cast<uint64_t>(able) << 1 |
@@ -96,6 +97,7 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   const auto address = unpacker.text(longest_address);
   self.address.assign(address.begin(), address.end());
   teams_formed = static_cast<uint32_t>(unpacker.number());
+  host = unpacker.number();
   settings_digest = unpacker.number();
   settings_size = static_cast<uint32_t>(unpacker.number());
   const uint64_t flags = unpacker.number();

@@ -25,6 +25,7 @@ struct Hello {
   std::string version;        // of the library; up to 23 bytes
   Peer self;                  // process, address and label (up to 95 bytes)
   uint32_t teams_formed = 0;  // the leader's numbers the team
+  uint64_t host = 0;          // equal where processes may share memory; 0: can't
   uint64_t settings_digest = 0;
   uint32_t settings_size = 0;  // bytes of the settings' text, told only if digests differ
   bool enabled = true;         // SLUICE_ENABLE

@@ -30,6 +30,16 @@ std::string describe_what(uint32_t what) {
   return text;
 }
 
+Status describe_mismatch(const Claim& expected, const Claim& theirs) {
+  if (theirs.what != expected.what) {
+    return {Code::mismatch, "it is in " + describe_what(theirs.what) + " while this rank is in " +
+                                describe_what(expected.what)};
+  }
+  return {Code::mismatch, "it sends " + std::to_string(theirs.bytes) +
+                              " bytes where this rank expects " + std::to_string(expected.bytes) +
+                              ": counts or datatypes differ"};
+}
+
 void Scratch::Free::operator()(std::byte* data) const {
   ::operator delete(data, std::align_val_t(alignment));
 }
@@ -373,14 +383,9 @@ void Execution::fail(const Message& message) {
   if (!status_.ok()) return;
   failed_peer_ = plan_->steps[message.step].peer;
   status_ = message.status;
-  if (status_.code() != Code::mismatch) return;
-  if (message.seen_what != what_) {
-    status_ = {Code::mismatch, "it is in " + describe_what(message.seen_what) +
-                                   " while this rank is in " + describe_what(what_)};
-  } else if (message.seen_bytes != message.bytes) {
-    status_ = {Code::mismatch, "it sends " + std::to_string(message.seen_bytes) +
-                                   " bytes where this rank expects " +
-                                   std::to_string(message.bytes) + ": counts or datatypes differ"};
+  const Claim expected{what_, message.bytes}, theirs{message.seen_what, message.seen_bytes};
+  if (status_.code() == Code::mismatch && !(theirs == expected)) {
+    status_ = describe_mismatch(expected, theirs);
   }
 }
 

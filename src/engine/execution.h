@@ -37,6 +37,15 @@ uint32_t encode_what(Collective collective, Rank root);
 // "broadcast from root 3", "allreduce".
 std::string describe_what(uint32_t what);
 
+// What a message, or the data of a round, says of itself.
+struct Claim {
+  uint32_t what = 0;
+  size_t bytes = 0;
+  bool operator==(const Claim&) const = default;
+};
+// How a peer's claim differs from what this rank expected of it.
+Status describe_mismatch(const Claim& expected, const Claim& theirs);
+
 // Memory that only grows, kept from call to call; 64-byte aligned.
 class Scratch {
  public:

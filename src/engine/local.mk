@@ -6,6 +6,7 @@ core_sources += \
 	src/engine/execution.cc src/engine/execution.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \
+	src/engine/shared_arena.cc src/engine/shared_arena.h \
 	src/engine/statistics.cc src/engine/statistics.h \
 	src/engine/team.cc src/engine/team.h \
 	src/engine/waiter.cc src/engine/waiter.h

@@ -167,7 +167,9 @@ Result<Selector> Selector::make(const Knobs& knobs) {
 
 bool Selector::is_able(const Algorithm& algorithm, const Situation& situation) const {
   const bool bound = reproducible_ && is_reducing(situation.collective);
-  return can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged) &&
+  return (situation.direct || !algorithm.direct) &&
+         (situation.fetches || !algorithm.needs.fetching) &&
+         can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged) &&
          (!bound || is_balanced(algorithm, situation.ranks));
 }
 
@@ -215,6 +217,20 @@ Choices Selector::choices(const Situation& situation) const {
 // collective's rule without conditions is for operands in order, and for reproducible results.
 std::string_view builtin_rules() {
   return R"(# collective  transport  conditions            -> algorithm
+allreduce      shm bytes:0-4k                -> flat
+allreduce      shm bytes:0-64k               -> split
+allreduce      shm                           -> fetch
+allreduce      shm                           -> split
+reduce         shm bytes:0-8k                -> flat
+reduce         shm ranks:1-2 bytes:16k-      -> fetch
+reduce         shm                           -> split
+broadcast      shm bytes:16k-                -> fetch
+allgather      shm bytes:32k-                -> fetch
+allgatherv     shm bytes:32k-                -> fetch
+reduce_scatter shm bytes:64k-                -> fetch
+alltoall       shm bytes:32k-                -> fetch
+alltoallv      shm                           -> fetch
+*              shm                           -> flat
 allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling
 allreduce      * ranks:3-4 bytes:0-256k      -> recursive_doubling
 allreduce      * bytes:0-16k                 -> recursive_doubling

@@ -45,6 +45,8 @@ struct Situation {
   Rank ranks = 1;
   bool ordered = false;  // operands must be combined in rank order
   bool ragged = false;   // blocks differ in size
+  bool direct = false;   // direct algorithms can serve: an arena is there, and has room
+  bool fetches = false;  // and ranks can read each other's memory
 };
 
 // Bytes -> algorithm, for one situation: looked up at every call, so worked out beforehand.

@@ -5,10 +5,12 @@
 #include <new>
 #include <optional>
 
+#include "collectives/direct/direct.h"
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
 #include "src/engine/execution.h"
 #include "src/engine/schedule.h"
+#include "src/engine/shared_arena.h"
 
 namespace sluice {
 namespace {
@@ -77,6 +79,9 @@ class EngineTeam final : public Team {
   EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers);
   ~EngineTeam() override;
 
+  // To be called once, by all ranks, where they have one.
+  Status share(std::unique_ptr<Arena> arena);
+
   Rank rank() const override { return rank_; }
   Rank size() const override { return streams_.size(); }
   bool carries(const Call& call) override { return choose(call) != nullptr; }
@@ -86,8 +91,11 @@ class EngineTeam final : public Team {
  private:
   const Algorithm* choose(const Call& call);
   Status execute(const Call& call, const Algorithm* algorithm);
+  Status run_plan(const Call& call, const Algorithm* algorithm);
+  Status run_direct(const Call& call, const Algorithm* algorithm);
+  Status why_not_direct() const;
   Status wait();
-  Status watch(std::chrono::nanoseconds waited);
+  Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks);
   Status give_up(const Status& cause);
   void tell(const Status& cause);
   Tally& tally(const Algorithm* algorithm);
@@ -106,7 +114,10 @@ class EngineTeam final : public Team {
   uint32_t number_ = 0;
   bool warned_ = false;
   Status broken_;
-  std::optional<Choices> choices_[collective_count][2][2];  // by ordered and ragged
+  std::unique_ptr<Arena> arena_;                               // null: none
+  std::optional<ArenaPatience> in_arena_;                      // with an arena
+  Scratch fetched_;                                            // what fetching reductions need
+  std::optional<Choices> choices_[collective_count][2][2][2];  // by ordered, ragged and direct
   std::vector<std::pair<const Algorithm*, Tally>> tallies_;
 };
 
@@ -126,19 +137,36 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       waiter_(process.endpoint.get(), process.poke, process.knobs.spin),
       patience_(patience_of(process.knobs)) {}
 
+Status EngineTeam::share(std::unique_ptr<Arena> arena) {
+  if (!arena) return {};
+  arena_ = std::move(arena);
+  in_arena_.emplace(waiter_, *arena_, [this](std::chrono::nanoseconds waited, Rank peer) {
+    return watch(waited, {&peer, 1});
+  });
+  return agree_on_fetching(*arena_, *in_arena_);
+}
+
 EngineTeam::~EngineTeam() {
   for (const auto& [algorithm, tally] : tallies_) {
     process_.statistics.add(name_, algorithm->collective, algorithm->name,
-                            process_.endpoint->name(), tally);
+                            algorithm->direct ? "shm" : process_.endpoint->name(), tally);
   }
 }
 
 const Algorithm* EngineTeam::choose(const Call& call) {
   const bool ordered = call.reduction.kernel && !call.reduction.commutative;
-  auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged];
+  const bool direct = arena_ && fits_directly(call.element, size());
+  auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][direct];
   if (!choices) {
-    const Situation situation{call.collective, process_.endpoint->name(), size(), ordered,
-                              call.ragged};
+    const Situation situation{
+        .collective = call.collective,
+        .transport = direct ? "shm" : process_.endpoint->name(),
+        .ranks = size(),
+        .ordered = ordered,
+        .ragged = call.ragged,
+        .direct = direct,
+        .fetches = direct && arena_->rounds().fetcher() != nullptr,
+    };
     choices = process_.selector.choices(situation);
     if (const std::string name = process_.selector.passed_over(situation);
         !name.empty() && rank_ == 0) {
@@ -179,9 +207,58 @@ Tally& EngineTeam::tally(const Algorithm* algorithm) {
   return tallies_.emplace_back(algorithm, Tally{}).second;
 }
 
-Status EngineTeam::execute(const Call& call, const Algorithm* algorithm) try {
+Status EngineTeam::execute(const Call& call, const Algorithm* algorithm) {
   call_ = &call;
   ++number_;
+  warned_ = false;
+  return algorithm->direct ? run_direct(call, algorithm) : run_plan(call, algorithm);
+}
+
+DirectBlocks blocks_of(const View& view) {
+  return {view.base, view.count, view.counts, view.offsets};
+}
+
+// Direct algorithms find everything packed, and leave all unpacking to the caller.
+void pack(const View& view, uint32_t blocks, size_t element) {
+  if (!view.source) return;
+  for (uint32_t i = 0; i < blocks; ++i) {
+    const View::Extent extent = view.block(blocks == 1 ? whole : i);
+    view.source->move(extent.offset * element, extent.count * element);
+  }
+}
+
+Status EngineTeam::run_direct(const Call& call, const Algorithm* algorithm) {
+  DirectCall direct{
+      call.root, call.element, call.reduction, blocks_of(call.input), blocks_of(call.output), {}};
+  if (algorithm->needs.fetching && call.reduction.kernel) {
+    if (!fetched_.reserve(2 * DirectCall::scratch_piece)) return give_up(no_memory_);
+    direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_piece};
+  }
+  const bool many = call.collective == Collective::alltoall ||
+                    call.collective == Collective::alltoallv ||
+                    call.collective == Collective::reduce_scatter;
+  pack(call.input, many ? size() : 1, call.element);
+  pack(call.output, 1, call.element);
+  in_arena_->begin();
+  arena_->rounds().begin(encode_what(call.collective, call.root), &*in_arena_);
+  return algorithm->direct(arena_->rounds(), direct) ? Status() : give_up(why_not_direct());
+}
+
+Status EngineTeam::why_not_direct() const {
+  const Rounds& rounds = arena_->rounds();
+  if (const std::string cause = rounds.cause(); !cause.empty()) return {Code::aborted, cause};
+  if (const auto& other = rounds.disagreement()) {
+    const uint32_t what = encode_what(call_->collective, call_->root);
+    return describe_mismatch({what, other->expected}, {other->what, other->bytes})
+        .with(streams_.describe(other->rank));
+  }
+  const Status& status = in_arena_->status();
+  if (status.ok()) return {Code::peer_lost, "a rank's memory can't be read any more"};
+  return status.code() == Code::peer_lost ? status.with(streams_.describe(in_arena_->rank()))
+                                          : status;
+}
+
+Status EngineTeam::run_plan(const Call& call, const Algorithm* algorithm) try {
   const Shape shape{rank_, size(), 0, static_cast<uint32_t>(process_.knobs.radix)};
   const Schedule* schedule = schedules_.get(algorithm, call.root, shape);
   Status status =
@@ -193,7 +270,6 @@ Status EngineTeam::execute(const Call& call, const Algorithm* algorithm) try {
 }
 
 Status EngineTeam::wait() {
-  warned_ = false;
   waiter_.begin();
   for (;;) {
     switch (execution_.advance()) {
@@ -206,21 +282,27 @@ Status EngineTeam::wait() {
         break;
       case Execution::State::waiting:
         waiter_.turn();
-        if (waiter_.waited() < patience_) break;
-        if (Status status = watch(waiter_.waited()); !status.ok()) return status;
+        if (arena_ && arena_->rounds().is_aborted()) {
+          return {Code::aborted, arena_->rounds().cause()};
+        }
+        if (Status status = watch(waiter_.waited(), {}); !status.ok()) return status;
     }
   }
 }
 
-// Speaks up when a wait gets long, and ends it at its deadline.
-Status EngineTeam::watch(std::chrono::nanoseconds waited) {
+// Speaks up when a wait gets long, and ends it at its deadline. ranks: waited for; those of the
+// execution if empty.
+Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks) {
+  if (waited < patience_) return {};
   const Knobs& knobs = process_.knobs;
   const bool late = knobs.timeout > 0 && waited > seconds(knobs.timeout);
   const bool warn = !warned_ && knobs.warn_after > 0 && waited > seconds(knobs.warn_after);
   if (!late && !warn) return {};
   const std::string what =
       "waited " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) +
-      " s for " + describe_ranks(execution_.waiting_for());
+      " s for " +
+      describe_ranks(ranks.empty() ? execution_.waiting_for()
+                                   : std::vector<Rank>(ranks.begin(), ranks.end()));
   if (late) return {Code::timeout, what + " (SLUICE_TIMEOUT)"};
   warned_ = true;
   log(Level::warning, "%s: %s; still waiting", describe_call().c_str(), what.c_str());
@@ -250,10 +332,12 @@ void EngineTeam::tell(const Status& cause) {
   const bool passes_on = cause.code() == Code::aborted;
   if (!passes_on) {
     broken_ = cause.with(describe_call());
-    streams_.open_all(rank_);
+    if (!arena_) streams_.open_all(rank_);
   }
-  streams_.abort(passes_on ? cause.message()
-                           : "rank " + std::to_string(rank_) + ": " + broken_.message());
+  const std::string text =
+      passes_on ? cause.message() : "rank " + std::to_string(rank_) + ": " + broken_.message();
+  if (arena_) arena_->rounds().abort(text);
+  streams_.abort(text);
   waiter_.begin();
   while (!streams_.told() && waiter_.waited() < farewell) waiter_.turn();
 }
@@ -282,6 +366,7 @@ Hello introduce(Process& process) {
   hello.self = {process.id, {}, process.label};
   if (process.endpoint) hello.self.address = process.endpoint->address();
   hello.teams_formed = process.teams_formed++;
+  hello.host = process.arenas ? process.host : 0;
   hello.settings_digest = digest(process.settings);
   hello.settings_size = static_cast<uint32_t>(process.settings.size());
   hello.enabled = process.knobs.enable;
@@ -295,8 +380,8 @@ struct Prospect {
   Status trouble;  // this rank's own
   std::vector<Hello> hellos;
   bool same_version = false;
-  bool wanted = false;         // Sluice is on, somewhere
-  std::unique_ptr<Team> team;  // if nothing differs
+  bool wanted = false;               // Sluice is on, somewhere
+  std::unique_ptr<EngineTeam> team;  // if nothing differs
 };
 
 bool any_of_hellos(const std::vector<Hello>& hellos, bool (*is)(const Hello& hello)) {
@@ -403,6 +488,19 @@ Status differ(const Process& process, const std::vector<Hello>& hellos, Bootstra
   return {};
 }
 
+// Where all ranks are on one host.
+Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& prospect,
+                    const std::string& name) {
+  const std::vector<Hello>& hellos = prospect.hellos;
+  const uint64_t host = hellos[0].host;
+  const auto is_here = [&](const Hello& hello) { return hello.host == host; };
+  if (host == 0 || hellos.size() == 1 || !std::ranges::all_of(hellos, is_here)) return {};
+  std::vector<ProcessId> processes;
+  for (const Hello& hello : hellos) processes.push_back(hello.self.process);
+  auto arena = agree_on_arena(*process.arenas, bootstrap, processes, name);
+  return arena.ok() ? prospect.team->share(std::move(*arena)) : arena.status();
+}
+
 Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
                                         const std::string& name) {
   std::vector<std::byte> packed(bootstrap.size() * Hello::packed_size), verdicts(bootstrap.size());
@@ -423,7 +521,13 @@ Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
   if (prospect.same_version) {
     if (Status status = settle(bootstrap, verdicts); !status.ok()) return status;
   }
-  if (prospect.team || !prospect.wanted) return std::move(prospect.team);
+  if (prospect.team) {
+    if (Status status = share_memory(process, bootstrap, prospect, name); !status.ok()) {
+      return status;
+    }
+    return std::unique_ptr<Team>(std::move(prospect.team));
+  }
+  if (!prospect.wanted) return std::unique_ptr<Team>();
   if (Status status = differ(process, prospect.hellos, bootstrap, name); !status.ok()) {
     return status;
   }

@@ -15,6 +15,7 @@
 #include "src/engine/rules.h"
 #include "src/engine/statistics.h"
 #include "src/engine/waiter.h"
+#include "transports/arena.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -29,6 +30,8 @@ struct Process {
   std::string label;                   // "pid 4711 on host n12"
   std::unique_ptr<Endpoint> endpoint;  // may be null: `unable` says why, and MPI keeps all
   std::string unable;
+  std::unique_ptr<ArenaSource> arenas;  // null: no shared memory
+  uint64_t host = 0;                    // see Hello
   Selector selector;
   Poke poke;
   Statistics statistics;

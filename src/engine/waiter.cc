@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace sluice {
 namespace {
@@ -31,6 +32,7 @@ Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin)
 void Waiter::begin() {
   turns_ = 0;
   began_ = now_ = idle_since_ = {};
+  nap_ = first_nap;
 }
 
 void Waiter::turn() {
@@ -42,16 +44,30 @@ void Waiter::turn() {
   // Traffic of other teams may go on for ever: MPI has its turn all the same.
   if (++turns_ % turns_between_looks != 0 && (moved || !crowded_)) return;
   look_at_clock();
-  if (poke_ && now_ - std::max(poked_, began_) >= between_pokes) {
-    poke_();
-    poked_ = now_;
-  }
+  poke();
   if (moved) return;
   if (now_ - idle_since_ >= (crowded_ ? crowded_spin : spin_)) {
     nap();
   } else if (adaptive_) {
     yield();
   }
+}
+
+void Waiter::idle() {
+  look_at_clock();
+  poke();
+  if (now_ - idle_since_ >= (crowded_ ? crowded_spin : spin_)) {
+    std::this_thread::sleep_for(nap_);
+    nap_ = std::min<std::chrono::microseconds>(nap_ * 2, longest_nap);
+  } else if (adaptive_) {
+    yield();
+  }
+}
+
+void Waiter::poke() {
+  if (!poke_ || now_ - std::max(poked_, began_) < between_pokes) return;
+  poke_();
+  poked_ = now_;
 }
 
 void Waiter::look_at_clock() {

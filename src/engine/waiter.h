@@ -28,11 +28,17 @@ class Waiter {
   void begin();
   // One turn: moves bytes, or lets time pass as the state of the wait asks.
   void turn();
+  // The same where there is nothing to drive: lets time pass.
+  void idle();
+  // Whether others want this processor, as far as has been found out.
+  bool crowded() const { return crowded_; }
+  Clock::time_point now() const { return now_; }
   // How long this wait has lasted; looked up now and then, so up to a nap late.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
 
  private:
   void look_at_clock();
+  void poke();
   void yield();
   void nap();
 

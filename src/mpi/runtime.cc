@@ -14,6 +14,7 @@
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
 #include "src/mpi/thread_state.h"
+#include "transports/shm/shm.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice {
@@ -122,6 +123,10 @@ Status Runtime::configure() {
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
+  if (process_.knobs.transport == "auto") {
+    process_.arenas = make_shm_source(process_.id);
+    process_.host = shm_host();
+  }
   return open_endpoint();
 }
 

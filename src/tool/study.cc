@@ -38,6 +38,10 @@ Result<const Algorithm*> chosen_algorithm(const StudyOptions& options) {
     return refuse("--algorithm " + options.algorithm + ": " + options.collective + " has " +
                   algorithm_names(collective));
   }
+  if (!algorithm->plan) {
+    return refuse("--algorithm " + options.algorithm +
+                  ": has no plan to show: ranks meet in shared memory, in rounds");
+  }
   if (!can_serve(*algorithm, options.ranks, false, false)) {
     return refuse("--ranks " + std::to_string(options.ranks) + ": " + options.algorithm +
                   " takes powers of two only");

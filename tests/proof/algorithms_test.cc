@@ -29,7 +29,9 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> cases;
   for (const Sizes& sizes : size_groups()) {
-    for (const Algorithm& algorithm : algorithms()) cases.push_back({&algorithm, sizes});
+    for (const Algorithm& algorithm : algorithms()) {
+      if (algorithm.plan) cases.push_back({&algorithm, sizes});
+    }
   }
   return cases;
 }

@@ -13,12 +13,14 @@ unit_sources += \
   tests/unit/collectives/patterns_test.cc \
   tests/unit/collectives/plan_test.cc
 unit_sources += \
+  tests/unit/support/arenas.cc tests/unit/support/arenas.h \
   tests/unit/support/ranks.cc tests/unit/support/ranks.h \
   tests/unit/engine/agreement_test.cc \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/packing_test.cc \
+  tests/unit/engine/direct_test.cc \
   tests/unit/engine/reproducible_test.cc \
   tests/unit/engine/rules_test.cc
 unit_sources += tests/unit/mpi/layout_test.cc
@@ -26,6 +28,7 @@ unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/rig.h \
+  tests/unit/transports/shm_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
   tests/unit/transports/tcp_played.h \

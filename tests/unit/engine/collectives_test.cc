@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 #include "transports/loopback/loopback.h"
 
@@ -264,7 +265,10 @@ EndpointMaker loopback(LoopbackHub& hub) {
 // All roots, sizes and placements of one algorithm on so many ranks, over one team.
 void run_all(const Algorithm& algorithm, Rank ranks) {
   LoopbackHub hub;
+  ArenaHub arenas;
   const auto force = [&](Rank, Process& process) {
+    if (algorithm.direct) process.arenas = arenas.source();
+    process.host = 1;
     process.knobs.algorithm[static_cast<uint32_t>(algorithm.collective)] = algorithm.name;
     process.knobs.segment = 4096;
     process.knobs.radix = 3;

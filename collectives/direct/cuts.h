@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Arithmetic that direct algorithms share: data cut into what a round takes.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "collectives/direct/direct.h"
+
+namespace sluice {
+
+// Some bytes, in rounds of at most `piece` each.
+struct Cuts {
+  size_t bytes, piece;
+
+  uint64_t count() const { return (bytes + piece - 1) / piece; }
+  // Round k's, from 1 on; empty behind the last.
+  size_t begin(uint64_t k) const { return std::min(bytes, (k - 1) * piece); }
+  size_t size(uint64_t k) const { return std::min(piece, bytes - begin(k)); }
+};
+
+// The largest multiple of the element in so many bytes; at least one.
+inline size_t whole_elements(size_t bytes, size_t element) {
+  return std::max(bytes / element, size_t{1}) * element;
+}
+
+// A rank's share of a round's bytes: nearly equal ones, cut between elements.
+inline Bytes share(std::byte* data, size_t bytes, size_t element, Rank rank, Rank ranks) {
+  const size_t n = bytes / element;
+  const size_t begin = n * rank / ranks, end = n * (rank + 1) / ranks;
+  return {data + begin * element, (end - begin) * element};
+}
+
+inline void move_bytes(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+// Where the operands of one round are, by rank; `out` may be one of the first two, or own memory
+// that is no operand.
+template <typename Operand>
+void combine_in_order(const DirectCall& call, Rank ranks, const Operand& operand, std::byte* out,
+                      size_t bytes) {
+  if (bytes == 0) return;
+  if (ranks == 1) return move_bytes(out, operand(0), bytes);
+  call.combine(operand(0), operand(1), out, bytes);
+  for (Rank rank = 2; rank < ranks; ++rank) call.combine(out, operand(rank), out, bytes);
+}
+
+inline bool await_all(Rounds& rounds, uint64_t k, size_t bytes) {
+  for (Rank rank = 0; rank < rounds.size(); ++rank) {
+    if (rank != rounds.rank() && !rounds.await(rank, k, bytes)) return false;
+  }
+  return true;
+}
+
+inline bool await_all_combined(Rounds& rounds, uint64_t k) {
+  for (Rank rank = 0; rank < rounds.size(); ++rank) {
+    if (rank != rounds.rank() && !rounds.await_combined(rank, k)) return false;
+  }
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Direct algorithms: collectives of ranks that share memory, as plain loops over the rounds of an
+// arena (transports/arena.h). All of a call's data lies in the callers' memory and passes through
+// the slots, a round at a time; a rank is up to four rounds ahead of the slowest, so that the next
+// piece is copied in while the last one is reduced.
+//
+// Each returns false where the wait was given up or ranks disagree; its rounds are then lost and so
+// is the team. How many rounds a call takes follows from what is equal on all ranks (alltoallv asks
+// first).
+//
+// The idea of flags and data that travel together, and of slots in place of closing barriers, is
+// that of Graham and Shipman, "MPI Support for Multi-core Architectures: Optimized Shared Memory
+// Collectives" (2008), and of Parsons and Pai, "Accelerating MPI Collective Communications through
+// Hierarchical Algorithms Without Sacrificing Inter-Node Communication Flexibility" (2014).
+#pragma once
+
+#include <span>
+
+#include "collectives/algorithm.h"
+#include "src/reduce/kernel.h"
+#include "transports/arena.h"
+
+namespace sluice {
+
+// Blocks of dense memory: as plan.h's areas, resolved.
+struct DirectBlocks {
+  std::byte* base = nullptr;
+  size_t count = 0;                 // elements of the whole, or of each block
+  std::span<const size_t> counts;   // where blocks differ: elements of each
+  std::span<const size_t> offsets;  // and where each begins, in elements from base
+};
+
+struct DirectCall {
+  static constexpr size_t scratch_piece = size_t{128} << 10;
+
+  Rank root = 0;
+  size_t element = 1;  // bytes
+  Reduction reduction;
+  DirectBlocks input, output;
+  std::span<std::byte> scratch;  // 2 * scratch_piece bytes, for those that fetch
+
+  Bytes block(const DirectBlocks& blocks, Rank rank) const {
+    if (blocks.counts.empty()) {
+      return {blocks.base + rank * blocks.count * element, blocks.count * element};
+    }
+    return {blocks.base + blocks.offsets[rank] * element, blocks.counts[rank] * element};
+  }
+  Bytes all(const DirectBlocks& blocks) const { return {blocks.base, blocks.count * element}; }
+  // out = left (op) right
+  void combine(const std::byte* left, const std::byte* right, std::byte* out, size_t bytes) const {
+    reduction.kernel(left, right, out, bytes / element, reduction.context);
+  }
+};
+
+std::span<const Algorithm> direct_algorithms();
+
+bool direct_barrier(Rounds& rounds, const DirectCall& call);
+// Every rank copies the root's data out of its slots.
+bool direct_broadcast(Rounds& rounds, const DirectCall& call);
+// The root combines all operands. (p - 1) V bytes are read by one rank.
+bool direct_reduce(Rounds& rounds, const DirectCall& call);
+// Every rank combines its share, the root gathers the shares.
+bool direct_reduce_split(Rounds& rounds, const DirectCall& call);
+// Every rank combines all operands, in rank order. (p - 1) V bytes are read by each.
+bool direct_allreduce(Rounds& rounds, const DirectCall& call);
+// Every rank combines its share, all gather the shares: 2 (p - 1) / p V bytes are read by each.
+bool direct_allreduce_split(Rounds& rounds, const DirectCall& call);
+// Every rank combines its block.
+bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call);
+// Also allgatherv.
+bool direct_allgather(Rounds& rounds, const DirectCall& call);
+bool direct_alltoall(Rounds& rounds, const DirectCall& call);
+// Ranks first tell each other how long it takes.
+bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
+
+// The same with one copy: ranks tell each other where their data is, and fetch it. A rank leaves
+// when all have what they need of it.
+bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
+bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
+// Also alltoall. What is short goes through the slots all the same.
+bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call);
+bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call);
+bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call);
+bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call);
+
+// Whether the slots hold an element of everybody's share.
+inline bool fits_directly(size_t element, Rank ranks) {
+  return element <= ArenaSlot::capacity / ranks;
+}
+
+}  // namespace sluice

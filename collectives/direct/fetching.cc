@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Kernel-assisted single copy, after Jin, Sur, Chai and Panda, "LiMIC: Support for High-Performance
+// MPI Intra-node Communication on Linux Cluster" (2005), and Ma, Bosilca, Bouteiller and Dongarra,
+// "Kernel-assisted and topology-aware MPI collective communications on multicore/many-core
+// platforms" (2013).
+#include "collectives/direct/cuts.h"
+
+namespace sluice {
+namespace {
+
+// Where a rank's data is, in its own memory.
+struct Place {
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t result;  // and where its part of the result will be
+};
+
+uint64_t address_of(const std::byte* data) { return reinterpret_cast<uintptr_t>(data); }
+
+// Round 1 of all these: who has what where. It stays to be read until this rank has taken it.
+class Places {
+ public:
+  explicit Places(Rounds& rounds) : rounds_(rounds) {}
+
+  bool tell(const Bytes& data, const std::byte* result = nullptr) {
+    if (!rounds_.open(1)) return false;
+    const Place place{address_of(data.data), data.size, address_of(result)};
+    std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(place)), &place, sizeof(place));
+    rounds_.publish(1, sizeof(place));
+    return true;
+  }
+  // Until that rank has told; that it has so many bytes, or they disagree.
+  bool learn(Rank rank, size_t bytes) {
+    return rounds_.await(rank, 1, sizeof(Place)) &&
+           (of(rank).bytes == bytes || rounds_.disagree(rank, of(rank).bytes, bytes));
+  }
+  bool learn_all(size_t bytes) {
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      if (rank != rounds_.rank() && !learn(rank, bytes)) return false;
+    }
+    return true;
+  }
+  bool fetch(Rank rank, size_t offset, const Bytes& to) {
+    return fetch_from(rank, of(rank).address + offset, to);
+  }
+  bool fetch_result(Rank rank, size_t offset, const Bytes& to) {
+    return fetch_from(rank, of(rank).result + offset, to);
+  }
+  // Nothing more is fetched by this rank; and, if others may fetch here, until they have.
+  bool end(bool was_fetched_from) {
+    rounds_.take(1);
+    if (was_fetched_from && !rounds_.await_taken(1)) return false;
+    rounds_.end(1);
+    return true;
+  }
+
+ private:
+  Place of(Rank rank) const {
+    Place place;
+    std::memcpy(&place, rounds_.data(rank, 1, sizeof(place)), sizeof(place));
+    return place;
+  }
+  bool fetch_from(Rank rank, uint64_t address, const Bytes& to) {
+    return to.size == 0 || rounds_.fetcher()->fetch(rank, address, to.data, to.size);
+  }
+
+  Rounds& rounds_;
+};
+
+// Combines operands that lie with their ranks, in rank order, piece by piece.
+class Gathering {
+ public:
+  Gathering(Rounds& rounds, const DirectCall& call, Places& places)
+      : rounds_(rounds), call_(call), places_(places) {}
+
+  // `bytes` of every operand from `offset` on; own: this rank's there. `out` may be `own`.
+  bool combine(size_t offset, const std::byte* own, std::byte* out, size_t bytes) {
+    const Cuts cuts{bytes, whole_elements(DirectCall::scratch_piece, call_.element)};
+    for (uint64_t k = 1; k <= cuts.count(); ++k) {
+      const size_t at = cuts.begin(k);
+      if (!combine_piece(offset + at, own + at, out + at, cuts.size(k))) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool combine_piece(size_t offset, const std::byte* own, std::byte* out, size_t bytes) {
+    std::byte* const sum = call_.scratch.data();
+    std::byte* const next = sum + DirectCall::scratch_piece;
+    const Rank me = rounds_.rank(), last = rounds_.size() - 1;
+    const std::byte* left = own;
+    if (me != 0) {
+      if (!places_.fetch(0, offset, {sum, bytes})) return false;
+      left = sum;
+    }
+    for (Rank rank = 1; rank <= last; ++rank) {
+      const std::byte* right = own;
+      if (rank != me) {
+        if (!places_.fetch(rank, offset, {next, bytes})) return false;
+        right = next;
+      }
+      std::byte* const to = rank == last ? out : sum;
+      call_.combine(left, right, to, bytes);
+      left = to;
+    }
+    return true;
+  }
+
+  Rounds& rounds_;
+  const DirectCall& call_;
+  Places& places_;
+};
+
+}  // namespace
+
+bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
+  const Bytes data = call.all(call.output);
+  Places places(rounds);
+  if (rounds.rank() == call.root) return places.tell(data) && places.end(true);
+  return places.learn(call.root, data.size) && places.fetch(call.root, 0, data) &&
+         places.end(false);
+}
+
+bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
+  const Rank me = rounds.rank(), ranks = rounds.size();
+  const Bytes own = call.all(call.input);
+  Places places(rounds);
+  if (!places.tell(own)) return false;
+  move_bytes(call.block(call.output, me).data, own.data, own.size);
+  for (Rank step = 1; step < ranks; ++step) {  // not all from the same rank at once
+    const Rank rank = (me + step) % ranks;
+    const Bytes to = call.block(call.output, rank);
+    if (!places.learn(rank, to.size) || !places.fetch(rank, 0, to)) return false;
+  }
+  return places.end(true);
+}
+
+namespace {
+
+// Round 1 holds a table of where the blocks for each rank are, and the short ones themselves.
+class FetchingExchange {
+ public:
+  FetchingExchange(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
+
+  bool run() {
+    if (!rounds_.open(1)) return false;
+    bool fetched_from = false;
+    for (Rank rank = 0; rank < ranks_; ++rank) fetched_from |= put(rank);
+    rounds_.publish(1, 0);
+    const Bytes own = call_.block(call_.input, me_);
+    move_bytes(call_.block(call_.output, me_).data, own.data, own.size);
+    for (Rank step = 1; step < ranks_; ++step) {
+      if (!get((me_ + step) % ranks_)) return false;
+    }
+    return Places(rounds_).end(fetched_from);
+  }
+
+ private:
+  struct Entry {
+    uint64_t address, bytes;
+  };
+  std::byte* entry(Rank from, Rank to) const {
+    return rounds_.data(from, 1, ArenaSlot::capacity) + to * sizeof(Entry);
+  }
+  std::byte* short_block(Rank from, Rank to) const { return entry(from, ranks_) + to * room_; }
+
+  // True if it is to be fetched.
+  bool put(Rank rank) {
+    const Bytes block = call_.block(call_.input, rank);
+    const Entry told{address_of(block.data), block.size};
+    std::memcpy(entry(me_, rank), &told, sizeof(told));
+    if (rank == me_ || block.size > room_) return rank != me_;
+    move_bytes(short_block(me_, rank), block.data, block.size);
+    return false;
+  }
+  bool get(Rank rank) {
+    if (!rounds_.await(rank, 1, 0)) return false;
+    Entry told;
+    std::memcpy(&told, entry(rank, me_), sizeof(told));
+    const Bytes to = call_.block(call_.output, rank);
+    if (told.bytes != to.size) return rounds_.disagree(rank, told.bytes, to.size);
+    if (to.size > room_) return rounds_.fetcher()->fetch(rank, told.address, to.data, to.size);
+    move_bytes(to.data, short_block(rank, me_), to.size);
+    return true;
+  }
+
+  Rounds& rounds_;
+  const DirectCall& call_;
+  const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
+  const size_t room_ = (ArenaSlot::capacity - ranks_ * sizeof(Entry)) / ranks_;  // a short block's
+};
+
+}  // namespace
+
+bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call) {
+  return FetchingExchange(rounds, call).run();
+}
+
+bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
+  const Bytes input = call.all(call.input);
+  Places places(rounds);
+  if (rounds.rank() != call.root) return places.tell(input) && places.end(true);
+  return places.learn_all(input.size) &&
+         Gathering(rounds, call, places).combine(0, input.data, call.output.base, input.size) &&
+         places.end(false);
+}
+
+bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call) {
+  const Bytes own = call.block(call.input, rounds.rank());
+  const auto before = static_cast<size_t>(own.data - call.input.base);
+  Places places(rounds);
+  return places.tell({call.input.base, 0}) && places.learn_all(0) &&
+         Gathering(rounds, call, places).combine(before, own.data, call.output.base, own.size) &&
+         places.end(true);
+}
+
+// Own share first, into its place in the output, then the others' shares out of theirs. (In place:
+// nobody overwrites a share before its owner is through with it.)
+bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call) {
+  const Rank me = rounds.rank(), ranks = rounds.size();
+  const Bytes input = call.all(call.input);
+  std::byte* const output = call.output.base;
+  const Bytes own = share(output, input.size, call.element, me, ranks);
+  const auto before = static_cast<size_t>(own.data - output);
+  Places places(rounds);
+  if (!places.tell(input, output) || !places.learn_all(input.size)) return false;
+  Gathering gathering(rounds, call, places);
+  if (!gathering.combine(before, input.data + before, own.data, own.size)) return false;
+  rounds.combine(1);
+  for (Rank step = 1; step < ranks; ++step) {
+    const Rank rank = (me + step) % ranks;
+    const Bytes theirs = share(output, input.size, call.element, rank, ranks);
+    if (!rounds.await_combined(rank, 1)) return false;
+    if (!places.fetch_result(rank, static_cast<size_t>(theirs.data - output), theirs)) return false;
+  }
+  return places.end(true);
+}
+
+}  // namespace sluice

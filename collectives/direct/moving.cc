@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/direct/cuts.h"
+
+namespace sluice {
+namespace {
+
+// The blocks that one rank has for all, or all have for one: round k holds the k-th piece of each,
+// at equal distances. `before` rounds of the call have passed.
+class Exchange {
+ public:
+  Exchange(Rounds& rounds, const DirectCall& call, uint64_t before)
+      : rounds_(rounds),
+        call_(call),
+        before_(before),
+        piece_(ArenaSlot::capacity / rounds.size() / 64 * 64) {}
+
+  // Rounds that this rank's blocks need.
+  uint64_t length() const {
+    uint64_t longest = 0;
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      longest = std::max(
+          {longest, pieces(call_.input, rank).count(), pieces(call_.output, rank).count()});
+    }
+    return longest;
+  }
+
+  bool run(uint64_t length) {
+    const Bytes from = call_.block(call_.input, rounds_.rank());
+    move_bytes(call_.block(call_.output, rounds_.rank()).data, from.data, from.size);
+    for (uint64_t k = 0; k <= length; ++k) {
+      if (k < length && !put(k + 1)) return false;
+      if (k > 0 && !get(k)) return false;
+    }
+    return true;
+  }
+
+ private:
+  Cuts pieces(const DirectBlocks& blocks, Rank rank) const {
+    return {call_.block(blocks, rank).size, piece_};
+  }
+  std::byte* slot(Rank rank, uint64_t k) const {
+    return rounds_.data(rank, before_ + k, ArenaSlot::capacity);
+  }
+  bool put(uint64_t k) {
+    const Rank me = rounds_.rank();
+    if (!rounds_.open(before_ + k)) return false;
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      const Cuts of = pieces(call_.input, rank);
+      const std::byte* const from = call_.block(call_.input, rank).data + of.begin(k);
+      if (rank != me) move_bytes(slot(me, k) + rank * piece_, from, of.size(k));
+    }
+    rounds_.publish(before_ + k, 0);
+    return true;
+  }
+  bool get(uint64_t k) {
+    const Rank me = rounds_.rank();
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      if (rank == me) continue;
+      if (!rounds_.await(rank, before_ + k, 0)) return false;
+      const Cuts of = pieces(call_.output, rank);
+      std::byte* const to = call_.block(call_.output, rank).data + of.begin(k);
+      move_bytes(to, slot(rank, k) + me * piece_, of.size(k));
+    }
+    rounds_.take(before_ + k);
+    return true;
+  }
+
+  Rounds& rounds_;
+  const DirectCall& call_;
+  const uint64_t before_;
+  const size_t piece_;
+};
+
+}  // namespace
+
+bool direct_barrier(Rounds& rounds, const DirectCall&) {
+  if (!rounds.open(1)) return false;
+  rounds.publish(1, 0);
+  if (!await_all(rounds, 1, 0)) return false;
+  rounds.take(1);
+  rounds.end(1);
+  return true;
+}
+
+bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
+  const Bytes data = call.all(call.output);
+  const Cuts pieces{data.size, ArenaSlot::capacity};
+  for (uint64_t k = 1; k <= pieces.count(); ++k) {
+    const size_t bytes = pieces.size(k);
+    std::byte* const here = data.data + pieces.begin(k);
+    std::byte* const there = rounds.data(call.root, k, bytes);
+    if (rounds.rank() == call.root) {
+      if (!rounds.open(k)) return false;
+      std::memcpy(there, here, bytes);
+      rounds.publish(k, bytes);
+    } else {
+      if (!rounds.await(call.root, k, bytes)) return false;
+      std::memcpy(here, there, bytes);
+    }
+    rounds.take(k);
+  }
+  rounds.end(pieces.count());
+  return true;
+}
+
+bool direct_allgather(Rounds& rounds, const DirectCall& call) {
+  const Rank me = rounds.rank(), ranks = rounds.size();
+  const Bytes own = call.all(call.input);
+  uint64_t last = 0;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const size_t bytes = call.block(call.output, rank).size;
+    last = std::max(last, Cuts{bytes, ArenaSlot::capacity}.count());
+  }
+  move_bytes(call.block(call.output, me).data, own.data, own.size);
+  const auto put = [&](uint64_t k) {
+    const Cuts pieces{own.size, ArenaSlot::capacity};
+    if (!rounds.open(k)) return false;
+    move_bytes(rounds.data(me, k, pieces.size(k)), own.data + pieces.begin(k), pieces.size(k));
+    rounds.publish(k, pieces.size(k));
+    return true;
+  };
+  for (uint64_t k = 0; k <= last; ++k) {
+    if (k < last && !put(k + 1)) return false;
+    if (k == 0) continue;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      if (rank == me) continue;
+      const Bytes block = call.block(call.output, rank);
+      const Cuts pieces{block.size, ArenaSlot::capacity};
+      if (!rounds.await(rank, k, pieces.size(k))) return false;
+      move_bytes(block.data + pieces.begin(k), rounds.data(rank, k, pieces.size(k)),
+                 pieces.size(k));
+    }
+    rounds.take(k);
+  }
+  rounds.end(last);
+  return true;
+}
+
+bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
+  Exchange exchange(rounds, call, 0);
+  const uint64_t length = exchange.length();
+  if (!exchange.run(length)) return false;
+  rounds.end(length);
+  return true;
+}
+
+bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
+  Exchange exchange(rounds, call, 1);
+  uint64_t length = exchange.length();
+  const Rank me = rounds.rank();
+  if (!rounds.open(1)) return false;
+  std::memcpy(rounds.data(me, 1, sizeof(length)), &length, sizeof(length));
+  rounds.publish(1, sizeof(length));
+  for (Rank rank = 0; rank < rounds.size(); ++rank) {
+    if (rank == me) continue;
+    uint64_t theirs;
+    if (!rounds.await(rank, 1, sizeof(length))) return false;
+    std::memcpy(&theirs, rounds.data(rank, 1, sizeof(length)), sizeof(length));
+    length = std::max(length, theirs);
+  }
+  rounds.take(1);
+  if (!exchange.run(length)) return false;
+  rounds.end(1 + length);
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/direct/cuts.h"
+
+namespace sluice {
+namespace {
+
+// Reduce and allreduce where everybody combines a share of each round. A round passes three stages,
+// each a round behind the one before, so that nobody waits for what others are just doing.
+class SplitReduction {
+ public:
+  SplitReduction(Rounds& rounds, const DirectCall& call, bool gathers)
+      : rounds_(rounds),
+        call_(call),
+        gathers_(gathers),
+        input_(call.all(call.input)),
+        output_(call.output.base),
+        pieces_{input_.size, whole_elements(ArenaSlot::capacity, call.element)} {}
+
+  bool run() {
+    const uint64_t last = pieces_.count();
+    for (uint64_t i = 1; i <= last + 2; ++i) {
+      if (i <= last && !put(i)) return false;
+      if (i > 1 && i <= last + 1 && !combine(i - 1)) return false;
+      if (i > 2 && !gather(i - 2)) return false;
+    }
+    rounds_.end(last);
+    return true;
+  }
+
+ private:
+  std::byte* slot(Rank rank, uint64_t k) const {
+    return rounds_.data(rank, k, ArenaSlot::capacity);
+  }
+  Bytes share_of(std::byte* data, uint64_t k, Rank rank) const {
+    return share(data, pieces_.size(k), call_.element, rank, rounds_.size());
+  }
+
+  // What others combine.
+  bool put(uint64_t k) {
+    if (!rounds_.open(k)) return false;
+    std::byte* const to = slot(rounds_.rank(), k);
+    const std::byte* const from = input_.data + pieces_.begin(k);
+    const Bytes own = share_of(to, k, rounds_.rank());
+    const size_t before = static_cast<size_t>(own.data - to), behind = before + own.size;
+    move_bytes(to, from, before);
+    move_bytes(to + behind, from + behind, pieces_.size(k) - behind);
+    rounds_.publish(k, pieces_.size(k));
+    return true;
+  }
+
+  bool combine(uint64_t k) {
+    if (!await_all(rounds_, k, pieces_.size(k))) return false;
+    const Rank me = rounds_.rank();
+    const Bytes result = share_of(slot(me, k), k, me);
+    const std::byte* const own = input_.data + pieces_.begin(k) + (result.data - slot(me, k));
+    const auto operand = [&](Rank rank) -> const std::byte* {
+      return rank == me ? own : share_of(slot(rank, k), k, me).data;
+    };
+    combine_in_order(call_, rounds_.size(), operand, result.data, result.size);
+    rounds_.combine(k);
+    return true;
+  }
+
+  bool gather(uint64_t k) {
+    if (gathers_) {
+      if (!await_all_combined(rounds_, k)) return false;
+      for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+        const Bytes from = share_of(slot(rank, k), k, rank);
+        move_bytes(output_ + pieces_.begin(k) + (from.data - slot(rank, k)), from.data, from.size);
+      }
+    }
+    rounds_.take(k);
+    return true;
+  }
+
+  Rounds& rounds_;
+  const DirectCall& call_;
+  const bool gathers_;
+  const Bytes input_;
+  std::byte* const output_;
+  const Cuts pieces_;
+};
+
+}  // namespace
+
+bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
+  const Bytes input = call.all(call.input);
+  const Cuts pieces{input.size, whole_elements(ArenaSlot::capacity, call.element)};
+  const Rank me = rounds.rank();
+  for (uint64_t k = 1; k <= pieces.count(); ++k) {
+    const size_t at = pieces.begin(k), bytes = pieces.size(k);
+    if (!rounds.open(k)) return false;
+    std::memcpy(rounds.data(me, k, bytes), input.data + at, bytes);
+    rounds.publish(k, bytes);
+    if (!await_all(rounds, k, bytes)) return false;
+    const auto operand = [&](Rank rank) { return rounds.data(rank, k, bytes); };
+    combine_in_order(call, rounds.size(), operand, call.output.base + at, bytes);
+    rounds.take(k);
+  }
+  rounds.end(pieces.count());
+  return true;
+}
+
+bool direct_reduce(Rounds& rounds, const DirectCall& call) {
+  const Bytes input = call.all(call.input);
+  const Cuts pieces{input.size, whole_elements(ArenaSlot::capacity, call.element)};
+  const Rank me = rounds.rank();
+  for (uint64_t k = 1; k <= pieces.count(); ++k) {
+    const size_t at = pieces.begin(k), bytes = pieces.size(k);
+    if (!rounds.open(k)) return false;
+    std::memcpy(rounds.data(me, k, bytes), input.data + at, bytes);
+    rounds.publish(k, bytes);
+    if (me == call.root) {
+      if (!await_all(rounds, k, bytes)) return false;
+      const auto operand = [&](Rank rank) { return rounds.data(rank, k, bytes); };
+      combine_in_order(call, rounds.size(), operand, call.output.base + at, bytes);
+    }
+    rounds.take(k);
+  }
+  rounds.end(pieces.count());
+  return true;
+}
+
+bool direct_allreduce_split(Rounds& rounds, const DirectCall& call) {
+  return SplitReduction(rounds, call, true).run();
+}
+
+bool direct_reduce_split(Rounds& rounds, const DirectCall& call) {
+  return SplitReduction(rounds, call, rounds.rank() == call.root).run();
+}
+
+// Round k holds the k-th piece of everybody's block, at equal distances.
+bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
+  const Rank me = rounds.rank(), ranks = rounds.size();
+  const size_t piece = whole_elements(ArenaSlot::capacity / ranks, call.element);
+  uint64_t last = 0;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    last = std::max(last, Cuts{call.block(call.input, rank).size, piece}.count());
+  }
+  const Bytes own = call.block(call.input, me);
+  const Cuts mine{own.size, piece};
+  const auto slot = [&](Rank rank, uint64_t k) {
+    return rounds.data(rank, k, ArenaSlot::capacity);
+  };
+  const auto put = [&](uint64_t k) {
+    if (!rounds.open(k)) return false;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const Bytes block = call.block(call.input, rank);
+      const Cuts pieces{block.size, piece};
+      if (rank != me)
+        move_bytes(slot(me, k) + rank * piece, block.data + pieces.begin(k), pieces.size(k));
+    }
+    rounds.publish(k, 0);
+    return true;
+  };
+  for (uint64_t k = 0; k <= last; ++k) {
+    if (k < last && !put(k + 1)) return false;
+    if (k == 0) continue;
+    if (!await_all(rounds, k, 0)) return false;
+    const auto operand = [&](Rank rank) -> const std::byte* {
+      return rank == me ? own.data + mine.begin(k) : slot(rank, k) + me * piece;
+    };
+    combine_in_order(call, ranks, operand, call.output.base + mine.begin(k), mine.size(k));
+    rounds.take(k);
+  }
+  rounds.end(last);
+  return true;
+}
+
+}  // namespace sluice

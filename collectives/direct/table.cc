@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/direct/direct.h"
+
+namespace sluice {
+namespace {
+
+constexpr Algorithm row(Collective collective, const char* name, const char* help,
+                        bool (*direct)(Rounds&, const DirectCall&)) {
+  return {collective, name, help, {}, nullptr, nullptr, direct};
+}
+
+constexpr Algorithm fetching(Collective collective, const char* help,
+                             bool (*direct)(Rounds&, const DirectCall&)) {
+  return {collective, "fetch", help, {.fetching = true}, nullptr, nullptr, direct};
+}
+
+}  // namespace
+
+std::span<const Algorithm> direct_algorithms() {
+  using enum Collective;
+  static constexpr Algorithm table[] = {
+      row(allreduce, "flat", "shared memory; every rank combines all: small messages",
+          direct_allreduce),
+      row(allreduce, "split", "shared memory; every rank combines a share: large messages",
+          direct_allreduce_split),
+      row(reduce, "flat", "shared memory; the root combines all: small messages", direct_reduce),
+      row(reduce, "split", "shared memory; every rank combines a share: large messages",
+          direct_reduce_split),
+      row(broadcast, "flat", "shared memory; all copy what the root puts there", direct_broadcast),
+      row(allgather, "flat", "shared memory; all copy everybody's block", direct_allgather),
+      row(allgatherv, "flat", "shared memory; all copy everybody's block", direct_allgather),
+      row(reduce_scatter, "flat", "shared memory; every rank combines its block",
+          direct_reduce_scatter),
+      row(alltoall, "flat", "shared memory; all copy their block of everybody's", direct_alltoall),
+      row(alltoallv, "flat", "shared memory; all copy their block of everybody's",
+          direct_alltoallv),
+      row(barrier, "flat", "shared memory; all see a flag of everybody's", direct_barrier),
+      fetching(allreduce, "shared memory, one copy; every rank combines a share: large messages",
+               direct_allreduce_fetching),
+      fetching(reduce, "shared memory, one copy; the root combines all: large messages, few ranks",
+               direct_reduce_fetching),
+      fetching(broadcast, "shared memory, one copy: large messages", direct_broadcast_fetching),
+      fetching(allgather, "shared memory, one copy: large messages", direct_allgather_fetching),
+      fetching(allgatherv, "shared memory, one copy: large messages", direct_allgather_fetching),
+      fetching(reduce_scatter, "shared memory, one copy: large messages",
+               direct_reduce_scatter_fetching),
+      fetching(alltoall, "shared memory, one copy of large blocks", direct_alltoallv_fetching),
+      fetching(alltoallv, "shared memory, one copy of large blocks", direct_alltoallv_fetching),
+  };
+  return table;
+}
+
+}  // namespace sluice

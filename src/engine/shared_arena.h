@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How the ranks of a team that share a host come to an arena, and how they wait in it.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "src/engine/call.h"
+#include "src/engine/team.h"
+#include "src/engine/waiter.h"
+#include "transports/arena.h"
+
+namespace sluice {
+
+// Collective over the bootstrap's ranks. nullptr where one of them can't reach the memory: said at
+// level info, and no fault. An error where the bootstrap fails.
+Result<std::unique_ptr<Arena>> agree_on_arena(ArenaSource& source, Bootstrap& bootstrap,
+                                              std::span<const ProcessId> processes,
+                                              const std::string& name);
+
+// Collective over the arena's ranks: whether all can read all the others' memory; then its rounds
+// have the fetcher. An error where the wait was given up.
+Status agree_on_fetching(Arena& arena, Patience& patience);
+
+// Waits for ranks in an arena: as the Waiter does, and looks now and then whether they are alive.
+class ArenaPatience final : public Patience {
+ public:
+  // Asked at every turn, with how long the call has waited for which rank: an error ends the wait.
+  using Watch = std::function<Status(std::chrono::nanoseconds waited, Rank rank)>;
+
+  ArenaPatience(Waiter& waiter, Arena& arena, Watch watch)
+      : waiter_(waiter), arena_(arena), watch_(std::move(watch)) {}
+
+  void begin();
+  bool wait(uint32_t rank) override;
+  // Why it would wait no longer; ok if it was not that.
+  const Status& status() const { return status_; }
+  Rank rank() const { return rank_; }  // waited for last
+
+ private:
+  bool look_for_life(Rank rank);
+
+  Waiter& waiter_;
+  Arena& arena_;
+  const Watch watch_;
+  bool begun_ = false;
+  Rank rank_ = 0;
+  bool gone_ = false;  // the rank waited for; what it left may still be found
+  Waiter::Clock::time_point looked_{};
+  Status status_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Direct algorithms as the engine runs them, on ranks that share memory: calls in a row without a
+// pause, order of operands, and what happens when a rank is late, elsewhere, or gone.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/unit/support/arenas.h"
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Direct : public ::testing::Test {
+ protected:
+  void run(Rank ranks, const Body& body, const Adjust& adjust = {}) {
+    const EndpointMaker endpoints = [this](Rank, const ProcessId& id) { return hub_.endpoint(id); };
+    const Adjust share = [&](Rank rank, Process& process) {
+      process.arenas = arenas_.source();
+      process.host = 1;
+      if (adjust) adjust(rank, process);
+    };
+    on_ranks(ranks, endpoints, share, body);
+  }
+
+  LoopbackHub hub_;
+  ArenaHub arenas_;
+};
+
+template <typename T>
+Call call_of(Collective collective, std::vector<T>& input, std::vector<T>& output, Rank root = 0) {
+  Call call;
+  call.collective = collective;
+  call.root = root;
+  call.element = sizeof(T);
+  call.input = {reinterpret_cast<std::byte*>(input.data()), input.size(), {}, {}};
+  call.output = {reinterpret_cast<std::byte*>(output.data()), output.size(), {}, {}};
+  call.bytes = std::max(input.size(), output.size()) * sizeof(T);
+  return call;
+}
+
+Call barrier() { return {}; }
+
+// x -> a x + b, modulo 2^32: composition is associative and does not commute.
+struct Map {
+  uint32_t a, b;
+  bool operator==(const Map&) const = default;
+};
+
+void compose(const void* left, const void* right, void* out, size_t n, const void*) {
+  const auto *l = static_cast<const Map*>(left), *r = static_cast<const Map*>(right);
+  auto* const to = static_cast<Map*>(out);
+  for (size_t i = 0; i < n; ++i) to[i] = Map{l[i].a * r[i].a, l[i].a * r[i].b + l[i].b};
+}
+
+Map map_of(Rank rank, size_t index, uint32_t round) {
+  return {2 * rank + 3, static_cast<uint32_t>(index * 31 + rank + round)};
+}
+
+std::vector<Map> maps_of(Rank rank, size_t count, uint32_t round) {
+  std::vector<Map> maps(count);
+  for (size_t i = 0; i < count; ++i) maps[i] = map_of(rank, i, round);
+  return maps;
+}
+
+std::vector<Map> composed(Rank ranks, size_t count, uint32_t round) {
+  std::vector<Map> result = maps_of(0, count, round);
+  for (Rank rank = 1; rank < ranks; ++rank) {
+    const std::vector<Map> next = maps_of(rank, count, round);
+    compose(result.data(), next.data(), result.data(), count, nullptr);
+  }
+  return result;
+}
+
+// A random program, the same on all ranks, of calls that need no barrier between them; each rank
+// dawdles where it likes.
+TEST_F(Direct, CallsInARowKeepApart) {
+  const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  for (const Rank ranks : {2U, 3U, 5U}) {
+    run(ranks, [&](Member& member) {
+      ASSERT_TRUE(member.team) << member.formed.message();
+      std::mt19937 common(seed), own(seed + member.rank + 1);
+      for (uint32_t round = 0; round < 300; ++round) {
+        const uint32_t kind = common() % 4;
+        const Rank root = common() % ranks;
+        const size_t count = std::array<size_t, 5>{0, 1, 5, 600, 12000}[common() % 5];
+        if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
+        std::vector<Map> input = maps_of(member.rank, count, round), output(count);
+        Call call = barrier();
+        if (kind == 0) call = call_of(Collective::allreduce, input, output);
+        if (kind == 1) call = call_of(Collective::reduce, input, output, root);
+        if (kind == 2) call = call_of(Collective::broadcast, input, input, root);
+        if (kind < 2) call.reduction = {compose, nullptr, false};
+        ASSERT_TRUE(member.team->carries(call));
+        const Status status = member.team->run(call);
+        ASSERT_TRUE(status.ok()) << status.message();
+        if (kind == 0 || (kind == 1 && member.rank == root)) {
+          ASSERT_EQ(output, composed(ranks, count, round)) << "round " << round << " seed " << seed;
+        }
+        if (kind == 2) {
+          ASSERT_EQ(input, maps_of(root, count, round)) << "seed " << seed;
+        }
+      }
+    });
+  }
+}
+
+TEST_F(Direct, FetchingIsUsedOnlyWhereAllCan) {
+  for (const bool may : {true, false}) {
+    if (!may) arenas_.forbid_fetching();
+    std::atomic<int> carried{0};
+    run(
+        3,
+        [&](Member& member) {
+          std::vector<Map> data = maps_of(member.rank, 50000, 0);
+          ASSERT_TRUE(member.team->run(call_of(Collective::broadcast, data, data, 1)).ok());
+          EXPECT_EQ(data, maps_of(1, 50000, 0));
+          ++carried;
+        },
+        [](Rank, Process& process) { process.knobs.algorithm[2] = "fetch"; });
+    EXPECT_EQ(carried, 3);
+  }
+}
+
+TEST_F(Direct, ARankThatCannotReachTheMemoryKeepsAllOutOfIt) {
+  arenas_.blind(1);
+  run(3, [](Member& member) {
+    ASSERT_TRUE(member.team);
+    EXPECT_TRUE(member.team->run(barrier()).ok()) << "by the other transport";
+  });
+}
+
+TEST_F(Direct, RanksInDifferentCollectivesAreToldSo) {
+  std::string messages[2];
+  run(2, [&](Member& member) {
+    std::vector<Map> input = maps_of(member.rank, 10, 0), output(10);
+    Call call = member.rank == 0 ? barrier() : call_of(Collective::allreduce, input, output);
+    if (member.rank == 1) call.reduction = {compose, nullptr, true};
+    messages[member.rank] = member.team->run(call).message();
+  });
+  EXPECT_NE((messages[0] + messages[1]).find("is in"), std::string::npos) << messages[0] << "\n"
+                                                                          << messages[1];
+  EXPECT_FALSE(messages[0].empty());
+  EXPECT_FALSE(messages[1].empty());
+}
+
+TEST_F(Direct, DifferentLengthsAreToldSo) {
+  std::string messages[2];
+  run(2, [&](Member& member) {
+    std::vector<Map> input = maps_of(member.rank, 4 + member.rank, 0), output(input.size());
+    Call call = call_of(Collective::allreduce, input, output);
+    call.reduction = {compose, nullptr, true};
+    messages[member.rank] = member.team->run(call).message();
+  });
+  EXPECT_NE((messages[0] + messages[1]).find("bytes where"), std::string::npos) << messages[0];
+}
+
+TEST_F(Direct, ADeadlineEndsTheWaitAndTellsTheOthers) {
+  std::string messages[3];
+  std::atomic<int> failed{0};
+  run(
+      3,
+      [&](Member& member) {
+        if (member.rank == 2) {  // comes when the others are gone
+          while (failed < 2) std::this_thread::sleep_for(1ms);
+          (void)member.team->run(barrier());  // their flags were up already
+        }
+        messages[member.rank] = member.team->run(barrier()).message();
+        ++failed;
+      },
+      [](Rank, Process& process) { process.knobs.timeout = 0.2; });
+  EXPECT_NE((messages[0] + messages[1]).find("SLUICE_TIMEOUT"), std::string::npos) << messages[0];
+  EXPECT_FALSE(messages[2].empty());
+}
+
+TEST_F(Direct, ADeadRankIsNoticed) {
+  std::string message;
+  const auto began = std::chrono::steady_clock::now();
+  run(2, [&](Member& member) {
+    if (member.rank == 1) return arenas_.kill(1);
+    message = member.team->run(barrier()).message();
+  });
+  EXPECT_NE(message.find("rank 1"), std::string::npos) << message;
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
+}
+
+TEST_F(Direct, WhatARankLeftBehindIsStillFound) {
+  run(2, [&](Member& member) {
+    std::vector<Map> data = maps_of(0, 100, member.rank);
+    if (member.rank == 1) std::this_thread::sleep_for(300ms);
+    const Status status = member.team->run(call_of(Collective::broadcast, data, data));
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(data, maps_of(0, 100, 0));
+  });
+}
+
+TEST_F(Direct, ElementsThatFitNoSlotGoAnotherWay) {
+  struct Huge {
+    std::array<uint32_t, 10000> words;
+  };
+  run(2, [&](Member& member) {
+    std::vector<Huge> input(2), output(2);
+    for (Huge& huge : input) huge.words.fill(member.rank + 1);
+    Call call = call_of(Collective::allreduce, input, output);
+    call.reduction.kernel = [](const void* left, const void* right, void* out, size_t n,
+                               const void*) {
+      const auto *l = static_cast<const uint32_t*>(left), *r = static_cast<const uint32_t*>(right);
+      for (size_t i = 0; i < n * 10000; ++i) static_cast<uint32_t*>(out)[i] = l[i] + r[i];
+    };
+    ASSERT_TRUE(member.team->run(call).ok());
+    EXPECT_EQ(output[1].words[9999], 3U);
+  });
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/unit/support/arenas.h"
+
+#include <cstring>
+#include <new>
+
+namespace sluice::testing {
+
+class HeapFetcher final : public Fetcher {
+ public:
+  Introduction introduction() const override { return {1, 2, 3}; }
+  bool meet(uint32_t, const Introduction& theirs) override { return theirs.content == 3; }
+  bool fetch(uint32_t, uint64_t address, std::byte* to, size_t bytes) override {
+    std::memcpy(to, reinterpret_cast<const std::byte*>(address), bytes);
+    return true;
+  }
+};
+
+class HeapArena final : public Arena {
+ public:
+  HeapArena(ArenaHub& hub, std::byte* memory, uint32_t rank, uint32_t ranks)
+      : hub_(hub), rounds_(memory, rank, ranks) {
+    rounds_.enter();
+  }
+  ~HeapArena() override { rounds_.leave(); }
+  Rounds& rounds() override { return rounds_; }
+  bool lives(uint32_t rank) override { return hub_.dead_ != rank; }
+  Fetcher* fetcher() override { return hub_.fetches_ ? &fetcher_ : nullptr; }
+
+ private:
+  ArenaHub& hub_;
+  Rounds rounds_;
+  HeapFetcher fetcher_;
+};
+
+class HeapSource final : public ArenaSource {
+ public:
+  explicit HeapSource(ArenaHub& hub) : hub_(hub) {}
+
+  Result<Offer> offer(std::span<const ProcessId> processes, bool) override {
+    const std::lock_guard lock(hub_.mutex_);
+    const size_t bytes = Rounds::bytes(static_cast<uint32_t>(processes.size())) + arena_line;
+    hub_.memory_.push_back(std::make_unique<std::byte[]>(bytes));
+    const auto address = reinterpret_cast<uintptr_t>(hub_.memory_.back().get());
+    const uintptr_t aligned = (address + arena_line - 1) / arena_line * arena_line;
+    Offer offer{};
+    std::memcpy(offer.data(), &aligned, sizeof(aligned));
+    return offer;
+  }
+  Result<std::unique_ptr<Arena>> take_up(const Offer& offer, std::span<const ProcessId> processes,
+                                         uint32_t rank) override {
+    if (rank == hub_.blind_) return Status{Code::unavailable, "a blind rank"};
+    uintptr_t address;
+    std::memcpy(&address, offer.data(), sizeof(address));
+    return std::unique_ptr<Arena>(
+        std::make_unique<HeapArena>(hub_, reinterpret_cast<std::byte*>(address), rank,
+                                    static_cast<uint32_t>(processes.size())));
+  }
+  void settle(const Offer&) override {}
+
+ private:
+  ArenaHub& hub_;
+};
+
+std::unique_ptr<ArenaSource> ArenaHub::source() { return std::make_unique<HeapSource>(*this); }
+
+void ArenaHub::kill(uint32_t rank) { dead_ = rank; }
+
+}  // namespace sluice::testing

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Arenas in ordinary memory, for ranks that are threads of one process.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transports/arena.h"
+
+namespace sluice::testing {
+
+class ArenaHub {
+ public:
+  // Of one rank; the hub outlives it.
+  std::unique_ptr<ArenaSource> source();
+  // From now on a rank is taken for dead.
+  void kill(uint32_t rank);
+  // Ranks can't read each other's memory.
+  void forbid_fetching() { fetches_ = false; }
+  // A rank that can't reach the memory, however often it tries.
+  void blind(uint32_t rank) { blind_ = rank; }
+
+ private:
+  friend class HeapSource;
+  friend class HeapArena;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+  std::atomic<uint32_t> dead_{~0U};
+  uint32_t blind_ = ~0U;
+  bool fetches_ = true;
+};
+
+}  // namespace sluice::testing

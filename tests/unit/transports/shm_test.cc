@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Segments and arenas between real processes.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "transports/shm/segment.h"
+#include "transports/shm/shm.h"
+#include "transports/shm/single_copy.h"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string path_of(const Segment& segment) {
+  return std::string("/dev/shm") + segment.name().data();
+}
+
+// Runs `body` in a child and gives what it returns.
+template <typename Body>
+int in_child(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Segment, IsTheSameMemoryInAllThatOpenIt) {
+  auto made = Segment::create(8192);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->data()[5000], std::byte{0});
+  made->data()[5000] = std::byte{42};
+  EXPECT_EQ(in_child([&] {
+              auto opened = Segment::open(made->name(), 8192);
+              if (!opened.ok()) return 0;
+              opened->data()[100] = std::byte{7};
+              return static_cast<int>(opened->data()[5000]);
+            }),
+            42);
+  EXPECT_EQ(made->data()[100], std::byte{7});
+}
+
+TEST(Segment, IsForItsUserAloneAndLosesItsName) {
+  auto made = Segment::create(4096);
+  ASSERT_TRUE(made.ok());
+  struct stat about {};
+  ASSERT_EQ(stat(path_of(*made).c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600U);
+  EXPECT_FALSE(Segment::open(made->name(), 8192).ok()) << "of another size";
+  made->remove_name();
+  EXPECT_NE(access(path_of(*made).c_str(), F_OK), 0);
+  EXPECT_FALSE(Segment::open(made->name(), 4096).ok());
+}
+
+TEST(Segment, SaysSoWhereThereIsNoRoom) {
+  const auto made = Segment::create(size_t{1} << 50);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.status().message().find("/dev/shm has no room"), std::string::npos)
+      << made.status().message();
+}
+
+TEST(Segment, TellsTheLivingFromTheDead) {
+  auto made = Segment::create(4096);
+  ASSERT_TRUE(made.ok());
+  EXPECT_FALSE(made->lives(3)) << "nobody has signed";
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto opened = Segment::open(made->name(), 4096);
+    const char good = opened.ok() && opened->sign(3) ? 1 : 0;
+    if (write(ready[1], &good, 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  char good = 0;
+  ASSERT_EQ(read(ready[0], &good, 1), 1);
+  EXPECT_EQ(good, 1);
+  EXPECT_TRUE(made->lives(3));
+  EXPECT_FALSE(made->lives(2));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(made->lives(3));
+  close(ready[0]);
+  close(ready[1]);
+}
+
+class Nobody final : public Patience {
+ public:
+  bool wait(uint32_t) override {
+    std::this_thread::yield();
+    return std::chrono::steady_clock::now() < until_;
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + 20s;
+};
+
+const ProcessId first{1, 1}, second{2, 2};
+const std::vector<ProcessId> both{first, second};
+
+// Both processes' part: a hundred rounds in which each sees the other's number.
+int meet(Rounds& rounds) {
+  Nobody patience;
+  const uint32_t other = 1 - rounds.rank();
+  for (uint64_t i = 0; i < 100; ++i) {
+    rounds.begin(7, &patience);
+    if (!rounds.open(1)) return 1;
+    *rounds.data(rounds.rank(), 1, 1) = static_cast<std::byte>(i + rounds.rank());
+    rounds.publish(1, 1);
+    if (!rounds.await(other, 1, 1)) return 2;
+    if (*rounds.data(other, 1, 1) != static_cast<std::byte>(i + other)) return 3;
+    rounds.take(1);
+    rounds.end(1);
+  }
+  return 0;
+}
+
+TEST(Shm, TwoProcessesMeetInALease) {
+  auto source = make_shm_source(first);
+  const auto offer = source->offer(both, false);
+  ASSERT_TRUE(offer.ok()) << offer.status().message();
+  const pid_t child = fork();
+  if (child == 0) {
+    auto other = make_shm_source(second);
+    auto arena = other->take_up(*offer, both, 1);
+    _exit(arena.ok() ? meet((*arena)->rounds()) : 9);
+  }
+  auto arena = source->take_up(*offer, both, 0);
+  ASSERT_TRUE(arena.ok());
+  EXPECT_EQ(meet((*arena)->rounds()), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_FALSE((*arena)->lives(1));
+  source->settle(*offer);
+  EXPECT_FALSE(make_shm_source(second)->take_up(*offer, both, 1).ok()) << "the name is gone";
+}
+
+// One process stands for both here: leases, not memory, are looked at.
+TEST(Shm, LeasesAreReusedOnceAllHaveLetGo) {
+  auto one = make_shm_source(first), two = make_shm_source(second);
+  std::vector<ArenaSource::Offer> offers;
+  const auto lease = [&] {
+    auto offer = one->offer(both, false);
+    EXPECT_TRUE(offer.ok());
+    offers.push_back(*offer);
+    return std::pair(std::move(*one->take_up(*offer, both, 0)),
+                     std::move(*two->take_up(*offer, both, 1)));
+  };
+  auto a = lease(), b = lease();
+  EXPECT_NE(offers[0], offers[1]);
+  a.first.reset();
+  auto c = lease();
+  EXPECT_NE(offers[2], offers[0]) << "the other has not let go";
+  a.second.reset();
+  auto d = lease();
+  EXPECT_EQ(offers[3], offers[0]);
+  d.first->rounds().abort("broken");
+  d.first.reset();
+  d.second.reset();
+  auto e = lease();
+  EXPECT_NE(offers[4], offers[0]) << "a team broke there";
+  for (const auto& offer : offers) one->settle(offer);
+}
+
+TEST(Shm, AFreshOfferIsInNewMemory) {
+  auto one = make_shm_source(first);
+  const auto offer = one->offer(both, false);
+  ASSERT_TRUE(offer.ok());
+  { auto arena = one->take_up(*offer, both, 0); }
+  const auto again = one->offer(both, true);
+  ASSERT_TRUE(again.ok());
+  EXPECT_NE(*offer, *again);
+  one->settle(*offer);
+  one->settle(*again);
+}
+
+TEST(Shm, OffersThatMakeNoSenseAreRefused) {
+  ArenaSource::Offer offer{};
+  EXPECT_FALSE(make_shm_source(first)->take_up(offer, both, 0).ok());
+  const auto good = make_shm_source(second)->offer(both, false);
+  EXPECT_FALSE(good.ok() && make_shm_source(first)->take_up(*good, both, 0).ok())
+      << "whoever offered it is gone, and so is the name";
+}
+
+size_t descriptors() {
+  const std::filesystem::directory_iterator begin("/proc/self/fd"), end;
+  return static_cast<size_t>(std::distance(begin, end));
+}
+
+TEST(Shm, ManySetsOfProcessesLeakNothing) {
+  auto one = make_shm_source(first);
+  size_t before = 0;
+  for (uint64_t i = 0; i < 200; ++i) {
+    const std::vector<ProcessId> set{first, {3, i}};
+    const auto offer = one->offer(set, false);
+    ASSERT_TRUE(offer.ok());
+    { ASSERT_TRUE(one->take_up(*offer, set, 0).ok()); }
+    one->settle(*offer);
+    if (i == 50) before = descriptors();
+  }
+  EXPECT_EQ(descriptors(), before);
+}
+
+// A parent may read its child's memory everywhere.
+TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
+  int up[2], down[2];
+  ASSERT_EQ(pipe(up), 0);
+  ASSERT_EQ(pipe(down), 0);
+  SingleCopy mine(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    SingleCopy theirs(2);
+    std::vector<char> text(100000, 'x');
+    const auto introduction = theirs.introduction();
+    const auto address = reinterpret_cast<uintptr_t>(text.data());
+    char done;
+    const bool told = write(up[1], &introduction, sizeof(introduction)) > 0 &&
+                      write(up[1], &address, sizeof(address)) > 0 && read(down[0], &done, 1) > 0;
+    _exit(told ? 0 : 1);
+  }
+  Fetcher::Introduction introduction;
+  uint64_t address = 0;
+  ASSERT_EQ(read(up[0], &introduction, sizeof(introduction)), ssize_t{sizeof(introduction)});
+  ASSERT_EQ(read(up[0], &address, sizeof(address)), ssize_t{sizeof(address)});
+  ASSERT_TRUE(mine.meet(1, introduction));
+  std::vector<std::byte> text(100000);
+  EXPECT_TRUE(mine.fetch(1, address, text.data(), text.size()));
+  EXPECT_EQ(text[99999], std::byte{'x'});
+  EXPECT_FALSE(mine.fetch(1, 0, text.data(), 1)) << "nothing is there";
+  introduction.content += 1;
+  EXPECT_FALSE(mine.meet(1, introduction)) << "some other process";
+  ASSERT_EQ(write(down[1], "", 1), 1);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(mine.fetch(1, address, text.data(), 1)) << "the process is gone";
+  for (const int end : {up[0], up[1], down[0], down[1]}) close(end);
+}
+
+TEST(Shm, HostsHaveNumbers) {
+  EXPECT_NE(shm_host(), 0U);
+  EXPECT_EQ(shm_host(), shm_host());
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The arena contract: memory that all ranks of a team map, and how they take turns in it.
+//
+//   Lease     a team's part of a shared segment; lives where all its ranks see it
+//   Slot      one rank's place for the data of one round; the rank alone writes there, all read
+//   Round     a step that all ranks of the team count alike: one call takes one or more
+//   Rounds    a rank's view of its lease; what direct algorithms are written with
+//   Patience  how to wait: spinning is done here, what comes after is the caller's
+//
+// A rank that has data for round k waits until everybody has taken what its slot held `depth`
+// rounds ago (open), writes, and says so (publish). The others wait for that (await) and read in
+// place; when a rank will read nothing more of round k it says that (take). Nobody meets anybody at
+// the end of a call: the next call's rounds go to other slots. A flag and the first bytes of its
+// data share a cache line, so a small message costs its reader one miss.
+//
+// What a slot holds says which collective it belongs to and how much there is: ranks that disagree
+// find out. Nothing here blocks but open and the awaits, and these only as Patience lets them. No
+// allocation, no system call. Lines are written by one rank each.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+// What is under a rank's control in a lease. Two cache lines apart: processors fetch them in pairs.
+inline constexpr size_t arena_line = 128;
+
+// Words of a rank that others watch; each only grows.
+struct alignas(arena_line) ArenaCounter {
+  std::atomic<uint64_t> round;
+};
+
+struct ArenaSlot {
+  static constexpr size_t header = 64;                  // then data, aligned
+  static constexpr size_t inlined = header - 16;        // bytes beside the flag
+  static constexpr size_t capacity = size_t{32} << 10;  // bytes of data in a round
+  static constexpr size_t stride = capacity + arena_line;
+
+  std::atomic<uint64_t> published;  // the round whose data is here
+  uint32_t what;                    // opaque here: which collective with which root
+  uint32_t bytes;                   // of its data
+  std::byte beside[inlined];
+};
+
+struct ArenaRank {
+  static constexpr uint32_t depth = 4;  // rounds that a rank may be ahead
+
+  ArenaCounter taken;     // reads no data of rounds up to this any more
+  ArenaCounter combined;  // has written its part of this round's result
+  ArenaCounter left;      // 1: will come to no further round
+  alignas(arena_line) std::byte slots[depth * ArenaSlot::stride];
+};
+
+// What precedes the ranks: why the team is done for, if it is.
+struct alignas(arena_line) ArenaHeader {
+  static constexpr size_t longest_cause = 1000;
+
+  std::atomic<uint32_t> aborted;  // 0, 1: being written, 2: `cause` holds
+  char cause[longest_cause];
+};
+
+// Goes on waiting, or not. One for each thread in a call.
+class Patience {
+ public:
+  virtual ~Patience() = default;
+  // A turn of waiting for that rank: lets time pass as it sees fit. False: the call is given up.
+  virtual bool wait(uint32_t rank) = 0;
+  // So often a flag is looked at between turns.
+  uint32_t looks = 100;
+};
+
+// Reads other ranks' memory, at addresses that they name, in one copy. Ranks introduce themselves
+// to each other first; only where each then has read something of everybody may fetching be relied
+// on.
+class Fetcher {
+ public:
+  struct Introduction {
+    uint64_t process, address, content;
+  };
+  virtual ~Fetcher() = default;
+  virtual Introduction introduction() const = 0;
+  // Whether that rank's memory can be read.
+  virtual bool meet(uint32_t rank, const Introduction& theirs) = 0;
+  // False if that can't be done (any more). System calls.
+  virtual bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
+};
+
+class Rounds {
+ public:
+  static constexpr size_t bytes(uint32_t ranks) {
+    return sizeof(ArenaHeader) + ranks * sizeof(ArenaRank);
+  }
+
+  // memory: bytes(ranks) of it, zeroed before its first lease, at the same state for all ranks.
+  Rounds(std::byte* memory, uint32_t rank, uint32_t ranks)
+      : header_(reinterpret_cast<ArenaHeader*>(memory)),
+        ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
+        rank_(rank),
+        size_(ranks),
+        round_(own().taken.round.load(std::memory_order_relaxed)),
+        all_taken_(round_) {}
+
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
+
+  // Rounds of one call are counted from 1 on; `end` makes them the past, on all ranks alike.
+  // what: equal on all ranks, or they disagree.
+  void begin(uint32_t what, Patience* patience) {
+    what_ = what;
+    patience_ = patience;
+  }
+  void end(uint64_t rounds) { round_ += rounds; }
+
+  // Waits until this rank's slot of round k may be written.
+  bool open(uint64_t k) {
+    const uint64_t needed = round_ + k;
+    if (needed <= all_taken_ + ArenaRank::depth) return true;
+    return open_slowly(needed - ArenaRank::depth);
+  }
+  void publish(uint64_t k, size_t bytes) {
+    ArenaSlot& at = slot(rank_, k);
+    at.what = what_;
+    at.bytes = static_cast<uint32_t>(bytes);
+    at.published.store(round_ + k, std::memory_order_release);
+  }
+  // Until that rank's data of round k is there, `bytes` of them.
+  bool await(uint32_t rank, uint64_t k, size_t bytes) {
+    const ArenaSlot& at = slot(rank, k);
+    if (!await_value(at.published, round_ + k, rank)) return false;
+    return (at.what == what_ && at.bytes == bytes) || disagree(rank, at, bytes);
+  }
+  void combine(uint64_t k) { own().combined.round.store(round_ + k, std::memory_order_release); }
+  bool await_combined(uint32_t rank, uint64_t k) {
+    return await_value(area(rank).combined.round, round_ + k, rank);
+  }
+  // This rank comes or goes.
+  void enter() { own().left.round.store(0, std::memory_order_release); }
+  void leave() { own().left.round.store(1, std::memory_order_release); }
+  bool has_left(uint32_t rank) const {
+    return area(rank).left.round.load(std::memory_order_acquire) != 0;
+  }
+  void take(uint64_t k) { own().taken.round.store(round_ + k, std::memory_order_release); }
+
+  // Where a rank's data of round k is: `bytes` of it decide whether beside the flag or behind it.
+  std::byte* data(uint32_t rank, uint64_t k, size_t bytes) const {
+    ArenaSlot& at = slot(rank, k);
+    return bytes <= ArenaSlot::inlined ? at.beside
+                                       : reinterpret_cast<std::byte*>(&at) + ArenaSlot::header;
+  }
+
+  // Until all have taken round k of this rank's.
+  bool await_taken(uint64_t k) { return round_ + k <= all_taken_ || open_slowly(round_ + k); }
+  // Null where not all ranks can read the others' memory.
+  Fetcher* fetcher() const { return fetcher_; }
+  void set_fetcher(Fetcher* fetcher) { fetcher_ = fetcher; }
+
+  // Where an await found what it did not expect.
+  struct Disagreement {
+    uint32_t rank, what;
+    size_t bytes, expected;
+  };
+  const std::optional<Disagreement>& disagreement() const { return disagreement_; }
+  // An algorithm's finding: that rank has so many bytes for this call. False.
+  bool disagree(uint32_t rank, size_t bytes, size_t expected) {
+    disagreement_ = {rank, what_, bytes, expected};
+    return false;
+  }
+
+  // The team is done for: whoever waits learns it, and why. The first cause stays.
+  void abort(const std::string& cause);
+  bool is_aborted() const { return header_->aborted.load(std::memory_order_acquire) != 0; }
+  // Empty as long as it is not.
+  std::string cause() const;
+
+ private:
+  ArenaRank& area(uint32_t rank) const { return ranks_area_[rank]; }
+  ArenaRank& own() const { return area(rank_); }
+  ArenaSlot& slot(uint32_t rank, uint64_t k) const {
+    const size_t index = (round_ + k) % ArenaRank::depth;
+    return *reinterpret_cast<ArenaSlot*>(area(rank).slots + index * ArenaSlot::stride);
+  }
+  bool await_value(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
+    return word.load(std::memory_order_acquire) >= value || await_slowly(word, value, rank);
+  }
+  bool await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank);
+  bool open_slowly(uint64_t round);
+  bool disagree(uint32_t rank, const ArenaSlot& at, size_t bytes);
+
+  ArenaHeader* header_;
+  ArenaRank* ranks_area_;
+  uint32_t rank_, size_;
+  uint64_t round_;      // the last one before this call
+  uint64_t all_taken_;  // everybody has taken so many at least
+  uint32_t what_ = 0;
+  Patience* patience_ = nullptr;
+  Fetcher* fetcher_ = nullptr;
+  std::optional<Disagreement> disagreement_;
+};
+
+// A lease, for as long as this lives; once all its ranks have let go, another team may have it.
+class Arena {
+ public:
+  virtual ~Arena() = default;
+  virtual Rounds& rounds() = 0;
+  // Whether the process of that rank still lives. A system call.
+  virtual bool lives(uint32_t rank) = 0;
+  // This rank's own; whether it works must be tried. Null where there is no such thing.
+  virtual Fetcher* fetcher() = 0;
+};
+
+// Where a process gets arenas. The ranks of a team agree on one in two steps, between which they
+// tell each other how it went: the leader offers, all take the offer up.
+class ArenaSource {
+ public:
+  static constexpr size_t offer_bytes = 64;
+  using Offer = std::array<std::byte, offer_bytes>;
+
+  virtual ~ArenaSource() = default;
+  // The leader's (rank 0). processes: of all ranks, in rank order. fresh: not in memory that these
+  // processes have had before. An error where there is no room.
+  virtual Result<Offer> offer(std::span<const ProcessId> processes, bool fresh) = 0;
+  // All ranks', the leader included. An error where this process can't reach that memory: then
+  // nobody may use it. (One that may be had again, from a fresh offer, if the memory was known
+  // once.)
+  virtual Result<std::unique_ptr<Arena>> take_up(const Offer& offer,
+                                                 std::span<const ProcessId> processes,
+                                                 uint32_t rank) = 0;
+  // The leader's, when all have answered: the memory needs no name any more.
+  virtual void settle(const Offer& offer) = 0;
+};
+
+}  // namespace sluice
