@@ -6,12 +6,12 @@ namespace {
 
 constexpr Algorithm row(Collective collective, const char* name, const char* help,
                         bool (*direct)(Rounds&, const DirectCall&)) {
-  return {collective, name, help, {}, nullptr, nullptr, direct};
+  return {collective, name, help, {}, nullptr, nullptr, Bracketing::any, direct};
 }
 
 constexpr Algorithm fetching(Collective collective, const char* help,
                              bool (*direct)(Rounds&, const DirectCall&)) {
-  return {collective, "fetch", help, {.fetching = true}, nullptr, nullptr, direct};
+  return {collective, "fetch", help, {.fetching = true}, nullptr, nullptr, Bracketing::any, direct};
 }
 
 }  // namespace
