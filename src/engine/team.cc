@@ -536,7 +536,8 @@ Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
 
 }  // namespace
 
-Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap, std::string name) {
+Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
+                                         const std::string& name) {
   if (!process.unable.empty()) {
     log(Level::warning, "no %s transport here: %s", process.knobs.transport.c_str(),
         process.unable.c_str());

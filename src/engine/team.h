@@ -61,7 +61,7 @@ class Team {
   // gave up (its deadline passed, or it has no memory), also on ranks that come after that.
   // name: of the communicator, for people.
   static Result<std::unique_ptr<Team>> form(Process& process, Bootstrap& bootstrap,
-                                            std::string name);
+                                            const std::string& name);
   virtual ~Team() = default;
 
   virtual Rank rank() const = 0;

@@ -20,6 +20,8 @@ constexpr uint32_t crowded_after = 3;         // long yields in a row
 constexpr uint32_t alone_after = 32;          // short yields in a row
 constexpr auto first_nap = 200us;
 constexpr auto longest_nap = 1000us;
+constexpr auto crowded_yields = 200us;
+constexpr int naps = 64, crowded_naps = 8;  // such a part of a wait, where nothing ends the nap
 
 }  // namespace
 
@@ -32,7 +34,6 @@ Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin)
 void Waiter::begin() {
   turns_ = 0;
   began_ = now_ = idle_since_ = {};
-  nap_ = first_nap;
 }
 
 void Waiter::turn() {
@@ -56,9 +57,10 @@ void Waiter::turn() {
 void Waiter::idle() {
   look_at_clock();
   poke();
-  if (now_ - idle_since_ >= (crowded_ ? crowded_spin : spin_)) {
-    std::this_thread::sleep_for(nap_);
-    nap_ = std::min<std::chrono::microseconds>(nap_ * 2, longest_nap);
+  if (waited() >= (crowded_ ? crowded_yields : spin_)) {
+    // Nobody cuts this nap short: it is never more than a small part of the wait.
+    const auto part = waited() / (crowded_ ? crowded_naps : naps);
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(part, longest_nap));
   } else if (adaptive_) {
     yield();
   }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/reduce/kernel.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 #include <iterator>
 
@@ -62,10 +66,18 @@ constexpr Isa isas[] = {
 #endif
 };
 
+#ifdef SLUICE_HAVE_AVX2_KERNELS
+// Not every compiler's __builtin_cpu_supports knows it.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 bool is_usable(Isa isa) {
 #ifdef SLUICE_HAVE_AVX2_KERNELS
   if (isa == Isa::avx2) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && has_f16c();
   }
 #endif
   return isa == Isa::baseline;

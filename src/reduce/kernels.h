@@ -49,7 +49,7 @@ inline constexpr bool is_floating<Floats> = true;
 // By lanes, of vectors.
 template <typename T>
 auto is_nan(T value) {
-  return value != value;
+  return value != value;  // NOLINT(misc-redundant-expression)
 }
 
 // No alignment is assumed.

@@ -293,8 +293,10 @@ TEST(Broken, AnotherTreeThanTheBalancedOne) {
 TEST(Broken, AlgorithmsThatClaimTheBalancedTree) {
   size_t liars = 0;
   for (Algorithm algorithm : algorithms()) {
-    if (!is_reducing(algorithm.collective) || algorithm.bracketing == Bracketing::balanced)
+    if (!algorithm.plan || !is_reducing(algorithm.collective) ||
+        algorithm.bracketing == Bracketing::balanced) {
       continue;
+    }
     algorithm.bracketing = Bracketing::balanced;
     Faults faults;
     for (Rank size = 2; size <= 9 && faults.empty(); ++size) {

@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t leases_bytes = size_t{2} << 20;  // a segment has leases for about so much
+constexpr size_t leases_bytes = size_t{1} << 20;  // a segment has leases for about so much
 constexpr size_t most_leases = 8;
 constexpr std::ptrdiff_t most_idle = 16;  // segments without a lease of ours
 constexpr size_t page = 4096;
@@ -29,7 +29,7 @@ static_assert(sizeof(Register) <= page);
 struct Written {
   Segment::Name name;
   uint64_t bytes;
-  uint32_t lease;
+  uint64_t lease;
 };
 static_assert(sizeof(Written) <= ArenaSource::offer_bytes);
 
@@ -138,8 +138,8 @@ class ShmSource final : public ArenaSource {
       }
     }
     ++found->leased;
-    return std::unique_ptr<Arena>(
-        std::make_unique<ShmArena>(*this, *found, written.lease, processes, rank));
+    return std::unique_ptr<Arena>(std::make_unique<ShmArena>(
+        *this, *found, static_cast<uint32_t>(written.lease), processes, rank));
   }
 
   void settle(const Offer& offer) override {
