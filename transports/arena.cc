@@ -20,6 +20,7 @@ constexpr uint32_t unaborted = 0, writing = 1, written = 2;
 }  // namespace
 
 bool Rounds::await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
+  patience_->fresh = true;
   for (;;) {
     for (uint32_t i = patience_->looks; i > 0; --i) {
       if (word.load(std::memory_order_acquire) >= value) return true;

@@ -79,6 +79,8 @@ class Patience {
   virtual bool wait(uint32_t rank) = 0;
   // So often a flag is looked at between turns.
   uint32_t looks = 100;
+  // The next turn is the first for another flag: what came before was not in vain.
+  bool fresh = true;
 };
 
 // Reads other ranks' memory, at addresses that they name, in one copy. Ranks introduce themselves
@@ -129,6 +131,7 @@ class Rounds {
     if (needed <= all_taken_ + ArenaRank::depth) return true;
     return open_slowly(needed - ArenaRank::depth);
   }
+  // bytes: of its data, or another number that all ranks know alike (its last 32 bits count).
   void publish(uint64_t k, size_t bytes) {
     ArenaSlot& at = slot(rank_, k);
     at.what = what_;
@@ -139,7 +142,8 @@ class Rounds {
   bool await(uint32_t rank, uint64_t k, size_t bytes) {
     const ArenaSlot& at = slot(rank, k);
     if (!await_value(at.published, round_ + k, rank)) return false;
-    return (at.what == what_ && at.bytes == bytes) || disagree(rank, at, bytes);
+    return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
+           disagree(rank, at, bytes);
   }
   void combine(uint64_t k) { own().combined.round.store(round_ + k, std::memory_order_release); }
   bool await_combined(uint32_t rank, uint64_t k) {

@@ -84,9 +84,11 @@ bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call);
 
+// Slots are shared out among so many ranks at most: 64 bytes for each.
+inline constexpr Rank most_direct_ranks = 512;
 // Whether the slots hold an element of everybody's share.
 inline bool fits_directly(size_t element, Rank ranks) {
-  return element <= ArenaSlot::capacity / ranks;
+  return ranks <= most_direct_ranks && element <= ArenaSlot::capacity / ranks;
 }
 
 }  // namespace sluice

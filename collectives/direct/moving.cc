@@ -8,10 +8,12 @@ namespace {
 // at equal distances. `before` rounds of the call have passed.
 class Exchange {
  public:
-  Exchange(Rounds& rounds, const DirectCall& call, uint64_t before)
+  // claim: what all ranks know alike of the call's size.
+  Exchange(Rounds& rounds, const DirectCall& call, uint64_t before, size_t claim)
       : rounds_(rounds),
         call_(call),
         before_(before),
+        claim_(claim),
         piece_(ArenaSlot::capacity / rounds.size() / 64 * 64) {}
 
   // Rounds that this rank's blocks need.
@@ -49,14 +51,14 @@ class Exchange {
       const std::byte* const from = call_.block(call_.input, rank).data + of.begin(k);
       if (rank != me) move_bytes(slot(me, k) + rank * piece_, from, of.size(k));
     }
-    rounds_.publish(before_ + k, 0);
+    rounds_.publish(before_ + k, claim_);
     return true;
   }
   bool get(uint64_t k) {
     const Rank me = rounds_.rank();
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
       if (rank == me) continue;
-      if (!rounds_.await(rank, before_ + k, 0)) return false;
+      if (!rounds_.await(rank, before_ + k, claim_)) return false;
       const Cuts of = pieces(call_.output, rank);
       std::byte* const to = call_.block(call_.output, rank).data + of.begin(k);
       move_bytes(to, slot(rank, k) + me * piece_, of.size(k));
@@ -68,6 +70,7 @@ class Exchange {
   Rounds& rounds_;
   const DirectCall& call_;
   const uint64_t before_;
+  const size_t claim_;
   const size_t piece_;
 };
 
@@ -137,7 +140,7 @@ bool direct_allgather(Rounds& rounds, const DirectCall& call) {
 }
 
 bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
-  Exchange exchange(rounds, call, 0);
+  Exchange exchange(rounds, call, 0, call.block(call.input, 0).size);
   const uint64_t length = exchange.length();
   if (!exchange.run(length)) return false;
   rounds.end(length);
@@ -145,7 +148,7 @@ bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
 }
 
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
-  Exchange exchange(rounds, call, 1);
+  Exchange exchange(rounds, call, 1, 0);
   uint64_t length = exchange.length();
   const Rank me = rounds.rank();
   if (!rounds.open(1)) return false;

@@ -134,8 +134,11 @@ bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const size_t piece = whole_elements(ArenaSlot::capacity / ranks, call.element);
   uint64_t last = 0;
+  size_t total = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    last = std::max(last, Cuts{call.block(call.input, rank).size, piece}.count());
+    const size_t bytes = call.block(call.input, rank).size;
+    last = std::max(last, Cuts{bytes, piece}.count());
+    total += bytes;
   }
   const Bytes own = call.block(call.input, me);
   const Cuts mine{own.size, piece};
@@ -150,13 +153,13 @@ bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
       if (rank != me)
         move_bytes(slot(me, k) + rank * piece, block.data + pieces.begin(k), pieces.size(k));
     }
-    rounds.publish(k, 0);
+    rounds.publish(k, total);
     return true;
   };
   for (uint64_t k = 0; k <= last; ++k) {
     if (k < last && !put(k + 1)) return false;
     if (k == 0) continue;
-    if (!await_all(rounds, k, 0)) return false;
+    if (!await_all(rounds, k, total)) return false;
     const auto operand = [&](Rank rank) -> const std::byte* {
       return rank == me ? own.data + mine.begin(k) : slot(rank, k) + me * piece;
     };

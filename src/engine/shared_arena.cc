@@ -46,7 +46,10 @@ class Negotiation {
     Answer answer;
     if (leads()) offer(fresh, &answer);
     auto offers = exchange(answer, bootstrap_);
-    if (!offers.ok()) return offers.status();
+    if (!offers.ok()) {
+      if (answer.good) source_.settle(answer.offer);
+      return offers.status();
+    }
     const Answer offered = (*offers)[0];
     if (!offered.good) return std::unique_ptr<Arena>();
     auto arena = source_.take_up(offered.offer, processes_, bootstrap_.rank());
@@ -132,6 +135,8 @@ bool ArenaPatience::wait(uint32_t rank) {
   }
   if (rank != rank_) gone_ = false;
   rank_ = rank;
+  if (fresh) waiter_.stir();
+  fresh = false;
   waiter_.idle();
   looks = waiter_.crowded() ? looks_crowded : looks_alone;
   status_ = watch_(waiter_.waited(), rank);

@@ -143,7 +143,11 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   in_arena_.emplace(waiter_, *arena_, [this](std::chrono::nanoseconds waited, Rank peer) {
     return watch(waited, {&peer, 1});
   });
-  return agree_on_fetching(*arena_, *in_arena_);
+  Status status = agree_on_fetching(*arena_, *in_arena_);
+  if (status.ok()) return status;
+  if (!in_arena_->status().ok()) status = in_arena_->status();
+  arena_->rounds().abort("rank " + std::to_string(rank_) + ": " + status.message());
+  return status;
 }
 
 EngineTeam::~EngineTeam() {

@@ -57,9 +57,10 @@ void Waiter::turn() {
 void Waiter::idle() {
   look_at_clock();
   poke();
-  if (waited() >= (crowded_ ? crowded_yields : spin_)) {
+  const auto idle_for = now_ - idle_since_;
+  if (idle_for >= (crowded_ ? crowded_yields : spin_)) {
     // Nobody cuts this nap short: it is never more than a small part of the wait.
-    const auto part = waited() / (crowded_ ? crowded_naps : naps);
+    const auto part = idle_for / (crowded_ ? crowded_naps : naps);
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(part, longest_nap));
   } else if (adaptive_) {
     yield();

@@ -30,6 +30,8 @@ class Waiter {
   void turn();
   // The same where there is nothing to drive: lets time pass.
   void idle();
+  // Something has come since the last turn, and more is waited for.
+  void stir() { idle_since_ = {}; }
   // Whether others want this processor, as far as has been found out.
   bool crowded() const { return crowded_; }
   Clock::time_point now() const { return now_; }

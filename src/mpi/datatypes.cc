@@ -2,6 +2,7 @@
 #include "src/mpi/datatypes.h"
 
 #include <memory>
+#include <mutex>
 
 #include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
@@ -35,6 +36,12 @@ const Datatype* look_up(MPI_Datatype handle) {
   if (real().Type_get_attr(handle, Runtime::get().datatype_keyval(), &value, &found)) {
     return nullptr;
   }
+  if (found) return &static_cast<const Description*>(value)->datatype;
+  // Two threads may meet a type at once: the second attribute would take the first one's away.
+  static constinit std::mutex attaching;
+  const std::lock_guard lock(attaching);
+  if (real().Type_get_attr(handle, Runtime::get().datatype_keyval(), &value, &found))
+    return nullptr;
   return found ? &static_cast<const Description*>(value)->datatype : attach(handle);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t leases_bytes = size_t{1} << 20;  // a segment has leases for about so much
 constexpr size_t most_leases = 8;
+constexpr size_t most_segments = 64;      // of a process: each has a descriptor
 constexpr std::ptrdiff_t most_idle = 16;  // segments without a lease of ours
 constexpr size_t page = 4096;
 
@@ -105,6 +107,7 @@ class ShmSource final : public ArenaSource {
         if (hire(shared, lease)) return write(shared.segment, set.size(), lease);
       }
     }
+    if (segments_.size() >= most_segments) return too_many();
     auto made = Segment::create(bytes_for(set.size()));
     if (!made.ok()) return made.status();
     Shared& shared = segments_.emplace_back(Shared{std::move(*made), set});
@@ -129,6 +132,7 @@ class ShmSource final : public ArenaSource {
       return shared.segment.name() == written.name;
     });
     if (found == segments_.end()) {
+      if (segments_.size() >= most_segments) return too_many();
       auto opened = Segment::open(written.name, written.bytes);
       if (!opened.ok()) return opened.status();
       found = segments_.insert(segments_.end(), Shared{std::move(*opened), set});
@@ -151,6 +155,9 @@ class ShmSource final : public ArenaSource {
     }
   }
 
+  // A child of fork() has copies of its parent's arenas, and no say in them.
+  bool is_ours() const { return getpid() == process_; }
+
   // A team that broke may have stopped anywhere: its lease is not given out again.
   void let_go(Shared& shared, uint32_t lease, bool broken) {
     const std::lock_guard lock(mutex_);
@@ -163,6 +170,10 @@ class ShmSource final : public ArenaSource {
   }
 
  private:
+  static Status too_many() {
+    return {Code::unavailable, "this process has " + std::to_string(most_segments) +
+                                   " pieces of shared memory already"};
+  }
   static size_t bytes_for(size_t ranks) { return page + leases_for(ranks) * lease_bytes(ranks); }
 
   // Takes the lease for all its future holders.
@@ -179,11 +190,13 @@ class ShmSource final : public ArenaSource {
   }
 
   const ProcessId self_;
+  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::list<Shared> segments_;  // oldest first
 };
 
 ShmArena::~ShmArena() {
+  if (!source_.is_ours()) return;
   rounds_.leave();
   source_.let_go(shared_, lease_, !rounds_.cause().empty());
 }
