@@ -105,6 +105,15 @@ class Rounds {
     return sizeof(ArenaHeader) + ranks * sizeof(ArenaRank);
   }
 
+  // What all ranks write, and what one does.
+  struct Extent {
+    size_t offset, bytes;
+  };
+  static constexpr Extent common() { return {0, sizeof(ArenaHeader)}; }
+  static constexpr Extent part(uint32_t rank) {
+    return {sizeof(ArenaHeader) + rank * sizeof(ArenaRank), sizeof(ArenaRank)};
+  }
+
   // memory: bytes(ranks) of it, zeroed before its first lease, at the same state for all ranks.
   Rounds(std::byte* memory, uint32_t rank, uint32_t ranks)
       : header_(reinterpret_cast<ArenaHeader*>(memory)),
@@ -232,12 +241,11 @@ class ArenaSource {
   using Offer = std::array<std::byte, offer_bytes>;
 
   virtual ~ArenaSource() = default;
-  // The leader's (rank 0). processes: of all ranks, in rank order. fresh: not in memory that these
-  // processes have had before. An error where there is no room.
-  virtual Result<Offer> offer(std::span<const ProcessId> processes, bool fresh) = 0;
-  // All ranks', the leader included. An error where this process can't reach that memory: then
-  // nobody may use it. (One that may be had again, from a fresh offer, if the memory was known
-  // once.)
+  // The leader's (rank 0). processes: of all ranks, in rank order. again: some could not reach what
+  // was offered last; other memory, to be reached in another way. An error where there is none.
+  virtual Result<Offer> offer(std::span<const ProcessId> processes, bool again) = 0;
+  // All ranks', the leader included: reserves what this rank will write, near its processor. An
+  // error where this process can't reach that memory, or it has no room: then nobody may use it.
   virtual Result<std::unique_ptr<Arena>> take_up(const Offer& offer,
                                                  std::span<const ProcessId> processes,
                                                  uint32_t rank) = 0;

@@ -2,9 +2,11 @@
 #include "src/engine/shared_arena.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "src/base/log.h"
+#include "src/engine/agreement.h"
 
 namespace sluice {
 namespace {
@@ -15,80 +17,126 @@ constexpr auto between_looks_for_life = 100ms;
 constexpr uint32_t looks_alone = 200;   // at some 20 ns each
 constexpr uint32_t looks_crowded = 10;  // whoever shares this processor may be waited for
 
-// What a rank says after each step.
+// What a rank says in each exchange.
+enum class Standing : uint8_t { bad, good, gone };  // gone: gave up waiting, here for the last time
+
 struct Answer {
-  bool good = false;
-  ArenaSource::Offer offer{};  // the leader's, in the first
+  Standing standing = Standing::bad;
+  ArenaSource::Offer offer{};  // the leader's, in the first exchange of an attempt
 };
 
-Result<std::vector<Answer>> exchange(const Answer& mine, Bootstrap& bootstrap) {
-  std::vector<Answer> all(bootstrap.size());
-  const auto bytes = std::as_bytes(std::span(&mine, 1));
-  if (Status status = bootstrap.allgather(bytes, std::as_writable_bytes(std::span(all)));
-      !status.ok()) {
-    return status;
+std::vector<Rank> those(const std::vector<Answer>& answers, Standing standing) {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < answers.size(); ++rank) {
+    if (answers[rank].standing == standing) ranks.push_back(rank);
   }
-  return all;
+  return ranks;
 }
 
-void report(const std::string& name, const Status& why) {
-  log(Level::info, "no shared memory for %s: %s", name.c_str(), why.message().c_str());
+// A warning once in this process.
+void say_why_not(const std::string& name, const Status& why) {
+  static constinit std::atomic<bool> said{false};
+  log(said.exchange(true) ? Level::info : Level::warning,
+      "no shared memory for %s, another transport serves it: %s", name.c_str(),
+      why.message().c_str());
 }
 
+// An attempt is two exchanges: the leader's offer, and how all found it. A rank whose time is up in
+// one is found gone in the next, however late the others come; after the last of the first attempt
+// there may be none, but then the arena tells them.
 class Negotiation {
  public:
-  Negotiation(ArenaSource& source, Bootstrap& bootstrap, std::span<const ProcessId> processes,
-              const std::string& name)
-      : source_(source), bootstrap_(bootstrap), processes_(processes), name_(name) {}
+  Negotiation(ArenaSource& source, Bootstrap& bootstrap, std::span<const ProcessId> processes)
+      : source_(source), bootstrap_(bootstrap), processes_(processes) {}
 
   // ok with nullptr: not this time.
-  Result<std::unique_ptr<Arena>> attempt(bool fresh) {
+  Result<std::unique_ptr<Arena>> attempt(bool again) {
     Answer answer;
-    if (leads()) offer(fresh, &answer);
-    auto offers = exchange(answer, bootstrap_);
+    if (leads()) offer(again, &answer);
+    auto offers = exchange(answer, true);
     if (!offers.ok()) {
-      if (answer.good) source_.settle(answer.offer);
+      if (answer.standing == Standing::good) source_.settle(answer.offer);
       return offers.status();
     }
-    const Answer offered = (*offers)[0];
-    if (!offered.good) return std::unique_ptr<Arena>();
-    auto arena = source_.take_up(offered.offer, processes_, bootstrap_.rank());
-    if (!arena.ok()) report(name_, arena.status());
-    auto answers = exchange({arena.ok(), {}}, bootstrap_);
-    if (leads()) source_.settle(offered.offer);
-    if (!answers.ok()) return answers.status();
-    const bool all_good = std::ranges::all_of(*answers, [](const Answer& a) { return a.good; });
-    return all_good ? std::move(*arena) : std::unique_ptr<Arena>();
+    const Answer& offered = (*offers)[0];
+    std::unique_ptr<Arena> arena;
+    if (offered.standing == Standing::good) arena = take_up(offered.offer);
+    auto answers = exchange({arena ? Standing::good : Standing::bad, {}}, !again);
+    if (leads() && offered.standing == Standing::good) source_.settle(offered.offer);
+    if (!answers.ok()) {
+      if (arena) arena->rounds().abort(answers.status().message());
+      return answers.status();
+    }
+    const std::vector<Rank> bad = those(*answers, Standing::bad);
+    if (bad.empty()) return arena;
+    speaker_ = bad[0];
+    offered_ = offered.standing == Standing::good;
+    return std::unique_ptr<Arena>();
   }
+
+  // After an attempt that came to nothing. Whether another may help; who says why, and what it was.
+  bool was_offered() const { return offered_; }
+  bool speaks() const { return bootstrap_.rank() == speaker_; }
+  const Status& trouble() const { return trouble_; }
 
  private:
   bool leads() const { return bootstrap_.rank() == 0; }
-  void offer(bool fresh, Answer* answer) {
-    auto made = source_.offer(processes_, fresh);
-    answer->good = made.ok();
+  void offer(bool again, Answer* answer) {
+    auto made = source_.offer(processes_, again);
     if (made.ok()) {
-      answer->offer = *made;
+      *answer = {Standing::good, *made};
     } else {
-      report(name_, made.status());
+      trouble_ = made.status();
     }
+  }
+  std::unique_ptr<Arena> take_up(const ArenaSource::Offer& offer) {
+    auto arena = source_.take_up(offer, processes_, bootstrap_.rank());
+    if (arena.ok()) return std::move(*arena);
+    trouble_ = arena.status();
+    return nullptr;
+  }
+
+  // more: others may go on to another exchange.
+  Result<std::vector<Answer>> exchange(const Answer& mine, bool more) {
+    std::vector<Answer> all(bootstrap_.size());
+    const auto bytes = std::as_bytes(std::span(&mine, 1));
+    if (Status status = bootstrap_.allgather(bytes, std::as_writable_bytes(std::span(all)));
+        !status.ok()) {
+      if (more && status.code() == Code::timeout) leave_arena_agreement(bootstrap_);
+      return status;
+    }
+    const std::vector<Rank> gone = those(all, Standing::gone);
+    if (gone.empty()) return all;
+    return Status{Code::aborted, describe_ranks(gone) +
+                                     " gave up waiting for all ranks to come "
+                                     "(SLUICE_SETUP_TIMEOUT)"};
   }
 
   ArenaSource& source_;
   Bootstrap& bootstrap_;
   std::span<const ProcessId> processes_;
-  const std::string& name_;
+  Rank speaker_ = 0;
+  bool offered_ = false;
+  Status trouble_;
 };
 
 }  // namespace
 
+void leave_arena_agreement(Bootstrap& bootstrap) {
+  const Answer gone{Standing::gone, {}};
+  bootstrap.leave(std::as_bytes(std::span(&gone, 1)));
+}
+
 Result<std::unique_ptr<Arena>> agree_on_arena(ArenaSource& source, Bootstrap& bootstrap,
                                               std::span<const ProcessId> processes,
                                               const std::string& name) {
-  Negotiation negotiation(source, bootstrap, processes, name);
-  for (const bool fresh : {false, true}) {
-    auto arena = negotiation.attempt(fresh);
+  Negotiation negotiation(source, bootstrap, processes);
+  for (const bool again : {false, true}) {
+    auto arena = negotiation.attempt(again);
     if (!arena.ok() || *arena) return arena;
+    if (!negotiation.was_offered()) break;
   }
+  if (negotiation.speaks()) say_why_not(name, negotiation.trouble());
   return std::unique_ptr<Arena>();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/shm/segment.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -8,103 +9,190 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
 namespace sluice {
 namespace {
 
-constexpr int attempts = 4;  // at a name that nobody has
+constexpr const char* folder = "/dev/shm";
+constexpr const char* name_format = "sluice-%" PRId32 "-%" PRIx64;
+constexpr size_t huge_page = size_t{2} << 20;
 
 Status error(const std::string& what, int number) {
   char buffer[128] = "";
   return {Code::unavailable, what + ": " + strerror_r(number, buffer, sizeof(buffer))};
 }
 
-bool draw_name(Segment::Name* name) {
-  uint64_t drawn[2];
-  if (getrandom(drawn, sizeof(drawn), 0) != sizeof(drawn)) return false;
-  std::snprintf(name->data(), name->size(), "/sluice-%016llx%08llx",
-                static_cast<unsigned long long>(drawn[0]),
-                static_cast<unsigned long long>(drawn[1] >> 32));
-  return true;
-}
-
-std::byte* map(int file, size_t bytes) {
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
-}
-
-struct flock lock_of(short type, uint32_t index) {
+struct flock lock_of(short type, off_t first, off_t bytes) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(index);
-  lock.l_len = 1;
+  lock.l_start = first;
+  lock.l_len = bytes;
   return lock;
+}
+
+int make_unnamed() {
+  const int file = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+  if (file >= 0 || errno != EINVAL) return file;
+  return memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);  // before Linux 6.3
+}
+
+bool is_same(const struct stat& about, const Segment::Handle& handle, size_t bytes) {
+  return about.st_dev == handle.device && about.st_ino == handle.inode &&
+         about.st_size == static_cast<off_t>(bytes);
+}
+
+// The name of a file that nobody has locked: who gave it died before all had opened the file. Own
+// ones are left alone: to close one would end this process's locks on it.
+bool is_stale(const char* name, const std::string& path) {
+  int32_t process = 0;
+  uint64_t number = 0;
+  if (std::sscanf(name, "sluice-%" SCNd32 "-%" SCNx64, &process, &number) != 2) return false;
+  if (process == getpid()) return false;
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return false;
+  struct flock lock = lock_of(F_WRLCK, 0, 0);
+  const bool free = fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+  close(file);
+  return free;
+}
+
+void remove_stale_names() {
+  DIR* const list = opendir(folder);
+  if (list == nullptr) return;
+  while (const dirent* entry = readdir(list)) {
+    const std::string path = std::string(folder) + "/" + entry->d_name;
+    if (is_stale(entry->d_name, path)) unlink(path.c_str());
+  }
+  closedir(list);
 }
 
 }  // namespace
 
-Result<Segment> Segment::create(size_t bytes) {
-  Name name{};
-  int file = -1;
-  for (int i = 0; i < attempts && file < 0; ++i) {
-    if (!draw_name(&name)) return error("no random numbers", errno);
-    file = shm_open(name.data(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0 && errno != EEXIST) return error("/dev/shm", errno);
+std::string Segment::Handle::path() const {
+  char text[80];
+  if (number == 0) {
+    std::snprintf(text, sizeof(text), "/proc/%" PRId32 "/fd/%" PRId32, process, file);
+    return text;
   }
-  if (file < 0) return Status{Code::unavailable, "/dev/shm: every name is taken"};
-  Segment segment(name, file, nullptr, bytes, true);
-  if (const int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes)); failure != 0) {
-    return error("/dev/shm has no room for " + std::to_string(bytes) + " bytes", failure);
+  std::snprintf(text, sizeof(text), name_format, process, number);
+  return std::string(folder) + "/" + text;
+}
+
+Segment::Segment(const Handle& handle, int file, size_t bytes)
+    : handle_(handle), file_(file), bytes_(bytes), process_(getpid()) {}
+
+Result<Segment> Segment::create(size_t bytes, Way way) {
+  Handle handle;
+  if (way == Way::named) {
+    remove_stale_names();
+    if (getrandom(&handle.number, sizeof(handle.number), 0) != sizeof(handle.number)) {
+      return error("no random numbers", errno);
+    }
+    handle.number |= 1;
   }
-  segment.data_ = map(file, bytes);
-  if (segment.data_ == nullptr) return error("mapping /dev/shm", errno);
+  const int file =
+      way == Way::unnamed ? make_unnamed() : ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0) return error(way == Way::unnamed ? "memfd_create" : folder, errno);
+  handle.process = getpid();
+  handle.file = file;
+  Segment segment(handle, file, bytes);
+  struct stat about {};
+  if (fchmod(file, 0600) != 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
+      fstat(file, &about) != 0) {
+    return error("making shared memory", errno);
+  }
+  segment.handle_.device = about.st_dev;
+  segment.handle_.inode = about.st_ino;
+  if (way == Way::unnamed) (void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+  if (Status status = segment.map(); !status.ok()) return status;
   return segment;
 }
 
-Result<Segment> Segment::open(const Name& name, size_t bytes) {
-  const int file = shm_open(name.data(), O_RDWR | O_CLOEXEC, 0);
-  if (file < 0) return error(std::string("/dev/shm") + name.data(), errno);
-  Segment segment(name, file, nullptr, bytes, false);
+// What can be seen there is looked at before it is opened: another process namespace has other
+// processes under these numbers, and to open what they have there may do anything.
+Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
+  const std::string path = handle.path();
   struct stat about {};
-  if (fstat(file, &about) != 0 || about.st_uid != geteuid() ||
-      about.st_size != static_cast<off_t>(bytes)) {
-    return Status{Code::unavailable, std::string("/dev/shm") + name.data() + " is not ours"};
-  }
-  segment.data_ = map(file, bytes);
-  if (segment.data_ == nullptr) return error("mapping /dev/shm", errno);
+  if (stat(path.c_str(), &about) != 0) return error(path, errno);
+  const Status other{Code::unavailable, path + " is something else here"};
+  if (!is_same(about, handle, bytes)) return other;
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return error(path, errno);
+  Segment segment(handle, file, bytes);
+  if (fstat(file, &about) != 0 || !is_same(about, handle, bytes)) return other;
+  if (Status status = segment.map(); !status.ok()) return status;
   return segment;
+}
+
+Status Segment::map() {
+  void* const data = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (data == MAP_FAILED) return error("mapping shared memory", errno);
+  data_ = static_cast<std::byte*>(data);
+  if (madvise(data, bytes_, MADV_DONTFORK) != 0)
+    return error("keeping memory from children", errno);
+  if (bytes_ >= huge_page) (void)madvise(data, bytes_, MADV_HUGEPAGE);  // where it is allowed
+  return {};
 }
 
 Segment::Segment(Segment&& other) noexcept
-    : name_(other.name_),
+    : handle_(other.handle_),
       file_(std::exchange(other.file_, -1)),
       data_(std::exchange(other.data_, nullptr)),
       bytes_(other.bytes_),
-      named_(std::exchange(other.named_, false)) {}
+      named_(std::exchange(other.named_, false)),
+      process_(other.process_) {}
 
+// (A child has nothing mapped there, or something else.)
 Segment::~Segment() {
   remove_name();
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ != nullptr && is_ours()) munmap(data_, bytes_);
   if (file_ >= 0) ::close(file_);
 }
 
+Status Segment::reserve(size_t offset, size_t bytes) {
+  int failure = EINTR;
+  while (failure == EINTR) {
+    failure = posix_fallocate(file_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  }
+  if (failure == 0) return {};
+  const std::string where = handle_.number == 0 ? "shared memory" : folder;
+  return error(where + " has no room for " + std::to_string(bytes) + " bytes", failure);
+}
+
+Status Segment::give_name() {
+  if (handle_.number == 0) return {};
+  const std::string here = "/proc/self/fd/" + std::to_string(file_);
+  if (linkat(AT_FDCWD, here.c_str(), AT_FDCWD, handle_.path().c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    return error(folder, errno);
+  }
+  named_ = true;
+  return {};
+}
+
 void Segment::remove_name() {
-  if (std::exchange(named_, false)) shm_unlink(name_.data());
+  if (std::exchange(named_, false) && is_ours()) unlink(handle_.path().c_str());
 }
 
 bool Segment::sign(uint32_t index) {
-  struct flock lock = lock_of(F_WRLCK, index);
+  struct flock lock = lock_of(F_WRLCK, static_cast<off_t>(index), 1);
   return fcntl(file_, F_SETLK, &lock) == 0;
 }
 
 bool Segment::lives(uint32_t index) const {
-  struct flock lock = lock_of(F_WRLCK, index);
+  struct flock lock = lock_of(F_WRLCK, static_cast<off_t>(index), 1);
   return fcntl(file_, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
+
+bool Segment::is_ours() const { return getpid() == process_; }
 
 }  // namespace sluice

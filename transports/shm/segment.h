@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A piece of memory that some processes of a host map: a file in /dev/shm with mode 0600, whose
-// name is removed once all have it open, so that nothing is left when they are gone, whichever way
-// they go. Each process holds a lock on one byte of the file for as long as it lives (fcntl(2): not
-// inherited by its children); the others can look whether it does.
+// A piece of memory that some processes of a host map. It has no name (memfd_create(2)): the others
+// open its maker's descriptor under /proc, and nothing is left when all are gone, whichever way
+// they go. Where the kernel does not let them (containers with process or user namespaces of their
+// own), a segment is a file in /dev/shm, mode 0600, that has a name only until all have opened it;
+// a name that its maker died with is removed by whoever makes the next one.
+//
+// Each process holds a lock on one byte of the file for as long as it lives (fcntl(2): not
+// inherited by its children); the others can look whether it does. A child of fork() has neither
+// the mapping nor a say in the name.
 #pragma once
 
-#include <array>
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "src/base/status.h"
 
@@ -16,37 +23,53 @@ namespace sluice {
 
 class Segment {
  public:
-  using Name = std::array<char, 40>;  // zero-terminated
+  // How another process opens it, and knows that it is the right one.
+  struct Handle {
+    uint64_t device = 0, inode = 0;
+    uint64_t number = 0;  // in its name in /dev/shm; 0: no name
+    int32_t process = 0, file = 0;
 
-  // Makes one, zeroed, with all its memory reserved, so that no later access can fail: an error
-  // where /dev/shm has no room.
-  static Result<Segment> create(size_t bytes);
+    bool operator==(const Handle&) const = default;
+    std::string path() const;
+  };
+  enum class Way { unnamed, named };
+
+  // Makes one, zeroed, of which no memory is reserved yet, and which has no name yet.
+  static Result<Segment> create(size_t bytes, Way way);
   // Opens one that another process of the same user made. An error if it can't be seen from here.
-  static Result<Segment> open(const Name& name, size_t bytes);
+  static Result<Segment> open(const Handle& handle, size_t bytes);
 
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&&) = delete;
   ~Segment();
 
   std::byte* data() const { return data_; }
-  const Name& name() const { return name_; }
-  // Nobody can open it any more.
+  size_t size() const { return bytes_; }
+  const Handle& handle() const { return handle_; }
+  // From then on no access to these bytes can fail, by any process: an error where there is no
+  // room. Memory that had none comes from near this process.
+  Status reserve(size_t offset, size_t bytes);
+  // Where it was made so: others can open it by name; nobody can any more.
+  Status give_name();
   void remove_name();
 
   // This process is number `index` of it. False if the kernel grants no lock.
   bool sign(uint32_t index);
   // Whether the process that signed as that number lives. (Not to be asked of itself.)
   bool lives(uint32_t index) const;
+  // False in a child of the process that has it.
+  bool is_ours() const;
 
  private:
-  Segment(const Name& name, int file, std::byte* data, size_t bytes, bool named)
-      : name_(name), file_(file), data_(data), bytes_(bytes), named_(named) {}
+  Segment(const Handle& handle, int file, size_t bytes);
+  Status map();
 
-  Name name_;
+  Handle handle_;
   int file_;
-  std::byte* data_;
+  std::byte* data_ = nullptr;
   size_t bytes_;
-  bool named_;  // by us, and not removed yet
+  bool named_ = false;  // by us, and not removed yet
+  pid_t process_;
 };
 
 }  // namespace sluice

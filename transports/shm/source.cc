@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,10 +14,11 @@
 namespace sluice {
 namespace {
 
-constexpr size_t leases_bytes = size_t{1} << 20;  // a segment has leases for about so much
-constexpr size_t most_leases = 8;
-constexpr size_t most_segments = 64;      // of a process: each has a descriptor
-constexpr std::ptrdiff_t most_idle = 16;  // segments without a lease of ours
+constexpr size_t first_bytes = size_t{1} << 20;  // a set's first segment has leases for about this
+constexpr size_t first_leases = 8, most_leases = 64;  // each later one has twice as many
+constexpr size_t most_segments = 64;                  // of a process: each has a descriptor
+constexpr std::ptrdiff_t most_idle = 16;              // segments without a lease of ours
+constexpr size_t most_held = 256;  // leases of a process: some 130 KB of memory for each rank
 constexpr size_t page = 4096;
 
 // The beginning of a segment: which leases are taken, and by how many processes still.
@@ -29,8 +29,8 @@ static_assert(sizeof(Register) <= page);
 
 // On the way from the leader to the others.
 struct Written {
-  Segment::Name name;
-  uint64_t bytes;
+  Segment::Handle handle;
+  uint64_t leases;  // in all
   uint64_t lease;
 };
 static_assert(sizeof(Written) <= ArenaSource::offer_bytes);
@@ -39,9 +39,7 @@ size_t lease_bytes(size_t ranks) {
   return (Rounds::bytes(static_cast<uint32_t>(ranks)) + page - 1) / page * page;
 }
 
-size_t leases_for(size_t ranks) {
-  return std::clamp<size_t>(leases_bytes / lease_bytes(ranks), 1, most_leases);
-}
+size_t segment_bytes(size_t ranks, size_t leases) { return page + leases * lease_bytes(ranks); }
 
 std::vector<ProcessId> sorted(std::span<const ProcessId> processes) {
   std::vector<ProcessId> set(processes.begin(), processes.end());
@@ -58,11 +56,18 @@ uint32_t index_of(const std::vector<ProcessId>& set, const ProcessId& process) {
 struct Shared {
   Segment segment;
   std::vector<ProcessId> set;
-  size_t leased = 0;  // by this process
+  size_t leases;
+  size_t held = 0;  // by this process
 
-  Register& leases() const { return *reinterpret_cast<Register*>(segment.data()); }
-  std::byte* lease(uint32_t number) const {
-    return segment.data() + page + number * lease_bytes(set.size());
+  Register& registered() const { return *reinterpret_cast<Register*>(segment.data()); }
+  size_t offset(uint32_t lease) const { return page + lease * lease_bytes(set.size()); }
+  // What a rank writes in a lease.
+  Status reserve(uint32_t lease, uint32_t rank) {
+    for (const Rounds::Extent part : {Rounds::common(), Rounds::part(rank)}) {
+      Status status = segment.reserve(offset(lease) + part.offset, part.bytes);
+      if (!status.ok()) return status;
+    }
+    return {};
   }
 };
 
@@ -75,7 +80,8 @@ class ShmArena final : public Arena {
       : source_(source),
         shared_(shared),
         lease_(lease),
-        rounds_(shared.lease(lease), rank, static_cast<uint32_t>(processes.size())),
+        rounds_(shared.segment.data() + shared.offset(lease), rank,
+                static_cast<uint32_t>(processes.size())),
         single_copy_(static_cast<uint32_t>(processes.size())) {
     for (const ProcessId& process : processes) indices_.push_back(index_of(shared.set, process));
     rounds_.enter();
@@ -98,25 +104,33 @@ class ShmSource final : public ArenaSource {
  public:
   explicit ShmSource(const ProcessId& self) : self_(self) {}
 
-  Result<Offer> offer(std::span<const ProcessId> processes, bool fresh) override {
+  Result<Offer> offer(std::span<const ProcessId> processes, bool again) override {
     const std::lock_guard lock(mutex_);
     const std::vector<ProcessId> set = sorted(processes);
+    size_t leases = std::clamp<size_t>(first_bytes / lease_bytes(set.size()), 1, first_leases);
     for (Shared& shared : segments_) {
-      if (fresh || shared.set != set) continue;
-      for (uint32_t lease = 0; lease < leases_for(set.size()); ++lease) {
-        if (hire(shared, lease)) return write(shared.segment, set.size(), lease);
+      if (shared.set != set) continue;
+      leases = std::min(2 * shared.leases, most_leases);
+      for (uint32_t lease = 0; !again && lease < shared.leases; ++lease) {
+        if (hire(shared, lease)) return write(shared, lease);
       }
     }
-    if (segments_.size() >= most_segments) return too_many();
-    auto made = Segment::create(bytes_for(set.size()));
-    if (!made.ok()) return made.status();
-    Shared& shared = segments_.emplace_back(Shared{std::move(*made), set});
-    hire(shared, 0);
-    if (!shared.segment.sign(index_of(set, self_))) {
-      segments_.pop_back();
-      return Status{Code::unavailable, "/dev/shm grants no locks"};
+    const auto way = again ? Segment::Way::named : Segment::Way::unnamed;
+    auto made = add(Segment::create(segment_bytes(set.size(), leases), way), set, leases);
+    if (!made.ok() && !again) {
+      made =
+          add(Segment::create(segment_bytes(set.size(), leases), Segment::Way::named), set, leases);
     }
-    return write(shared.segment, set.size(), 0);
+    if (!made.ok()) return made.status();
+    Shared& shared = **made;
+    Status status = shared.segment.reserve(0, page);
+    if (status.ok()) status = shared.segment.give_name();
+    if (!status.ok()) {
+      segments_.pop_back();
+      return status;
+    }
+    hire(shared, 0);
+    return write(shared, 0);
   }
 
   Result<std::unique_ptr<Arena>> take_up(const Offer& offer, std::span<const ProcessId> processes,
@@ -125,78 +139,87 @@ class ShmSource final : public ArenaSource {
     Written written;
     std::memcpy(&written, offer.data(), sizeof(written));
     const std::vector<ProcessId> set = sorted(processes);
-    if (written.bytes != bytes_for(set.size()) || written.lease >= leases_for(set.size())) {
+    if (written.leases > most_leases || written.lease >= written.leases) {
       return Status{Code::mismatch, "an offer of shared memory that makes no sense"};
     }
-    auto found = std::find_if(segments_.begin(), segments_.end(), [&](const Shared& shared) {
-      return shared.segment.name() == written.name;
-    });
-    if (found == segments_.end()) {
-      if (segments_.size() >= most_segments) return too_many();
-      auto opened = Segment::open(written.name, written.bytes);
+    if (held_ >= most_held) return too_many("leases");
+    Shared* shared = find(written.handle);
+    if (shared == nullptr) {
+      const size_t bytes = segment_bytes(set.size(), written.leases);
+      auto opened = add(Segment::open(written.handle, bytes), set, written.leases);
       if (!opened.ok()) return opened.status();
-      found = segments_.insert(segments_.end(), Shared{std::move(*opened), set});
-      if (!found->segment.sign(index_of(set, self_))) {
-        segments_.erase(found);
-        return Status{Code::unavailable, "/dev/shm grants no locks"};
-      }
+      shared = *opened;
     }
-    ++found->leased;
-    return std::unique_ptr<Arena>(std::make_unique<ShmArena>(
-        *this, *found, static_cast<uint32_t>(written.lease), processes, rank));
+    const auto lease = static_cast<uint32_t>(written.lease);
+    if (Status status = shared->reserve(lease, rank); !status.ok()) return status;
+    ++shared->held;
+    ++held_;
+    return std::unique_ptr<Arena>(
+        std::make_unique<ShmArena>(*this, *shared, lease, processes, rank));
   }
 
   void settle(const Offer& offer) override {
     const std::lock_guard lock(mutex_);
     Written written;
     std::memcpy(&written, offer.data(), sizeof(written));
-    for (Shared& shared : segments_) {
-      if (shared.segment.name() == written.name) shared.segment.remove_name();
-    }
+    if (Shared* const shared = find(written.handle)) shared->segment.remove_name();
   }
-
-  // A child of fork() has copies of its parent's arenas, and no say in them.
-  bool is_ours() const { return getpid() == process_; }
 
   // A team that broke may have stopped anywhere: its lease is not given out again.
   void let_go(Shared& shared, uint32_t lease, bool broken) {
     const std::lock_guard lock(mutex_);
-    if (!broken) shared.leases().holders[lease].fetch_sub(1);
-    --shared.leased;
-    const auto is_idle = [](const Shared& each) { return each.leased == 0; };
+    if (!broken) shared.registered().holders[lease].fetch_sub(1);
+    --shared.held;
+    --held_;
+    const auto is_idle = [](const Shared& each) { return each.held == 0; };
     if (std::count_if(segments_.begin(), segments_.end(), is_idle) > most_idle) {
       segments_.erase(std::find_if(segments_.begin(), segments_.end(), is_idle));
     }
   }
 
  private:
-  static Status too_many() {
-    return {Code::unavailable, "this process has " + std::to_string(most_segments) +
-                                   " pieces of shared memory already"};
+  static Status too_many(const char* what) {
+    return {Code::unavailable,
+            std::string("this process has too many ") + what + " of shared memory already"};
   }
-  static size_t bytes_for(size_t ranks) { return page + leases_for(ranks) * lease_bytes(ranks); }
+
+  Shared* find(const Segment::Handle& handle) {
+    const auto found = std::find_if(segments_.begin(), segments_.end(), [&](const Shared& shared) {
+      return shared.segment.handle() == handle;
+    });
+    return found == segments_.end() ? nullptr : &*found;
+  }
+  Result<Shared*> add(Result<Segment> segment, const std::vector<ProcessId>& set, size_t leases) {
+    if (!segment.ok()) return segment.status();
+    if (segments_.size() >= most_segments) return too_many("segments");
+    if (!segment->sign(index_of(set, self_))) {
+      return Status{Code::unavailable, "shared memory grants no locks"};
+    }
+    return &segments_.emplace_back(Shared{std::move(*segment), set, leases});
+  }
 
   // Takes the lease for all its future holders.
   static bool hire(Shared& shared, uint32_t lease) {
     uint32_t nobody = 0;
-    return shared.leases().holders[lease].compare_exchange_strong(
+    return shared.registered().holders[lease].compare_exchange_strong(
         nobody, static_cast<uint32_t>(shared.set.size()));
   }
-  static Offer write(const Segment& segment, size_t ranks, uint32_t lease) {
-    const Written written{segment.name(), bytes_for(ranks), lease};
+  static Offer write(const Shared& shared, uint32_t lease) {
+    const Written written{shared.segment.handle(), shared.leases, lease};
     Offer offer{};
     std::memcpy(offer.data(), &written, sizeof(written));
     return offer;
   }
 
   const ProcessId self_;
-  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::list<Shared> segments_;  // oldest first
+  size_t held_ = 0;             // leases
 };
 
+// A child of fork() has no say in its parent's arenas.
 ShmArena::~ShmArena() {
-  if (!source_.is_ours()) return;
+  if (!shared_.segment.is_ours()) return;
   rounds_.leave();
   source_.let_go(shared_, lease_, !rounds_.cause().empty());
 }
@@ -209,7 +232,7 @@ std::unique_ptr<ArenaSource> make_shm_source(const ProcessId& self) {
 
 uint64_t shm_host() {
   struct stat about {};
-  if (stat("/dev/shm", &about) != 0) return 0;
+  (void)stat("/dev/shm", &about);  // zeros where there is none: memory without a name needs none
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto mix = [&](const void* data, size_t size) {
     const auto* bytes = static_cast<const unsigned char*>(data);

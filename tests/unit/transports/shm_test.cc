@@ -3,12 +3,15 @@
 // Segments and arenas between real processes.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -21,10 +24,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string path_of(const Segment& segment) {
-  return std::string("/dev/shm") + segment.name().data();
-}
-
 // Runs `body` in a child and gives what it returns.
 template <typename Body>
 int in_child(const Body& body) {
@@ -35,49 +34,115 @@ int in_child(const Body& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(Segment, IsTheSameMemoryInAllThatOpenIt) {
-  auto made = Segment::create(8192);
-  ASSERT_TRUE(made.ok()) << made.status().message();
-  EXPECT_EQ(made->data()[5000], std::byte{0});
-  made->data()[5000] = std::byte{42};
+Segment make(size_t bytes, Segment::Way way) {
+  auto made = Segment::create(bytes, way);
+  if (!made.ok()) throw std::runtime_error(made.status().message());
+  EXPECT_TRUE(made->give_name().ok());
+  return std::move(*made);
+}
+
+class EachWay : public ::testing::TestWithParam<Segment::Way> {};
+INSTANTIATE_TEST_SUITE_P(Segment, EachWay,
+                         ::testing::Values(Segment::Way::unnamed, Segment::Way::named));
+
+TEST_P(EachWay, IsTheSameMemoryInAllThatOpenIt) {
+  const Segment made = make(8192, GetParam());
+  EXPECT_EQ(made.data()[5000], std::byte{0});
+  made.data()[5000] = std::byte{42};
   EXPECT_EQ(in_child([&] {
-              auto opened = Segment::open(made->name(), 8192);
+              auto opened = Segment::open(made.handle(), 8192);
               if (!opened.ok()) return 0;
               opened->data()[100] = std::byte{7};
               return static_cast<int>(opened->data()[5000]);
             }),
             42);
-  EXPECT_EQ(made->data()[100], std::byte{7});
+  EXPECT_EQ(made.data()[100], std::byte{7});
 }
 
-TEST(Segment, IsForItsUserAloneAndLosesItsName) {
-  auto made = Segment::create(4096);
-  ASSERT_TRUE(made.ok());
+TEST_P(EachWay, IsForItsUserAloneAndOfItsSize) {
+  const Segment made = make(4096, GetParam());
   struct stat about {};
-  ASSERT_EQ(stat(path_of(*made).c_str(), &about), 0);
+  ASSERT_EQ(stat(made.handle().path().c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600U);
-  EXPECT_FALSE(Segment::open(made->name(), 8192).ok()) << "of another size";
-  made->remove_name();
-  EXPECT_NE(access(path_of(*made).c_str(), F_OK), 0);
-  EXPECT_FALSE(Segment::open(made->name(), 4096).ok());
+  EXPECT_FALSE(Segment::open(made.handle(), 8192).ok()) << "of another size";
+  Segment::Handle other = made.handle();
+  ++other.inode;
+  EXPECT_FALSE(Segment::open(other, 4096).ok()) << "another file";
+}
+
+// Whatever the child does with its copy of the object.
+TEST_P(EachWay, IsNotForChildren) {
+  std::optional<Segment> made(make(4096, GetParam()));
+  ASSERT_TRUE(made->sign(0));
+  const std::byte* const data = made->data();
+  EXPECT_EQ(in_child([&] {
+              unsigned char resident = 0;
+              const bool unmapped =
+                  mincore(const_cast<std::byte*>(data), 4096, &resident) != 0 && errno == ENOMEM;
+              made.reset();
+              return unmapped ? 1 : 0;
+            }),
+            1);
+  EXPECT_EQ(data[0], std::byte{0});
+  EXPECT_EQ(access(made->handle().path().c_str(), F_OK), 0);
+  EXPECT_EQ(in_child([&] {
+              auto opened = Segment::open(made->handle(), 4096);
+              return opened.ok() && opened->lives(0) ? 1 : 0;
+            }),
+            1);
+}
+
+TEST(Segment, LosesItsName) {
+  Segment made = make(4096, Segment::Way::named);
+  made.remove_name();
+  EXPECT_NE(access(made.handle().path().c_str(), F_OK), 0);
+  EXPECT_FALSE(Segment::open(made.handle(), 4096).ok());
+}
+
+TEST(Segment, WhoeverNamesTheNextRemovesWhatTheDeadLeft) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const auto leave_name = [&] {
+    auto made = Segment::create(4096, Segment::Way::named);
+    if (!made.ok() || !made->sign(0) || !made->give_name().ok()) return 1;
+    const Segment::Handle handle = made->handle();
+    const bool told = write(pipe_ends[1], &handle, sizeof(handle)) == ssize_t{sizeof(handle)};
+    _exit(told ? 0 : 1);  // as if killed
+  };
+  ASSERT_EQ(in_child(leave_name), 0);
+  Segment::Handle dead;
+  ASSERT_EQ(read(pipe_ends[0], &dead, sizeof(dead)), ssize_t{sizeof(dead)});
+  EXPECT_EQ(access(dead.path().c_str(), F_OK), 0);
+  Segment living = make(4096, Segment::Way::named);
+  ASSERT_TRUE(living.sign(0));
+  EXPECT_NE(access(dead.path().c_str(), F_OK), 0) << "should be gone";
+  EXPECT_EQ(in_child([&] {
+              return Segment::create(4096, Segment::Way::named).ok() &&
+                             access(living.handle().path().c_str(), F_OK) == 0
+                         ? 1
+                         : 0;
+            }),
+            1)
+      << "the living keep theirs";
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
 TEST(Segment, SaysSoWhereThereIsNoRoom) {
-  const auto made = Segment::create(size_t{1} << 50);
-  ASSERT_FALSE(made.ok());
-  EXPECT_NE(made.status().message().find("/dev/shm has no room"), std::string::npos)
-      << made.status().message();
+  auto made = Segment::create(size_t{1} << 50, Segment::Way::named);
+  const Status status = made.ok() ? made->reserve(0, size_t{1} << 50) : made.status();
+  EXPECT_FALSE(status.ok());
 }
 
 TEST(Segment, TellsTheLivingFromTheDead) {
-  auto made = Segment::create(4096);
+  auto made = Segment::create(4096, Segment::Way::unnamed);
   ASSERT_TRUE(made.ok());
   EXPECT_FALSE(made->lives(3)) << "nobody has signed";
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
   if (child == 0) {
-    auto opened = Segment::open(made->name(), 4096);
+    auto opened = Segment::open(made->handle(), 4096);
     const char good = opened.ok() && opened->sign(3) ? 1 : 0;
     if (write(ready[1], &good, 1) != 1) _exit(1);
     for (;;) pause();
@@ -143,7 +208,6 @@ TEST(Shm, TwoProcessesMeetInALease) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_FALSE((*arena)->lives(1));
   source->settle(*offer);
-  EXPECT_FALSE(make_shm_source(second)->take_up(*offer, both, 1).ok()) << "the name is gone";
 }
 
 // One process stands for both here: leases, not memory, are looked at.
@@ -173,16 +237,36 @@ TEST(Shm, LeasesAreReusedOnceAllHaveLetGo) {
   for (const auto& offer : offers) one->settle(offer);
 }
 
-TEST(Shm, AFreshOfferIsInNewMemory) {
+TEST(Shm, WhatIsOfferedAgainIsReachedByName) {
   auto one = make_shm_source(first);
-  const auto offer = one->offer(both, false);
+  const auto offer = one->offer(both, false), again = one->offer(both, true);
   ASSERT_TRUE(offer.ok());
-  { auto arena = one->take_up(*offer, both, 0); }
-  const auto again = one->offer(both, true);
-  ASSERT_TRUE(again.ok());
+  ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_NE(*offer, *again);
-  one->settle(*offer);
+  const auto reaches = [&] { return make_shm_source(second)->take_up(*again, both, 1).ok(); };
+  EXPECT_EQ(in_child(reaches), 1);
   one->settle(*again);
+  EXPECT_EQ(in_child(reaches), 0) << "the name is gone";
+}
+
+TEST(Shm, LeasesHaveABound) {
+  auto one = make_shm_source(first), two = make_shm_source(second);
+  std::vector<std::unique_ptr<Arena>> arenas;
+  size_t count = 0;
+  for (; count < 1000; ++count) {
+    const auto offer = one->offer(both, false);
+    if (!offer.ok()) break;
+    auto mine = one->take_up(*offer, both, 0);
+    auto theirs = two->take_up(*offer, both, 1);
+    one->settle(*offer);
+    if (!mine.ok() || !theirs.ok()) break;
+    arenas.push_back(std::move(*mine));
+    arenas.push_back(std::move(*theirs));
+  }
+  EXPECT_GE(count, 200U);
+  EXPECT_LT(count, 1000U);
+  arenas.clear();
+  EXPECT_TRUE(one->offer(both, false).ok()) << "there is room again";
 }
 
 TEST(Shm, OffersThatMakeNoSenseAreRefused) {
@@ -190,7 +274,7 @@ TEST(Shm, OffersThatMakeNoSenseAreRefused) {
   EXPECT_FALSE(make_shm_source(first)->take_up(offer, both, 0).ok());
   const auto good = make_shm_source(second)->offer(both, false);
   EXPECT_FALSE(good.ok() && make_shm_source(first)->take_up(*good, both, 0).ok())
-      << "whoever offered it is gone, and so is the name";
+      << "whoever offered it is gone";
 }
 
 size_t descriptors() {
