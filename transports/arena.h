@@ -60,6 +60,8 @@ struct ArenaRank {
   ArenaCounter taken;     // reads no data of rounds up to this any more
   ArenaCounter combined;  // has written its part of this round's result
   ArenaCounter left;      // 1: will come to no further round
+  // Of the calls that its slots' rounds belong to, for messages.
+  alignas(arena_line) std::atomic<uint64_t> call_bytes[depth];
   alignas(arena_line) std::byte slots[depth * ArenaSlot::stride];
 };
 
@@ -127,9 +129,11 @@ class Rounds {
   uint32_t size() const { return size_; }
 
   // Rounds of one call are counted from 1 on; `end` makes them the past, on all ranks alike.
-  // what: equal on all ranks, or they disagree.
-  void begin(uint32_t what, Patience* patience) {
+  // what: equal on all ranks, or they disagree. bytes: what the program calls the size of this
+  // call, which is told where they disagree about others.
+  void begin(uint32_t what, size_t bytes, Patience* patience) {
     what_ = what;
+    call_bytes_ = bytes;
     patience_ = patience;
   }
   void end(uint64_t rounds) { round_ += rounds; }
@@ -145,6 +149,7 @@ class Rounds {
     ArenaSlot& at = slot(rank_, k);
     at.what = what_;
     at.bytes = static_cast<uint32_t>(bytes);
+    own().call_bytes[index_of(k)].store(call_bytes_, std::memory_order_relaxed);
     at.published.store(round_ + k, std::memory_order_release);
   }
   // Until that rank's data of round k is there, `bytes` of them.
@@ -152,7 +157,7 @@ class Rounds {
     const ArenaSlot& at = slot(rank, k);
     if (!await_value(at.published, round_ + k, rank)) return false;
     return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
-           disagree(rank, at, bytes);
+           disagree_in_round(rank, k, bytes);
   }
   void combine(uint64_t k) { own().combined.round.store(round_ + k, std::memory_order_release); }
   bool await_combined(uint32_t rank, uint64_t k) {
@@ -200,16 +205,16 @@ class Rounds {
  private:
   ArenaRank& area(uint32_t rank) const { return ranks_area_[rank]; }
   ArenaRank& own() const { return area(rank_); }
+  size_t index_of(uint64_t k) const { return (round_ + k) % ArenaRank::depth; }
   ArenaSlot& slot(uint32_t rank, uint64_t k) const {
-    const size_t index = (round_ + k) % ArenaRank::depth;
-    return *reinterpret_cast<ArenaSlot*>(area(rank).slots + index * ArenaSlot::stride);
+    return *reinterpret_cast<ArenaSlot*>(area(rank).slots + index_of(k) * ArenaSlot::stride);
   }
   bool await_value(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
     return word.load(std::memory_order_acquire) >= value || await_slowly(word, value, rank);
   }
   bool await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank);
   bool open_slowly(uint64_t round);
-  bool disagree(uint32_t rank, const ArenaSlot& at, size_t bytes);
+  bool disagree_in_round(uint32_t rank, uint64_t k, size_t bytes);
 
   ArenaHeader* header_;
   ArenaRank* ranks_area_;
@@ -217,6 +222,7 @@ class Rounds {
   uint64_t round_;      // the last one before this call
   uint64_t all_taken_;  // everybody has taken so many at least
   uint32_t what_ = 0;
+  size_t call_bytes_ = 0;
   Patience* patience_ = nullptr;
   Fetcher* fetcher_ = nullptr;
   std::optional<Disagreement> disagreement_;

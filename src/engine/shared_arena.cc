@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
@@ -14,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_looks_for_life = 100ms;
+constexpr auto longest_death = 500ms;   // a dying process loses its memory before its locks
 constexpr uint32_t looks_alone = 200;   // at some 20 ns each
 constexpr uint32_t looks_crowded = 10;  // whoever shares this processor may be waited for
 
@@ -158,7 +160,7 @@ Status agree_on_fetching(Arena& arena, Patience& patience) {
   };
   bool good = fetcher != nullptr;
   const auto introduction = fetcher ? fetcher->introduction() : Fetcher::Introduction{};
-  rounds.begin(~uint32_t{0}, &patience);
+  rounds.begin(~uint32_t{0}, 0, &patience);
   const bool met = told(1, introduction, [&](Rank rank, const Fetcher::Introduction& theirs) {
     if (rank != rounds.rank()) good = good && fetcher->meet(rank, theirs);
   });
@@ -167,6 +169,18 @@ Status agree_on_fetching(Arena& arena, Patience& patience) {
   if (!met || !told(2, good, heed)) return {Code::internal, "ranks do not meet in shared memory"};
   rounds.end(2);
   if (all_good) rounds.set_fetcher(fetcher);
+  return {};
+}
+
+std::optional<Rank> find_dead(Arena& arena) {
+  const auto until = Waiter::Clock::now() + longest_death;
+  const Rounds& rounds = arena.rounds();
+  while (!rounds.is_aborted() && Waiter::Clock::now() < until) {
+    for (Rank rank = 0; rank < rounds.size(); ++rank) {
+      if (rank != rounds.rank() && !arena.lives(rank)) return rank;
+    }
+    std::this_thread::sleep_for(1ms);
+  }
   return {};
 }
 

@@ -244,12 +244,24 @@ Status EngineTeam::run_direct(const Call& call, const Algorithm* algorithm) {
   pack(call.input, many ? size() : 1, call.element);
   pack(call.output, 1, call.element);
   in_arena_->begin();
-  arena_->rounds().begin(encode_what(call.collective, call.root), &*in_arena_);
-  return algorithm->direct(arena_->rounds(), direct) ? Status() : give_up(why_not_direct());
+  Rounds& rounds = arena_->rounds();
+  rounds.begin(encode_what(call.collective, call.root), call.bytes, &*in_arena_);
+  // Who has given up may have left, and what was fetched from it be anything.
+  const bool good =
+      algorithm->direct(rounds, direct) && !(algorithm->needs.fetching && rounds.is_aborted());
+  return good ? Status() : give_up(why_not_direct());
 }
 
 Status EngineTeam::why_not_direct() const {
   const Rounds& rounds = arena_->rounds();
+  const auto has_reason = [&] {
+    return rounds.is_aborted() || rounds.disagreement() || !in_arena_->status().ok();
+  };
+  if (!has_reason()) {
+    if (const auto dead = find_dead(*arena_)) {
+      return Status(Code::peer_lost, "its process is gone").with(streams_.describe(*dead));
+    }
+  }
   if (const std::string cause = rounds.cause(); !cause.empty()) return {Code::aborted, cause};
   if (const auto& other = rounds.disagreement()) {
     const uint32_t what = encode_what(call_->collective, call_->root);

@@ -162,6 +162,38 @@ TEST_F(Direct, DifferentLengthsAreToldSo) {
   EXPECT_NE((messages[0] + messages[1]).find("bytes where"), std::string::npos) << messages[0];
 }
 
+// One rank's call is for another algorithm, whose rounds hold other things.
+TEST_F(Direct, VeryDifferentLengthsAreToldSo) {
+  std::string messages[2];
+  run(2, [&](Member& member) {
+    std::vector<Map> data(member.rank == 0 ? 4 : size_t{1} << 20);
+    messages[member.rank] =
+        member.team->run(call_of(Collective::broadcast, data, data, 1)).message();
+  });
+  EXPECT_NE(messages[0].find("it sends 8388608 bytes where this rank expects 32"),
+            std::string::npos)
+      << messages[0];
+  EXPECT_FALSE(messages[1].empty());
+}
+
+TEST_F(Direct, ARankThatDiesWhileItsMemoryIsReadIsNamed) {
+  std::string message;
+  arenas_.forget_memory_of(1);
+  run(
+      2,
+      [&](Member& member) {
+        std::vector<Map> data(size_t{1} << 20);
+        if (member.rank == 1) {
+          arenas_.kill(1);
+          (void)member.team->run(call_of(Collective::broadcast, data, data, 1));
+        } else {
+          message = member.team->run(call_of(Collective::broadcast, data, data, 1)).message();
+        }
+      },
+      [](Rank, Process& process) { process.knobs.algorithm[2] = "fetch"; });
+  EXPECT_NE(message.find("rank 1 (thread 1): its process is gone"), std::string::npos) << message;
+}
+
 TEST_F(Direct, ADeadlineEndsTheWaitAndTellsTheOthers) {
   std::string messages[3];
   std::atomic<int> failed{0};

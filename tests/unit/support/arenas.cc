@@ -8,18 +8,23 @@ namespace sluice::testing {
 
 class HeapFetcher final : public Fetcher {
  public:
+  explicit HeapFetcher(const ArenaHub& hub) : hub_(hub) {}
   Introduction introduction() const override { return {1, 2, 3}; }
   bool meet(uint32_t, const Introduction& theirs) override { return theirs.content == 3; }
-  bool fetch(uint32_t, uint64_t address, std::byte* to, size_t bytes) override {
+  bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override {
+    if (rank == hub_.forgotten_) return false;
     std::memcpy(to, reinterpret_cast<const std::byte*>(address), bytes);
     return true;
   }
+
+ private:
+  const ArenaHub& hub_;
 };
 
 class HeapArena final : public Arena {
  public:
   HeapArena(ArenaHub& hub, std::byte* memory, uint32_t rank, uint32_t ranks)
-      : hub_(hub), rounds_(memory, rank, ranks) {
+      : hub_(hub), rounds_(memory, rank, ranks), fetcher_(hub) {
     rounds_.enter();
   }
   ~HeapArena() override { rounds_.leave(); }

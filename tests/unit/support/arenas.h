@@ -19,16 +19,19 @@ class ArenaHub {
   void kill(uint32_t rank);
   // Ranks can't read each other's memory.
   void forbid_fetching() { fetches_ = false; }
+  // Reading that rank's memory fails from now on.
+  void forget_memory_of(uint32_t rank) { forgotten_ = rank; }
   // A rank that can't reach the memory, however often it tries.
   void blind(uint32_t rank) { blind_ = rank; }
 
  private:
+  friend class HeapFetcher;
   friend class HeapSource;
   friend class HeapArena;
   std::mutex mutex_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
   std::atomic<uint32_t> dead_{~0U};
-  uint32_t blind_ = ~0U;
+  uint32_t blind_ = ~0U, forgotten_ = ~0U;
   bool fetches_ = true;
 };
 
