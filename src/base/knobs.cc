@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <string_view>
+
+#include "src/base/spelling.h"
 
 namespace sluice {
 namespace {
@@ -102,9 +103,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 }
 
 bool parse_boolean(const std::string& text, Value* value) {
-  const std::string word = lower(text);
-  const bool on = is_one_of(word, {"1", "on", "yes", "true"});
-  if (!on && !is_one_of(word, {"0", "off", "no", "false"})) return false;
+  bool on = false;
+  if (!parse_switch(text, &on)) return false;
   *value = on;
   return true;
 }
@@ -251,31 +251,13 @@ const char* written(const Environment& environment, const Knob& knob) {
   return text && *text ? text : nullptr;
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 // What to say of a name that the table lacks.
 std::string unknown_name(const std::string& name) {
-  const auto distance = [&](const Knob& knob) { return edit_distance(name, knob.name); };
-  const auto nearest =
-      std::min_element(std::begin(table), std::end(table),
-                       [&](const Knob& a, const Knob& b) { return distance(a) < distance(b); });
-  const size_t own_letters = name.size() - strlen(prefix);
-  const bool is_near = distance(*nearest) * 2 <= std::max<size_t>(own_letters, 2);
-  const std::string hint = is_near ? std::string("; did you mean ") + nearest->name + "?"
-                                   : "; `sluice info --knobs` lists those that exist";
+  std::vector<std::string> names;
+  for (const Knob& knob : table) names.emplace_back(knob.name);
+  const std::string nearest = nearest_name(name, prefix, names);
+  const std::string hint = nearest.empty() ? "; `sluice info --knobs` lists those that exist"
+                                           : "; did you mean " + nearest + "?";
   return name + " is not a setting of Sluice" + hint;
 }
 
@@ -358,6 +340,14 @@ std::string agreed_settings(const Environment& environment) {
     settings += std::string(row.knob->name) + "=" + value + "\n";
   }
   return settings;
+}
+
+bool parse_switch(const std::string& text, bool* on) {
+  const std::string word = lower(text);
+  const bool is_on = is_one_of(word, {"1", "on", "yes", "true"});
+  if (!is_on && !is_one_of(word, {"0", "off", "no", "false"})) return false;
+  *on = is_on;
+  return true;
 }
 
 bool parse_size(const std::string& text, size_t* bytes) {

@@ -96,6 +96,9 @@ std::vector<KnobValue> knob_values(const Environment& environment);
 // rules is compared by its content, for its path may differ between hosts.
 std::string agreed_settings(const Environment& environment);
 
+// As a boolean knob is written: on, off, 1, 0, ... False if it is none of them.
+bool parse_switch(const std::string& text, bool* on);
+
 // "128k", "4m", "1g", "65536" -> bytes; "-1" is no size.
 bool parse_size(const std::string& text, size_t* bytes);
 std::string format_size(size_t bytes);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 namespace sluice {
 namespace {
@@ -50,22 +49,10 @@ class Unpacker {
 };
 
 constexpr size_t version_room = 24, label_room = 96;
-static_assert(8 * 11 + version_room + label_room + Hello::longest_address <= Hello::packed_size);
+static_assert(8 * 13 + version_room + label_room + Hello::longest_address <= Hello::packed_size);
 
 std::string as_string(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::map<std::string, std::string> values_of(const std::string& text) {
-  std::map<std::string, std::string> values;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    const size_t equals = std::min(line.find('='), line.size());
-    values[line.substr(0, equals)] = line.substr(std::min(equals + 1, line.size()));
-    at = end + 1;
-  }
-  return values;
 }
 
 }  // namespace
@@ -85,6 +72,8 @@ void Hello::pack(std::span<std::byte> bytes) const {
   packer.number(settings_size);
   packer.number(static_cast<uint64_t>(enabled) | static_cast<uint64_t>(able) << 1 |
                 static_cast<uint64_t>(strict) << 2);
+  packer.number(hints_digest);
+  packer.number(hints_size);
 }
 
 bool Hello::unpack(std::span<const std::byte> bytes) {
@@ -104,6 +93,8 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   enabled = flags & 1;
   able = flags & 2;
   strict = flags & 4;
+  hints_digest = unpacker.number();
+  hints_size = static_cast<uint32_t>(unpacker.number());
   return true;
 }
 
@@ -112,6 +103,18 @@ uint64_t digest(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
+}
+
+std::map<std::string, std::string> values_of(const std::string& text) {
+  std::map<std::string, std::string> values;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    const size_t equals = std::min(line.find('='), line.size());
+    values[line.substr(0, equals)] = line.substr(std::min(equals + 1, line.size()));
+    at = end + 1;
+  }
+  return values;
 }
 
 std::string describe_ranks(std::span<const uint32_t> ranks) {

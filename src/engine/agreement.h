@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct Hello {
   uint64_t host = 0;          // equal where processes may share memory; 0: can't
   uint64_t settings_digest = 0;
   uint32_t settings_size = 0;  // bytes of the settings' text, told only if digests differ
+  uint64_t hints_digest = 0;   // of the communicator's hints (hints.h) as text
+  uint32_t hints_size = 0;     // bytes of that, told only if digests differ
   bool enabled = true;         // SLUICE_ENABLE
   bool able = true;            // has an endpoint
   bool strict = true;          // SLUICE_ON_MISMATCH=abort
@@ -38,6 +41,9 @@ struct Hello {
 };
 
 uint64_t digest(const std::string& text);
+
+// Of "NAME=value" lines, by name.
+std::map<std::string, std::string> values_of(const std::string& text);
 
 // How ranks differ, a line a difference: "SLUICE_SEGMENT is 64k on rank 3, 128k on ranks 0-2".
 // texts: each rank's value by name, one "NAME=value" a line.

@@ -139,17 +139,8 @@ Result<Selector> Selector::make(const Knobs& knobs) {
   Selector selector;
   selector.reproducible_ = knobs.reproducible;
   for (uint32_t i = 0; i < collective_count; ++i) {
-    const auto collective = static_cast<Collective>(i);
-    const std::string& name = knobs.algorithm[i];
-    if (!name.empty() && name != leave_to_mpi && !find_algorithm(collective, name)) {
-      std::string known;
-      for (const Algorithm& algorithm : algorithms(collective)) {
-        known += std::string(algorithm.name) + ", ";
-      }
-      return Status{Code::invalid, std::string(to_string(collective)) + " has no algorithm '" +
-                                       name + "': there are " + known + "and mpi"};
-    }
-    selector.forced_[i] = name;
+    const Status status = selector.force(static_cast<Collective>(i), knobs.algorithm[i]);
+    if (!status.ok()) return status;
   }
   std::string text;
   if (!knobs.rules.empty()) {
@@ -163,6 +154,19 @@ Result<Selector> Selector::make(const Knobs& knobs) {
   if (!builtin.ok()) return builtin.status().with("built-in rules");
   selector.rules_.insert(selector.rules_.end(), builtin->begin(), builtin->end());
   return selector;
+}
+
+Status Selector::force(Collective collective, const std::string& name) {
+  if (!name.empty() && name != leave_to_mpi && !find_algorithm(collective, name)) {
+    std::string known;
+    for (const Algorithm& algorithm : algorithms(collective)) {
+      known += std::string(algorithm.name) + ", ";
+    }
+    return {Code::invalid, std::string(to_string(collective)) + " has no algorithm '" + name +
+                               "': there are " + known + "and mpi"};
+  }
+  forced_[static_cast<uint32_t>(collective)] = name;
+  return {};
 }
 
 bool Selector::is_able(const Algorithm& algorithm, const Situation& situation) const {

@@ -73,6 +73,10 @@ class Selector {
   // Errors name the knob: a file that can't be read or parsed, an algorithm that does not exist.
   static Result<Selector> make(const Knobs& knobs);
 
+  // From now on that collective is done so, as by its knob: an algorithm's name, mpi, or nothing
+  // (the rules decide). An error names those that there are, and changes nothing.
+  Status force(Collective collective, const std::string& name);
+
   Choices choices(const Situation& situation) const;
   // What serves one call; nullptr: MPI does. A forced algorithm that can't serve is passed over.
   const Algorithm* choose(const Situation& situation, size_t bytes) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/engine/team.h"
+#include "src/engine/new_team.h"
 
 #include <algorithm>
 #include <new>
@@ -74,14 +74,13 @@ class Streams final : public Channels {
   std::vector<std::unique_ptr<Channel>> channels_;
 };
 
-class EngineTeam final : public Team {
+class EngineTeam final : public NewTeam {
  public:
   EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers);
   ~EngineTeam() override;
 
-  // To be called once, by all ranks, where they have one.
-  Status share(std::unique_ptr<Arena> arena);
-
+  Status share(std::unique_ptr<Arena> arena) override;
+  void heed(const Hints& hints) override;
   Rank rank() const override { return rank_; }
   Rank size() const override { return streams_.size(); }
   bool carries(const Call& call) override { return choose(call) != nullptr; }
@@ -89,6 +88,7 @@ class EngineTeam final : public Team {
   Status refuse(const Status& cause) override;
 
  private:
+  const Selector& selector() const { return own_selector_ ? *own_selector_ : process_.selector; }
   const Algorithm* choose(const Call& call);
   Status execute(const Call& call, const Algorithm* algorithm);
   Status run_plan(const Call& call, const Algorithm* algorithm);
@@ -117,6 +117,7 @@ class EngineTeam final : public Team {
   std::unique_ptr<Arena> arena_;                               // null: none
   std::optional<ArenaPatience> in_arena_;                      // with an arena
   Scratch fetched_;                                            // what fetching reductions need
+  std::optional<Selector> own_selector_;                       // with hints
   std::optional<Choices> choices_[collective_count][2][2][2];  // by ordered, ragged and direct
   std::vector<std::pair<const Algorithm*, Tally>> tallies_;
 };
@@ -150,6 +151,13 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   return status;
 }
 
+void EngineTeam::heed(const Hints& hints) try {
+  own_selector_ = process_.selector;
+  ::sluice::heed(hints, &*own_selector_);
+} catch (const std::bad_alloc&) {
+  (void)refuse(no_memory_);
+}
+
 EngineTeam::~EngineTeam() {
   for (const auto& [algorithm, tally] : tallies_) {
     process_.statistics.add(name_, algorithm->collective, algorithm->name,
@@ -171,9 +179,8 @@ const Algorithm* EngineTeam::choose(const Call& call) {
         .direct = direct,
         .fetches = direct && arena_->rounds().fetcher() != nullptr,
     };
-    choices = process_.selector.choices(situation);
-    if (const std::string name = process_.selector.passed_over(situation);
-        !name.empty() && rank_ == 0) {
+    choices = selector().choices(situation);
+    if (const std::string name = selector().passed_over(situation); !name.empty() && rank_ == 0) {
       const bool reproducible = process_.knobs.reproducible && is_reducing(call.collective);
       log(Level::warning, "%s on %s: '%s' can't serve %u ranks%s%s%s; the rules choose another",
           std::string(to_string(call.collective)).c_str(), name_.c_str(), name.c_str(), size(),
@@ -358,212 +365,11 @@ void EngineTeam::tell(const Status& cause) {
   while (!streams_.told() && waiter_.waited() < farewell) waiter_.turn();
 }
 
-// All ranks' settings, in rank order; asked for when digests differ.
-Result<std::vector<std::string>> exchange_settings(const std::string& mine,
-                                                   const std::vector<Hello>& hellos,
-                                                   Bootstrap& bootstrap) {
-  size_t longest = 0;
-  for (const Hello& hello : hellos) longest = std::max<size_t>(longest, hello.settings_size);
-  std::vector<std::byte> packed(longest), all(longest * hellos.size());
-  std::transform(mine.begin(), mine.end(), packed.begin(),
-                 [](char c) { return static_cast<std::byte>(c); });
-  if (Status status = bootstrap.allgather(packed, all); !status.ok()) return status;
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < hellos.size(); ++i) {
-    texts.emplace_back(reinterpret_cast<const char*>(all.data()) + i * longest,
-                       hellos[i].settings_size);
-  }
-  return texts;
-}
-
-Hello introduce(Process& process) {
-  Hello hello;
-  hello.version = process.version;
-  hello.self = {process.id, {}, process.label};
-  if (process.endpoint) hello.self.address = process.endpoint->address();
-  hello.teams_formed = process.teams_formed++;
-  hello.host = process.arenas ? process.host : 0;
-  hello.settings_digest = digest(process.settings);
-  hello.settings_size = static_cast<uint32_t>(process.settings.size());
-  hello.enabled = process.knobs.enable;
-  hello.able = process.endpoint != nullptr;
-  hello.strict = process.knobs.on_mismatch == "abort";
-  return hello;
-}
-
-// What a rank knows once it has everybody's hello, with all that takes memory done.
-struct Prospect {
-  Status trouble;  // this rank's own
-  std::vector<Hello> hellos;
-  bool same_version = false;
-  bool wanted = false;               // Sluice is on, somewhere
-  std::unique_ptr<EngineTeam> team;  // if nothing differs
-};
-
-bool any_of_hellos(const std::vector<Hello>& hellos, bool (*is)(const Hello& hello)) {
-  return std::ranges::any_of(hellos, is);
-}
-
-void read_hellos(std::span<const std::byte> packed, Prospect* prospect) {
-  std::vector<Hello>& hellos = prospect->hellos;
-  hellos.resize(packed.size() / Hello::packed_size);
-  for (size_t i = 0; i < hellos.size(); ++i) {
-    if (hellos[i].unpack(packed.subspan(i * Hello::packed_size, Hello::packed_size))) continue;
-    prospect->trouble = {Code::mismatch, "rank " + std::to_string(i) +
-                                             " runs a Sluice that speaks another language"};
-    return;
-  }
-  prospect->same_version = std::ranges::all_of(
-      hellos, [&](const Hello& hello) { return hello.version == hellos[0].version; });
-  prospect->wanted = any_of_hellos(hellos, [](const Hello& hello) { return hello.enabled; });
-}
-
-Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const std::byte> packed,
-                  const std::string& name) {
-  Prospect prospect;
-  const Status no_memory(Code::memory, "no memory to set it up");
-  try {
-    read_hellos(packed, &prospect);
-    const std::vector<Hello>& hellos = prospect.hellos;
-    const bool fits = std::ranges::all_of(hellos, [&](const Hello& hello) {
-      return hello.able && hello.settings_digest == hellos[0].settings_digest;
-    });
-    if (!prospect.trouble.ok() || !prospect.same_version || !prospect.wanted || !fits) {
-      return prospect;
-    }
-    std::vector<Peer> peers;
-    for (const Hello& hello : hellos) peers.push_back(hello.self);
-    const TeamId id{peers[0].process, hellos[0].teams_formed};
-    prospect.team =
-        std::make_unique<EngineTeam>(process, name, bootstrap.rank(), id, std::move(peers));
-  } catch (const std::bad_alloc&) {
-    prospect.trouble = no_memory;
-  }
-  return prospect;
-}
-
-// Why a rank takes no part in a team, for the others: one byte.
-enum class Verdict : uint8_t { ready, timeout, memory };
-
-Verdict verdict_of(const Status& status) {
-  if (status.ok()) return Verdict::ready;
-  return status.code() == Code::timeout ? Verdict::timeout : Verdict::memory;
-}
-
-// Before any rank counts on the team, all say that they have it.
-Status settle(Bootstrap& bootstrap, std::span<std::byte> verdicts) {
-  const std::byte ready{static_cast<uint8_t>(Verdict::ready)};
-  if (Status status = bootstrap.allgather({&ready, 1}, verdicts); !status.ok()) return status;
-  for (const Verdict verdict : {Verdict::timeout, Verdict::memory}) {
-    std::vector<Rank> ranks;
-    for (Rank rank = 0; rank < verdicts.size(); ++rank) {
-      if (verdicts[rank] == static_cast<std::byte>(verdict)) ranks.push_back(rank);
-    }
-    if (ranks.empty()) continue;
-    if (verdict == Verdict::memory) {
-      return {Code::aborted, describe_ranks(ranks) + " had no memory to set it up"};
-    }
-    return {Code::aborted, describe_ranks(ranks) +
-                               " gave up waiting for all ranks to come (SLUICE_SETUP_TIMEOUT)"};
-  }
-  return {};
-}
-
-// What keeps these ranks from forming a team, in words.
-Result<std::string> find_differences(const Process& process, const std::vector<Hello>& hellos,
-                                     Bootstrap& bootstrap) {
-  std::vector<std::string> versions;
-  std::vector<Rank> unable;
-  bool settings_differ = false;
-  for (Rank rank = 0; rank < hellos.size(); ++rank) {
-    versions.push_back("version=" + hellos[rank].version);
-    if (!hellos[rank].able) unable.push_back(rank);
-    settings_differ |= hellos[rank].settings_digest != hellos[0].settings_digest;
-  }
-  if (std::string text = describe_differences(versions); !text.empty()) return "Sluice's " + text;
-  if (settings_differ) {
-    auto texts = exchange_settings(process.settings, hellos, bootstrap);
-    if (!texts.ok()) return texts.status();
-    return describe_differences(*texts);
-  }
-  return describe_ranks(unable) + " can't use the transport";
-}
-
-// Ranks differ: an error, or a warning where all agree to go on in MPI.
-Status differ(const Process& process, const std::vector<Hello>& hellos, Bootstrap& bootstrap,
-              const std::string& name) {
-  const auto differences = find_differences(process, hellos, bootstrap);
-  if (!differences.ok()) return differences.status();
-  const std::string text = "ranks differ: " + *differences;
-  if (any_of_hellos(hellos, [](const Hello& hello) { return hello.strict; })) {
-    return {Code::mismatch, text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
-  }
-  if (bootstrap.rank() == 0) {
-    log(Level::warning, "setting up %s: %s; MPI keeps it", name.c_str(), text.c_str());
-  }
-  return {};
-}
-
-// Where all ranks are on one host.
-Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& prospect,
-                    const std::string& name) {
-  const std::vector<Hello>& hellos = prospect.hellos;
-  const uint64_t host = hellos[0].host;
-  const auto is_here = [&](const Hello& hello) { return hello.host == host; };
-  if (host == 0 || hellos.size() == 1 || !std::ranges::all_of(hellos, is_here)) return {};
-  std::vector<ProcessId> processes;
-  for (const Hello& hello : hellos) processes.push_back(hello.self.process);
-  auto arena = agree_on_arena(*process.arenas, bootstrap, processes, name);
-  return arena.ok() ? prospect.team->share(std::move(*arena)) : arena.status();
-}
-
-Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
-                                        const std::string& name) {
-  std::vector<std::byte> packed(bootstrap.size() * Hello::packed_size), verdicts(bootstrap.size());
-  std::byte mine[Hello::packed_size];
-  introduce(process).pack(mine);
-  Prospect prospect;
-  if (Status status = bootstrap.allgather(mine, packed); status.ok()) {
-    prospect = consider(process, bootstrap, packed, name);
-  } else {
-    prospect.trouble = status;
-  }
-  if (const Code why = prospect.trouble.code(); why == Code::timeout || why == Code::memory) {
-    const std::byte verdict{static_cast<uint8_t>(verdict_of(prospect.trouble))};
-    bootstrap.leave({&verdict, 1});
-  }
-  if (!prospect.trouble.ok()) return prospect.trouble;
-  // Another version may know nothing of verdicts.
-  if (prospect.same_version) {
-    if (Status status = settle(bootstrap, verdicts); !status.ok()) return status;
-  }
-  if (prospect.team) {
-    if (Status status = share_memory(process, bootstrap, prospect, name); !status.ok()) {
-      return status;
-    }
-    return std::unique_ptr<Team>(std::move(prospect.team));
-  }
-  if (!prospect.wanted) return std::unique_ptr<Team>();
-  if (Status status = differ(process, prospect.hellos, bootstrap, name); !status.ok()) {
-    return status;
-  }
-  return std::unique_ptr<Team>();
-}
-
 }  // namespace
 
-Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
-                                         const std::string& name) {
-  if (!process.unable.empty()) {
-    log(Level::warning, "no %s transport here: %s", process.knobs.transport.c_str(),
-        process.unable.c_str());
-  }
-  try {
-    auto formed = form_team(process, bootstrap, name);
-    return formed.ok() ? std::move(formed) : formed.status().with("setting up " + name);
-  } catch (const std::bad_alloc&) {
-    return Status{Code::memory, "no memory to set up a communicator"};
-  }
+std::unique_ptr<NewTeam> make_new_team(Process& process, std::string name, Rank rank, TeamId id,
+                                       std::vector<Peer> peers) {
+  return std::make_unique<EngineTeam>(process, std::move(name), rank, id, std::move(peers));
 }
 
 }  // namespace sluice

@@ -12,6 +12,7 @@
 #include "src/base/knobs.h"
 #include "src/base/status.h"
 #include "src/engine/call.h"
+#include "src/engine/hints.h"
 #include "src/engine/rules.h"
 #include "src/engine/statistics.h"
 #include "src/engine/waiter.h"
@@ -59,9 +60,14 @@ class Team {
   // differ and SLUICE_ON_MISMATCH=mpi on all of them): a warning says why. An error, on all ranks
   // unless one is lost, where ranks differ and SLUICE_ON_MISMATCH=abort on any; and where a rank
   // gave up (its deadline passed, or it has no memory), also on ranks that come after that.
-  // name: of the communicator, for people.
+  // name: of the communicator, for people. *hints: what the program asked for on this rank; left
+  // are those in force, the ones that all ranks gave and that make sense. The leader warns of the
+  // others. (Asked for MPI, the value is nullptr too.)
   static Result<std::unique_ptr<Team>> form(Process& process, Bootstrap& bootstrap,
-                                            const std::string& name);
+                                            const std::string& name, Hints* hints);
+  // In place of `form`, where this rank will not: an earlier call on the communicator failed here.
+  // The others learn it when they come; waits for nobody.
+  static void stay_away(Process& process, Bootstrap& bootstrap);
   virtual ~Team() = default;
 
   virtual Rank rank() const = 0;

@@ -3,6 +3,7 @@
 
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "src/base/log.h"
 #include "src/mpi/bootstrap.h"
@@ -51,18 +52,38 @@ Communicator* look_up_communicator(MPI_Comm handle) {
   return communicator;
 }
 
+Communicator* find_existing_communicator(MPI_Comm handle) {
+  const Runtime* const runtime = Runtime::get_if_made();
+  void* value = nullptr;
+  int found = 0;
+  if (!runtime || handle == real().comm_null || !is_mpi_running()) return nullptr;
+  if (real().Comm_get_attr(handle, runtime->communicator_keyval(), &value, &found)) return nullptr;
+  return found ? static_cast<Communicator*>(value) : nullptr;
+}
+
 Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle), runtime_(runtime) {
-  int is_inter = 0, rank = 0, size = 0;
-  real().Comm_test_inter(handle, &is_inter);
+  int rank = 0, size = 0;
+  real().Comm_test_inter(handle, &is_inter_);
   real().Comm_rank(handle, &rank);
   real().Comm_size(handle, &size);
   rank_ = static_cast<Rank>(rank);
   size_ = static_cast<Rank>(size);
-  if (is_inter) keeper_ = Keeper::mpi;
+  if (is_inter_) keeper_ = Keeper::mpi;
   runtime_.add(this);
 }
 
 Communicator::~Communicator() { runtime_.remove(this); }
+
+// The ranks may hear of different hints, and one perhaps of none: each does the same.
+void Communicator::give_hints(const Hints& hints) {
+  for (const auto& [key, value] : hints) hints_[key] = value;
+  if (is_inter_) return;
+  team_.reset();
+  keeper_ = Keeper::undecided;
+  if (broken_.ok() || std::exchange(stayed_away_, true)) return;
+  MpiBootstrap bootstrap(handle_, rank_, size_, name(), "", 0);
+  Team::stay_away(runtime_.process(), bootstrap);
+}
 
 void Communicator::leave_to_mpi() {
   team_.reset();
@@ -79,7 +100,7 @@ std::string Communicator::name() const {
 Status Communicator::form_team(const char* function) {
   MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
                          runtime_.process().knobs.setup_timeout);
-  auto formed = Team::form(runtime_.process(), bootstrap, name());
+  auto formed = Team::form(runtime_.process(), bootstrap, name(), &hints_);
   if (!runtime_.failure().ok()) return runtime_.failure();
   if (!formed.ok()) return formed.status();
   team_ = std::move(*formed);

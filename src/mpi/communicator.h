@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What Sluice keeps for each communicator: its team, and memory for packing. It hangs on the
-// communicator as an attribute, is made at the communicator's first collective and goes when the
-// communicator is freed. (A duplicate does not inherit it.)
+// communicator as an attribute, is made at the communicator's first collective, or with its first
+// hints, and goes when the communicator is freed. (A duplicate does not inherit it; neither Open
+// MPI nor MPICH passes hints on to duplicates.)
 #pragma once
 
 #include <memory>
 
+#include "src/engine/hints.h"
 #include "src/engine/team.h"
 #include "src/mpi/placement.h"
 #include "src/mpi/thread_state.h"
@@ -33,6 +35,12 @@ class Communicator {
   // exchange: nullptr where this rank had no memory to describe the call.
   bool perform(const char* function, Exchange* exchange, int* result);
 
+  // Collective: the program gives new hints, which add to those there are. The next call forms a
+  // team anew.
+  void give_hints(const Hints& hints);
+  // Those given, or those in force once there is a team.
+  const Hints& hints() const { return hints_; }
+
   // Ends the team; what follows is MPI's.
   void leave_to_mpi();
 
@@ -48,17 +56,23 @@ class Communicator {
   const MPI_Comm handle_;
   Runtime& runtime_;
   Rank rank_ = 0, size_ = 0;
+  int is_inter_ = 0;
   Keeper keeper_ = Keeper::undecided;
   std::unique_ptr<Team> team_;
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;
   bool reported_ = false;
+  bool stayed_away_ = false;
+  Hints hints_;
   Staging input_, output_;
 };
 
 // The state of a communicator, made if it has none. nullptr where the call is for MPI to judge: the
 // null communicator, and before MPI_Init.
 Communicator* look_up_communicator(MPI_Comm handle);
+
+// The same, without making one: nullptr too where there is none yet.
+Communicator* find_existing_communicator(MPI_Comm handle);
 
 // The same, remembering the last.
 inline Communicator* find_communicator(MPI_Comm handle) {

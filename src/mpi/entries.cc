@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/describe.h"
+#include "src/mpi/entry.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"
 #include "src/mpi/narrow_floats.h"
@@ -71,8 +72,6 @@ int finalize() {
 }  // namespace
 }  // namespace sluice
 
-#define SLUICE_ENTRY __attribute__((visibility("default"))) int
-#define SLUICE_ALIAS(name) __attribute__((visibility("default"), alias(name)))
 #define SLUICE_ASSIGN(role) arguments.role = role;
 #define SLUICE_FOR_MPI(role) sluice::for_mpi<std::string_view(#role) == "op">(arguments, role)
 

@@ -8,9 +8,12 @@ face_sources += \
   src/mpi/datatypes.cc src/mpi/datatypes.h \
   src/mpi/describe.cc src/mpi/describe.h \
   src/mpi/entries.cc \
+  src/mpi/entry.h \
   src/mpi/errors.cc src/mpi/errors.h \
   src/mpi/exchange.h \
   src/mpi/functions.h \
+  src/mpi/info.cc src/mpi/info.h \
+  src/mpi/info_entries.cc \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
   src/mpi/placement.cc src/mpi/placement.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \

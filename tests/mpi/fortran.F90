@@ -60,6 +60,7 @@ program fortran
   call test_bottom
   call test_precisions
   call test_operation
+  call test_hints
   if (rank == 0) print '(a,i0,a,i0,a)', 'fortran: ', checks, ' checks held on ', ranks, ' ranks'
   call MPI_Finalize(ierror)
 
@@ -73,6 +74,30 @@ contains
     if (holds) return
     print '(a,i0,2a)', 'FAILED on rank ', rank, ': ', what
     call MPI_Abort(MPI_COMM_WORLD, 1, ignored)
+  end subroutine
+
+  subroutine test_hints
+    HANDLE(MPI_Info) :: info
+    HANDLE(MPI_Comm) :: comm
+    character(MPI_MAX_INFO_VAL) :: value
+    logical :: found
+    integer :: total
+    call MPI_Info_create(info, ierror)
+    call MPI_Info_set(info, 'sluice_allreduce', 'rabenseifner', ierror)
+    call MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, comm, ierror)
+    call MPI_Comm_set_name(comm, 'hinted', ierror)
+    call MPI_Allreduce(1, total, 1, MPI_INTEGER, MPI_SUM, comm, ierror)
+    call check(total == ranks, 'allreduce with a hint')
+    call MPI_Info_set(info, 'sluice_allreduce', 'double_tree', ierror)
+    call MPI_Comm_set_info(comm, info, ierror)
+    call MPI_Allreduce(1, total, 1, MPI_INTEGER, MPI_SUM, comm, ierror)
+    call check(total == ranks, 'allreduce with another hint')
+    call MPI_Info_free(info, ierror)
+    call MPI_Comm_get_info(comm, info, ierror)
+    call MPI_Info_get(info, 'sluice_allreduce', MPI_MAX_INFO_VAL, value, found, ierror)
+    call check(found .and. value == 'double_tree', 'the hint in force')
+    call MPI_Info_free(info, ierror)
+    call MPI_Comm_free(comm, ierror)
   end subroutine
 
   subroutine test_types

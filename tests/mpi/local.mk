@@ -5,6 +5,7 @@ mpi_programs = \
   tests/mpi/communicators \
   tests/mpi/differential \
   tests/mpi/failures \
+  tests/mpi/hints \
   tests/mpi/large_counts \
   tests/mpi/movement \
   tests/mpi/narrow_floats \
@@ -25,6 +26,7 @@ tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/shapes.cc tests/mpi/shapes.h tests/mpi/trial.cc tests/mpi/trial.h \
   tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(mpi_harness)
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
+tests_mpi_hints_SOURCES = tests/mpi/hints.cc $(mpi_harness)
 tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc $(mpi_harness)
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
 tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc $(mpi_harness)
@@ -40,6 +42,7 @@ tests_mpi_types_SOURCES = tests/mpi/types.cc $(mpi_harness)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_hints_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_large_counts_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -55,6 +58,7 @@ tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_hints_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_large_counts_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_narrow_floats_LDADD = $(MPI_LIBS) -ldl
@@ -78,6 +82,7 @@ mpi_tests = \
   tests/mpi/test_payload \
   tests/mpi/test_progress \
   tests/mpi/test_communicators \
+  tests/mpi/test_hints \
   tests/mpi/test_disagreement \
   tests/mpi/test_failures
 TESTS += $(mpi_tests) tests/mpi/test_other_mpi

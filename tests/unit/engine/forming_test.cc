@@ -49,6 +49,18 @@ TEST(Forming, ARankThatComesAfterOthersGaveUpLearnsIt) {
   });
 }
 
+TEST(Forming, ARankThatStaysAwayIsNotWaitedFor) {
+  LoopbackHub hub;
+  const auto expect_news = [](Member& member) {
+    EXPECT_FALSE(member.team);
+    EXPECT_EQ(member.formed.code(), Code::aborted);
+    EXPECT_NE(member.formed.message().find("rank 1 saw an earlier call on it fail"),
+              std::string::npos)
+        << member.formed.message();
+  };
+  on_ranks(3, loopback(hub), {}, expect_news, {}, 1);
+}
+
 // A Poke that can be copied so many times.
 struct Dear {
   explicit Dear(int copies) : left(std::make_shared<std::atomic<int>>(copies)) {}

@@ -70,7 +70,8 @@ ProcessId random_id() {
 
 }  // namespace
 
-void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body) {
+void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body,
+              const Hinter& hints, Rank absent) {
   ThreadBootstrap::Shared shared(ranks);
   std::vector<std::unique_ptr<Process>> processes;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -89,8 +90,13 @@ void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, 
       auto selector = Selector::make(process.knobs);
       if (selector.ok()) process.selector = std::move(*selector);
       ThreadBootstrap bootstrap(shared, rank, process.knobs.setup_timeout);
-      auto team = Team::form(process, bootstrap, "threads");
-      Member member{process, rank, ranks, team.ok() ? team->get() : nullptr, team.status()};
+      Hints given = hints ? hints(rank) : Hints();
+      if (rank == absent) {
+        Team::stay_away(process, bootstrap);
+        return;
+      }
+      auto team = Team::form(process, bootstrap, "threads", &given);
+      Member member{process, rank, ranks, team.ok() ? team->get() : nullptr, team.status(), given};
       body(member);
       if (team.ok()) team->reset();
       process.endpoint.reset();

@@ -17,6 +17,9 @@ using EndpointMaker = std::function<std::unique_ptr<Endpoint>(Rank rank, const P
 // Changes a rank's Process before its team is formed: settings, version.
 using Adjust = std::function<void(Rank rank, Process& process)>;
 
+// What a rank gives its communicator as hints.
+using Hinter = std::function<Hints(Rank rank)>;
+
 // What a rank runs. The team may be null where MPI keeps the communicator; `formed` says why there
 // is none where forming failed.
 struct Member {
@@ -25,10 +28,13 @@ struct Member {
   Rank size;
   Team* team;
   Status formed;
+  Hints hints;  // in force
 };
 using Body = std::function<void(Member& member)>;
 
-// Runs `body` on `ranks` threads and waits for all.
-void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body);
+// Runs `body` on `ranks` threads and waits for all. absent: a rank that stays away
+// (Team::stay_away).
+void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body,
+              const Hinter& hints = {}, Rank absent = ~Rank{0});
 
 }  // namespace sluice::testing

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a team comes about: Team::form.
+#include <algorithm>
+#include <new>
+
+#include "src/base/log.h"
+#include "src/engine/agreement.h"
+#include "src/engine/new_team.h"
+#include "src/engine/shared_arena.h"
+#include "src/engine/team.h"
+
+namespace sluice {
+namespace {
+
+// All ranks' texts, in rank order; asked for when digests differ. sizes: of each rank's.
+Result<std::vector<std::string>> exchange_texts(const std::string& mine,
+                                                const std::vector<size_t>& sizes,
+                                                Bootstrap& bootstrap) {
+  const size_t longest = *std::ranges::max_element(sizes);
+  std::vector<std::byte> packed(longest), all(longest * sizes.size());
+  std::transform(mine.begin(), mine.end(), packed.begin(),
+                 [](char c) { return static_cast<std::byte>(c); });
+  if (Status status = bootstrap.allgather(packed, all); !status.ok()) return status;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    texts.emplace_back(reinterpret_cast<const char*>(all.data()) + i * longest, sizes[i]);
+  }
+  return texts;
+}
+
+Hello introduce(Process& process, const std::string& hints) {
+  Hello hello;
+  hello.version = process.version;
+  hello.self = {process.id, {}, process.label};
+  if (process.endpoint) hello.self.address = process.endpoint->address();
+  hello.teams_formed = process.teams_formed++;
+  hello.host = process.arenas ? process.host : 0;
+  hello.settings_digest = digest(process.settings);
+  hello.settings_size = static_cast<uint32_t>(process.settings.size());
+  hello.hints_digest = digest(hints);
+  hello.hints_size = static_cast<uint32_t>(hints.size());
+  hello.enabled = process.knobs.enable;
+  hello.able = process.endpoint != nullptr;
+  hello.strict = process.knobs.on_mismatch == "abort";
+  return hello;
+}
+
+// What a rank knows once it has everybody's hello, with all that takes memory done.
+struct Prospect {
+  Status trouble;  // this rank's own
+  std::vector<Hello> hellos;
+  bool same_version = false;
+  bool wanted = false;            // Sluice is on, somewhere
+  std::unique_ptr<NewTeam> team;  // if nothing differs
+};
+
+bool any_of_hellos(const std::vector<Hello>& hellos, bool (*is)(const Hello& hello)) {
+  return std::ranges::any_of(hellos, is);
+}
+
+void read_hellos(std::span<const std::byte> packed, Prospect* prospect) {
+  std::vector<Hello>& hellos = prospect->hellos;
+  hellos.resize(packed.size() / Hello::packed_size);
+  for (size_t i = 0; i < hellos.size(); ++i) {
+    if (hellos[i].unpack(packed.subspan(i * Hello::packed_size, Hello::packed_size))) continue;
+    prospect->trouble = {Code::mismatch, "rank " + std::to_string(i) +
+                                             " runs a Sluice that speaks another language"};
+    return;
+  }
+  prospect->same_version = std::ranges::all_of(
+      hellos, [&](const Hello& hello) { return hello.version == hellos[0].version; });
+  prospect->wanted = any_of_hellos(hellos, [](const Hello& hello) { return hello.enabled; });
+}
+
+Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const std::byte> packed,
+                  const std::string& name) {
+  Prospect prospect;
+  const Status no_memory(Code::memory, "no memory to set it up");
+  try {
+    read_hellos(packed, &prospect);
+    const std::vector<Hello>& hellos = prospect.hellos;
+    const bool fits = std::ranges::all_of(hellos, [&](const Hello& hello) {
+      return hello.able && hello.settings_digest == hellos[0].settings_digest;
+    });
+    if (!prospect.trouble.ok() || !prospect.same_version || !prospect.wanted || !fits) {
+      return prospect;
+    }
+    std::vector<Peer> peers;
+    for (const Hello& hello : hellos) peers.push_back(hello.self);
+    const TeamId id{peers[0].process, hellos[0].teams_formed};
+    prospect.team = make_new_team(process, name, bootstrap.rank(), id, std::move(peers));
+  } catch (const std::bad_alloc&) {
+    prospect.trouble = no_memory;
+  }
+  return prospect;
+}
+
+// Why a rank takes no part in a team, for the others: one byte.
+enum class Verdict : uint8_t { ready, timeout, memory, failed };
+
+Verdict verdict_of(const Status& status) {
+  if (status.ok()) return Verdict::ready;
+  return status.code() == Code::timeout ? Verdict::timeout : Verdict::memory;
+}
+
+constexpr std::pair<Verdict, const char*> explanations[] = {
+    {Verdict::timeout, " gave up waiting for all ranks to come (SLUICE_SETUP_TIMEOUT)"},
+    {Verdict::memory, " had no memory to set it up"},
+    {Verdict::failed, " saw an earlier call on it fail"},
+};
+
+void leave_with(Verdict verdict, Bootstrap& bootstrap) {
+  const std::byte byte{static_cast<uint8_t>(verdict)};
+  bootstrap.leave({&byte, 1});
+}
+
+// Before any rank counts on the team, all say that they have it.
+Status settle(Bootstrap& bootstrap, std::span<std::byte> verdicts) {
+  const std::byte ready{static_cast<uint8_t>(Verdict::ready)};
+  if (Status status = bootstrap.allgather({&ready, 1}, verdicts); !status.ok()) return status;
+  for (const auto& [verdict, words] : explanations) {
+    std::vector<Rank> ranks;
+    for (Rank rank = 0; rank < verdicts.size(); ++rank) {
+      if (verdicts[rank] == static_cast<std::byte>(verdict)) ranks.push_back(rank);
+    }
+    if (!ranks.empty()) return {Code::aborted, describe_ranks(ranks) + words};
+  }
+  return {};
+}
+
+// What keeps these ranks from forming a team, in words.
+Result<std::string> find_differences(const Process& process, const std::vector<Hello>& hellos,
+                                     Bootstrap& bootstrap) {
+  std::vector<std::string> versions;
+  std::vector<size_t> sizes;
+  std::vector<Rank> unable;
+  bool settings_differ = false;
+  for (Rank rank = 0; rank < hellos.size(); ++rank) {
+    versions.push_back("version=" + hellos[rank].version);
+    sizes.push_back(hellos[rank].settings_size);
+    if (!hellos[rank].able) unable.push_back(rank);
+    settings_differ |= hellos[rank].settings_digest != hellos[0].settings_digest;
+  }
+  if (std::string text = describe_differences(versions); !text.empty()) return "Sluice's " + text;
+  if (settings_differ) {
+    auto texts = exchange_texts(process.settings, sizes, bootstrap);
+    if (!texts.ok()) return texts.status();
+    return describe_differences(*texts);
+  }
+  return describe_ranks(unable) + " can't use the transport";
+}
+
+// Ranks differ: an error, or a warning where all agree to go on in MPI.
+Status differ(const Process& process, const std::vector<Hello>& hellos, Bootstrap& bootstrap,
+              const std::string& name) {
+  const auto differences = find_differences(process, hellos, bootstrap);
+  if (!differences.ok()) return differences.status();
+  const std::string text = "ranks differ: " + *differences;
+  if (any_of_hellos(hellos, [](const Hello& hello) { return hello.strict; })) {
+    return {Code::mismatch, text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
+  }
+  if (bootstrap.rank() == 0) {
+    log(Level::warning, "setting up %s: %s; MPI keeps it", name.c_str(), text.c_str());
+  }
+  return {};
+}
+
+// Where all ranks are on one host.
+Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& prospect,
+                    const std::string& name) {
+  const std::vector<Hello>& hellos = prospect.hellos;
+  const uint64_t host = hellos[0].host;
+  const auto is_here = [&](const Hello& hello) { return hello.host == host; };
+  if (host == 0 || hellos.size() == 1 || !std::ranges::all_of(hellos, is_here)) return {};
+  std::vector<ProcessId> processes;
+  for (const Hello& hello : hellos) processes.push_back(hello.self.process);
+  auto arena = agree_on_arena(*process.arenas, bootstrap, processes, name);
+  return arena.ok() ? prospect.team->share(std::move(*arena)) : arena.status();
+}
+
+// Leaves of *hints what all ranks gave, and makes sense.
+Status agree_on_hints(Bootstrap& bootstrap, const std::vector<Hello>& hellos,
+                      const std::string& name, Hints* hints) {
+  std::vector<size_t> sizes;
+  for (const Hello& hello : hellos) sizes.push_back(hello.hints_size);
+  std::vector<std::string> complaints;
+  const auto differs = [&](const Hello& hello) {
+    return hello.hints_digest != hellos[0].hints_digest;
+  };
+  if (std::ranges::any_of(hellos, differs)) {
+    const auto texts = exchange_texts(to_text(*hints), sizes, bootstrap);
+    if (!texts.ok()) return texts.status();
+    complaints.emplace_back();
+    *hints = common_hints(*texts, &complaints.back());
+    complaints.back() = "ranks differ: " + complaints.back();
+  }
+  std::ranges::move(drop_nonsense(hints), std::back_inserter(complaints));
+  for (const std::string& complaint : complaints) {
+    if (bootstrap.rank() > 0) break;
+    log(Level::warning, "a hint on %s is ignored: %s", name.c_str(), complaint.c_str());
+  }
+  return {};
+}
+
+// What a team gets once all ranks have it; nullptr where they ask for MPI.
+Result<std::unique_ptr<Team>> equip(Process& process, Bootstrap& bootstrap, Prospect* prospect,
+                                    const std::string& name, Hints* hints) {
+  if (Status status = agree_on_hints(bootstrap, prospect->hellos, name, hints); !status.ok()) {
+    return status;
+  }
+  if (asks_for_mpi(*hints)) return std::unique_ptr<Team>();
+  if (Status status = share_memory(process, bootstrap, *prospect, name); !status.ok()) {
+    return status;
+  }
+  if (!hints->empty()) prospect->team->heed(*hints);
+  return std::unique_ptr<Team>(std::move(prospect->team));
+}
+
+Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
+                                        const std::string& name, Hints* hints) {
+  std::vector<std::byte> packed(bootstrap.size() * Hello::packed_size), verdicts(bootstrap.size());
+  std::byte mine[Hello::packed_size];
+  introduce(process, to_text(*hints)).pack(mine);
+  Prospect prospect;
+  if (Status status = bootstrap.allgather(mine, packed); status.ok()) {
+    prospect = consider(process, bootstrap, packed, name);
+  } else {
+    prospect.trouble = status;
+  }
+  if (const Code why = prospect.trouble.code(); why == Code::timeout || why == Code::memory) {
+    leave_with(verdict_of(prospect.trouble), bootstrap);
+  }
+  if (!prospect.trouble.ok()) return prospect.trouble;
+  // Another version may know nothing of verdicts.
+  if (prospect.same_version) {
+    if (Status status = settle(bootstrap, verdicts); !status.ok()) return status;
+  }
+  if (prospect.team) return equip(process, bootstrap, &prospect, name, hints);
+  if (!prospect.wanted) return std::unique_ptr<Team>();
+  if (Status status = differ(process, prospect.hellos, bootstrap, name); !status.ok()) {
+    return status;
+  }
+  return std::unique_ptr<Team>();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
+                                         const std::string& name, Hints* hints) {
+  if (!process.unable.empty()) {
+    log(Level::warning, "no %s transport here: %s", process.knobs.transport.c_str(),
+        process.unable.c_str());
+  }
+  try {
+    auto formed = form_team(process, bootstrap, name, hints);
+    return formed.ok() ? std::move(formed) : formed.status().with("setting up " + name);
+  } catch (const std::bad_alloc&) {
+    return Status{Code::memory, "no memory to set up a communicator"};
+  }
+}
+
+void Team::stay_away(Process& process, Bootstrap& bootstrap) try {
+  std::byte mine[Hello::packed_size];
+  introduce(process, {}).pack(mine);
+  bootstrap.leave(mine);
+  leave_with(Verdict::failed, bootstrap);
+} catch (const std::bad_alloc&) {
+  log(Level::warning, "no memory to tell others that a communicator's calls fail here");
+}
+
+}  // namespace sluice

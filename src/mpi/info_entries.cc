@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The MPI functions that bring hints to communicators. MPI does as ever; Sluice remembers what was
+// meant for it, since MPI libraries forget the hints that they do not know. All of these are
+// collective: what ranks gave is compared when the team is set up.
+#include <new>
+
+#include "src/base/log.h"
+#include "src/mpi/communicator.h"
+#include "src/mpi/entry.h"
+#include "src/mpi/info.h"
+#include "src/mpi/runtime.h"
+
+namespace sluice {
+namespace {
+
+bool is_for_sluice(int result) {
+  return result == MPI_SUCCESS && !finalizing.load(std::memory_order_relaxed) &&
+         !this_thread.inside;
+}
+
+void remember(Communicator* communicator, const Hints& hints) try {
+  communicator->give_hints(hints);
+} catch (const std::bad_alloc&) {
+  log(Level::warning, "no memory for a communicator's hints");
+}
+
+// A communicator of all ranks that are in it was just made.
+int made(int result, MPI_Comm* made, MPI_Info info) try {
+  if (!is_for_sluice(result) || *made == real().comm_null) return result;
+  const Hints hints = read_hints(info);
+  Communicator* const communicator = hints.empty() ? nullptr : look_up_communicator(*made);
+  if (communicator) remember(communicator, hints);
+  return result;
+} catch (const std::bad_alloc&) {
+  log(Level::warning, "no memory for a communicator's hints");
+  return result;
+}
+
+int set(int result, MPI_Comm comm, MPI_Info info) try {
+  if (!is_for_sluice(result)) return result;
+  const Hints hints = read_hints(info);
+  Communicator* const communicator =
+      hints.empty() ? find_existing_communicator(comm) : look_up_communicator(comm);
+  if (communicator) remember(communicator, hints);
+  return result;
+} catch (const std::bad_alloc&) {
+  log(Level::warning, "no memory for a communicator's hints");
+  return result;
+}
+
+int got(int result, MPI_Comm comm, const MPI_Info* info) try {
+  if (!is_for_sluice(result)) return result;
+  const Communicator* const communicator = find_existing_communicator(comm);
+  write_hints(communicator ? communicator->hints() : Hints(), *info);
+  return result;
+} catch (const std::bad_alloc&) {
+  return result;
+}
+
+}  // namespace
+}  // namespace sluice
+
+extern "C" {
+
+SLUICE_ENTRY PMPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  return sluice::set(sluice::real().Comm_set_info(comm, info), comm, info);
+}
+int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) SLUICE_ALIAS("PMPI_Comm_set_info");
+
+SLUICE_ENTRY PMPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
+  return sluice::got(sluice::real().Comm_get_info(comm, info), comm, info);
+}
+int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) SLUICE_ALIAS("PMPI_Comm_get_info");
+
+SLUICE_ENTRY PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
+  return sluice::made(sluice::real().Comm_dup_with_info(comm, info, made), made, info);
+}
+int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made)
+    SLUICE_ALIAS("PMPI_Comm_dup_with_info");
+
+SLUICE_ENTRY PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+  return sluice::made(sluice::real().Comm_split_type(comm, type, key, info, made), made, info);
+}
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made)
+    SLUICE_ALIAS("PMPI_Comm_split_type");
+
+#if MPI_VERSION >= 4
+SLUICE_ENTRY PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made,
+                                      MPI_Request* request) {
+  return sluice::made(sluice::real().Comm_idup_with_info(comm, info, made, request), made, info);
+}
+int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request)
+    SLUICE_ALIAS("PMPI_Comm_idup_with_info");
+
+SLUICE_ENTRY PMPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
+                                         MPI_Errhandler errors, MPI_Comm* made) {
+  return sluice::made(sluice::real().Comm_create_from_group(group, tag, info, errors, made), made,
+                      info);
+}
+int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
+                               MPI_Errhandler errors, MPI_Comm* made)
+    SLUICE_ALIAS("PMPI_Comm_create_from_group");
+#endif
+
+}  // extern "C"

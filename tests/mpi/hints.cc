@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// hints: MPI info on communicators, given in every way there is, alike on all ranks or not. What
+// MPI_Comm_get_info shows is looked at here; how calls are done, and what is said, by test_hints
+// (each communicator has a name). With fewer than 2 ranks those that differ are left out.
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
+
+int world_rank = 0, world_size = 0;
+
+// An info, for as long as this lives.
+class Info {
+ public:
+  Info(Pairs pairs) {
+    MPI_Info_create(&info_);
+    for (const auto& [key, value] : pairs) MPI_Info_set(info_, key, value);
+  }
+  ~Info() { MPI_Info_free(&info_); }
+  Info(const Info&) = delete;
+  Info& operator=(const Info&) = delete;
+  operator MPI_Info() const { return info_; }
+
+ private:
+  MPI_Info info_;
+};
+
+MPI_Comm named(MPI_Comm comm, const char* name) {
+  MPI_Comm_set_name(comm, name);
+  return comm;
+}
+
+MPI_Comm duplicate(const char* name, Pairs pairs) {
+  MPI_Comm made;
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, Info(pairs), &made);
+  return named(made, name);
+}
+
+void use(MPI_Comm comm) {
+  int rank = 0, size = 0, sum = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  test::check(sum == size * (size + 1) / 2, "allreduce");
+  int data = rank == 0 ? 4711 : 0;
+  MPI_Bcast(&data, 1, MPI_INT, 0, comm);
+  test::check(data == 4711, "bcast");
+}
+
+// What MPI_Comm_get_info says of a key; empty if nothing.
+std::string shown(MPI_Comm comm, const char* key) {
+  MPI_Info info;
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  MPI_Comm_get_info(comm, &info);
+  MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+  MPI_Info_free(&info);
+  return found ? value : "";
+}
+
+void expect(MPI_Comm comm, const char* key, const std::string& value) {
+  const std::string seen = shown(comm, key);
+  test::check(seen == value, std::string(key) + " is '" + seen + "', not '" + value + "'");
+}
+
+void finish(MPI_Comm comm) {
+  use(comm);
+  MPI_Comm_free(&comm);
+}
+
+void made_with() {
+  MPI_Comm comm = duplicate("with info", {{"sluice_allreduce", "ring"}, {"unrelated", "yes"}});
+  expect(comm, "sluice_allreduce", "ring");
+  use(comm);
+  expect(comm, "sluice_allreduce", "ring");
+  MPI_Comm copy;
+  MPI_Comm_dup(comm, &copy);
+  expect(named(copy, "plain copy"), "sluice_allreduce", "");
+  finish(copy);
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, Info({{"sluice_bcast", "mpi"}}), &copy);
+  expect(named(copy, "shared"), "sluice_bcast", "mpi");
+  expect(copy, "sluice_allreduce", "");
+  finish(copy);
+  MPI_Comm_split_type(comm, MPI_UNDEFINED, 0, Info({{"sluice_bcast", "mpi"}}), &copy);
+  test::check(copy == MPI_COMM_NULL, "no communicator");
+#if MPI_VERSION >= 4
+  MPI_Request request;
+  MPI_Comm_idup_with_info(comm, Info({{"sluice_allreduce", "ring"}}), &copy, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  finish(named(copy, "in its time"));
+#endif
+  MPI_Comm_free(&comm);
+  finish(duplicate("switched off", {{"sluice", "off"}}));
+  finish(duplicate("all to MPI", {{"sluice_allreduce", "mpi"}, {"sluice_bcast", "mpi"}}));
+}
+
+// Before a communicator's first call, and later.
+void given_later() {
+  MPI_Comm comm = duplicate("unhinted", {});
+  MPI_Comm_set_info(comm, Info({{"sluice_allreduce", "binomial"}}));
+  use(named(comm, "later 1"));
+  MPI_Comm_set_info(comm, Info({{"sluice_bcast", "chain"}, {"unrelated", "yes"}}));
+  expect(comm, "sluice_allreduce", "binomial");
+  use(named(comm, "later 2"));
+  MPI_Comm_set_info(comm, Info({{"sluice_allreduce", "auto"}}));
+  use(named(comm, "later 3"));
+  MPI_Comm_set_info(comm, Info({{"sluice", "off"}}));
+  use(named(comm, "later off"));
+  MPI_Comm_set_info(comm, Info({{"sluice", "1"}}));
+  finish(named(comm, "later on"));
+}
+
+// Each is given by some ranks alone, or otherwise: none takes effect.
+void differing() {
+  if (world_size < 2) return;
+  const bool first = world_rank == 0;
+  MPI_Comm comm = duplicate(
+      "at odds", {{"sluice_allreduce", first ? "ring" : "binomial"}, {"sluice_bcast", "chain"}});
+  use(comm);
+  expect(comm, "sluice_allreduce", "");
+  expect(comm, "sluice_bcast", "chain");
+  finish(comm);
+  comm = duplicate("one off", {});
+  use(comm);
+  if (first) {
+    MPI_Comm_set_info(comm, Info({{"sluice", "off"}}));
+  } else {
+    MPI_Comm_set_info(comm, Info({{"unrelated", "yes"}}));
+  }
+  finish(comm);
+}
+
+void senseless() {
+  MPI_Comm comm = duplicate("senseless", {{"sluice_allreduce", "banana"},
+                                          {"sluice_alreduce", "ring"},
+                                          {"sluice_bcast", "chain"},
+                                          {"sluice", "perhaps"}});
+  use(comm);
+  for (const char* key : {"sluice_allreduce", "sluice_alreduce", "sluice"}) expect(comm, key, "");
+  expect(comm, "sluice_bcast", "chain");
+  finish(comm);
+}
+
+void between_groups() {
+  if (world_size < 2) return;
+  MPI_Comm half, between;
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 7, &between);
+  for (int i = 0; i < 2; ++i) {
+    int there = 0, one = 1, sum = 0;
+    MPI_Comm_remote_size(between, &there);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, between);
+    test::check(sum == there, "allreduce between two groups");
+    MPI_Comm_set_info(between, Info({{"sluice_allreduce", "ring"}}));
+  }
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&half);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  made_with();
+  given_later();
+  differing();
+  senseless();
+  between_groups();
+  test::summarize("hints");
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Hints: which of them count, and what they do to a team.
+#include "src/engine/hints.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice::testing {
+namespace {
+
+TEST(Hints, Keys) {
+  EXPECT_TRUE(is_hint("sluice"));
+  EXPECT_TRUE(is_hint("sluice_bcast"));
+  EXPECT_TRUE(is_hint("sluice_nonsense"));
+  EXPECT_FALSE(is_hint("sluices"));
+  EXPECT_FALSE(is_hint("mpi_assert_no_any_tag"));
+}
+
+TEST(Hints, CommonAreThoseThatAllGaveAlike) {
+  const Hints one{{"a", "1"}, {"b", "2"}, {"c", "3"}}, two{{"a", "1"}, {"b", "5"}, {"d", "4"}};
+  const std::string texts[] = {to_text(one), to_text(two), to_text(one)};
+  std::string differences;
+  EXPECT_EQ(common_hints(texts, &differences), (Hints{{"a", "1"}}));
+  EXPECT_EQ(differences,
+            "b is '2' on ranks 0, 2, '5' on rank 1; c is unset on rank 1, '3' on ranks 0, 2; "
+            "d is unset on ranks 0, 2, '4' on rank 1");
+  const std::string equal[] = {to_text(two), to_text(two)};
+  EXPECT_EQ(common_hints(equal, &differences), two);
+  EXPECT_EQ(differences, "");
+  const std::string nothing[] = {"", to_text(two)};
+  EXPECT_TRUE(common_hints(nothing, &differences).empty());
+}
+
+TEST(Hints, Nonsense) {
+  const Hints sound{{"sluice", "off"},
+                    {"sluice_bcast", "chain"},
+                    {"sluice_barrier", "mpi"},
+                    {"sluice_reduce", "auto"}};
+  Hints hints = sound;
+  EXPECT_TRUE(drop_nonsense(&hints).empty());
+  hints["sluice_allreduce"] = "chain";
+  hints["sluice_brrier"] = "mpi";
+  hints["sluice_zzzzzzzzzzzzzzz"] = "on";
+  const std::vector<std::string> complaints = drop_nonsense(&hints);
+  EXPECT_EQ(hints, sound);
+  ASSERT_EQ(complaints.size(), 3U);
+  EXPECT_NE(complaints[0].find("allreduce has no algorithm 'chain': there are"), std::string::npos);
+  EXPECT_NE(complaints[1].find("did you mean sluice_barrier?"), std::string::npos);
+  EXPECT_NE(complaints[2].find("sluice(7) lists those that exist"), std::string::npos);
+}
+
+TEST(Hints, Off) {
+  for (const char* off : {"off", "0", "No"}) EXPECT_TRUE(asks_for_mpi({{"sluice", off}})) << off;
+  EXPECT_FALSE(asks_for_mpi({{"sluice", "on"}}));
+  EXPECT_FALSE(asks_for_mpi({{"sluice_bcast", "off"}}));
+  EXPECT_FALSE(asks_for_mpi({}));
+}
+
+TEST(Hints, ChooseTheAlgorithm) {
+  Knobs knobs;
+  knobs.algorithm[static_cast<size_t>(Collective::broadcast)] = "binomial";
+  Selector selector = *Selector::make(knobs);
+  const auto chosen = [&] {
+    const Situation situation{.collective = Collective::broadcast, .transport = "tcp", .ranks = 4};
+    const Algorithm* algorithm = selector.choose(situation, 1000);
+    return algorithm ? std::string(algorithm->name) : "mpi";
+  };
+  heed({{"sluice_bcast", "auto"}}, &selector);
+  EXPECT_EQ(chosen(), "binomial");
+  heed({{"sluice_bcast", "chain"}}, &selector);
+  EXPECT_EQ(chosen(), "chain");
+  heed({{"sluice_bcast", "mpi"}}, &selector);
+  EXPECT_EQ(chosen(), "mpi");
+}
+
+void on_three(const Body& body, const Hinter& hints) {
+  LoopbackHub hub;
+  on_ranks(
+      3, [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); }, {}, body, hints);
+}
+
+Call barrier() {
+  Call call;
+  call.collective = Collective::barrier;
+  return call;
+}
+
+TEST(Hints, AllAskForMpi) {
+  on_three(
+      [](Member& member) {
+        EXPECT_TRUE(member.formed.ok());
+        EXPECT_FALSE(member.team);
+      },
+      [](Rank) {
+        return Hints{{"sluice", "off"}};
+      });
+}
+
+TEST(Hints, OneAsksForMpi) {
+  on_three(
+      [](Member& member) {
+        ASSERT_TRUE(member.team);
+        EXPECT_TRUE(member.hints.empty());
+        EXPECT_TRUE(member.team->run(barrier()).ok());
+      },
+      [](Rank rank) {
+        return rank == 2 ? Hints{{"sluice", "off"}} : Hints{};
+      });
+}
+
+TEST(Hints, OneCollectiveIsLeftToMpi) {
+  on_three(
+      [](Member& member) {
+        ASSERT_TRUE(member.team);
+        EXPECT_EQ(member.hints, (Hints{{"sluice_barrier", "mpi"}}));
+        EXPECT_FALSE(member.team->carries(barrier()));
+      },
+      [](Rank rank) {
+        return Hints{{"sluice_barrier", "mpi"}, {"sluice_bcast", rank == 1 ? "chain" : "binomial"}};
+      });
+}
+
+}  // namespace
+}  // namespace sluice::testing
