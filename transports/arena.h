@@ -85,7 +85,7 @@ class Patience {
   bool fresh = true;
 };
 
-// Reads other ranks' memory, at addresses that they name, in one copy. Ranks introduce themselves
+// Reads and writes other ranks' memory, at addresses that they name, in one copy. Ranks introduce themselves
 // to each other first; only where each then has read something of everybody may fetching be relied
 // on.
 class Fetcher {
@@ -99,6 +99,8 @@ class Fetcher {
   virtual bool meet(uint32_t rank, const Introduction& theirs) = 0;
   // False if that can't be done (any more). System calls.
   virtual bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
+  // The other way.
+  virtual bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
 };
 
 class Rounds {
@@ -180,6 +182,10 @@ class Rounds {
 
   // Until all have taken round k of this rank's.
   bool await_taken(uint64_t k) { return round_ + k <= all_taken_ || open_slowly(round_ + k); }
+  // Until that rank has.
+  bool await_taken(uint32_t rank, uint64_t k) {
+    return await_value(area(rank).taken.round, round_ + k, rank);
+  }
   // Null where not all ranks can read the others' memory.
   Fetcher* fetcher() const { return fetcher_; }
   void set_fetcher(Fetcher* fetcher) { fetcher_ = fetcher; }

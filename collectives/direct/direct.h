@@ -74,8 +74,9 @@ bool direct_alltoall(Rounds& rounds, const DirectCall& call);
 // Ranks first tell each other how long it takes.
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
 
-// The same with one copy: ranks tell each other where their data is, and fetch it. A rank leaves
-// when all have what they need of it.
+// The same with one copy: ranks tell each other where their data is, and fetch it, or put it there.
+// A rank leaves when nobody needs its memory any more. A root, which has nothing to wait for, does
+// its part of the copying, so that p ranks move (p - 1) / p V bytes each.
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
 // Also alltoall. What is short goes through the slots all the same.

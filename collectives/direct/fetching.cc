@@ -13,7 +13,7 @@ namespace {
 struct Place {
   uint64_t address;
   uint64_t bytes;
-  uint64_t result;  // and where its part of the result will be
+  uint64_t result;  // and where it wants the result
 };
 
 uint64_t address_of(const std::byte* data) { return reinterpret_cast<uintptr_t>(data); }
@@ -42,17 +42,26 @@ class Places {
     return true;
   }
   bool fetch(Rank rank, size_t offset, const Bytes& to) {
-    return fetch_from(rank, of(rank).address + offset, to);
+    return to.size == 0 ||
+           rounds_.fetcher()->fetch(rank, of(rank).address + offset, to.data, to.size);
   }
-  bool fetch_result(Rank rank, size_t offset, const Bytes& to) {
-    return fetch_from(rank, of(rank).result + offset, to);
+  bool put(Rank rank, size_t offset, const Bytes& from) {
+    return from.size == 0 ||
+           rounds_.fetcher()->put(rank, of(rank).address + offset, from.data, from.size);
   }
-  // Nothing more is fetched by this rank; and, if others may fetch here, until they have.
-  bool end(bool was_fetched_from) {
+  bool put_result(Rank rank, size_t offset, const Bytes& from) {
+    return from.size == 0 ||
+           rounds_.fetcher()->put(rank, of(rank).result + offset, from.data, from.size);
+  }
+  // Nothing more is moved by this rank; and until nobody will touch this rank's memory any more:
+  // that rank, or all.
+  bool end_with(Rank other) {
     rounds_.take(1);
-    if (was_fetched_from && !rounds_.await_taken(1)) return false;
-    rounds_.end(1);
-    return true;
+    return rounds_.await_taken(other, 1) && end();
+  }
+  bool end_with_all() {
+    rounds_.take(1);
+    return rounds_.await_taken(1) && end();
   }
 
  private:
@@ -61,47 +70,53 @@ class Places {
     std::memcpy(&place, rounds_.data(rank, 1, sizeof(place)), sizeof(place));
     return place;
   }
-  bool fetch_from(Rank rank, uint64_t address, const Bytes& to) {
-    return to.size == 0 || rounds_.fetcher()->fetch(rank, address, to.data, to.size);
+  bool end() {
+    rounds_.end(1);
+    return true;
   }
 
   Rounds& rounds_;
 };
 
-// Combines operands that lie with their ranks, in rank order, piece by piece.
+// Combines operands that lie with their ranks, in rank order, piece by piece. A piece is handed on
+// while it is in the cache.
 class Gathering {
  public:
   Gathering(Rounds& rounds, const DirectCall& call, Places& places)
       : rounds_(rounds), call_(call), places_(places) {}
 
-  // `bytes` of every operand from `offset` on; own: this rank's there. `out` may be `own`.
-  bool combine(size_t offset, const std::byte* own, std::byte* out, size_t bytes) {
-    const Cuts cuts{bytes, whole_elements(DirectCall::scratch_piece, call_.element)};
+  // The bytes `own` (this rank's) of every operand from `offset` on; out: null for scratch, else
+  // the result, and may be `own`. hand_on(offset, piece of the result): false if it failed.
+  template <typename HandOn>
+  bool combine(size_t offset, const Bytes& own, std::byte* out, const HandOn& hand_on) {
+    const Cuts cuts{own.size, whole_elements(DirectCall::scratch_piece, call_.element)};
     for (uint64_t k = 1; k <= cuts.count(); ++k) {
       const size_t at = cuts.begin(k);
-      if (!combine_piece(offset + at, own + at, out + at, cuts.size(k))) return false;
+      const Bytes piece{out ? out + at : call_.scratch.data(), cuts.size(k)};
+      if (!combine_piece(offset + at, own.data + at, piece)) return false;
+      if (!hand_on(offset + at, piece)) return false;
     }
     return true;
   }
 
  private:
-  bool combine_piece(size_t offset, const std::byte* own, std::byte* out, size_t bytes) {
+  bool combine_piece(size_t offset, const std::byte* own, const Bytes& out) {
     std::byte* const sum = call_.scratch.data();
     std::byte* const next = sum + DirectCall::scratch_piece;
     const Rank me = rounds_.rank(), last = rounds_.size() - 1;
     const std::byte* left = own;
     if (me != 0) {
-      if (!places_.fetch(0, offset, {sum, bytes})) return false;
+      if (!places_.fetch(0, offset, {sum, out.size})) return false;
       left = sum;
     }
     for (Rank rank = 1; rank <= last; ++rank) {
       const std::byte* right = own;
       if (rank != me) {
-        if (!places_.fetch(rank, offset, {next, bytes})) return false;
+        if (!places_.fetch(rank, offset, {next, out.size})) return false;
         right = next;
       }
-      std::byte* const to = rank == last ? out : sum;
-      call_.combine(left, right, to, bytes);
+      std::byte* const to = rank == last ? out.data : sum;
+      call_.combine(left, right, to, out.size);
       left = to;
     }
     return true;
@@ -112,14 +127,28 @@ class Gathering {
   Places& places_;
 };
 
+bool keep(size_t, const Bytes&) { return true; }
+
 }  // namespace
 
+// Who waits for the root only looks on while it copies: so the root puts the first of p equal parts
+// into everybody's memory, and they fetch the rest.
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
+  const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes data = call.all(call.output);
+  const Bytes first = share(data.data, data.size, call.element, 0, ranks);
   Places places(rounds);
-  if (rounds.rank() == call.root) return places.tell(data) && places.end(true);
-  return places.learn(call.root, data.size) && places.fetch(call.root, 0, data) &&
-         places.end(false);
+  if (!places.tell(data)) return false;
+  if (me != call.root) {
+    const Bytes rest{data.data + first.size, data.size - first.size};
+    return places.learn(call.root, data.size) && places.fetch(call.root, first.size, rest) &&
+           places.end_with(call.root);
+  }
+  for (Rank step = 1; step < ranks; ++step) {
+    const Rank rank = (me + step) % ranks;
+    if (!places.learn(rank, data.size) || !places.put(rank, 0, first)) return false;
+  }
+  return places.end_with_all();
 }
 
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
@@ -133,7 +162,7 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
     const Bytes to = call.block(call.output, rank);
     if (!places.learn(rank, to.size) || !places.fetch(rank, 0, to)) return false;
   }
-  return places.end(true);
+  return places.end_with_all();
 }
 
 namespace {
@@ -153,7 +182,10 @@ class FetchingExchange {
     for (Rank step = 1; step < ranks_; ++step) {
       if (!get((me_ + step) % ranks_)) return false;
     }
-    return Places(rounds_).end(fetched_from);
+    rounds_.take(1);
+    if (fetched_from && !rounds_.await_taken(1)) return false;
+    rounds_.end(1);
+    return true;
   }
 
  private:
@@ -197,13 +229,22 @@ bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call) {
   return FetchingExchange(rounds, call).run();
 }
 
+// Every rank combines its share and puts it into the root's memory.
 bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
+  const Rank me = rounds.rank();
+  const bool is_root = me == call.root;
   const Bytes input = call.all(call.input);
+  const Bytes own = share(input.data, input.size, call.element, me, rounds.size());
+  const auto before = static_cast<size_t>(own.data - input.data);
+  std::byte* const output = is_root ? call.output.base : nullptr;
   Places places(rounds);
-  if (rounds.rank() != call.root) return places.tell(input) && places.end(true);
-  return places.learn_all(input.size) &&
-         Gathering(rounds, call, places).combine(0, input.data, call.output.base, input.size) &&
-         places.end(false);
+  if (!places.tell(input, output) || !places.learn_all(input.size)) return false;
+  const auto hand_on = [&](size_t offset, const Bytes& piece) {
+    return is_root || places.put_result(call.root, offset, piece);
+  };
+  return Gathering(rounds, call, places)
+             .combine(before, own, is_root ? output + before : nullptr, hand_on) &&
+         places.end_with_all();
 }
 
 bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call) {
@@ -211,30 +252,28 @@ bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call) {
   const auto before = static_cast<size_t>(own.data - call.input.base);
   Places places(rounds);
   return places.tell({call.input.base, 0}) && places.learn_all(0) &&
-         Gathering(rounds, call, places).combine(before, own.data, call.output.base, own.size) &&
-         places.end(true);
+         Gathering(rounds, call, places).combine(before, own, call.output.base, keep) &&
+         places.end_with_all();
 }
 
-// Own share first, into its place in the output, then the others' shares out of theirs. (In place:
-// nobody overwrites a share before its owner is through with it.)
+// Every rank combines its share and puts it into everybody's memory. (In place: nobody overwrites a
+// share but its owner, who is through with it.)
 bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes input = call.all(call.input);
   std::byte* const output = call.output.base;
-  const Bytes own = share(output, input.size, call.element, me, ranks);
-  const auto before = static_cast<size_t>(own.data - output);
+  const Bytes own = share(input.data, input.size, call.element, me, ranks);
+  const auto before = static_cast<size_t>(own.data - input.data);
   Places places(rounds);
   if (!places.tell(input, output) || !places.learn_all(input.size)) return false;
-  Gathering gathering(rounds, call, places);
-  if (!gathering.combine(before, input.data + before, own.data, own.size)) return false;
-  rounds.combine(1);
-  for (Rank step = 1; step < ranks; ++step) {
-    const Rank rank = (me + step) % ranks;
-    const Bytes theirs = share(output, input.size, call.element, rank, ranks);
-    if (!rounds.await_combined(rank, 1)) return false;
-    if (!places.fetch_result(rank, static_cast<size_t>(theirs.data - output), theirs)) return false;
-  }
-  return places.end(true);
+  const auto hand_on = [&](size_t offset, const Bytes& piece) {
+    for (Rank step = 1; step < ranks; ++step) {
+      if (!places.put_result((me + step) % ranks, offset, piece)) return false;
+    }
+    return true;
+  };
+  return Gathering(rounds, call, places).combine(before, own, output + before, hand_on) &&
+         places.end_with_all();
 }
 
 }  // namespace sluice

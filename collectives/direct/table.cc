@@ -37,7 +37,7 @@ std::span<const Algorithm> direct_algorithms() {
       row(barrier, "flat", "shared memory; all see a flag of everybody's", direct_barrier),
       fetching(allreduce, "shared memory, one copy; every rank combines a share: large messages",
                direct_allreduce_fetching),
-      fetching(reduce, "shared memory, one copy; the root combines all: large messages, few ranks",
+      fetching(reduce, "shared memory, one copy; every rank combines a share: large messages",
                direct_reduce_fetching),
       fetching(broadcast, "shared memory, one copy: large messages", direct_broadcast_fetching),
       fetching(allgather, "shared memory, one copy: large messages", direct_allgather_fetching),

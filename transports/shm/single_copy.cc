@@ -10,7 +10,22 @@
 namespace sluice {
 namespace {
 
-constexpr size_t longest_read = size_t{1} << 30;
+constexpr size_t longest_move = size_t{1} << 30;
+
+using Move = decltype(process_vm_readv);
+
+bool move_all(Move move, uint64_t process, uint64_t address, std::byte* here, size_t bytes) {
+  while (bytes > 0) {
+    iovec local{here, std::min(bytes, longest_move)};
+    iovec remote{reinterpret_cast<void*>(address), local.iov_len};
+    const ssize_t moved = move(static_cast<pid_t>(process), &local, 1, &remote, 1, 0);
+    if (moved <= 0) return false;
+    address += static_cast<size_t>(moved);
+    here += moved;
+    bytes -= static_cast<size_t>(moved);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -31,17 +46,12 @@ bool SingleCopy::meet(uint32_t rank, const Introduction& theirs) {
 }
 
 bool SingleCopy::fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
-  while (bytes > 0) {
-    iovec local{to, std::min(bytes, longest_read)};
-    iovec remote{reinterpret_cast<void*>(address), local.iov_len};
-    const ssize_t read =
-        process_vm_readv(static_cast<pid_t>(processes_[rank]), &local, 1, &remote, 1, 0);
-    if (read <= 0) return false;
-    address += static_cast<size_t>(read);
-    to += read;
-    bytes -= static_cast<size_t>(read);
-  }
-  return true;
+  return move_all(process_vm_readv, processes_[rank], address, to, bytes);
+}
+
+bool SingleCopy::put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
+  return move_all(process_vm_writev, processes_[rank], address, const_cast<std::byte*>(from),
+                  bytes);
 }
 
 }  // namespace sluice

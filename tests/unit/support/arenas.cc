@@ -16,6 +16,10 @@ class HeapFetcher final : public Fetcher {
     std::memcpy(to, reinterpret_cast<const std::byte*>(address), bytes);
     return true;
   }
+  bool put(uint32_t, uint64_t address, const std::byte* from, size_t bytes) override {
+    std::memcpy(reinterpret_cast<std::byte*>(address), from, bytes);
+    return true;
+  }
 
  private:
   const ArenaHub& hub_;
