@@ -46,10 +46,9 @@ bool Rounds::open_slowly(uint64_t round) {
 // (Rounds of different algorithms, which calls of different sizes may use, hold what can't be
 // compared.)
 bool Rounds::disagree_in_round(uint32_t rank, uint64_t k, size_t bytes) {
-  const ArenaSlot& at = slot(rank, k);
-  const size_t theirs = area(rank).call_bytes[index_of(k)].load(std::memory_order_relaxed);
+  const ArenaLine& at = line(rank, k);
   disagreement_ = {rank, at.what, at.bytes, bytes};
-  if (theirs != call_bytes_) disagreement_ = {rank, at.what, theirs, call_bytes_};
+  if (at.call_bytes != call_bytes_) disagreement_ = {rank, at.what, at.call_bytes, call_bytes_};
   return false;
 }
 

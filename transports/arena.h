@@ -3,16 +3,18 @@
 // The arena contract: memory that all ranks of a team map, and how they take turns in it.
 //
 //   Lease     a team's part of a shared segment; lives where all its ranks see it
-//   Slot      one rank's place for the data of one round; the rank alone writes there, all read
+//   Line      one rank's place for the flag and the first bytes of one round, and
+//   Slot      for longer data; the rank alone writes there, all read
 //   Round     a step that all ranks of the team count alike: one call takes one or more
 //   Rounds    a rank's view of its lease; what direct algorithms are written with
 //   Patience  how to wait: spinning is done here, what comes after is the caller's
 //
-// A rank that has data for round k waits until everybody has taken what its slot held `depth`
-// rounds ago (open), writes, and says so (publish). The others wait for that (await) and read in
-// place; when a rank will read nothing more of round k it says that (take). Nobody meets anybody at
-// the end of a call: the next call's rounds go to other slots. A flag and the first bytes of its
-// data share a cache line, so a small message costs its reader one miss.
+// A rank that has data for round k waits until everybody has taken what was in that place before,
+// some rounds ago (open), writes, and says so (publish). The others wait for that (await) and read
+// in place; when a rank will read nothing more of round k it says that (take). Nobody meets anybody
+// at the end of a call: the next call's rounds go to other places. A flag and short data share a
+// cache line, so a small message costs its reader one miss; there are many lines, so that whose
+// data is short seldom looks for what others have taken.
 //
 // What a slot holds says which collective it belongs to and how much there is: ranks that disagree
 // find out. Nothing here blocks but open and the awaits, and these only as Patience lets them. No
@@ -42,27 +44,32 @@ struct alignas(arena_line) ArenaCounter {
   std::atomic<uint64_t> round;
 };
 
-struct ArenaSlot {
-  static constexpr size_t header = 64;                  // then data, aligned
-  static constexpr size_t inlined = header - 16;        // bytes beside the flag
-  static constexpr size_t capacity = size_t{32} << 10;  // bytes of data in a round
-  static constexpr size_t stride = capacity + arena_line;
+// A round of a rank: that it is there, what it holds, and its data if that is short. The data of a
+// longer one is in a slot.
+struct alignas(arena_line) ArenaLine {
+  static constexpr size_t inlined = arena_line - 24;
 
-  std::atomic<uint64_t> published;  // the round whose data is here
+  std::atomic<uint64_t> published;  // the round that is here
   uint32_t what;                    // opaque here: which collective with which root
   uint32_t bytes;                   // of its data
+  uint64_t call_bytes;              // of the call that it belongs to, for messages
   std::byte beside[inlined];
 };
 
+struct ArenaSlot {
+  static constexpr size_t capacity = size_t{32} << 10;  // bytes of data in a round
+};
+
 struct ArenaRank {
-  static constexpr uint32_t depth = 4;  // rounds that a rank may be ahead
+  static constexpr uint32_t lines_depth = 64;  // rounds that a rank may be ahead
+  static constexpr uint32_t slots_depth = 4;   // with data in slots
 
   ArenaCounter taken;     // reads no data of rounds up to this any more
   ArenaCounter combined;  // has written its part of this round's result
   ArenaCounter left;      // 1: will come to no further round
-  // Of the calls that its slots' rounds belong to, for messages.
-  alignas(arena_line) std::atomic<uint64_t> call_bytes[depth];
-  alignas(arena_line) std::byte slots[depth * ArenaSlot::stride];
+  ArenaLine lines[lines_depth];
+  // A line apart: else all slots compete for the same sets of a cache.
+  alignas(arena_line) std::byte slots[slots_depth][ArenaSlot::capacity + arena_line];
 };
 
 // What precedes the ranks: why the team is done for, if it is.
@@ -85,9 +92,9 @@ class Patience {
   bool fresh = true;
 };
 
-// Reads and writes other ranks' memory, at addresses that they name, in one copy. Ranks introduce themselves
-// to each other first; only where each then has read something of everybody may fetching be relied
-// on.
+// Reads and writes other ranks' memory, at addresses that they name, in one copy. Ranks introduce
+// themselves to each other first; only where each then has read something of everybody may fetching
+// be relied on.
 class Fetcher {
  public:
   struct Introduction {
@@ -140,23 +147,24 @@ class Rounds {
   }
   void end(uint64_t rounds) { round_ += rounds; }
 
-  // Waits until this rank's slot of round k may be written.
-  bool open(uint64_t k) {
+  // Waits until this rank's place for so many bytes of round k may be written.
+  bool open(uint64_t k, size_t bytes) {
     const uint64_t needed = round_ + k;
-    if (needed <= all_taken_ + ArenaRank::depth) return true;
-    return open_slowly(needed - ArenaRank::depth);
+    const uint32_t depth =
+        bytes <= ArenaLine::inlined ? ArenaRank::lines_depth : ArenaRank::slots_depth;
+    return needed <= all_taken_ + depth || open_slowly(needed - depth);
   }
   // bytes: of its data, or another number that all ranks know alike (its last 32 bits count).
   void publish(uint64_t k, size_t bytes) {
-    ArenaSlot& at = slot(rank_, k);
+    ArenaLine& at = line(rank_, k);
     at.what = what_;
     at.bytes = static_cast<uint32_t>(bytes);
-    own().call_bytes[index_of(k)].store(call_bytes_, std::memory_order_relaxed);
+    at.call_bytes = call_bytes_;
     at.published.store(round_ + k, std::memory_order_release);
   }
   // Until that rank's data of round k is there, `bytes` of them.
   bool await(uint32_t rank, uint64_t k, size_t bytes) {
-    const ArenaSlot& at = slot(rank, k);
+    const ArenaLine& at = line(rank, k);
     if (!await_value(at.published, round_ + k, rank)) return false;
     return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
            disagree_in_round(rank, k, bytes);
@@ -173,11 +181,10 @@ class Rounds {
   }
   void take(uint64_t k) { own().taken.round.store(round_ + k, std::memory_order_release); }
 
-  // Where a rank's data of round k is: `bytes` of it decide whether beside the flag or behind it.
+  // Where a rank's data of round k is: `bytes` of it, as in `open`, decide.
   std::byte* data(uint32_t rank, uint64_t k, size_t bytes) const {
-    ArenaSlot& at = slot(rank, k);
-    return bytes <= ArenaSlot::inlined ? at.beside
-                                       : reinterpret_cast<std::byte*>(&at) + ArenaSlot::header;
+    return bytes <= ArenaLine::inlined ? line(rank, k).beside
+                                       : area(rank).slots[(round_ + k) % ArenaRank::slots_depth];
   }
 
   // Until all have taken round k of this rank's.
@@ -211,9 +218,8 @@ class Rounds {
  private:
   ArenaRank& area(uint32_t rank) const { return ranks_area_[rank]; }
   ArenaRank& own() const { return area(rank_); }
-  size_t index_of(uint64_t k) const { return (round_ + k) % ArenaRank::depth; }
-  ArenaSlot& slot(uint32_t rank, uint64_t k) const {
-    return *reinterpret_cast<ArenaSlot*>(area(rank).slots + index_of(k) * ArenaSlot::stride);
+  ArenaLine& line(uint32_t rank, uint64_t k) const {
+    return area(rank).lines[(round_ + k) % ArenaRank::lines_depth];
   }
   bool await_value(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
     return word.load(std::memory_order_acquire) >= value || await_slowly(word, value, rank);

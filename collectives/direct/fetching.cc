@@ -24,7 +24,7 @@ class Places {
   explicit Places(Rounds& rounds) : rounds_(rounds) {}
 
   bool tell(const Bytes& data, const std::byte* result = nullptr) {
-    if (!rounds_.open(1)) return false;
+    if (!rounds_.open(1, sizeof(Place))) return false;
     const Place place{address_of(data.data), data.size, address_of(result)};
     std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(place)), &place, sizeof(place));
     rounds_.publish(1, sizeof(place));
@@ -173,7 +173,7 @@ class FetchingExchange {
   FetchingExchange(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
 
   bool run() {
-    if (!rounds_.open(1)) return false;
+    if (!rounds_.open(1, ArenaSlot::capacity)) return false;
     bool fetched_from = false;
     for (Rank rank = 0; rank < ranks_; ++rank) fetched_from |= put(rank);
     rounds_.publish(1, 0);

@@ -45,7 +45,7 @@ class Exchange {
   }
   bool put(uint64_t k) {
     const Rank me = rounds_.rank();
-    if (!rounds_.open(before_ + k)) return false;
+    if (!rounds_.open(before_ + k, ArenaSlot::capacity)) return false;
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
       const Cuts of = pieces(call_.input, rank);
       const std::byte* const from = call_.block(call_.input, rank).data + of.begin(k);
@@ -77,7 +77,7 @@ class Exchange {
 }  // namespace
 
 bool direct_barrier(Rounds& rounds, const DirectCall&) {
-  if (!rounds.open(1)) return false;
+  if (!rounds.open(1, 0)) return false;
   rounds.publish(1, 0);
   if (!await_all(rounds, 1, 0)) return false;
   rounds.take(1);
@@ -93,7 +93,7 @@ bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
     std::byte* const here = data.data + pieces.begin(k);
     std::byte* const there = rounds.data(call.root, k, bytes);
     if (rounds.rank() == call.root) {
-      if (!rounds.open(k)) return false;
+      if (!rounds.open(k, bytes)) return false;
       std::memcpy(there, here, bytes);
       rounds.publish(k, bytes);
     } else {
@@ -117,7 +117,7 @@ bool direct_allgather(Rounds& rounds, const DirectCall& call) {
   move_bytes(call.block(call.output, me).data, own.data, own.size);
   const auto put = [&](uint64_t k) {
     const Cuts pieces{own.size, ArenaSlot::capacity};
-    if (!rounds.open(k)) return false;
+    if (!rounds.open(k, pieces.size(k))) return false;
     move_bytes(rounds.data(me, k, pieces.size(k)), own.data + pieces.begin(k), pieces.size(k));
     rounds.publish(k, pieces.size(k));
     return true;
@@ -151,7 +151,7 @@ bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
   Exchange exchange(rounds, call, 1, 0);
   uint64_t length = exchange.length();
   const Rank me = rounds.rank();
-  if (!rounds.open(1)) return false;
+  if (!rounds.open(1, sizeof(length))) return false;
   std::memcpy(rounds.data(me, 1, sizeof(length)), &length, sizeof(length));
   rounds.publish(1, sizeof(length));
   for (Rank rank = 0; rank < rounds.size(); ++rank) {

@@ -37,7 +37,7 @@ class SplitReduction {
 
   // What others combine.
   bool put(uint64_t k) {
-    if (!rounds_.open(k)) return false;
+    if (!rounds_.open(k, ArenaSlot::capacity)) return false;
     std::byte* const to = slot(rounds_.rank(), k);
     const std::byte* const from = input_.data + pieces_.begin(k);
     const Bytes own = share_of(to, k, rounds_.rank());
@@ -89,7 +89,7 @@ bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
   const Rank me = rounds.rank();
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
     const size_t at = pieces.begin(k), bytes = pieces.size(k);
-    if (!rounds.open(k)) return false;
+    if (!rounds.open(k, bytes)) return false;
     std::memcpy(rounds.data(me, k, bytes), input.data + at, bytes);
     rounds.publish(k, bytes);
     if (!await_all(rounds, k, bytes)) return false;
@@ -105,14 +105,21 @@ bool direct_reduce(Rounds& rounds, const DirectCall& call) {
   const Bytes input = call.all(call.input);
   const Cuts pieces{input.size, whole_elements(ArenaSlot::capacity, call.element)};
   const Rank me = rounds.rank();
+  // The root's own operand stays where it is, unless the first two's result would overwrite it.
+  const bool is_put = me != call.root || (me > 1 && input.data == call.output.base);
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
     const size_t at = pieces.begin(k), bytes = pieces.size(k);
-    if (!rounds.open(k)) return false;
-    std::memcpy(rounds.data(me, k, bytes), input.data + at, bytes);
-    rounds.publish(k, bytes);
-    if (me == call.root) {
+    if (is_put) {
+      if (!rounds.open(k, bytes)) return false;
+      std::memcpy(rounds.data(me, k, bytes), input.data + at, bytes);
+    }
+    if (me != call.root) {
+      rounds.publish(k, bytes);
+    } else {
       if (!await_all(rounds, k, bytes)) return false;
-      const auto operand = [&](Rank rank) { return rounds.data(rank, k, bytes); };
+      const auto operand = [&](Rank rank) {
+        return rank == me && !is_put ? input.data + at : rounds.data(rank, k, bytes);
+      };
       combine_in_order(call, rounds.size(), operand, call.output.base + at, bytes);
     }
     rounds.take(k);
@@ -146,7 +153,7 @@ bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
     return rounds.data(rank, k, ArenaSlot::capacity);
   };
   const auto put = [&](uint64_t k) {
-    if (!rounds.open(k)) return false;
+    if (!rounds.open(k, ArenaSlot::capacity)) return false;
     for (Rank rank = 0; rank < ranks; ++rank) {
       const Bytes block = call.block(call.input, rank);
       const Cuts pieces{block.size, piece};

@@ -146,7 +146,7 @@ Status agree_on_fetching(Arena& arena, Patience& patience) {
   Rounds& rounds = arena.rounds();
   Fetcher* const fetcher = arena.fetcher();
   const auto told = [&](uint64_t k, const auto& mine, auto&& heed) {
-    if (!rounds.open(k)) return false;
+    if (!rounds.open(k, sizeof(mine))) return false;
     std::memcpy(rounds.data(rounds.rank(), k, sizeof(mine)), &mine, sizeof(mine));
     rounds.publish(k, sizeof(mine));
     for (Rank rank = 0; rank < rounds.size(); ++rank) {

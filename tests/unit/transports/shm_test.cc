@@ -179,7 +179,7 @@ int meet(Rounds& rounds) {
   const uint32_t other = 1 - rounds.rank();
   for (uint64_t i = 0; i < 100; ++i) {
     rounds.begin(7, 1, &patience);
-    if (!rounds.open(1)) return 1;
+    if (!rounds.open(1, 1)) return 1;
     *rounds.data(rounds.rank(), 1, 1) = static_cast<std::byte>(i + rounds.rank());
     rounds.publish(1, 1);
     if (!rounds.await(other, 1, 1)) return 2;
