@@ -83,16 +83,15 @@ class EngineTeam final : public NewTeam {
   void heed(const Hints& hints) override;
   Rank rank() const override { return rank_; }
   Rank size() const override { return streams_.size(); }
-  bool carries(const Call& call) override { return choose(call) != nullptr; }
-  Status run(const Call& call) override;
+  const Algorithm* choose(const Call& call) override;
+  Status run_by(const Algorithm& algorithm, const Call& call) override;
   Status refuse(const Status& cause) override;
 
  private:
   const Selector& selector() const { return own_selector_ ? *own_selector_ : process_.selector; }
-  const Algorithm* choose(const Call& call);
-  Status execute(const Call& call, const Algorithm* algorithm);
-  Status run_plan(const Call& call, const Algorithm* algorithm);
-  Status run_direct(const Call& call, const Algorithm* algorithm);
+  Status execute(const Algorithm& algorithm, const Call& call);
+  Status run_plan(const Algorithm& algorithm, const Call& call);
+  Status run_direct(const Algorithm& algorithm, const Call& call);
   Status why_not_direct() const;
   Status wait();
   Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks);
@@ -191,13 +190,12 @@ const Algorithm* EngineTeam::choose(const Call& call) {
   return choices->at(call.bytes);
 }
 
-Status EngineTeam::run(const Call& call) {
+Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
-  const Algorithm* algorithm = choose(call);
-  if (!process_.knobs.stats) return execute(call, algorithm);
+  if (!process_.knobs.stats) return execute(algorithm, call);
   const auto began = Clock::now();
-  Status status = execute(call, algorithm);
-  Tally& sum = tally(algorithm);
+  Status status = execute(algorithm, call);
+  Tally& sum = tally(&algorithm);
   ++sum.calls;
   sum.bytes += call.bytes;
   sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
@@ -218,11 +216,11 @@ Tally& EngineTeam::tally(const Algorithm* algorithm) {
   return tallies_.emplace_back(algorithm, Tally{}).second;
 }
 
-Status EngineTeam::execute(const Call& call, const Algorithm* algorithm) {
+Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
   call_ = &call;
   ++number_;
   warned_ = false;
-  return algorithm->direct ? run_direct(call, algorithm) : run_plan(call, algorithm);
+  return algorithm.direct ? run_direct(algorithm, call) : run_plan(algorithm, call);
 }
 
 DirectBlocks blocks_of(const View& view) {
@@ -238,10 +236,10 @@ void pack(const View& view, uint32_t blocks, size_t element) {
   }
 }
 
-Status EngineTeam::run_direct(const Call& call, const Algorithm* algorithm) {
+Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   DirectCall direct{
       call.root, call.element, call.reduction, blocks_of(call.input), blocks_of(call.output), {}};
-  if (algorithm->needs.fetching && call.reduction.kernel) {
+  if (algorithm.needs.fetching && call.reduction.kernel) {
     if (!fetched_.reserve(2 * DirectCall::scratch_piece)) return give_up(no_memory_);
     direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_piece};
   }
@@ -255,7 +253,7 @@ Status EngineTeam::run_direct(const Call& call, const Algorithm* algorithm) {
   rounds.begin(encode_what(call.collective, call.root), call.bytes, &*in_arena_);
   // Who has given up may have left, and what was fetched from it be anything.
   const bool good =
-      algorithm->direct(rounds, direct) && !(algorithm->needs.fetching && rounds.is_aborted());
+      algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
   return good ? Status() : give_up(why_not_direct());
 }
 
@@ -281,9 +279,9 @@ Status EngineTeam::why_not_direct() const {
                                           : status;
 }
 
-Status EngineTeam::run_plan(const Call& call, const Algorithm* algorithm) try {
+Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) try {
   const Shape shape{rank_, size(), 0, static_cast<uint32_t>(process_.knobs.radix)};
-  const Schedule* schedule = schedules_.get(algorithm, call.root, shape);
+  const Schedule* schedule = schedules_.get(&algorithm, call.root, shape);
   Status status =
       execution_.start(*schedule, call, number_, segment_of(process_, size()), streams_);
   if (status.ok()) status = wait();

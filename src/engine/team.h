@@ -73,13 +73,16 @@ class Team {
   virtual Rank rank() const = 0;
   virtual Rank size() const = 0;
 
-  // Whether the team runs such a call; if not, all ranks hand it to MPI. Equal on all ranks.
-  virtual bool carries(const Call& call) = 0;
+  // What runs such a call: the same for all calls that differ in their memory alone. nullptr: all
+  // ranks hand it to MPI. Equal on all ranks.
+  virtual const Algorithm* choose(const Call& call) = 0;
+  bool carries(const Call& call) { return choose(call) != nullptr; }
 
-  // Runs it; returns when this rank's part is done. Errors are sticky: the team is broken from then
-  // on and its peers are told. The message names the collective and the ranks concerned. One thread
-  // at a time.
-  virtual Status run(const Call& call) = 0;
+  // Runs it by the algorithm that `choose` gave for such a call; returns when this rank's part is
+  // done. Errors are sticky: the team is broken from then on and its peers are told. The message
+  // names the collective and the ranks concerned. One thread at a time.
+  virtual Status run_by(const Algorithm& algorithm, const Call& call) = 0;
+  Status run(const Call& call) { return run_by(*choose(call), call); }
 
   // In place of `run`, where this rank can't take part in a call that the others are about to run
   // (no memory to pack its data, say): breaks the team in the same way. The peers are told as far

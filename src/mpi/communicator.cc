@@ -78,16 +78,18 @@ Communicator::~Communicator() { runtime_.remove(this); }
 void Communicator::give_hints(const Hints& hints) {
   for (const auto& [key, value] : hints) hints_[key] = value;
   if (is_inter_) return;
-  team_.reset();
-  keeper_ = Keeper::undecided;
+  end_team(Keeper::undecided);
   if (broken_.ok() || std::exchange(stayed_away_, true)) return;
   MpiBootstrap bootstrap(handle_, rank_, size_, name(), "", 0);
   Team::stay_away(runtime_.process(), bootstrap);
 }
 
-void Communicator::leave_to_mpi() {
+void Communicator::leave_to_mpi() { end_team(Keeper::mpi); }
+
+void Communicator::end_team(Keeper next) {
+  last_.entry = nullptr;
   team_.reset();
-  keeper_ = Keeper::mpi;
+  keeper_ = next;
 }
 
 std::string Communicator::name() const {
@@ -110,12 +112,13 @@ Status Communicator::form_team(const char* function) {
 
 // Whether this rank has memory or not, it has taken part in the call when it returns or its peers
 // have been told that it can't: or ranks would count calls differently from here on.
-bool Communicator::perform(const char* function, Exchange* exchange, int* result) {
+bool Communicator::perform(const char* function, const Arguments& arguments, Exchange* exchange,
+                           int* result) {
   Status status = broken_;
   if (status.ok()) {
     const Inside inside;
     try {
-      if (!carry(function, exchange, &status)) return false;
+      if (!carry(function, arguments, exchange, &status)) return false;
     } catch (const std::bad_alloc&) {
       status = team_ ? team_->refuse(no_memory_) : no_memory_;
     }
@@ -124,7 +127,8 @@ bool Communicator::perform(const char* function, Exchange* exchange, int* result
   return true;
 }
 
-bool Communicator::carry(const char* function, Exchange* exchange, Status* status) {
+bool Communicator::carry(const char* function, const Arguments& arguments, Exchange* exchange,
+                         Status* status) {
   if (keeper_ == Keeper::undecided) *status = form_team(function);
   if (!status->ok()) return true;
   if (!team_) return false;
@@ -132,12 +136,29 @@ bool Communicator::carry(const char* function, Exchange* exchange, Status* statu
     *status = team_->refuse({Code::memory, std::string(function) + ": no memory for its types"});
     return true;
   }
-  if (!team_->carries(exchange->call)) return false;
-  *status = run(function, *exchange);
+  const Algorithm* const algorithm = team_->choose(exchange->call);
+  if (!algorithm) return false;
+  *status = run(function, *algorithm, *exchange);
+  if (status->ok()) last_.keep(function, arguments, *exchange, algorithm);
   return true;
 }
 
-Status Communicator::run(const char* function, Exchange& exchange) {
+bool Communicator::repeat(const Buffers& buffers, int* result) {
+  if (!last_.put_on(buffers)) return false;
+  Status status;
+  {
+    const Inside inside;
+    try {
+      status = team_->run_by(*last_.algorithm, last_.call);
+    } catch (const std::bad_alloc&) {
+      status = team_->refuse(no_memory_);
+    }
+  }
+  *result = status.ok() ? MPI_SUCCESS : fail(last_.entry, status);
+  return true;
+}
+
+Status Communicator::run(const char* function, const Algorithm& algorithm, Exchange& exchange) {
   std::optional<UserOperation> operation;
   Placement placement(exchange, input_, output_);
   Status local = placement.begin();
@@ -147,7 +168,7 @@ Status Communicator::run(const char* function, Exchange& exchange) {
     local = operation->prepare(exchange.input.total_elements());
   }
   if (local.ok()) {
-    if (Status status = team_->run(exchange.call); !status.ok()) return status;
+    if (Status status = team_->run_by(algorithm, exchange.call); !status.ok()) return status;
     if (operation) local = operation->failure();
   }
   if (!local.ok()) return team_->refuse(local.with(function));

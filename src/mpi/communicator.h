@@ -11,6 +11,7 @@
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
 #include "src/mpi/placement.h"
+#include "src/mpi/repeat.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {
@@ -33,7 +34,12 @@ class Communicator {
   // it, on all ranks alike; nothing has happened then. Failures have been told to the program when
   // it returns; *result is what the function returns. One thread at a time.
   // exchange: nullptr where this rank had no memory to describe the call.
-  bool perform(const char* function, Exchange* exchange, int* result);
+  bool perform(const char* function, const Arguments& arguments, Exchange* exchange, int* result);
+
+  // What was performed last. A call that is the same may be made as its repetition; false if its
+  // buffers take a closer look, and nothing has happened.
+  const Repeat& last() const { return last_; }
+  bool repeat(const Buffers& buffers, int* result);
 
   // Collective: the program gives new hints, which add to those there are. The next call forms a
   // team anew.
@@ -48,8 +54,9 @@ class Communicator {
   enum class Keeper { undecided, team, mpi };
 
   Status form_team(const char* function);
-  bool carry(const char* function, Exchange* exchange, Status* status);
-  Status run(const char* function, Exchange& exchange);
+  void end_team(Keeper next);
+  bool carry(const char* function, const Arguments& arguments, Exchange* exchange, Status* status);
+  Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);
 
@@ -65,6 +72,7 @@ class Communicator {
   bool stayed_away_ = false;
   Hints hints_;
   Staging input_, output_;
+  Repeat last_;
 };
 
 // The state of a communicator, made if it has none. nullptr where the call is for MPI to judge: the
@@ -74,14 +82,13 @@ Communicator* look_up_communicator(MPI_Comm handle);
 // The same, without making one: nullptr too where there is none yet.
 Communicator* find_existing_communicator(MPI_Comm handle);
 
-// The same, remembering the last.
-inline Communicator* find_communicator(MPI_Comm handle) {
+// The same if it is what this thread looked up last; else nullptr.
+inline Communicator* last_communicator(MPI_Comm handle) {
   const ThreadState& thread = this_thread;
-  if (thread.communicator_handle == handle && thread.communicator &&
-      thread.communicator_generation == communicators_freed.load(std::memory_order_acquire)) {
-    return thread.communicator;
-  }
-  return look_up_communicator(handle);
+  const bool holds =
+      thread.communicator_handle == handle &&
+      thread.communicator_generation == communicators_freed.load(std::memory_order_acquire);
+  return holds ? thread.communicator : nullptr;
 }
 
 }  // namespace sluice

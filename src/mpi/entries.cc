@@ -33,16 +33,22 @@ bool understand(Describe describe, const Arguments& arguments, Place place, Exch
   }
 }
 
+// Whether all calls are MPI's for now.
+inline bool is_passing() {
+  return this_thread.inside || finalizing.load(std::memory_order_relaxed);
+}
+
 // Carries a call; false where MPI is to do it.
 bool carry(const char* function, Describe describe, const Arguments& arguments, int* result) try {
-  if (finalizing.load(std::memory_order_relaxed) || this_thread.inside) return false;
-  Communicator* const communicator = find_communicator(arguments.comm);
+  if (is_passing()) return false;
+  Communicator* communicator = last_communicator(arguments.comm);
+  if (!communicator) communicator = look_up_communicator(arguments.comm);
   if (!communicator || communicator->is_left_to_mpi()) return false;
   Exchange described;
   Exchange* exchange = &described;
   const Place place{communicator->rank(), communicator->size()};
   return understand(describe, arguments, place, &exchange) &&
-         communicator->perform(function, exchange, result);
+         communicator->perform(function, arguments, exchange, result);
 } catch (const std::bad_alloc&) {
   log(Level::error, "%s: out of memory", function);
   *result = raise_error(arguments.comm, {Code::memory, "out of memory"});
@@ -78,17 +84,32 @@ int finalize() {
 #define SLUICE_SMALL(role) sluice::SmallRoles::role role
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
+#define SLUICE_TAKE(role) buffers.take(role);
+#define SLUICE_IS_SAME(role) &&sluice::is_same(arguments.role, last.arguments.role)
+
+// Returns from an entry where its call is the communicator's last one again.
+#define SLUICE_REPEAT(...)                                              \
+  sluice::Communicator* const known = sluice::last_communicator(comm);  \
+  if (known && !sluice::is_passing()) {                                 \
+    const sluice::Repeat& last = known->last();                         \
+    if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)) { \
+      sluice::Buffers buffers;                                          \
+      SLUICE_EACH(SLUICE_TAKE, __VA_ARGS__)                             \
+      if (known->repeat(buffers, &result)) return result;               \
+    }                                                                   \
+  }
+
 // function: as it is called; row: as it is in the table.
-#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                 \
-  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                \
-    sluice::Arguments arguments;                                                     \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                          \
-    int result;                                                                      \
-    const bool carried =                                                             \
-        sluice::carry("MPI_" #function, sluice::describe_##row, arguments, &result); \
-    if (carried) return result;                                                      \
-    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));        \
-  }                                                                                  \
+#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                     \
+  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                    \
+    static constexpr char entry[] = "MPI_" #function;                                    \
+    sluice::Arguments arguments;                                                         \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                              \
+    int result;                                                                          \
+    SLUICE_REPEAT(__VA_ARGS__)                                                           \
+    if (sluice::carry(entry, sluice::describe_##row, arguments, &result)) return result; \
+    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));            \
+  }                                                                                      \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)

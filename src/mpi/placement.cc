@@ -31,6 +31,11 @@ bool is_dense(const Side& side, bool reduces) {
   return true;
 }
 
+// Whether blocks are dense and lie one after another; so are those of a side that is not there.
+bool is_adjacent(const Side& side) {
+  return !side.type || (!side.counts && side.type->is_dense(2));
+}
+
 }  // namespace
 
 void Staging::Free::operator()(std::byte* data) const {
@@ -121,6 +126,11 @@ void StagedSide::move_within(uint32_t block, size_t block_begin, size_t begin, s
 }
 
 Status Placement::begin() try {
+  if (!exchange_.set_aside && is_adjacent(exchange_.output) && is_adjacent(exchange_.input)) {
+    place_adjacent(exchange_.output, &exchange_.call.output);
+    place_adjacent(exchange_.input, &exchange_.call.input);
+    return {};
+  }
   Status status = exchange_.output.type ? begin_output() : Status();
   return status.ok() && exchange_.input.type ? begin_input() : status;
 } catch (const std::bad_alloc&) {
@@ -165,12 +175,16 @@ void Placement::end() {
   output_.trim();
 }
 
+void Placement::place_adjacent(const Side& side, View* view) const {
+  if (!side.type) return;
+  view->base = offset_by(side.buffer, side.type->start);
+  view->count = side.count * scale(side);
+}
+
 void Placement::place_directly(const Side& side, Staging& staging, View* view) const {
   const size_t units = scale(side);
-  view->base = offset_by(side.buffer, side.type->start);
-  view->count = side.count * units;
-  const bool adjacent = side.blocks == 1 || side.type->is_dense(2);
-  if (!side.counts && adjacent) return;
+  place_adjacent(side, view);
+  if (is_adjacent(side) || (!side.counts && side.blocks == 1)) return;
   // Offsets count from the lowest block. (Where a block is empty its displacement may be anything.)
   ptrdiff_t lowest = std::numeric_limits<ptrdiff_t>::max();
   size_t before = 0;

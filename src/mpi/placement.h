@@ -74,6 +74,7 @@ class Placement {
  private:
   Status begin_output();
   Status begin_input();
+  void place_adjacent(const Side& side, View* view) const;
   void place_directly(const Side& side, Staging& staging, View* view) const;
   Status place_apart(const Side& side, Staging& staging, View* view) const;
   // The engine's elements in one of a side's.

@@ -13,7 +13,9 @@ mpi_programs = \
   tests/mpi/payload \
   tests/mpi/progress \
   tests/mpi/reductions \
+  tests/mpi/repeats \
   tests/mpi/reproducible \
+  tests/mpi/steps \
   tests/mpi/sum \
   tests/mpi/threads \
   tests/mpi/types
@@ -34,7 +36,9 @@ tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc $(mpi_harness)
 tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc tests/mpi/numbers.cc tests/mpi/numbers.h $(mpi_harness)
+tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc $(mpi_harness)
 tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc $(mpi_harness)
+tests_mpi_steps_SOURCES = tests/mpi/steps.cc $(mpi_harness)
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
 tests_mpi_types_SOURCES = tests/mpi/types.cc $(mpi_harness)
@@ -50,7 +54,9 @@ tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_repeats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reproducible_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_steps_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -66,13 +72,16 @@ tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_payload_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_progress_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_reductions_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_repeats_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_reproducible_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_steps_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_sum_LDADD = $(MPI_LIBS)
 tests_mpi_threads_LDADD = $(MPI_LIBS) -ldl -lpthread
 tests_mpi_types_LDADD = $(MPI_LIBS) -ldl
 
 mpi_tests = \
   tests/mpi/test_collectives \
+  tests/mpi/test_face \
   tests/mpi/test_types \
   tests/mpi/test_algorithms \
   tests/mpi/test_differential \
@@ -90,7 +99,7 @@ EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/
   tests/mpi/on-rank
 
 # tests/mpi/test_other_mpi makes a second build, for the other MPI.
-mpi-programs: libsluice.la $(mpi_programs)
+mpi-programs: libsluice.la $(mpi_programs) osu/osu_face
 .PHONY: mpi-programs
 clean-local:
 	rm -rf other-mpi

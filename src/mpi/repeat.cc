@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/repeat.h"
+
+#include "src/mpi/thread_state.h"
+
+namespace sluice {
+namespace {
+
+bool is_plain(const View& view) {
+  return view.counts.empty() && view.offsets.empty() && !view.source && !view.sink;
+}
+
+}  // namespace
+
+void Repeat::keep(const char* name, const Arguments& with, const Exchange& exchange,
+                  const Algorithm* by) {
+  entry = nullptr;
+  const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
+  if (!plain || exchange.user_op || exchange.set_aside) return;
+  const Side &input = exchange.input, &output = exchange.output;
+  arguments = with;
+  types_freed = datatypes_freed.load(std::memory_order_acquire);
+  algorithm = by;
+  call = exchange.call;
+  has_input = input.type != nullptr;
+  has_output = output.type != nullptr;
+  in_place = has_input && with.sendbuf == MPI_IN_PLACE;
+  if (has_output) output_start = call.output.base - offset_by(output.buffer, 0);
+  if (has_input) {
+    input_start = call.input.base - offset_by(in_place ? output.buffer : input.buffer, 0);
+  }
+  entry = name;
+}
+
+bool Repeat::put_on(const Buffers& buffers) {
+  const auto is_memory = [](const void* buffer) { return buffer && buffer != MPI_IN_PLACE; };
+  if (types_freed != datatypes_freed.load(std::memory_order_acquire)) return false;
+  if (has_output) {
+    if (!is_memory(buffers.receive)) return false;
+    call.output.base = offset_by(buffers.receive, output_start);
+  }
+  if (has_input) {
+    if (in_place ? buffers.send != MPI_IN_PLACE : !is_memory(buffers.send)) return false;
+    call.input.base = offset_by(in_place ? buffers.receive : buffers.send, input_start);
+  }
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// repeats [--seed S] [--steps N]: calls that are the last one again, and calls that nearly are.
+// Most steps differ from the one before in a single thing: the buffers, whether in place, the
+// count, the root, the operation, a type or a communicator that was freed and made anew (whose
+// handle often is the same). What Sluice has of the last call must serve where it fits and nowhere
+// else: every result is that of MPI's own function.
+#include <algorithm>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+using test::Random;
+
+constexpr size_t room = 1 << 13;  // ints in each memory
+
+enum class Function { allreduce, reduce, bcast, allgather, alltoall, reduce_scatter, barrier };
+constexpr size_t functions = 7;
+
+// What all ranks of a step have in common.
+struct Step {
+  Function function = Function::allreduce;
+  int count = 1;
+  int root = 0;
+  MPI_Op op = MPI_SUM;
+  bool derived = false;  // where nothing is reduced
+  bool in_place = false;
+  size_t offset = 0;  // of the buffers in their memory, in ints
+};
+
+struct Memories {
+  std::vector<int> send = std::vector<int>(room), receive = std::vector<int>(room);
+};
+
+class Program {
+ public:
+  explicit Program(uint64_t seed) : shared_(seed) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    own_ = Random(seed + 1 + static_cast<uint64_t>(rank_));
+    remake_comm();
+    remake_type();
+  }
+  ~Program() {
+    MPI_Comm_free(&comm_);
+    MPI_Type_free(&type_);
+  }
+
+  void step() {
+    change();
+    for (int& number : ours_.send) number = static_cast<int>(own_.next());
+    for (int& number : ours_.receive) number = static_cast<int>(own_.next());
+    Memories theirs = ours_;
+    call(ours_, false);
+    call(theirs, true);
+    const std::string where = "step " + std::to_string(++number_) + ", function " +
+                              std::to_string(static_cast<int>(step_.function)) + ", count " +
+                              std::to_string(step_.count) + (step_.in_place ? ", in place" : "") +
+                              (step_.derived ? ", a derived type" : "");
+    test::check(ours_.receive == theirs.receive, where + ": the result is not MPI's");
+    test::check(ours_.send == theirs.send, where + ": the input has changed");
+  }
+
+ private:
+  void change() {
+    const size_t what = shared_.below(16);
+    if (what == 0) step_.function = static_cast<Function>(shared_.below(functions));
+    if (what == 1)
+      step_.count = static_cast<int>(
+          shared_.below(shared_.chance(4) ? room / (4 * static_cast<size_t>(size_)) : 9));
+    if (what == 2) step_.root = static_cast<int>(shared_.below(static_cast<size_t>(size_)));
+    if (what == 3) step_.op = shared_.pick(std::vector<MPI_Op>{MPI_SUM, MPI_MAX, MPI_BXOR});
+    if (what == 4) step_.derived = !step_.derived;
+    if (what == 5) step_.in_place = !step_.in_place;
+    if (what == 6) remake_type();
+    if (what == 7) remake_comm();
+    if (what == 8) give_hint();
+    if (what >= 9) step_.offset = own_.below(64);
+  }
+
+  // Of two ints, side by side or apart.
+  void remake_type() {
+    if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
+    MPI_Type_vector(2, 1, 1 + static_cast<int>(shared_.below(2)), MPI_INT, &type_);
+    MPI_Type_commit(&type_);
+  }
+
+  void remake_comm() {
+    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+    const int key = shared_.chance(2) ? rank_ : -rank_;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, key, &comm_);
+  }
+
+  // Ends the team; the next call forms another.
+  void give_hint() {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "sluice_allreduce", shared_.chance(2) ? "auto" : "ring");
+    MPI_Comm_set_info(comm_, info);
+    MPI_Info_free(&info);
+  }
+
+  void call(Memories& memories, bool in_mpi);
+  void move(void* send, void* receive, bool in_mpi);
+
+  Random shared_, own_{0};
+  int rank_ = 0, size_ = 0;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  Step step_;
+  Memories ours_;
+  int number_ = 0;
+};
+
+#define CALL(function, ...) (in_mpi ? IN_MPI(function) : &(function))(__VA_ARGS__)
+
+void Program::call(Memories& memories, bool in_mpi) {
+  const Step& s = step_;
+  int me = 0;
+  MPI_Comm_rank(comm_, &me);
+  const bool in_place = s.in_place && (s.function != Function::reduce || me == s.root);
+  void* const send = in_place ? MPI_IN_PLACE : memories.send.data() + s.offset;
+  int* const receive = memories.receive.data() + s.offset;
+  switch (s.function) {
+    case Function::allreduce:
+      CALL(MPI_Allreduce, send, receive, s.count, MPI_INT, s.op, comm_);
+      break;
+    case Function::reduce:
+      CALL(MPI_Reduce, send, receive, s.count, MPI_INT, s.op, s.root, comm_);
+      break;
+    case Function::reduce_scatter:
+      CALL(MPI_Reduce_scatter_block, send, receive, s.count, MPI_INT, s.op, comm_);
+      // What lies behind the result is not defined where it was the input.
+      if (in_place) std::fill(receive + s.count, receive + size_ * s.count, 0);
+      break;
+    case Function::barrier:
+      CALL(MPI_Barrier, comm_);
+      break;
+    default:
+      move(send, receive, in_mpi);
+  }
+}
+
+void Program::move(void* send, void* receive, bool in_mpi) {
+  const Step& s = step_;
+  const MPI_Datatype type = s.derived ? type_ : MPI_INT;
+  if (s.function == Function::bcast) {
+    CALL(MPI_Bcast, receive, s.count, type, s.root, comm_);
+  } else if (s.function == Function::allgather) {
+    CALL(MPI_Allgather, send, s.count, type, receive, s.count, type, comm_);
+  } else {
+    CALL(MPI_Alltoall, send, s.count, type, receive, s.count, type, comm_);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  {
+    const test::Options options(argc, argv);
+    Program program(test::agree_on_seed(options));
+    for (uint64_t steps = options.number("steps", 3000); steps > 0; --steps) program.step();
+  }
+  test::summarize("repeats");
+  MPI_Finalize();
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// steps [--most N] [--most-anew N] [--trace FILE]: the way from the MPI symbol to the first store
+// of the payload, one instruction at a time. Rank 0 makes a small call that it has made before with
+// the processor's trap flag set: the processor then stops after each instruction, and the handler
+// counts it, looks whether it takes a lock, enters the kernel or allocates, and whether the payload
+// has arrived in memory that the ranks share. The other ranks have come long before, so that
+// nothing is waited for. On a noisy machine the count is what it is on a quiet one. x86-64 and
+// Linux.
+//
+// Each function is called twice: when it was the communicator's last call as well, and when that
+// was another. --most, --most-anew: no way may be longer than so many instructions. --trace: writes
+// where the instructions of the first call lie in Sluice's library, for addr2line.
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <span>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+constexpr uint64_t trap_flag = 0x100;
+constexpr double usual = 1.5, marked = 0x1.23456789abcdep+99;
+
+// What was seen, filled by the handler.
+struct Watch {
+  std::vector<const double*> places;  // where the payload has been seen to go
+  uint64_t steps = 0, steps_to_store = 0;
+  uint64_t locks = 0, kernel = 0, allocations = 0;
+  std::vector<uint64_t> trace;
+};
+Watch watch;
+
+// Prefixes, then the opcode: what an instruction does that a short way has no time for.
+void classify(const uint8_t* at) {
+  bool locked = false;
+  for (;; ++at) {
+    if (*at == 0xf0) locked = true;
+    const bool prefix = *at == 0xf0 || *at == 0x66 || *at == 0xf2 || *at == 0xf3 || *at == 0x64 ||
+                        *at == 0x2e || *at == 0x3e || (*at & 0xf0) == 0x40;
+    if (!prefix) break;
+  }
+  const bool exchanges = (*at == 0x86 || *at == 0x87) && at[1] < 0xc0;  // memory: locks by itself
+  if (locked || exchanges) ++watch.locks;
+  if (at[0] == 0x0f && at[1] == 0x05) ++watch.kernel;
+}
+
+void on_step(int, siginfo_t*, void* context) {
+  const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto at = static_cast<uint64_t>(registers[REG_RIP]);
+  ++watch.steps;
+  if (watch.trace.size() < watch.trace.capacity()) watch.trace.push_back(at);
+  classify(reinterpret_cast<const uint8_t*>(at));
+  if (at == reinterpret_cast<uint64_t>(&std::malloc)) ++watch.allocations;
+  if (watch.steps_to_store > 0) return;
+  for (const double* place : watch.places) {
+    if (*place == marked) watch.steps_to_store = watch.steps;
+  }
+}
+
+// (The red zone is the caller's.)
+void set_stepping(bool on) {
+  if (on) {
+    asm volatile(
+        "lea -128(%%rsp), %%rsp\n pushfq\n orq %0, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp" ::"i"(
+            trap_flag)
+        : "cc", "memory");
+  } else {
+    asm volatile(
+        "lea -128(%%rsp), %%rsp\n pushfq\n andq %0, (%%rsp)\n popfq\n lea 128(%%rsp), "
+        "%%rsp" ::"i"(~static_cast<int64_t>(trap_flag))
+        : "cc", "memory");
+  }
+}
+
+// Memory that is shared with other processes.
+std::vector<std::span<const double>> shared_memory() {
+  std::vector<std::span<const double>> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    char mode[5] = "";
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, mode) != 3) continue;
+    if (std::string(mode) != "rw-s") continue;
+    found.emplace_back(reinterpret_cast<const double*>(begin),
+                       reinterpret_cast<const double*>(end));
+  }
+  return found;
+}
+
+using Call = void (*)(double* in, double* out);
+
+struct Function {
+  const char* name;
+  Call call;
+};
+
+const Function functions[] = {
+    {"MPI_Allreduce",
+     [](double* in, double* out) {
+       MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+     }},
+    {"MPI_Reduce",
+     [](double* in, double* out) {
+       MPI_Reduce(in, out, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+     }},
+    {"MPI_Bcast", [](double* in, double*) { MPI_Bcast(in, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); }},
+    {"MPI_Allgather",
+     [](double* in, double* out) {
+       MPI_Allgather(in, 1, MPI_DOUBLE, out, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+     }},
+};
+
+// Finds where the payload goes: calls often enough that each of the places had its turn.
+void find_places(const Function& function, double* out) {
+  double in = usual;
+  watch.places.clear();
+  for (int i = 0; i < 16; ++i) function.call(&in, out);
+  for (const auto memory : shared_memory()) {
+    for (const double& place : memory) {
+      if (place == usual) watch.places.push_back(&place);
+    }
+  }
+}
+
+void step_through(const Function& function, double* out) {
+  double in = marked;
+  Watch fresh;
+  fresh.places = std::move(watch.places);
+  fresh.trace.reserve(4096);
+  watch = std::move(fresh);
+  set_stepping(true);
+  function.call(&in, out);
+  set_stepping(false);
+}
+
+void write_trace(const std::string& path) {
+  Dl_info sluice{};
+  dladdr(dlsym(RTLD_DEFAULT, "sluice_version"), &sluice);
+  std::ofstream file(path);
+  const auto base = reinterpret_cast<uint64_t>(sluice.dli_fbase);
+  for (size_t i = 0; i < watch.trace.size(); ++i) {
+    file << std::hex << "0x" << watch.trace[i] - base << (i < watch.steps_to_store ? "" : " out")
+         << "\n";
+  }
+}
+
+void judge(const std::string& name, uint64_t most) {
+  std::printf("%s: %zu instructions to the first store, %zu in all\n", name.c_str(),
+              static_cast<size_t>(watch.steps_to_store), static_cast<size_t>(watch.steps));
+  test::check(watch.steps_to_store > 0, name + ": its payload was not seen in shared memory");
+  test::check(watch.steps_to_store <= most,
+              name + ": the first store comes after more than " + std::to_string(most));
+  test::check(watch.locks == 0, name + ": locked instructions: " + std::to_string(watch.locks));
+  test::check(watch.kernel == 0, name + ": system calls: " + std::to_string(watch.kernel));
+  test::check(watch.allocations == 0, name + ": allocations: " + std::to_string(watch.allocations));
+}
+
+// anew: another call comes between the one before and the one that is looked at.
+void follow(const Function& function, bool anew, uint64_t most) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<double> out(static_cast<size_t>(size));
+  find_places(function, out.data());
+  if (anew) MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 0) {
+    double in = 2.5;
+    function.call(&in, out.data());
+    return;
+  }
+  usleep(50000);  // for the others to come
+  step_through(function, out.data());
+  judge(function.name + std::string(anew ? ", anew" : ""), most);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const test::Options options(argc, argv);
+  const uint64_t most = options.number("most", ~uint64_t{0});
+  const uint64_t most_anew = options.number("most-anew", ~uint64_t{0});
+  const std::string trace = options.text("trace", "");
+  struct sigaction action {};
+  action.sa_sigaction = on_step;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGTRAP, &action, nullptr);
+  for (const Function& function : functions) {
+    follow(function, false, most);
+    if (!trace.empty() && &function == functions) write_trace(trace);
+    follow(function, true, most_anew);
+  }
+  test::summarize("steps");
+  MPI_Finalize();
+  return 0;
+}
