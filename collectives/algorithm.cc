@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <vector>
+
+#include "collectives/patterns/hosts.h"
 
 namespace sluice {
 
@@ -50,10 +53,22 @@ const Algorithm* find_algorithm(Collective collective, std::string_view name) {
   return found == some.end() ? nullptr : &*found;
 }
 
-bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged) {
+uint32_t count_hosts(std::span<const uint32_t> hosts) {
+  return hosts.empty() ? 1 : *std::max_element(hosts.begin(), hosts.end()) + 1;
+}
+
+Rank most_per_host(std::span<const uint32_t> hosts) {
+  std::vector<Rank> sizes(count_hosts(hosts), 0);
+  for (const uint32_t host : hosts) ++sizes[host];
+  return *std::max_element(sizes.begin(), sizes.end());
+}
+
+bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged,
+               std::span<const uint32_t> hosts) {
   const Needs& needs = algorithm.needs;
   return !(needs.power_of_two && !std::has_single_bit(size)) && !(needs.commutative && ordered) &&
-         !(needs.uniform && ragged);
+         !(needs.uniform && ragged) &&
+         !(needs.hosts && (!has_levels(hosts) || (ordered && !has_consecutive_ranks(hosts))));
 }
 
 bool is_balanced(const Algorithm& algorithm, Rank size) {

@@ -39,7 +39,15 @@ struct Shape {
   Rank size = 1;
   Rank root = 0;       // 0 where the collective has none
   uint32_t radix = 2;  // for the algorithms that have one (bcube, trees)
+  // The host of each rank, hosts numbered in the order of their lowest ranks; empty: one host, or
+  // not known.
+  std::span<const uint32_t> hosts = {};
 };
+
+// Of placements as in Shape::hosts: the hosts, and the ranks of the host that has most; 1 and 0
+// where nothing is known.
+uint32_t count_hosts(std::span<const uint32_t> hosts);
+Rank most_per_host(std::span<const uint32_t> hosts);
 
 // What an algorithm cannot do; it is never chosen there. Data, so that it can be listed.
 struct Needs {
@@ -47,6 +55,9 @@ struct Needs {
   bool commutative = false;   // does not keep operands in rank order
   bool fetching = false;      // ranks read each other's memory (direct algorithms)
   bool uniform = false;       // blocks of one size (not for allgatherv, reduce_scatter with counts)
+  // Two hosts or more, one of them with two ranks or more. What combines operands keeps their order
+  // only where each host's ranks are consecutive.
+  bool hosts = false;
 };
 
 // How the operands of an element are bracketed. Floating-point sums depend on it: algorithms with
@@ -67,6 +78,9 @@ struct Cost {
   double steps = 0;    // messages one after another on the critical path, each taken as one unit
   double bytes = 0;    // most bytes that any rank sends, in S (exact where p divides the elements)
   double scratch = 0;  // most scratch that any rank takes, in S
+  // Of algorithms that look at hosts: most bytes that the ranks of any host send to other hosts.
+  double between = 0;
+  bool at_most = false;  // bounds, as where hosts have different numbers of ranks
 };
 
 class Rounds;
@@ -82,7 +96,16 @@ struct Algorithm {
   Cost (*cost)(const Shape&);               // over all ranks: does not depend on Shape::rank
   Bracketing bracketing = Bracketing::any;  // of collectives that combine
   bool (*direct)(Rounds&, const DirectCall&) = nullptr;  // then `plan` and `cost` are null
+  // A call's bytes are cut into at least so many segments where they would come out longer: for
+  // plans that pass a vector from rank to rank, whose last rank starts that much later.
+  uint32_t segments = 1;
 };
+
+// The algorithm with so many segments at least, for the tables.
+constexpr Algorithm in_segments(uint32_t segments, Algorithm algorithm) {
+  algorithm.segments = segments;
+  return algorithm;
+}
 
 // The registry: an explicit table, in a fixed order, the same in every build of one version.
 std::span<const Algorithm> algorithms();
@@ -90,8 +113,9 @@ std::span<const Algorithm> algorithms(Collective collective);
 // nullptr if there is none of that name.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
 // Whether the algorithm can serve so many ranks; operands in order if `ordered`; blocks of
-// different sizes if `ragged`.
-bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged);
+// different sizes if `ragged`; on these hosts, as in Shape.
+bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged,
+               std::span<const uint32_t> hosts = {});
 // Whether so many ranks' operands are combined by the balanced tree.
 bool is_balanced(const Algorithm& algorithm, Rank size);
 

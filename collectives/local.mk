@@ -21,6 +21,8 @@ core_sources += \
 core_sources += \
   collectives/patterns/chunk.h \
   collectives/patterns/fold.h \
+  collectives/patterns/hosts.cc \
+  collectives/patterns/hosts.h \
   collectives/patterns/log2.h \
   collectives/patterns/radix.cc \
   collectives/patterns/radix.h \
@@ -42,6 +44,10 @@ core_sources += \
   collectives/allreduce/direct.h \
   collectives/allreduce/double_tree.cc \
   collectives/allreduce/double_tree.h \
+  collectives/allreduce/hosts_doubling.cc \
+  collectives/allreduce/hosts_doubling.h \
+  collectives/allreduce/hosts_shares.cc \
+  collectives/allreduce/hosts_shares.h \
   collectives/allreduce/rabenseifner.cc \
   collectives/allreduce/rabenseifner.h \
   collectives/allreduce/recursive_doubling.cc \
@@ -61,6 +67,12 @@ core_sources += \
   collectives/reduce/chain.h \
   collectives/reduce/direct.cc \
   collectives/reduce/direct.h \
+  collectives/reduce/hosts_binomial.cc \
+  collectives/reduce/hosts_binomial.h \
+  collectives/reduce/hosts_chain.cc \
+  collectives/reduce/hosts_chain.h \
+  collectives/reduce/hosts_shares.cc \
+  collectives/reduce/hosts_shares.h \
   collectives/reduce/phases.cc \
   collectives/reduce/phases.h \
   collectives/reduce/reduce.cc \
@@ -73,6 +85,10 @@ core_sources += \
   collectives/allgather/blocks.h \
   collectives/allgather/bruck.cc \
   collectives/allgather/bruck.h \
+  collectives/allgather/hosts_bruck.cc \
+  collectives/allgather/hosts_bruck.h \
+  collectives/allgather/hosts_shares.cc \
+  collectives/allgather/hosts_shares.h \
   collectives/allgather/recursive_doubling.cc \
   collectives/allgather/recursive_doubling.h \
   collectives/allgather/ring.cc \
@@ -82,6 +98,8 @@ core_sources += \
   collectives/alltoall/alltoall.h \
   collectives/alltoall/bruck.cc \
   collectives/alltoall/bruck.h \
+  collectives/alltoall/hosts.cc \
+  collectives/alltoall/hosts.h \
   collectives/alltoall/linear.cc \
   collectives/alltoall/linear.h \
   collectives/alltoall/pairwise.cc \
@@ -94,7 +112,9 @@ core_sources += \
   collectives/barrier/barrier.cc \
   collectives/barrier/barrier.h \
   collectives/barrier/dissemination.cc \
-  collectives/barrier/dissemination.h
+  collectives/barrier/dissemination.h \
+  collectives/barrier/hosts_dissemination.cc \
+  collectives/barrier/hosts_dissemination.h
 core_sources += \
   collectives/broadcast/binomial.cc \
   collectives/broadcast/binomial.h \
@@ -102,6 +122,10 @@ core_sources += \
   collectives/broadcast/broadcast.h \
   collectives/broadcast/chain.cc \
   collectives/broadcast/chain.h \
+  collectives/broadcast/hosts_binomial.cc \
+  collectives/broadcast/hosts_binomial.h \
+  collectives/broadcast/hosts_chain.cc \
+  collectives/broadcast/hosts_chain.h \
   collectives/broadcast/one_to_all.cc \
   collectives/broadcast/one_to_all.h \
   collectives/broadcast/scatter_allgather.cc \

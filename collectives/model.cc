@@ -12,7 +12,8 @@ PlanSet all_plans(const Algorithm& algorithm, Shape shape) {
   PlanSet set;
   set.collective = algorithm.collective;
   set.root = shape.root;
-  set.in_order = !algorithm.needs.commutative;
+  set.in_order = can_serve(algorithm, shape.size, true, false, shape.hosts);
+  set.hosts.assign(shape.hosts.begin(), shape.hosts.end());
   set.balanced = is_balanced(algorithm, shape.size);
   for (shape.rank = 0; shape.rank < shape.size; ++shape.rank) {
     set.plans.push_back(algorithm.plan(shape));

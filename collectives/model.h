@@ -35,8 +35,9 @@ inline constexpr size_t most_faults = 10;
 struct PlanSet {
   Collective collective = Collective::barrier;
   Rank root = 0;
-  bool in_order = true;   // operands are combined in the order of ranks
-  bool balanced = false;  // and by the balanced tree (Bracketing)
+  bool in_order = true;              // operands are combined in the order of ranks
+  bool balanced = false;             // and by the balanced tree (Bracketing)
+  std::vector<uint32_t> hosts = {};  // as in Shape
   std::vector<Plan> plans = {};
 
   Rank size() const { return static_cast<Rank>(plans.size()); }
@@ -68,6 +69,7 @@ struct Timeline {
   std::vector<std::vector<StepTime>> steps;  // by rank and step
   uint32_t length = 0;                       // messages one after another on the critical path
   std::vector<size_t> sent;                  // elements sent, by rank
+  std::vector<size_t> between;               // and to other hosts, by host; where hosts are known
   std::vector<size_t> scratch;               // elements of scratch, by rank
 };
 
@@ -104,8 +106,8 @@ class Model {
   Timeline timeline(const Counts& counts) const;
 
   // Steps, elements sent and scratch against what the algorithm says. Steps and elements are to be
-  // met exactly where all blocks are equal and all parts come out even, else they are bounds;
-  // scratch is a bound.
+  // met exactly where all blocks are equal and all parts come out even, unless the cost says that
+  // it is a bound; else they are bounds, as scratch always is.
   Faults check_cost(const Counts& counts, const Cost& cost) const;
 
   // The least number of elements with which all parts come out even.

@@ -275,15 +275,15 @@ Step make_message(Kind kind, Rank peer, std::vector<uint32_t>& counters) {
 }  // namespace
 
 StepId PlanBuilder::send(Rank peer, Pieces from) {
-  return add(make_message(Kind::send, peer, sent_), from, {}, {});
+  return add(make_message(Kind::send, rank_of(peer), sent_), from, {}, {});
 }
 
 StepId PlanBuilder::recv(Rank peer, Pieces to) {
-  return add(make_message(Kind::recv, peer, received_), {}, {}, to);
+  return add(make_message(Kind::recv, rank_of(peer), received_), {}, {}, to);
 }
 
 StepId PlanBuilder::recv_reduce(Rank peer, Pieces from, Pieces to, bool received_first) {
-  Step step = make_message(Kind::recv_reduce, peer, received_);
+  Step step = make_message(Kind::recv_reduce, rank_of(peer), received_);
   step.received_first = received_first;
   return add(step, from, {}, to);
 }

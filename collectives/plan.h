@@ -157,6 +157,10 @@ class PlanBuilder {
     return reduce(Pieces(&from, 1), Pieces(&with, 1), Pieces(&to, 1));
   }
   StepId copy(const Piece& from, const Piece& to) { return copy(Pieces(&from, 1), Pieces(&to, 1)); }
+  // Peers are from here on places in this group, as when a plan for few ranks is carried out by
+  // some of many; {} ends it.
+  void talk_among(std::vector<Rank> group) { group_ = std::move(group); }
+
   // Tokens: messages without payload.
   StepId send_token(Rank peer) { return send(peer, Pieces()); }
   StepId recv_token(Rank peer) { return recv(peer, Pieces()); }
@@ -176,10 +180,12 @@ class PlanBuilder {
 
  private:
   StepId add(Step step, Pieces from, Pieces with, Pieces to);
+  Rank rank_of(Rank peer) const { return group_.empty() ? peer : group_[peer]; }
   Slice pool(Pieces pieces);
 
   Alias alias_;
   Plan plan_;
+  std::vector<Rank> group_;
   std::vector<uint32_t> sent_, received_;           // messages so far, by peer
   std::vector<std::pair<StepId, StepId>> ordered_;  // (later, earlier), by order()
 };

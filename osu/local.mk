@@ -55,6 +55,6 @@ dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py 
 EXTRA_DIST += osu/README.md osu/host-bench osu/hosts-bench osu/tcp-bench tests/hosts/hosts
 dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
 
-osu_tests = tests/osu/test_compare tests/osu/test_programs tests/hosts/selftest
+osu_tests = tests/osu/test_compare tests/osu/test_programs tests/hosts/selftest tests/hosts/test_collectives
 TESTS += $(osu_tests)
 EXTRA_DIST += $(osu_tests) tests/osu/broken.c

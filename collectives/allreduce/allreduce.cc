@@ -5,6 +5,8 @@
 #include "collectives/allreduce/binomial.h"
 #include "collectives/allreduce/direct.h"
 #include "collectives/allreduce/double_tree.h"
+#include "collectives/allreduce/hosts_doubling.h"
+#include "collectives/allreduce/hosts_shares.h"
 #include "collectives/allreduce/rabenseifner.h"
 #include "collectives/allreduce/recursive_doubling.h"
 #include "collectives/allreduce/ring.h"
@@ -44,6 +46,16 @@ std::span<const Algorithm> allreduce_algorithms() {
           allreduce_binomial, allreduce_binomial_cost, Bracketing::balanced),
       row("direct", "each rank reduces a chunk for all: large messages, by the balanced tree", {},
           allreduce_direct, allreduce_direct_cost, Bracketing::balanced),
+      row("hosts_doubling", "recursive doubling among one leader a host: small messages",
+          {.hosts = true}, allreduce_hosts_doubling, allreduce_hosts_doubling_cost),
+      in_segments(
+          64, row("hosts_ring", "shares of a host's leaders round rings of hosts: large messages",
+                  {.commutative = true, .hosts = true}, allreduce_hosts_ring,
+                  allreduce_hosts_ring_cost)),
+      in_segments(64, row("hosts_direct",
+                          "shares of a host's leaders, from each host to each: large "
+                          "messages, few hosts",
+                          {.hosts = true}, allreduce_hosts_direct, allreduce_hosts_direct_cost)),
   };
   return table;
 }

@@ -2,7 +2,6 @@
 #include "collectives/allreduce/recursive_doubling.h"
 
 #include "collectives/patterns/chunk.h"
-#include "collectives/patterns/fold.h"
 #include "collectives/patterns/log2.h"
 
 namespace sluice {
@@ -26,37 +25,42 @@ void exchange(PlanBuilder& plan, Rank peer, bool peer_first, const Piece& mine, 
   }
 }
 
-void run_core(PlanBuilder& plan, Rank rank, const Fold& fold) {
-  const Piece scratch = plan.scratch(all_input);
-  uint32_t exchanges = floor_log2(fold.core);
-  const auto place = [&] { return exchanges % 2 == 0 ? all_output : scratch; };
-  Piece mine = all_input;
-  if (fold.absorbs(rank)) {
-    mine = place();
-    plan.recv_reduce(rank - 1, all_input, mine, true);
-  }
-  for (Rank distance = 1; distance < fold.core; distance *= 2) {
-    const Rank peer = fold.from_core(fold.to_core(rank) ^ distance);
-    --exchanges;
-    const Piece to = place();
-    exchange(plan, peer, peer < rank, mine, to, scratch);
-    mine = to;
-  }
-  if (fold.absorbs(rank)) plan.send(rank - 1, all_output);
+}  // namespace
+
+RecursiveDoubling::RecursiveDoubling(PlanBuilder& plan, Rank rank, Rank size)
+    : plan_(plan), rank_(rank), fold_(size), exchanges_(floor_log2(fold_.core)) {
+  if (!fold_.folds(rank)) scratch_ = plan.scratch(all_input);
 }
 
-}  // namespace
+Piece RecursiveDoubling::place() const {
+  return exchanges_ % 2 == 0 || fold_.folds(rank_) ? all_output : scratch_;
+}
+
+void RecursiveDoubling::run(Piece mine) {
+  if (fold_.folds(rank_)) {
+    plan_.send(rank_ + 1, mine);
+    plan_.recv(rank_ + 1, all_output);
+    return;
+  }
+  if (fold_.absorbs(rank_)) {
+    plan_.recv_reduce(rank_ - 1, mine, place(), true);
+    mine = place();
+  }
+  for (Rank distance = 1; distance < fold_.core; distance *= 2) {
+    const Rank peer = fold_.from_core(fold_.to_core(rank_) ^ distance);
+    --exchanges_;
+    exchange(plan_, peer, peer < rank_, mine, place(), scratch_);
+    mine = place();
+  }
+  if (fold_.absorbs(rank_)) plan_.send(rank_ - 1, all_output);
+}
 
 Plan allreduce_recursive_doubling(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
-  const Fold fold(shape.size);
   if (shape.size == 1) {
     plan.copy(all_input, all_output);
-  } else if (fold.folds(shape.rank)) {
-    plan.send(shape.rank + 1, all_input);
-    plan.recv(shape.rank + 1, all_output);
   } else {
-    run_core(plan, shape.rank, fold);
+    RecursiveDoubling(plan, shape.rank, shape.size).run(all_input);
   }
   return std::move(plan).build();
 }

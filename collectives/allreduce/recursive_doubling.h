@@ -12,8 +12,27 @@
 #pragma once
 
 #include "collectives/algorithm.h"
+#include "collectives/patterns/fold.h"
 
 namespace sluice {
+
+// The steps of one rank of at least two, for those who begin with sums of other ranks.
+class RecursiveDoubling {
+ public:
+  RecursiveDoubling(PlanBuilder& plan, Rank rank, Rank size);
+
+  // Where such a sum is to be gathered: output or scratch.
+  Piece place() const;
+  // Adds the steps. `mine`: input, or place(). The result is in output.
+  void run(Piece mine);
+
+ private:
+  PlanBuilder& plan_;
+  const Rank rank_;
+  const Fold fold_;
+  Piece scratch_;
+  uint32_t exchanges_;  // to come
+};
 
 Plan allreduce_recursive_doubling(const Shape& shape);
 Cost allreduce_recursive_doubling_cost(const Shape& shape);

@@ -14,12 +14,8 @@ Plan allreduce_ring(const Shape& shape) {
     plan.copy(all_input, all_output);
     return std::move(plan).build();
   }
-  ring_reduce_scatter(plan, rank, size, all_output);
-  for (Rank step = 0; step + 1 < size; ++step) {
-    plan.send(next_in_ring(rank, size), chunk(Area::output, behind(rank, step, size), size));
-    plan.recv(previous_in_ring(rank, size),
-              chunk(Area::output, behind(rank, step + 1, size), size));
-  }
+  ring_reduce_scatter(plan, rank, size, all_input, all_output);
+  ring_allgather(plan, rank, size, all_output);
   return std::move(plan).build();
 }
 

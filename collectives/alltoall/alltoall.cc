@@ -2,6 +2,7 @@
 #include "collectives/alltoall/alltoall.h"
 
 #include "collectives/alltoall/bruck.h"
+#include "collectives/alltoall/hosts.h"
 #include "collectives/alltoall/linear.h"
 #include "collectives/alltoall/pairwise.h"
 
@@ -25,6 +26,8 @@ std::span<const Algorithm> alltoall_algorithms() {
           alltoall_pairwise_cost),
       row(Collective::alltoall, "bruck", "log2 p messages of many blocks: short blocks, many ranks",
           {.uniform = true}, alltoall_bruck, alltoall_bruck_cost),
+      row(Collective::alltoall, "hosts", "one message from each host to each: short blocks",
+          {.uniform = true, .hosts = true}, alltoall_hosts, alltoall_hosts_cost),
       row(Collective::alltoallv, "linear", "all messages at once: few ranks or short blocks", {},
           alltoall_linear, alltoall_linear_cost),
       row(Collective::alltoallv, "pairwise",

@@ -4,6 +4,7 @@
 #include "collectives/barrier/all_to_all.h"
 #include "collectives/barrier/all_to_one.h"
 #include "collectives/barrier/dissemination.h"
+#include "collectives/barrier/hosts_dissemination.h"
 
 namespace sluice {
 
@@ -22,6 +23,8 @@ std::span<const Algorithm> barrier_algorithms() {
           barrier_dissemination, barrier_dissemination_cost),
       row("all_to_all", "a token from each to each at once: few ranks", {}, barrier_all_to_all,
           barrier_all_to_all_cost),
+      row("hosts_dissemination", "dissemination among one leader a host: many ranks on hosts",
+          {.hosts = true}, barrier_hosts_dissemination, barrier_hosts_dissemination_cost),
       row("all_to_one", "tokens to rank 0 and back: fewest messages", {}, barrier_all_to_one,
           barrier_all_to_one_cost),
   };

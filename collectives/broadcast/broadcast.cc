@@ -3,6 +3,8 @@
 
 #include "collectives/broadcast/binomial.h"
 #include "collectives/broadcast/chain.h"
+#include "collectives/broadcast/hosts_binomial.h"
+#include "collectives/broadcast/hosts_chain.h"
 #include "collectives/broadcast/one_to_all.h"
 #include "collectives/broadcast/scatter_allgather.h"
 
@@ -27,6 +29,11 @@ std::span<const Algorithm> broadcast_algorithms() {
           broadcast_chain, broadcast_chain_cost),
       row("scatter_allgather", "scatter, then ring allgather: long vectors, many ranks", {},
           broadcast_scatter_allgather, broadcast_scatter_allgather_cost),
+      row("hosts_binomial", "binomial trees among the hosts and on each: short vectors",
+          {.hosts = true}, broadcast_hosts_binomial, broadcast_hosts_binomial_cost),
+      in_segments(64,
+                  row("hosts_chain", "shares of a host's leaders from host to host: long vectors",
+                      {.hosts = true}, broadcast_hosts_chain, broadcast_hosts_chain_cost)),
   };
   return table;
 }

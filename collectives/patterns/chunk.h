@@ -17,6 +17,13 @@ constexpr Piece chunk(Area area, uint32_t index, uint32_t of) {
   return chunks(area, index, index + 1, of);
 }
 
+// Chunk `index` of `of` of a piece of input or output.
+constexpr Piece chunk(const Piece& piece, uint32_t index, uint32_t of) {
+  const auto [begin, end, parts] = piece.part;
+  const uint32_t first = begin * of + index * (end - begin);
+  return {piece.area, piece.block, {first, first + end - begin, parts * of}};
+}
+
 // The whole of input or output, uncut.
 inline constexpr Piece all_input{Area::input, whole, {}};
 inline constexpr Piece all_output{Area::output, whole, {}};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/reduce/binomial.h"
 
-#include "collectives/patterns/chunk.h"
 #include "collectives/patterns/log2.h"
 #include "collectives/reduce/phases.h"
 
@@ -9,15 +8,7 @@ namespace sluice {
 
 Plan reduce_binomial(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::reduce, shape.rank));
-  const TreeNode node = binomial_tree(shape.rank, shape.size, shape.root);
-  if (shape.size == 1) {
-    plan.copy(all_input, all_output);
-  } else if (shape.rank == shape.root) {
-    reduce_up(plan, node, all_input, all_output);
-  } else {
-    const Piece total = node.children.empty() ? all_input : plan.scratch(all_input);
-    reduce_up(plan, node, all_input, total);
-  }
+  reduce_to_root(plan, binomial_tree(shape.rank, shape.size, shape.root));
   return std::move(plan).build();
 }
 

@@ -8,15 +8,24 @@
 
 namespace sluice {
 
-void ring_reduce_scatter(PlanBuilder& plan, Rank rank, Rank size, const Piece& total) {
+void ring_reduce_scatter(PlanBuilder& plan, Rank rank, Rank size, const Piece& operand,
+                         const Piece& total) {
   const Rank next = next_in_ring(rank, size), previous = previous_in_ring(rank, size);
-  Piece passed_on = chunk(Area::input, previous, size);
+  Piece passed_on = chunk(operand, previous, size);
   for (Rank step = 0; step + 1 < size; ++step) {
-    const Piece own = chunk(Area::input, behind(previous, step + 1, size), size);
-    const Piece sum{total.area, total.block, own.part};
+    const Piece own = chunk(operand, behind(previous, step + 1, size), size);
+    const Piece sum = chunk(total, behind(previous, step + 1, size), size);
     plan.send(next, passed_on);
     plan.recv_reduce(previous, own, sum, previous < rank);
     passed_on = sum;
+  }
+}
+
+void ring_allgather(PlanBuilder& plan, Rank rank, Rank size, const Piece& total) {
+  const Rank next = next_in_ring(rank, size), previous = previous_in_ring(rank, size);
+  for (Rank step = 0; step + 1 < size; ++step) {
+    plan.send(next, chunk(total, behind(rank, step, size), size));
+    plan.recv(previous, chunk(total, behind(rank, step + 1, size), size));
   }
 }
 
@@ -27,6 +36,16 @@ void reduce_up(PlanBuilder& plan, const TreeNode& node, const Piece& operand, co
     sum = total;
   }
   if (node.parent != no_rank) plan.send(node.parent, sum);
+}
+
+void reduce_to_root(PlanBuilder& plan, const TreeNode& node) {
+  if (node.parent == no_rank && node.children.empty()) {
+    plan.copy(all_input, all_output);
+  } else if (node.parent == no_rank) {
+    reduce_up(plan, node, all_input, all_output);
+  } else {
+    reduce_up(plan, node, all_input, node.children.empty() ? all_input : plan.scratch(all_input));
+  }
 }
 
 namespace {

@@ -4,6 +4,8 @@
 #include "collectives/reduce/binomial.h"
 #include "collectives/reduce/chain.h"
 #include "collectives/reduce/direct.h"
+#include "collectives/reduce/hosts_binomial.h"
+#include "collectives/reduce/hosts_chain.h"
 #include "collectives/reduce/ring.h"
 
 namespace sluice {
@@ -36,6 +38,19 @@ std::span<const Algorithm> reduce_algorithms() {
        reduce_direct,
        reduce_direct_cost,
        Bracketing::balanced},
+      {Collective::reduce,
+       "hosts_binomial",
+       "binomial trees on each host and among the hosts: small messages",
+       {.hosts = true},
+       reduce_hosts_binomial,
+       reduce_hosts_binomial_cost},
+      in_segments(64,
+                  {Collective::reduce,
+                   "hosts_chain",
+                   "shares of a host's leaders from host to host towards the root: large messages",
+                   {.commutative = true, .hosts = true},
+                   reduce_hosts_chain,
+                   reduce_hosts_chain_cost}),
   };
   return table;
 }

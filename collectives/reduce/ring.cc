@@ -11,13 +11,13 @@ Plan reduce_ring(const Shape& shape) {
   if (shape.size == 1) {
     plan.copy(all_input, all_output);
   } else if (shape.rank == shape.root) {
-    ring_reduce_scatter(plan, shape.rank, shape.size, all_output);
+    ring_reduce_scatter(plan, shape.rank, shape.size, all_input, all_output);
     for (Rank rank = 0; rank < shape.size; ++rank) {
       if (rank != shape.root) plan.recv(rank, chunk(Area::output, rank, shape.size));
     }
   } else {
     const Piece total = plan.scratch(all_input);
-    ring_reduce_scatter(plan, shape.rank, shape.size, total);
+    ring_reduce_scatter(plan, shape.rank, shape.size, all_input, total);
     const Part own = chunk(Area::input, shape.rank, shape.size).part;
     plan.send(shape.root, {total.area, total.block, own});
   }

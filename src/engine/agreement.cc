@@ -99,6 +99,17 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
 }
 
 // FNV-1a.
+std::vector<uint32_t> number_hosts(std::span<const Hello> hellos) {
+  std::vector<uint32_t> hosts;
+  std::map<uint64_t, uint32_t> numbers;
+  for (const Hello& hello : hellos) {
+    if (hello.host == 0) return {};
+    const auto next = static_cast<uint32_t>(numbers.size());
+    hosts.push_back(numbers.emplace(hello.host, next).first->second);
+  }
+  return hosts;
+}
+
 uint64_t digest(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

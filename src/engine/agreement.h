@@ -26,7 +26,7 @@ struct Hello {
   std::string version;        // of the library; up to 23 bytes
   Peer self;                  // process, address and label (up to 95 bytes)
   uint32_t teams_formed = 0;  // the leader's numbers the team
-  uint64_t host = 0;          // equal where processes may share memory; 0: can't
+  uint64_t host = 0;          // equal where processes may share memory; 0: not known
   uint64_t settings_digest = 0;
   uint32_t settings_size = 0;  // bytes of the settings' text, told only if digests differ
   uint64_t hints_digest = 0;   // of the communicator's hints (hints.h) as text
@@ -39,6 +39,9 @@ struct Hello {
   // False if these are no hello's bytes.
   bool unpack(std::span<const std::byte> bytes);
 };
+
+// The host of each rank as in Shape, from what they say of theirs; empty if one can't say.
+std::vector<uint32_t> number_hosts(std::span<const Hello> hellos);
 
 uint64_t digest(const std::string& text);
 

@@ -35,7 +35,7 @@ Hello introduce(Process& process, const std::string& hints) {
   hello.self = {process.id, {}, process.label};
   if (process.endpoint) hello.self.address = process.endpoint->address();
   hello.teams_formed = process.teams_formed++;
-  hello.host = process.arenas ? process.host : 0;
+  hello.host = process.host;
   hello.settings_digest = digest(process.settings);
   hello.settings_size = static_cast<uint32_t>(process.settings.size());
   hello.hints_digest = digest(hints);
@@ -89,7 +89,8 @@ Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const 
     std::vector<Peer> peers;
     for (const Hello& hello : hellos) peers.push_back(hello.self);
     const TeamId id{peers[0].process, hellos[0].teams_formed};
-    prospect.team = make_new_team(process, name, bootstrap.rank(), id, std::move(peers));
+    prospect.team =
+        make_new_team(process, name, bootstrap.rank(), id, std::move(peers), number_hosts(hellos));
   } catch (const std::bad_alloc&) {
     prospect.trouble = no_memory;
   }
@@ -172,7 +173,8 @@ Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& pros
   const std::vector<Hello>& hellos = prospect.hellos;
   const uint64_t host = hellos[0].host;
   const auto is_here = [&](const Hello& hello) { return hello.host == host; };
-  if (host == 0 || hellos.size() == 1 || !std::ranges::all_of(hellos, is_here)) return {};
+  if (!process.arenas || host == 0 || hellos.size() == 1 || !std::ranges::all_of(hellos, is_here))
+    return {};
   std::vector<ProcessId> processes;
   for (const Hello& hello : hellos) processes.push_back(hello.self.process);
   auto arena = agree_on_arena(*process.arenas, bootstrap, processes, name);

@@ -22,7 +22,8 @@ class NewTeam : public Team {
   virtual void heed(const Hints& hints) = 0;
 };
 
+// hosts: as in Shape.
 std::unique_ptr<NewTeam> make_new_team(Process& process, std::string name, Rank rank, TeamId id,
-                                       std::vector<Peer> peers);
+                                       std::vector<Peer> peers, std::vector<uint32_t> hosts);
 
 }  // namespace sluice

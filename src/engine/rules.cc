@@ -40,19 +40,22 @@ bool parse_range(std::string_view text, size_t* low, size_t* high) {
   return *low <= *high && (!first.empty() || !second.empty());
 }
 
+// What a condition of that name bounds; nullptr if there is none.
+Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
+  if (name == "ranks") return &rule->ranks;
+  if (name == "hosts") return &rule->hosts;
+  if (name == "per_host") return &rule->per_host;
+  return name == "bytes" ? &rule->bytes : nullptr;
+}
+
 Status parse_condition(std::string_view word, Rule* rule) {
   const std::string_view name = word.substr(0, word.find(':'));
   const std::string_view range = name.size() < word.size() ? word.substr(name.size() + 1) : "";
-  size_t low = 0, high = ~size_t{0};
-  if ((name != "ranks" && name != "bytes") || !parse_range(range, &low, &high)) {
-    return {Code::invalid, "'" + std::string(word) + "' is no condition: ranks:A-B or bytes:A-B"};
-  }
-  if (name == "bytes") {
-    rule->min_bytes = low;
-    rule->max_bytes = high;
-  } else {
-    rule->min_ranks = static_cast<Rank>(std::min<size_t>(low, ~Rank{0}));
-    rule->max_ranks = static_cast<Rank>(std::min<size_t>(high, ~Rank{0}));
+  Rule::Bounds* bounds = bounds_of(name, rule);
+  if (!bounds || !parse_range(range, &bounds->low, &bounds->high)) {
+    return {Code::invalid,
+            "'" + std::string(word) +
+                "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B or bytes:A-B"};
   }
   return {};
 }
@@ -73,7 +76,8 @@ Status check_algorithm(const Rule& rule) {
 Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
   if (words.size() < 4 || words[words.size() - 2] != "->") {
     return Status{Code::invalid,
-                  "expected: collective transport [ranks:A-B] [bytes:A-B] -> algorithm"};
+                  "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
+                  "[bytes:A-B] -> algorithm"};
   }
   Rule rule;
   if (words[0] != "*") {
@@ -106,8 +110,8 @@ Result<std::string> read_file(const std::string& path) {
 bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
   return (!rule.collective || *rule.collective == situation.collective) &&
          (rule.transport == "*" || rule.transport == situation.transport) &&
-         situation.ranks >= rule.min_ranks && situation.ranks <= rule.max_ranks &&
-         bytes >= rule.min_bytes && bytes <= rule.max_bytes;
+         rule.ranks.contain(situation.ranks) && rule.hosts.contain(count_hosts(situation.hosts)) &&
+         rule.per_host.contain(most_per_host(situation.hosts)) && rule.bytes.contain(bytes);
 }
 
 }  // namespace
@@ -173,7 +177,8 @@ bool Selector::is_able(const Algorithm& algorithm, const Situation& situation) c
   const bool bound = reproducible_ && is_reducing(situation.collective);
   return (situation.direct || !algorithm.direct) &&
          (situation.fetches || !algorithm.needs.fetching) &&
-         can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged) &&
+         can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged,
+                   situation.hosts) &&
          (!bound || is_balanced(algorithm, situation.ranks));
 }
 
@@ -203,8 +208,8 @@ std::string Selector::passed_over(const Situation& situation) const {
 Choices Selector::choices(const Situation& situation) const {
   std::set<size_t> bounds{0};
   for (const Rule& rule : rules_) {
-    bounds.insert(rule.min_bytes);
-    if (rule.max_bytes != ~size_t{0}) bounds.insert(rule.max_bytes + 1);
+    bounds.insert(rule.bytes.low);
+    if (rule.bytes.high != ~size_t{0}) bounds.insert(rule.bytes.high + 1);
   }
   Choices choices;
   for (const size_t bytes : bounds) {
@@ -235,6 +240,20 @@ reduce_scatter shm bytes:64k-                -> fetch
 alltoall       shm bytes:32k-                -> fetch
 alltoallv      shm                           -> fetch
 *              shm                           -> flat
+allreduce      * hosts:2- bytes:0-64k        -> hosts_doubling
+allreduce      * hosts:2-                    -> hosts_ring
+allreduce      * hosts:2-                    -> hosts_direct
+reduce         * hosts:2- bytes:0-64k        -> hosts_binomial
+reduce         * hosts:2-                    -> hosts_chain
+reduce         * hosts:2-                    -> hosts_binomial
+broadcast      * hosts:2- bytes:0-64k        -> hosts_binomial
+broadcast      * hosts:2-                    -> hosts_chain
+allgather      * hosts:2- bytes:0-64k        -> hosts_bruck
+allgather      * hosts:2-                    -> hosts_ring
+allgatherv     * hosts:2- bytes:0-64k        -> hosts_bruck
+allgatherv     * hosts:2-                    -> hosts_ring
+alltoall       * hosts:2- bytes:0-16k        -> hosts
+barrier        * hosts:2-                    -> hosts_dissemination
 allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling
 allreduce      * ranks:3-4 bytes:0-256k      -> recursive_doubling
 allreduce      * bytes:0-16k                 -> recursive_doubling

@@ -25,6 +25,10 @@ Clock::duration seconds(double count) {
 // those that wait for it are on their way.
 constexpr Clock::duration farewell = std::chrono::milliseconds(500);
 
+// Bytes of a segment, where an algorithm wants many (Algorithm::segments): less costs more than it
+// wins.
+constexpr size_t least_segment = 4096;
+
 Clock::duration patience_of(const Knobs& knobs) {
   Clock::duration patience = Clock::duration::max();
   for (const double limit : {knobs.warn_after, knobs.timeout}) {
@@ -76,7 +80,8 @@ class Streams final : public Channels {
 
 class EngineTeam final : public NewTeam {
  public:
-  EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers);
+  EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers,
+             std::vector<uint32_t> hosts);
   ~EngineTeam() override;
 
   Status share(std::unique_ptr<Arena> arena) override;
@@ -92,6 +97,7 @@ class EngineTeam final : public NewTeam {
   Status execute(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
   Status run_direct(const Algorithm& algorithm, const Call& call);
+  size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
   Status why_not_direct() const;
   Status wait();
   Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks);
@@ -103,6 +109,7 @@ class EngineTeam final : public NewTeam {
   Process& process_;
   const std::string name_;
   const Rank rank_;
+  const std::vector<uint32_t> hosts_;  // as in Shape
   Streams streams_;
   ScheduleCache schedules_;
   Execution execution_;
@@ -121,18 +128,12 @@ class EngineTeam final : public NewTeam {
   std::vector<std::pair<const Algorithm*, Tally>> tallies_;
 };
 
-// Two ranks forward nothing, and have little to overlap. Longer segments then save calls into the
-// kernel (an allreduce of 4 MB over loopback TCP takes 0.75 of the time). Equal on all ranks.
-size_t segment_of(const Process& process, Rank ranks) {
-  const size_t knob = process.knobs.segment;
-  return std::min(ranks > 2 ? knob : 4 * knob, process.endpoint->caps().max_message);
-}
-
 EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
-                       std::vector<Peer> peers)
+                       std::vector<Peer> peers, std::vector<uint32_t> hosts)
     : process_(process),
       name_(std::move(name)),
       rank_(rank),
+      hosts_(std::move(hosts)),
       streams_(process.endpoint.get(), id, std::move(peers)),
       waiter_(process.endpoint.get(), process.poke, process.knobs.spin),
       patience_(patience_of(process.knobs)) {}
@@ -177,6 +178,7 @@ const Algorithm* EngineTeam::choose(const Call& call) {
         .ragged = call.ragged,
         .direct = direct,
         .fetches = direct && arena_->rounds().fetcher() != nullptr,
+        .hosts = hosts_,
     };
     choices = selector().choices(situation);
     if (const std::string name = selector().passed_over(situation); !name.empty() && rank_ == 0) {
@@ -279,11 +281,20 @@ Status EngineTeam::why_not_direct() const {
                                           : status;
 }
 
+// Two ranks forward nothing, and have little to overlap. Longer segments then save calls into the
+// kernel (an allreduce of 4 MB over loopback TCP takes 0.75 of the time). Equal on all ranks.
+size_t EngineTeam::segment_of(const Algorithm& algorithm, size_t bytes) const {
+  const size_t knob = process_.knobs.segment;
+  const size_t most = std::min(size() > 2 ? knob : 4 * knob, process_.endpoint->caps().max_message);
+  if (algorithm.segments == 1) return most;
+  return std::min(most, std::max(bytes / algorithm.segments, least_segment));
+}
+
 Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) try {
-  const Shape shape{rank_, size(), 0, static_cast<uint32_t>(process_.knobs.radix)};
+  const Shape shape{rank_, size(), 0, static_cast<uint32_t>(process_.knobs.radix), hosts_};
   const Schedule* schedule = schedules_.get(&algorithm, call.root, shape);
   Status status =
-      execution_.start(*schedule, call, number_, segment_of(process_, size()), streams_);
+      execution_.start(*schedule, call, number_, segment_of(algorithm, call.bytes), streams_);
   if (status.ok()) status = wait();
   return status.ok() ? status : give_up(status);
 } catch (const std::bad_alloc&) {
@@ -366,8 +377,9 @@ void EngineTeam::tell(const Status& cause) {
 }  // namespace
 
 std::unique_ptr<NewTeam> make_new_team(Process& process, std::string name, Rank rank, TeamId id,
-                                       std::vector<Peer> peers) {
-  return std::make_unique<EngineTeam>(process, std::move(name), rank, id, std::move(peers));
+                                       std::vector<Peer> peers, std::vector<uint32_t> hosts) {
+  return std::make_unique<EngineTeam>(process, std::move(name), rank, id, std::move(peers),
+                                      std::move(hosts));
 }
 
 }  // namespace sluice

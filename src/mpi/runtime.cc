@@ -123,10 +123,8 @@ Status Runtime::configure() {
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
-  if (process_.knobs.transport == "auto") {
-    process_.arenas = make_shm_source(process_.id);
-    process_.host = shm_host();
-  }
+  process_.host = shm_host();
+  if (process_.knobs.transport == "auto") process_.arenas = make_shm_source(process_.id);
   return open_endpoint();
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "src/base/knobs.h"
 #include "src/tool/drawing.h"
@@ -14,7 +16,8 @@
 namespace sluice {
 namespace {
 
-constexpr size_t few_steps = 48;  // of all ranks together: then all are shown
+constexpr unsigned most_hosts = 1024;  // and ranks on one
+constexpr size_t few_steps = 48;       // of all ranks together: then all are shown
 
 bool is_message(const Step& step) {
   return step.kind == Kind::send || step.kind == Kind::recv || step.kind == Kind::recv_reduce;
@@ -75,6 +78,12 @@ void print_costs(const Study& study) {
              short_number(study.published.steps)});
   table.add({"bytes sent, at most by a rank", measured(study, most(study.timeline.sent)),
              in_size(study.published.bytes)});
+  if (!study.timeline.between.empty()) {
+    const bool told = study.algorithm->needs.hosts;
+    table.add({"bytes to other hosts, at most by a host",
+               measured(study, most(study.timeline.between)),
+               told ? in_size(study.published.between) : "-"});
+  }
   table.add({"scratch, at most of a rank", measured(study, most(study.timeline.scratch)),
              in_size(study.published.scratch)});
   printf("%s", table.text().c_str());
@@ -85,6 +94,9 @@ void print_title(const Study& study) {
   printf("%s %s, %s", collective.c_str(), study.algorithm->name,
          counted(study.ranks(), "rank").c_str());
   if (is_rooted(study.algorithm->collective)) printf(", root %u", study.shape.root);
+  if (!study.shape.hosts.empty()) {
+    printf(" on %s", counted(count_hosts(study.shape.hosts), "host").c_str());
+  }
   printf("\n%s\n\n", study.algorithm->help);
   if (study.bytes > 0) {
     printf("S = %s B in elements of %zu B\n", with_commas(study.bytes).c_str(), study.element);
@@ -136,9 +148,11 @@ void add_step(const Study& study, Rank rank, StepId id, Json* json) {
 void add_costs(const Study& study, Json* json) {
   json->open_object("costs").add("steps", size_t{study.timeline.length});
   json->add("bytes_sent", study.bytes_of(most(study.timeline.sent)));
+  json->add("bytes_between_hosts", study.bytes_of(most(study.timeline.between)));
   json->add("scratch", study.bytes_of(most(study.timeline.scratch))).close();
   json->open_object("published").add("steps", study.published.steps);
   json->add("bytes_sent_in_s", study.published.bytes);
+  json->add("bytes_between_hosts_in_s", study.published.between);
   json->add("scratch_in_s", study.published.scratch).close();
 }
 
@@ -171,10 +185,51 @@ Status write_file(const std::string& path, const std::string& text) {
   return {Code::invalid, "--svg " + path + ": " + strerror(errno)};
 }
 
+// "4x2": ranks 0 and 1 on host 0, and so on; whatever the number of ranks is.
+Status parse_hosts(const std::string& text, std::vector<uint32_t>* hosts) {
+  unsigned count = 0, each = 0;
+  char more = 0;
+  if (sscanf(text.c_str(), "%ux%u%c", &count, &each, &more) != 2 || count > most_hosts ||
+      each > most_hosts) {
+    return {Code::invalid, "--hosts " + text + ": it takes HOSTSxRANKS, such as 4x2"};
+  }
+  for (unsigned i = 0; i < count * each; ++i) hosts->push_back(i / each);
+  return {};
+}
+
+// "0,0,1,1", hosts numbered in the order of their lowest ranks.
+Status parse_placement(const std::string& text, std::vector<uint32_t>* hosts) {
+  uint32_t count = 0;
+  const char* at = text.c_str();
+  while (true) {
+    char* end = nullptr;
+    const unsigned long host = strtoul(at, &end, 10);
+    if (end == at || (*end != ',' && *end != 0) || host > count) {
+      return {Code::invalid, "--placement " + text +
+                                 ": it takes the host of each rank, numbered as they come, "
+                                 "such as 0,0,1,1"};
+    }
+    count = std::max(count, static_cast<uint32_t>(host) + 1);
+    hosts->push_back(static_cast<uint32_t>(host));
+    if (*end == 0) return {};
+    at = end + 1;
+  }
+}
+
+Status read_hosts(const ExplainOptions& options, std::vector<uint32_t>* hosts) {
+  if (options.hosts.empty() && options.placement.empty()) return {};
+  const Status status = options.hosts.empty() ? parse_placement(options.placement, hosts)
+                                              : parse_hosts(options.hosts, hosts);
+  if (!status.ok() || hosts->size() == options.study.ranks) return status;
+  return {Code::invalid, "--ranks " + std::to_string(options.study.ranks) +
+                             ": hosts are given for " + std::to_string(hosts->size())};
+}
+
 }  // namespace
 
 Status explain(const ExplainOptions& options) {
   StudyOptions wanted = options.study;
+  if (Status status = read_hosts(options, &wanted.hosts); !status.ok()) return status;
   if (!parse_size(options.size, &wanted.bytes)) {
     return {Code::invalid,
             "--bytes " + options.size + ": it takes a size such as 65536, 64k or 1m"};

@@ -81,6 +81,12 @@ void add_explain(CLI::App& app, sluice::ExplainOptions* options, Chosen* chosen)
       ->type_name("K")
       ->check(CLI::Range(2U, most_ranks))
       ->capture_default_str();
+  CLI::Option* hosts =
+      explain->add_option("--hosts", options->hosts, "on so many hosts of so many ranks each")
+          ->type_name("HOSTSxRANKS");
+  explain->add_option("--placement", options->placement, "the host of each rank, such as 0,0,1,1")
+      ->type_name("LIST")
+      ->excludes(hosts);
   explain->add_option("--rank", options->rank, "this rank's steps alone")->type_name("R");
   explain->add_flag("--json", options->json, "as JSON");
   explain->add_option("--svg", options->svg, "draw rank against time into this file")

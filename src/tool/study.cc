@@ -42,7 +42,13 @@ Result<const Algorithm*> chosen_algorithm(const StudyOptions& options) {
     return refuse("--algorithm " + options.algorithm +
                   ": has no plan to show: ranks meet in shared memory, in rounds");
   }
-  if (!can_serve(*algorithm, options.ranks, false, false)) {
+  if (algorithm->needs.hosts &&
+      !can_serve(*algorithm, options.ranks, false, false, options.hosts)) {
+    return refuse(
+        "--algorithm " + options.algorithm +
+        ": is for two hosts or more, one of them with several ranks (--hosts, --placement)");
+  }
+  if (!can_serve(*algorithm, options.ranks, false, false, options.hosts)) {
     return refuse("--ranks " + std::to_string(options.ranks) + ": " + options.algorithm +
                   " takes powers of two only");
   }
@@ -93,19 +99,22 @@ Result<Study> make_study(const StudyOptions& options) {
   shape.size = options.ranks;
   shape.root = options.root.value_or(0);
   shape.radix = options.radix;
+  shape.hosts = options.hosts;
   const size_t blocks = block_count(collective, options.ranks);
   const bool has_data = collective != Collective::barrier;
   const size_t elements = has_data ? options.bytes / options.element / blocks : 0;
   const Model model(all_plans(**algorithm, shape));
   if (!model.faults().empty()) return Status(Code::internal, model.faults().front());
-  return Study{.algorithm = *algorithm,
-               .shape = shape,
-               .counts = {elements},
-               .element = options.element,
-               .bytes = elements * blocks * options.element,
-               .set = model.set(),
-               .timeline = model.timeline({elements}),
-               .published = (*algorithm)->cost(shape)};
+  Study study{.algorithm = *algorithm,
+              .shape = shape,
+              .counts = {elements},
+              .element = options.element,
+              .bytes = elements * blocks * options.element,
+              .set = model.set(),
+              .timeline = model.timeline({elements}),
+              .published = (*algorithm)->cost(shape)};
+  study.shape.hosts = study.set.hosts;  // for as long as the study
+  return study;
 }
 
 std::string memory_text(const Plan& plan, const Slice& slice) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collectives/algorithm.h"
 #include "collectives/model.h"
@@ -20,6 +21,7 @@ struct StudyOptions {
   Rank ranks = 0;
   std::optional<Rank> root;
   uint32_t radix = 2;
+  std::vector<uint32_t> hosts;  // as in Shape
   size_t bytes = 0;    // S as in Cost: of the vector, of the whole result, of the whole input
   size_t element = 4;  // bytes
 };

@@ -15,7 +15,9 @@ namespace {
 
 std::string in_words(const Shape& shape, const Counts& counts, const Faults& faults) {
   std::string words = std::to_string(shape.size) + " ranks, root " + std::to_string(shape.root) +
-                      ", radix " + std::to_string(shape.radix) + ", elements";
+                      ", radix " + std::to_string(shape.radix);
+  if (!shape.hosts.empty()) words += ", hosts " + host_list(shape.hosts);
+  words += ", elements";
   for (const size_t count : counts) words += " " + std::to_string(count);
   for (const std::string& fault : faults) words += "\n  " + fault;
   return words;
@@ -53,17 +55,26 @@ class Proof : public testing::TestWithParam<Case> {
 
   void prove() {
     for (const Rank size : GetParam().sizes.all) {
-      if (!can_serve(algorithm(), size, false, false)) continue;
-      for (const Rank root : roots(algorithm(), size, random_)) {
-        for (const uint32_t radix : radixes(algorithm(), size, root)) {
-          prove({.size = size, .root = root, .radix = radix});
-          if (HasFailure()) return;
-        }
+      for (const auto& hosts : placements(algorithm(), size, random_)) {
+        if (!can_serve(algorithm(), size, false, false, hosts)) continue;
+        prove_roots(size, hosts);
+        if (HasFailure()) return;
       }
     }
   }
 
  private:
+  void prove_roots(Rank size, std::span<const uint32_t> hosts) {
+    for (const Rank root : roots(algorithm(), size, random_)) {
+      Shape shape{.size = size, .root = root, .radix = 2, .hosts = hosts};
+      for (const uint32_t radix : radixes(algorithm(), shape)) {
+        shape.radix = radix;
+        prove(shape);
+        if (HasFailure()) return;
+      }
+    }
+  }
+
   void prove(const Shape& shape) {
     const Model model(all_plans(algorithm(), shape));
     ASSERT_TRUE(model.faults().empty()) << in_words(shape, {}, model.faults());

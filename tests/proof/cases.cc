@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 namespace sluice {
 
@@ -69,16 +70,83 @@ bool same(const Algorithm& algorithm, Shape a, Shape b) {
 
 }  // namespace
 
-std::vector<uint32_t> radixes(const Algorithm& algorithm, Rank size, Rank root) {
+std::vector<uint32_t> radixes(const Algorithm& algorithm, Shape shape) {
   std::vector<uint32_t> found{2};
   for (const uint32_t radix : {3u, 4u, 8u}) {
     const bool known = std::any_of(found.begin(), found.end(), [&](uint32_t other) {
-      return same(algorithm, {.size = size, .root = root, .radix = other},
-                  {.size = size, .root = root, .radix = radix});
+      Shape one = shape, two = shape;
+      one.radix = other;
+      two.radix = radix;
+      return same(algorithm, one, two);
     });
     if (!known) found.push_back(radix);
   }
   return found;
+}
+
+namespace {
+
+using Placement = std::vector<uint32_t>;
+
+// Each host's ranks consecutive, so many as `next` says; what is left goes to the last.
+template <typename Next>  // Rank()
+Placement filled(Rank size, Next next) {
+  Placement hosts;
+  for (uint32_t host = 0; hosts.size() < size; ++host) {
+    hosts.resize(std::min<size_t>(hosts.size() + next(), size), host);
+  }
+  return hosts;
+}
+
+// The same ranks shuffled, hosts numbered again in the order of their lowest ranks.
+Placement shuffled(Placement hosts, std::mt19937_64& random) {
+  std::shuffle(hosts.begin(), hosts.end(), random);
+  Placement numbers(hosts.size(), ~0u);
+  uint32_t count = 0;
+  for (uint32_t& host : hosts) {
+    if (numbers[host] == ~0u) numbers[host] = count++;
+    host = numbers[host];
+  }
+  return hosts;
+}
+
+Placement round_robin(Rank size, uint32_t hosts) {
+  Placement placement(size);
+  for (Rank rank = 0; rank < size; ++rank) placement[rank] = rank % hosts;
+  return placement;
+}
+
+}  // namespace
+
+std::vector<std::vector<uint32_t>> placements(const Algorithm& algorithm, Rank size,
+                                              std::mt19937_64& random) {
+  if (!algorithm.needs.hosts) return {{}};
+  std::vector<Placement> all;
+  const auto up_to_five = [&] { return static_cast<Rank>(1 + random() % 5); };
+  all.push_back(filled(size, [&] { return (size + 1) / 2; }));
+  all.push_back(filled(size, up_to_five));
+  all.push_back(round_robin(size, size % 3 == 0 ? 3 : 2));
+  if (size <= 33) {
+    for (Rank each = 2; each <= (long_check() ? 8 : 4); ++each) {
+      if (size % each == 0) all.push_back(filled(size, [&] { return each; }));
+    }
+    all.push_back(shuffled(filled(size, up_to_five), random));
+    // One host of two, the others of one.
+    all.push_back(
+        filled(size, [two = true]() mutable { return std::exchange(two, false) ? 2 : 1; }));
+  }
+  std::erase_if(all, [&](const Placement& hosts) {
+    return !can_serve(algorithm, size, false, false, hosts);
+  });
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+std::string host_list(std::span<const uint32_t> hosts) {
+  std::string words;
+  for (const uint32_t host : hosts) words += (words.empty() ? "" : " ") + std::to_string(host);
+  return words;
 }
 
 namespace {

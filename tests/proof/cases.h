@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "collectives/algorithm.h"
@@ -27,7 +29,14 @@ std::vector<Sizes> size_groups();
 std::vector<Rank> roots(const Algorithm& algorithm, Rank size, std::mt19937_64& random);
 
 // The radixes that make a difference to the algorithm.
-std::vector<uint32_t> radixes(const Algorithm& algorithm, Rank size, Rank root);
+std::vector<uint32_t> radixes(const Algorithm& algorithm, Shape shape);
+
+// What ranks may be placed on, as in Shape: for algorithms that look at hosts, some that they can
+// serve; for the others nothing.
+std::vector<std::vector<uint32_t>> placements(const Algorithm& algorithm, Rank size,
+                                              std::mt19937_64& random);
+// "0 0 1 1 2"
+std::string host_list(std::span<const uint32_t> hosts);
 
 // Equal blocks, or vectors: none, one, fewer than ranks, as many, not divisible.
 std::vector<Counts> equal_counts(Collective collective, Rank size);

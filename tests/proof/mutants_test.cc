@@ -156,11 +156,19 @@ const Mutation mutations[] = {
     {"with_too_much_scratch", with_too_much_scratch},
 };
 
+// Two hosts, where the algorithm looks at them.
+std::vector<uint32_t> hosts_for(const Algorithm& algorithm, Rank size) {
+  std::vector<uint32_t> hosts(algorithm.needs.hosts ? size : 0);
+  for (Rank rank = 0; rank < hosts.size(); ++rank) hosts[rank] = 2 * rank >= size;
+  return hosts;
+}
+
 class Mutants : public testing::TestWithParam<Mutation> {
  protected:
   // The mutants that there were.
   size_t expect_all_found(const Algorithm& algorithm, Rank size) {
-    const Shape shape{.size = size, .root = size / 2};
+    const std::vector<uint32_t> hosts = hosts_for(algorithm, size);
+    const Shape shape{.size = size, .root = size / 2, .hosts = hosts};
     const PlanSet good = all_plans(algorithm, shape);
     const Cost cost = algorithm.cost(shape);
     const Counts counts{algorithm.collective == Collective::barrier
@@ -189,7 +197,9 @@ TEST_P(Mutants, AreFound) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const Rank size : {2u, 4u, 5u, 6u}) {
       if (!algorithm.plan) continue;
-      if (can_serve(algorithm, size, false, false)) mutants += expect_all_found(algorithm, size);
+      if (can_serve(algorithm, size, false, false, hosts_for(algorithm, size))) {
+        mutants += expect_all_found(algorithm, size);
+      }
     }
   }
   RecordProperty("mutants", std::to_string(mutants));

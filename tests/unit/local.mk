@@ -9,6 +9,7 @@ unit_sources += \
   tests/unit/base/log_test.cc
 unit_sources += \
   tests/unit/collectives/algorithm_test.cc \
+  tests/unit/collectives/hosts_test.cc \
   tests/unit/collectives/model_test.cc \
   tests/unit/collectives/patterns_test.cc \
   tests/unit/collectives/plan_test.cc

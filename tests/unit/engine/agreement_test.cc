@@ -91,6 +91,14 @@ TEST(Agreement, TheStrictestRankDecidesWhatADifferenceMeans) {
   }
 }
 
+TEST(Agreement, HostsAreNumberedAsTheyCome) {
+  std::vector<Hello> hellos(4);
+  for (size_t i = 0; i < 4; ++i) hellos[i].host = std::vector<uint64_t>{70, 9, 70, 8}[i];
+  EXPECT_EQ(number_hosts(hellos), (std::vector<uint32_t>{0, 1, 0, 2}));
+  hellos[2].host = 0;
+  EXPECT_TRUE(number_hosts(hellos).empty());
+}
+
 TEST(Agreement, VersionsAreCompared) {
   std::vector<bool> teams;
   const auto formed = form(

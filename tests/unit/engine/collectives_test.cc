@@ -262,13 +262,21 @@ EndpointMaker loopback(LoopbackHub& hub) {
   return [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); };
 }
 
+// What algorithms for several hosts take for hosts here: two, ranks in turn; for the others one.
+std::vector<uint32_t> hosts_for(const Algorithm& algorithm, Rank ranks) {
+  std::vector<uint32_t> hosts(ranks, 0);
+  for (Rank rank = 0; algorithm.needs.hosts && rank < ranks; ++rank) hosts[rank] = rank % 2;
+  return hosts;
+}
+
 // All roots, sizes and placements of one algorithm on so many ranks, over one team.
 void run_all(const Algorithm& algorithm, Rank ranks) {
   LoopbackHub hub;
   ArenaHub arenas;
-  const auto force = [&](Rank, Process& process) {
+  const std::vector<uint32_t> hosts = hosts_for(algorithm, ranks);
+  const auto force = [&](Rank rank, Process& process) {
     if (algorithm.direct) process.arenas = arenas.source();
-    process.host = 1;
+    process.host = 1 + hosts[rank];
     process.knobs.algorithm[static_cast<uint32_t>(algorithm.collective)] = algorithm.name;
     process.knobs.segment = 4096;
     process.knobs.radix = 3;
@@ -305,7 +313,7 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
 TEST(Collectives, EveryAlgorithmOnRealMemory) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const Rank ranks : sizes) {
-      if (!can_serve(algorithm, ranks, false, false)) continue;
+      if (!can_serve(algorithm, ranks, false, false, hosts_for(algorithm, ranks))) continue;
       SCOPED_TRACE(std::string(to_string(algorithm.collective)) + " " + algorithm.name);
       run_all(algorithm, ranks);
       if (HasFatalFailure()) return;

@@ -56,12 +56,61 @@ TEST(Rules, BoundsAreIncludedAndMayBeLeftOut) {
       "broadcast * ranks:8- -> binomial\n* * bytes:-1m -> mpi");
   ASSERT_TRUE(rules.ok()) << rules.status().message();
   ASSERT_EQ(rules->size(), 3U);
-  EXPECT_EQ((*rules)[0].max_bytes, 32U << 10);
-  EXPECT_EQ((*rules)[0].min_ranks, 2U);
-  EXPECT_EQ((*rules)[1].min_ranks, 8U);
-  EXPECT_EQ((*rules)[1].max_ranks, ~Rank{0});
+  EXPECT_EQ((*rules)[0].bytes.high, 32U << 10);
+  EXPECT_EQ((*rules)[0].ranks.low, 2U);
+  EXPECT_EQ((*rules)[1].ranks.low, 8U);
+  EXPECT_EQ((*rules)[1].ranks.high, ~size_t{0});
   EXPECT_FALSE((*rules)[2].collective);
-  EXPECT_EQ((*rules)[2].max_bytes, 1U << 20);
+  EXPECT_EQ((*rules)[2].bytes.high, 1U << 20);
+}
+
+TEST(Rules, LookAtHosts) {
+  const std::string path = ::testing::TempDir() + "sluice-hosts-rules-test";
+  std::ofstream(path) << "allreduce * hosts:2- per_host:3 -> tree\n"
+                         "allreduce * hosts:1 -> ring\n* * hosts:3- -> mpi\n";
+  Knobs knobs;
+  knobs.rules = path;
+  const auto selector = Selector::make(knobs);
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto chosen = [&](const std::vector<uint32_t>& hosts) -> std::string {
+    const Situation situation{
+        .collective = Collective::allreduce, .transport = "tcp", .ranks = 4, .hosts = hosts};
+    const Algorithm* algorithm = selector->choose(situation, 1);
+    return algorithm ? algorithm->name : "mpi";
+  };
+  EXPECT_EQ(chosen({0, 0, 0, 1}), "tree");
+  EXPECT_EQ(chosen({0, 0, 0, 0}), "ring");
+  EXPECT_EQ(chosen({}), "ring");
+  EXPECT_EQ(chosen({0, 1, 2, 2}), "mpi");
+  EXPECT_NE(chosen({0, 0, 1, 1}), "mpi");
+  std::remove(path.c_str());
+}
+
+// The order of operands is kept wherever ranks run, and hosts are made use of.
+TEST(Rules, TheBuiltInOnesServeAnyPlacement) {
+  const auto selector = Selector::make({});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  for (const std::vector<uint32_t>& hosts :
+       {std::vector<uint32_t>{0, 0, 1, 1, 1}, {0, 1, 0, 1, 0}, {0, 1, 2, 3, 4}}) {
+    for (uint32_t i = 0; i < collective_count; ++i) {
+      for (const size_t bytes : {0, 1 << 12, 1 << 20, 1 << 27}) {
+        for (const bool ordered : {false, true}) {
+          const Situation situation{.collective = static_cast<Collective>(i),
+                                    .transport = "tcp",
+                                    .ranks = 5,
+                                    .ordered = ordered,
+                                    .hosts = hosts};
+          const Algorithm* algorithm = selector->choose(situation, bytes);
+          ASSERT_NE(algorithm, nullptr);
+          EXPECT_TRUE(can_serve(*algorithm, 5, ordered, false, hosts));
+        }
+      }
+    }
+  }
+  const std::vector<uint32_t> halves{0, 0, 1, 1};
+  const Situation two{
+      .collective = Collective::allreduce, .transport = "tcp", .ranks = 4, .hosts = halves};
+  EXPECT_TRUE(selector->choose(two, 16 << 20)->needs.hosts);
 }
 
 TEST(Rules, ErrorsNameTheLineAndWhatIsWrong) {

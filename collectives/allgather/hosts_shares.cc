@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allgather/hosts_shares.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "collectives/allgather/blocks.h"
+#include "collectives/patterns/hosts.h"
+
+namespace sluice {
+
+namespace {
+
+class Gathering {
+ public:
+  explicit Gathering(const Shape& shape)
+      : shape_(shape), hosts_(shape), plan_(alias_of(Collective::allgather, shape.rank)) {
+    plan_.talk_among(hosts_.here());
+    bring_to_leaders();
+    hand_on(hosts_.own);
+  }
+
+  const Hosts& hosts() const { return hosts_; }
+
+  // Leaders pass on what they have of host `outgoing`, and get what they shall have of `incoming`,
+  // which they hand on.
+  void pass_on(uint32_t from, uint32_t incoming, uint32_t outgoing, uint32_t to) {
+    if (hosts_.leads()) {
+      plan_.talk_among(hosts_.across(hosts_.place));
+      plan_.send(to, share(outgoing, hosts_.place, no_rank));
+      plan_.recv(from, share(incoming, hosts_.place, no_rank));
+    }
+    hand_on(incoming);
+  }
+
+  Plan build() && {
+    keep_own_block(shape_, plan_);
+    return std::move(plan_).build();
+  }
+
+ private:
+  // The blocks of a host that a leader carries, but one.
+  std::vector<Piece> share(uint32_t host, Rank leader, Rank out) const {
+    std::vector<Piece> blocks;
+    for (Rank place = leader; place < hosts_.size_of(host); place += hosts_.leaders()) {
+      const Rank rank = hosts_.ranks[host][place];
+      if (rank != out) blocks.push_back(gathered_block(shape_, rank));
+    }
+    return blocks;
+  }
+
+  void bring_to_leaders() {
+    const Rank leaders = hosts_.leaders();
+    if (!hosts_.leads()) plan_.send(hosts_.place % leaders, all_input);
+    if (!hosts_.leads()) return;
+    for (Rank place = hosts_.place + leaders; place < hosts_.here().size(); place += leaders) {
+      plan_.recv(place, gathered_block(shape_, hosts_.here()[place]));
+    }
+  }
+
+  // To the other ranks here, what its leaders have of a host.
+  void hand_on(uint32_t host) {
+    plan_.talk_among(hosts_.here());
+    for (Rank to = 0; hosts_.leads() && to < hosts_.here().size(); ++to) {
+      if (to != hosts_.place) plan_.send(to, share(host, hosts_.place, hosts_.here()[to]));
+    }
+    for (Rank leader = 0; leader < hosts_.leaders(); ++leader) {
+      if (leader != hosts_.place) plan_.recv(leader, share(host, leader, shape_.rank));
+    }
+  }
+
+  const Shape& shape_;
+  const Hosts hosts_;
+  PlanBuilder plan_;
+};
+
+Cost cost_of(const Hosts& hosts, Rank size, double steps) {
+  const double p = size, h = hosts.count(), n = hosts.most;
+  const double carried = (hosts.most + hosts.leaders() - 1) / hosts.leaders();
+  return {.steps = steps + (n > 1 ? 1 : 0) + (hosts.even() ? 0 : 1),
+          .bytes = (h - 1 + h * (n - 1)) * carried / p,
+          .between = (h - 1) * n / p,
+          .at_most = !hosts.even()};
+}
+
+}  // namespace
+
+Plan allgather_hosts_ring(const Shape& shape) {
+  Gathering gathering(shape);
+  const uint32_t own = gathering.hosts().own, count = gathering.hosts().count();
+  const uint32_t next = next_in_ring(own, count), previous = previous_in_ring(own, count);
+  for (uint32_t hop = 1; hop <= count / 2; ++hop) {
+    gathering.pass_on(previous, behind(own, hop, count), behind(own, hop - 1, count), next);
+    if (2 * hop == count) break;  // what is opposite comes from one side only
+    gathering.pass_on(next, ahead(own, hop, count), ahead(own, hop - 1, count), previous);
+  }
+  return std::move(gathering).build();
+}
+
+Cost allgather_hosts_ring_cost(const Shape& shape) {
+  const Hosts hosts(shape);
+  return cost_of(hosts, shape.size, hosts.count() / 2);
+}
+
+Plan allgather_hosts_direct(const Shape& shape) {
+  Gathering gathering(shape);
+  const uint32_t own = gathering.hosts().own, count = gathering.hosts().count();
+  for (uint32_t distance = 1; distance < count; ++distance) {
+    const uint32_t from = behind(own, distance, count);
+    gathering.pass_on(from, from, own, ahead(own, distance, count));
+  }
+  return std::move(gathering).build();
+}
+
+Cost allgather_hosts_direct_cost(const Shape& shape) {
+  return cost_of(Hosts(shape), shape.size, 1);
+}
+
+}  // namespace sluice

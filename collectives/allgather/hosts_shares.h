@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Allgather on two levels for long blocks: each leader of a host carries the blocks of some of its
+// ranks (its own alone, where all hosts have as many ranks), to its like on the other hosts, and
+// hands on what comes from there (multi-leader: Kandalla, Subramoni, Santhanaraman, Koop and Panda,
+// Designing multi-leader-based allgather algorithms for multi-core clusters, IPDPS 2009).
+//
+// Between hosts blocks go round a ring, both ways, as in `ring` (`hosts_ring`), or from each to
+// each at once (`hosts_direct`), in fewer steps. Each block goes to each other host once, the least
+// possible.
+//
+// Cost, for h hosts of n ranks each: floor(h/2) steps between hosts, or 1 if direct, and 1 more on
+// them if n > 1; each rank sends (p-1)/p x S, and each host (h-1)/h x S to others. Where hosts have
+// different numbers of ranks, one more step brings blocks to leaders, and a leader carries up to
+// c = ceil(n/L) blocks, n the most and L the least ranks of a host: (h-1 + h(n-1))c/p x S.
+// Scratch: none.
+#pragma once
+
+#include "collectives/algorithm.h"
+
+namespace sluice {
+
+Plan allgather_hosts_ring(const Shape& shape);
+Cost allgather_hosts_ring_cost(const Shape& shape);
+Plan allgather_hosts_direct(const Shape& shape);
+Cost allgather_hosts_direct_cost(const Shape& shape);
+
+}  // namespace sluice

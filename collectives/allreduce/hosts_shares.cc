@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/allreduce/hosts_shares.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "collectives/patterns/chunk.h"
+#include "collectives/patterns/hosts.h"
+#include "collectives/patterns/ring.h"
+#include "collectives/reduce/hosts_shares.h"
+#include "collectives/reduce/phases.h"
+
+namespace sluice {
+
+namespace {
+
+// All hosts, round the ring: from the one before this on backwards, or from the next on ahead; this
+// one is last.
+std::vector<uint32_t> from_here(const Hosts& hosts, bool backwards) {
+  std::vector<uint32_t> order;
+  for (uint32_t by = 1; by <= hosts.count(); ++by) {
+    const uint32_t distance = by % hosts.count();
+    order.push_back(backwards ? behind(hosts.own, distance, hosts.count())
+                              : ahead(hosts.own, distance, hosts.count()));
+  }
+  return order;
+}
+
+// As results come: this host's, which is last in `order`, first.
+std::vector<uint32_t> as_they_come(std::vector<uint32_t> order) {
+  std::rotate(order.begin(), order.end() - 1, order.end());
+  return order;
+}
+
+void exchange_directly(PlanBuilder& plan, const Hosts& hosts, const Piece& sum,
+                       const Piece& result) {
+  const uint32_t count = hosts.count(), own = hosts.own;
+  for (uint32_t distance = 1; distance < count; ++distance) {
+    const uint32_t peer = ahead(own, distance, count);
+    plan.send(peer, chunk(sum, peer, count));
+  }
+  reduce_balanced(plan, own, count, chunk(sum, own, count), chunk(result, own, count));
+  for (uint32_t distance = 1; distance < count; ++distance) {
+    plan.send(ahead(own, distance, count), chunk(result, own, count));
+  }
+  for (uint32_t distance = 1; distance < count; ++distance) {
+    const uint32_t peer = behind(own, distance, count);
+    plan.recv(peer, chunk(result, peer, count));
+  }
+}
+
+// What is the same in both costs: all but the steps and the scratch between hosts.
+Cost cost_of(const Hosts& hosts, double steps, double chunks) {
+  const double h = hosts.count(), n = hosts.most, leaders = hosts.leaders();
+  const double between = 2 * (h - 1) / h;
+  const double of_leader = (between + n - 1 + leaders - 1) / leaders;
+  return {.steps = n - 1 + steps + (n > 1 ? 1 : 0),
+          .bytes = hosts.even() ? of_leader : std::max(of_leader, 1.0),
+          .scratch = chunks / (h * leaders),
+          .between = between,
+          .at_most = !hosts.even()};
+}
+
+}  // namespace
+
+Plan allreduce_hosts_ring(const Shape& shape) {
+  const Hosts hosts(shape);
+  PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
+  const std::vector<uint32_t> order = from_here(hosts, true);
+  const Area sums = reduce_shares(plan, hosts, order);
+  if (hosts.leads()) {
+    const Piece result = chunk(Area::output, hosts.place, hosts.leaders());
+    const Piece sum = chunk(sums, hosts.place, hosts.leaders());
+    plan.talk_among(hosts.across(hosts.place));
+    ring_reduce_scatter(plan, hosts.own, hosts.count(), sum, result);
+    ring_allgather(plan, hosts.own, hosts.count(), result);
+  }
+  share_out(plan, hosts, as_they_come(order));
+  return std::move(plan).build();
+}
+
+Cost allreduce_hosts_ring_cost(const Shape& shape) {
+  const Hosts hosts(shape);
+  return cost_of(hosts, 2.0 * (hosts.count() - 1), 0);
+}
+
+Plan allreduce_hosts_direct(const Shape& shape) {
+  const Hosts hosts(shape);
+  PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
+  const std::vector<uint32_t> order = from_here(hosts, false);
+  const Area sums = reduce_shares(plan, hosts, order);
+  if (hosts.leads()) {
+    plan.talk_among(hosts.across(hosts.place));
+    exchange_directly(plan, hosts, chunk(sums, hosts.place, hosts.leaders()),
+                      chunk(Area::output, hosts.place, hosts.leaders()));
+  }
+  share_out(plan, hosts, as_they_come(order));
+  return std::move(plan).build();
+}
+
+Cost allreduce_hosts_direct_cost(const Shape& shape) {
+  const Hosts hosts(shape);
+  return cost_of(hosts, 2, reduce_balanced_slots(hosts.count()));
+}
+
+}  // namespace sluice

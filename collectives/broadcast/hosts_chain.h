@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Broadcast on two levels for long vectors: the root gives each leader of its host a share of the
+// vector, which goes from host to host, segment by segment, and on each host from its leader to the
+// others (multi-leader: Bayatpour et al., SC 2017; the chain as in `chain`).
+//
+// Cost, for h hosts of n ranks each: h-1 steps between hosts, and 2 on them if n > 1. A host sends
+// S to another, the least possible; the root sends (n - 1 + L)/L x S with L leaders, others no
+// more. Hosts with fewer ranks than n need less. Scratch: none.
+#pragma once
+
+#include "collectives/algorithm.h"
+
+namespace sluice {
+
+Plan broadcast_hosts_chain(const Shape& shape);
+Cost broadcast_hosts_chain_cost(const Shape& shape);
+
+}  // namespace sluice

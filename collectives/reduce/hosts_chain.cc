@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/reduce/hosts_chain.h"
+
+#include <utility>
+
+#include "collectives/patterns/chunk.h"
+#include "collectives/patterns/hosts.h"
+#include "collectives/patterns/ring.h"
+
+namespace sluice {
+
+namespace {
+
+// The leader's sum of its share, on this host and those before it in the chain; passed on unless
+// this is the last.
+void reduce_share(PlanBuilder& plan, const Hosts& hosts, uint32_t home, bool is_root) {
+  const uint32_t count = hosts.count();
+  const uint32_t previous = previous_in_ring(hosts.own, count);
+  const Part share = chunk(Area::input, hosts.place, hosts.leaders()).part;
+  const bool alone = hosts.here().size() == 1 && previous == home;
+  Piece sum{Area::input, whole, share}, total = sum;
+  if (is_root) {
+    total.area = Area::output;
+  } else if (!alone) {
+    total = plan.scratch(sum);
+  }
+  for (Rank from = 0; from < hosts.here().size(); ++from) {
+    if (from == hosts.place) continue;
+    plan.recv_reduce(from, sum, total, from < hosts.place);
+    sum = total;
+  }
+  plan.talk_among(hosts.across(hosts.place));
+  if (previous != home) plan.recv_reduce(previous, sum, total, previous < hosts.own);
+  if (hosts.own != home) plan.send(next_in_ring(hosts.own, count), total);
+  plan.talk_among(hosts.here());
+  if (hosts.own == home && !is_root) plan.send(0, total);
+}
+
+}  // namespace
+
+Plan reduce_hosts_chain(const Shape& shape) {
+  Hosts hosts(shape);
+  hosts.put_first(shape.root);
+  const bool is_root = shape.rank == shape.root;
+  const Rank leaders = hosts.leaders();
+  PlanBuilder plan(alias_of(Collective::reduce, shape.rank));
+  plan.talk_among(hosts.here());
+  for (Rank leader = 0; leader < leaders; ++leader) {
+    if (leader != hosts.place) plan.send(leader, chunk(Area::input, leader, leaders));
+  }
+  if (hosts.leads()) reduce_share(plan, hosts, hosts.host_of(shape.root), is_root);
+  for (Rank leader = 1; is_root && leader < leaders; ++leader) {
+    plan.recv(leader, chunk(Area::output, leader, leaders));
+  }
+  return std::move(plan).build();
+}
+
+Cost reduce_hosts_chain_cost(const Shape& shape) {
+  const Hosts hosts(shape);
+  const double h = hosts.count(), n = hosts.most;
+  return {.steps = n - 1 + h - 1 + (n > 1 ? 1 : 0),
+          .bytes = 1,
+          .scratch = 1.0 / hosts.leaders(),
+          .between = 1,
+          .at_most = !hosts.even()};
+}
+
+}  // namespace sluice
