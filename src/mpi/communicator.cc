@@ -8,6 +8,7 @@
 #include "src/base/log.h"
 #include "src/mpi/bootstrap.h"
 #include "src/mpi/errors.h"
+#include "src/mpi/refusal.h"
 #include "src/mpi/runtime.h"
 #include "src/mpi/user_operation.h"
 
@@ -38,7 +39,10 @@ Communicator* look_up_communicator(MPI_Comm handle) {
   const uint64_t generation = communicators_freed.load(std::memory_order_acquire);
   void* value = nullptr;
   int found = 0;
-  if (real().Comm_get_attr(handle, runtime.communicator_keyval(), &value, &found)) return nullptr;
+  {
+    const QuietErrors errors;
+    if (real().Comm_get_attr(handle, runtime.communicator_keyval(), &value, &found)) return nullptr;
+  }
   if (!found) {
     auto made = std::make_unique<Communicator>(handle, runtime);
     if (real().Comm_set_attr(handle, runtime.communicator_keyval(), made.get())) return nullptr;
@@ -57,6 +61,7 @@ Communicator* find_existing_communicator(MPI_Comm handle) {
   void* value = nullptr;
   int found = 0;
   if (!runtime || handle == real().comm_null || !is_mpi_running()) return nullptr;
+  const QuietErrors errors;
   if (real().Comm_get_attr(handle, runtime->communicator_keyval(), &value, &found)) return nullptr;
   return found ? static_cast<Communicator*>(value) : nullptr;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "src/mpi/refusal.h"
 #include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
 #include "src/mpi/typemap.h"
@@ -23,6 +24,7 @@ const Datatype* attach(MPI_Datatype handle) {
   if (!measure_datatype(handle, &datatype) || !read_layout(handle, &made->layout)) return nullptr;
   if (made->layout.bytes() != datatype.size) return nullptr;
   datatype.run = made->layout.is_run();
+  datatype.committed = is_committed(handle);
   datatype.layout = &made->layout;
   const int keyval = Runtime::get().datatype_keyval();
   if (real().Type_set_attr(handle, keyval, made.get())) return nullptr;
@@ -33,8 +35,10 @@ const Datatype* look_up(MPI_Datatype handle) {
   if (handle == real().datatype_null) return nullptr;
   void* value = nullptr;
   int found = 0;
-  if (real().Type_get_attr(handle, Runtime::get().datatype_keyval(), &value, &found)) {
-    return nullptr;
+  {
+    const QuietErrors errors;
+    const int keyval = Runtime::get().datatype_keyval();
+    if (real().Type_get_attr(handle, keyval, &value, &found)) return nullptr;
   }
   if (found) return &static_cast<const Description*>(value)->datatype;
   // Two threads may meet a type at once: the second attribute would take the first one's away.

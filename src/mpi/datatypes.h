@@ -17,8 +17,9 @@ struct Datatype {
   size_t size = 0;  // bytes of its type signature: what is on the wire
   // Where the data begins, in bytes from the buffer's address (true lower bound).
   ptrdiff_t start = 0;
-  ptrdiff_t extent = 0;  // from one element to the next
-  bool run = false;      // an element is `size` bytes one after another, in the signature's order
+  ptrdiff_t extent = 0;   // from one element to the next
+  bool run = false;       // an element is `size` bytes one after another, in the signature's order
+  bool committed = true;  // when it was first seen; if not, it may have been since
   const Layout* layout = nullptr;  // kept with the type; null only where elements are dense
 
   // Whether n elements in a row are one run, that is, already as they would be packed.

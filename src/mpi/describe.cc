@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/describe.h"
 
+#include <cstdlib>
+
 #include "src/mpi/reductions.h"
 
 namespace sluice {
 namespace {
+
+constexpr ptrdiff_t first_page = 4096;
 
 bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
@@ -18,6 +22,19 @@ bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank
   return true;
 }
 
+// Whether blocks by absolute addresses (MPI_BOTTOM) can lie where they are said to: nothing is in
+// the first page of memory.
+bool is_absolute(const Side& side) {
+  ptrdiff_t before = 0;
+  for (Rank i = 0; i < side.blocks; ++i) {
+    const ptrdiff_t place = side.displacements ? side.displacements[i] : before;
+    const ptrdiff_t address = place * side.type->extent + side.type->start;
+    if (side.elements(i) > 0 && std::abs(address) < first_page) return false;
+    before += static_cast<ptrdiff_t>(side.elements(i));
+  }
+  return true;
+}
+
 // Blocks of sizes of their own, one after another if there are no displacements.
 bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Numbers displacements,
                 Rank blocks, Side* side) {
@@ -27,7 +44,7 @@ bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Number
   }
   *side = {buffer, type, blocks, 0, counts, displacements};
   const bool empty = side->total_elements() == 0 || type->size == 0;
-  return empty || displacements || offset_by(buffer, type->start);
+  return empty || buffer || is_absolute(*side);
 }
 
 bool has_uneven_counts(Numbers counts, Rank blocks) {
@@ -47,6 +64,16 @@ Side block_of(const Side& side, Rank block) {
   one.count = side.elements(block);
   one.counts = one.displacements = {};
   return one;
+}
+
+// (Both may be MPI_BOTTOM.)
+bool are_aliased(const void* input, const void* output) { return input == output && input; }
+
+// True.
+bool take_in_place(Exchange* exchange, const Side& input) {
+  exchange->input = input;
+  exchange->in_place = true;
+  return true;
 }
 
 size_t block_bytes(const Side& side, Rank block) { return side.elements(block) * side.type->size; }
@@ -75,10 +102,8 @@ bool describe_Allreduce(const Arguments& a, Place, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::allreduce, x);
   if (!set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
   x->call.bytes = x->output.count * type->size;
-  if (is_in_place(a.sendbuf)) {
-    x->input = x->output;
-    return true;
-  }
+  if (is_in_place(a.sendbuf)) return take_in_place(x, x->output);
+  x->aliased = are_aliased(a.sendbuf, a.recvbuf);
   return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
 }
 
@@ -89,10 +114,8 @@ bool describe_Reduce(const Arguments& a, Place place, Exchange* x) {
   const bool root = x->call.root == place.rank;
   if (root && !set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
   x->call.bytes = static_cast<size_t>(a.count) * type->size;
-  if (root && is_in_place(a.sendbuf)) {
-    x->input = x->output;
-    return true;
-  }
+  if (root && is_in_place(a.sendbuf)) return take_in_place(x, x->output);
+  x->aliased = root && are_aliased(a.sendbuf, a.recvbuf);
   return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
 }
 
@@ -117,10 +140,9 @@ bool describe_Allgather(const Arguments& a, Place place, Exchange* x) {
   }
   x->call.collective = Collective::allgather;
   x->call.bytes = x->output.bytes();
-  if (is_in_place(a.sendbuf)) {
-    x->input = block_of(x->output, place.rank);
-    return true;
-  }
+  const Side own = block_of(x->output, place.rank);
+  if (is_in_place(a.sendbuf)) return take_in_place(x, own);
+  x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, own.buffer);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
          x->input.bytes() == block_bytes(x->output, place.rank);
 }
@@ -133,10 +155,9 @@ bool describe_Allgatherv(const Arguments& a, Place place, Exchange* x) {
   x->call.collective = Collective::allgatherv;
   x->call.bytes = x->output.bytes();
   x->call.ragged = x->output.type->size > 0 && has_uneven_counts(a.recvcounts, place.size);
-  if (is_in_place(a.sendbuf)) {
-    x->input = block_of(x->output, place.rank);
-    return true;
-  }
+  const Side own = block_of(x->output, place.rank);
+  if (is_in_place(a.sendbuf)) return take_in_place(x, own);
+  x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, own.buffer);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
          x->input.bytes() == block_bytes(x->output, place.rank);
 }
@@ -147,11 +168,9 @@ bool describe_Alltoall(const Arguments& a, Place place, Exchange* x) {
   }
   x->call.collective = Collective::alltoall;
   x->call.bytes = x->output.bytes();
-  if (is_in_place(a.sendbuf)) {
-    x->input = x->output;
-    x->set_aside = true;
-    return true;
-  }
+  x->set_aside = is_in_place(a.sendbuf);
+  if (x->set_aside) return take_in_place(x, x->output);
+  x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, a.recvbuf);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, place.size, &x->input) &&
          x->input.bytes() == x->output.bytes();
 }
@@ -162,11 +181,10 @@ bool describe_Alltoallv(const Arguments& a, Place place, Exchange* x) {
     return false;
   }
   x->call.collective = Collective::alltoallv;
-  if (is_in_place(a.sendbuf)) {
-    x->input = x->output;
-    x->set_aside = true;
-    return true;
-  }
+  x->set_aside = is_in_place(a.sendbuf);
+  if (x->set_aside) return take_in_place(x, x->output);
+  x->aliased =
+      a.sendtype == a.recvtype && a.sendcounts == a.recvcounts && are_aliased(a.sendbuf, a.recvbuf);
   return a.sdispls &&
          set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls, place.size,
                     &x->input) &&
@@ -180,7 +198,8 @@ bool set_scattered(const Arguments& a, Place place, Exchange* x) {
   const size_t own = x->input.elements(place.rank);
   x->output = {a.recvbuf, x->input.type, 1, own, {}, {}};
   x->call.bytes = x->input.bytes();
-  x->set_aside = is_in_place(a.sendbuf);
+  x->set_aside = x->in_place = is_in_place(a.sendbuf);
+  x->aliased = are_aliased(a.sendbuf, a.recvbuf);
   const bool missing = !a.recvbuf && (own > 0 || x->set_aside);
   return !is_in_place(a.recvbuf) && (!missing || x->call.bytes == 0);
 }

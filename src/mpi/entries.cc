@@ -15,6 +15,7 @@
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"
 #include "src/mpi/narrow_floats.h"
+#include "src/mpi/refusal.h"
 #include "src/mpi/runtime.h"
 
 namespace sluice {
@@ -38,8 +39,15 @@ inline bool is_passing() {
   return this_thread.inside || finalizing.load(std::memory_order_relaxed);
 }
 
+// A row of the table.
+struct Row {
+  const char* function;
+  Describe describe;
+  int (*attempt)(const Probe& probe);
+};
+
 // Carries a call; false where MPI is to do it.
-bool carry(const char* function, Describe describe, const Arguments& arguments, int* result) try {
+bool carry(const Row& row, const Arguments& arguments, int* result) try {
   if (is_passing()) return false;
   Communicator* communicator = last_communicator(arguments.comm);
   if (!communicator) communicator = look_up_communicator(arguments.comm);
@@ -47,10 +55,11 @@ bool carry(const char* function, Describe describe, const Arguments& arguments, 
   Exchange described;
   Exchange* exchange = &described;
   const Place place{communicator->rank(), communicator->size()};
-  return understand(describe, arguments, place, &exchange) &&
-         communicator->perform(function, arguments, exchange, result);
+  if (!understand(row.describe, arguments, place, &exchange)) return false;
+  if (exchange && is_doubtful(*exchange) && is_refused(*exchange, row.attempt)) return false;
+  return communicator->perform(row.function, arguments, exchange, result);
 } catch (const std::bad_alloc&) {
-  log(Level::error, "%s: out of memory", function);
+  log(Level::error, "%s: out of memory", row.function);
   *result = raise_error(arguments.comm, {Code::memory, "out of memory"});
   return true;
 }
@@ -79,6 +88,7 @@ int finalize() {
 }  // namespace sluice
 
 #define SLUICE_ASSIGN(role) arguments.role = role;
+#define SLUICE_OF_PROBE(role) probe.role
 #define SLUICE_FOR_MPI(role) sluice::for_mpi<std::string_view(#role) == "op">(arguments, role)
 
 #define SLUICE_SMALL(role) sluice::SmallRoles::role role
@@ -100,16 +110,20 @@ int finalize() {
   }
 
 // function: as it is called; row: as it is in the table.
-#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                     \
-  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                    \
-    static constexpr char entry[] = "MPI_" #function;                                    \
-    sluice::Arguments arguments;                                                         \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                              \
-    int result;                                                                          \
-    SLUICE_REPEAT(__VA_ARGS__)                                                           \
-    if (sluice::carry(entry, sluice::describe_##row, arguments, &result)) return result; \
-    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));            \
-  }                                                                                      \
+#define SLUICE_DEFINE(PARAMETER, function, row, ...)                            \
+  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {           \
+    static constexpr char entry[] = "MPI_" #function;                           \
+    static constexpr sluice::Row table_row{                                     \
+        entry, sluice::describe_##row, [](const sluice::Probe& probe) {         \
+          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__)); \
+        }};                                                                     \
+    sluice::Arguments arguments;                                                \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                     \
+    int result;                                                                 \
+    SLUICE_REPEAT(__VA_ARGS__)                                                  \
+    if (sluice::carry(table_row, arguments, &result)) return result;            \
+    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));   \
+  }                                                                             \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)

@@ -25,6 +25,8 @@ class Numbers {
     static_assert(sizeof(T) == sizeof(int) || sizeof(T) == sizeof(int64_t));
   }
   explicit operator bool() const { return first_ != nullptr; }
+  // The same array.
+  bool operator==(const Numbers&) const = default;
   int64_t operator[](size_t index) const {
     if (!is_wide_) return static_cast<const int*>(first_)[index];
     int64_t number;  // MPI's types may be long or long long
@@ -63,6 +65,10 @@ struct Exchange {
   // The input lies in the output's memory, where an algorithm can't have it (MPI_IN_PLACE in
   // alltoall and reduce_scatter): it must be set aside.
   bool set_aside = false;
+  // The program gave the same memory for both, which MPI does not allow.
+  bool aliased = false;
+  // MPI_IN_PLACE.
+  bool in_place = false;
   // The output holds the data before the call, and the call does not change it (a broadcast's
   // root).
   bool filled = false;

@@ -19,6 +19,7 @@ face_sources += \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \
   src/mpi/reductions.cc src/mpi/reductions.h \
+  src/mpi/refusal.cc src/mpi/refusal.h \
   src/mpi/repeat.cc src/mpi/repeat.h \
   src/mpi/runtime.cc src/mpi/runtime.h \
   src/mpi/thread_state.h \

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/mpi/narrow_floats.h"
+#include "src/mpi/refusal.h"
 #include "src/mpi/thread_state.h"
 #include "src/mpi/user_operation.h"
 
@@ -211,6 +212,7 @@ std::optional<Predefined> find_predefined(MPI_Datatype handle) {
   if (const auto narrow = narrow_float(handle)) {
     return describe_predefined({handle, Family::narrow, *narrow});
   }
+  const QuietErrors errors;
   return describe_predefined({handle, family_of_f90(handle)});
 }
 
@@ -247,7 +249,8 @@ bool is_predefined(MPI_Op handle) {
 const Reducible* find_user_defined(MPI_Datatype handle, MPI_Op op, Reducible* found) {
   const Datatype* datatype = find_datatype(handle);
   int commutes = 0;
-  if (!datatype || datatype->size == 0 || real().Op_commutative(op, &commutes)) return nullptr;
+  if (!datatype || datatype->size == 0 || !is_operation(op)) return nullptr;
+  if (real().Op_commutative(op, &commutes)) return nullptr;
   *found = {*datatype, {UserOperation::kernel, nullptr, commutes != 0}, true};
   return found;
 }

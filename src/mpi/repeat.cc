@@ -10,6 +10,11 @@ bool is_plain(const View& view) {
   return view.counts.empty() && view.offsets.empty() && !view.source && !view.sink;
 }
 
+// Where MPI may have something against both in one memory (refusal.h).
+bool is_within(const void* address, const void* begin, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(begin) < bytes;
+}
+
 }  // namespace
 
 void Repeat::keep(const char* name, const Arguments& with, const Exchange& exchange,
@@ -41,6 +46,9 @@ bool Repeat::put_on(const Buffers& buffers) {
   }
   if (has_input) {
     if (in_place ? buffers.send != MPI_IN_PLACE : !is_memory(buffers.send)) return false;
+    if (!in_place && has_output && is_within(buffers.send, buffers.receive, call.bytes)) {
+      return false;
+    }
     call.input.base = offset_by(in_place ? buffers.receive : buffers.send, input_start);
   }
   return true;

@@ -124,6 +124,16 @@ def compiled(folder, name, source, *flags, compiler=None):
     return target
 
 
+def fortran_flags(folder, *wanted):
+    """Those options that the Fortran compiler knows."""
+    source = os.path.join(folder, "empty.f90")
+    with open(source, "w", encoding="ascii") as file:
+        file.write("end\n")
+    command = [MPIFORT, "-c", source, "-o", os.path.join(folder, "empty.o")]
+    return [flag for flag in wanted if MPIFORT and subprocess.run(
+        [*command, flag], stderr=subprocess.DEVNULL, timeout=60, check=False).returncode == 0]
+
+
 def main():
     module = sys.modules["__main__"]
     tests = [(name, function) for name, function in vars(module).items() if name.startswith("test_")]

@@ -4,8 +4,10 @@
 mpi_programs = \
   tests/mpi/communicators \
   tests/mpi/differential \
+  tests/mpi/endings \
   tests/mpi/failures \
   tests/mpi/hints \
+  tests/mpi/invalid \
   tests/mpi/large_counts \
   tests/mpi/movement \
   tests/mpi/narrow_floats \
@@ -24,14 +26,17 @@ check_PROGRAMS += $(mpi_programs)
 mpi_harness = tests/mpi/harness.cc tests/mpi/harness.h
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc $(mpi_harness)
 tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
+  tests/mpi/narrow.cc tests/mpi/narrow.h \
   tests/mpi/numbers.cc tests/mpi/numbers.h tests/mpi/rounding.cc tests/mpi/rounding.h \
   tests/mpi/shapes.cc tests/mpi/shapes.h tests/mpi/trial.cc tests/mpi/trial.h \
   tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(mpi_harness)
+tests_mpi_endings_SOURCES = tests/mpi/endings.cc $(mpi_harness)
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
 tests_mpi_hints_SOURCES = tests/mpi/hints.cc $(mpi_harness)
+tests_mpi_invalid_SOURCES = tests/mpi/invalid.cc
 tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc $(mpi_harness)
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
-tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc $(mpi_harness)
+tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc tests/mpi/narrow.cc tests/mpi/narrow.h $(mpi_harness)
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc $(mpi_harness)
@@ -45,8 +50,10 @@ tests_mpi_types_SOURCES = tests/mpi/types.cc $(mpi_harness)
 
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_endings_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_hints_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_invalid_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_large_counts_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -63,8 +70,10 @@ tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_endings_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_hints_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_invalid_LDADD = $(MPI_LIBS)
 tests_mpi_large_counts_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_narrow_floats_LDADD = $(MPI_LIBS) -ldl
@@ -93,9 +102,12 @@ mpi_tests = \
   tests/mpi/test_communicators \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
+  tests/mpi/test_endings \
+  tests/mpi/test_errors \
   tests/mpi/test_failures
 TESTS += $(mpi_tests) tests/mpi/test_other_mpi
-EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
+EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
+  tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
 
 # tests/mpi/test_other_mpi makes a second build, for the other MPI.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What MPI refuses, and how to ask it without the program noticing. Arguments that make no sense
+// are MPI's to judge; those here make sense to Sluice, and MPI libraries differ in what they say.
+#pragma once
+
+#include "src/mpi/exchange.h"
+#include "src/mpi/real.h"
+
+namespace sluice {
+
+// While it lives, what MPI has to say about handles and about calls on MPI_COMM_SELF is returned,
+// and no error handler called. Takes some 40 ns. (Of all threads, while any has one.)
+class QuietErrors {
+ public:
+  QuietErrors();
+  ~QuietErrors();
+  QuietErrors(const QuietErrors&) = delete;
+  QuietErrors& operator=(const QuietErrors&) = delete;
+};
+
+// Whether the program has committed a type, and whether a handle is that of an operation. Some 100
+// ns.
+bool is_committed(MPI_Datatype type);
+bool is_operation(MPI_Op op);
+
+// Arguments of a call on MPI_COMM_SELF that is like another in what MPI may object to, by role.
+struct Probe {
+  const void* sendbuf;
+  void *recvbuf, *buffer;
+  int count, sendcount, recvcount;
+  const int *sendcounts, *recvcounts, *sdispls, *rdispls;
+  MPI_Datatype datatype, sendtype, recvtype;
+  MPI_Op op;
+  int root;
+  MPI_Comm comm;
+};
+
+// Input and output in the same memory, or a type that is not committed, as far as is known: MPI may
+// have an error for that.
+inline bool is_doubtful(const Exchange& exchange) {
+  const auto committed = [](const Datatype* type) { return !type || type->committed; };
+  return exchange.aliased || !committed(exchange.input.type) || !committed(exchange.output.type);
+}
+
+// Whether this MPI has an error for such a call. It is tried out; `attempt` makes a probe's call by
+// MPI's own function.
+bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe));
+
+}  // namespace sluice

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// invalid return|handler FILE, invalid fatal NUMBER, invalid list: calls that MPI may refuse, row
+// by row, and what comes of each: the class of the error, which error handlers were called, and
+// with which communicator. It knows nothing of what is right: it is to be run with Sluice and
+// without, and what it writes to FILE.RANK must be alike. "fatal" makes one call, under
+// MPI_ERRORS_ARE_FATAL.
+#include <mpi.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int most_ranks = 16;
+
+int rank = 0, size = 0;
+double in[256], out[256];
+int ones[most_ranks], negative[most_ranks], places[most_ranks];
+MPI_Datatype uncommitted, derived;
+MPI_Op user_op, freed_op;
+MPI_Comm own, alone, freed_comm;
+
+struct Row {
+  const char* what;
+  int (*call)(MPI_Comm comm);
+};
+
+// A row whose communicator is `c`, the tested one.
+#define ROW(function, ...)                                                                      \
+  {                                                                                             \
+#function "(" #__VA_ARGS__ ")", [](MPI_Comm c) { (void)c; return MPI_##function(__VA_ARGS__); } \
+  }
+
+const MPI_Datatype& null_type() {
+  static const MPI_Datatype null = MPI_DATATYPE_NULL;
+  return null;
+}
+#define none null_type()
+
+constexpr int some = 4;
+
+const Row reductions[] = {
+    ROW(Allreduce, in, out, some, none, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, uncommitted, user_op, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_OP_NULL, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_REPLACE, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_NO_OP, c),
+    ROW(Allreduce, in, out, some, MPI_DOUBLE, MPI_BAND, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_MINLOC, c),
+    ROW(Allreduce, in, out, some, MPI_BYTE, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_C_BOOL, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_C_DOUBLE_COMPLEX, MPI_MAX, c),
+    ROW(Allreduce, in, out, some, MPI_FLOAT_INT, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, derived, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, MPI_COMM_NULL),
+    ROW(Allreduce, in, in, some, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, in, in, 1, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, in, in, 0, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, in, MPI_IN_PLACE, some, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, in, out, 0, none, MPI_SUM, c),
+    ROW(Allreduce, in, out, 0, MPI_DOUBLE, MPI_BAND, c),
+    ROW(Reduce, in, out, some, none, MPI_SUM, 0, c),
+    ROW(Reduce, in, out, some, uncommitted, user_op, 0, c),
+    ROW(Reduce, in, out, some, MPI_INT, MPI_OP_NULL, 0, c),
+    ROW(Reduce, in, out, some, MPI_DOUBLE, MPI_BXOR, 0, c),
+    ROW(Reduce, in, out, some, MPI_DOUBLE, MPI_MAXLOC, 0, c),
+    ROW(Reduce, in, out, some, derived, MPI_PROD, 0, c),
+    ROW(Reduce, in, out, some, MPI_INT, MPI_SUM, size, c),
+    ROW(Reduce, in, out, some, MPI_INT, MPI_SUM, -5, c),
+    ROW(Reduce, in, out, some, MPI_INT, MPI_SUM, MPI_ROOT, c),
+    ROW(Reduce, in, out, some, MPI_INT, MPI_SUM, MPI_PROC_NULL, c),
+    ROW(Reduce, in, out, some, MPI_INT, MPI_SUM, 0, MPI_COMM_NULL),
+    ROW(Reduce, in, in, some, MPI_INT, MPI_SUM, 0, alone),
+    ROW(Reduce, in, in, 0, MPI_INT, MPI_SUM, 0, alone),
+    ROW(Reduce, in, MPI_IN_PLACE, some, MPI_INT, MPI_SUM, 0, alone),
+    ROW(Reduce_scatter, in, out, negative, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter, in, out, ones, none, MPI_SUM, c),
+    ROW(Reduce_scatter, in, out, ones, uncommitted, user_op, c),
+    ROW(Reduce_scatter, in, out, ones, MPI_INT, MPI_OP_NULL, c),
+    ROW(Reduce_scatter, in, out, ones, MPI_FLOAT, MPI_BOR, c),
+    ROW(Reduce_scatter, in, out, ones, derived, MPI_SUM, c),
+    ROW(Reduce_scatter, in, out, ones, MPI_INT, MPI_SUM, MPI_COMM_NULL),
+    ROW(Reduce_scatter, in, in, ones, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter, in, MPI_IN_PLACE, ones, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter_block, in, out, 1, none, MPI_SUM, c),
+    ROW(Reduce_scatter_block, in, out, 1, uncommitted, user_op, c),
+    ROW(Reduce_scatter_block, in, out, 1, MPI_INT, MPI_OP_NULL, c),
+    ROW(Reduce_scatter_block, in, out, 1, MPI_DOUBLE, MPI_BOR, c),
+    ROW(Reduce_scatter_block, in, out, 1, derived, MPI_SUM, c),
+    ROW(Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL),
+    ROW(Reduce_scatter_block, in, in, 1, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter_block, in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, c),
+};
+
+const Row moves[] = {
+    ROW(Barrier, MPI_COMM_NULL),
+    ROW(Bcast, in, some, none, 0, c),
+    ROW(Bcast, in, some, uncommitted, 0, c),
+    ROW(Bcast, in, 0, uncommitted, 0, c),
+    ROW(Bcast, in, some, MPI_INT, size, c),
+    ROW(Bcast, in, some, MPI_INT, -5, c),
+    ROW(Bcast, in, some, MPI_INT, MPI_ROOT, c),
+    ROW(Bcast, in, some, MPI_INT, 0, MPI_COMM_NULL),
+    ROW(Allgather, in, some, none, out, some, MPI_INT, c),
+    ROW(Allgather, in, some, MPI_INT, out, some, none, c),
+    ROW(Allgather, in, some, uncommitted, out, some, MPI_INT, c),
+    ROW(Allgather, in, some, MPI_INT, out, some, uncommitted, c),
+    ROW(Allgather, in, some, MPI_INT, MPI_IN_PLACE, some, MPI_INT, c),
+    ROW(Allgather, in, some, MPI_INT, in, some, MPI_INT, alone),
+    ROW(Allgather, in + 2 * rank, some, MPI_INT, in, some, MPI_INT, c),
+    ROW(Allgatherv, in, 1, none, out, ones, places, MPI_INT, c),
+    ROW(Allgatherv, in, 1, MPI_INT, out, ones, places, none, c),
+    ROW(Allgatherv, in, 1, uncommitted, out, ones, places, MPI_INT, c),
+    ROW(Allgatherv, in, 1, MPI_INT, out, ones, places, uncommitted, c),
+    ROW(Allgatherv, in, 1, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_NULL),
+    ROW(Allgatherv, in, 1, MPI_INT, MPI_IN_PLACE, ones, places, MPI_INT, c),
+    ROW(Allgatherv, in, 1, MPI_INT, in, ones, places, MPI_INT, alone),
+    ROW(Alltoall, in, 1, none, out, 1, MPI_INT, c),
+    ROW(Alltoall, in, 1, MPI_INT, out, 1, none, c),
+    ROW(Alltoall, in, 1, uncommitted, out, 1, MPI_INT, c),
+    ROW(Alltoall, in, 1, MPI_INT, out, 1, uncommitted, c),
+    ROW(Alltoall, in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL),
+    ROW(Alltoall, in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, c),
+    ROW(Alltoall, in, 1, MPI_INT, in, 1, MPI_INT, c),
+    ROW(Alltoallv, in, negative, places, MPI_INT, out, ones, places, MPI_INT, c),
+    ROW(Alltoallv, in, ones, places, MPI_INT, out, negative, places, MPI_INT, c),
+    ROW(Alltoallv, in, ones, places, none, out, ones, places, MPI_INT, c),
+    ROW(Alltoallv, in, ones, places, MPI_INT, out, ones, places, none, c),
+    ROW(Alltoallv, in, ones, places, uncommitted, out, ones, places, MPI_INT, c),
+    ROW(Alltoallv, in, ones, places, MPI_INT, out, ones, places, uncommitted, c),
+    ROW(Alltoallv, in, ones, places, MPI_INT, out, ones, places, MPI_INT, MPI_COMM_NULL),
+    ROW(Alltoallv, in, ones, places, MPI_INT, MPI_IN_PLACE, ones, places, MPI_INT, c),
+    ROW(Alltoallv, in, ones, places, MPI_INT, in, ones, places, MPI_INT, c),
+};
+
+#ifdef OPEN_MPI
+// What MPICH 4.0.2 crashes on.
+const Row of_one_mpi[] = {
+    ROW(Allreduce, in, out, -1, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, in, out, -1, none, MPI_OP_NULL, c),
+    ROW(Reduce, in, out, -1, MPI_INT, MPI_SUM, 0, c),
+    ROW(Reduce, rank == 0 ? in : MPI_IN_PLACE, rank == 0 ? MPI_IN_PLACE : out, some, MPI_INT,
+        MPI_SUM, 0, c),
+    ROW(Reduce_scatter, in, out, nullptr, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter_block, in, out, -1, MPI_INT, MPI_SUM, c),
+    ROW(Bcast, in, -1, MPI_INT, 0, c),
+    ROW(Bcast, MPI_IN_PLACE, some, MPI_INT, 0, c),
+    ROW(Allgather, in, -1, MPI_INT, out, some, MPI_INT, c),
+    ROW(Allgather, in, some, MPI_INT, out, -1, MPI_INT, c),
+    ROW(Allgatherv, in, -1, MPI_INT, out, ones, places, MPI_INT, c),
+    ROW(Allgatherv, in, 1, MPI_INT, out, ones, nullptr, MPI_INT, c),
+    ROW(Alltoall, in, -1, MPI_INT, out, 1, MPI_INT, c),
+    ROW(Alltoall, in, 1, MPI_INT, out, -1, MPI_INT, c),
+    ROW(Alltoallv, in, nullptr, places, MPI_INT, out, ones, places, MPI_INT, c),
+    ROW(Alltoallv, in, ones, places, MPI_INT, out, ones, nullptr, MPI_INT, c),
+};
+#else
+// What Open MPI 4.1.4 crashes on: it looks neither at buffers nor at handles of any value.
+const Row of_one_mpi[] = {
+    ROW(Allgather, in, some, MPI_INT, out, some, MPI_INT, MPI_COMM_NULL),
+    ROW(Allgatherv, in, 1, MPI_INT, out, negative, places, MPI_INT, c),
+    ROW(Allreduce, nullptr, out, some, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, in, nullptr, some, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, nullptr, nullptr, 0, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, MPI_IN_PLACE, nullptr, some, MPI_INT, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_INT, freed_op, c),
+    ROW(Allreduce, in, out, some, MPI_INT, 12345, c),
+    ROW(Allreduce, in, out, some, 12345, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_INT, c),
+    ROW(Allreduce, in, out, some, MPI_SUM, MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, 12345),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, freed_comm),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, MPI_INT),
+    ROW(Reduce, nullptr, out, some, MPI_INT, MPI_SUM, 0, alone),
+    ROW(Reduce, in, nullptr, some, MPI_INT, MPI_SUM, 0, alone),
+    ROW(Reduce_scatter, nullptr, out, ones, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter, in, nullptr, ones, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter_block, nullptr, out, 1, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_scatter_block, in, nullptr, 1, MPI_INT, MPI_SUM, c),
+    ROW(Barrier, 12345),
+    ROW(Barrier, freed_comm),
+    ROW(Bcast, nullptr, some, MPI_INT, 0, c),
+    ROW(Bcast, in, some, 12345, 0, c),
+    ROW(Bcast, in, some, MPI_SUM, 0, c),
+    ROW(Allgather, nullptr, some, MPI_INT, out, some, MPI_INT, c),
+    ROW(Allgather, in, some, MPI_INT, nullptr, some, MPI_INT, c),
+    ROW(Allgather, in, some, 12345, out, some, MPI_INT, c),
+    ROW(Allgather, in, some, MPI_INT, out, some, 12345, c),
+    ROW(Allgatherv, nullptr, 1, MPI_INT, out, ones, places, MPI_INT, c),
+    ROW(Allgatherv, in, 1, MPI_INT, nullptr, ones, places, MPI_INT, c),
+    ROW(Alltoall, nullptr, 1, MPI_INT, out, 1, MPI_INT, c),
+    ROW(Alltoall, in, 1, MPI_INT, nullptr, 1, MPI_INT, c),
+    ROW(Alltoallv, nullptr, ones, places, MPI_INT, out, ones, places, MPI_INT, c),
+    ROW(Alltoallv, in, ones, places, MPI_INT, nullptr, ones, places, MPI_INT, c),
+#if MPI_VERSION >= 4
+    ROW(Allreduce_c, in, out, some, none, MPI_SUM, c),
+    ROW(Allreduce_c, in, in, some, MPI_INT, MPI_SUM, c),
+    ROW(Reduce_c, in, out, some, MPI_INT, MPI_SUM, size, c),
+    ROW(Bcast_c, in, some, uncommitted, 0, c),
+    ROW(Alltoall_c, in, some, none, out, some, MPI_INT, c),
+#endif
+};
+#endif
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows(std::begin(reductions), std::end(reductions));
+  rows.insert(rows.end(), std::begin(moves), std::end(moves));
+  rows.insert(rows.end(), std::begin(of_one_mpi), std::end(of_one_mpi));
+  return rows;
+}
+
+// What error handlers saw in the last call.
+std::string seen;
+
+std::string name_of(MPI_Comm comm) {
+  if (comm == MPI_COMM_WORLD) return "MPI_COMM_WORLD";
+  if (comm == MPI_COMM_SELF) return "MPI_COMM_SELF";
+  return comm == own || comm == alone ? "its own" : "another";
+}
+
+int class_of(int code) {
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+template <int whose>
+void note(MPI_Comm* comm, int* code, ...) {
+  const char* const handlers[] = {"own", "world's", "self's"};
+  seen += std::string("; the ") + handlers[whose] + " handler is called for " + name_of(*comm) +
+          " with class " + std::to_string(class_of(*code));
+}
+
+template <int whose>
+void handle_errors_of(MPI_Comm comm, bool noting) {
+  MPI_Errhandler handler = MPI_ERRORS_RETURN;
+  if (noting) MPI_Comm_create_errhandler(note<whose>, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  if (noting) MPI_Errhandler_free(&handler);
+}
+
+void keep_right(void*, void*, int*, MPI_Datatype*) {}
+
+void make_objects() {
+  for (int i = 0; i < most_ranks; ++i) {
+    ones[i] = 1;
+    negative[i] = -1;
+    places[i] = i;
+  }
+  MPI_Type_contiguous(1, MPI_INT, &uncommitted);
+  MPI_Type_vector(2, 1, 2, MPI_INT, &derived);
+  MPI_Type_commit(&derived);
+  MPI_Op_create(keep_right, 1, &user_op);
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_dup(MPI_COMM_SELF, &alone);
+  MPI_Op op;
+  MPI_Op_create(keep_right, 1, &op);
+  freed_op = op;
+  MPI_Op_free(&op);
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Barrier(comm);
+  freed_comm = comm;
+  MPI_Comm_free(&comm);
+}
+
+void free_objects() {
+  MPI_Op_free(&user_op);
+  MPI_Type_free(&uncommitted);
+  MPI_Type_free(&derived);
+  MPI_Comm_free(&own);
+  MPI_Comm_free(&alone);
+}
+
+// A call that is right, after each that is not.
+bool sum_up() {
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, own);
+  return sum == size;
+}
+
+void go_through(const std::vector<Row>& rows, bool noting, const std::string& path) {
+  handle_errors_of<0>(own, noting);
+  handle_errors_of<0>(alone, noting);
+  handle_errors_of<1>(MPI_COMM_WORLD, noting);
+  handle_errors_of<2>(MPI_COMM_SELF, noting);
+  FILE* const account = std::fopen((path + "." + std::to_string(rank)).c_str(), "w");
+  for (const Row& row : rows) {
+    std::fprintf(account, "%s: ", row.what);
+    std::fflush(account);  // should it crash
+    seen.clear();
+    const int error_class = class_of(row.call(own));
+    std::fprintf(account, "class %d%s%s\n", error_class, seen.c_str(),
+                 sum_up() ? "" : "; a wrong sum");
+  }
+  std::fclose(account);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "", argument = argc > 2 ? argv[2] : "";
+  const std::vector<Row> rows = all_rows();
+  for (size_t i = 0; mode == "list" && i < rows.size(); ++i)
+    std::printf("%zu %s\n", i, rows[i].what);
+  if (mode == "list") return 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  make_objects();
+  sum_up();
+  if (mode == "fatal") {
+    const int result = rows.at(std::stoul(argument)).call(own);
+    std::printf("goes on, with class %d\n", class_of(result));
+  } else {
+    go_through(rows, mode == "handler", argument);
+  }
+  free_objects();
+  MPI_Finalize();
+}
