@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|leave|abort|memory|type|late|fork|invalid: the last rank goes without a word,
-// without MPI_Finalize or by MPI_Abort while the others wait for it; or has no memory; or comes
-// when the others have given up; or processes fork; or arguments make no sense.
+// failures kill FILE|memory|type|late: the last rank is killed while the others wait for it; or has
+// no memory; or comes when the others have given up.
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -117,97 +115,6 @@ void come_late() {
   tell_and_go(result);
 }
 
-void fork_and_go_on() {
-  for (int i = 0; i < 3; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      // Sluice's descriptors must not be in what it starts; exit handlers must not hurt the parent.
-      if (i == 0) std::exit(0);
-      execlp("sh", "sh", "-c", "ls -l /proc/self/fd | grep -c socket >&2; exit 0", nullptr);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    test::check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a child ends well");
-    sum_up();
-  }
-}
-
-int class_of(int result) {
-  int error_class = MPI_SUCCESS;
-  MPI_Error_class(result, &error_class);
-  return error_class;
-}
-
-// The same class of error with Sluice and from MPI itself, and no success.
-#define SAME(function, ...)                                                                       \
-  {                                                                                               \
-    const int here = class_of(MPI_##function(__VA_ARGS__));                                       \
-    const int there = class_of(IN_MPI(MPI_##function)(__VA_ARGS__));                              \
-    test::check(here == there && here != MPI_SUCCESS,                                             \
-                "MPI_" #function "(" #__VA_ARGS__ "): class " + std::to_string(here) + ", not " + \
-                    std::to_string(there));                                                       \
-  }
-
-void reduce_nonsense() {
-  double in[64] = {}, out[64] = {};
-  const std::vector<int> counts(static_cast<size_t>(size), 1), negative(counts.size(), -1);
-  const MPI_Comm world = MPI_COMM_WORLD;
-  SAME(Allreduce, in, out, -1, MPI_INT, MPI_SUM, world);
-  SAME(Allreduce, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, world);
-  SAME(Allreduce, in, out, 1, MPI_INT, MPI_OP_NULL, world);
-  SAME(Allreduce, in, out, 1, MPI_DOUBLE, MPI_BAND, world);
-  SAME(Allreduce, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
-  SAME(Reduce, in, out, -1, MPI_INT, MPI_SUM, 0, world);
-  SAME(Reduce, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, 0, world);
-  SAME(Reduce, in, out, 1, MPI_INT, MPI_OP_NULL, 0, world);
-  SAME(Reduce, in, out, 1, MPI_DOUBLE, MPI_BXOR, 0, world);
-  SAME(Reduce, in, out, 1, MPI_INT, MPI_SUM, size, world);
-  SAME(Reduce, in, out, 1, MPI_INT, MPI_SUM, -5, world);
-  SAME(Reduce, in, out, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_NULL);
-  SAME(Reduce_scatter, in, out, negative.data(), MPI_INT, MPI_SUM, world);
-  SAME(Reduce_scatter, in, out, counts.data(), MPI_DATATYPE_NULL, MPI_SUM, world);
-  SAME(Reduce_scatter, in, out, counts.data(), MPI_INT, MPI_OP_NULL, world);
-  SAME(Reduce_scatter, in, out, counts.data(), MPI_FLOAT, MPI_BOR, world);
-  SAME(Reduce_scatter, in, out, counts.data(), MPI_INT, MPI_SUM, MPI_COMM_NULL);
-  SAME(Reduce_scatter_block, in, out, -1, MPI_INT, MPI_SUM, world);
-  SAME(Reduce_scatter_block, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, world);
-  SAME(Reduce_scatter_block, in, out, 1, MPI_INT, MPI_OP_NULL, world);
-  SAME(Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
-}
-
-// (Without what Open MPI 4.1.4 itself crashes on.)
-void move_nonsense() {
-  int in[64] = {}, out[64] = {};
-  std::vector<int> counts(static_cast<size_t>(size), 1), negative(counts.size(), -1),
-      places(counts);
-  const MPI_Comm world = MPI_COMM_WORLD;
-  const MPI_Datatype none = MPI_DATATYPE_NULL;
-  const int *const n = counts.data(), *const less = negative.data(), *const at = places.data();
-  SAME(Barrier, MPI_COMM_NULL);
-  SAME(Bcast, in, -1, MPI_INT, 0, world);
-  SAME(Bcast, in, 1, none, 0, world);
-  SAME(Bcast, in, 1, MPI_INT, size, world);
-  SAME(Bcast, in, 1, MPI_INT, -5, world);
-  SAME(Bcast, in, 1, MPI_INT, 0, MPI_COMM_NULL);
-  SAME(Allgather, in, -1, MPI_INT, out, 1, MPI_INT, world);
-  SAME(Allgatherv, in, -1, MPI_INT, out, n, at, MPI_INT, world);
-  SAME(Alltoall, in, -1, MPI_INT, out, 1, MPI_INT, world);
-  SAME(Alltoall, in, 1, none, out, 1, MPI_INT, world);
-  SAME(Alltoall, in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL);
-  SAME(Alltoallv, in, less, at, MPI_INT, out, n, at, MPI_INT, world);
-  SAME(Alltoallv, in, n, at, none, out, n, at, MPI_INT, world);
-  SAME(Alltoallv, in, n, at, MPI_INT, out, n, at, MPI_INT, MPI_COMM_NULL);
-}
-
-// MPI's own errors, class by class, though Sluice stands in for the function.
-void call_with_nonsense() {
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  reduce_nonsense();
-  move_nonsense();
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-  sum_up();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -218,12 +125,8 @@ int main(int argc, char** argv) {
   if (mode == "late") come_late();
   sum_up();
   if (mode == "kill") kill_one(argv[2]);
-  if (mode == "leave" && rank == size - 1) std::exit(0);
-  if (mode == "abort" && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, 5);
   if (mode == "memory") run_out_of_memory();
   if (mode == "type") describe_without_memory();
-  if (mode == "fork") fork_and_go_on();
-  if (mode == "invalid") call_with_nonsense();
   sum_up();
   test::summarize("failures");
   MPI_Finalize();

@@ -4,49 +4,24 @@
 // offers, by every function that combines, on an intercommunicator too, which is MPI's to do.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "tests/mpi/harness.h"
+#include "tests/mpi/narrow.h"
 
 namespace {
 
-using Make = int(MPI_Datatype*);
+using Format = test::NarrowFormat;
 
-// Small whole numbers, which both formats hold exactly.
-using Encode = uint16_t (*)(int);
-
-uint16_t encode_bfloat16(int number) {
-  const auto value = static_cast<float>(number);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return static_cast<uint16_t>(bits >> 16);
-}
-
-uint16_t encode_float16(int number) {
-  const auto value = static_cast<float>(number);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  if (number == 0) return 0;
-  const uint32_t exponent = (bits >> 23 & 255) - 127 + 15;
-  return static_cast<uint16_t>((bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3ff));
-}
-
-struct Format {
-  const char* name;
-  MPI_Datatype type;
-  Encode encode;
-};
-
-Format find(const char* function, Encode encode) {
-  auto* const make = reinterpret_cast<Make*>(dlsym(RTLD_DEFAULT, function));
-  test::check(make, std::string(function) + " is there");
-  MPI_Datatype type = MPI_DATATYPE_NULL, again = MPI_DATATYPE_NULL;
-  test::check(make(&type) == MPI_SUCCESS && make(&again) == MPI_SUCCESS && type == again,
-              std::string(function) + " gives one type");
+// Twice the same type, of two bytes.
+Format find(size_t which) {
+  const Format format = test::narrow_formats()[which];
+  test::check(format.type != MPI_DATATYPE_NULL, std::string(format.name) + " is there");
+  test::check(test::narrow_formats()[which].type == format.type,
+              std::string(format.name) + " gives one type");
   int size = 0;
-  MPI_Type_size(type, &size);
+  MPI_Type_size(format.type, &size);
   test::check(size == 2, "the type's size");
-  return {function, type, encode};
+  return format;
 }
 
 struct Operation {
@@ -119,8 +94,7 @@ int main(int argc, char** argv) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  for (const Format& format : {find("sluice_type_float16", encode_float16),
-                               find("sluice_type_bfloat16", encode_bfloat16)}) {
+  for (const Format& format : {find(0), find(1)}) {
     for (int i = 0; i < 4; ++i) {
       check(format, operations()[i], rank, ranks);
       if (ranks > 1) check_between(format, operations()[i], rank, ranks);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "tests/mpi/harness.h"
@@ -83,6 +84,26 @@ void many_isends_then_barrier(Place at) {
   }
 }
 
+// The target's memory is reached only when it is in MPI, with some transports.
+void put_during_barrier(Place at) {
+  char* data = nullptr;
+  MPI_Win window;
+  MPI_Win_allocate(big, 1, MPI_INFO_NULL, at.comm, &data, &window);
+  std::memset(data, at.rank, big);
+  MPI_Barrier(at.comm);
+  if (at.rank == 1) {
+    const std::vector<char> from(big, 7);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    MPI_Put(from.data(), big, MPI_CHAR, 0, 0, big, MPI_CHAR, window);
+    MPI_Win_unlock(0, window);
+  }
+  MPI_Barrier(at.comm);
+  MPI_Win_lock(MPI_LOCK_SHARED, at.rank, 0, window);
+  test::check(data[big - 1] == (at.rank == 0 ? 7 : 1), "a put arrived");
+  MPI_Win_unlock(at.rank, window);
+  MPI_Win_free(&window);
+}
+
 struct Pattern {
   const char* name;
   void (*run)(Place at);
@@ -94,6 +115,7 @@ constexpr Pattern patterns[] = {
     {"Irecv, Barrier / Ssend, Barrier", irecv_then_barrier<MPI_Ssend>},
     {"Iallreduce pending, Barrier", iallreduce_then_barrier},
     {"20000 Isends, Barrier", many_isends_then_barrier},
+    {"Barrier / Win_lock, Put, Barrier", put_during_barrier},
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// threads: MPI_THREAD_MULTIPLE, several threads in collectives at once, each on communicators of
-// its own, their first collectives and their last included, and one thread that passes messages.
+// threads [--seed S]: MPI_THREAD_MULTIPLE, several threads in collectives at once, each on
+// communicators of its own, which are other threads' on other ranks; their first collectives and
+// their last included; and one thread that passes messages.
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -11,28 +14,57 @@
 
 namespace {
 
-constexpr int threads = 3;
-constexpr int rounds = 100;
+constexpr int threads = 4;
+constexpr int comms_of_each = 2;
+constexpr int rounds = 60;
 
 int rank = 0, size = 0;
 
+// What differs between ranks and threads is when they come.
+void linger(test::Random& random) {
+  if (random.chance(8)) usleep(static_cast<useconds_t>(random.below(500)));
+}
+
+std::string reduce(MPI_Comm comm, int number, int count) {
+  std::vector<double> from(static_cast<size_t>(count), rank + number), to(from.size());
+  const double sum = size * number + size * (size - 1) / 2.0;
+  MPI_Allreduce(from.data(), to.data(), count, MPI_DOUBLE, MPI_SUM, comm);
+  if (to.front() != sum || to.back() != sum) return "allreduce";
+  const int root = number % size;
+  MPI_Reduce(rank == root ? MPI_IN_PLACE : from.data(), from.data(), count, MPI_DOUBLE, MPI_SUM,
+             root, comm);
+  return rank != root || (from.front() == sum && from.back() == sum) ? "" : "reduce";
+}
+
+std::string move(MPI_Comm comm, int number, int count) {
+  const int root = number % size;
+  std::vector<int> data(static_cast<size_t>(count), rank == root ? number : -1);
+  MPI_Bcast(data.data(), count, MPI_INT, root, comm);
+  if (data.front() != number || data.back() != number) return "bcast";
+  std::vector<int> all(data.size() * static_cast<size_t>(size)), back(all.size());
+  data.assign(data.size(), number + rank);
+  MPI_Allgather(data.data(), count, MPI_INT, all.data(), count, MPI_INT, comm);
+  if (all.front() != number || all.back() != number + size - 1) return "allgather";
+  MPI_Alltoall(all.data(), count, MPI_INT, back.data(), count, MPI_INT, comm);
+  return back.front() == number + rank && back.back() == number + rank ? "" : "alltoall";
+}
+
 // Returns what went wrong. (Checks are the main thread's.)
-std::string work(MPI_Comm comm, int number) {
+std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed) {
+  test::Random own(seed);
   for (int round = 0; round < rounds; ++round) {
-    const int count = 1 + round * 37 % 5000;
-    std::vector<double> from(static_cast<size_t>(count), rank + number + round), to(from.size());
-    MPI_Allreduce(from.data(), to.data(), count, MPI_DOUBLE, MPI_SUM, comm);
-    const double sum = size * (number + round) + size * (size - 1) / 2.0;
-    if (to.front() != sum || to.back() != sum) return "allreduce";
-    const int root = round % size;
-    std::vector<int> data(static_cast<size_t>(count), rank == root ? round : -1);
-    MPI_Bcast(data.data(), count, MPI_INT, root, comm);
-    if (data.front() != round || data.back() != round) return "bcast";
-    if (round % 10 != 0) continue;
-    MPI_Comm copy;
-    MPI_Comm_dup(comm, &copy);
-    MPI_Barrier(copy);
-    MPI_Comm_free(&copy);
+    for (size_t i = 0; i < comms.size(); ++i) {
+      const int number = round + static_cast<int>(i), count = 1 + number * number * 37 % 20000;
+      linger(own);
+      std::string wrong = reduce(comms[i], number, count);
+      if (wrong.empty()) wrong = move(comms[i], number, count);
+      if (!wrong.empty()) return wrong;
+      if (round % 10 != 0) continue;
+      MPI_Comm copy;
+      MPI_Comm_dup(comms[i], &copy);
+      MPI_Barrier(copy);
+      MPI_Comm_free(&copy);
+    }
   }
   return "";
 }
@@ -60,13 +92,17 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 77;
   }
-  std::vector<MPI_Comm> comms(threads);
+  alarm(240);
+  const uint64_t seed = test::agree_on_seed({argc, argv});
+  std::vector<MPI_Comm> comms(threads * comms_of_each);
   for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   std::vector<std::string> wrong(threads + 1);
   std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) {
-    const auto at = static_cast<size_t>(i);
-    running.emplace_back([&, at, i] { wrong[at] = work(comms[at], i); });
+  for (size_t i = 0; i < threads; ++i) {
+    const size_t first = (i + static_cast<size_t>(rank)) % threads * comms_of_each;
+    const std::vector<MPI_Comm> mine(&comms[first], &comms[first] + comms_of_each);
+    running.emplace_back(
+        [&, i, mine] { wrong[i] = work(mine, seed + i * 64 + static_cast<size_t>(rank)); });
   }
   running.emplace_back([&] { wrong[threads] = pass_messages(); });
   for (std::thread& thread : running) thread.join();

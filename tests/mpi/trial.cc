@@ -123,8 +123,9 @@ Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
   if (trial.comm.handle == MPI_COMM_NULL) return trial;
   trial.in_place = trial.shared.chance(3);
   trial.root = static_cast<int>(trial.shared.below(trial.size()));
-  trial.story = trial.function + (trial.in_place ? " in place" : "") + " on " + trial.comm.name +
-                ", rank " + std::to_string(trial.comm.rank) + " of " +
+  trial.large = MPI_VERSION >= 4 && trial.own.chance(4);
+  trial.story = trial.function + (trial.large ? "_c" : "") + (trial.in_place ? " in place" : "") +
+                " on " + trial.comm.name + ", rank " + std::to_string(trial.comm.rank) + " of " +
                 std::to_string(trial.comm.size) + ", root " + std::to_string(trial.root);
   return trial;
 }

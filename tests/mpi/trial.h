@@ -40,9 +40,10 @@ struct Trial {
   Comm comm;
   bool in_place = false;
   int root = 0;
-  Random shared{0};   // draws the same on all ranks of the communicator
-  Random own{0};      // and this not
-  std::string story;  // what was drawn, for people
+  bool large = false;  // this rank calls the function for large counts, where MPI has it
+  Random shared{0};    // draws the same on all ranks of the communicator
+  Random own{0};       // and this not
+  std::string story;   // what was drawn, for people
 
   size_t me() const { return static_cast<size_t>(comm.rank); }
   size_t size() const { return static_cast<size_t>(comm.size); }
@@ -57,6 +58,20 @@ struct Trial {
 Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
                  const std::vector<Comm>& lasting);
 
+// An array of counts or displacements (Large: MPI_Count, MPI_Aint), for either kind of function.
+template <typename Large>
+class Array {
+ public:
+  explicit Array(const std::vector<int>& numbers)
+      : small_(numbers), large_(numbers.begin(), numbers.end()) {}
+  operator const int*() const { return small_.data(); }
+  operator const Large*() const { return large_.data(); }
+
+ private:
+  std::vector<int> small_;
+  std::vector<Large> large_;
+};
+
 // What a function is called with on one side. A copy of `blocks` in MPI's form.
 struct Words {
   void* buffer;
@@ -64,6 +79,8 @@ struct Words {
   std::vector<int> counts, displacements;
 
   int count() const { return counts[0]; }
+  Array<MPI_Count> all_counts() const { return Array<MPI_Count>(counts); }
+  Array<MPI_Aint> places() const { return Array<MPI_Aint>(displacements); }
 };
 
 // One side of a call on this rank: a type, blocks of its elements, and three memories for them that
@@ -118,5 +135,10 @@ void try_reducing(Trial& trial);
 
 }  // namespace test
 
-// MPI_X or PMPI_X, both of which Sluice stands in for.
+// MPI_X or PMPI_X, both of which Sluice stands in for; and the function for large counts.
+#if MPI_VERSION >= 4
+#define LARGE(trial, function) EITHER(trial, function##_c)
+#else
+#define LARGE(trial, function) EITHER(trial, function)
+#endif
 #define EITHER(trial, function) ((trial).shared.chance(2) ? &(function) : &P##function)

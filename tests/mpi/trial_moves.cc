@@ -8,13 +8,14 @@
 #include <chrono>
 #include <numeric>
 
+#include "tests/mpi/narrow.h"
 #include "tests/mpi/numbers.h"
 #include "tests/mpi/trial.h"
 
 namespace test {
 namespace {
 
-// Every predefined type.
+// Every predefined type, and Sluice's own.
 const std::vector<Unit>& units_to_move() {
   static const std::vector<Unit> units = [] {
     std::vector<Unit> list = all_units();
@@ -28,6 +29,9 @@ const std::vector<Unit>& units_to_move() {
     }
     list.push_back({MPI_CHARACTER, {{0, 1}}, 1});
     list.push_back({MPI_WCHAR, {{0, 4}}, 4});
+    for (const NarrowFormat& format : narrow_formats()) {
+      if (format.type != MPI_DATATYPE_NULL) list.push_back({format.type, {{0, 2}}, 2});
+    }
     return list;
   }();
   return units;
@@ -128,8 +132,12 @@ Side Mover::make(const std::vector<size_t>& units, bool scattered) {
   for (const size_t n : units) counts.push_back(nothing_ ? elements_of_nothing_ : n / per_element);
   trial_.story += "; " + type.construction + " of " + std::to_string(type.size()) + " bytes x";
   for (const size_t n : counts) trial_.story += " " + std::to_string(n);
-  return Side(std::move(type), lay_out(counts, scattered), plain_ ? MPI_DATATYPE_NULL : MPI_BYTE,
-              trial_);
+#ifdef OPEN_MPI
+  const MPI_Datatype in_mpi = plain_ ? MPI_DATATYPE_NULL : MPI_BYTE;
+#else
+  const MPI_Datatype in_mpi = MPI_BYTE;  // MPICH 4.0.2 mixes up the bytes of some types
+#endif
+  return Side(std::move(type), lay_out(counts, scattered), in_mpi, trial_);
 }
 
 void Mover::verify(Side* input, Side* output) {
@@ -148,7 +156,11 @@ void Mover::broadcast() {
   const auto call = [&](auto* function, const Words& to) {
     function(to.buffer, to.count(), to.type, trial_.root, trial_.comm.handle);
   };
-  call(EITHER(trial_, MPI_Bcast), side.ours());
+  if (trial_.large) {
+    call(LARGE(trial_, MPI_Bcast), side.ours());
+  } else {
+    call(EITHER(trial_, MPI_Bcast), side.ours());
+  }
   call(IN_MPI(MPI_Bcast), side.theirs());
   verify(nullptr, &side);
 }
@@ -169,8 +181,8 @@ void Mover::allgather(bool vector) {
   if (trial_.own.chance(6)) output.use_absolute_addresses();
   const auto call = [&](auto* gather, auto* gatherv, const Words& from, const Words& to) {
     if (vector) {
-      gatherv(from.buffer, from.count(), from.type, to.buffer, to.counts.data(),
-              to.displacements.data(), to.type, trial_.comm.handle);
+      gatherv(from.buffer, from.count(), from.type, to.buffer, to.all_counts(), to.places(),
+              to.type, trial_.comm.handle);
     } else {
       gather(from.buffer, from.count(), from.type, to.buffer, to.count(), to.type,
              trial_.comm.handle);
@@ -178,7 +190,11 @@ void Mover::allgather(bool vector) {
   };
   Words from = input.ours();
   if (trial_.in_place) from.buffer = MPI_IN_PLACE;
-  call(EITHER(trial_, MPI_Allgather), EITHER(trial_, MPI_Allgatherv), from, output.ours());
+  if (trial_.large) {
+    call(LARGE(trial_, MPI_Allgather), LARGE(trial_, MPI_Allgatherv), from, output.ours());
+  } else {
+    call(EITHER(trial_, MPI_Allgather), EITHER(trial_, MPI_Allgatherv), from, output.ours());
+  }
   call(IN_MPI(MPI_Allgather), IN_MPI(MPI_Allgatherv),
        trial_.in_place ? output.untouched(trial_.me()) : input.untouched(), output.theirs());
   verify(&input, &output);
@@ -199,8 +215,8 @@ void Mover::alltoall(bool vector) {
   if (trial_.own.chance(6)) output.use_absolute_addresses();
   const auto call = [&](auto* exchange, auto* exchangev, const Words& from, const Words& to) {
     if (vector) {
-      exchangev(from.buffer, from.counts.data(), from.displacements.data(), from.type, to.buffer,
-                to.counts.data(), to.displacements.data(), to.type, trial_.comm.handle);
+      exchangev(from.buffer, from.all_counts(), from.places(), from.type, to.buffer,
+                to.all_counts(), to.places(), to.type, trial_.comm.handle);
     } else {
       exchange(from.buffer, from.count(), from.type, to.buffer, to.count(), to.type,
                trial_.comm.handle);
@@ -208,7 +224,11 @@ void Mover::alltoall(bool vector) {
   };
   Words from = input.ours();
   if (trial_.in_place) from.buffer = MPI_IN_PLACE;
-  call(EITHER(trial_, MPI_Alltoall), EITHER(trial_, MPI_Alltoallv), from, output.ours());
+  if (trial_.large) {
+    call(LARGE(trial_, MPI_Alltoall), LARGE(trial_, MPI_Alltoallv), from, output.ours());
+  } else {
+    call(EITHER(trial_, MPI_Alltoall), EITHER(trial_, MPI_Alltoallv), from, output.ours());
+  }
   call(IN_MPI(MPI_Alltoall), IN_MPI(MPI_Alltoallv),
        trial_.in_place ? output.untouched() : input.untouched(), output.theirs());
   verify(&input, &output);

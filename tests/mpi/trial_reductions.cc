@@ -5,8 +5,10 @@
 // commutative or not, on types of all constructions.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
+#include "tests/mpi/narrow.h"
 #include "tests/mpi/numbers.h"
 #include "tests/mpi/rounding.h"
 #include "tests/mpi/trial.h"
@@ -72,12 +74,19 @@ class Reducer {
   explicit Reducer(Trial& trial) : trial_(trial) {}
   void run_predefined();
   void run_user_defined();
+  // Sums, products, minima and maxima of small whole numbers in 16 bits.
+  void run_narrow();
 
  private:
+  struct Task {
+    MPI_Op ours, theirs;
+    const Number* number = nullptr;                           // of predefined types
+    std::function<void(Memory* memory, size_t n)> fill = {};  // else any bytes will do
+  };
   void draw_counts(size_t element_bytes);
   // MPI does it on `dense`, which has the same signature; Open MPI's own buffers for types with
   // gaps are not beyond doubt.
-  void run(ShapedType type, const ShapedType& dense, MPI_Op op, const Number* number);
+  void run(ShapedType type, const ShapedType& dense, const Task& task);
   template <typename All, typename One, typename Scatter, typename ScatterBlock>
   void call(All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block, const void* from,
             const Words& to, MPI_Op op);
@@ -137,7 +146,10 @@ void Reducer::run_predefined() {
   ShapedType type{number.handle, value_bytes(number), static_cast<ptrdiff_t>(number.extent), true,
                   number.name};
   const ShapedType alike = type;
-  run(std::move(type), alike, op.handle, &number);
+  const auto fill = [&](Memory* memory, size_t n) {
+    draw_values(number, op.handle, memory, n, trial_.own);
+  };
+  run(std::move(type), alike, {op.handle, op.handle, &number, fill});
 }
 
 void Reducer::run_user_defined() {
@@ -164,8 +176,54 @@ void Reducer::run_user_defined() {
   MPI_Op op;
   MPI_Op_create(drawn.function, drawn.commutes, &op);
   ShapedType dense = contiguous_type(unit, per_element);
-  run(std::move(type), dense, op, nullptr);
+  run(std::move(type), dense, {op, op});
   free_type(&dense);
+  MPI_Op_free(&op);
+}
+
+// What Sluice does with its 16-bit types, for MPI: on their bits, which MPI has as integers. (Its
+// operations have no context.)
+const NarrowFormat* narrow = nullptr;
+int (*combine_narrow)(int, int) = nullptr;
+
+void combine_bits(void* left, void* right, int* count, MPI_Datatype*) {
+  const auto* from = static_cast<const uint16_t*>(left);
+  auto* const to = static_cast<uint16_t*>(right);
+  for (int i = 0; i < *count; ++i) {
+    to[i] = narrow->encode(combine_narrow(narrow->decode(from[i]), narrow->decode(to[i])));
+  }
+}
+
+void Reducer::run_narrow() {
+  struct NarrowOp {
+    MPI_Op op;
+    int (*combine)(int, int);
+    const char* name;
+  };
+  const NarrowOp ops[] = {{MPI_SUM, [](int a, int b) { return a + b; }, "sum"},
+                          {MPI_PROD, [](int a, int b) { return a * b; }, "product"},
+                          {MPI_MIN, [](int a, int b) { return std::min(a, b); }, "minimum"},
+                          {MPI_MAX, [](int a, int b) { return std::max(a, b); }, "maximum"}};
+  const std::vector<NarrowFormat> formats = narrow_formats();
+  const NarrowFormat format = trial_.shared.pick(formats);
+  const NarrowOp drawn = ops[trial_.shared.below(4)];
+  narrow = &format;
+  combine_narrow = drawn.combine;
+  draw_counts(2);
+  trial_.story += std::string("; ") + drawn.name + " of " + format.name;
+  // Exact on eight ranks.
+  const auto fill = [&](Memory* memory, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      const int number = static_cast<int>(trial_.own.below(33)) - 16, small = number < 0 ? -2 : 1;
+      const uint16_t bits = format.encode(drawn.op == MPI_PROD ? small : number);
+      std::memcpy(memory->element(0, i), &bits, sizeof bits);
+    }
+  };
+  const ShapedType type{format.type, {{0, 2}}, 2, true, format.name};
+  const ShapedType bits{MPI_UINT16_T, {{0, 2}}, 2, true, "bits"};
+  MPI_Op op;
+  MPI_Op_create(combine_bits, 1, &op);
+  run(type, bits, {drawn.op, op, nullptr, fill});
   MPI_Op_free(&op);
 }
 
@@ -178,7 +236,7 @@ void Reducer::call(All* all, One* one, Scatter* scatter, ScatterBlock* scatter_b
   } else if (trial_.function == "MPI_Reduce") {
     one(from, to.buffer, count, to.type, op, trial_.root, trial_.comm.handle);
   } else if (trial_.function == "MPI_Reduce_scatter") {
-    scatter(from, to.buffer, counts_.data(), to.type, op, trial_.comm.handle);
+    scatter(from, to.buffer, Array<MPI_Count>(counts_), to.type, op, trial_.comm.handle);
   } else {
     scatter_block(from, to.buffer, counts_[0], to.type, op, trial_.comm.handle);
   }
@@ -189,9 +247,15 @@ void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
   Words to = output->ours();
   const bool without = trial_.function == "MPI_Reduce" && !trial_.is_root() && trial_.own.chance(2);
   if (without) to.buffer = nullptr;
-  call(EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Reduce),
-       EITHER(trial_, MPI_Reduce_scatter), EITHER(trial_, MPI_Reduce_scatter_block),
-       in_place() ? MPI_IN_PLACE : from.buffer, to, op);
+  const void* const data = in_place() ? MPI_IN_PLACE : from.buffer;
+  if (trial_.large) {
+    call(LARGE(trial_, MPI_Allreduce), LARGE(trial_, MPI_Reduce), LARGE(trial_, MPI_Reduce_scatter),
+         LARGE(trial_, MPI_Reduce_scatter_block), data, to, op);
+  } else {
+    call(EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Reduce),
+         EITHER(trial_, MPI_Reduce_scatter), EITHER(trial_, MPI_Reduce_scatter_block), data, to,
+         op);
+  }
 }
 
 // Never in place: there MPICH 4.0.2's own MPI_Reduce crashes.
@@ -213,14 +277,15 @@ void Reducer::paint(Side* output) const {
   output->before.paint(0, 0, own(), Fate::defined, false, &output->fates);
 }
 
-void Reducer::run(ShapedType type, const ShapedType& dense, MPI_Op op, const Number* number) {
+void Reducer::run(ShapedType type, const ShapedType& dense, const Task& task) {
+  const Number* const number = task.number;
   ShapedType alike = type;
   if (!type.predefined) MPI_Type_dup(type.handle, &alike.handle);
   const size_t count = total();
   for (const int n : counts_) trial_.story += " " + std::to_string(n);
   const MPI_Datatype in_mpi = number ? MPI_DATATYPE_NULL : dense.handle;
   Side input(std::move(type), {{0, count}}, in_mpi, trial_);
-  if (number) draw_values(*number, op, &input.before, count, trial_.own);
+  if (task.fill) task.fill(&input.before, count);
   input.settle();
   Side output(std::move(alike), {{0, in_place() ? count : own()}}, in_mpi, trial_);
   if (in_place()) {
@@ -233,15 +298,15 @@ void Reducer::run(ShapedType type, const ShapedType& dense, MPI_Op op, const Num
     output.settle();
   }
   reduced_type = &input.type;
-  call_ours(&input, &output, op);
+  call_ours(&input, &output, task.ours);
   reduced_type = &dense;
-  call_theirs(&input, &output, op);
+  call_theirs(&input, &output, task.theirs);
   paint(&output);
   damage(trial_, &input, &output);
   input.verify(trial_, "the input", true);
   const bool rounds = number && is_rounded(*number);
   output.verify(trial_, "the result", !rounds);
-  if (rounds) compare(*number, op, &input, &output);
+  if (rounds) compare(*number, task.ours, &input, &output);
   if (trial_.function == "MPI_Allreduce") compare_ranks(&output);
 }
 
@@ -281,6 +346,7 @@ void Reducer::compare_ranks(Side* output) {
 void try_reducing(Trial& trial) {
   Reducer reducer(trial);
   if (trial.shared.chance(3)) return reducer.run_user_defined();
+  if (trial.shared.chance(12) && sluice_in_process()) return reducer.run_narrow();
   reducer.run_predefined();
 }
 
