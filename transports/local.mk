@@ -4,6 +4,7 @@
 core_sources += \
   transports/agreement.cc \
   transports/agreement.h \
+  transports/conduit.h \
   transports/pieces.cc \
   transports/pieces.h \
   transports/tag_table.h \
@@ -34,6 +35,7 @@ core_sources += \
   transports/tcp/reception.cc \
   transports/tcp/reception.h \
   transports/tcp/shared.h \
+  transports/tcp/shortcut.cc \
   transports/tcp/socket.cc \
   transports/tcp/socket.h \
   transports/tcp/stream.cc \
@@ -45,9 +47,13 @@ core_sources += \
 core_sources += \
   transports/arena.cc \
   transports/arena.h \
+  transports/shm/ring.cc \
+  transports/shm/ring.h \
   transports/shm/segment.cc \
   transports/shm/segment.h \
   transports/shm/shm.h \
+  transports/shm/shortcut.cc \
+  transports/shm/shortcut.h \
   transports/shm/single_copy.cc \
   transports/shm/single_copy.h \
   transports/shm/source.cc

@@ -145,6 +145,9 @@ class Channel {
   virtual void abort(const std::string& cause) = 0;
   // Whether it has gone, or never will: no need to drive the endpoint for it any longer.
   virtual bool told() const { return true; }
+
+  // What moves its bytes now, for people: "tcp"; "shm" once a link has left its socket.
+  virtual const char* carrier() const = 0;
 };
 
 struct Caps {

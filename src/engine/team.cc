@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "collectives/direct/direct.h"
 #include "src/base/log.h"
@@ -65,6 +67,16 @@ class Streams final : public Channels {
   bool told() const {
     return std::ranges::all_of(channels_,
                                [](const auto& channel) { return !channel || channel->told(); });
+  }
+  // What carries its messages, for people: "tcp"; "shm+tcp" if not all go the same way.
+  std::string carrier() const {
+    std::set<std::string> names;
+    for (const auto& channel : channels_) {
+      if (channel) names.insert(channel->carrier());
+    }
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : "+") + name;
+    return text.empty() ? endpoint_->name() : text;
   }
   Rank size() const { return static_cast<Rank>(peers_.size()); }
   std::string describe(Rank peer) const {
@@ -161,7 +173,7 @@ void EngineTeam::heed(const Hints& hints) try {
 EngineTeam::~EngineTeam() {
   for (const auto& [algorithm, tally] : tallies_) {
     process_.statistics.add(name_, algorithm->collective, algorithm->name,
-                            algorithm->direct ? "shm" : process_.endpoint->name(), tally);
+                            algorithm->direct ? "shm" : streams_.carrier(), tally);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "src/mpi/datatypes.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
+#include "transports/shm/shortcut.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice {
@@ -142,6 +143,7 @@ Status Runtime::open_endpoint() {
   options.socket_buffer = knobs.socket_buffer;
   options.congestion = knobs.congestion;
   options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));
+  if (knobs.transport == "auto") options.shortcuts = make_shm_shortcuts();
   auto endpoint = make_tcp_endpoint(options);
   if (endpoint.ok()) {
     process_.endpoint = std::move(*endpoint);

@@ -30,7 +30,9 @@ unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/rig.h \
+  tests/unit/transports/ring_test.cc \
   tests/unit/transports/shm_test.cc \
+  tests/unit/transports/shortcut_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
   tests/unit/transports/tcp_played.h \

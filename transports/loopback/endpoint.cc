@@ -35,6 +35,7 @@ class LoopbackChannel : public Channel {
     const Lock lock(state_->lock);
     state_->abort(*end_->other, cause);
   }
+  const char* carrier() const override { return "loopback"; }
 
  private:
   const std::shared_ptr<State> state_;

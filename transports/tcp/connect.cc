@@ -108,6 +108,7 @@ bool Link::take_greeting() {
     inbox_.consume(Greeting::bytes);
     greeted_ = true;
     heed(greeting);
+    offer_shortcut();
   }
   return greeted_ && status_.ok();
 }
@@ -150,6 +151,7 @@ void Link::look_after() {
   if (awaited()) {
     look_for_listener();
   } else if (socket_) {
+    hear();
     look_for_life();
   }
 }

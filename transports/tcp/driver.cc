@@ -139,6 +139,11 @@ void Driver::abort(const Place& place, const std::string& cause) {
   place.link->kick();
 }
 
+const char* Driver::carrier(const Place& place) {
+  Section section(*this);
+  return place.link->carrier();
+}
+
 bool Driver::has_told(const Place& place) {
   Section section(*this);
   return place.link->has_told();
@@ -164,13 +169,20 @@ bool Driver::drive_all() {
 }
 
 bool Driver::drive_ready() {
-  polls_.clear();
-  for (const Link* link : shared_.pending) polls_.push_back(link->poll_for());
-  if (poll(polls_.data(), polls_.size(), 0) < 0) return false;
   bool moved = false;
+  polls_.clear();
+  asked_.clear();
+  for (Link* link : shared_.pending) {
+    if (link->quick()) {
+      moved |= link->drive();
+    } else {
+      polls_.push_back(link->poll_for());
+      asked_.push_back(link);
+    }
+  }
+  if (asked_.empty() || poll(polls_.data(), polls_.size(), 0) < 0) return moved;
   for (size_t i = 0; i < polls_.size(); ++i) {
-    Link* const link = shared_.pending[i];
-    if (polls_[i].revents != 0 || link->dials()) moved |= link->drive();
+    if (polls_[i].revents != 0 || asked_[i]->dials()) moved |= asked_[i]->drive();
   }
   return moved;
 }
@@ -195,6 +207,7 @@ void Driver::look_after(Clock::time_point now) {
   if (now - looked_after_ < look_after_every) return;
   looked_after_ = now;
   for (Link* link : shared_.pending) link->look_after();
+  if (sleepers_ > 0) wake();  // it may have taken their bells
 }
 
 void Driver::wait(std::chrono::microseconds limit) {
@@ -203,7 +216,7 @@ void Driver::wait(std::chrono::microseconds limit) {
     Section section(*this);
     const bool missed = woken_ || missed_anything();
     remember();
-    if (missed || shared_.unfinished) return;
+    if (missed || shared_.unfinished || !may_sleep()) return;
     polls.swap(polls_);
     collect_polls(polls);
     ++sleepers_;
@@ -217,7 +230,23 @@ void Driver::wait(std::chrono::microseconds limit) {
     woken_ = read(wakeup_.fd(), &count, sizeof(count)) < 0;
   }
   polls_.swap(polls);
+  stop_sleeping();
   look_after(Clock::now());
+}
+
+bool Driver::may_sleep() {
+  return std::all_of(shared_.pending.begin(), shared_.pending.end(),
+                     [](Link* link) { return link->may_sleep(); });
+}
+
+// The bell that was heard here may have been for another thread, too.
+void Driver::stop_sleeping() {
+  bool heard = false;
+  for (Link* link : shared_.pending) {
+    heard |= link->hear();
+    if (sleepers_ == 0) link->awake();
+  }
+  if (heard && sleepers_ > 0) wake();
 }
 
 void Driver::collect_polls(std::vector<pollfd>& polls) const {

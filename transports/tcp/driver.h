@@ -46,6 +46,7 @@ class Driver {
   void withdraw(const Place& place);
   void abort(const Place& place, const std::string& cause);
   bool has_told(const Place& place);
+  const char* carrier(const Place& place);
 
   bool progress();
   void wait(std::chrono::microseconds limit);
@@ -63,6 +64,8 @@ class Driver {
   bool all_flushed();
   void look_after(Clock::time_point now);
   bool anything_awaited() const;
+  bool may_sleep();
+  void stop_sleeping();
   void collect_polls(std::vector<pollfd>& polls) const;
   Link& link(const ProcessId& process);
   bool missed_anything() const;
@@ -73,6 +76,7 @@ class Driver {
   Reception reception_;
   std::map<ProcessId, std::unique_ptr<Link>> links_;
   std::vector<pollfd> polls_;  // memory of a call, kept for the next
+  std::vector<Link*> asked_;   // the same; those that polls_ is about
   uint32_t turns_ = 0;
   Clock::time_point looked_after_{};
 

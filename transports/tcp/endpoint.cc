@@ -22,6 +22,7 @@ class TcpChannel : public Channel {
   bool post_recv(Operation* operation) override { return driver_->post_recv(place_, operation); }
   void withdraw() override { driver_->withdraw(place_); }
   void abort(const std::string& cause) override { driver_->abort(place_, cause); }
+  const char* carrier() const override { return driver_->carrier(place_); }
   bool told() const override { return driver_->has_told(place_); }
 
  private:

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/tcp/inbox.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 namespace sluice {
 namespace {
 
-constexpr size_t max_runs = 64;  // of memory in one system call, the inbox's own among them
+constexpr size_t max_runs = 64;  // of memory in one read, the inbox's own among them
 
 struct Runs {
   std::array<iovec, max_runs> runs;
@@ -40,21 +36,9 @@ bool add_due(Runs& runs, ConstPieces due, size_t offset) {
   return true;
 }
 
-ssize_t receive(int socket, Runs& runs) {
-  msghdr message{};
-  message.msg_iov = runs.runs.data();
-  message.msg_iovlen = runs.count;
-  ssize_t got;
-  do {
-    got = runs.count == 1 ? recv(socket, runs.runs[0].iov_base, runs.bytes, MSG_DONTWAIT)
-                          : recvmsg(socket, &message, MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  return got;
-}
-
 }  // namespace
 
-Inbox::Read Inbox::read(int socket, ConstPieces due, size_t offset, size_t ahead) {
+Inbox::Read Inbox::read(Conduit& conduit, ConstPieces due, size_t offset, size_t ahead) {
   if (buffer_ == nullptr) buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
   if (begin_ > 0) {
     std::memmove(buffer_.get(), data(), size());
@@ -69,16 +53,11 @@ Inbox::Read Inbox::read(int socket, ConstPieces due, size_t offset, size_t ahead
   }
   const size_t due_bytes = runs.bytes;
   if (follows) runs.add(buffer_.get() + end_, std::min(ahead, capacity - end_));
-  const ssize_t got = receive(socket, runs);
-  if (got == 0) return {Read::Result::closed};
-  if (got < 0) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return {Read::Result::nothing};
-    return {Read::Result::failed, errno};
-  }
-  const size_t bytes = static_cast<size_t>(got);
-  const size_t straight = std::min(bytes, due_bytes);
-  end_ += bytes - straight;
-  return {Read::Result::some, 0, straight, bytes < runs.bytes};
+  const Conduit::Moved got = conduit.read({runs.runs.data(), runs.count});
+  if (got.result != Conduit::Moved::Result::some) return {got.result, got.error};
+  const size_t straight = std::min(got.bytes, due_bytes);
+  end_ += got.bytes - straight;
+  return {got.result, 0, straight, got.bytes < runs.bytes};
 }
 
 }  // namespace sluice

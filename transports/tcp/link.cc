@@ -15,7 +15,7 @@ namespace {
 // What is read behind a large payload, or before one: enough for headers, little to copy.
 constexpr size_t small_read_ahead = 1024;
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
-constexpr size_t max_abort_text = 4096;
+constexpr size_t max_text = 4096;
 constexpr size_t max_early_aborts = 64;
 constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
 
@@ -60,6 +60,7 @@ void Link::kick() {
   if (!status_.ok()) return;
   if (!socket_ && connects() && pending()) dial();
   if (socket_ && !out_.empty() && (!blocked_ || torn_)) flush();
+  if (socket_ && !settled_) look_for_shortcut();
   // Poll knows nothing of what has been read and not been looked at.
   if (wanted() && !inbox_.empty()) shared_.unfinished = true;
   list();
@@ -80,7 +81,8 @@ bool Link::pending() const {
 pollfd Link::poll_for() const {
   if (dialer_) return {dialer_->fd(), POLLOUT, 0};
   const bool sends = !out_.empty() && send_error_ == 0;
-  const int events = (wanted() ? POLLIN : 0) | (sends ? POLLOUT : 0);
+  // Room in a shortcut is told by a bell.
+  const int events = (wanted() ? POLLIN : 0) | (sends ? (sends_short_ ? POLLIN : POLLOUT) : 0);
   return {socket_.fd(), static_cast<short>(events), 0};
 }
 
@@ -101,16 +103,25 @@ bool Link::flush() {
     return true;
   }
   if (send_error_ != 0) return false;
-  Outbox::Flushed flushed = out_.flush(socket_.fd());
-  while (flushed.done != nullptr) {
-    Operation* const sent = std::exchange(flushed.done, flushed.done->next);
-    --demand.sends;
-    shared_.finish(sent);
+  const Outbox::Flushed flushed = out_.flush(way_out());
+  finish_sends(flushed.done);
+  if (flushed.result == Outbox::Result::shifted) {
+    shift_sending();
+    (void)flush();
+    return true;
   }
   blocked_ = flushed.result == Outbox::Result::blocked;
   if (flushed.result == Outbox::Result::failed) note_send_error(flushed.error);
   if (flushed.result == Outbox::Result::drained && said_bye_) shutdown(socket_.fd(), SHUT_WR);
   return flushed.moved;
+}
+
+void Link::finish_sends(Operation* sent) {
+  while (sent != nullptr) {
+    Operation* const each = std::exchange(sent, sent->next);
+    --demand.sends;
+    shared_.finish(each);
+  }
 }
 
 // What a peer sent before it went may still be read, and says more than errno. All else ends the
@@ -134,8 +145,8 @@ bool Link::read() {
     if (!wanted()) return moved;
     if (put_offs_ > 0) break;
     const Inbox::Read read = read_once();
-    if (read.result == Inbox::Read::Result::nothing) return moved;
-    if (read.result == Inbox::Read::Result::some) {
+    if (read.result == Conduit::Moved::Result::nothing) return moved;
+    if (read.result == Conduit::Moved::Result::some) {
       moved = true;
       if (!read.drained) continue;
       parse();
@@ -171,7 +182,7 @@ Inbox::Read Link::read_once() {
   }
   const bool lands_large = landing_now_ && landing_.frame.length >= large;
   const size_t ahead = demand.large > 0 || lands_large ? small_read_ahead : Inbox::capacity;
-  const Inbox::Read read = inbox_.read(socket_.fd(), due, landing_.moved, ahead);
+  const Inbox::Read read = inbox_.read(way_in(), due, landing_.moved, ahead);
   landing_.moved += read.straight;
   if (landing_now_ && landing_.moved == landing_.frame.length) finish_landing();
   return read;
@@ -217,6 +228,8 @@ bool Link::puts_off(const Frame& frame) {
 }
 
 void Link::take_frame(const Frame& frame) {
+  if (frame.type == FrameType::shift) return take_shift();
+  if (frame.type == FrameType::decline) return take_decline();
   if (frame.type == FrameType::bye) {
     return fail({Code::peer_lost, label_ + " finished (MPI_Finalize) while it was still expected"});
   }
@@ -226,6 +239,7 @@ void Link::take_frame(const Frame& frame) {
   switch (frame.type) {
     case FrameType::data:
     case FrameType::abort:
+    case FrameType::offer:
       return begin_landing(to, frame);
     case FrameType::announce:
       if (to != nullptr) to->announced(frame);
@@ -235,6 +249,8 @@ void Link::take_frame(const Frame& frame) {
       return;
     case FrameType::credit:
     case FrameType::bye:
+    case FrameType::decline:
+    case FrameType::shift:
       return;
   }
 }
@@ -250,8 +266,8 @@ Stream* Link::find_stream(const TeamId& team, bool make) {
 
 void Link::begin_landing(Stream* to, const Frame& frame) {
   Landing landing{frame};
-  if (frame.type == FrameType::abort) {
-    abort_text_.clear();
+  if (frame.type != FrameType::data) {
+    text_.clear();
   } else if (to != nullptr) {
     landing = to->land(frame);
   }
@@ -270,8 +286,8 @@ bool Link::deposit() {
     scatter(landing_.receive->pieces, landing_.moved, inbox_.data(), bytes);
   } else if (landing_.arrival != nullptr) {
     std::copy_n(inbox_.data(), bytes, landing_.arrival->data.get() + landing_.moved);
-  } else if (landing_.frame.type == FrameType::abort && abort_text_.size() < max_abort_text) {
-    abort_text_.append(reinterpret_cast<const char*>(inbox_.data()), bytes);
+  } else if (landing_.frame.type != FrameType::data && text_.size() < max_text) {
+    text_.append(reinterpret_cast<const char*>(inbox_.data()), bytes);
   }
   landing_.moved += bytes;
   inbox_.consume(bytes);
@@ -284,6 +300,8 @@ void Link::finish_landing() {
   Stream* const to = std::exchange(landing_stream_, nullptr);
   if (landing_.frame.type == FrameType::abort) {
     take_abort(landing_.frame.team);
+  } else if (landing_.frame.type == FrameType::offer) {
+    take_offer();
   } else if (to != nullptr) {
     to->landed(landing_);
   }
@@ -291,9 +309,9 @@ void Link::finish_landing() {
 
 void Link::take_abort(const TeamId& team) {
   if (dead_teams_.contains(team)) return;
-  if (Stream* const to = find_stream(team, false)) return to->aborted(abort_text_);
+  if (Stream* const to = find_stream(team, false)) return to->aborted(text_);
   if (early_aborts_.size() == max_early_aborts) early_aborts_.erase(early_aborts_.begin());
-  early_aborts_.push_back({team, abort_text_});
+  early_aborts_.push_back({team, text_});
 }
 
 void Link::lost(const std::string& how) { fail({Code::peer_lost, label_ + " is gone: " + how}); }
@@ -306,6 +324,7 @@ void Link::fail(const Status& status) {
   landing_stream_ = nullptr;
   out_.clear();
   dialer_.reset();
+  shortcut_.reset();
   socket_.close();
 }
 

@@ -3,7 +3,9 @@
 // The connection to one process, and what its teams make of it.
 //
 // Which side connects is fixed: the lower process does, when it first needs to; the other waits for
-// it. While nothing is pending on a link it is not read: what comes stays in the socket.
+// it. While nothing is pending on a link it is not read: what comes stays in the socket. Once the
+// connection stands between processes of one host, the connecting side offers a shortcut; each
+// side's bytes leave the socket for it behind a frame that says so (FrameType::shift).
 #pragma once
 
 #include <poll.h>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/conduit.h"
 #include "transports/tcp/dialer.h"
 #include "transports/tcp/inbox.h"
 #include "transports/tcp/outbox.h"
@@ -70,6 +73,16 @@ class Link {
   // it dials also as time passes.
   pollfd poll_for() const;
   bool dials() const { return bool(dialer_); }
+  // drive() is quicker than to ask poll whether it may do something.
+  bool quick() const { return sends_short_ || reads_short_; }
+  // This process is about to poll: false if there is something to do now, of which poll knows
+  // nothing. And when nobody polls any more.
+  bool may_sleep();
+  void awake();
+  // Takes what came over a socket that carries no frames any more. True if anything did.
+  bool hear() { return reads_short_ && shortcut_ && shortcut_->hear(); }
+  // What its bytes go over: "tcp", or its shortcut's name.
+  const char* carrier() const;
   // It waits for the other side to connect.
   bool awaited() const;
   // The kernel has all that was to be sent, or never will.
@@ -101,7 +114,9 @@ class Link {
 
  private:
   bool connects() const { return shared_.options.self < process_; }
-  bool wanted() const { return demand.receives > 0 || demand.sends > 0; }
+  bool wanted() const {
+    return demand.receives > 0 || demand.sends > 0 || (curious_ && status_.ok());
+  }
   void list();
 
   bool dial();
@@ -109,10 +124,19 @@ class Link {
   void greet();
   bool take_greeting();
   void heed(const Greeting& greeting);
+  void offer_shortcut();
+  void look_for_shortcut();
+  void take_offer();
+  void take_shift();
+  void take_decline();
+  void shift_sending();
+  Conduit& way_out() { return sends_short_ ? *shortcut_ : static_cast<Conduit&>(plain_); }
+  Conduit& way_in() { return reads_short_ ? *shortcut_ : static_cast<Conduit&>(plain_); }
   void look_for_listener();
   void look_for_life();
 
   bool flush();
+  void finish_sends(Operation* sent);
   void note_send_error(int error);
   bool read();
   void note_end(int error);
@@ -138,12 +162,18 @@ class Link {
 
   std::unique_ptr<Dialer> dialer_;
   Socket socket_;
+  SocketConduit plain_{socket_};
+  std::unique_ptr<Shortcut> shortcut_;  // offered, or in use
+  bool sends_short_ = false, reads_short_ = false;
+  bool settled_ = false;     // whether there will be one
+  bool curious_ = false;     // reads only to find that out
+  uint32_t looks_ = 0;       // that might have been taken
   bool introduced_ = false;  // the greeting is sent, or queued
   bool greeted_ = false;     // by the peer
   bool said_bye_ = false;
   bool torn_ = false;
   bool listed_ = false;   // in TcpShared::pending
-  bool blocked_ = false;  // the socket took less than there was when last asked
+  bool blocked_ = false;  // the conduit took less than there was when last asked
   int send_error_ = 0;    // what the peer sent before may still be read
   Status status_;
 
@@ -153,7 +183,7 @@ class Link {
   bool landing_now_ = false;
   Landing landing_;
   Stream* landing_stream_ = nullptr;  // nullptr: its payload is dropped
-  std::string abort_text_;
+  std::string text_;                  // payload of a frame that is the link's own
 
   std::unordered_map<TeamId, std::unique_ptr<Stream>, TeamHash> streams_;
   Stream* latest_ = nullptr;                         // the stream asked for last

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/tcp/outbox.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <new>
 #include <utility>
 
@@ -15,15 +11,15 @@
 namespace sluice {
 namespace {
 
-constexpr size_t max_runs = 64;          // of memory in one system call
-constexpr size_t batch_bytes = 16384;    // of headers and small payloads in one system call
+constexpr size_t max_runs = 64;          // of memory in one write
+constexpr size_t batch_bytes = 16384;    // of headers and small payloads in one write
 constexpr size_t small_run = 256;        // up to so many bytes are copied: cheaper than a run more
 constexpr int max_batches = 8;           // in one flush, so that what arrives gets its turn
 constexpr size_t max_sent_frames = 256;  // kept before what is still to go is moved up
 
 }  // namespace
 
-// What one system call sends: runs of memory, and bytes copied together.
+// What one write sends: runs of memory, and bytes copied together.
 class Outbox::Batch {
  public:
   // False if there is no room.
@@ -41,14 +37,7 @@ class Outbox::Batch {
   }
   size_t bytes() const { return bytes_; }
 
-  ssize_t send(int socket) {
-    constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-    if (count_ == 1) return ::send(socket, runs_[0].iov_base, runs_[0].iov_len, flags);
-    msghdr message{};
-    message.msg_iov = runs_.data();
-    message.msg_iovlen = count_;
-    return sendmsg(socket, &message, flags);
-  }
+  Conduit::Moved send(Conduit& conduit) const { return conduit.write({runs_.data(), count_}); }
 
  private:
   bool copy(const std::byte* data, size_t size) {
@@ -99,6 +88,7 @@ void Outbox::advance(size_t bytes, Flushed& flushed) {
     Outgoing& front = frames_[first_++];
     sent_ -= front.bytes();
     front.owned.reset();
+    if (front.frame.type == FrameType::shift) flushed.result = Result::shifted;
     if (front.operation == nullptr) continue;
     front.operation->next = std::exchange(flushed.done, front.operation);
   }
@@ -110,26 +100,28 @@ void Outbox::advance(size_t bytes, Flushed& flushed) {
   }
 }
 
-Outbox::Flushed Outbox::flush(int socket) {
+// All that goes in one write: nothing goes together with what is behind a shift.
+void Outbox::fill(Batch& batch) const {
+  for (size_t at = first_, skip = sent_; at < frames_.size(); ++at, skip = 0) {
+    if (!gather(batch, frames_[at], skip) || frames_[at].frame.type == FrameType::shift) return;
+  }
+}
+
+Outbox::Flushed Outbox::flush(Conduit& conduit) {
   Flushed flushed{Result::blocked};
   for (int i = 0; i < max_batches && !empty(); ++i) {
     Batch batch;
-    for (size_t at = first_, skip = sent_; at < frames_.size(); ++at, skip = 0) {
-      if (!gather(batch, frames_[at], skip)) break;
-    }
-    ssize_t sent;
-    do {
-      sent = batch.send(socket);
-    } while (sent < 0 && errno == EINTR);
-    if (sent < 0) {
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return flushed;
+    fill(batch);
+    const Conduit::Moved sent = batch.send(conduit);
+    if (sent.result == Conduit::Moved::Result::nothing) return flushed;
+    if (sent.result != Conduit::Moved::Result::some) {
       flushed.result = Result::failed;
-      flushed.error = errno;
+      flushed.error = sent.error;
       return flushed;
     }
     flushed.moved = true;
-    advance(static_cast<size_t>(sent), flushed);
-    if (static_cast<size_t>(sent) < batch.bytes()) return flushed;
+    advance(sent.bytes, flushed);
+    if (flushed.result == Result::shifted || sent.bytes < batch.bytes()) return flushed;
   }
   if (empty()) flushed.result = Result::drained;
   return flushed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Frames on their way to the socket, in order. Payloads are gathered from where they are.
+// Frames on their way to the peer, in order. Payloads are gathered from where they are.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "transports/conduit.h"
 #include "transports/tcp/wire.h"
 #include "transports/transport.h"
 
@@ -30,15 +31,16 @@ class Outbox {
   // Before all others. Nothing has been sent yet.
   void push_front(Outgoing&& frame) { frames_.insert(frames_.begin(), std::move(frame)); }
 
-  enum class Result { drained, blocked, failed };
+  // shifted: the frame went behind which all goes another way.
+  enum class Result { drained, blocked, shifted, failed };
   struct Flushed {
     Result result;
     int error = 0;              // errno if it failed
     bool moved = false;         // some bytes went
     Operation* done = nullptr;  // sends that are in the kernel's hands now, linked by `next`
   };
-  // Sends what the socket takes. Several frames go in one call.
-  Flushed flush(int socket);
+  // Sends what the conduit takes. Several frames go in one write.
+  Flushed flush(Conduit& conduit);
 
   // What is queued for the team's sends, all or those of one call, taken out again: the sends,
   // linked by `next`; what they took of the window; the credit that would have gone with them. One
@@ -56,6 +58,7 @@ class Outbox {
  private:
   class Batch;
 
+  void fill(Batch& batch) const;
   static bool gather(Batch& batch, const Outgoing& frame, size_t skip);
   void advance(size_t bytes, Flushed& flushed);
 

@@ -36,10 +36,46 @@ void set_manners(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes);
 }
 
+msghdr message_of(std::span<const iovec> runs) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(runs.data());
+  message.msg_iovlen = runs.size();
+  return message;
+}
+
+Conduit::Moved moved(ssize_t bytes) {
+  using Result = Conduit::Moved::Result;
+  if (bytes > 0) return {Result::some, static_cast<size_t>(bytes)};
+  if (bytes == 0) return {Result::closed};
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return {Result::nothing};
+  return {Result::failed, 0, errno};
+}
+
 }  // namespace
 
 void Socket::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Conduit::Moved SocketConduit::write(std::span<const iovec> runs) {
+  constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  const msghdr message = message_of(runs);
+  ssize_t sent;
+  do {
+    sent = runs.size() == 1 ? send(socket_.fd(), runs[0].iov_base, runs[0].iov_len, flags)
+                            : sendmsg(socket_.fd(), &message, flags);
+  } while (sent < 0 && errno == EINTR);
+  return moved(sent);
+}
+
+Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
+  msghdr message = message_of(runs);
+  ssize_t got;
+  do {
+    got = runs.size() == 1 ? recv(socket_.fd(), runs[0].iov_base, runs[0].iov_len, MSG_DONTWAIT)
+                           : recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  return moved(got);
 }
 
 std::string error_text(int error) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/base/status.h"
+#include "transports/conduit.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/tcp.h"
 
@@ -32,6 +33,18 @@ class Socket {
 
  private:
   int fd_ = -1;
+};
+
+// A connected socket's bytes. One system call a write or read, of 64 runs at most.
+class SocketConduit final : public Conduit {
+ public:
+  explicit SocketConduit(const Socket& socket) : socket_(socket) {}
+
+  Moved write(std::span<const iovec> runs) override;
+  Moved read(std::span<const iovec> runs) override;
+
+ private:
+  const Socket& socket_;
 };
 
 // "Connection refused"

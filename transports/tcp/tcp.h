@@ -10,6 +10,7 @@
 #include <string>
 
 #include "src/base/status.h"
+#include "transports/conduit.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -35,6 +36,10 @@ struct TcpOptions {
   std::string congestion;
   // For a connection to come about; not for a peer to enter a call, which may take it any time.
   std::chrono::milliseconds connect_timeout{20000};
+
+  // Links between processes of one host leave their sockets for these, where both sides can.
+  // nullptr: none do.
+  std::shared_ptr<ShortcutMaker> shortcuts{};
 };
 
 // Listens when it returns. Errors: an interface list that makes no sense (invalid) or matches

@@ -62,8 +62,9 @@ bool Frame::decode(const std::byte* from) {
   team = {load_process(from + 8), load32(from + 24)};
   tag = {load32(from + 28), load32(from + 32), load32(from + 36), load32(from + 40)};
   credit = load32(from + 44);
-  const bool known = type >= FrameType::data && type <= FrameType::bye && head >> 9 == 0;
-  return known && (length == 0 || type == FrameType::data || type == FrameType::abort);
+  const bool known = type >= FrameType::data && type <= FrameType::shift && head >> 9 == 0;
+  return known && (length == 0 || type == FrameType::data || type == FrameType::abort ||
+                   type == FrameType::offer);
 }
 
 }  // namespace sluice

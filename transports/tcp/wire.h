@@ -22,15 +22,15 @@
 //   0        type             all
 //   1        flags            data: 1, it takes room in the window
 //   2-3      0
-//   4-7      payload length   data, abort (text); else 0
-//   8-23     team: leader     all but bye
-//   24-27    team: number     all but bye
+//   4-7      payload length   data, abort (text), offer; else 0
+//   8-23     team: leader     all of a team
+//   24-27    team: number     all of a team
 //   28-31    call             data, announce, grant
 //   32-35    ordinal          data, announce, grant
 //   36-39    segment          data, announce, grant
 //   40-43    what             data, announce
 //   44-47    credit           data, credit: so many bytes of the team's window are free again
-//   48-      payload          data, abort
+//   48-      payload          data, abort, offer
 //
 //   data      a message
 //   announce  a message that finds no room in its window
@@ -38,6 +38,14 @@
 //   credit    see above
 //   abort     the team is done for, and why
 //   bye       the process is done; the last frame
+//   offer     a shortcut (transports/conduit.h), from the connecting side, and how to attach to it
+//   decline   the offer is not taken
+//   shift     the last frame over this socket: what follows goes by the shortcut. The accepting
+//   side
+//             takes the offer with it, and the connecting side does the same once it has read that.
+//             What the socket carries from then on means nothing and wakes who sleeps.
+//
+// The last four are the link's, the others a team's.
 //
 // A data frame takes its payload and this header of the window; an announced one may be sent in the
 // window too, if it opens before the grant comes (which then is for nothing).
@@ -51,7 +59,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 1;
+inline constexpr uint32_t wire_version = 2;
 
 using Key = std::array<std::byte, 16>;
 
@@ -85,7 +93,17 @@ struct Greeting {
   bool decode(const std::byte* from_bytes);
 };
 
-enum class FrameType : uint8_t { data = 1, announce, grant, credit, abort, bye };
+enum class FrameType : uint8_t {
+  data = 1,
+  announce,
+  grant,
+  credit,
+  abort,
+  bye,
+  offer,
+  decline,
+  shift
+};
 
 struct Frame {
   static constexpr size_t bytes = 48;

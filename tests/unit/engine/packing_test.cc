@@ -38,6 +38,7 @@ class SilentChannel final : public Channel {
   explicit SilentChannel(Journal& journal) : journal_(journal) {}
   bool post_send(Operation* operation) override { return post("send", operation); }
   bool post_recv(Operation* operation) override { return post("recv", operation); }
+  const char* carrier() const override { return "silent"; }
   void withdraw() override { posted_.clear(); }
   void abort(const std::string&) override {}
 

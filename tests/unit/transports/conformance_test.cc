@@ -6,6 +6,7 @@
 
 #include "tests/unit/transports/tcp_rig.h"
 #include "transports/loopback/loopback.h"
+#include "transports/shm/shortcut.h"
 
 namespace sluice {
 namespace {
@@ -48,6 +49,24 @@ MakeEndpoint tcp_tight() {
   return tcp_with(256 * kib, options);
 }
 
+// Links leave their sockets for shared memory as soon as they can.
+MakeEndpoint shm_with(size_t window, TcpOptions options = {}) {
+  options.shortcuts = make_shm_shortcuts();
+  return tcp_with(window, options);
+}
+
+MakeEndpoint shm_threaded() {
+  TcpOptions options;
+  options.threaded = true;
+  return shm_with(256 * kib, options);
+}
+
+MakeEndpoint shm_tight() {
+  TcpOptions options;
+  options.socket_buffer = 4096;
+  return shm_with(256 * kib, options);
+}
+
 const Mode modes[] = {
     {"loopback", 256 * kib, [](uint64_t) { return loopback(256 * kib, 0); }},
     {"loopback_small_window", small_window, [](uint64_t) { return loopback(small_window, 0); }},
@@ -59,6 +78,11 @@ const Mode modes[] = {
     {"tcp_no_window", 0, [](uint64_t) { return tcp_with(0); }},
     {"tcp_threaded", 256 * kib, [](uint64_t) { return tcp_threaded(); }},
     {"tcp_tight", 256 * kib, [](uint64_t) { return tcp_tight(); }},
+    {"shm", 256 * kib, [](uint64_t) { return shm_with(256 * kib); }},
+    {"shm_small_window", small_window, [](uint64_t) { return shm_with(small_window); }},
+    {"shm_no_window", 0, [](uint64_t) { return shm_with(0); }},
+    {"shm_threaded", 256 * kib, [](uint64_t) { return shm_threaded(); }},
+    {"shm_tight", 256 * kib, [](uint64_t) { return shm_tight(); }},
 };
 
 class Conformance : public testing::TestWithParam<Mode> {

@@ -219,7 +219,7 @@ TEST(TcpWire, WhatIsNoFrameIsRefused) {
   std::byte bytes[Frame::bytes] = {};
   Frame frame;
   EXPECT_FALSE(frame.decode(bytes));
-  bytes[0] = std::byte{7};
+  bytes[0] = std::byte{10};
   EXPECT_FALSE(frame.decode(bytes));
   bytes[0] = std::byte{4};
   EXPECT_TRUE(frame.decode(bytes));

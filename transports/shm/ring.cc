@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/shm/ring.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice {
+namespace {
+
+// What can be moved at once from position `at` on: what is left to move, up to the ring's end.
+size_t reach(uint64_t at, size_t left, size_t available) {
+  return std::min({left, available, Ring::capacity - at % Ring::capacity, Ring::stride});
+}
+
+}  // namespace
+
+void RingWriter::look() {
+  const uint64_t taken = ring_.taken.load();
+  corrupt_ |= taken < taken_ || taken > told_;
+  if (!corrupt_) taken_ = taken;
+}
+
+void RingWriter::tell() {
+  if (told_ != written_) ring_.written.store(told_ = written_);
+}
+
+size_t RingWriter::write(std::span<const iovec> runs) {
+  const uint64_t before = written_;
+  for (const iovec& run : runs) {
+    if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
+  }
+  tell();
+  return written_ - before;
+}
+
+// False if there was no room for all of it.
+bool RingWriter::write(const std::byte* from, size_t left) {
+  while (left > 0) {
+    if (room() < left) look();
+    const size_t bytes = reach(written_, left, corrupt_ ? 0 : room());
+    if (bytes == 0) return false;
+    std::memcpy(ring_.data + written_ % Ring::capacity, from, bytes);
+    written_ += bytes;
+    from += bytes;
+    left -= bytes;
+    if (written_ - told_ >= Ring::stride) tell();
+  }
+  return true;
+}
+
+bool RingWriter::sleeps() {
+  ring_.writer_sleeps.store(1);
+  look();
+  return !corrupt_ && room() == 0;
+}
+
+void RingReader::look() {
+  const uint64_t written = ring_.written.load();
+  corrupt_ |= written < written_ || written - told_ > Ring::capacity;
+  if (!corrupt_) written_ = written;
+}
+
+void RingReader::tell() {
+  if (told_ != taken_) ring_.taken.store(told_ = taken_);
+}
+
+size_t RingReader::read(std::span<const iovec> runs) {
+  const uint64_t before = taken_;
+  for (const iovec& run : runs) {
+    if (!read(static_cast<std::byte*>(run.iov_base), run.iov_len)) break;
+  }
+  tell();
+  return taken_ - before;
+}
+
+// False if there was less than that.
+bool RingReader::read(std::byte* to, size_t left) {
+  while (left > 0) {
+    if (there() < left) look();
+    const size_t bytes = reach(taken_, left, corrupt_ ? 0 : there());
+    if (bytes == 0) return false;
+    std::memcpy(to, ring_.data + taken_ % Ring::capacity, bytes);
+    taken_ += bytes;
+    to += bytes;
+    left -= bytes;
+    if (taken_ - told_ >= Ring::stride) tell();
+  }
+  return true;
+}
+
+bool RingReader::sleeps() {
+  ring_.reader_sleeps.store(1);
+  look();
+  return !corrupt_ && there() == 0;
+}
+
+}  // namespace sluice
