@@ -2,6 +2,7 @@
 # MPI programs under mpirun, with Sluice preloaded.
 
 mpi_programs = \
+  tests/mpi/carriers \
   tests/mpi/communicators \
   tests/mpi/differential \
   tests/mpi/endings \
@@ -24,6 +25,7 @@ mpi_programs = \
 check_PROGRAMS += $(mpi_programs)
 
 mpi_harness = tests/mpi/harness.cc tests/mpi/harness.h
+tests_mpi_carriers_SOURCES = tests/mpi/carriers.cc $(mpi_harness)
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc $(mpi_harness)
 tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/narrow.cc tests/mpi/narrow.h \
@@ -48,6 +50,7 @@ tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
 tests_mpi_types_SOURCES = tests/mpi/types.cc $(mpi_harness)
 
+tests_mpi_carriers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_endings_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -68,6 +71,7 @@ tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
+tests_mpi_carriers_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_endings_LDADD = $(MPI_LIBS) -ldl
@@ -98,6 +102,7 @@ mpi_tests = \
   tests/mpi/test_languages \
   tests/mpi/test_reproducible \
   tests/mpi/test_payload \
+  tests/mpi/test_carriers \
   tests/mpi/test_progress \
   tests/mpi/test_communicators \
   tests/mpi/test_hints \

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A link's shortcut: a pair of rings in memory that its two processes map. The memory has no name
-// (memfd_create(2)), so nothing can be left of it, and it can't shrink under who maps it. The peer
-// finds it through /proc, which lets processes of the same user do so; where it does not (another
-// pid namespace, a process that may not be traced), there is no shortcut. Pages come as they are
-// first used. Once both have mapped it no descriptor is left; children of a fork don't map it.
+// A link's shortcut: a pair of rings in a segment without a name (transports/shm/segment.h), so
+// that nothing can be left of it. Where the peer may not open it (a pid namespace of its own, a
+// process that may not be traced) there is no shortcut: a link has its socket. Pages come as they
+// are first used.
 #pragma once
 
 #include <memory>
