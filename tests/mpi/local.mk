@@ -19,6 +19,7 @@ mpi_programs = \
   tests/mpi/repeats \
   tests/mpi/reproducible \
   tests/mpi/steps \
+  tests/mpi/stress \
   tests/mpi/sum \
   tests/mpi/threads \
   tests/mpi/types
@@ -46,6 +47,7 @@ tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc tests/mpi/numbers.cc test
 tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc $(mpi_harness)
 tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc $(mpi_harness)
 tests_mpi_steps_SOURCES = tests/mpi/steps.cc $(mpi_harness)
+tests_mpi_stress_SOURCES = tests/mpi/stress.cc $(mpi_harness)
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
 tests_mpi_types_SOURCES = tests/mpi/types.cc $(mpi_harness)
@@ -67,6 +69,7 @@ tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_repeats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reproducible_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_steps_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_stress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -88,6 +91,7 @@ tests_mpi_reductions_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_repeats_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_reproducible_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_steps_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_stress_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_sum_LDADD = $(MPI_LIBS)
 tests_mpi_threads_LDADD = $(MPI_LIBS) -ldl -lpthread
 tests_mpi_types_LDADD = $(MPI_LIBS) -ldl
@@ -109,6 +113,7 @@ mpi_tests = \
   tests/mpi/test_disagreement \
   tests/mpi/test_endings \
   tests/mpi/test_errors \
+  tests/mpi/test_stress \
   tests/mpi/test_failures
 TESTS += $(mpi_tests) tests/mpi/test_other_mpi
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
