@@ -192,7 +192,7 @@ void ArenaPatience::begin() {
 bool ArenaPatience::wait(uint32_t rank) {
   if (!begun_) {
     waiter_.begin();
-    looked_ = Waiter::Clock::now();
+    looked_ = {};
     begun_ = true;
   }
   if (rank != rank_) gone_ = false;
@@ -212,6 +212,7 @@ bool ArenaPatience::look_for_life(Rank rank) {
                                     : "its process is gone"};
     return false;
   }
+  if (looked_ == Waiter::Clock::time_point{}) looked_ = waiter_.now();
   if (waiter_.now() - looked_ < between_looks_for_life) return true;
   looked_ = waiter_.now();
   gone_ = arena_.rounds().has_left(rank) || !arena_.lives(rank);

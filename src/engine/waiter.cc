@@ -2,9 +2,11 @@
 #include "src/engine/waiter.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -15,9 +17,9 @@ constexpr auto default_spin = 2000us;
 constexpr auto crowded_spin = 20us;
 constexpr auto between_pokes = 100us;
 constexpr uint32_t turns_between_looks = 32;  // a turn over a socket takes some 300 ns
-constexpr auto long_yield = 2us;              // somebody else ran
-constexpr uint32_t crowded_after = 3;         // long yields in a row
-constexpr uint32_t alone_after = 32;          // short yields in a row
+constexpr uint32_t yields_between_looks = 8;  // to look at the clock takes as long as to yield
+constexpr uint32_t crowded_after = 3;         // looks in a row that found somebody else
+constexpr uint32_t alone_after = 32;          // looks in a row that found nobody
 constexpr auto first_nap = 200us;
 constexpr auto longest_nap = 1000us;
 constexpr auto crowded_yields = 200us;
@@ -55,6 +57,10 @@ void Waiter::turn() {
 }
 
 void Waiter::idle() {
+  if (crowded_ && adaptive_ && ++idle_turns_ % yields_between_looks != 0) {
+    sched_yield();
+    return;
+  }
   look_at_clock();
   poke();
   const auto idle_for = now_ - idle_since_;
@@ -81,10 +87,16 @@ void Waiter::look_at_clock() {
 
 void Waiter::yield() {
   sched_yield();
-  const bool away = Clock::now() - now_ >= long_yield;
-  long_yields_ = away ? long_yields_ + 1 : 0;
-  short_yields_ = away ? 0 : short_yields_ + 1;
-  crowded_ = crowded_ ? short_yields_ < alone_after : long_yields_ >= crowded_after;
+  look_for_company();
+}
+
+void Waiter::look_for_company() {
+  rusage usage{};
+  if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
+  const bool company = std::exchange(switches_, usage.ru_nivcsw) != usage.ru_nivcsw;
+  in_company_ = company ? in_company_ + 1 : 0;
+  alone_ = company ? 0 : alone_ + 1;
+  crowded_ = crowded_ ? alone_ < alone_after : in_company_ >= crowded_after;
 }
 
 void Waiter::nap() {
