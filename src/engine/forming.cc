@@ -167,18 +167,36 @@ Status differ(const Process& process, const std::vector<Hello>& hellos, Bootstra
   return {};
 }
 
-// Where all ranks are on one host.
+// All ranks are on one host, and not told to do without its memory.
+bool may_share_memory(const Process& process, const std::vector<Hello>& hellos) {
+  const uint64_t host = hellos[0].host;
+  const auto is_here = [&](const Hello& hello) { return hello.host == host; };
+  return process.arenas && host != 0 && hellos.size() > 1 && std::ranges::all_of(hellos, is_here);
+}
+
+bool hints_differ(const std::vector<Hello>& hellos) {
+  return std::ranges::any_of(
+      hellos, [&](const Hello& hello) { return hello.hints_digest != hellos[0].hints_digest; });
+}
+
+// A rank's time is up when it and others have the team already: those that are late learn it in the
+// next exchange, or where there is none, from the team.
+Status give_up(const Process& process, Bootstrap& bootstrap, const Prospect& prospect,
+               const Status& cause, bool arena_is_next) {
+  if (cause.code() != Code::timeout || !prospect.team) return cause;
+  if (arena_is_next && may_share_memory(process, prospect.hellos)) leave_arena_agreement(bootstrap);
+  return prospect.team->refuse(cause);
+}
+
 Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& prospect,
                     const std::string& name) {
   const std::vector<Hello>& hellos = prospect.hellos;
-  const uint64_t host = hellos[0].host;
-  const auto is_here = [&](const Hello& hello) { return hello.host == host; };
-  if (!process.arenas || host == 0 || hellos.size() == 1 || !std::ranges::all_of(hellos, is_here))
-    return {};
+  if (!may_share_memory(process, hellos)) return {};
   std::vector<ProcessId> processes;
   for (const Hello& hello : hellos) processes.push_back(hello.self.process);
   auto arena = agree_on_arena(*process.arenas, bootstrap, processes, name);
-  return arena.ok() ? prospect.team->share(std::move(*arena)) : arena.status();
+  if (!arena.ok()) return give_up(process, bootstrap, prospect, arena.status(), false);
+  return prospect.team->share(std::move(*arena));
 }
 
 // Leaves of *hints what all ranks gave, and makes sense.
@@ -187,10 +205,7 @@ Status agree_on_hints(Bootstrap& bootstrap, const std::vector<Hello>& hellos,
   std::vector<size_t> sizes;
   for (const Hello& hello : hellos) sizes.push_back(hello.hints_size);
   std::vector<std::string> complaints;
-  const auto differs = [&](const Hello& hello) {
-    return hello.hints_digest != hellos[0].hints_digest;
-  };
-  if (std::ranges::any_of(hellos, differs)) {
+  if (hints_differ(hellos)) {
     const auto texts = exchange_texts(to_text(*hints), sizes, bootstrap);
     if (!texts.ok()) return texts.status();
     complaints.emplace_back();
@@ -236,7 +251,9 @@ Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
   if (!prospect.trouble.ok()) return prospect.trouble;
   // Another version may know nothing of verdicts.
   if (prospect.same_version) {
-    if (Status status = settle(bootstrap, verdicts); !status.ok()) return status;
+    if (Status status = settle(bootstrap, verdicts); !status.ok()) {
+      return give_up(process, bootstrap, prospect, status, !hints_differ(prospect.hellos));
+    }
   }
   if (prospect.team) return equip(process, bootstrap, &prospect, name, hints);
   if (!prospect.wanted) return std::unique_ptr<Team>();

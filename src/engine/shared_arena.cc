@@ -166,7 +166,10 @@ Status agree_on_fetching(Arena& arena, Patience& patience) {
   });
   bool all_good = true;
   const auto heed = [&](Rank, bool theirs) { all_good = all_good && theirs; };
-  if (!met || !told(2, good, heed)) return {Code::internal, "ranks do not meet in shared memory"};
+  if (!met || !told(2, good, heed)) {
+    if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
+    return {Code::internal, "ranks do not meet in shared memory"};
+  }
   rounds.end(2);
   if (all_good) rounds.set_fetcher(fetcher);
   return {};

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <new>
+#include <thread>
 
 namespace sluice::testing {
 
@@ -47,6 +48,7 @@ class HeapSource final : public ArenaSource {
   explicit HeapSource(ArenaHub& hub) : hub_(hub) {}
 
   Result<Offer> offer(std::span<const ProcessId> processes, bool) override {
+    std::this_thread::sleep_for(hub_.before_offers_);
     const std::lock_guard lock(hub_.mutex_);
     const size_t bytes = Rounds::bytes(static_cast<uint32_t>(processes.size())) + arena_line;
     hub_.memory_.push_back(std::make_unique<std::byte[]>(bytes));
@@ -58,6 +60,7 @@ class HeapSource final : public ArenaSource {
   }
   Result<std::unique_ptr<Arena>> take_up(const Offer& offer, std::span<const ProcessId> processes,
                                          uint32_t rank) override {
+    if (rank == 1) std::this_thread::sleep_for(hub_.before_taking_up_);
     if (rank == hub_.blind_) return Status{Code::unavailable, "a blind rank"};
     uintptr_t address;
     std::memcpy(&address, offer.data(), sizeof(address));

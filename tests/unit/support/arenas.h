@@ -3,6 +3,7 @@
 // Arenas in ordinary memory, for ranks that are threads of one process.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -21,6 +22,11 @@ class ArenaHub {
   void forbid_fetching() { fetches_ = false; }
   // Reading that rank's memory fails from now on.
   void forget_memory_of(uint32_t rank) { forgotten_ = rank; }
+  // So long the leader takes to offer, and rank 1 to take it up.
+  void dawdle(std::chrono::milliseconds before_offers, std::chrono::milliseconds before_taking_up) {
+    before_offers_ = before_offers;
+    before_taking_up_ = before_taking_up;
+  }
   // A rank that can't reach the memory, however often it tries.
   void blind(uint32_t rank) { blind_ = rank; }
 
@@ -32,6 +38,7 @@ class ArenaHub {
   std::vector<std::unique_ptr<std::byte[]>> memory_;
   std::atomic<uint32_t> dead_{~0U};
   uint32_t blind_ = ~0U, forgotten_ = ~0U;
+  std::chrono::milliseconds before_offers_{0}, before_taking_up_{0};
   bool fetches_ = true;
 };
 
