@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|memory|type|late: the last rank is killed while the others wait for it; or has
-// no memory; or comes when the others have given up.
+// failures kill FILE|strike FILE SEED|memory|type|late: the last rank is killed while the others
+// wait for it, or any at any moment; or has no memory; or comes when the others have given up.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -42,6 +44,61 @@ void kill_one(const char* account) {
   std::fprintf(file, "rank %d: %s after %.3f s, %s\n", rank,
                result != MPI_SUCCESS ? "an error" : "no error", took,
                later != MPI_SUCCESS ? "and again" : "but no more");
+  std::fclose(file);
+  usleep(static_cast<useconds_t>(rank) * 200000);  // Open MPI's mpirun may hang if all go at once
+  _exit(0);
+}
+
+int account_of_death = -1;
+
+extern "C" void note_and_die(int) {
+  const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  if (write(account_of_death, &now, sizeof now) == ssize_t{sizeof now}) std::raise(SIGKILL);
+}
+
+// A collective of any kind, from barriers to what takes longer than a processor's turn.
+int call_anything(test::Random& random, std::vector<double>& from, std::vector<double>& to) {
+  const int root = static_cast<int>(random.below(static_cast<size_t>(size)));
+  const int n = 1 << random.below(20), share = n / size;
+  switch (random.below(5)) {
+    case 0:
+      return MPI_Barrier(MPI_COMM_WORLD);
+    case 1:
+      return MPI_Bcast(to.data(), n, MPI_DOUBLE, root, MPI_COMM_WORLD);
+    case 2:
+      return MPI_Reduce(from.data(), to.data(), n, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+    case 3:
+      return MPI_Alltoall(from.data(), share, MPI_DOUBLE, to.data(), share, MPI_DOUBLE,
+                          MPI_COMM_WORLD);
+    default:
+      return MPI_Allreduce(from.data(), to.data(), n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
+}
+
+// One rank is killed at any moment of a program of collectives. The others tell how long after that
+// they learned it, and what.
+void strike_one(const std::string& account, uint64_t seed) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  test::Random random(seed);
+  const int victim = static_cast<int>(random.below(static_cast<size_t>(size)));
+  const auto moment = static_cast<suseconds_t>(1000 + random.below(200000));
+  account_of_death = open((account + ".death").c_str(), O_CREAT | O_RDWR, 0600);
+  if (rank == victim) {
+    std::signal(SIGALRM, note_and_die);
+    const itimerval timer{{0, 0}, {0, moment}};
+    setitimer(ITIMER_REAL, &timer, nullptr);
+  }
+  std::vector<double> from(1 << 20, 1.0), to(from.size());
+  int result = MPI_SUCCESS;
+  while (result == MPI_SUCCESS) result = call_anything(random, from, to);
+  const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  double death = 0;
+  if (pread(account_of_death, &death, sizeof death, 0) != ssize_t{sizeof death}) death = 0;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  FILE* file = std::fopen(account.c_str(), "a");
+  std::fprintf(file, "victim %d, %.3f s: %s\n", victim, now - death, text);
   std::fclose(file);
   usleep(static_cast<useconds_t>(rank) * 200000);  // Open MPI's mpirun may hang if all go at once
   _exit(0);
@@ -125,6 +182,7 @@ int main(int argc, char** argv) {
   if (mode == "late") come_late();
   sum_up();
   if (mode == "kill") kill_one(argv[2]);
+  if (mode == "strike") strike_one(argv[2], std::strtoull(argv[3], nullptr, 0));
   if (mode == "memory") run_out_of_memory();
   if (mode == "type") describe_without_memory();
   sum_up();

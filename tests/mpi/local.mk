@@ -113,6 +113,7 @@ mpi_tests = \
   tests/mpi/test_disagreement \
   tests/mpi/test_endings \
   tests/mpi/test_errors \
+  tests/mpi/test_shared_memory \
   tests/mpi/test_stress \
   tests/mpi/test_failures
 TESTS += $(mpi_tests) tests/mpi/test_other_mpi

@@ -107,6 +107,7 @@ class ShmSource final : public ArenaSource {
   Result<Offer> offer(std::span<const ProcessId> processes, bool again) override {
     const std::lock_guard lock(mutex_);
     const std::vector<ProcessId> set = sorted(processes);
+    if (again) drop_unreached(set);
     size_t leases = std::clamp<size_t>(first_bytes / lease_bytes(set.size()), 1, first_leases);
     for (Shared& shared : segments_) {
       if (shared.set != set) continue;
@@ -183,6 +184,11 @@ class ShmSource final : public ArenaSource {
             std::string("this process has too many ") + what + " of shared memory already"};
   }
 
+  void drop_unreached(const std::vector<ProcessId>& set) {
+    segments_.remove_if([&](const Shared& shared) {
+      return shared.set == set && shared.held == 0 && shared.segment.handle().number == 0;
+    });
+  }
   Shared* find(const Segment::Handle& handle) {
     const auto found = std::find_if(segments_.begin(), segments_.end(), [&](const Shared& shared) {
       return shared.segment.handle() == handle;
