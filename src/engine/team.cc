@@ -105,6 +105,7 @@ class EngineTeam final : public NewTeam {
   Status refuse(const Status& cause) override;
 
  private:
+  void warn_of_mpi(const Call& call);
   const Selector& selector() const { return own_selector_ ? *own_selector_ : process_.selector; }
   Status execute(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
@@ -201,7 +202,18 @@ const Algorithm* EngineTeam::choose(const Call& call) {
           reproducible ? " reproducibly" : "");
     }
   }
-  return choices->at(call.bytes);
+  const Algorithm* const algorithm = choices->at(call.bytes);
+  if (!algorithm && process_.knobs.reproducible && is_reducing(call.collective)) warn_of_mpi(call);
+  return algorithm;
+}
+
+void EngineTeam::warn_of_mpi(const Call& call) {
+  if (rank_ != 0 || process_.warned_of_mpi.exchange(true)) return;
+  log(Level::warning,
+      "SLUICE_REPRODUCIBLE: %s on %s is left to MPI by a knob, hint or rule, and MPI may give "
+      "other "
+      "bits with other ranks or sizes",
+      std::string(to_string(call.collective)).c_str(), name_.c_str());
 }
 
 Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {

@@ -37,6 +37,7 @@ struct Process {
   Poke poke;
   Statistics statistics;
   std::atomic<uint32_t> teams_formed{0};
+  std::atomic<bool> warned_of_mpi{false};  // that it does what should be reproducible
 };
 
 // How the ranks of a team reach each other before they have a team: by MPI, or by threads in tests.
