@@ -20,6 +20,12 @@ struct Cuts {
   size_t size(uint64_t k) const { return std::min(piece, bytes - begin(k)); }
 };
 
+// What a round takes of data that streams through the slots. Ranks that are more than two may have
+// to take turns on the processors: then few, long rounds are better.
+inline size_t stream_piece(const Rounds& rounds) {
+  return rounds.size() == 2 ? ArenaShortSlot::capacity : ArenaSlot::capacity;
+}
+
 // The largest multiple of the element in so many bytes; at least one.
 inline size_t whole_elements(size_t bytes, size_t element) {
   return std::max(bytes / element, size_t{1}) * element;

@@ -87,7 +87,7 @@ bool direct_barrier(Rounds& rounds, const DirectCall&) {
 
 bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
   const Bytes data = call.all(call.output);
-  const Cuts pieces{data.size, ArenaSlot::capacity};
+  const Cuts pieces{data.size, stream_piece(rounds)};
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
     const size_t bytes = pieces.size(k);
     std::byte* const here = data.data + pieces.begin(k);
@@ -106,37 +106,65 @@ bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
   return true;
 }
 
-bool direct_allgather(Rounds& rounds, const DirectCall& call) {
-  const Rank me = rounds.rank(), ranks = rounds.size();
-  const Bytes own = call.all(call.input);
-  uint64_t last = 0;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    const size_t bytes = call.block(call.output, rank).size;
-    last = std::max(last, Cuts{bytes, ArenaSlot::capacity}.count());
-  }
-  move_bytes(call.block(call.output, me).data, own.data, own.size);
-  const auto put = [&](uint64_t k) {
-    const Cuts pieces{own.size, ArenaSlot::capacity};
-    if (!rounds.open(k, pieces.size(k))) return false;
-    move_bytes(rounds.data(me, k, pieces.size(k)), own.data + pieces.begin(k), pieces.size(k));
-    rounds.publish(k, pieces.size(k));
-    return true;
-  };
-  for (uint64_t k = 0; k <= last; ++k) {
-    if (k < last && !put(k + 1)) return false;
-    if (k == 0) continue;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      if (rank == me) continue;
-      const Bytes block = call.block(call.output, rank);
-      const Cuts pieces{block.size, ArenaSlot::capacity};
-      if (!rounds.await(rank, k, pieces.size(k))) return false;
-      move_bytes(block.data + pieces.begin(k), rounds.data(rank, k, pieces.size(k)),
-                 pieces.size(k));
+namespace {
+
+// Round k holds the k-th piece of everybody's block.
+class Gathering {
+ public:
+  Gathering(Rounds& rounds, const DirectCall& call)
+      : rounds_(rounds), call_(call), piece_(stream_piece(rounds)) {}
+
+  bool run() {
+    uint64_t last = 0;
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      last = std::max(last, pieces(call_.block(call_.output, rank)).count());
     }
-    rounds.take(k);
+    for (uint64_t k = 0; k <= last; ++k) {
+      if (k < last && !put(k + 1)) return false;
+      if (k > 0 && !get(k)) return false;
+    }
+    rounds_.end(last);
+    return true;
   }
-  rounds.end(last);
-  return true;
+
+ private:
+  Cuts pieces(const Bytes& block) const { return {block.size, piece_}; }
+
+  // For the others, and while it is in the cache into this rank's own result.
+  bool put(uint64_t k) {
+    const Cuts cuts = pieces(own_);
+    const std::byte* const from = own_.data + cuts.begin(k);
+    const size_t bytes = cuts.size(k);
+    if (!rounds_.open(k, bytes)) return false;
+    move_bytes(rounds_.data(me_, k, bytes), from, bytes);
+    rounds_.publish(k, bytes);
+    move_bytes(call_.block(call_.output, me_).data + cuts.begin(k), from, bytes);
+    return true;
+  }
+  bool get(uint64_t k) {
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      if (rank == me_) continue;
+      const Bytes block = call_.block(call_.output, rank);
+      const Cuts cuts = pieces(block);
+      const size_t bytes = cuts.size(k);
+      if (!rounds_.await(rank, k, bytes)) return false;
+      move_bytes(block.data + cuts.begin(k), rounds_.data(rank, k, bytes), bytes);
+    }
+    rounds_.take(k);
+    return true;
+  }
+
+  Rounds& rounds_;
+  const DirectCall& call_;
+  const size_t piece_;
+  const Rank me_ = rounds_.rank();
+  const Bytes own_ = call_.all(call_.input);
+};
+
+}  // namespace
+
+bool direct_allgather(Rounds& rounds, const DirectCall& call) {
+  return Gathering(rounds, call).run();
 }
 
 bool direct_alltoall(Rounds& rounds, const DirectCall& call) {

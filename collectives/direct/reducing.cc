@@ -85,25 +85,32 @@ class SplitReduction {
 
 bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
   const Bytes input = call.all(call.input);
-  const Cuts pieces{input.size, whole_elements(ArenaSlot::capacity, call.element)};
+  const Cuts pieces{input.size, whole_elements(stream_piece(rounds), call.element)};
   const Rank me = rounds.rank();
-  for (uint64_t k = 1; k <= pieces.count(); ++k) {
-    const size_t at = pieces.begin(k), bytes = pieces.size(k);
+  const auto put = [&](uint64_t k) {
+    const size_t bytes = pieces.size(k);
     if (!rounds.open(k, bytes)) return false;
-    std::memcpy(rounds.data(me, k, bytes), input.data + at, bytes);
+    std::memcpy(rounds.data(me, k, bytes), input.data + pieces.begin(k), bytes);
     rounds.publish(k, bytes);
+    return true;
+  };
+  const uint64_t last = pieces.count();
+  if (last > 0 && !put(1)) return false;
+  for (uint64_t k = 1; k <= last; ++k) {
+    if (k < last && !put(k + 1)) return false;
+    const size_t bytes = pieces.size(k);
     if (!await_all(rounds, k, bytes)) return false;
     const auto operand = [&](Rank rank) { return rounds.data(rank, k, bytes); };
-    combine_in_order(call, rounds.size(), operand, call.output.base + at, bytes);
+    combine_in_order(call, rounds.size(), operand, call.output.base + pieces.begin(k), bytes);
     rounds.take(k);
   }
-  rounds.end(pieces.count());
+  rounds.end(last);
   return true;
 }
 
 bool direct_reduce(Rounds& rounds, const DirectCall& call) {
   const Bytes input = call.all(call.input);
-  const Cuts pieces{input.size, whole_elements(ArenaSlot::capacity, call.element)};
+  const Cuts pieces{input.size, whole_elements(stream_piece(rounds), call.element)};
   const Rank me = rounds.rank();
   // The root's own operand stays where it is, unless the first two's result would overwrite it.
   const bool is_put = me != call.root || (me > 1 && input.data == call.output.base);

@@ -226,18 +226,19 @@ Choices Selector::choices(const Situation& situation) const {
 // collective's rule without conditions is for operands in order, and for reproducible results.
 std::string_view builtin_rules() {
   return R"(# collective  transport  conditions            -> algorithm
-allreduce      shm bytes:0-4k                -> flat
-allreduce      shm bytes:0-64k               -> split
-allreduce      shm                           -> fetch
+allreduce      shm bytes:0-8k                -> flat
+allreduce      shm ranks:1-2 bytes:32k-      -> fetch
+allreduce      shm bytes:64k-                -> fetch
 allreduce      shm                           -> split
+reduce         shm ranks:1-2                 -> flat
 reduce         shm bytes:0-8k                -> flat
-reduce         shm ranks:1-2 bytes:16k-      -> fetch
 reduce         shm                           -> split
-broadcast      shm bytes:16k-                -> fetch
-allgather      shm bytes:32k-                -> fetch
-allgatherv     shm bytes:32k-                -> fetch
+broadcast      shm ranks:1-2 bytes:48k-      -> fetch
+broadcast      shm ranks:3- bytes:16k-       -> fetch
+allgather      shm bytes:48k-                -> fetch
+allgatherv     shm bytes:48k-                -> fetch
 reduce_scatter shm bytes:64k-                -> fetch
-alltoall       shm bytes:32k-                -> fetch
+alltoall       shm bytes:48k-                -> fetch
 alltoallv      shm                           -> fetch
 *              shm                           -> flat
 allreduce      * hosts:2- bytes:0-64k        -> hosts_doubling
