@@ -183,6 +183,13 @@ class Rounds {
     return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
            disagree_in_round(rank, k, bytes);
   }
+  // Of a round whose size its rank alone knows: where its data is; null as `await` is false.
+  const std::byte* await_data(uint32_t rank, uint64_t k) {
+    const ArenaLine& at = line(rank, k);
+    if (!await_value(at.published, round_ + k, rank)) return nullptr;
+    if (at.what != what_) return disagree_in_round(rank, k, at.bytes), nullptr;
+    return data(rank, k, at.bytes);
+  }
   void combine(uint64_t k) { own().combined.round.store(round_ + k, std::memory_order_release); }
   bool await_combined(uint32_t rank, uint64_t k) {
     return await_value(area(rank).combined.round, round_ + k, rank);

@@ -167,60 +167,82 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
 
 namespace {
 
-// Round 1 holds a table of where the blocks for each rank are, and the short ones themselves.
+// Round 1 holds a table of where the blocks for the others are, and behind it the short ones
+// themselves.
 class FetchingExchange {
  public:
   FetchingExchange(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
 
   bool run() {
-    if (!rounds_.open(1, ArenaSlot::capacity)) return false;
-    bool fetched_from = false;
-    for (Rank rank = 0; rank < ranks_; ++rank) fetched_from |= put(rank);
-    rounds_.publish(1, 0);
+    bool is_fetched_from = false;
+    if (!put(&is_fetched_from)) return false;
     const Bytes own = call_.block(call_.input, me_);
     move_bytes(call_.block(call_.output, me_).data, own.data, own.size);
     for (Rank step = 1; step < ranks_; ++step) {
       if (!get((me_ + step) % ranks_)) return false;
     }
     rounds_.take(1);
-    if (fetched_from && !rounds_.await_taken(1)) return false;
+    if (is_fetched_from && !rounds_.await_taken(1)) return false;
     rounds_.end(1);
     return true;
   }
 
  private:
   struct Entry {
-    uint64_t address, bytes;
+    uint64_t bytes;
+    uint64_t place;  // address, or of a short block its offset in the round
   };
-  std::byte* entry(Rank from, Rank to) const {
-    return rounds_.data(from, 1, ArenaSlot::capacity) + to * sizeof(Entry);
-  }
-  std::byte* short_block(Rank from, Rank to) const { return entry(from, ranks_) + to * room_; }
+  static constexpr size_t longest_short = size_t{8} << 10;
 
-  // True if it is to be fetched.
-  bool put(Rank rank) {
-    const Bytes block = call_.block(call_.input, rank);
-    const Entry told{address_of(block.data), block.size};
-    std::memcpy(entry(me_, rank), &told, sizeof(told));
-    if (rank == me_ || block.size > room_) return rank != me_;
-    move_bytes(short_block(me_, rank), block.data, block.size);
-    return false;
+  bool is_short(size_t bytes) const { return bytes <= room_; }
+  // A rank's entry in another's table.
+  static size_t entry_at(Rank rank, Rank in) {
+    return (rank < in ? rank : rank - 1) * sizeof(Entry);
   }
+
+  bool put(bool* is_fetched_from) {
+    size_t used = table_;
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      const size_t bytes = call_.block(call_.input, rank).size;
+      if (rank != me_ && is_short(bytes)) used += bytes;
+    }
+    if (!rounds_.open(1, used)) return false;
+    std::byte* const to = rounds_.data(me_, 1, used);
+    size_t offset = table_;
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      if (rank == me_) continue;
+      const Bytes block = call_.block(call_.input, rank);
+      const bool is_here = is_short(block.size);
+      const Entry entry{block.size, is_here ? offset : address_of(block.data)};
+      std::memcpy(to + entry_at(rank, me_), &entry, sizeof(entry));
+      if (is_here) move_bytes(to + offset, block.data, block.size);
+      if (is_here) offset += block.size;
+      *is_fetched_from |= !is_here;
+    }
+    rounds_.publish(1, used);
+    return true;
+  }
+
   bool get(Rank rank) {
-    if (!rounds_.await(rank, 1, 0)) return false;
-    Entry told;
-    std::memcpy(&told, entry(rank, me_), sizeof(told));
+    const std::byte* const from = rounds_.await_data(rank, 1);
+    if (!from) return false;
+    Entry entry;
+    std::memcpy(&entry, from + entry_at(me_, rank), sizeof(entry));
     const Bytes to = call_.block(call_.output, rank);
-    if (told.bytes != to.size) return rounds_.disagree(rank, told.bytes, to.size);
-    if (to.size > room_) return rounds_.fetcher()->fetch(rank, told.address, to.data, to.size);
-    move_bytes(to.data, short_block(rank, me_), to.size);
+    if (entry.bytes != to.size) return rounds_.disagree(rank, entry.bytes, to.size);
+    if (!is_short(to.size)) {
+      return rounds_.fetcher()->fetch(rank, entry.place, to.data, to.size);
+    }
+    move_bytes(to.data, from + entry.place, to.size);
     return true;
   }
 
   Rounds& rounds_;
   const DirectCall& call_;
   const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
-  const size_t room_ = (ArenaSlot::capacity - ranks_ * sizeof(Entry)) / ranks_;  // a short block's
+  const size_t table_ = (ranks_ - 1) * sizeof(Entry);
+  const size_t room_ =  // a short block's, so that all may be short
+      std::min((ArenaSlot::capacity - table_) / std::max(ranks_ - 1, Rank{1}), longest_short);
 };
 
 }  // namespace

@@ -4,17 +4,18 @@
 namespace sluice {
 namespace {
 
-// The blocks that one rank has for all, or all have for one: round k holds the k-th piece of each,
-// at equal distances. `before` rounds of the call have passed.
+// The blocks that one rank has for all, or all have for one: round k holds the k-th piece of each
+// for another rank, at equal distances. `before` rounds of the call have passed.
 class Exchange {
  public:
-  // claim: what all ranks know alike of the call's size.
-  Exchange(Rounds& rounds, const DirectCall& call, uint64_t before, size_t claim)
+  // claim: what all ranks know alike of the call's size. longest: no block has more bytes.
+  Exchange(Rounds& rounds, const DirectCall& call, uint64_t before, size_t claim, size_t longest)
       : rounds_(rounds),
         call_(call),
         before_(before),
         claim_(claim),
-        piece_(ArenaSlot::capacity / rounds.size() / 64 * 64) {}
+        others_(std::max(rounds.size() - 1, Rank{1})),
+        piece_(std::max(std::min(longest, stream_piece(rounds) / others_ / 64 * 64), size_t{1})) {}
 
   // Rounds that this rank's blocks need.
   uint64_t length() const {
@@ -40,16 +41,18 @@ class Exchange {
   Cuts pieces(const DirectBlocks& blocks, Rank rank) const {
     return {call_.block(blocks, rank).size, piece_};
   }
-  std::byte* slot(Rank rank, uint64_t k) const {
-    return rounds_.data(rank, before_ + k, ArenaSlot::capacity);
+  size_t room() const { return others_ * piece_; }
+  // Where a rank's piece for another is.
+  std::byte* place(Rank from, Rank to, uint64_t k) const {
+    return rounds_.data(from, before_ + k, room()) + (to < from ? to : to - 1) * piece_;
   }
   bool put(uint64_t k) {
     const Rank me = rounds_.rank();
-    if (!rounds_.open(before_ + k, ArenaSlot::capacity)) return false;
+    if (!rounds_.open(before_ + k, room())) return false;
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
       const Cuts of = pieces(call_.input, rank);
       const std::byte* const from = call_.block(call_.input, rank).data + of.begin(k);
-      if (rank != me) move_bytes(slot(me, k) + rank * piece_, from, of.size(k));
+      if (rank != me) move_bytes(place(me, rank, k), from, of.size(k));
     }
     rounds_.publish(before_ + k, claim_);
     return true;
@@ -61,7 +64,7 @@ class Exchange {
       if (!rounds_.await(rank, before_ + k, claim_)) return false;
       const Cuts of = pieces(call_.output, rank);
       std::byte* const to = call_.block(call_.output, rank).data + of.begin(k);
-      move_bytes(to, slot(rank, k) + me * piece_, of.size(k));
+      move_bytes(to, place(rank, me, k), of.size(k));
     }
     rounds_.take(before_ + k);
     return true;
@@ -71,6 +74,7 @@ class Exchange {
   const DirectCall& call_;
   const uint64_t before_;
   const size_t claim_;
+  const size_t others_;
   const size_t piece_;
 };
 
@@ -168,7 +172,8 @@ bool direct_allgather(Rounds& rounds, const DirectCall& call) {
 }
 
 bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
-  Exchange exchange(rounds, call, 0, call.block(call.input, 0).size);
+  const size_t block = call.block(call.input, 0).size;
+  Exchange exchange(rounds, call, 0, block, block);
   const uint64_t length = exchange.length();
   if (!exchange.run(length)) return false;
   rounds.end(length);
@@ -176,7 +181,7 @@ bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
 }
 
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
-  Exchange exchange(rounds, call, 1, 0);
+  Exchange exchange(rounds, call, 1, 0, ArenaSlot::capacity);
   uint64_t length = exchange.length();
   const Rank me = rounds.rank();
   if (!rounds.open(1, sizeof(length))) return false;
