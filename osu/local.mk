@@ -9,12 +9,15 @@ osu_libbench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 pkglibexec_PROGRAMS = osu/osu_allgather osu/osu_allgatherv osu/osu_allreduce osu/osu_alltoall \
   osu/osu_alltoallv osu/osu_barrier osu/osu_bcast osu/osu_reduce osu/osu_reduce_scatter \
-  osu/osu_reduce_scatter_block osu/osu_face osu/osu_tcp_floor
+  osu/osu_reduce_scatter_block osu/osu_face osu/osu_tcp_floor osu/osu_tune
 
 osu_osu_face_SOURCES = osu/face.cc
 osu_osu_face_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 osu_osu_face_LDADD = $(MPI_LIBS)
 osu_osu_tcp_floor_SOURCES = osu/tcp_floor.cc
+osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h
+osu_osu_tune_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+osu_osu_tune_LDADD = $(osu_libraries) -ldl
 osu_sources = osu/main.cc
 osu_libraries = osu/libbench.la $(MPI_LIBS)
 
@@ -55,6 +58,7 @@ dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py 
 EXTRA_DIST += osu/README.md osu/host-bench osu/hosts-bench osu/tcp-bench tests/hosts/hosts
 dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
 
-osu_tests = tests/osu/test_compare tests/osu/test_programs tests/hosts/selftest tests/hosts/test_collectives
+osu_tests = tests/osu/test_compare tests/osu/test_programs tests/osu/test_tune tests/hosts/selftest \
+  tests/hosts/test_collectives
 TESTS += $(osu_tests)
 EXTRA_DIST += $(osu_tests) tests/osu/broken.c

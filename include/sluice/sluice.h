@@ -2,7 +2,7 @@
 //
 // The public interface of libsluice, for C and C++. A program needs none of it: Sluice is preloaded
 // or linked and the program's MPI calls arrive there by themselves. It serves to ask whether Sluice
-// is there, and which, and has datatypes that MPI lacks.
+// is there, and which, and what it did, and has datatypes that MPI lacks.
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
 
@@ -31,6 +31,11 @@ __attribute__((visibility("default"))) const char* sluice_version(void);
 // thread may call it where MPI lets threads. Returns MPI_SUCCESS, or an error code.
 __attribute__((visibility("default"))) int sluice_type_float16(MPI_Datatype* type);
 __attribute__((visibility("default"))) int sluice_type_bfloat16(MPI_Datatype* type);
+
+// The algorithm that carried this process's last collective on a communicator, by its name in
+// `sluice info`: a constant string; "mpi" where MPI carried it, or there was none yet. Local; between
+// MPI_Init and MPI_Finalize, not while another thread is in a collective on the communicator.
+__attribute__((visibility("default"))) const char* sluice_last_algorithm(MPI_Comm comm);
 
 #endif
 

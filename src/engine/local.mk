@@ -12,4 +12,5 @@ core_sources += \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \
 	src/engine/statistics.cc src/engine/statistics.h \
 	src/engine/team.cc src/engine/team.h \
+	src/engine/tuning.cc src/engine/tuning.h \
 	src/engine/waiter.cc src/engine/waiter.h

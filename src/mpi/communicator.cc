@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "sluice/sluice.h"
 #include "src/base/log.h"
 #include "src/mpi/bootstrap.h"
 #include "src/mpi/errors.h"
@@ -93,6 +94,7 @@ void Communicator::leave_to_mpi() { end_team(Keeper::mpi); }
 
 void Communicator::end_team(Keeper next) {
   last_.entry = nullptr;
+  last_algorithm_ = nullptr;
   team_.reset();
   keeper_ = next;
 }
@@ -142,6 +144,7 @@ bool Communicator::carry(const char* function, const Arguments& arguments, Excha
     return true;
   }
   const Algorithm* const algorithm = team_->choose(exchange->call);
+  last_algorithm_ = algorithm;
   if (!algorithm) return false;
   *status = run(function, *algorithm, *exchange);
   if (status->ok()) last_.keep(function, arguments, *exchange, algorithm);
@@ -189,3 +192,9 @@ int Communicator::fail(const char* function, const Status& status) {
 }
 
 }  // namespace sluice
+
+const char* sluice_last_algorithm(MPI_Comm comm) {
+  const sluice::Communicator* const known = sluice::find_existing_communicator(comm);
+  const sluice::Algorithm* const algorithm = known ? known->last_algorithm() : nullptr;
+  return algorithm ? algorithm->name : "mpi";
+}

@@ -41,6 +41,9 @@ class Communicator {
   const Repeat& last() const { return last_; }
   bool repeat(const Buffers& buffers, int* result);
 
+  // What carried the last call that Sluice could carry; nullptr: MPI, or there was none.
+  const Algorithm* last_algorithm() const { return last_algorithm_; }
+
   // Collective: the program gives new hints, which add to those there are. The next call forms a
   // team anew.
   void give_hints(const Hints& hints);
@@ -73,6 +76,7 @@ class Communicator {
   Hints hints_;
   Staging input_, output_;
   Repeat last_;
+  const Algorithm* last_algorithm_ = nullptr;
 };
 
 // The state of a communicator, made if it has none. nullptr where the call is for MPI to judge: the

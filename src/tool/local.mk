@@ -21,4 +21,8 @@ tool_sources += \
   src/tool/svg.cc \
   src/tool/svg.h \
   src/tool/text.cc \
-  src/tool/text.h
+  src/tool/text.h \
+  src/tool/tune.cc \
+  src/tool/tune.h \
+  src/tool/winners.cc \
+  src/tool/winners.h

@@ -13,6 +13,7 @@
 #include "src/tool/explain.h"
 #include "src/tool/info.h"
 #include "src/tool/run.h"
+#include "src/tool/tune.h"
 
 namespace {
 
@@ -96,6 +97,51 @@ void add_explain(CLI::App& app, sluice::ExplainOptions* options, Chosen* chosen)
   });
 }
 
+void add_tune(CLI::App& app, sluice::TuneOptions* options, Chosen* chosen) {
+  CLI::App* tune = app.add_subcommand(
+      "tune", "measure this machine and job, and write rules of what is fastest where");
+  tune->footer(
+      "Under mpirun: mpirun -n 4 sluice tune -o my.rules. The same command goes on where it was\n"
+      "interrupted. Programs use the rules with SLUICE_RULES=my.rules.");
+  tune->add_option("-o,--output", options->output, "the file of rules")
+      ->type_name("FILE")
+      ->capture_default_str();
+  tune->add_option("--collectives", options->collectives,
+                   "such as allreduce,barrier; all unless given")
+      ->type_name("LIST")
+      ->delimiter(',');
+  tune->add_option("--ranks", options->ranks,
+                   "measure on so many of the job's ranks: 2,3,4; a choice up to all unless given")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 1 << 20));
+  tune->add_option("--sizes", options->sizes,
+                   "bytes: a range, with sizes between powers of two, or a list")
+      ->type_name("MIN:MAX")
+      ->capture_default_str();
+  tune->add_option("--time", options->seconds, "seconds to measure for; 0: until all is done")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  tune->add_option("--rounds", options->rounds, "samples of each candidate, in turns")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  tune->add_option("--margin", options->margin,
+                   "per cent that another algorithm must be faster by to take the place of the "
+                   "built-in choice")
+      ->type_name("P")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  tune->add_option("--log", options->log, "where measurements are kept (FILE.log)")
+      ->type_name("FILE");
+  tune->add_option("--svg", options->svg, "draw the winners into this file")->type_name("FILE");
+  tune->add_option("--library", options->library, "the library to preload (SLUICE_LIBRARY)")
+      ->type_name("PATH");
+  tune->add_flag("--make", options->make, "measure nothing: make the rules of the log again");
+  tune->callback([=] { *chosen = {"sluice tune", [=] { return sluice::tune(*options); }}; });
+}
+
 std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   std::string name = app->get_name();
   for (const CLI::App* command : app->get_subcommands()) name += " " + command->get_name();
@@ -120,10 +166,12 @@ int main(int argc, char** argv) {
   sluice::PreloadOptions run;
   sluice::InfoOptions info;
   sluice::ExplainOptions explain;
+  sluice::TuneOptions tune;
   Chosen chosen;
   add_run(app, &run, &chosen);
   add_info(app, &info, &chosen);
   add_explain(app, &explain, &chosen);
+  add_tune(app, &tune, &chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -30,7 +30,7 @@ std::string absolute(const std::string& path) {
 
 // The folder of this command's own file.
 std::string own_folder() {
-  const std::string self = absolute("/proc/self/exe");
+  const std::string self = own_file();
   return self.substr(0, self.rfind('/'));
 }
 
@@ -159,6 +159,19 @@ Result<std::string> find_library(const std::string& named) {
                                        " is at none of its usual places; name it with --library "
                                        "PATH or SLUICE_LIBRARY. Looked at:" +
                                        looked);
+}
+
+std::string own_file() { return absolute("/proc/self/exe"); }
+
+Result<std::string> find_program(const std::string& name) {
+  const std::string own = own_folder();
+  std::string looked;
+  for (const std::string& place :
+       {own + "/osu/", std::string(SLUICE_PKGLIBEXECDIR) + "/", own + "/../libexec/sluice/"}) {
+    if (access((place + name).c_str(), X_OK) == 0) return absolute(place + name);
+    looked += "\n  " + place + name;
+  }
+  return Status(Code::unavailable, name + " is at none of its usual places. Looked at:" + looked);
 }
 
 Result<std::string> library_version(const std::string& library) {

@@ -14,6 +14,12 @@ namespace sluice {
 // command belongs to. The path is absolute. Errors list where was looked.
 Result<std::string> find_library(const std::string& named);
 
+// An MPI program of Sluice's own, of the build tree or installation that this command belongs to.
+Result<std::string> find_program(const std::string& name);
+
+// This command's own file.
+std::string own_file();
+
 // The version that the library says it has. An error if it cannot be loaded or is not Sluice's.
 Result<std::string> library_version(const std::string& library);
 

@@ -24,7 +24,8 @@ unit_sources += \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/direct_test.cc \
   tests/unit/engine/reproducible_test.cc \
-  tests/unit/engine/rules_test.cc
+  tests/unit/engine/rules_test.cc \
+  tests/unit/engine/tuning_test.cc
 unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \

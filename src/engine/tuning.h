@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// From measurements to rules: what `sluice tune` does with what its MPI program (osu/tune.cc) wrote
+// into its log. A point is one collective on so many ranks with so many bytes, and how long each
+// candidate took there; MPI's own collective is a candidate. The log is text, a point a line:
+//
+//   job 4 ranks on 1 host (n12), Sluice 0.1.0, Open MPI v4.1.4
+//   point allreduce 4 1024 shm hosts=1 incumbent=flat flat=1.31 split=1.9 mpi=2.6 end
+//
+// with the incumbent that is chosen without the rules to be made, and medians in microseconds.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/engine/rules.h"
+
+namespace sluice {
+
+struct TuningPoint {
+  Collective collective = Collective::allreduce;
+  Rank ranks = 1;
+  size_t bytes = 0;  // Call::bytes; for alltoallv, whose rules know no bytes, of a rank's input
+  std::string transport;                // as rules name it
+  std::string incumbent;                // an algorithm, or "mpi"
+  std::map<std::string, double> times;  // microseconds, by candidate; the incumbent's among them
+};
+
+struct TuningLog {
+  std::string job;  // who measured where, for people
+  std::vector<TuningPoint> points;
+};
+
+// The last line may be cut off: its point is left out. Errors name the line.
+Result<TuningLog> parse_tuning_log(std::string_view text);
+
+struct TunedRule {
+  Rule rule;
+  double gain = 1;  // how much faster than the incumbent: geometric mean over its points
+  size_t points = 0;
+};
+
+struct Tuning {
+  std::vector<TunedRule> rules;
+  std::vector<std::string> winners;  // by point, in the log's order
+  size_t mpi_wins = 0;               // points that MPI keeps
+};
+
+// Chooses a winner for each point and makes rules of them. No winner is slower than the fastest
+// candidate by more than `margin` (0.05: 5%), alltoallv's apart. Within that, the incumbent stays
+// and neighbouring sizes have the same winner where the loss is less than a margin's worth. Numbers
+// of ranks that were not measured go with the nearest that was. Nothing is said of more ranks than
+// were measured, nor of more bytes unless a megabyte was. Over links, what was measured on one host
+// holds for one, and what was measured on several for several.
+Tuning make_tuning(const TuningLog& log, double margin);
+
+// A file of rules. The header says what it is made of.
+std::string to_text(const TuningLog& log, const Tuning& tuning, std::string_view header);
+
+}  // namespace sluice
