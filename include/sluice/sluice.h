@@ -33,8 +33,9 @@ __attribute__((visibility("default"))) int sluice_type_float16(MPI_Datatype* typ
 __attribute__((visibility("default"))) int sluice_type_bfloat16(MPI_Datatype* type);
 
 // The algorithm that carried this process's last collective on a communicator, by its name in
-// `sluice info`: a constant string; "mpi" where MPI carried it, or there was none yet. Local; between
-// MPI_Init and MPI_Finalize, not while another thread is in a collective on the communicator.
+// `sluice info`: a constant string; "mpi" where MPI carried it, or there was none yet. Local;
+// between MPI_Init and MPI_Finalize, not while another thread is in a collective on the
+// communicator.
 __attribute__((visibility("default"))) const char* sluice_last_algorithm(MPI_Comm comm);
 
 #endif

@@ -25,6 +25,7 @@ struct TuningPoint {
   Rank ranks = 1;
   size_t bytes = 0;  // Call::bytes; for alltoallv, whose rules know no bytes, of a rank's input
   std::string transport;                // as rules name it
+  size_t hosts = 1;                     // that the ranks are on
   std::string incumbent;                // an algorithm, or "mpi"
   std::map<std::string, double> times;  // microseconds, by candidate; the incumbent's among them
 };
