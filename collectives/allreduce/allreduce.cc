@@ -48,6 +48,8 @@ std::span<const Algorithm> allreduce_algorithms() {
           allreduce_direct, allreduce_direct_cost, Bracketing::balanced),
       row("hosts_doubling", "recursive doubling among one leader a host: small messages",
           {.hosts = true}, allreduce_hosts_doubling, allreduce_hosts_doubling_cost),
+      row("hosts_bcube", "shares of a host's leaders, bcube among hosts: medium messages",
+          {.hosts = true}, allreduce_hosts_bcube, allreduce_hosts_bcube_cost),
       in_segments(
           64, row("hosts_ring", "shares of a host's leaders round rings of hosts: large messages",
                   {.commutative = true, .hosts = true}, allreduce_hosts_ring,

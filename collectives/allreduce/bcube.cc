@@ -10,7 +10,7 @@ namespace sluice {
 Plan allreduce_bcube(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   if (shape.size == 1) plan.copy(all_input, all_output);
-  cube_allreduce(plan, shape.rank, Fold::none(shape.size), shape.radix, Area::input);
+  cube_allreduce(plan, shape.rank, Fold::none(shape.size), shape.radix, all_input, all_output);
   return std::move(plan).build();
 }
 

@@ -19,8 +19,8 @@ struct Round {
 
   uint32_t own() const { return digit.of(in_core); }
   Rank rank(uint32_t member) const { return fold.from_core(digit.with(in_core, member)); }
-  Piece part(Area area, uint32_t member) const {
-    return chunks(area, first + member * share, first + (member + 1) * share, of);
+  Piece part(const Piece& of_all, uint32_t member) const {
+    return chunks(of_all, first + member * share, first + (member + 1) * share, of);
   }
 
   // The other members, those after this rank first, so that not all send to the same one at once.
@@ -44,13 +44,14 @@ std::vector<Round> rounds_of(Rank in_core, const Fold& fold, uint32_t radix) {
 
 // Operands join the sum from its left and its right, nearest first, so that it is of a run of
 // ranks.
-void reduce_scatter(PlanBuilder& plan, const Round& round, Area source) {
+void reduce_scatter(PlanBuilder& plan, const Round& round, const Piece& source,
+                    const Piece& result) {
   round.for_others(
       [&](uint32_t member) { plan.send(round.rank(member), round.part(source, member)); });
   const uint32_t own = round.own();
   Piece sum = round.part(source, own);
   const auto take = [&](uint32_t member) {
-    const Piece total = round.part(Area::output, own);
+    const Piece total = round.part(result, own);
     plan.recv_reduce(round.rank(member), sum, total, member < own);
     sum = total;
   };
@@ -58,23 +59,24 @@ void reduce_scatter(PlanBuilder& plan, const Round& round, Area source) {
   for (uint32_t member = own + 1; member < round.digit.radix; ++member) take(member);
 }
 
-void allgather(PlanBuilder& plan, const Round& round) {
-  round.for_others([&](uint32_t member) {
-    plan.send(round.rank(member), round.part(Area::output, round.own()));
-  });
+void allgather(PlanBuilder& plan, const Round& round, const Piece& result) {
   round.for_others(
-      [&](uint32_t member) { plan.recv(round.rank(member), round.part(Area::output, member)); });
+      [&](uint32_t member) { plan.send(round.rank(member), round.part(result, round.own())); });
+  round.for_others(
+      [&](uint32_t member) { plan.recv(round.rank(member), round.part(result, member)); });
 }
 
 }  // namespace
 
-void cube_allreduce(PlanBuilder& plan, Rank rank, const Fold& fold, uint32_t radix, Area source) {
+void cube_allreduce(PlanBuilder& plan, Rank rank, const Fold& fold, uint32_t radix, Piece source,
+                    const Piece& total) {
   const std::vector<Round> rounds = rounds_of(fold.to_core(rank), fold, radix);
   for (const Round& round : rounds) {
-    reduce_scatter(plan, round, source);
-    source = Area::output;
+    reduce_scatter(plan, round, source, total);
+    source = total;
   }
-  for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) allgather(plan, *round);
+  for (auto round = rounds.rbegin(); round != rounds.rend(); ++round)
+    allgather(plan, *round, total);
 }
 
 }  // namespace sluice

@@ -9,8 +9,9 @@
 
 namespace sluice {
 
-// Adds the steps of `rank`, one of the core of `fold`. Operands are in `source`, input or output;
-// sums and results go to output.
-void cube_allreduce(PlanBuilder& plan, Rank rank, const Fold& fold, uint32_t radix, Area source);
+// Adds the steps of `rank`, one of the core of `fold`. Operands are in `source`, of input or
+// output; sums and results go to `total`, of the same size.
+void cube_allreduce(PlanBuilder& plan, Rank rank, const Fold& fold, uint32_t radix, Piece source,
+                    const Piece& total);
 
 }  // namespace sluice

@@ -7,8 +7,9 @@
 //
 // Cost, for h hosts of n ranks each: ceil(log2 n) + log2 h + floor(log2 n) steps, and two more
 // where h is no power of two. A leader sends (ceil(log2 n) + log2 h) x S, and a host log2 h x S to
-// the others, or one S more of both. Hosts with fewer ranks than n need less. Order: kept where
-// each host's ranks are consecutive. Scratch: S.
+// the others, or one S more of both. Hosts with fewer ranks than n need less.
+// Order: kept where each host's ranks are consecutive.
+// Scratch: S.
 #pragma once
 
 #include "collectives/algorithm.h"

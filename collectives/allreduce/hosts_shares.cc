@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/allreduce/bcube.h"
+#include "collectives/allreduce/cube.h"
 #include "collectives/patterns/chunk.h"
 #include "collectives/patterns/hosts.h"
 #include "collectives/patterns/ring.h"
@@ -83,6 +85,27 @@ Plan allreduce_hosts_ring(const Shape& shape) {
 Cost allreduce_hosts_ring_cost(const Shape& shape) {
   const Hosts hosts(shape);
   return cost_of(hosts, 2.0 * (hosts.count() - 1), 0);
+}
+
+Plan allreduce_hosts_bcube(const Shape& shape) {
+  const Hosts hosts(shape);
+  PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
+  const uint32_t in_one_piece[] = {0};
+  const Area sums = reduce_shares(plan, hosts, in_one_piece);
+  if (hosts.leads()) {
+    plan.talk_among(hosts.across(hosts.place));
+    cube_allreduce(plan, hosts.own, Fold::none(hosts.count()), shape.radix,
+                   chunk(sums, hosts.place, hosts.leaders()),
+                   chunk(Area::output, hosts.place, hosts.leaders()));
+  }
+  share_out(plan, hosts, in_one_piece);
+  return std::move(plan).build();
+}
+
+Cost allreduce_hosts_bcube_cost(const Shape& shape) {
+  const Hosts hosts(shape);
+  const Shape among_hosts{.size = hosts.count(), .radix = shape.radix};
+  return cost_of(hosts, allreduce_bcube_cost(among_hosts).steps, 0);
 }
 
 Plan allreduce_hosts_direct(const Shape& shape) {

@@ -7,14 +7,17 @@
 // Shares are cut into a chunk for each host, and leaders reduce-scatter and allgather these: round
 // a ring (`hosts_ring`), or each to each at once (`hosts_direct`), which takes fewer steps and
 // keeps order. All messages are chunks, on all levels, so that they follow each other segment by
-// segment.
+// segment. Medium vectors have no use for that: in `hosts_bcube` shares go whole to leaders and
+// back, and leaders go about the hosts as `bcube` does, in the fewest messages.
 //
 // Cost, for h hosts of n ranks each: n-1 steps to the leaders and 1 back, if n > 1, and between
-// them 2(h-1), or 2 if direct. A host sends 2(h-1)/h x S to others, the least possible, and each
-// rank 2(p-1)/p x S in all. Where hosts have different numbers of ranks, a leader sends no more
-// than (2(h-1)/h + n - 1 + L - 1)/L x S, where n is the most and L the least of them, and the
-// others S. Order: hosts_direct keeps it where each host's ranks are consecutive, hosts_ring does
-// not. Scratch: hosts_direct takes a chunk for each operand but two, hosts_ring none.
+// them 2(h-1), or 2 if direct, or those of bcube. A host sends 2(h-1)/h x S to others, the least
+// possible, and each rank 2(p-1)/p x S in all. Where hosts have different numbers of ranks, a
+// leader sends no more than (2(h-1)/h + n - 1 + L - 1)/L x S, where n is the most and L the least
+// of them, and the others S.
+// Order: hosts_direct and hosts_bcube keep it where each host's ranks are consecutive, hosts_ring
+// does not.
+// Scratch: hosts_direct takes a chunk for each operand but two, the others none.
 #pragma once
 
 #include "collectives/algorithm.h"
@@ -23,6 +26,8 @@ namespace sluice {
 
 Plan allreduce_hosts_ring(const Shape& shape);
 Cost allreduce_hosts_ring_cost(const Shape& shape);
+Plan allreduce_hosts_bcube(const Shape& shape);
+Cost allreduce_hosts_bcube_cost(const Shape& shape);
 Plan allreduce_hosts_direct(const Shape& shape);
 Cost allreduce_hosts_direct_cost(const Shape& shape);
 

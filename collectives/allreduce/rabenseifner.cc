@@ -18,10 +18,10 @@ Plan allreduce_rabenseifner(const Shape& shape) {
     plan.recv(shape.rank + 1, all_output);
   } else if (fold.absorbs(shape.rank)) {
     plan.recv_reduce(shape.rank - 1, all_input, all_output, true);
-    cube_allreduce(plan, shape.rank, fold, radix, Area::output);
+    cube_allreduce(plan, shape.rank, fold, radix, all_output, all_output);
     plan.send(shape.rank - 1, all_output);
   } else {
-    cube_allreduce(plan, shape.rank, fold, radix, Area::input);
+    cube_allreduce(plan, shape.rank, fold, radix, all_input, all_output);
   }
   return std::move(plan).build();
 }

@@ -7,9 +7,9 @@
 // once, straight to where it belongs.
 //
 // Cost, for h hosts of n ranks each: 3 steps, and h(h-1) messages between hosts instead of p(p-n).
-// A host sends n(p-n)/p x S to others, as it must; a rank that gathers for g of them sends
-// n-1 + (h-1-g)n + g n^2 blocks, and g n(n-1) that it hands out. Hosts with different numbers of
-// ranks follow the same count, host by host.
+// A host sends n(p-n)/p x S to others, as it must; a rank that gathers for g of them sends n-1 +
+// (h-1-g)n + g n^2 blocks, and g n(n-1) that it hands out. Hosts with different numbers of ranks
+// follow the same count, host by host.
 // Scratch: 2 g n(n-1) blocks, on their way.
 #pragma once
 

@@ -5,7 +5,8 @@
 //
 // Cost, for h hosts of n ranks each: as `binomial` among h, and floor(log2 n) more steps, as
 // messages to several children go at once. A rank sends S to each child. Hosts with fewer ranks
-// than n need less. Scratch: none.
+// than n need less.
+// Scratch: none.
 #pragma once
 
 #include "collectives/algorithm.h"

@@ -6,7 +6,8 @@
 //
 // Cost, for h hosts of n ranks each: h-1 steps between hosts, and 2 on them if n > 1. A host sends
 // S to another, the least possible; the root sends (n - 1 + L)/L x S with L leaders, others no
-// more. Hosts with fewer ranks than n need less. Scratch: none.
+// more. Hosts with fewer ranks than n need less.
+// Scratch: none.
 #pragma once
 
 #include "collectives/algorithm.h"

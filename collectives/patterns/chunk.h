@@ -17,11 +17,16 @@ constexpr Piece chunk(Area area, uint32_t index, uint32_t of) {
   return chunks(area, index, index + 1, of);
 }
 
-// Chunk `index` of `of` of a piece of input or output.
-constexpr Piece chunk(const Piece& piece, uint32_t index, uint32_t of) {
+// Chunks [first, last) of `of` of a piece of input or output.
+constexpr Piece chunks(const Piece& piece, uint32_t first, uint32_t last, uint32_t of) {
   const auto [begin, end, parts] = piece.part;
-  const uint32_t first = begin * of + index * (end - begin);
-  return {piece.area, piece.block, {first, first + end - begin, parts * of}};
+  const uint32_t width = end - begin;
+  return {
+      piece.area, piece.block, {begin * of + first * width, begin * of + last * width, parts * of}};
+}
+
+constexpr Piece chunk(const Piece& piece, uint32_t index, uint32_t of) {
+  return chunks(piece, index, index + 1, of);
 }
 
 // The whole of input or output, uncut.

@@ -4,8 +4,9 @@
 // root, which leads on its own host (hosts_tree; Karonis et al., IPDPS 2000).
 //
 // Cost, for h hosts of n ranks each: ceil(log2 n) + ceil(log2 h) steps; each rank but the root
-// sends S, and so each host but the root's. Hosts with fewer ranks than n need less. Order: kept
-// where each host's ranks are consecutive, whatever the root. Scratch: S.
+// sends S, and so each host but the root's. Hosts with fewer ranks than n need less.
+// Order: kept where each host's ranks are consecutive, whatever the root.
+// Scratch: S.
 #pragma once
 
 #include "collectives/algorithm.h"

@@ -7,7 +7,8 @@
 //
 // Cost, for h hosts of n ranks each: n-1 steps to the leaders, h-1 between hosts, and 1 to the root
 // if n > 1. Each rank but the root sends S, and each host but the root's sends S to another, which
-// is the least that can reach the root. Hosts with fewer ranks than n need less. Order: not kept.
+// is the least that can reach the root. Hosts with fewer ranks than n need less.
+// Order: not kept.
 // Scratch: S/L, with L leaders a host.
 #pragma once
 

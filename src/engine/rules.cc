@@ -222,8 +222,9 @@ Choices Selector::choices(const Situation& situation) const {
 }
 
 // Few ranks: a star's messages are fewer than a tree's, which counts where sending costs more than
-// travelling, as over sockets. Measured on one host and on four (osu/README.md). What follows a
-// collective's rule without conditions is for operands in order, and for reproducible results.
+// travelling, as over sockets. Measured on one host and on four (osu/README.md, osu/results). What
+// follows a collective's rule without conditions is for operands in order, and for reproducible
+// results.
 std::string_view builtin_rules() {
   return R"(# collective  transport  conditions            -> algorithm
 allreduce      shm bytes:0-8k                -> flat
@@ -241,19 +242,24 @@ reduce_scatter shm bytes:64k-                -> fetch
 alltoall       shm bytes:48k-                -> fetch
 alltoallv      shm                           -> fetch
 *              shm                           -> flat
-allreduce      * hosts:2- bytes:0-64k        -> hosts_doubling
+allreduce      * hosts:2- bytes:0-32k        -> hosts_doubling
+allreduce      * hosts:2- bytes:0-512k       -> hosts_bcube
 allreduce      * hosts:2-                    -> hosts_ring
 allreduce      * hosts:2-                    -> hosts_direct
-reduce         * hosts:2- bytes:0-64k        -> hosts_binomial
+reduce         * hosts:2- bytes:0-128k       -> hosts_binomial
 reduce         * hosts:2-                    -> hosts_chain
 reduce         * hosts:2-                    -> hosts_binomial
-broadcast      * hosts:2- bytes:0-64k        -> hosts_binomial
+broadcast      * hosts:2- ranks:1-8 bytes:0-4k -> one_to_all
+broadcast      * hosts:2- bytes:0-32k        -> hosts_binomial
 broadcast      * hosts:2-                    -> hosts_chain
 allgather      * hosts:2- bytes:0-64k        -> hosts_bruck
+allgather      * hosts:2-8 bytes:0-512k      -> hosts_direct
 allgather      * hosts:2-                    -> hosts_ring
 allgatherv     * hosts:2- bytes:0-64k        -> hosts_bruck
+allgatherv     * hosts:2-8 bytes:0-512k      -> hosts_direct
 allgatherv     * hosts:2-                    -> hosts_ring
-alltoall       * hosts:2- bytes:0-16k        -> hosts
+alltoall       * hosts:2- bytes:0-32k        -> hosts
+barrier        * hosts:2- per_host:2- ranks:3-16 -> all_to_one
 barrier        * hosts:2-                    -> hosts_dissemination
 allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling
 allreduce      * ranks:3-4 bytes:0-256k      -> recursive_doubling
