@@ -225,8 +225,8 @@ Choices Selector::choices(const Situation& situation) const {
 // travelling, as over sockets. Measured on one host and on four (osu/README.md, osu/results). What
 // follows a collective's rule without conditions is for operands in order, and for reproducible
 // results.
-std::string_view builtin_rules() {
-  return R"(# collective  transport  conditions            -> algorithm
+constexpr std::string_view builtin_text =
+    R"(# collective  transport  conditions            -> algorithm
 allreduce      shm bytes:0-8k                -> flat
 allreduce      shm ranks:1-2 bytes:32k-      -> fetch
 allreduce      shm bytes:64k-                -> fetch
@@ -297,6 +297,7 @@ alltoallv      *                             -> linear
 barrier        * ranks:3-8                   -> all_to_one
 barrier        *                             -> dissemination
 )";
-}
+
+std::string_view builtin_rules() { return builtin_text; }
 
 }  // namespace sluice
