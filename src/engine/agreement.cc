@@ -7,7 +7,7 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t magic = 0x6563'6975'6c53'0001;  // "Sluice", layout 1
+constexpr uint64_t magic = 0x6563'6975'6c53'0002;  // "Sluice", layout 2
 
 // Lays fields out one after another.
 class Packer {
@@ -49,7 +49,10 @@ class Unpacker {
 };
 
 constexpr size_t version_room = 24, label_room = 96;
-static_assert(8 * 13 + version_room + label_room + Hello::longest_address <= Hello::packed_size);
+static_assert(Hello::Occasion::packed_size + 8 * 9 + version_room + label_room +
+                  Hello::longest_address <=
+              Hello::packed_size);
+constexpr size_t kept_at = 8, kept_size = 24;
 
 std::string as_string(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -57,35 +60,48 @@ std::string as_string(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void Hello::pack(std::span<std::byte> bytes) const {
-  std::memset(bytes.data(), 0, packed_size);
+void Hello::Occasion::pack(std::span<std::byte> bytes) const {
   Packer packer(bytes);
   packer.number(magic);
+  packer.number(kept.leader.high);
+  packer.number(kept.leader.low);
+  packer.number(kept.number);
+  packer.number(teams_formed);
+  packer.number(hints_digest);
+  packer.number(hints_size);
+}
+
+void Hello::pack(std::span<std::byte> bytes) const {
+  std::memset(bytes.data(), 0, packed_size);
+  occasion.pack(bytes);
+  Packer packer(bytes.subspan(Occasion::packed_size));
   packer.text(version.data(), version.size(), version_room);
   packer.number(self.process.high);
   packer.number(self.process.low);
   packer.text(self.label.data(), self.label.size(), label_room);
   packer.text(self.address.data(), self.address.size(), longest_address);
-  packer.number(teams_formed);
   packer.number(host);
   packer.number(settings_digest);
   packer.number(settings_size);
   packer.number(static_cast<uint64_t>(enabled) | static_cast<uint64_t>(able) << 1 |
                 static_cast<uint64_t>(strict) << 2);
-  packer.number(hints_digest);
-  packer.number(hints_size);
 }
 
 bool Hello::unpack(std::span<const std::byte> bytes) {
   Unpacker unpacker(bytes);
   if (unpacker.number() != magic) return false;
+  occasion.kept.leader.high = unpacker.number();
+  occasion.kept.leader.low = unpacker.number();
+  occasion.kept.number = static_cast<uint32_t>(unpacker.number());
+  occasion.teams_formed = static_cast<uint32_t>(unpacker.number());
+  occasion.hints_digest = unpacker.number();
+  occasion.hints_size = static_cast<uint32_t>(unpacker.number());
   version = as_string(unpacker.text(version_room));
   self.process.high = unpacker.number();
   self.process.low = unpacker.number();
   self.label = as_string(unpacker.text(label_room));
   const auto address = unpacker.text(longest_address);
   self.address.assign(address.begin(), address.end());
-  teams_formed = static_cast<uint32_t>(unpacker.number());
   host = unpacker.number();
   settings_digest = unpacker.number();
   settings_size = static_cast<uint32_t>(unpacker.number());
@@ -93,12 +109,20 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   enabled = flags & 1;
   able = flags & 2;
   strict = flags & 4;
-  hints_digest = unpacker.number();
-  hints_size = static_cast<uint32_t>(unpacker.number());
   return true;
 }
 
-// FNV-1a.
+bool have_kept_the_same(std::span<const std::byte> packed) {
+  const auto first = packed.first(kept_at + kept_size);
+  if (std::ranges::all_of(first.subspan(kept_at), [](std::byte b) { return b == std::byte{}; })) {
+    return false;
+  }
+  for (; !packed.empty(); packed = packed.subspan(Hello::packed_size)) {
+    if (std::memcmp(packed.data(), first.data(), first.size()) != 0) return false;
+  }
+  return true;
+}
+
 std::vector<uint32_t> number_hosts(std::span<const Hello> hellos) {
   std::vector<uint32_t> hosts;
   std::map<uint64_t, uint32_t> numbers;
@@ -110,6 +134,7 @@ std::vector<uint32_t> number_hosts(std::span<const Hello> hellos) {
   return hosts;
 }
 
+// FNV-1a.
 uint64_t digest(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

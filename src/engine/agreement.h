@@ -20,17 +20,26 @@ namespace sluice {
 // One process's introduction. On the wire it has one size and layout for ever (`packed_size`
 // bytes), so that different versions can tell each other that they differ.
 struct Hello {
-  static constexpr size_t packed_size = 384;
+  static constexpr size_t packed_size = 408;
   static constexpr size_t longest_address = 160;
 
-  std::string version;        // of the library; up to 23 bytes
-  Peer self;                  // process, address and label (up to 95 bytes)
-  uint32_t teams_formed = 0;  // the leader's numbers the team
-  uint64_t host = 0;          // equal where processes may share memory; 0: not known
+  std::string version;  // of the library; up to 23 bytes
+  Peer self;            // process, address and label (up to 95 bytes)
+  // What differs from one of its introductions to the next.
+  struct Occasion {
+    static constexpr size_t packed_size = 56;
+
+    TeamId kept;                // the team that this rank has kept for these (shelf.h); zeros: none
+    uint32_t teams_formed = 0;  // the leader's numbers the team
+    uint64_t hints_digest = 0;  // of the communicator's hints (hints.h) as text
+    uint32_t hints_size = 0;    // bytes of that, told only if digests differ
+
+    // The beginning of a hello.
+    void pack(std::span<std::byte> bytes) const;
+  } occasion;
+  uint64_t host = 0;  // equal where processes may share memory; 0: not known
   uint64_t settings_digest = 0;
   uint32_t settings_size = 0;  // bytes of the settings' text, told only if digests differ
-  uint64_t hints_digest = 0;   // of the communicator's hints (hints.h) as text
-  uint32_t hints_size = 0;     // bytes of that, told only if digests differ
   bool enabled = true;         // SLUICE_ENABLE
   bool able = true;            // has an endpoint
   bool strict = true;          // SLUICE_ON_MISMATCH=abort
@@ -42,6 +51,9 @@ struct Hello {
 
 // The host of each rank as in Shape, from what they say of theirs; empty if one can't say.
 std::vector<uint32_t> number_hosts(std::span<const Hello> hellos);
+
+// Whether all ranks have kept the same team. packed: their hellos, one after another.
+bool have_kept_the_same(std::span<const std::byte> packed);
 
 uint64_t digest(const std::string& text);
 

@@ -52,6 +52,10 @@ class Scratch {
   // False if there is not so much memory.
   bool reserve(size_t bytes);
   std::byte* data() const { return data_.get(); }
+  // Gives it back where it is more than that.
+  void trim(size_t bytes) {
+    if (bytes_ > bytes) *this = Scratch();
+  }
 
  private:
   struct Free {
@@ -112,7 +116,14 @@ class Execution {
   // Withdraws all that is posted; afterwards no memory of the call is touched any more.
   void cancel();
 
+  // Between calls: gives back what only large ones need.
+  void trim() {
+    scratch_.trim(much_scratch);
+    bounce_.trim(much_scratch);
+  }
+
  private:
+  static constexpr size_t much_scratch = size_t{64} << 10;
   static constexpr uint32_t depth = 2;  // segments of one message posted at a time
 
   struct Message : Operation {  // one posted segment

@@ -2,6 +2,7 @@
 //
 // How a team comes about: Team::form.
 #include <algorithm>
+#include <mutex>
 #include <new>
 
 #include "src/base/log.h"
@@ -29,21 +30,33 @@ Result<std::vector<std::string>> exchange_texts(const std::string& mine,
   return texts;
 }
 
-Hello introduce(Process& process, const std::string& hints) {
+Hello describe_self(const Process& process) {
   Hello hello;
   hello.version = process.version;
   hello.self = {process.id, {}, process.label};
   if (process.endpoint) hello.self.address = process.endpoint->address();
-  hello.teams_formed = process.teams_formed++;
   hello.host = process.host;
   hello.settings_digest = digest(process.settings);
   hello.settings_size = static_cast<uint32_t>(process.settings.size());
-  hello.hints_digest = digest(hints);
-  hello.hints_size = static_cast<uint32_t>(hints.size());
   hello.enabled = process.knobs.enable;
   hello.able = process.endpoint != nullptr;
   hello.strict = process.knobs.on_mismatch == "abort";
   return hello;
+}
+
+// This rank's hello, packed.
+std::vector<std::byte> introduce(Process& process, const std::string& hints, const TeamId& kept) {
+  std::call_once(process.introduced, [&] {
+    process.introduction.resize(Hello::packed_size);
+    describe_self(process).pack(process.introduction);
+  });
+  std::vector<std::byte> packed = process.introduction;
+  Hello::Occasion{.kept = kept,
+                  .teams_formed = process.teams_formed++,
+                  .hints_digest = digest(hints),
+                  .hints_size = static_cast<uint32_t>(hints.size())}
+      .pack(packed);
+  return packed;
 }
 
 // What a rank knows once it has everybody's hello, with all that takes memory done.
@@ -88,7 +101,7 @@ Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const 
     }
     std::vector<Peer> peers;
     for (const Hello& hello : hellos) peers.push_back(hello.self);
-    const TeamId id{peers[0].process, hellos[0].teams_formed};
+    const TeamId id{peers[0].process, hellos[0].occasion.teams_formed};
     prospect.team =
         make_new_team(process, name, bootstrap.rank(), id, std::move(peers), number_hosts(hellos));
   } catch (const std::bad_alloc&) {
@@ -175,8 +188,9 @@ bool may_share_memory(const Process& process, const std::vector<Hello>& hellos) 
 }
 
 bool hints_differ(const std::vector<Hello>& hellos) {
-  return std::ranges::any_of(
-      hellos, [&](const Hello& hello) { return hello.hints_digest != hellos[0].hints_digest; });
+  return std::ranges::any_of(hellos, [&](const Hello& hello) {
+    return hello.occasion.hints_digest != hellos[0].occasion.hints_digest;
+  });
 }
 
 // A rank's time is up when it and others have the team already: those that are late learn it in the
@@ -203,7 +217,7 @@ Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& pros
 Status agree_on_hints(Bootstrap& bootstrap, const std::vector<Hello>& hellos,
                       const std::string& name, Hints* hints) {
   std::vector<size_t> sizes;
-  for (const Hello& hello : hellos) sizes.push_back(hello.hints_size);
+  for (const Hello& hello : hellos) sizes.push_back(hello.occasion.hints_size);
   std::vector<std::string> complaints;
   if (hints_differ(hellos)) {
     const auto texts = exchange_texts(to_text(*hints), sizes, bootstrap);
@@ -231,24 +245,34 @@ Result<std::unique_ptr<Team>> equip(Process& process, Bootstrap& bootstrap, Pros
     return status;
   }
   if (!hints->empty()) prospect->team->heed(*hints);
+  prospect->team->set_mark(bootstrap.mark());
   return std::unique_ptr<Team>(std::move(prospect->team));
 }
 
-Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
-                                        const std::string& name, Hints* hints) {
-  std::vector<std::byte> packed(bootstrap.size() * Hello::packed_size), verdicts(bootstrap.size());
-  std::byte mine[Hello::packed_size];
-  introduce(process, to_text(*hints)).pack(mine);
-  Prospect prospect;
-  if (Status status = bootstrap.allgather(mine, packed); status.ok()) {
-    prospect = consider(process, bootstrap, packed, name);
-  } else {
-    prospect.trouble = status;
+// A team that all ranks have kept serves the new communicator too. That takes no verdict: who gave
+// up on this rank's account has told the team.
+Result<std::unique_ptr<Team>> serve_again(std::unique_ptr<NewTeam> kept, const std::string& name) {
+  try {
+    kept->serve(name);
+  } catch (const std::bad_alloc&) {
+    return kept->refuse({Code::memory, "no memory to set it up"});
   }
-  if (const Code why = prospect.trouble.code(); why == Code::timeout || why == Code::memory) {
-    leave_with(verdict_of(prospect.trouble), bootstrap);
+  return std::unique_ptr<Team>(std::move(kept));
+}
+
+// This rank has given up; those who find that all have kept this team learn it there.
+void turn_down(NewTeam& kept, const std::string& name, const Status& cause) {
+  try {
+    kept.serve(name);
+  } catch (const std::bad_alloc&) {  // then it goes by its old name
   }
-  if (!prospect.trouble.ok()) return prospect.trouble;
+  (void)kept.refuse(cause);
+}
+
+// After everybody's hello, where no team could be used again.
+Result<std::unique_ptr<Team>> form_anew(Process& process, Bootstrap& bootstrap, Prospect& prospect,
+                                        const std::string& name, Hints* hints,
+                                        std::span<std::byte> verdicts) {
   // Another version may know nothing of verdicts.
   if (prospect.same_version) {
     if (Status status = settle(bootstrap, verdicts); !status.ok()) {
@@ -263,7 +287,40 @@ Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
   return std::unique_ptr<Team>();
 }
 
+// One exchange where all have kept the same team; else that was the first of several. The ranks of
+// a team are distinct processes, each with one rank: where as many ranks as it has all have kept
+// it, each with the rank it has there, they are its ranks in its order.
+Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
+                                        const std::string& name, Hints* hints) {
+  std::vector<std::byte> packed(bootstrap.size() * Hello::packed_size), verdicts(bootstrap.size());
+  std::unique_ptr<NewTeam> kept;
+  if (hints->empty())
+    kept = process.shelf.take(bootstrap.mark(), bootstrap.rank(), bootstrap.size());
+  const auto mine = introduce(process, to_text(*hints), kept ? kept->id() : TeamId{});
+  Prospect prospect;
+  prospect.trouble = bootstrap.allgather(mine, packed);
+  if (prospect.trouble.ok()) {
+    if (have_kept_the_same(packed)) return serve_again(std::move(kept), name);
+    kept.reset();
+    prospect = consider(process, bootstrap, packed, name);
+  }
+  if (const Code why = prospect.trouble.code(); why == Code::timeout || why == Code::memory) {
+    leave_with(verdict_of(prospect.trouble), bootstrap);
+    if (kept) turn_down(*kept, name, prospect.trouble);
+  }
+  if (!prospect.trouble.ok()) return prospect.trouble;
+  return form_anew(process, bootstrap, prospect, name, hints, verdicts);
+}
+
 }  // namespace
+
+void Team::retire(Process& process, std::unique_ptr<Team> team) try {
+  // There are no other teams.
+  std::unique_ptr<NewTeam> made(static_cast<NewTeam*>(team.release()));
+  const uint64_t mark = made->mark();
+  if (made->retire()) process.shelf.put(mark, std::move(made));
+} catch (const std::bad_alloc&) {  // then it is not kept
+}
 
 Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
                                          const std::string& name, Hints* hints) {
@@ -280,9 +337,7 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
 }
 
 void Team::stay_away(Process& process, Bootstrap& bootstrap) try {
-  std::byte mine[Hello::packed_size];
-  introduce(process, {}).pack(mine);
-  bootstrap.leave(mine);
+  bootstrap.leave(introduce(process, {}, {}));
   leave_with(Verdict::failed, bootstrap);
 } catch (const std::bad_alloc&) {
   log(Level::warning, "no memory to tell others that a communicator's calls fail here");

@@ -10,6 +10,7 @@ core_sources += \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \
+	src/engine/shelf.cc src/engine/shelf.h \
 	src/engine/statistics.cc src/engine/statistics.h \
 	src/engine/team.cc src/engine/team.h \
 	src/engine/tuning.cc src/engine/tuning.h \

@@ -12,14 +12,22 @@
 
 namespace sluice {
 
-// A team that its program has not got yet. Each of these is called once at most, by all ranks,
-// share first.
+// A team before its communicator has it, and after that was freed.
 class NewTeam : public Team {
  public:
-  // They meet in shared memory; nullptr: they don't.
+  virtual const TeamId& id() const = 0;
+  // share and heed are called once at most, by all ranks, and share first. They meet in
+  // shared memory; nullptr: they don't.
   virtual Status share(std::unique_ptr<Arena> arena) = 0;
   // Hints that all ranks gave, and that make sense.
   virtual void heed(const Hints& hints) = 0;
+  // A communicator of that mark (Bootstrap::mark) has it.
+  virtual void set_mark(uint64_t mark) = 0;
+  virtual uint64_t mark() const = 0;
+  // Its communicator is no more; false if it can serve no other.
+  virtual bool retire() = 0;
+  // It serves another, of the same processes in the same order. Throws std::bad_alloc.
+  virtual void serve(const std::string& name) = 0;
 };
 
 // hosts: as in Shape.

@@ -98,6 +98,11 @@ class EngineTeam final : public NewTeam {
 
   Status share(std::unique_ptr<Arena> arena) override;
   void heed(const Hints& hints) override;
+  const TeamId& id() const override { return id_; }
+  void set_mark(uint64_t mark) override { mark_ = mark; }
+  uint64_t mark() const override { return mark_; }
+  bool retire() override;
+  void serve(const std::string& name) override;
   Rank rank() const override { return rank_; }
   Rank size() const override { return streams_.size(); }
   const Algorithm* choose(const Call& call) override;
@@ -118,10 +123,13 @@ class EngineTeam final : public NewTeam {
   void tell(const Status& cause);
   Tally& tally(const Algorithm* algorithm);
   std::string describe_call() const;
+  void settle_accounts();
 
   Process& process_;
-  const std::string name_;
+  std::string name_;
   const Rank rank_;
+  const TeamId id_;
+  uint64_t mark_ = 0;
   const std::vector<uint32_t> hosts_;  // as in Shape
   Streams streams_;
   ScheduleCache schedules_;
@@ -130,7 +138,8 @@ class EngineTeam final : public NewTeam {
   const Clock::duration patience_;  // of a wait, before anything is said or done about it
   const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is some
   const Call* call_ = nullptr;
-  uint32_t number_ = 0;
+  uint32_t number_ = 0;   // of the call, as its messages have it
+  uint32_t earlier_ = 0;  // calls of communicators that this team has served
   bool warned_ = false;
   Status broken_;
   std::unique_ptr<Arena> arena_;                               // null: none
@@ -146,6 +155,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
     : process_(process),
       name_(std::move(name)),
       rank_(rank),
+      id_(id),
       hosts_(std::move(hosts)),
       streams_(process.endpoint.get(), id, std::move(peers)),
       waiter_(process.endpoint.get(), process.poke, process.knobs.spin),
@@ -171,11 +181,26 @@ void EngineTeam::heed(const Hints& hints) try {
   (void)refuse(no_memory_);
 }
 
-EngineTeam::~EngineTeam() {
+EngineTeam::~EngineTeam() { settle_accounts(); }
+
+void EngineTeam::settle_accounts() {
   for (const auto& [algorithm, tally] : tallies_) {
     process_.statistics.add(name_, algorithm->collective, algorithm->name,
                             algorithm->direct ? "shm" : streams_.carrier(), tally);
   }
+  tallies_.clear();
+}
+
+bool EngineTeam::retire() {
+  settle_accounts();
+  execution_.trim();
+  return broken_.ok() && !own_selector_ && !(arena_ && arena_->rounds().is_aborted());
+}
+
+void EngineTeam::serve(const std::string& name) {
+  name_ = name;
+  earlier_ = number_;
+  call_ = nullptr;
 }
 
 const Algorithm* EngineTeam::choose(const Call& call) {
@@ -366,7 +391,7 @@ Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> 
 }
 
 std::string EngineTeam::describe_call() const {
-  const std::string which = "call " + std::to_string(number_) + " on " + name_;
+  const std::string which = "call " + std::to_string(number_ - earlier_) + " on " + name_;
   if (!call_) return which;
   return describe_what(encode_what(call_->collective, call_->root)) + " (" + which + ")";
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "src/engine/call.h"
 #include "src/engine/hints.h"
 #include "src/engine/rules.h"
+#include "src/engine/shelf.h"
 #include "src/engine/statistics.h"
 #include "src/engine/waiter.h"
 #include "transports/arena.h"
@@ -38,6 +40,9 @@ struct Process {
   Statistics statistics;
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that it does what should be reproducible
+  std::once_flag introduced;
+  std::vector<std::byte> introduction;  // a Hello, packed when first needed
+  Shelf shelf;
 };
 
 // How the ranks of a team reach each other before they have a team: by MPI, or by threads in tests.
@@ -52,6 +57,9 @@ class Bootstrap {
   virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // This rank's part in the next allgather, for which it does not stay: its last.
   virtual void leave(std::span<const std::byte> mine) = 0;
+  // Equal where the ranks are the same processes in the same order, and mostly where they are not,
+  // different. Local.
+  virtual uint64_t mark() const = 0;
 };
 
 class Team {
@@ -69,6 +77,9 @@ class Team {
   // In place of `form`, where this rank will not: an earlier call on the communicator failed here.
   // The others learn it when they come; waits for nobody.
   static void stay_away(Process& process, Bootstrap& bootstrap);
+  // In place of its end, when its communicator is freed in good order: it is kept for another of
+  // the same processes in the same order. The process's endpoint must outlive its shelf's teams.
+  static void retire(Process& process, std::unique_ptr<Team> team);
   virtual ~Team() = default;
 
   virtual Rank rank() const = 0;

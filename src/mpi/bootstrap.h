@@ -24,6 +24,7 @@ class MpiBootstrap final : public Bootstrap {
   Rank size() const override { return size_; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void leave(std::span<const std::byte> mine) override;
+  uint64_t mark() const override;
 
  private:
   using Clock = Deadline::Clock;

@@ -78,7 +78,10 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
   runtime_.add(this);
 }
 
-Communicator::~Communicator() { runtime_.remove(this); }
+Communicator::~Communicator() {
+  runtime_.remove(this);
+  if (team_) Team::retire(runtime_.process(), std::move(team_));
+}
 
 // The ranks may hear of different hints, and one perhaps of none: each does the same.
 void Communicator::give_hints(const Hints& hints) {

@@ -169,6 +169,7 @@ void Runtime::close() {
   if (closed.exchange(true)) return;
   finalizing = true;
   for (Communicator* communicator : communicators_) communicator->leave_to_mpi();
+  process_.shelf.clear();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
   progress_.end();
   if (process_.endpoint) process_.endpoint->say_bye();

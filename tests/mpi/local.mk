@@ -10,6 +10,7 @@ mpi_programs = \
   tests/mpi/hints \
   tests/mpi/invalid \
   tests/mpi/large_counts \
+  tests/mpi/lifetimes \
   tests/mpi/movement \
   tests/mpi/narrow_floats \
   tests/mpi/operations \
@@ -38,6 +39,7 @@ tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
 tests_mpi_hints_SOURCES = tests/mpi/hints.cc $(mpi_harness)
 tests_mpi_invalid_SOURCES = tests/mpi/invalid.cc
 tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc $(mpi_harness)
+tests_mpi_lifetimes_SOURCES = tests/mpi/lifetimes.cc $(mpi_harness)
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
 tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc tests/mpi/narrow.cc tests/mpi/narrow.h $(mpi_harness)
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
@@ -60,6 +62,7 @@ tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_hints_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_invalid_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_large_counts_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_lifetimes_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -82,6 +85,7 @@ tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_hints_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_invalid_LDADD = $(MPI_LIBS)
 tests_mpi_large_counts_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_lifetimes_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_narrow_floats_LDADD = $(MPI_LIBS) -ldl
 tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl

@@ -21,6 +21,7 @@ unit_sources += \
   tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/hints_test.cc \
+  tests/unit/engine/keeping_test.cc \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/direct_test.cc \
   tests/unit/engine/reproducible_test.cc \

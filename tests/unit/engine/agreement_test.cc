@@ -13,7 +13,7 @@ TEST(Hello, ComesBackAsItWasPacked) {
   Hello hello;
   hello.version = "1.2.3";
   hello.self = {{1, 2}, {std::byte{7}, std::byte{8}}, "pid 1 on host h"};
-  hello.teams_formed = 9;
+  hello.occasion.teams_formed = 9;
   hello.settings_digest = 0x1234567890abcdef;
   hello.settings_size = 77;
   hello.enabled = false;
@@ -26,7 +26,7 @@ TEST(Hello, ComesBackAsItWasPacked) {
   EXPECT_EQ(back.self.process, hello.self.process);
   EXPECT_EQ(back.self.address, hello.self.address);
   EXPECT_EQ(back.self.label, hello.self.label);
-  EXPECT_EQ(back.teams_formed, hello.teams_formed);
+  EXPECT_EQ(back.occasion.teams_formed, hello.occasion.teams_formed);
   EXPECT_EQ(back.settings_digest, hello.settings_digest);
   EXPECT_EQ(back.settings_size, hello.settings_size);
   EXPECT_FALSE(back.enabled);

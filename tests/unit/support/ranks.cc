@@ -45,6 +45,7 @@ class ThreadBootstrap final : public Bootstrap {
     const std::lock_guard lock(shared_.lock);
     give(mine);
   }
+  uint64_t mark() const override { return 1; }
 
  private:
   const Round& give(std::span<const std::byte> mine) {
@@ -96,9 +97,11 @@ void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, 
         return;
       }
       auto team = Team::form(process, bootstrap, "threads", &given);
-      Member member{process, rank, ranks, team.ok() ? team->get() : nullptr, team.status(), given};
+      Member member{process,       rank,  ranks,    team.ok() ? team->get() : nullptr,
+                    team.status(), given, bootstrap};
       body(member);
       if (team.ok()) team->reset();
+      process.shelf.clear();
       process.endpoint.reset();
     });
   }

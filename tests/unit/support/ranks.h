@@ -29,6 +29,7 @@ struct Member {
   Team* team;
   Status formed;
   Hints hints;  // in force
+  Bootstrap& bootstrap;
 };
 using Body = std::function<void(Member& member)>;
 

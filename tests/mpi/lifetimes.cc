@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// lifetimes [--rounds N] [--limit R]: communicators that are made, used once and freed, thousands
+// of them: duplicates and halves of the world. Nothing of them may be left: no descriptor, no
+// connection, no memory, no mapping. And what that costs: blocks with Sluice and blocks with MPI's
+// own collective alternate, and the ratio of those that were disturbed least may be R at most.
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+constexpr uint64_t in_block = 40;  // lives: shorter than what disturbs them
+
+int world_rank = 0;
+
+// What this process has of something that could be left behind.
+struct Belongings {
+  size_t descriptors = 0, sockets = 0, mappings = 0, kilobytes = 0;
+};
+
+size_t count_lines(const char* path) {
+  size_t lines = 0;
+  FILE* file = std::fopen(path, "r");
+  for (int c; (c = std::fgetc(file)) != EOF;) lines += c == '\n';
+  std::fclose(file);
+  return lines;
+}
+
+size_t resident_kilobytes() {
+  size_t pages = 0, resident = 0;
+  FILE* file = std::fopen("/proc/self/statm", "r");
+  if (std::fscanf(file, "%zu %zu", &pages, &resident) != 2) resident = 0;
+  std::fclose(file);
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+Belongings look() {
+  Belongings found;
+  DIR* folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder)) {
+    struct stat about {};
+    ++found.descriptors;
+    if (fstatat(dirfd(folder), entry->d_name, &about, 0) == 0 && S_ISSOCK(about.st_mode)) {
+      ++found.sockets;
+    }
+  }
+  closedir(folder);
+  found.mappings = count_lines("/proc/self/maps");
+  found.kilobytes = resident_kilobytes();
+  return found;
+}
+
+// Of Sluice's, in /dev/shm: of any process.
+size_t count_names() {
+  size_t count = 0;
+  DIR* folder = opendir("/dev/shm");
+  while (const dirent* entry = readdir(folder)) {
+    count += std::strncmp(entry->d_name, "sluice", 6) == 0;
+  }
+  closedir(folder);
+  return count;
+}
+
+using Allreduce = decltype(&MPI_Allreduce);
+
+// A communicator's whole life; every fourth is a half of the world.
+void live(uint64_t number, Allreduce allreduce) {
+  MPI_Comm comm;
+  if (number % 4 == 3) {
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &comm);
+  } else {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  }
+  int size = 0;
+  double one = 1, sum = 0;
+  MPI_Comm_size(comm, &size);
+  allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+  test::check(sum == size, "allreduce of a short-lived communicator");
+  MPI_Comm_free(&comm);
+}
+
+// Microseconds of each, of a block.
+double block(uint64_t rounds, Allreduce allreduce) {
+  IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
+  const double began = MPI_Wtime();
+  for (uint64_t i = 0; i < rounds; ++i) live(i, allreduce);
+  return (MPI_Wtime() - began) * 1e6 / static_cast<double>(rounds);
+}
+
+double quantile(std::vector<double> values, double part) {
+  std::ranges::sort(values);
+  return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1))];
+}
+
+// How many times as long a life with Sluice takes as one without, on the slowest rank: what the
+// medians say, and what those blocks say that other programs disturbed least.
+struct Ratios {
+  double medians, quiet;
+};
+
+Ratios compare(uint64_t rounds) {
+  const uint64_t blocks = std::max<uint64_t>(rounds / in_block, 1);
+  std::vector<double> with, without;
+  for (uint64_t i = 0; i < blocks; ++i) {
+    without.push_back(block(in_block, IN_MPI(MPI_Allreduce)));
+    with.push_back(block(in_block, MPI_Allreduce));
+  }
+  double mine[] = {quantile(with, 0.5), quantile(without, 0.5), quantile(with, 0.1),
+                   quantile(without, 0.1)};
+  double most[4];
+  IN_MPI(MPI_Allreduce)(mine, most, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  const Ratios ratios{most[0] / most[1], most[2] / most[3]};
+  if (world_rank == 0) {
+    std::printf(
+        "lifetimes: %.1f us with Sluice, %.1f us without: ratio %.2f; undisturbed %.1f and "
+        "%.1f: ratio %.2f\n",
+        most[0], most[1], ratios.medians, most[2], most[3], ratios.quiet);
+  }
+  return ratios;
+}
+
+void expect_no_more(size_t before, size_t after, size_t allowed, const char* what) {
+  test::check(after <= before + allowed,
+              std::to_string(before) + " " + what + " became " + std::to_string(after));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  const test::Options options(argc, argv);
+  const uint64_t rounds = options.number("rounds", 2000);
+  // What is made once, and what caches fill with.
+  for (uint64_t i = 0; i < 200; ++i) live(i, MPI_Allreduce);
+  const Belongings before = look();
+  const size_t names = count_names();
+  const double ratio = compare(rounds).quiet;
+  const Belongings after = look();
+  expect_no_more(before.descriptors, after.descriptors, 0, "descriptors");
+  expect_no_more(before.sockets, after.sockets, 0, "sockets");
+  expect_no_more(before.mappings, after.mappings, 8, "mappings");
+  expect_no_more(before.kilobytes, after.kilobytes, 2048, "KB of memory");
+  expect_no_more(names, count_names(), 8, "names in /dev/shm");  // other jobs may have some
+  const double limit = static_cast<double>(options.number("limit", 100));
+  test::check(ratio <= limit,
+              "with Sluice a life takes " + std::to_string(ratio) + " times as long as without");
+  test::summarize("lifetimes");
+  MPI_Finalize();
+  return 0;
+}

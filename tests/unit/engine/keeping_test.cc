@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Teams that outlive their communicators, and serve others.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "src/engine/new_team.h"
+#include "src/engine/shelf.h"
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice::testing {
+namespace {
+
+// Counts what another does.
+class Counted final : public Bootstrap {
+ public:
+  explicit Counted(Bootstrap& inner, uint64_t mark = 1) : inner_(inner), mark_(mark) {}
+  Rank rank() const override { return inner_.rank(); }
+  Rank size() const override { return inner_.size(); }
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    ++exchanges;
+    return inner_.allgather(mine, all);
+  }
+  void leave(std::span<const std::byte> mine) override { inner_.leave(mine); }
+  uint64_t mark() const override { return mark_; }
+
+  int exchanges = 0;
+
+ private:
+  Bootstrap& inner_;
+  const uint64_t mark_;
+};
+
+Status meet(Team& team) {
+  Call barrier;
+  barrier.collective = Collective::barrier;
+  return team.run(barrier);
+}
+
+void on_three(const Body& body, const Adjust& adjust = {}) {
+  LoopbackHub hub;
+  on_ranks(
+      3, [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); }, adjust, body);
+}
+
+Result<std::unique_ptr<Team>> form(Member& member, Bootstrap& bootstrap, Hints hints = {}) {
+  return Team::form(member.process, bootstrap, "another", &hints);
+}
+
+TEST(Keeping, ATeamThatAllKeptServesAgainAfterOneExchange) {
+  on_three([](Member& member) {
+    Counted bootstrap(member.bootstrap);
+    auto first = form(member, bootstrap);
+    ASSERT_TRUE(first.ok());
+    const int for_a_new_one = bootstrap.exchanges;
+    Team* const team = first->get();
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(meet(**first).ok());
+      Team::retire(member.process, std::move(*first));
+      first = form(member, bootstrap);
+      ASSERT_TRUE(first.ok());
+      EXPECT_EQ(first->get(), team);
+    }
+    EXPECT_GT(for_a_new_one, 1);
+    EXPECT_EQ(bootstrap.exchanges, for_a_new_one + 5);
+    EXPECT_TRUE(meet(**first).ok());
+  });
+}
+
+TEST(Keeping, TwoAtATime) {
+  on_three([](Member& member) {
+    for (int i = 0; i < 3; ++i) {
+      auto one = form(member, member.bootstrap), two = form(member, member.bootstrap);
+      ASSERT_TRUE(one.ok() && two.ok());
+      EXPECT_NE(one->get(), two->get());
+      EXPECT_TRUE(meet(**one).ok() && meet(**two).ok());
+      // Other threads may be quicker elsewhere.
+      auto* const first = member.rank == 1 ? &*one : &*two;
+      auto* const second = member.rank == 1 ? &*two : &*one;
+      Team::retire(member.process, std::move(*first));
+      Team::retire(member.process, std::move(*second));
+    }
+    Counted bootstrap(member.bootstrap);
+    EXPECT_TRUE(form(member, bootstrap).ok());
+    EXPECT_EQ(bootstrap.exchanges, 1);
+  });
+}
+
+TEST(Keeping, ATeamThatSomeKeptIsGivenUpByAll) {
+  on_three([](Member& member) {
+    Counted bootstrap(member.bootstrap);
+    auto team = form(member, bootstrap);
+    ASSERT_TRUE(team.ok());
+    const int for_a_new_one = bootstrap.exchanges;
+    Team::retire(member.process, std::move(*team));
+    if (member.rank == 1) member.process.shelf.clear();
+    team = form(member, bootstrap);
+    ASSERT_TRUE(team.ok());
+    EXPECT_EQ(bootstrap.exchanges, 2 * for_a_new_one);
+    EXPECT_TRUE(meet(**team).ok());
+    EXPECT_FALSE(member.process.shelf.take(1, member.rank, member.size));
+  });
+}
+
+// As where the groups of communicators only look alike: each rank has kept some, but not the same.
+TEST(Keeping, WhatLooksAlikeIsNotTakenForTheSame) {
+  on_three([](Member& member) {
+    auto one = form(member, member.bootstrap), two = form(member, member.bootstrap);
+    ASSERT_TRUE(one.ok() && two.ok());
+    Team::retire(member.process, std::move(member.rank == 0 ? *one : *two));
+    auto three = form(member, member.bootstrap);
+    ASSERT_TRUE(three.ok());
+    EXPECT_TRUE(meet(**three).ok());
+  });
+}
+
+TEST(Keeping, BrokenTeamsAndThoseWithHintsAreNotKept) {
+  on_three([](Member& member) {
+    auto hinted = form(member, member.bootstrap, {{"sluice_bcast", "chain"}});
+    auto broken = form(member, member.bootstrap);
+    ASSERT_TRUE(hinted.ok() && broken.ok());
+    EXPECT_FALSE((*broken)->refuse({Code::memory, "a test"}).ok());
+    Team::retire(member.process, std::move(*hinted));
+    Team::retire(member.process, std::move(*broken));
+    EXPECT_FALSE(member.process.shelf.take(1, member.rank, member.size));
+  });
+}
+
+TEST(Keeping, HintsAreForANewTeam) {
+  on_three([](Member& member) {
+    auto team = form(member, member.bootstrap);
+    ASSERT_TRUE(team.ok());
+    Team::retire(member.process, std::move(*team));
+    team = form(member, member.bootstrap,
+                member.rank == 2 ? Hints{{"sluice_barrier", "mpi"}} : Hints{});
+    ASSERT_TRUE(team.ok());
+    EXPECT_TRUE(meet(**team).ok());
+    Team::retire(member.process, std::move(*team));
+    team = form(member, member.bootstrap, {{"sluice_barrier", "mpi"}});
+    ASSERT_TRUE(team.ok());
+    Call barrier;
+    barrier.collective = Collective::barrier;
+    EXPECT_FALSE((*team)->carries(barrier));
+  });
+}
+
+// The others find that all have kept the team, and the rank that gave up is in it.
+TEST(Keeping, ARankThatGaveUpHasToldTheTeam) {
+  const auto impatient = [](Rank rank, Process& process) {
+    process.knobs.setup_timeout = rank == 0 ? 1.5 : 30;
+  };
+  on_three(
+      [](Member& member) {
+        auto team = form(member, member.bootstrap);
+        ASSERT_TRUE(team.ok());
+        EXPECT_TRUE(meet(**team).ok());
+        Team::retire(member.process, std::move(*team));
+        if (member.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+        team = form(member, member.bootstrap);
+        if (member.rank == 0) {
+          EXPECT_EQ(team.status().code(), Code::timeout);
+          return;
+        }
+        ASSERT_TRUE(team.ok());
+        const Status status = meet(**team);
+        EXPECT_EQ(status.code(), Code::aborted);
+        EXPECT_NE(status.message().find("rank 0: call 1 on another: nobody came"),
+                  std::string::npos)
+            << status.message();
+      },
+      impatient);
+}
+
+TEST(Keeping, AShelfHoldsSoManyAndGivesTheLowestNumber) {
+  LoopbackHub hub;
+  on_ranks(
+      1, [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); }, {},
+      [](Member& member) {
+        std::vector<std::unique_ptr<Team>> teams;
+        for (size_t i = 0; i < Shelf::most + 2; ++i) {
+          Counted bootstrap(member.bootstrap, i < 4 ? 1 : 2);
+          teams.push_back(std::move(*form(member, bootstrap)));
+        }
+        for (const size_t first : {3, 0, 2, 1}) {
+          Team::retire(member.process, std::move(teams[first]));
+        }
+        for (size_t i = 4; i < teams.size(); ++i) {
+          Team::retire(member.process, std::move(teams[i]));
+        }
+        Shelf& shelf = member.process.shelf;
+        EXPECT_FALSE(shelf.take(1, 0, 2));
+        EXPECT_FALSE(shelf.take(3, 0, 1));
+        const auto one = shelf.take(1, 0, 1), two = shelf.take(1, 0, 1);  // 3 and 0 had to go
+        ASSERT_TRUE(one && two);
+        EXPECT_LT(one->id(), two->id());
+        EXPECT_FALSE(shelf.take(1, 0, 1));
+        size_t others = 0;
+        while (shelf.take(2, 0, 1)) ++others;
+        EXPECT_EQ(others, Shelf::most - 2);
+      });
+}
+
+}  // namespace
+}  // namespace sluice::testing
