@@ -75,8 +75,7 @@ bool direct_alltoall(Rounds& rounds, const DirectCall& call);
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
 
 // The same with one copy: ranks tell each other where their data is, and fetch it, or put it there.
-// A rank leaves when nobody needs its memory any more. A root, which has nothing to wait for, does
-// its part of the copying, so that p ranks move (p - 1) / p V bytes each.
+// A rank leaves when nobody needs its memory any more.
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
 // Also alltoall. What is short goes through the slots all the same.

@@ -46,12 +46,10 @@ class Places {
            rounds_.fetcher()->fetch(rank, of(rank).address + offset, to.data, to.size);
   }
   bool put(Rank rank, size_t offset, const Bytes& from) {
-    return from.size == 0 ||
-           rounds_.fetcher()->put(rank, of(rank).address + offset, from.data, from.size);
+    return put_at(rank, of(rank).address + offset, from);
   }
   bool put_result(Rank rank, size_t offset, const Bytes& from) {
-    return from.size == 0 ||
-           rounds_.fetcher()->put(rank, of(rank).result + offset, from.data, from.size);
+    return put_at(rank, of(rank).result + offset, from);
   }
   // Nothing more is moved by this rank; and until nobody will touch this rank's memory any more:
   // that rank, or all.
@@ -63,12 +61,21 @@ class Places {
     rounds_.take(1);
     return rounds_.await_taken(1) && end();
   }
+  bool end_alone() {
+    rounds_.take(1);
+    return end();
+  }
 
  private:
   Place of(Rank rank) const {
     Place place;
     std::memcpy(&place, rounds_.data(rank, 1, sizeof(place)), sizeof(place));
     return place;
+  }
+  // Not into the memory of a rank that has given up: it may be used for something else by now.
+  bool put_at(Rank rank, uint64_t address, const Bytes& from) {
+    return from.size == 0 ||
+           (!rounds_.is_aborted() && rounds_.fetcher()->put(rank, address, from.data, from.size));
   }
   bool end() {
     rounds_.end(1);
@@ -131,24 +138,24 @@ bool keep(size_t, const Bytes&) { return true; }
 
 }  // namespace
 
-// Who waits for the root only looks on while it copies: so the root puts the first of p equal parts
-// into everybody's memory, and they fetch the rest.
+// Of two ranks the root would only look on: it puts the first half into the other's memory, which
+// fetches the rest. (More ranks may have to take turns on the processors: there the root waits for
+// nobody before all have what they need.)
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
-  const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes data = call.all(call.output);
-  const Bytes first = share(data.data, data.size, call.element, 0, ranks);
+  const Bytes half = share(data.data, data.size, call.element, 0, 2);
+  const bool is_shared = rounds.size() == 2, is_root = rounds.rank() == call.root;
   Places places(rounds);
-  if (!places.tell(data)) return false;
-  if (me != call.root) {
-    const Bytes rest{data.data + first.size, data.size - first.size};
-    return places.learn(call.root, data.size) && places.fetch(call.root, first.size, rest) &&
-           places.end_with(call.root);
+  if ((is_root || is_shared) && !places.tell(data)) return false;
+  if (is_root) {
+    const Rank other = 1 - std::min(call.root, Rank{1});
+    if (is_shared && !(places.learn(other, data.size) && places.put(other, 0, half))) return false;
+    return places.end_with_all();
   }
-  for (Rank step = 1; step < ranks; ++step) {
-    const Rank rank = (me + step) % ranks;
-    if (!places.learn(rank, data.size) || !places.put(rank, 0, first)) return false;
-  }
-  return places.end_with_all();
+  const size_t from = is_shared ? half.size : 0;
+  const Bytes rest{data.data + from, data.size - from};
+  if (!places.learn(call.root, data.size) || !places.fetch(call.root, from, rest)) return false;
+  return is_shared ? places.end_with(call.root) : places.end_alone();
 }
 
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
