@@ -77,7 +77,7 @@ class Gathering {
 
 Cost cost_of(const Hosts& hosts, Rank size, double steps) {
   const double p = size, h = hosts.count(), n = hosts.most;
-  const double carried = (hosts.most + hosts.leaders() - 1) / hosts.leaders();
+  const Rank carried = (hosts.most + hosts.leaders() - 1) / hosts.leaders();
   return {.steps = steps + (n > 1 ? 1 : 0) + (hosts.even() ? 0 : 1),
           .bytes = (h - 1 + h * (n - 1)) * carried / p,
           .between = (h - 1) * n / p,
@@ -100,7 +100,8 @@ Plan allgather_hosts_ring(const Shape& shape) {
 
 Cost allgather_hosts_ring_cost(const Shape& shape) {
   const Hosts hosts(shape);
-  return cost_of(hosts, shape.size, hosts.count() / 2);
+  const Rank hops = hosts.count() / 2;
+  return cost_of(hosts, shape.size, hops);
 }
 
 Plan allgather_hosts_direct(const Shape& shape) {

@@ -6,7 +6,7 @@ TESTS += $(tidy_tests)
 EXTRA_DIST += $(tidy_tests)
 
 TIDY_FLAGS = -I$(abs_top_srcdir) -I$(abs_top_srcdir)/include -I$(abs_top_builddir) $(CXX_STANDARD) \
-  -DHAVE_CONFIG_H -DSLUICE_LIBDIR="" $(MPI_CPPFLAGS)
+  -DHAVE_CONFIG_H -DSLUICE_LIBDIR="" -DSLUICE_PKGLIBEXECDIR="" $(MPI_CPPFLAGS)
 
 tidy:
 	@$(AM_TESTS_ENVIRONMENT) $(top_srcdir)/tests/tidy/tidy && $(top_srcdir)/tests/tidy/selftest
