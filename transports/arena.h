@@ -47,13 +47,13 @@ struct alignas(arena_line) ArenaCounter {
 // A round of a rank: that it is there, what it holds, and its data if that is short. The data of a
 // longer one is in a slot.
 struct alignas(arena_line) ArenaLine {
-  static constexpr size_t inlined = arena_line - 24;
+  static constexpr size_t inlined = arena_line - 32;
 
-  std::atomic<uint64_t> published;  // the round that is here
-  uint32_t what;                    // opaque here: which collective with which root
-  uint32_t bytes;                   // of its data
-  uint64_t call_bytes;              // of the call that it belongs to, for messages
-  std::byte beside[inlined];
+  std::atomic<uint64_t> published;        // the round that is here
+  uint32_t what;                          // opaque here: which collective with which root
+  uint32_t bytes;                         // of its data
+  uint64_t call_bytes;                    // of the call that it belongs to, for messages
+  alignas(32) std::byte beside[inlined];  // a program's own operation may want it aligned
 };
 
 // Two kinds of slots. Short ones are for streams between ranks that run at the same time: all of

@@ -74,8 +74,13 @@ class Places {
   }
   // Not into the memory of a rank that has given up: it may be used for something else by now.
   bool put_at(Rank rank, uint64_t address, const Bytes& from) {
-    return from.size == 0 ||
-           (!rounds_.is_aborted() && rounds_.fetcher()->put(rank, address, from.data, from.size));
+    const Cuts cuts{from.size, DirectCall::scratch_piece};
+    for (uint64_t k = 1; k <= cuts.count(); ++k) {
+      const size_t at = cuts.begin(k);
+      if (rounds_.is_aborted()) return false;
+      if (!rounds_.fetcher()->put(rank, address + at, from.data + at, cuts.size(k))) return false;
+    }
+    return true;
   }
   bool end() {
     rounds_.end(1);

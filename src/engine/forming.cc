@@ -59,6 +59,8 @@ std::vector<std::byte> introduce(Process& process, const std::string& hints, con
   return packed;
 }
 
+Status no_memory() { return {Code::memory, "no memory to set it up"}; }
+
 // What a rank knows once it has everybody's hello, with all that takes memory done.
 struct Prospect {
   Status trouble;  // this rank's own
@@ -89,7 +91,6 @@ void read_hellos(std::span<const std::byte> packed, Prospect* prospect) {
 Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const std::byte> packed,
                   const std::string& name) {
   Prospect prospect;
-  const Status no_memory(Code::memory, "no memory to set it up");
   try {
     read_hellos(packed, &prospect);
     const std::vector<Hello>& hellos = prospect.hellos;
@@ -105,7 +106,7 @@ Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const 
     prospect.team =
         make_new_team(process, name, bootstrap.rank(), id, std::move(peers), number_hosts(hellos));
   } catch (const std::bad_alloc&) {
-    prospect.trouble = no_memory;
+    prospect.trouble = no_memory();
   }
   return prospect;
 }
@@ -193,12 +194,24 @@ bool hints_differ(const std::vector<Hello>& hellos) {
   });
 }
 
-// A rank's time is up when it and others have the team already: those that are late learn it in the
-// next exchange, or where there is none, from the team.
+// What comes after the exchange in which a rank fails.
+enum class Next { texts, arena, team };
+
+// A rank fails when it and others have the team already: those that are late learn it in the
+// arena's exchange, or where there is none, from the team.
 Status give_up(const Process& process, Bootstrap& bootstrap, const Prospect& prospect,
-               const Status& cause, bool arena_is_next) {
-  if (cause.code() != Code::timeout || !prospect.team) return cause;
-  if (arena_is_next && may_share_memory(process, prospect.hellos)) leave_arena_agreement(bootstrap);
+               const Status& cause, Next next) {
+  if (cause.code() == Code::aborted || !prospect.team) return cause;
+  if (next == Next::texts && hints_differ(prospect.hellos)) {
+    size_t longest = 0;
+    for (const Hello& hello : prospect.hellos) {
+      longest = std::max<size_t>(longest, hello.occasion.hints_size);
+    }
+    bootstrap.leave(std::vector<std::byte>(longest));
+  }
+  if (next != Next::team && may_share_memory(process, prospect.hellos)) {
+    leave_arena_agreement(bootstrap);
+  }
   return prospect.team->refuse(cause);
 }
 
@@ -209,7 +222,7 @@ Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& pros
   std::vector<ProcessId> processes;
   for (const Hello& hello : hellos) processes.push_back(hello.self.process);
   auto arena = agree_on_arena(*process.arenas, bootstrap, processes, name);
-  if (!arena.ok()) return give_up(process, bootstrap, prospect, arena.status(), false);
+  if (!arena.ok()) return give_up(process, bootstrap, prospect, arena.status(), Next::team);
   return prospect.team->share(std::move(*arena));
 }
 
@@ -238,7 +251,7 @@ Status agree_on_hints(Bootstrap& bootstrap, const std::vector<Hello>& hellos,
 Result<std::unique_ptr<Team>> equip(Process& process, Bootstrap& bootstrap, Prospect* prospect,
                                     const std::string& name, Hints* hints) {
   if (Status status = agree_on_hints(bootstrap, prospect->hellos, name, hints); !status.ok()) {
-    return status;
+    return give_up(process, bootstrap, *prospect, status, Next::arena);
   }
   if (asks_for_mpi(*hints)) return std::unique_ptr<Team>();
   if (Status status = share_memory(process, bootstrap, *prospect, name); !status.ok()) {
@@ -255,7 +268,7 @@ Result<std::unique_ptr<Team>> serve_again(std::unique_ptr<NewTeam> kept, const s
   try {
     kept->serve(name);
   } catch (const std::bad_alloc&) {
-    return kept->refuse({Code::memory, "no memory to set it up"});
+    return kept->refuse(no_memory());
   }
   return std::unique_ptr<Team>(std::move(kept));
 }
@@ -269,6 +282,13 @@ void turn_down(NewTeam& kept, const std::string& name, const Status& cause) {
   (void)kept.refuse(cause);
 }
 
+// The latest team that any rank has offered to use again.
+TeamId latest_kept(const std::vector<Hello>& hellos) {
+  TeamId latest;
+  for (const Hello& hello : hellos) latest = std::max(latest, hello.occasion.kept);
+  return latest;
+}
+
 // After everybody's hello, where no team could be used again.
 Result<std::unique_ptr<Team>> form_anew(Process& process, Bootstrap& bootstrap, Prospect& prospect,
                                         const std::string& name, Hints* hints,
@@ -276,10 +296,15 @@ Result<std::unique_ptr<Team>> form_anew(Process& process, Bootstrap& bootstrap, 
   // Another version may know nothing of verdicts.
   if (prospect.same_version) {
     if (Status status = settle(bootstrap, verdicts); !status.ok()) {
-      return give_up(process, bootstrap, prospect, status, !hints_differ(prospect.hellos));
+      return give_up(process, bootstrap, prospect, status, Next::texts);
     }
   }
-  if (prospect.team) return equip(process, bootstrap, &prospect, name, hints);
+  try {
+    if (prospect.team) return equip(process, bootstrap, &prospect, name, hints);
+  } catch (const std::bad_alloc&) {
+    if (prospect.team) return prospect.team->refuse(no_memory());
+    throw;
+  }
   if (!prospect.wanted) return std::unique_ptr<Team>();
   if (Status status = differ(process, prospect.hellos, bootstrap, name); !status.ok()) {
     return status;
@@ -298,16 +323,22 @@ Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
     kept = process.shelf.take(bootstrap.mark(), bootstrap.rank(), bootstrap.size());
   const auto mine = introduce(process, to_text(*hints), kept ? kept->id() : TeamId{});
   Prospect prospect;
-  prospect.trouble = bootstrap.allgather(mine, packed);
+  try {
+    prospect.trouble = bootstrap.allgather(mine, packed);
+  } catch (const std::bad_alloc&) {
+    prospect.trouble = no_memory();
+  }
   if (prospect.trouble.ok()) {
     if (have_kept_the_same(packed)) return serve_again(std::move(kept), name);
     kept.reset();
     prospect = consider(process, bootstrap, packed, name);
+    process.shelf.drop(bootstrap.mark(), bootstrap.rank(), bootstrap.size(),
+                       latest_kept(prospect.hellos));
   }
   if (const Code why = prospect.trouble.code(); why == Code::timeout || why == Code::memory) {
     leave_with(verdict_of(prospect.trouble), bootstrap);
-    if (kept) turn_down(*kept, name, prospect.trouble);
   }
+  if (kept) turn_down(*kept, name, prospect.trouble);
   if (!prospect.trouble.ok()) return prospect.trouble;
   return form_anew(process, bootstrap, prospect, name, hints, verdicts);
 }

@@ -258,7 +258,7 @@ allgather      * hosts:2-                    -> hosts_ring
 allgatherv     * hosts:2- bytes:0-64k        -> hosts_bruck
 allgatherv     * hosts:2-8 bytes:0-512k      -> hosts_direct
 allgatherv     * hosts:2-                    -> hosts_ring
-alltoall       * hosts:2- bytes:0-32k        -> hosts
+alltoall       * hosts:2- per_host:-64 bytes:0-32k -> hosts
 barrier        * hosts:2- per_host:2- ranks:3-16 -> all_to_one
 barrier        * hosts:2-                    -> hosts_dissemination
 allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling

@@ -38,6 +38,18 @@ std::unique_ptr<NewTeam> Shelf::take(uint64_t mark, uint32_t rank, uint32_t size
   return team;
 }
 
+void Shelf::drop(uint64_t mark, uint32_t rank, uint32_t size, const TeamId& last) {
+  std::vector<Kept> dropped;  // end without the lock
+  const std::lock_guard lock(mutex_);
+  const auto stays = [&](const Kept& each) {
+    return each.mark != mark || each.team->rank() != rank || each.team->size() != size ||
+           each.team->id() > last;
+  };
+  const auto out = std::stable_partition(kept_.begin(), kept_.end(), stays);
+  std::move(out, kept_.end(), std::back_inserter(dropped));
+  kept_.erase(out, kept_.end());
+}
+
 void Shelf::clear() {
   std::vector<Kept> all;  // end without the lock
   const std::lock_guard lock(mutex_);

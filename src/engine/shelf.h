@@ -30,6 +30,9 @@ class Shelf {
   // The one with the lowest number, for it is likely to be what the other ranks take, with so many
   // ranks and this one; nullptr if there is none.
   std::unique_ptr<NewTeam> take(uint64_t mark, uint32_t rank, uint32_t size);
+  // Ends those of that kind up to that number: not all ranks have kept them. From then on the ranks
+  // have the same ones again.
+  void drop(uint64_t mark, uint32_t rank, uint32_t size, const TeamId& last);
   void clear();
 
  private:

@@ -55,11 +55,10 @@ Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
   }
   auto gather = std::make_unique<Gather>();
   if (Status status = begin(gather.get(), mine, all.size()); !status.ok()) return status;
-  if (Status status = wait(&gather->request); !status.ok()) {
-    // MPI can't take the request back, and may yet write here.
-    (void)gather.release();
-    return status;
-  }
+  // MPI can't take the request back, and may write here until it is done.
+  Gather* const under_way = gather.release();
+  if (Status status = wait(&under_way->request); !status.ok()) return status;
+  gather.reset(under_way);
   std::ranges::copy(gather->all, all.begin());
   return {};
 }

@@ -156,6 +156,7 @@ bool Communicator::carry(const char* function, const Arguments& arguments, Excha
 
 bool Communicator::repeat(const Buffers& buffers, int* result) {
   if (!last_.put_on(buffers)) return false;
+  last_algorithm_ = last_.algorithm;
   Status status;
   {
     const Inside inside;

@@ -200,7 +200,9 @@ bool set_scattered(const Arguments& a, Place place, Exchange* x) {
   x->call.bytes = x->input.bytes();
   x->set_aside = x->in_place = is_in_place(a.sendbuf);
   x->aliased = are_aliased(a.sendbuf, a.recvbuf);
-  const bool missing = !a.recvbuf && (own > 0 || x->set_aside);
+  const bool missing =
+      (!a.recvbuf || (x->input.type && !offset_by(a.recvbuf, x->input.type->start))) &&
+      (own > 0 || x->set_aside);
   return !is_in_place(a.recvbuf) && (!missing || x->call.bytes == 0);
 }
 

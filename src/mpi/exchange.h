@@ -12,6 +12,7 @@
 
 #include "src/engine/call.h"
 #include "src/mpi/datatypes.h"
+#include "src/mpi/thread_state.h"
 
 namespace sluice {
 
@@ -72,6 +73,8 @@ struct Exchange {
   // The output holds the data before the call, and the call does not change it (a broadcast's
   // root).
   bool filled = false;
+  // Before its types were looked up: a handle may mean another type once one was freed.
+  uint64_t types_freed = datatypes_freed.load(std::memory_order_acquire);
 };
 
 }  // namespace sluice

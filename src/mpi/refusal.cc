@@ -40,6 +40,20 @@ bool is_uncommitted(const Datatype* type) {
 
 }  // namespace
 
+namespace {
+
+// But not over a handler that another thread has set meanwhile.
+void restore(MPI_Comm comm, MPI_Errhandler* handler) {
+  const Real& mpi = real();
+  MPI_Errhandler now;
+  mpi.Comm_get_errhandler(comm, &now);
+  if (now == MPI_ERRORS_RETURN) mpi.Comm_set_errhandler(comm, *handler);
+  mpi.Errhandler_free(&now);
+  mpi.Errhandler_free(handler);
+}
+
+}  // namespace
+
 QuietErrors::QuietErrors() {
   const std::lock_guard lock(quieting);
   if (quiet++ > 0) return;
@@ -53,11 +67,8 @@ QuietErrors::QuietErrors() {
 QuietErrors::~QuietErrors() {
   const std::lock_guard lock(quieting);
   if (--quiet > 0) return;
-  const Real& mpi = real();
-  mpi.Comm_set_errhandler(mpi.comm_world, kept.of_world);
-  mpi.Comm_set_errhandler(mpi.comm_self, kept.of_self);
-  mpi.Errhandler_free(&kept.of_world);
-  mpi.Errhandler_free(&kept.of_self);
+  restore(real().comm_world, &kept.of_world);
+  restore(real().comm_self, &kept.of_self);
 }
 
 bool is_committed(MPI_Datatype type) {

@@ -24,7 +24,7 @@ void Repeat::keep(const char* name, const Arguments& with, const Exchange& excha
   if (!plain || exchange.user_op || exchange.set_aside) return;
   const Side &input = exchange.input, &output = exchange.output;
   arguments = with;
-  types_freed = datatypes_freed.load(std::memory_order_acquire);
+  types_freed = exchange.types_freed;
   algorithm = by;
   call = exchange.call;
   has_input = input.type != nullptr;

@@ -113,7 +113,9 @@ Result<Segment> Segment::create(size_t bytes, Way way) {
   }
   segment.handle_.device = about.st_dev;
   segment.handle_.inode = about.st_ino;
-  if (way == Way::unnamed) (void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+  if (way == Way::unnamed && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    return error("sealing shared memory", errno);
+  }
   if (Status status = segment.map(); !status.ok()) return status;
   return segment;
 }
@@ -130,6 +132,9 @@ Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
   if (file < 0) return error(path, errno);
   Segment segment(handle, file, bytes);
   if (fstat(file, &about) != 0 || !is_same(about, handle, bytes)) return other;
+  // Whoever could cut it short could end this process.
+  const bool is_named = handle.number != 0;
+  if (!is_named && (fcntl(file, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return other;
   if (Status status = segment.map(); !status.ok()) return status;
   return segment;
 }

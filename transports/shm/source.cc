@@ -106,6 +106,7 @@ class ShmSource final : public ArenaSource {
 
   Result<Offer> offer(std::span<const ProcessId> processes, bool again) override {
     const std::lock_guard lock(mutex_);
+    if (held_ >= most_held) return too_many("leases");
     const std::vector<ProcessId> set = sorted(processes);
     if (again) drop_unreached(set);
     size_t leases = std::clamp<size_t>(first_bytes / lease_bytes(set.size()), 1, first_leases);
@@ -185,9 +186,8 @@ class ShmSource final : public ArenaSource {
   }
 
   void drop_unreached(const std::vector<ProcessId>& set) {
-    segments_.remove_if([&](const Shared& shared) {
-      return shared.set == set && shared.held == 0 && shared.segment.handle().number == 0;
-    });
+    segments_.remove_if(
+        [&](const Shared& shared) { return shared.set == set && shared.held == 0; });
   }
   Shared* find(const Segment::Handle& handle) {
     const auto found = std::find_if(segments_.begin(), segments_.end(), [&](const Shared& shared) {

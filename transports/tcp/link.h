@@ -86,7 +86,7 @@ class Link {
   // It waits for the other side to connect.
   bool awaited() const;
   // The kernel has all that was to be sent, or never will.
-  bool has_told() const { return out_.empty() || send_error_ != 0; }
+  bool has_told() const { return out_.empty() || send_error_ != 0 || !status_.ok(); }
 
   // BYE, behind all else.
   void say_bye();
