@@ -81,6 +81,7 @@ struct ArenaRank {
   ArenaCounter taken;     // reads no data of rounds up to this any more
   ArenaCounter combined;  // has written its part of this round's result
   ArenaCounter left;      // 1: will come to no further round
+  ArenaCounter puts;      // into this rank's memory, less one; 0: into nobody's
   ArenaLine lines[lines_depth];
   alignas(arena_line) std::byte short_slots[short_slots_depth][ArenaShortSlot::capacity];
   // A line apart: else all slots compete for the same sets of a cache.
@@ -236,6 +237,24 @@ class Rounds {
   // The team is done for: whoever waits learns it, and why. The first cause stays.
   void abort(const std::string& cause);
   bool is_aborted() const { return header_->aborted.load(std::memory_order_acquire) != 0; }
+
+  // Around what writes into another rank's memory. False: not now that somebody has given up.
+  bool begin_put(uint32_t rank) {
+    own().puts.round.store(rank + uint64_t{1}, std::memory_order_seq_cst);
+    if (header_->aborted.load(std::memory_order_seq_cst) == 0) return true;
+    end_put();
+    return false;
+  }
+  void end_put() { own().puts.round.store(0, std::memory_order_release); }
+  // Whether anybody still writes into this rank's memory. Once it has called abort, and this is
+  // false, nobody will.
+  bool is_put_to() const {
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      const std::atomic<uint64_t>& puts = area(rank).puts.round;
+      if (puts.load(std::memory_order_seq_cst) == rank_ + uint64_t{1}) return true;
+    }
+    return false;
+  }
   // Empty as long as it is not.
   std::string cause() const;
 

@@ -72,13 +72,16 @@ class Places {
     std::memcpy(&place, rounds_.data(rank, 1, sizeof(place)), sizeof(place));
     return place;
   }
-  // Not into the memory of a rank that has given up: it may be used for something else by now.
+  // In pieces, each only as long as nobody has given up: that rank's memory may be used for
+  // something else then.
   bool put_at(Rank rank, uint64_t address, const Bytes& from) {
     const Cuts cuts{from.size, DirectCall::scratch_piece};
     for (uint64_t k = 1; k <= cuts.count(); ++k) {
       const size_t at = cuts.begin(k);
-      if (rounds_.is_aborted()) return false;
-      if (!rounds_.fetcher()->put(rank, address + at, from.data + at, cuts.size(k))) return false;
+      if (!rounds_.begin_put(rank)) return false;
+      const bool done = rounds_.fetcher()->put(rank, address + at, from.data + at, cuts.size(k));
+      rounds_.end_put();
+      if (!done) return false;
     }
     return true;
   }

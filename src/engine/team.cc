@@ -420,7 +420,9 @@ void EngineTeam::tell(const Status& cause) {
   if (arena_) arena_->rounds().abort(text);
   streams_.abort(text);
   waiter_.begin();
-  while (!streams_.told() && waiter_.waited() < farewell) waiter_.turn();
+  // The program may do as it likes with its memory once this call has ended.
+  const auto is_put_to = [&] { return arena_ && arena_->rounds().is_put_to(); };
+  while ((!streams_.told() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
 }
 
 }  // namespace
