@@ -2,8 +2,8 @@
 //
 // Direct algorithms: collectives of ranks that share memory, as plain loops over the rounds of an
 // arena (transports/arena.h). All of a call's data lies in the callers' memory and passes through
-// the slots, a round at a time; a rank is up to four rounds ahead of the slowest, so that the next
-// piece is copied in while the last one is reduced.
+// the arena, a round at a time; a rank may be some rounds ahead of the slowest (ArenaRank::depth),
+// so that the next piece is copied in while the last one is reduced.
 //
 // Each returns false where the wait was given up or ranks disagree; its rounds are then lost and so
 // is the team. How many rounds a call takes follows from what is equal on all ranks (alltoallv asks

@@ -25,14 +25,6 @@ int open_descriptors() {
   return count;
 }
 
-size_t resident_kilobytes() {
-  size_t pages = 0, resident = 0;
-  FILE* file = std::fopen("/proc/self/statm", "r");
-  if (std::fscanf(file, "%zu %zu", &pages, &resident) != 2) resident = 0;
-  std::fclose(file);
-  return resident * 4;
-}
-
 // A collective of each kind whose result every rank knows.
 void use(MPI_Comm comm, const char* what) {
   int rank = 0, size = 0, sum = 0;
@@ -82,10 +74,10 @@ void make_and_free() {
 void churn(uint64_t rounds) {
   for (int i = 0; i < 20; ++i) make_and_free();  // connects whatever gets connected
   const int descriptors = open_descriptors();
-  const size_t memory = resident_kilobytes();
+  const size_t memory = test::resident_bytes() / 1024;
   for (uint64_t i = 0; i < rounds; ++i) make_and_free();
   test::check(open_descriptors() <= descriptors, "no descriptor is left behind");
-  const size_t growth = std::max(resident_kilobytes(), memory) - memory;
+  const size_t growth = std::max(test::resident_bytes() / 1024, memory) - memory;
   test::check(growth < 4096, "memory grew by " + std::to_string(growth) + " KB");
 }
 

@@ -71,6 +71,14 @@ void summarize(const char* program) {
   std::printf("%s: %lu checks held on %d ranks\n", program, all, size);
 }
 
+size_t resident_bytes() {
+  size_t total = 0, resident = 0;
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  check(file && std::fscanf(file, "%zu %zu", &total, &resident) == 2, "/proc/self/statm");
+  std::fclose(file);
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
 void* find_in_mpi(const char* name) {
   Dl_info mpi{};
   dladdr(dlsym(RTLD_DEFAULT, "PMPI_Comm_size"), &mpi);  // Sluice has none

@@ -51,6 +51,9 @@ void check(bool holds, const std::string& message);
 // Prints how many checks held on all ranks; fails if there was none.
 void summarize(const char* program);
 
+// This process's memory.
+size_t resident_bytes();
+
 // The function of that name in the MPI library itself ("PMPI_Allreduce"), which a preloaded Sluice
 // does not stand in for.
 void* find_in_mpi(const char* name);

@@ -35,14 +35,6 @@ size_t count_lines(const char* path) {
   return lines;
 }
 
-size_t resident_kilobytes() {
-  size_t pages = 0, resident = 0;
-  FILE* file = std::fopen("/proc/self/statm", "r");
-  if (std::fscanf(file, "%zu %zu", &pages, &resident) != 2) resident = 0;
-  std::fclose(file);
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 1024;
-}
-
 Belongings look() {
   Belongings found;
   DIR* folder = opendir("/proc/self/fd");
@@ -55,7 +47,7 @@ Belongings look() {
   }
   closedir(folder);
   found.mappings = count_lines("/proc/self/maps");
-  found.kilobytes = resident_kilobytes();
+  found.kilobytes = test::resident_bytes() / 1024;
   return found;
 }
 

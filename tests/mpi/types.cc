@@ -13,14 +13,6 @@
 
 namespace {
 
-size_t resident_bytes() {
-  size_t total = 0, resident = 0;
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  test::check(file && std::fscanf(file, "%zu %zu", &total, &resident) == 2, "/proc/self/statm");
-  std::fclose(file);
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
-
 int rank_in_world() {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -59,9 +51,9 @@ constexpr size_t lost_by_mpi = 0;
 
 void run_cycles(uint64_t cycles) {
   for (uint64_t i = 0; i < cycles / 5; ++i) use_fresh_types(i);
-  const size_t before = resident_bytes();
+  const size_t before = test::resident_bytes();
   for (uint64_t i = cycles / 5; i < cycles; ++i) use_fresh_types(i);
-  const size_t after = resident_bytes();
+  const size_t after = test::resident_bytes();
   test::check(after < before + (size_t{1} << 20) + cycles * lost_by_mpi,
               "memory grew from " + std::to_string(before) + " to " + std::to_string(after));
 }
