@@ -14,22 +14,6 @@
 namespace sluice {
 namespace {
 
-// All ranks' texts, in rank order; asked for when digests differ. sizes: of each rank's.
-Result<std::vector<std::string>> exchange_texts(const std::string& mine,
-                                                const std::vector<size_t>& sizes,
-                                                Bootstrap& bootstrap) {
-  const size_t longest = *std::ranges::max_element(sizes);
-  std::vector<std::byte> packed(longest), all(longest * sizes.size());
-  std::transform(mine.begin(), mine.end(), packed.begin(),
-                 [](char c) { return static_cast<std::byte>(c); });
-  if (Status status = bootstrap.allgather(packed, all); !status.ok()) return status;
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    texts.emplace_back(reinterpret_cast<const char*>(all.data()) + i * longest, sizes[i]);
-  }
-  return texts;
-}
-
 Hello describe_self(const Process& process) {
   Hello hello;
   hello.version = process.version;
@@ -59,81 +43,28 @@ std::vector<std::byte> introduce(Process& process, const std::string& hints, con
   return packed;
 }
 
-Status no_memory() { return {Code::memory, "no memory to set it up"}; }
-
-// What a rank knows once it has everybody's hello, with all that takes memory done.
-struct Prospect {
-  Status trouble;  // this rank's own
-  std::vector<Hello> hellos;
-  bool same_version = false;
-  bool wanted = false;            // Sluice is on, somewhere
-  std::unique_ptr<NewTeam> team;  // if nothing differs
-};
-
-bool any_of_hellos(const std::vector<Hello>& hellos, bool (*is)(const Hello& hello)) {
-  return std::ranges::any_of(hellos, is);
-}
-
-void read_hellos(std::span<const std::byte> packed, Prospect* prospect) {
-  std::vector<Hello>& hellos = prospect->hellos;
-  hellos.resize(packed.size() / Hello::packed_size);
-  for (size_t i = 0; i < hellos.size(); ++i) {
-    if (hellos[i].unpack(packed.subspan(i * Hello::packed_size, Hello::packed_size))) continue;
-    prospect->trouble = {Code::mismatch, "rank " + std::to_string(i) +
-                                             " runs a Sluice that speaks another language"};
-    return;
-  }
-  prospect->same_version = std::ranges::all_of(
-      hellos, [&](const Hello& hello) { return hello.version == hellos[0].version; });
-  prospect->wanted = any_of_hellos(hellos, [](const Hello& hello) { return hello.enabled; });
-}
-
-Prospect consider(Process& process, const Bootstrap& bootstrap, std::span<const std::byte> packed,
-                  const std::string& name) {
-  Prospect prospect;
-  try {
-    read_hellos(packed, &prospect);
-    const std::vector<Hello>& hellos = prospect.hellos;
-    const bool fits = std::ranges::all_of(hellos, [&](const Hello& hello) {
-      return hello.able && hello.settings_digest == hellos[0].settings_digest;
-    });
-    if (!prospect.trouble.ok() || !prospect.same_version || !prospect.wanted || !fits) {
-      return prospect;
-    }
-    std::vector<Peer> peers;
-    for (const Hello& hello : hellos) peers.push_back(hello.self);
-    const TeamId id{peers[0].process, hellos[0].occasion.teams_formed};
-    prospect.team =
-        make_new_team(process, name, bootstrap.rank(), id, std::move(peers), number_hosts(hellos));
-  } catch (const std::bad_alloc&) {
-    prospect.trouble = no_memory();
-  }
-  return prospect;
-}
-
-// Why a rank takes no part in a team, for the others: one byte.
-enum class Verdict : uint8_t { ready, timeout, memory, failed };
+// Why a rank takes no part in a team, for the others: one byte, the same in all versions.
+enum class Verdict : uint8_t { ready, timeout, memory, failed, trouble };
 
 Verdict verdict_of(const Status& status) {
-  if (status.ok()) return Verdict::ready;
-  return status.code() == Code::timeout ? Verdict::timeout : Verdict::memory;
+  if (status.code() == Code::timeout) return Verdict::timeout;
+  return status.code() == Code::memory ? Verdict::memory : Verdict::trouble;
 }
 
 constexpr std::pair<Verdict, const char*> explanations[] = {
     {Verdict::timeout, " gave up waiting for all ranks to come (SLUICE_SETUP_TIMEOUT)"},
     {Verdict::memory, " had no memory to set it up"},
     {Verdict::failed, " saw an earlier call on it fail"},
+    {Verdict::trouble, " could not set it up"},
 };
 
-void leave_with(Verdict verdict, Bootstrap& bootstrap) {
+bool leave_with(Verdict verdict, Bootstrap& bootstrap) {
   const std::byte byte{static_cast<uint8_t>(verdict)};
-  bootstrap.leave({&byte, 1});
+  return bootstrap.leave({&byte, 1});
 }
 
-// Before any rank counts on the team, all say that they have it.
-Status settle(Bootstrap& bootstrap, std::span<std::byte> verdicts) {
-  const std::byte ready{static_cast<uint8_t>(Verdict::ready)};
-  if (Status status = bootstrap.allgather({&ready, 1}, verdicts); !status.ok()) return status;
+// Ok if all ranks are ready.
+Status judge(std::span<const std::byte> verdicts) {
   for (const auto& [verdict, words] : explanations) {
     std::vector<Rank> ranks;
     for (Rank rank = 0; rank < verdicts.size(); ++rank) {
@@ -144,134 +75,8 @@ Status settle(Bootstrap& bootstrap, std::span<std::byte> verdicts) {
   return {};
 }
 
-// What keeps these ranks from forming a team, in words.
-Result<std::string> find_differences(const Process& process, const std::vector<Hello>& hellos,
-                                     Bootstrap& bootstrap) {
-  std::vector<std::string> versions;
-  std::vector<size_t> sizes;
-  std::vector<Rank> unable;
-  bool settings_differ = false;
-  for (Rank rank = 0; rank < hellos.size(); ++rank) {
-    versions.push_back("version=" + hellos[rank].version);
-    sizes.push_back(hellos[rank].settings_size);
-    if (!hellos[rank].able) unable.push_back(rank);
-    settings_differ |= hellos[rank].settings_digest != hellos[0].settings_digest;
-  }
-  if (std::string text = describe_differences(versions); !text.empty()) return "Sluice's " + text;
-  if (settings_differ) {
-    auto texts = exchange_texts(process.settings, sizes, bootstrap);
-    if (!texts.ok()) return texts.status();
-    return describe_differences(*texts);
-  }
-  return describe_ranks(unable) + " can't use the transport";
-}
-
-// Ranks differ: an error, or a warning where all agree to go on in MPI.
-Status differ(const Process& process, const std::vector<Hello>& hellos, Bootstrap& bootstrap,
-              const std::string& name) {
-  const auto differences = find_differences(process, hellos, bootstrap);
-  if (!differences.ok()) return differences.status();
-  const std::string text = "ranks differ: " + *differences;
-  if (any_of_hellos(hellos, [](const Hello& hello) { return hello.strict; })) {
-    return {Code::mismatch, text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
-  }
-  if (bootstrap.rank() == 0) {
-    log(Level::warning, "setting up %s: %s; MPI keeps it", name.c_str(), text.c_str());
-  }
-  return {};
-}
-
-// All ranks are on one host, and not told to do without its memory.
-bool may_share_memory(const Process& process, const std::vector<Hello>& hellos) {
-  const uint64_t host = hellos[0].host;
-  const auto is_here = [&](const Hello& hello) { return hello.host == host; };
-  return process.arenas && host != 0 && hellos.size() > 1 && std::ranges::all_of(hellos, is_here);
-}
-
-bool hints_differ(const std::vector<Hello>& hellos) {
-  return std::ranges::any_of(hellos, [&](const Hello& hello) {
-    return hello.occasion.hints_digest != hellos[0].occasion.hints_digest;
-  });
-}
-
-// What comes after the exchange in which a rank fails.
-enum class Next { texts, arena, team };
-
-// A rank fails when it and others have the team already: those that are late learn it in the
-// arena's exchange, or where there is none, from the team.
-Status give_up(const Process& process, Bootstrap& bootstrap, const Prospect& prospect,
-               const Status& cause, Next next) {
-  if (cause.code() == Code::aborted || !prospect.team) return cause;
-  if (next == Next::texts && hints_differ(prospect.hellos)) {
-    size_t longest = 0;
-    for (const Hello& hello : prospect.hellos) {
-      longest = std::max<size_t>(longest, hello.occasion.hints_size);
-    }
-    bootstrap.leave(std::vector<std::byte>(longest));
-  }
-  if (next != Next::team && may_share_memory(process, prospect.hellos)) {
-    leave_arena_agreement(bootstrap);
-  }
-  return prospect.team->refuse(cause);
-}
-
-Status share_memory(Process& process, Bootstrap& bootstrap, const Prospect& prospect,
-                    const std::string& name) {
-  const std::vector<Hello>& hellos = prospect.hellos;
-  if (!may_share_memory(process, hellos)) return {};
-  std::vector<ProcessId> processes;
-  for (const Hello& hello : hellos) processes.push_back(hello.self.process);
-  auto arena = agree_on_arena(*process.arenas, bootstrap, processes, name);
-  if (!arena.ok()) return give_up(process, bootstrap, prospect, arena.status(), Next::team);
-  return prospect.team->share(std::move(*arena));
-}
-
-// Leaves of *hints what all ranks gave, and makes sense.
-Status agree_on_hints(Bootstrap& bootstrap, const std::vector<Hello>& hellos,
-                      const std::string& name, Hints* hints) {
-  std::vector<size_t> sizes;
-  for (const Hello& hello : hellos) sizes.push_back(hello.occasion.hints_size);
-  std::vector<std::string> complaints;
-  if (hints_differ(hellos)) {
-    const auto texts = exchange_texts(to_text(*hints), sizes, bootstrap);
-    if (!texts.ok()) return texts.status();
-    complaints.emplace_back();
-    *hints = common_hints(*texts, &complaints.back());
-    complaints.back() = "ranks differ: " + complaints.back();
-  }
-  std::ranges::move(drop_nonsense(hints), std::back_inserter(complaints));
-  for (const std::string& complaint : complaints) {
-    if (bootstrap.rank() > 0) break;
-    log(Level::warning, "a hint on %s is ignored: %s", name.c_str(), complaint.c_str());
-  }
-  return {};
-}
-
-// What a team gets once all ranks have it; nullptr where they ask for MPI.
-Result<std::unique_ptr<Team>> equip(Process& process, Bootstrap& bootstrap, Prospect* prospect,
-                                    const std::string& name, Hints* hints) {
-  if (Status status = agree_on_hints(bootstrap, prospect->hellos, name, hints); !status.ok()) {
-    return give_up(process, bootstrap, *prospect, status, Next::arena);
-  }
-  if (asks_for_mpi(*hints)) return std::unique_ptr<Team>();
-  if (Status status = share_memory(process, bootstrap, *prospect, name); !status.ok()) {
-    return status;
-  }
-  if (!hints->empty()) prospect->team->heed(*hints);
-  prospect->team->set_mark(bootstrap.mark());
-  return std::unique_ptr<Team>(std::move(prospect->team));
-}
-
-// A team that all ranks have kept serves the new communicator too. That takes no verdict: who gave
-// up on this rank's account has told the team.
-Result<std::unique_ptr<Team>> serve_again(std::unique_ptr<NewTeam> kept, const std::string& name) {
-  try {
-    kept->serve(name);
-  } catch (const std::bad_alloc&) {
-    return kept->refuse(no_memory());
-  }
-  return std::unique_ptr<Team>(std::move(kept));
-}
+// Whether the others have this rank's part of an exchange that ended so.
+bool has_taken_part(const Status& status) { return status.code() != Code::memory; }
 
 // This rank has given up; those who find that all have kept this team learn it there.
 void turn_down(NewTeam& kept, const std::string& name, const Status& cause) {
@@ -282,65 +87,328 @@ void turn_down(NewTeam& kept, const std::string& name, const Status& cause) {
   (void)kept.refuse(cause);
 }
 
-// The latest team that any rank has offered to use again.
-TeamId latest_kept(const std::vector<Hello>& hellos) {
-  TeamId latest;
-  for (const Hello& hello : hellos) latest = std::max(latest, hello.occasion.kept);
-  return latest;
-}
+// A communicator's set-up on one rank: some exchanges, of which hellos and texts say how many.
+//
+//   hellos     where all name the same kept team, that was all
+//   verdicts   each has its team, or knows that MPI keeps the communicator
+//   hints      where they differ, as texts; and verdicts again, for the texts say whose it is
+//   settings   where they differ, as texts, so that people can be told
+//   offers     of shared memory, where all are on one host (shared_arena.h)
+//
+// Who fails leaves behind its part in all that the others may still exchange, and so no rank is
+// without the others where it ends. All ranks know what comes of it before they give their
+// verdicts. Where it is MPI, the verdicts are waited for without a deadline: all have come by then,
+// and whose time was up in the last exchange of all could tell nobody. Where it is a team, those
+// that are late learn it there.
+class Formation {
+ public:
+  Formation(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints)
+      : process_(process), bootstrap_(bootstrap), name_(name), hints_(hints) {}
 
-// After everybody's hello, where no team could be used again.
-Result<std::unique_ptr<Team>> form_anew(Process& process, Bootstrap& bootstrap, Prospect& prospect,
-                                        const std::string& name, Hints* hints,
-                                        std::span<std::byte> verdicts) {
-  // Another version may know nothing of verdicts.
-  if (prospect.same_version) {
-    if (Status status = settle(bootstrap, verdicts); !status.ok()) {
-      return give_up(process, bootstrap, prospect, status, Next::texts);
+  Result<std::unique_ptr<Team>> run() {
+    Status trouble = process_.no_memory;
+    try {
+      auto formed = form();
+      if (formed.ok()) return formed;
+      trouble = formed.status();
+    } catch (const std::bad_alloc&) {
     }
+    return depart(trouble);
   }
-  try {
-    if (prospect.team) return equip(process, bootstrap, &prospect, name, hints);
-  } catch (const std::bad_alloc&) {
-    if (prospect.team) return prospect.team->refuse(no_memory());
-    throw;
+
+ private:
+  enum class Outcome { team, mpi, differs, asks };  // asks: the hints' texts decide
+  // What the others expect next of this rank.
+  enum class Next { hello, verdict, hints, settings, offer, calls, nothing };
+  using Limit = Bootstrap::Limit;
+
+  Result<std::unique_ptr<Team>> form();
+  Status say_hello();
+  Result<std::unique_ptr<Team>> serve_again();
+  Status consider();
+  Outcome find_outcome();
+  void make_team();
+  Status settle();
+  Next after_verdicts() const;
+  Status agree_on_hints();
+  Outcome heed_hints(std::vector<std::string> complaints);
+  Status differ();
+  std::string find_differences();
+  Status share_memory();
+  Result<std::vector<std::string>> exchange_texts(const std::string& mine,
+                                                  const std::vector<uint32_t>& sizes, Limit limit,
+                                                  Next next);
+  Status depart(const Status& cause);
+  void leave(const Status& cause);
+  bool leave_text(const std::vector<uint32_t>& sizes);
+
+  bool is_any(bool (*is)(const Hello& hello)) const { return std::ranges::any_of(hellos_, is); }
+  bool is_strict() const {
+    return is_any([](const Hello& hello) { return hello.strict; });
   }
-  if (!prospect.wanted) return std::unique_ptr<Team>();
-  if (Status status = differ(process, prospect.hellos, bootstrap, name); !status.ok()) {
-    return status;
+  bool may_share_memory() const;
+  template <typename Of>
+  bool differs_in(Of of) const {
+    return std::ranges::any_of(hellos_,
+                               [&](const Hello& each) { return of(each) != of(hellos_[0]); });
   }
-  return std::unique_ptr<Team>();
+  template <typename Of>
+  std::vector<uint32_t> sizes(Of of) const {
+    std::vector<uint32_t> all;
+    for (const Hello& hello : hellos_) all.push_back(of(hello));
+    return all;
+  }
+  static uint32_t hints_size(const Hello& hello) { return hello.occasion.hints_size; }
+  static uint32_t settings_size(const Hello& hello) { return hello.settings_size; }
+
+  Process& process_;
+  Bootstrap& bootstrap_;
+  const std::string& name_;
+  Hints* const hints_;
+  Next next_ = Next::hello;
+  std::vector<std::byte> hello_, packed_, verdicts_;
+  std::unique_ptr<NewTeam> kept_;  // named in the hello
+  std::vector<Hello> hellos_;
+  Outcome outcome_ = Outcome::team;
+  std::unique_ptr<NewTeam> team_;  // where it may come to one
+};
+
+Result<std::unique_ptr<Team>> Formation::form() {
+  if (Status status = say_hello(); !status.ok()) return status;
+  if (have_kept_the_same(packed_)) return serve_again();
+  if (Status status = consider(); !status.ok()) return status;
+  if (Status status = settle(); !status.ok()) return status;
+  if (outcome_ == Outcome::asks) {
+    if (Status status = agree_on_hints(); !status.ok()) return status;
+    if (Status status = settle(); !status.ok()) return status;
+  }
+  if (outcome_ == Outcome::differs) {
+    if (Status status = differ(); !status.ok()) return status;
+  }
+  if (outcome_ != Outcome::team) return std::unique_ptr<Team>();
+  if (Status status = share_memory(); !status.ok()) return status;
+  if (!hints_->empty()) team_->heed(*hints_);
+  team_->set_mark(bootstrap_.mark());
+  return std::unique_ptr<Team>(std::move(team_));
 }
 
-// One exchange where all have kept the same team; else that was the first of several. The ranks of
-// a team are distinct processes, each with one rank: where as many ranks as it has all have kept
-// it, each with the rank it has there, they are its ranks in its order.
-Result<std::unique_ptr<Team>> form_team(Process& process, Bootstrap& bootstrap,
-                                        const std::string& name, Hints* hints) {
-  std::vector<std::byte> packed(bootstrap.size() * Hello::packed_size), verdicts(bootstrap.size());
-  std::unique_ptr<NewTeam> kept;
-  if (hints->empty())
-    kept = process.shelf.take(bootstrap.mark(), bootstrap.rank(), bootstrap.size());
-  const auto mine = introduce(process, to_text(*hints), kept ? kept->id() : TeamId{});
-  Prospect prospect;
+Status Formation::say_hello() {
+  if (hints_->empty()) {
+    kept_ = process_.shelf.take(bootstrap_.mark(), bootstrap_.rank(), bootstrap_.size());
+  }
+  hello_ = introduce(process_, to_text(*hints_), kept_ ? kept_->id() : TeamId{});
+  packed_.resize(bootstrap_.size() * Hello::packed_size);
+  verdicts_.resize(bootstrap_.size());
+  Status status = bootstrap_.allgather(hello_, packed_, Limit::deadline);
+  if (has_taken_part(status)) next_ = Next::verdict;
+  return status;
+}
+
+// A team that all ranks have kept serves the new communicator too. That takes no verdict: who gave
+// up on this rank's account has told the team. (The ranks of a team are distinct processes, each
+// with one rank: where as many ranks as it has all have kept it, each with the rank it has there,
+// they are its ranks in its order.)
+Result<std::unique_ptr<Team>> Formation::serve_again() {
+  next_ = Next::nothing;
+  kept_->serve(name_);
+  return std::unique_ptr<Team>(std::move(kept_));
+}
+
+// Everybody's hello; what takes memory is done before this rank says that it is ready.
+Status Formation::consider() {
+  kept_.reset();
+  TeamId latest;  // that any rank has offered to use again
+  hellos_.resize(bootstrap_.size());
+  for (size_t i = 0; i < hellos_.size(); ++i) {
+    const auto bytes = std::span(packed_).subspan(i * Hello::packed_size, Hello::packed_size);
+    if (!hellos_[i].unpack(bytes)) {
+      next_ = Next::nothing;
+      return {Code::mismatch,
+              "rank " + std::to_string(i) + " runs a Sluice that speaks another language"};
+    }
+    latest = std::max(latest, hellos_[i].occasion.kept);
+  }
+  process_.shelf.drop(bootstrap_.mark(), bootstrap_.rank(), bootstrap_.size(), latest);
+  outcome_ = find_outcome();
+  if (outcome_ == Outcome::team || outcome_ == Outcome::asks) make_team();
+  return {};
+}
+
+Formation::Outcome Formation::find_outcome() {
+  if (!is_any([](const Hello& hello) { return hello.enabled; })) return Outcome::mpi;
+  if (is_any([](const Hello& hello) { return !hello.able; }) ||
+      differs_in([](const Hello& hello) { return hello.version; }) ||
+      differs_in([](const Hello& hello) { return hello.settings_digest; })) {
+    return Outcome::differs;
+  }
+  const bool asks = differs_in([](const Hello& hello) { return hello.occasion.hints_digest; });
+  return asks ? Outcome::asks : heed_hints({});
+}
+
+void Formation::make_team() {
+  std::vector<Peer> peers;
+  for (const Hello& hello : hellos_) peers.push_back(hello.self);
+  const TeamId id{peers[0].process, hellos_[0].occasion.teams_formed};
+  team_ = make_new_team(process_, name_, bootstrap_.rank(), id, std::move(peers),
+                        number_hosts(hellos_));
+}
+
+Status Formation::settle() {
+  const std::byte ready{static_cast<uint8_t>(Verdict::ready)};
+  const bool is_mpis = outcome_ == Outcome::mpi || (outcome_ == Outcome::differs && !is_strict());
+  Status status =
+      bootstrap_.allgather({&ready, 1}, verdicts_, is_mpis ? Limit::none : Limit::deadline);
+  if (!has_taken_part(status)) return status;
+  next_ = after_verdicts();
+  if (!status.ok()) return status;
+  status = judge(verdicts_);
+  if (!status.ok()) next_ = Next::nothing;
+  return status;
+}
+
+Formation::Next Formation::after_verdicts() const {
+  const auto version = [](const Hello& hello) { return hello.version; };
+  const auto settings = [](const Hello& hello) { return hello.settings_digest; };
+  switch (outcome_) {
+    case Outcome::team:
+      return may_share_memory() ? Next::offer : Next::calls;
+    case Outcome::asks:
+      return Next::hints;
+    case Outcome::differs:
+      return !differs_in(version) && differs_in(settings) ? Next::settings : Next::nothing;
+    case Outcome::mpi:
+      break;
+  }
+  return Next::nothing;
+}
+
+// All ranks' texts, in rank order. sizes: of each rank's. next: what the others expect after this.
+Result<std::vector<std::string>> Formation::exchange_texts(const std::string& mine,
+                                                           const std::vector<uint32_t>& sizes,
+                                                           Limit limit, Next next) {
+  const size_t longest = *std::ranges::max_element(sizes);
+  std::vector<std::byte> packed(longest), all(longest * sizes.size());
+  std::ranges::copy(std::as_bytes(std::span(mine)), packed.begin());
+  Status status = bootstrap_.allgather(packed, all, limit);
+  if (has_taken_part(status)) next_ = next;
+  if (!status.ok()) return status;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    texts.emplace_back(reinterpret_cast<const char*>(all.data()) + i * longest, sizes[i]);
+  }
+  return texts;
+}
+
+// Leaves of *hints_ what all ranks gave.
+Status Formation::agree_on_hints() {
+  const auto texts =
+      exchange_texts(to_text(*hints_), sizes(hints_size), Limit::deadline, Next::verdict);
+  if (!texts.ok()) return texts.status();
+  std::string differences;
+  *hints_ = common_hints(*texts, &differences);
+  outcome_ = heed_hints({"ranks differ: " + differences});
+  return {};
+}
+
+// Leaves of *hints_, which all gave, what makes sense.
+Formation::Outcome Formation::heed_hints(std::vector<std::string> complaints) {
+  std::ranges::move(drop_nonsense(hints_), std::back_inserter(complaints));
+  for (const std::string& complaint : complaints) {
+    if (bootstrap_.rank() > 0) break;
+    log(Level::warning, "a hint on %s is ignored: %s", name_.c_str(), complaint.c_str());
+  }
+  return asks_for_mpi(*hints_) ? Outcome::mpi : Outcome::team;
+}
+
+// An error, or a warning where all agree to go on in MPI. That is settled: who can't find out how
+// they differ does as the others do.
+Status Formation::differ() {
+  std::string text;
   try {
-    prospect.trouble = bootstrap.allgather(mine, packed);
+    text = find_differences();
   } catch (const std::bad_alloc&) {
-    prospect.trouble = no_memory();
   }
-  if (prospect.trouble.ok()) {
-    if (have_kept_the_same(packed)) return serve_again(std::move(kept), name);
-    kept.reset();
-    prospect = consider(process, bootstrap, packed, name);
-    process.shelf.drop(bootstrap.mark(), bootstrap.rank(), bootstrap.size(),
-                       latest_kept(prospect.hellos));
+  if (next_ == Next::settings) (void)leave_text(sizes(settings_size));
+  next_ = Next::nothing;
+  if (is_strict()) {
+    return {Code::mismatch, "ranks differ: " + text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
   }
-  if (const Code why = prospect.trouble.code(); why == Code::timeout || why == Code::memory) {
-    leave_with(verdict_of(prospect.trouble), bootstrap);
+  if (bootstrap_.rank() == 0) {
+    log(Level::warning, "setting up %s: ranks differ: %s; MPI keeps it", name_.c_str(),
+        text.c_str());
   }
-  if (kept) turn_down(*kept, name, prospect.trouble);
-  if (!prospect.trouble.ok()) return prospect.trouble;
-  return form_anew(process, bootstrap, prospect, name, hints, verdicts);
+  return {};
+}
+
+// What keeps these ranks from forming a team, in words.
+std::string Formation::find_differences() {
+  std::vector<std::string> versions;
+  std::vector<Rank> unable;
+  for (Rank rank = 0; rank < hellos_.size(); ++rank) {
+    versions.push_back("version=" + hellos_[rank].version);
+    if (!hellos_[rank].able) unable.push_back(rank);
+  }
+  if (std::string text = describe_differences(versions); !text.empty()) return "Sluice's " + text;
+  if (next_ != Next::settings) return describe_ranks(unable) + " can't use the transport";
+  const Limit limit = is_strict() ? Limit::deadline : Limit::none;
+  const auto texts = exchange_texts(process_.settings, sizes(settings_size), limit, Next::nothing);
+  return texts.ok() ? describe_differences(*texts) : "settings (" + texts.status().message() + ")";
+}
+
+// All ranks are on one host, and not told to do without its memory.
+bool Formation::may_share_memory() const {
+  const auto host = [](const Hello& hello) { return hello.host; };
+  return process_.arenas && hellos_[0].host != 0 && hellos_.size() > 1 && !differs_in(host);
+}
+
+Status Formation::share_memory() {
+  if (!may_share_memory()) return {};
+  std::vector<ProcessId> processes;
+  for (const Hello& hello : hellos_) processes.push_back(hello.self.process);
+  next_ = Next::calls;
+  auto arena = agree_on_arena(*process_.arenas, bootstrap_, processes, name_);
+  if (!arena.ok()) return arena.status();
+  return team_->share(std::move(*arena));
+}
+
+// This rank's part in what is still to come.
+void Formation::leave(const Status& cause) {
+  const Verdict verdict = verdict_of(cause);
+  switch (next_) {
+    case Next::hello:
+      if (hello_.empty()) hello_ = introduce(process_, {}, {});
+      if (!bootstrap_.leave(hello_)) return;
+      [[fallthrough]];
+    case Next::verdict:
+      (void)leave_with(verdict, bootstrap_);
+      return;
+    case Next::hints:
+      if (leave_text(sizes(hints_size))) (void)leave_with(verdict, bootstrap_);
+      return;
+    case Next::settings:
+      (void)leave_text(sizes(settings_size));
+      return;
+    case Next::offer:
+      leave_arena_agreement(bootstrap_, cause.code());
+      return;
+    case Next::calls:
+    case Next::nothing:
+      return;
+  }
+}
+
+bool Formation::leave_text(const std::vector<uint32_t>& sizes) {
+  return bootstrap_.leave(std::vector<std::byte>(*std::ranges::max_element(sizes)));
+}
+
+Status Formation::depart(const Status& cause) {
+  try {
+    leave(cause);
+  } catch (const std::bad_alloc&) {  // no more can be said
+  }
+  if (kept_) turn_down(*kept_, name_, cause);
+  const bool has_team = next_ == Next::offer || next_ == Next::calls;
+  return has_team ? team_->refuse(cause) : cause;
 }
 
 }  // namespace
@@ -360,16 +428,15 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
         process.unable.c_str());
   }
   try {
-    auto formed = form_team(process, bootstrap, name, hints);
+    auto formed = Formation(process, bootstrap, name, hints).run();
     return formed.ok() ? std::move(formed) : formed.status().with("setting up " + name);
   } catch (const std::bad_alloc&) {
-    return Status{Code::memory, "no memory to set up a communicator"};
+    return process.no_memory;
   }
 }
 
 void Team::stay_away(Process& process, Bootstrap& bootstrap) try {
-  bootstrap.leave(introduce(process, {}, {}));
-  leave_with(Verdict::failed, bootstrap);
+  if (bootstrap.leave(introduce(process, {}, {}))) (void)leave_with(Verdict::failed, bootstrap);
 } catch (const std::bad_alloc&) {
   log(Level::warning, "no memory to tell others that a communicator's calls fail here");
 }

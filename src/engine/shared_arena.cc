@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "src/base/log.h"
@@ -19,20 +20,29 @@ constexpr auto longest_death = 500ms;   // a dying process loses its memory befo
 constexpr uint32_t looks_alone = 200;   // at some 20 ns each
 constexpr uint32_t looks_crowded = 10;  // whoever shares this processor may be waited for
 
-// What a rank says in each exchange.
-enum class Standing : uint8_t { bad, good, gone };  // gone: gave up waiting, here for the last time
+// What a rank says in each exchange. gone, poor: it gave up waiting, or has no memory; here for the
+// last time.
+enum class Standing : uint8_t { bad, good, gone, poor };
 
 struct Answer {
   Standing standing = Standing::bad;
   ArenaSource::Offer offer{};  // the leader's, in the first exchange of an attempt
 };
 
-std::vector<Rank> those(const std::vector<Answer>& answers, Standing standing) {
-  std::vector<Rank> ranks;
-  for (Rank rank = 0; rank < answers.size(); ++rank) {
-    if (answers[rank].standing == standing) ranks.push_back(rank);
+// An error if any rank has left.
+Status find_leavers(const std::vector<Answer>& answers) {
+  constexpr std::pair<Standing, const char*> reasons[] = {
+      {Standing::gone, " gave up waiting for all ranks to come (SLUICE_SETUP_TIMEOUT)"},
+      {Standing::poor, " had no memory to set it up"},
+  };
+  for (const auto& [standing, words] : reasons) {
+    std::vector<Rank> ranks;
+    for (Rank rank = 0; rank < answers.size(); ++rank) {
+      if (answers[rank].standing == standing) ranks.push_back(rank);
+    }
+    if (!ranks.empty()) return {Code::aborted, describe_ranks(ranks) + words};
   }
-  return ranks;
+  return {};
 }
 
 // A warning once in this process.
@@ -45,34 +55,35 @@ void say_why_not(const std::string& name, const Status& why) {
 
 // An attempt is two exchanges: the leader's offer, and how all found it. A rank whose time is up in
 // one is found gone in the next, however late the others come; after the last of the first attempt
-// there may be none, but then the arena tells them.
+// there may be none, but then the arena tells them. Between exchanges nothing is thrown.
 class Negotiation {
  public:
   Negotiation(ArenaSource& source, Bootstrap& bootstrap, std::span<const ProcessId> processes)
-      : source_(source), bootstrap_(bootstrap), processes_(processes) {}
+      : source_(source), bootstrap_(bootstrap), processes_(processes), answers_(bootstrap.size()) {}
 
   // ok with nullptr: not this time.
   Result<std::unique_ptr<Arena>> attempt(bool again) {
     Answer answer;
     if (leads()) offer(again, &answer);
-    auto offers = exchange(answer, true);
-    if (!offers.ok()) {
+    const Status told = exchange(answer, true);
+    if (!told.ok()) {
       if (answer.standing == Standing::good) source_.settle(answer.offer);
-      return offers.status();
+      return told;
     }
-    const Answer& offered = (*offers)[0];
-    std::unique_ptr<Arena> arena;
-    if (offered.standing == Standing::good) arena = take_up(offered.offer);
-    auto answers = exchange({arena ? Standing::good : Standing::bad, {}}, !again);
-    if (leads() && offered.standing == Standing::good) source_.settle(offered.offer);
-    if (!answers.ok()) {
-      if (arena) arena->rounds().abort(answers.status().message());
-      return answers.status();
-    }
-    const std::vector<Rank> bad = those(*answers, Standing::bad);
-    if (bad.empty()) return arena;
-    speaker_ = bad[0];
+    const Answer offered = answers_[0];
     offered_ = offered.standing == Standing::good;
+    std::unique_ptr<Arena> arena;
+    if (offered_) arena = take_up(offered.offer);
+    const Status heard = exchange({arena ? Standing::good : Standing::bad, {}}, !again);
+    if (leads() && offered_) source_.settle(offered.offer);
+    if (!heard.ok()) {
+      if (arena) arena->rounds().abort(heard.message());
+      return heard;
+    }
+    const auto is_bad = [](const Answer& each) { return each.standing == Standing::bad; };
+    const auto bad = std::ranges::find_if(answers_, is_bad);
+    if (bad == answers_.end()) return arena;
+    speaker_ = static_cast<Rank>(bad - answers_.begin());
     return std::unique_ptr<Arena>();
   }
 
@@ -83,40 +94,41 @@ class Negotiation {
 
  private:
   bool leads() const { return bootstrap_.rank() == 0; }
-  void offer(bool again, Answer* answer) {
+  void offer(bool again, Answer* answer) try {
     auto made = source_.offer(processes_, again);
     if (made.ok()) {
       *answer = {Standing::good, *made};
     } else {
       trouble_ = made.status();
     }
+  } catch (const std::bad_alloc&) {
+    trouble_ = no_memory_;
   }
-  std::unique_ptr<Arena> take_up(const ArenaSource::Offer& offer) {
+  std::unique_ptr<Arena> take_up(const ArenaSource::Offer& offer) try {
     auto arena = source_.take_up(offer, processes_, bootstrap_.rank());
     if (arena.ok()) return std::move(*arena);
     trouble_ = arena.status();
     return nullptr;
+  } catch (const std::bad_alloc&) {
+    trouble_ = no_memory_;
+    return nullptr;
   }
 
-  // more: others may go on to another exchange.
-  Result<std::vector<Answer>> exchange(const Answer& mine, bool more) {
-    std::vector<Answer> all(bootstrap_.size());
-    const auto bytes = std::as_bytes(std::span(&mine, 1));
-    if (Status status = bootstrap_.allgather(bytes, std::as_writable_bytes(std::span(all)));
-        !status.ok()) {
-      if (more && status.code() == Code::timeout) leave_arena_agreement(bootstrap_);
-      return status;
-    }
-    const std::vector<Rank> gone = those(all, Standing::gone);
-    if (gone.empty()) return all;
-    return Status{Code::aborted, describe_ranks(gone) +
-                                     " gave up waiting for all ranks to come "
-                                     "(SLUICE_SETUP_TIMEOUT)"};
+  // Everybody's, into answers_. more: others may go on to another exchange.
+  Status exchange(const Answer& mine, bool more) {
+    Status status = bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)),
+                                         std::as_writable_bytes(std::span(answers_)),
+                                         Bootstrap::Limit::deadline);
+    const bool is_missing = status.code() == Code::memory;
+    if (is_missing || (more && !status.ok())) leave_arena_agreement(bootstrap_, status.code());
+    return status.ok() ? find_leavers(answers_) : status;
   }
 
   ArenaSource& source_;
   Bootstrap& bootstrap_;
   std::span<const ProcessId> processes_;
+  std::vector<Answer> answers_;
+  const Status no_memory_{Code::memory, "no memory to find it"};
   Rank speaker_ = 0;
   bool offered_ = false;
   Status trouble_;
@@ -124,21 +136,27 @@ class Negotiation {
 
 }  // namespace
 
-void leave_arena_agreement(Bootstrap& bootstrap) {
-  const Answer gone{Standing::gone, {}};
-  bootstrap.leave(std::as_bytes(std::span(&gone, 1)));
+void leave_arena_agreement(Bootstrap& bootstrap, Code why) {
+  const Answer last{why == Code::memory ? Standing::poor : Standing::gone, {}};
+  (void)bootstrap.leave(std::as_bytes(std::span(&last, 1)));
 }
 
 Result<std::unique_ptr<Arena>> agree_on_arena(ArenaSource& source, Bootstrap& bootstrap,
                                               std::span<const ProcessId> processes,
                                               const std::string& name) {
-  Negotiation negotiation(source, bootstrap, processes);
-  for (const bool again : {false, true}) {
-    auto arena = negotiation.attempt(again);
-    if (!arena.ok() || *arena) return arena;
-    if (!negotiation.was_offered()) break;
+  std::optional<Negotiation> negotiation;
+  try {
+    negotiation.emplace(source, bootstrap, processes);
+  } catch (const std::bad_alloc&) {
+    leave_arena_agreement(bootstrap, Code::memory);
+    throw;
   }
-  if (negotiation.speaks()) say_why_not(name, negotiation.trouble());
+  for (const bool again : {false, true}) {
+    auto arena = negotiation->attempt(again);
+    if (!arena.ok() || *arena) return arena;
+    if (!negotiation->was_offered()) break;
+  }
+  if (negotiation->speaks()) say_why_not(name, negotiation->trouble());
   return std::unique_ptr<Arena>();
 }
 

@@ -15,14 +15,15 @@
 namespace sluice {
 
 // Collective over the bootstrap's ranks. nullptr where one of them can't reach the memory: no
-// fault, and the first such rank says why. An error where the bootstrap fails or a rank gave up
-// waiting; those that come later learn that here, or from the arena.
+// fault, and the first such rank says why. An error where a rank gave up waiting, or has no memory
+// for this; those that come later learn that here, or from the arena. May throw std::bad_alloc, but
+// only when all exchanges are over.
 Result<std::unique_ptr<Arena>> agree_on_arena(ArenaSource& source, Bootstrap& bootstrap,
                                               std::span<const ProcessId> processes,
                                               const std::string& name);
 
 // In place of that, by a rank that has given up before it: what all others will learn there.
-void leave_arena_agreement(Bootstrap& bootstrap);
+void leave_arena_agreement(Bootstrap& bootstrap, Code why);
 
 // Collective over the arena's ranks: whether all can read all the others' memory; then its rounds
 // have the fetcher. An error where the wait was given up.

@@ -40,6 +40,7 @@ struct Process {
   Statistics statistics;
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that it does what should be reproducible
+  const Status no_memory{Code::memory, "no memory to set it up"};  // made while there is some
   std::once_flag introduced;
   std::vector<std::byte> introduction;  // a Hello, packed when first needed
   Shelf shelf;
@@ -53,10 +54,14 @@ class Bootstrap {
   virtual Rank size() const = 0;
   // Everybody's `mine` (of one length on all ranks) in rank order into `all`. Waits for all ranks
   // but lets MPI progress; reports after some seconds what it waits for, and again after twice as
-  // long; Code::timeout at its deadline.
-  virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  // This rank's part in the next allgather, for which it does not stay: its last.
-  virtual void leave(std::span<const std::byte> mine) = 0;
+  // long; Code::timeout at its deadline, if it has one (Limit). Code::memory: this rank has taken
+  // no part in it, and must leave. Throws nothing.
+  enum class Limit { deadline, none };
+  virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all,
+                           Limit limit) = 0;
+  // This rank's part in the next allgather, for which it does not stay. False: there is no memory
+  // even for that, and nothing more can be said. Throws nothing.
+  [[nodiscard]] virtual bool leave(std::span<const std::byte> mine) = 0;
   // Equal where the ranks are the same processes in the same order, and mostly where they are not,
   // different. Local.
   virtual uint64_t mark() const = 0;

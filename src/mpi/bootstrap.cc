@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <thread>
 
 #include "src/base/log.h"
@@ -37,36 +38,35 @@ MpiBootstrap::MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name
       function_(function),
       timeout_(timeout) {}
 
-Status MpiBootstrap::begin(Gather* gather, std::span<const std::byte> mine, size_t all) {
+// nullptr if there is no memory for it.
+MpiBootstrap::Gather* MpiBootstrap::begin(std::span<const std::byte> mine) try {
+  auto gather = std::make_unique<Gather>();
   gather->mine.assign(mine.begin(), mine.end());
-  gather->all.resize(all);
+  gather->all.resize(mine.size() * size_);
   const int bytes = static_cast<int>(mine.size());
-  if (real().Iallgather(gather->mine.data(), bytes, MPI_BYTE, gather->all.data(), bytes, MPI_BYTE,
-                        comm_, &gather->request)) {
-    return {Code::internal, "MPI_Iallgather failed"};
-  }
-  return {};
+  const bool begun = real().Iallgather(gather->mine.data(), bytes, MPI_BYTE, gather->all.data(),
+                                       bytes, MPI_BYTE, comm_, &gather->request) == MPI_SUCCESS;
+  return begun ? gather.release() : nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
-Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
+Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all,
+                               Limit limit) {
   if (size_ == 1) {
     std::ranges::copy(mine, all.begin());
     return {};
   }
-  auto gather = std::make_unique<Gather>();
-  if (Status status = begin(gather.get(), mine, all.size()); !status.ok()) return status;
-  // MPI can't take the request back, and may write here until it is done.
-  Gather* const under_way = gather.release();
-  if (Status status = wait(&under_way->request); !status.ok()) return status;
-  gather.reset(under_way);
+  // MPI can't take the request back, and may write there until it is done.
+  Gather* const under_way = begin(mine);
+  if (!under_way) return no_memory_;
+  if (Status status = wait(&under_way->request, limit); !status.ok()) return status;
+  const std::unique_ptr<Gather> gather(under_way);
   std::ranges::copy(gather->all, all.begin());
   return {};
 }
 
-void MpiBootstrap::leave(std::span<const std::byte> mine) {
-  auto gather = std::make_unique<Gather>();
-  if (begin(gather.get(), mine, mine.size() * size_).ok()) (void)gather.release();
-}
+bool MpiBootstrap::leave(std::span<const std::byte> mine) { return begin(mine) != nullptr; }
 
 // Where some of its ranks are in the world. (All would take quadratic time in Open MPI.)
 uint64_t MpiBootstrap::mark() const {
@@ -84,9 +84,9 @@ uint64_t MpiBootstrap::mark() const {
   return hash;
 }
 
-Status MpiBootstrap::wait(MPI_Request* request) {
+Status MpiBootstrap::wait(MPI_Request* request, Limit limit) try {
   const auto began = Clock::now();
-  const Deadline deadline = Deadline::after(timeout_);
+  const Deadline deadline = Deadline::after(limit == Limit::none ? 0 : timeout_);
   Clock::duration report_after = first_report;
   for (int done = 0;;) {
     if (real().Test(request, &done, MPI_STATUS_IGNORE)) {
@@ -96,8 +96,7 @@ Status MpiBootstrap::wait(MPI_Request* request) {
     const auto waited = Clock::now() - began;
     if (deadline.passed()) return {Code::timeout, describe(waited) + " (SLUICE_SETUP_TIMEOUT)"};
     if (waited > report_after) {
-      log(Level::warning, "%s: setting up %s: %s; still waiting", function_, name_.c_str(),
-          describe(waited).c_str());
+      report(waited);
       report_after *= 2;
     }
     if (waited < spin) continue;
@@ -107,6 +106,14 @@ Status MpiBootstrap::wait(MPI_Request* request) {
       std::this_thread::sleep_for(nap);
     }
   }
+} catch (const std::bad_alloc&) {  // of the error's words
+  return gave_up_;
+}
+
+void MpiBootstrap::report(Clock::duration waited) const try {
+  log(Level::warning, "%s: setting up %s: %s; still waiting", function_, name_.c_str(),
+      describe(waited).c_str());
+} catch (const std::bad_alloc&) {  // the next time, perhaps
 }
 
 // MPI does not tell who is missing.

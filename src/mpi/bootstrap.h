@@ -22,16 +22,17 @@ class MpiBootstrap final : public Bootstrap {
 
   Rank rank() const override { return rank_; }
   Rank size() const override { return size_; }
-  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
-  void leave(std::span<const std::byte> mine) override;
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, Limit limit) override;
+  bool leave(std::span<const std::byte> mine) override;
   uint64_t mark() const override;
 
  private:
   using Clock = Deadline::Clock;
   struct Gather;
 
-  Status begin(Gather* gather, std::span<const std::byte> mine, size_t all);
-  Status wait(MPI_Request* request);
+  Gather* begin(std::span<const std::byte> mine);
+  Status wait(MPI_Request* request, Limit limit);
+  void report(Clock::duration waited) const;
   std::string describe(Clock::duration waited) const;
 
   MPI_Comm comm_;
@@ -39,6 +40,8 @@ class MpiBootstrap final : public Bootstrap {
   std::string name_;
   const char* function_;
   const double timeout_;
+  const Status no_memory_{Code::memory, "no memory to set it up"};  // made while there is some
+  const Status gave_up_{Code::timeout, "gave up waiting for all ranks (SLUICE_SETUP_TIMEOUT)"};
 };
 
 }  // namespace sluice

@@ -138,5 +138,125 @@ TEST(Forming, WithoutMemoryOnOneRankFailsOnAll) {
   });
 }
 
+// Set-ups that take every exchange there is.
+struct Course {
+  const char* name;
+  Hinter hints;
+  bool settings_differ, strict, shares, blind;
+  bool mpi;  // is what it comes to, on all ranks
+};
+
+const Hinter no_hints = [](Rank) { return Hints{}; };
+const Hinter off_alike = [](Rank) { return Hints{{"sluice", "off"}}; };
+const Hinter off_and_others = [](Rank rank) {
+  return Hints{{"sluice", "off"}, {"sluice_bcast", rank == 0 ? "chain" : "mpi"}};
+};
+const Hinter others = [](Rank rank) {
+  return Hints{{"sluice_bcast", rank == 0 ? "chain" : "mpi"}};
+};
+
+const Course courses[] = {
+    {"a team", no_hints, false, true, false, false, false},
+    {"shared memory", no_hints, false, true, true, false, false},
+    {"shared memory that one can't reach", no_hints, false, true, true, true, false},
+    {"hints alike, off", off_alike, false, true, true, false, true},
+    {"hints differ", others, false, true, true, false, false},
+    {"hints differ, off", off_and_others, false, true, true, false, true},
+    {"settings differ", no_hints, true, false, true, false, true},
+    {"settings differ, strictly", no_hints, true, true, true, false, false},
+};
+constexpr uint32_t most_exchanges = 9;
+
+// What each of three ranks comes to: ok with a team that works, ok without, or an error. timeouts:
+// of each rank.
+std::vector<Status> walk(const Course& course, const std::vector<double>& timeouts,
+                         const Hitch& hitch, int* teams, uint32_t* exchanges) {
+  LoopbackHub hub;
+  ArenaHub arenas;
+  if (course.blind) arenas.blind(1);
+  std::vector<Status> ends(3);
+  std::atomic<int> working{0};
+  std::atomic<uint32_t> most{0};
+  const auto adjust = [&](Rank rank, Process& process) {
+    process.knobs.setup_timeout = timeouts[rank];
+    process.knobs.timeout = 5;
+    process.knobs.on_mismatch = course.strict ? "abort" : "mpi";
+    if (course.settings_differ) process.settings = "SLUICE_SEGMENT=" + std::to_string(rank);
+    if (course.shares) process.arenas = arenas.source();
+    process.host = 1;
+  };
+  const auto count_and_hitch = [&](Rank rank, uint32_t exchange) {
+    if (rank == 0) most = exchange + 1;
+    return hitch(rank, exchange);
+  };
+  on_ranks(
+      3, loopback(hub), adjust,
+      [&](Member& member) {
+        Call barrier;
+        barrier.collective = Collective::barrier;
+        ends[member.rank] = member.team ? member.team->run(barrier) : member.formed;
+        if (member.team && ends[member.rank].ok()) ++working;
+      },
+      course.hints, ~Rank{0}, count_and_hitch);
+  *teams = working;
+  *exchanges = most;
+  return ends;
+}
+
+void expect_one_end(const std::vector<Status>& ends) {
+  for (const Status& end : ends) {
+    EXPECT_EQ(end.ok(), ends[0].ok()) << ends[0].message() << " | " << end.message();
+  }
+}
+
+TEST(Forming, AllRanksComeToTheSameEndWhicheverExchangeOneHasNoMemoryFor) {
+  const std::vector<double> patient(3, 20);
+  for (const Course& course : courses) {
+    int teams = 0;
+    uint32_t exchanges = 0;
+    const auto ends = walk(
+        course, patient, [](Rank, uint32_t) { return true; }, &teams, &exchanges);
+    expect_one_end(ends);
+    EXPECT_EQ(teams, ends[0].ok() && !course.mpi ? 3 : 0) << course.name;
+    ASSERT_LT(exchanges, most_exchanges);
+    for (uint32_t which = 0; which < exchanges; ++which) {
+      for (Rank poor = 0; poor < 3; ++poor) {
+        SCOPED_TRACE(std::string(course.name) + ": rank " + std::to_string(poor) + " in exchange " +
+                     std::to_string(which));
+        uint32_t seen = 0;
+        const auto told = walk(
+            course, patient,
+            [&](Rank rank, uint32_t exchange) { return rank != poor || exchange != which; }, &teams,
+            &seen);
+        expect_one_end(told);
+        for (const Status& end : told) EXPECT_NE(end.code(), Code::timeout) << end.message();
+      }
+    }
+  }
+}
+
+// One rank comes to an exchange when the time of the others is up there.
+TEST(Forming, AllRanksComeToTheSameEndWhicheverExchangeOneIsLateFor) {
+  for (const Course& course : courses) {
+    int teams = 0;
+    uint32_t exchanges = 0;
+    (void)walk(
+        course, {20, 20, 20}, [](Rank, uint32_t) { return true; }, &teams, &exchanges);
+    for (uint32_t which = 0; which < exchanges; ++which) {
+      SCOPED_TRACE(std::string(course.name) + ": late for exchange " + std::to_string(which));
+      uint32_t seen = 0;
+      const auto be_late = [&](Rank rank, uint32_t exchange) {
+        if (rank == 1 && exchange == which) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(250));
+        }
+        return true;
+      };
+      const auto ends = walk(course, {0.1, 20, 0.1}, be_late, &teams, &seen);
+      expect_one_end(ends);
+      EXPECT_NE(ends[1].code(), Code::timeout) << ends[1].message();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::testing

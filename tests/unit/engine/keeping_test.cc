@@ -20,11 +20,12 @@ class Counted final : public Bootstrap {
   explicit Counted(Bootstrap& inner, uint64_t mark = 1) : inner_(inner), mark_(mark) {}
   Rank rank() const override { return inner_.rank(); }
   Rank size() const override { return inner_.size(); }
-  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all,
+                   Limit limit) override {
     ++exchanges;
-    return inner_.allgather(mine, all);
+    return inner_.allgather(mine, all, limit);
   }
-  void leave(std::span<const std::byte> mine) override { inner_.leave(mine); }
+  bool leave(std::span<const std::byte> mine) override { return inner_.leave(mine); }
   uint64_t mark() const override { return mark_; }
 
   int exchanges = 0;
