@@ -249,7 +249,6 @@ allreduce      * hosts:2-                    -> hosts_direct
 reduce         * hosts:2- bytes:0-128k       -> hosts_binomial
 reduce         * hosts:2-                    -> hosts_chain
 reduce         * hosts:2-                    -> hosts_binomial
-broadcast      * hosts:2- ranks:1-8 bytes:0-4k -> one_to_all
 broadcast      * hosts:2- bytes:0-32k        -> hosts_binomial
 broadcast      * hosts:2-                    -> hosts_chain
 allgather      * hosts:2- bytes:0-64k        -> hosts_bruck
@@ -259,7 +258,6 @@ allgatherv     * hosts:2- bytes:0-64k        -> hosts_bruck
 allgatherv     * hosts:2-8 bytes:0-512k      -> hosts_direct
 allgatherv     * hosts:2-                    -> hosts_ring
 alltoall       * hosts:2- per_host:-64 bytes:0-32k -> hosts
-barrier        * hosts:2- per_host:2- ranks:3-16 -> all_to_one
 barrier        * hosts:2-                    -> hosts_dissemination
 allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling
 allreduce      * ranks:3-4 bytes:0-256k      -> recursive_doubling

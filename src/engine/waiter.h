@@ -7,7 +7,9 @@
 // waits for may need. Whether it shares, it finds out from whether the kernel runs somebody else.
 //
 // (A futex of the peer's would cost more than it saves: where 4 processes on 2 cores wait for each
-// other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31.)
+// other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31. Naps that
+// sockets end are no different: where 8 ranks on 4 hosts share 2 cores, an allreduce of 8 bytes
+// took 140 us when they slept after 20 us without news, 78 after 100.)
 #pragma once
 
 #include <chrono>
