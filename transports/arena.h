@@ -310,8 +310,9 @@ class ArenaSource {
   virtual Result<std::unique_ptr<Arena>> take_up(const Offer& offer,
                                                  std::span<const ProcessId> processes,
                                                  uint32_t rank) = 0;
-  // The leader's, when all have answered: the memory needs no name any more.
-  virtual void settle(const Offer& offer) = 0;
+  // The leader's, when all have answered: the memory needs no name any more. missing: so many ranks
+  // could not take it up, and hold nothing of it.
+  virtual void settle(const Offer& offer, uint32_t missing) = 0;
 };
 
 }  // namespace sluice

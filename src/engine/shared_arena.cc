@@ -67,7 +67,7 @@ class Negotiation {
     if (leads()) offer(again, &answer);
     const Status told = exchange(answer, true);
     if (!told.ok()) {
-      if (answer.standing == Standing::good) source_.settle(answer.offer);
+      if (answer.standing == Standing::good) source_.settle(answer.offer, 0);
       return told;
     }
     const Answer offered = answers_[0];
@@ -75,15 +75,15 @@ class Negotiation {
     std::unique_ptr<Arena> arena;
     if (offered_) arena = take_up(offered.offer);
     const Status heard = exchange({arena ? Standing::good : Standing::bad, {}}, !again);
-    if (leads() && offered_) source_.settle(offered.offer);
+    const auto is_bad = [](const Answer& each) { return each.standing == Standing::bad; };
+    const auto missing = static_cast<uint32_t>(std::ranges::count_if(answers_, is_bad));
+    if (leads() && offered_) source_.settle(offered.offer, heard.ok() ? missing : 0);
     if (!heard.ok()) {
       if (arena) arena->rounds().abort(heard.message());
       return heard;
     }
-    const auto is_bad = [](const Answer& each) { return each.standing == Standing::bad; };
-    const auto bad = std::ranges::find_if(answers_, is_bad);
-    if (bad == answers_.end()) return arena;
-    speaker_ = static_cast<Rank>(bad - answers_.begin());
+    if (missing == 0) return arena;
+    speaker_ = static_cast<Rank>(std::ranges::find_if(answers_, is_bad) - answers_.begin());
     return std::unique_ptr<Arena>();
   }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -51,13 +52,21 @@ bool is_same(const struct stat& about, const Segment::Handle& handle, size_t byt
          about.st_size == static_cast<off_t>(bytes);
 }
 
-// The name of a file that nobody has locked: who gave it died before all had opened the file. Own
-// ones are left alone: to close one would end this process's locks on it.
-bool is_stale(const char* name, const std::string& path) {
+bool is_held(const std::string& path, std::span<const Segment::Handle> held) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) return true;  // it is gone
+  return std::ranges::any_of(held, [&](const Segment::Handle& handle) {
+    return handle.device == about.st_dev && handle.inode == about.st_ino;
+  });
+}
+
+// The name of a file that nobody has locked: who gave it died before all had opened the file. What
+// this process holds, or has made, is left alone.
+bool is_stale(const char* name, const std::string& path, std::span<const Segment::Handle> held) {
   int32_t process = 0;
   uint64_t number = 0;
   if (std::sscanf(name, "sluice-%" SCNd32 "-%" SCNx64, &process, &number) != 2) return false;
-  if (process == getpid()) return false;
+  if (process == getpid() || is_held(path, held)) return false;
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return false;
   struct flock lock = lock_of(F_WRLCK, 0, 0);
@@ -66,12 +75,12 @@ bool is_stale(const char* name, const std::string& path) {
   return free;
 }
 
-void remove_stale_names() {
+void remove_stale_names(std::span<const Segment::Handle> held) {
   DIR* const list = opendir(folder);
   if (list == nullptr) return;
   while (const dirent* entry = readdir(list)) {
     const std::string path = std::string(folder) + "/" + entry->d_name;
-    if (is_stale(entry->d_name, path)) unlink(path.c_str());
+    if (is_stale(entry->d_name, path, held)) unlink(path.c_str());
   }
   closedir(list);
 }
@@ -91,10 +100,10 @@ std::string Segment::Handle::path() const {
 Segment::Segment(const Handle& handle, int file, size_t bytes)
     : handle_(handle), file_(file), bytes_(bytes), process_(getpid()) {}
 
-Result<Segment> Segment::create(size_t bytes, Way way) {
+Result<Segment> Segment::create(size_t bytes, Way way, std::span<const Handle> held) {
   Handle handle;
   if (way == Way::named) {
-    remove_stale_names();
+    remove_stale_names(held);
     if (getrandom(&handle.number, sizeof(handle.number), 0) != sizeof(handle.number)) {
       return error("no random numbers", errno);
     }
@@ -161,7 +170,7 @@ Segment::Segment(Segment&& other) noexcept
 Segment::~Segment() {
   remove_name();
   if (data_ != nullptr && is_ours()) munmap(data_, bytes_);
-  if (file_ >= 0) ::close(file_);
+  close_file();
 }
 
 Status Segment::reserve(size_t offset, size_t bytes) {
@@ -186,6 +195,10 @@ Status Segment::give_name() {
 
 void Segment::remove_name() {
   if (std::exchange(named_, false) && is_ours()) unlink(handle_.path().c_str());
+}
+
+void Segment::close_file() {
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
 }
 
 bool Segment::sign(uint32_t index) {

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "src/base/status.h"
@@ -34,8 +35,10 @@ class Segment {
   };
   enum class Way { unnamed, named };
 
-  // Makes one, zeroed, of which no memory is reserved yet, and which has no name yet.
-  static Result<Segment> create(size_t bytes, Way way);
+  // Makes one, zeroed, of which no memory is reserved yet, and which has no name yet. held: those
+  // that this process has signed. (The names of the dead are looked at then, and to close a file
+  // would end this process's own locks on it.)
+  static Result<Segment> create(size_t bytes, Way way, std::span<const Handle> held = {});
   // Opens one that another process of the same user made. An error if it can't be seen from here.
   static Result<Segment> open(const Handle& handle, size_t bytes);
 
@@ -52,6 +55,9 @@ class Segment {
   // Where it was made so: others can open it by name; nobody can any more.
   Status give_name();
   void remove_name();
+
+  // Once all have opened it, and if nobody has signed: it stays mapped, and takes no descriptor.
+  void close_file();
 
   // This process is number `index` of it. False if the kernel grants no lock.
   bool sign(uint32_t index);

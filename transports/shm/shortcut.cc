@@ -25,10 +25,9 @@ class ShmShortcut final : public Shortcut {
  public:
   // side: 0 made the segment, 1 opened it.
   ShmShortcut(Segment segment, int side, int socket)
-      : segment_(std::move(segment)),
-        socket_(socket),
-        out_(rings()[side]),
-        in_(rings()[1 - side]) {}
+      : segment_(std::move(segment)), socket_(socket), out_(rings()[side]), in_(rings()[1 - side]) {
+    if (side == 1) segment_.close_file();
+  }
 
   Moved write(std::span<const iovec> runs) override {
     if (ended_) return {Moved::Result::failed, 0, error_ != 0 ? error_ : EPIPE};
@@ -52,7 +51,11 @@ class ShmShortcut final : public Shortcut {
     return {Moved::Result::closed};
   }
 
-  void take_socket() override { bell_is_ours_ = true; }
+  // The peer has opened the segment by then.
+  void take_socket() override {
+    bell_is_ours_ = true;
+    segment_.close_file();
+  }
 
   bool may_sleep(bool reads, bool writes) override {
     const bool waits = (!reads || in_.sleeps()) && (!writes || out_.sleeps());
@@ -90,7 +93,7 @@ class ShmShortcut final : public Shortcut {
     }
   }
 
-  const Segment segment_;
+  Segment segment_;
   const int socket_;
   RingWriter out_;
   RingReader in_;

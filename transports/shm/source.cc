@@ -118,10 +118,9 @@ class ShmSource final : public ArenaSource {
       }
     }
     const auto way = again ? Segment::Way::named : Segment::Way::unnamed;
-    auto made = add(Segment::create(segment_bytes(set.size(), leases), way), set, leases);
+    auto made = make(way, set, leases);
     if (!made.ok() && !again) {
-      made =
-          add(Segment::create(segment_bytes(set.size(), leases), Segment::Way::named), set, leases);
+      made = make(Segment::Way::named, set, leases);
     }
     if (!made.ok()) return made.status();
     Shared& shared = **made;
@@ -160,11 +159,14 @@ class ShmSource final : public ArenaSource {
         std::make_unique<ShmArena>(*this, *shared, lease, processes, rank));
   }
 
-  void settle(const Offer& offer) override {
+  void settle(const Offer& offer, uint32_t missing) override {
     const std::lock_guard lock(mutex_);
     Written written;
     std::memcpy(&written, offer.data(), sizeof(written));
-    if (Shared* const shared = find(written.handle)) shared->segment.remove_name();
+    Shared* const shared = find(written.handle);
+    if (shared == nullptr) return;
+    shared->segment.remove_name();
+    shared->registered().holders[written.lease].fetch_sub(missing);
   }
 
   // A team that broke may have stopped anywhere: its lease is not given out again.
@@ -194,6 +196,11 @@ class ShmSource final : public ArenaSource {
       return shared.segment.handle() == handle;
     });
     return found == segments_.end() ? nullptr : &*found;
+  }
+  Result<Shared*> make(Segment::Way way, const std::vector<ProcessId>& set, size_t leases) {
+    std::vector<Segment::Handle> held;
+    for (const Shared& shared : segments_) held.push_back(shared.segment.handle());
+    return add(Segment::create(segment_bytes(set.size(), leases), way, held), set, leases);
   }
   Result<Shared*> add(Result<Segment> segment, const std::vector<ProcessId>& set, size_t leases) {
     if (!segment.ok()) return segment.status();

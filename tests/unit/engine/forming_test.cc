@@ -138,6 +138,18 @@ TEST(Forming, WithoutMemoryOnOneRankFailsOnAll) {
   });
 }
 
+TEST(Forming, WhatOneCouldNotTakeUpIsGivenBack) {
+  LoopbackHub hub;
+  ArenaHub arenas;
+  arenas.blind(1);
+  const auto adjust = [&](Rank, Process& process) {
+    process.arenas = arenas.source();
+    process.host = 1;
+  };
+  on_ranks(3, loopback(hub), adjust, [](Member& member) { EXPECT_TRUE(member.team); });
+  EXPECT_EQ(arenas.missing(), 2U) << "in two attempts";
+}
+
 // Set-ups that take every exchange there is.
 struct Course {
   const char* name;

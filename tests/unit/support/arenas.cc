@@ -68,7 +68,7 @@ class HeapSource final : public ArenaSource {
         std::make_unique<HeapArena>(hub_, reinterpret_cast<std::byte*>(address), rank,
                                     static_cast<uint32_t>(processes.size())));
   }
-  void settle(const Offer&) override {}
+  void settle(const Offer&, uint32_t missing) override { hub_.missing_ += missing; }
 
  private:
   ArenaHub& hub_;

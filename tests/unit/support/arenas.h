@@ -27,6 +27,8 @@ class ArenaHub {
     before_offers_ = before_offers;
     before_taking_up_ = before_taking_up;
   }
+  // So many ranks could not take up what was offered, in all.
+  uint32_t missing() const { return missing_; }
   // A rank that can't reach the memory, however often it tries.
   void blind(uint32_t rank) { blind_ = rank; }
 
@@ -36,7 +38,7 @@ class ArenaHub {
   friend class HeapArena;
   std::mutex mutex_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
-  std::atomic<uint32_t> dead_{~0U};
+  std::atomic<uint32_t> dead_{~0U}, missing_{0};
   uint32_t blind_ = ~0U, forgotten_ = ~0U;
   std::chrono::milliseconds before_offers_{0}, before_taking_up_{0};
   bool fetches_ = true;

@@ -207,7 +207,7 @@ TEST(Shm, TwoProcessesMeetInALease) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_FALSE((*arena)->lives(1));
-  source->settle(*offer);
+  source->settle(*offer, 0);
 }
 
 // One process stands for both here: leases, not memory, are looked at.
@@ -234,7 +234,48 @@ TEST(Shm, LeasesAreReusedOnceAllHaveLetGo) {
   d.second.reset();
   auto e = lease();
   EXPECT_NE(offers[4], offers[0]) << "a team broke there";
-  for (const auto& offer : offers) one->settle(offer);
+  for (const auto& offer : offers) one->settle(offer, 0);
+}
+
+TEST(Shm, LeasesThatOneCouldNotTakeUpAreReusedToo) {
+  auto one = make_shm_source(first);
+  const auto offer = one->offer(both, false);
+  ASSERT_TRUE(offer.ok());
+  { ASSERT_TRUE(one->take_up(*offer, both, 0).ok()); }
+  one->settle(*offer, 1);
+  EXPECT_EQ(*one->offer(both, false), *offer);
+}
+
+// Names are looked through when another segment gets one.
+TEST(Shm, WhoRemovesNamesOfTheDeadStaysAlive) {
+  int there[2], back[2];
+  ASSERT_EQ(pipe(there), 0);
+  ASSERT_EQ(pipe(back), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto one = make_shm_source(first);
+    const auto offer = one->offer(both, true);
+    if (!offer.ok()) _exit(9);
+    const auto arena = one->take_up(*offer, both, 0);
+    char done;
+    const bool told =
+        arena.ok() && write(there[1], &*offer, sizeof(*offer)) > 0 && read(back[0], &done, 1) == 1;
+    _exit(!told ? 9 : (*arena)->lives(1) ? 1 : 0);
+  }
+  ArenaSource::Offer offer;
+  ASSERT_EQ(read(there[0], &offer, sizeof(offer)), ssize_t{sizeof(offer)});
+  auto two = make_shm_source(second);
+  const auto arena = two->take_up(offer, both, 1);
+  EXPECT_TRUE(arena.ok());
+  const std::vector<ProcessId> others{second, {3, 3}};
+  const auto another = two->offer(others, true);
+  ASSERT_TRUE(another.ok());
+  two->settle(*another, 0);
+  EXPECT_EQ(write(back[1], "", 1), 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 1) << "this process has lost its lock";
+  for (const int end : {there[0], there[1], back[0], back[1]}) close(end);
 }
 
 TEST(Shm, WhatIsOfferedAgainIsReachedByName) {
@@ -245,7 +286,7 @@ TEST(Shm, WhatIsOfferedAgainIsReachedByName) {
   EXPECT_NE(*offer, *again);
   const auto reaches = [&] { return make_shm_source(second)->take_up(*again, both, 1).ok(); };
   EXPECT_EQ(in_child(reaches), 1);
-  one->settle(*again);
+  one->settle(*again, 0);
   EXPECT_EQ(in_child(reaches), 0) << "the name is gone";
 }
 
@@ -258,7 +299,7 @@ TEST(Shm, LeasesHaveABound) {
     if (!offer.ok()) break;
     auto mine = one->take_up(*offer, both, 0);
     auto theirs = two->take_up(*offer, both, 1);
-    one->settle(*offer);
+    one->settle(*offer, 0);
     if (!mine.ok() || !theirs.ok()) break;
     arenas.push_back(std::move(*mine));
     arenas.push_back(std::move(*theirs));
@@ -290,7 +331,7 @@ TEST(Shm, ManySetsOfProcessesLeakNothing) {
     const auto offer = one->offer(set, false);
     ASSERT_TRUE(offer.ok());
     { ASSERT_TRUE(one->take_up(*offer, set, 0).ok()); }
-    one->settle(*offer);
+    one->settle(*offer, 0);
     if (i == 50) before = descriptors();
   }
   EXPECT_EQ(descriptors(), before);
