@@ -63,6 +63,7 @@ Driver::Driver(const TcpOptions& options) : reception_(shared_) { shared_.option
 Driver::~Driver() = default;
 
 Status Driver::start() {
+  leave_sockets_to_parents();
   if (getrandom(shared_.key.data(), shared_.key.size(), 0) !=
       static_cast<ssize_t>(shared_.key.size())) {
     return {Code::unavailable, "no random numbers: " + error_text(errno)};

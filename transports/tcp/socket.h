@@ -15,11 +15,12 @@
 
 namespace sluice {
 
-// Owns a descriptor.
+// Owns a descriptor. A child of fork() has none of them (leave_sockets_to_parents): else a process
+// that dies would look alive to its peers for as long as a child of its lives.
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
+  explicit Socket(int fd);
   Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Socket& operator=(Socket&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -34,6 +35,10 @@ class Socket {
  private:
   int fd_ = -1;
 };
+
+// From then on, children of fork() find nothing behind the descriptors of Sockets: the numbers stay
+// taken, for the child has the objects, too. Once is enough; again does nothing.
+void leave_sockets_to_parents();
 
 // A connected socket's bytes. One system call a write or read, of 64 runs at most.
 class SocketConduit final : public Conduit {

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -385,6 +386,53 @@ TEST_P(Death, LastWordsAreHeard) {
   EXPECT_TRUE(wait_here(*other.endpoint, [&] { return receive.done() && more.done(); }));
   EXPECT_TRUE(receive.ok() && receive.holds_pattern()) << receive.why();
   EXPECT_EQ(more.code(), Code::peer_lost);
+}
+
+// A child of its own outlives it, with copies of all its descriptors.
+TEST_P(Death, IsNoticedThoughAChildLivesOn) {
+  int alive[2];
+  ASSERT_EQ(pipe(alive), 0);
+  Mortal other(here(), [&](Endpoint&, Channel&) {
+    const pid_t child = fork();
+    if (child == 0) {
+      char end;
+      close(alive[1]);
+      _exit(static_cast<int>(read(alive[0], &end, 1)));
+    }
+    std::this_thread::sleep_for(milliseconds(100));
+    _exit(0);
+  });
+  close(alive[0]);
+  Mortal::meet(*other.endpoint, *other.channel);
+  Message receive({100, 0, 0, 0}, 8);
+  receive.receive(*other.channel);
+  const auto begin = Clock::now();
+  EXPECT_TRUE(wait_here(*other.endpoint, [&] { return receive.done(); }));
+  EXPECT_LT(Clock::now() - begin, milliseconds(1100));
+  EXPECT_EQ(receive.code(), Code::peer_lost) << receive.why();
+  close(alive[1]);
+}
+
+// What a child has in their place is its own, and the parent's links stay as they are.
+TEST(Shortcut, AChildHasNoSockets) {
+  const std::set<int> before = descriptors();
+  Ranks ranks(shm(), 2);
+  ASSERT_TRUE(exchange_some(ranks));
+  const pid_t child = fork();
+  if (child == 0) {
+    int sockets = 0;
+    struct stat about {};
+    for (const int fd : descriptors()) {
+      sockets += !before.contains(fd) && fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode);
+    }
+    ranks.leave(0);
+    ranks.leave(1);
+    _exit(sockets);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(exchange_some(ranks));
 }
 
 TEST_P(Death, AGoodbyeIsNone) {
