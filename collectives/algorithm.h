@@ -58,6 +58,8 @@ struct Needs {
   // Two hosts or more, one of them with two ranks or more. What combines operands keeps their order
   // only where each host's ranks are consecutive.
   bool hosts = false;
+  // Two groups or more (collectives/direct/groups.h); the order of operands as with hosts.
+  bool groups = false;
 };
 
 // How the operands of an element are bracketed. Floating-point sums depend on it: algorithms with
@@ -113,9 +115,9 @@ std::span<const Algorithm> algorithms(Collective collective);
 // nullptr if there is none of that name.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
 // Whether the algorithm can serve so many ranks; operands in order if `ordered`; blocks of
-// different sizes if `ragged`; on these hosts, as in Shape.
+// different sizes if `ragged`; on these hosts, as in Shape, and in these groups, numbered alike.
 bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged,
-               std::span<const uint32_t> hosts = {});
+               std::span<const uint32_t> hosts = {}, std::span<const uint32_t> groups = {});
 // Whether so many ranks' operands are combined by the balanced tree.
 bool is_balanced(const Algorithm& algorithm, Rank size);
 

@@ -142,6 +142,10 @@ core_sources += \
 core_sources += \
   collectives/direct/direct.h \
   collectives/direct/fetching.cc \
+  collectives/direct/grouped.h \
+  collectives/direct/grouped_moving.cc \
+  collectives/direct/grouped_reducing.cc \
+  collectives/direct/groups.h \
   collectives/direct/moving.cc \
   collectives/direct/cuts.h \
   collectives/direct/reducing.cc \

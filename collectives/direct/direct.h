@@ -31,6 +31,8 @@ struct DirectBlocks {
   std::span<const size_t> offsets;  // and where each begins, in elements from base
 };
 
+class Groups;
+
 struct DirectCall {
   static constexpr size_t scratch_piece = size_t{128} << 10;
 
@@ -38,7 +40,8 @@ struct DirectCall {
   size_t element = 1;  // bytes
   Reduction reduction;
   DirectBlocks input, output;
-  std::span<std::byte> scratch;  // 2 * scratch_piece bytes, for those that fetch
+  std::span<std::byte> scratch;    // 2 * scratch_piece bytes, for those that fetch
+  const Groups* groups = nullptr;  // for those that need them (groups.h)
 
   Bytes block(const DirectBlocks& blocks, Rank rank) const {
     if (blocks.counts.empty()) {
@@ -83,6 +86,16 @@ bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call);
+
+// The same in groups (groups.h), for short data.
+bool direct_barrier_grouped(Rounds& rounds, const DirectCall& call);
+// Leaders copy out of the root's slots, their groups out of theirs.
+bool direct_broadcast_grouped(Rounds& rounds, const DirectCall& call);
+// Leaders combine their groups' operands, the root or all leaders what came of that.
+bool direct_reduce_grouped(Rounds& rounds, const DirectCall& call);
+bool direct_allreduce_grouped(Rounds& rounds, const DirectCall& call);
+// Leaders collect their groups' blocks, then all groups', then hand these out. Also allgatherv.
+bool direct_allgather_grouped(Rounds& rounds, const DirectCall& call);
 
 // Slots are shared out among so many ranks at most: 64 bytes for each.
 inline constexpr Rank most_direct_ranks = 512;

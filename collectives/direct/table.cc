@@ -14,6 +14,11 @@ constexpr Algorithm fetching(Collective collective, const char* help,
   return {collective, "fetch", help, {.fetching = true}, nullptr, nullptr, Bracketing::any, direct};
 }
 
+constexpr Algorithm grouped(Collective collective, const char* help,
+                            bool (*direct)(Rounds&, const DirectCall&)) {
+  return {collective, "grouped", help, {.groups = true}, nullptr, nullptr, Bracketing::any, direct};
+}
+
 }  // namespace
 
 std::span<const Algorithm> direct_algorithms() {
@@ -46,6 +51,20 @@ std::span<const Algorithm> direct_algorithms() {
                direct_reduce_scatter_fetching),
       fetching(alltoall, "shared memory, one copy of large blocks", direct_alltoallv_fetching),
       fetching(alltoallv, "shared memory, one copy of large blocks", direct_alltoallv_fetching),
+      grouped(allreduce, "shared memory; groups combine theirs, then their leaders: small messages",
+              direct_allreduce_grouped),
+      grouped(reduce, "shared memory; groups combine theirs, then the root: small messages",
+              direct_reduce_grouped),
+      grouped(broadcast, "shared memory; to the leaders of groups, then to all: small messages",
+              direct_broadcast_grouped),
+      grouped(allgather,
+              "shared memory; inside groups, between their leaders, to all: small blocks",
+              direct_allgather_grouped),
+      grouped(allgatherv,
+              "shared memory; inside groups, between their leaders, to all: small blocks",
+              direct_allgather_grouped),
+      grouped(barrier, "shared memory; inside groups, then between their leaders: many ranks",
+              direct_barrier_grouped),
   };
   return table;
 }

@@ -64,6 +64,9 @@ constexpr Knob table[] = {
      &Knobs::spin},
     {"SLUICE_RADIX", KnobType::integer, "2", "2 to 1024",
      "the radix of bcube and tree", true, &Knobs::radix},
+    {"SLUICE_GROUPS", KnobType::choice, "auto", "auto, off, 2 to 4096",
+     "groups of ranks that share memory: by caches and NUMA nodes, none, or so many ranks each",
+     true, &Knobs::groups},
     {"SLUICE_RULES", KnobType::text, "", "a file's path",
      "selection rules that come before the built-in ones", true, &Knobs::rules},
     {"SLUICE_LIBRARY", KnobType::text, "", "a file's path",
@@ -165,11 +168,16 @@ bool parse_in_range(const Knob& knob, const std::string& text, Value* value) {
 }
 
 bool parse_choice(const Knob& knob, const std::string& text, Value* value) {
-  const auto words = alternatives(knob.range);
   const std::string word = lower(text);
-  if (std::find(words.begin(), words.end(), word) == words.end()) return false;
-  *value = word;
-  return true;
+  Value number;
+  const bool is_number = parse_amount(KnobType::integer, text, &number);
+  for (const std::string& each : alternatives(knob.range)) {
+    const bool is_span = each.find(" to ") != std::string::npos;
+    if (is_span ? !is_number || !spans(KnobType::integer, each, number) : each != word) continue;
+    *value = is_number ? std::to_string(std::get<int>(number)) : word;
+    return true;
+  }
+  return false;
 }
 
 bool is_word(const std::string& text) {

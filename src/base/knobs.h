@@ -34,9 +34,10 @@ struct Knobs {
   int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
   size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0 leaves it to the kernel
   std::string congestion;             // SLUICE_TCP_CONGESTION: empty leaves it to the kernel
-  int spin = -1;        // SLUICE_SPIN: microseconds to spin before yielding; -1 finds out
-  int radix = 2;        // SLUICE_RADIX: of bcube and tree
-  std::string rules;    // SLUICE_RULES: a file of selection rules
+  int spin = -1;                // SLUICE_SPIN: microseconds to spin before yielding; -1 finds out
+  int radix = 2;                // SLUICE_RADIX: of bcube and tree
+  std::string groups = "auto";  // SLUICE_GROUPS: auto, off, or ranks a group
+  std::string rules;            // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,
   // SLUICE_REDUCE_SCATTER, SLUICE_ALLTOALL, SLUICE_ALLTOALLV, SLUICE_BARRIER: an algorithm's name,
@@ -48,7 +49,7 @@ struct Knobs {
 // What a variable holds, and how its range is read:
 //   boolean  1, on, yes, true or 0, off, no, false
 //   integer, size, seconds  a number; the range lists single values and spans: "0, 4k to 1g"
-//   choice   one of the range's words
+//   choice   one of the range's words, or a number in one of its spans: "auto, off, 2 to 8"
 //   word     letters a-z, digits and underscores, or nothing; who uses it knows which exist
 //   text     anything
 enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, word, text };

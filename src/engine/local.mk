@@ -7,6 +7,7 @@ core_sources += \
 	src/engine/forming.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \
+	src/engine/localities.cc src/engine/localities.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \

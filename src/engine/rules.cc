@@ -45,6 +45,7 @@ Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
   if (name == "ranks") return &rule->ranks;
   if (name == "hosts") return &rule->hosts;
   if (name == "per_host") return &rule->per_host;
+  if (name == "groups") return &rule->groups;
   return name == "bytes" ? &rule->bytes : nullptr;
 }
 
@@ -55,7 +56,7 @@ Status parse_condition(std::string_view word, Rule* rule) {
   if (!bounds || !parse_range(range, &bounds->low, &bounds->high)) {
     return {Code::invalid,
             "'" + std::string(word) +
-                "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B or bytes:A-B"};
+                "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B, groups:A-B or bytes:A-B"};
   }
   return {};
 }
@@ -77,7 +78,7 @@ Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
   if (words.size() < 4 || words[words.size() - 2] != "->") {
     return Status{Code::invalid,
                   "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
-                  "[bytes:A-B] -> algorithm"};
+                  "[groups:A-B] [bytes:A-B] -> algorithm"};
   }
   Rule rule;
   if (words[0] != "*") {
@@ -111,7 +112,8 @@ bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
   return (!rule.collective || *rule.collective == situation.collective) &&
          (rule.transport == "*" || rule.transport == situation.transport) &&
          rule.ranks.contain(situation.ranks) && rule.hosts.contain(count_hosts(situation.hosts)) &&
-         rule.per_host.contain(most_per_host(situation.hosts)) && rule.bytes.contain(bytes);
+         rule.per_host.contain(most_per_host(situation.hosts)) &&
+         rule.groups.contain(count_hosts(situation.groups)) && rule.bytes.contain(bytes);
 }
 
 }  // namespace
@@ -177,8 +179,8 @@ bool Selector::is_able(const Algorithm& algorithm, const Situation& situation) c
   const bool bound = reproducible_ && is_reducing(situation.collective);
   return (situation.direct || !algorithm.direct) &&
          (situation.fetches || !algorithm.needs.fetching) &&
-         can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged,
-                   situation.hosts) &&
+         can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged, situation.hosts,
+                   situation.groups) &&
          (!bound || is_balanced(algorithm, situation.ranks));
 }
 
@@ -227,15 +229,21 @@ Choices Selector::choices(const Situation& situation) const {
 // results.
 constexpr std::string_view builtin_text =
     R"(# collective  transport  conditions            -> algorithm
+allreduce      shm groups:2- bytes:0-8k      -> grouped
 allreduce      shm bytes:0-8k                -> flat
 allreduce      shm ranks:1-2 bytes:32k-      -> fetch
 allreduce      shm bytes:64k-                -> fetch
 allreduce      shm                           -> split
+reduce         shm groups:2- bytes:0-8k      -> grouped
 reduce         shm ranks:1-2                 -> flat
 reduce         shm bytes:0-8k                -> flat
 reduce         shm                           -> split
+broadcast      shm groups:2- bytes:0-8k      -> grouped
 broadcast      shm ranks:1-2 bytes:48k-      -> fetch
 broadcast      shm ranks:3- bytes:16k-       -> fetch
+allgather      shm groups:2- bytes:0-8k      -> grouped
+allgatherv     shm groups:2- bytes:0-8k      -> grouped
+barrier        shm groups:2-                 -> grouped
 allgather      shm bytes:48k-                -> fetch
 allgatherv     shm bytes:48k-                -> fetch
 reduce_scatter shm bytes:64k-                -> fetch

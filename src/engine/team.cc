@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collectives/direct/direct.h"
+#include "collectives/direct/groups.h"
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
 #include "src/engine/execution.h"
@@ -115,6 +116,7 @@ class EngineTeam final : public NewTeam {
   Status execute(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
   Status run_direct(const Algorithm& algorithm, const Call& call);
+  Status learn_localities();
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
   Status why_not_direct() const;
   Status wait();
@@ -144,6 +146,7 @@ class EngineTeam final : public NewTeam {
   Status broken_;
   std::unique_ptr<Arena> arena_;                               // null: none
   std::optional<ArenaPatience> in_arena_;                      // with an arena
+  std::optional<Groups> groups_;                               // in it, if there are two
   Scratch fetched_;                                            // what fetching reductions need
   std::optional<Selector> own_selector_;                       // with hints
   std::optional<Choices> choices_[collective_count][2][2][2];  // by ordered, ragged and direct
@@ -168,10 +171,31 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
     return watch(waited, {&peer, 1});
   });
   Status status = agree_on_fetching(*arena_, *in_arena_);
+  if (status.ok()) status = learn_localities();
   if (status.ok()) return status;
   if (!in_arena_->status().ok()) status = in_arena_->status();
   arena_->rounds().abort("rank " + std::to_string(rank_) + ": " + status.message());
   return status;
+}
+
+Status EngineTeam::learn_localities() {
+  const std::string& how = process_.knobs.groups;
+  const bool domains = how == "auto" && size() >= least_for_groups;
+  const Locality mine = process_.locate ? process_.locate(domains) : Locality();
+  std::vector<Locality> localities;
+  Rounds& rounds = arena_->rounds();
+  if (!exchange_localities(rounds, *in_arena_, mine, &localities)) {
+    if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
+    return {Code::internal, "ranks do not meet in shared memory"};
+  }
+  if (is_crowded(localities, rank_)) waiter_.share_processor();
+  const std::vector<uint32_t> groups = make_groups(how, localities);
+  if (groups.empty()) return {};
+  groups_.emplace(groups, rank_);
+  if (rank_ == 0) {
+    log(Level::info, "%s: ranks %s form groups", name_.c_str(), describe_groups(groups).c_str());
+  }
+  return {};
 }
 
 void EngineTeam::heed(const Hints& hints) try {
@@ -217,6 +241,7 @@ const Algorithm* EngineTeam::choose(const Call& call) {
         .direct = direct,
         .fetches = direct && arena_->rounds().fetcher() != nullptr,
         .hosts = hosts_,
+        .groups = direct && groups_ ? std::span(groups_->of()) : std::span<const uint32_t>(),
     };
     choices = selector().choices(situation);
     if (const std::string name = selector().passed_over(situation); !name.empty() && rank_ == 0) {
@@ -289,7 +314,14 @@ void pack(const View& view, uint32_t blocks, size_t element) {
 
 Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   DirectCall direct{
-      call.root, call.element, call.reduction, blocks_of(call.input), blocks_of(call.output), {}};
+      .root = call.root,
+      .element = call.element,
+      .reduction = call.reduction,
+      .input = blocks_of(call.input),
+      .output = blocks_of(call.output),
+      .scratch = {},
+      .groups = groups_ ? &*groups_ : nullptr,
+  };
   if (algorithm.needs.fetching && call.reduction.kernel) {
     if (!fetched_.reserve(2 * DirectCall::scratch_piece)) return give_up(no_memory_);
     direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_piece};

@@ -14,6 +14,7 @@
 #include "src/base/status.h"
 #include "src/engine/call.h"
 #include "src/engine/hints.h"
+#include "src/engine/localities.h"
 #include "src/engine/rules.h"
 #include "src/engine/shelf.h"
 #include "src/engine/statistics.h"
@@ -37,6 +38,7 @@ struct Process {
   uint64_t host = 0;                    // see Hello
   Selector selector;
   Poke poke;
+  Locate locate;  // empty: nothing is known of where ranks are
   Statistics statistics;
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that it does what should be reproducible

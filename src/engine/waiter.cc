@@ -91,6 +91,7 @@ void Waiter::yield() {
 }
 
 void Waiter::look_for_company() {
+  if (shares_) return;
   rusage usage{};
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
   const bool company = std::exchange(switches_, usage.ru_nivcsw) != usage.ru_nivcsw;

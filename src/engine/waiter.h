@@ -4,7 +4,8 @@
 // progress now and then (a peer may be in MPI_Recv of a message that this rank sent before it
 // entered the collective), then sleeps in bounded naps which traffic cuts short. A rank that shares
 // its processor with others yields it at every turn, and naps soon: what it burns, the peer it
-// waits for may need. Whether it shares, it finds out from whether the kernel runs somebody else.
+// waits for may need. That it shares is known where ranks have told each other what they may run on
+// (localities.h); otherwise it finds out from whether the kernel runs somebody else.
 //
 // (A futex of the peer's would cost more than it saves: where 4 processes on 2 cores wait for each
 // other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31. Naps that
@@ -35,6 +36,11 @@ class Waiter {
   void turn();
   // The same where there is nothing to drive: lets time pass.
   void idle();
+  // Others are known to want this processor: that need not be found out, nor may it change.
+  void share_processor() {
+    shares_ = true;
+    crowded_ = adaptive_;
+  }
   // Something has come since the last turn, and more is waited for.
   void stir() { idle_since_ = {}; }
   // Whether others want this processor, as far as has been found out.
@@ -54,6 +60,7 @@ class Waiter {
   Poke poke_;
   const std::chrono::nanoseconds spin_;  // spinning with a processor of one's own
   const bool adaptive_;
+  bool shares_ = false;                  // known
   bool crowded_ = false;                 // others want this processor
   uint32_t in_company_ = 0, alone_ = 0;  // so often found in a row
   long switches_ = 0;                    // to others by the kernel's will

@@ -125,6 +125,7 @@ Status Runtime::configure() {
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
   process_.host = shm_host();
+  process_.locate = [this](bool domains) { return locator_.find(domains); };
   if (process_.knobs.transport == "auto") process_.arenas = make_shm_source(process_.id);
   return open_endpoint();
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "src/engine/team.h"
+#include "src/host/locality.h"
 #include "src/mpi/progress_request.h"
 #include "src/mpi/real.h"
 
@@ -56,6 +57,7 @@ class Runtime {
   int communicator_keyval_ = MPI_KEYVAL_INVALID;
   int datatype_keyval_ = MPI_KEYVAL_INVALID;
   ProgressRequest progress_;
+  Locator locator_;
   Process process_;
   Status failure_;
   std::mutex mutex_;

@@ -12,6 +12,7 @@
 #include "collectives/algorithm.h"
 #include "src/base/knobs.h"
 #include "src/engine/rules.h"
+#include "src/host/locality.h"
 #include "src/tool/build.h"
 #include "src/tool/preload.h"
 #include "src/tool/text.h"
@@ -30,6 +31,7 @@ std::vector<std::string> needs_of(const Algorithm& algorithm) {
   if (algorithm.needs.uniform) needs.emplace_back("equal blocks");
   if (algorithm.needs.hosts) needs.emplace_back("several hosts, of several ranks");
   if (algorithm.direct) needs.emplace_back("shared memory");
+  if (algorithm.needs.groups) needs.emplace_back("several groups");
   if (algorithm.needs.fetching) needs.emplace_back("ranks that may read each other");
   return needs;
 }
@@ -61,6 +63,28 @@ Library installed_library() {
   return {*path, *version, ""};
 }
 
+// What the module that groups of ranks depend on knows of this machine; or why there is none.
+struct Machine {
+  unsigned caches = 0, nodes = 0;
+  std::string problem;
+};
+
+Machine this_machine(const Library& library) {
+  Machine machine;
+  const auto topology = open_topology(library.path.substr(0, library.path.rfind('/')));
+  if (!topology.ok()) {
+    machine.problem = topology.status().message();
+  } else if ((*topology)->count(&machine.caches, &machine.nodes) != 0) {
+    machine.problem = "hwloc can't tell";
+  }
+  return machine;
+}
+
+std::string to_text(const Machine& machine) {
+  if (!machine.problem.empty()) return "not known: " + machine.problem;
+  return counted(machine.nodes, "NUMA node") + ", " + counted(machine.caches, "last-level cache");
+}
+
 void print_build() {
   const BuildInfo build = build_info();
   const Library library = installed_library();
@@ -70,6 +94,7 @@ void print_build() {
   table.add({"flags", build.flags});
   table.add({"MPI", build.mpi + " (" + build.mpi_soname + ")"});
   table.add({"library", library.path.empty() ? "not found" : library.path});
+  table.add({"topology", to_text(this_machine(library))});
   if (!library.version.empty() && library.version != build.version) {
     table.add({"", "is version " + library.version + ", this command " + build.version});
   }
@@ -119,6 +144,9 @@ void add_build(Json* json) {
   json->add("compiler", build.compiler).add("flags", build.flags);
   json->add("mpi", build.mpi).add("mpi_soname", build.mpi_soname).close();
   json->open_object("library").add("path", library.path).add("version", library.version).close();
+  const Machine machine = this_machine(library);
+  json->open_object("topology").add("nodes", size_t{machine.nodes});
+  json->add("caches", size_t{machine.caches}).add("problem", machine.problem).close();
 }
 
 void add_knobs(Json* json) {

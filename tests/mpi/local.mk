@@ -113,6 +113,7 @@ mpi_tests = \
   tests/mpi/test_carriers \
   tests/mpi/test_progress \
   tests/mpi/test_communicators \
+  tests/mpi/test_groups \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
   tests/mpi/test_endings \

@@ -20,13 +20,16 @@ unit_sources += \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \
+  tests/unit/engine/grouped_test.cc \
   tests/unit/engine/hints_test.cc \
   tests/unit/engine/keeping_test.cc \
+  tests/unit/engine/localities_test.cc \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/direct_test.cc \
   tests/unit/engine/reproducible_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/tuning_test.cc
+unit_sources += tests/unit/host/topology_test.cc
 unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \

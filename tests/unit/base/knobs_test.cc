@@ -206,7 +206,8 @@ TEST(Knobs, AgreedSettingsAreCanonical) {
       "SLUICE_REPRODUCIBLE",   "SLUICE_ENABLE",   "SLUICE_TRANSPORT", "SLUICE_SEGMENT",
       "SLUICE_WINDOW",         "SLUICE_RADIX",    "SLUICE_RULES",     "SLUICE_ALLREDUCE",
       "SLUICE_REDUCE",         "SLUICE_BCAST",    "SLUICE_ALLGATHER", "SLUICE_ALLGATHERV",
-      "SLUICE_REDUCE_SCATTER", "SLUICE_ALLTOALL", "SLUICE_ALLTOALLV", "SLUICE_BARRIER"};
+      "SLUICE_REDUCE_SCATTER", "SLUICE_ALLTOALL", "SLUICE_ALLTOALLV", "SLUICE_BARRIER",
+      "SLUICE_GROUPS"};
   const std::string settings = agreed_settings(environment_of({}));
   for (const Knob& knob : knob_table()) {
     const bool listed = settings.find(std::string(knob.name) + "=") != std::string::npos;
@@ -239,6 +240,17 @@ TEST(Knobs, Sizes) {
   for (const char* text : {"0", "1", "1023", "1k", "1025", "1536k", "3m", "2g", "1025m"}) {
     ASSERT_TRUE(parse_size(text, &bytes));
     EXPECT_EQ(format_size(bytes), text);
+  }
+}
+
+TEST(Knobs, AChoiceMayBeANumberToo) {
+  Knobs knobs;
+  EXPECT_TRUE(read_one("SLUICE_GROUPS", "OFF", &knobs).ok());
+  EXPECT_EQ(knobs.groups, "off");
+  EXPECT_TRUE(read_one("SLUICE_GROUPS", "016", &knobs).ok());
+  EXPECT_EQ(knobs.groups, "16");
+  for (const char* bad : {"1", "0", "-2", "4097", "2 to 4096", "on", "4k"}) {
+    EXPECT_FALSE(read_one("SLUICE_GROUPS", bad, &knobs).ok()) << bad;
   }
 }
 

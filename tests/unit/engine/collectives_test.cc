@@ -269,6 +269,13 @@ std::vector<uint32_t> hosts_for(const Algorithm& algorithm, Rank ranks) {
   return hosts;
 }
 
+// And algorithms for several groups: two ranks each.
+std::vector<uint32_t> groups_for(const Algorithm& algorithm, Rank ranks) {
+  std::vector<uint32_t> groups;
+  for (Rank rank = 0; algorithm.needs.groups && rank < ranks; ++rank) groups.push_back(rank / 2);
+  return groups;
+}
+
 // All roots, sizes and placements of one algorithm on so many ranks, over one team.
 void run_all(const Algorithm& algorithm, Rank ranks) {
   LoopbackHub hub;
@@ -278,6 +285,7 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
     if (algorithm.direct) process.arenas = arenas.source();
     process.host = 1 + hosts[rank];
     process.knobs.algorithm[static_cast<uint32_t>(algorithm.collective)] = algorithm.name;
+    if (algorithm.needs.groups) process.knobs.groups = "2";
     process.knobs.segment = 4096;
     process.knobs.radix = 3;
   };
@@ -313,7 +321,8 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
 TEST(Collectives, EveryAlgorithmOnRealMemory) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const Rank ranks : sizes) {
-      if (!can_serve(algorithm, ranks, false, false, hosts_for(algorithm, ranks))) continue;
+      const auto hosts = hosts_for(algorithm, ranks), groups = groups_for(algorithm, ranks);
+      if (!can_serve(algorithm, ranks, false, false, hosts, groups)) continue;
       SCOPED_TRACE(std::string(to_string(algorithm.collective)) + " " + algorithm.name);
       run_all(algorithm, ranks);
       if (HasFatalFailure()) return;

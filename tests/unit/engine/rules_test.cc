@@ -113,6 +113,36 @@ TEST(Rules, TheBuiltInOnesServeAnyPlacement) {
   EXPECT_TRUE(selector->choose(two, 16 << 20)->needs.hosts);
 }
 
+TEST(Rules, LookAtGroups) {
+  const auto selector = Selector::make({});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const std::vector<uint32_t> runs{0, 0, 0, 0, 1, 1, 1, 1}, turns{0, 1, 0, 1, 0, 1, 0, 1};
+  const auto chosen = [&](Collective collective, size_t bytes, std::span<const uint32_t> groups,
+                          bool ordered) -> std::string {
+    const Situation situation{.collective = collective,
+                              .transport = "shm",
+                              .ranks = 8,
+                              .ordered = ordered,
+                              .direct = true,
+                              .groups = groups};
+    const Algorithm* algorithm = selector->choose(situation, bytes);
+    return algorithm ? algorithm->name : "mpi";
+  };
+  for (const auto each : {Collective::allreduce, Collective::reduce, Collective::broadcast,
+                          Collective::allgather, Collective::allgatherv, Collective::barrier}) {
+    EXPECT_EQ(chosen(each, 8, runs, false), "grouped") << to_string(each);
+    EXPECT_EQ(chosen(each, 8, {}, false), "flat") << to_string(each);
+    if (each != Collective::barrier) {
+      EXPECT_NE(chosen(each, 1 << 20, runs, false), "grouped") << to_string(each);
+    }
+  }
+  EXPECT_EQ(chosen(Collective::allreduce, 8, runs, true), "grouped");
+  EXPECT_EQ(chosen(Collective::allreduce, 8, turns, false), "grouped");
+  EXPECT_EQ(chosen(Collective::allreduce, 8, turns, true), "flat") << "operands keep their order";
+  EXPECT_EQ(chosen(Collective::alltoall, 8, runs, false), "flat");
+  EXPECT_TRUE(parse_rules("barrier shm groups:2-4 -> grouped").ok());
+}
+
 TEST(Rules, ErrorsNameTheLineAndWhatIsWrong) {
   const std::pair<const char*, const char*> wrong[] = {
       {"allreduce tcp -> nonsense", "line 1: allreduce has no algorithm 'nonsense'"},

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the ranks of a team in an arena know of each other's localities on the host, and what
+// follows from that: whether they have processors of their own, and the groups that they form. All
+// ranks hold the same localities, so that what is made of them is the same on all.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/host/locality.h"
+#include "transports/arena.h"
+
+namespace sluice {
+
+// Finds a Locality, of the calling thread; with its cache and node, if asked to. Empty: not known.
+using Locate = std::function<Locality(bool domains)>;
+
+// From so many ranks on, those that share a cache or a node form groups.
+inline constexpr uint32_t least_for_groups = 8;
+
+// Collective over the arena's ranks: everybody's locality, in rank order. False where the wait was
+// given up. Throws std::bad_alloc, before anything is said.
+bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& mine,
+                         std::vector<Locality>* localities);
+
+// Whether these ranks are more than the processors that one of them shares with the others: those
+// that its thread may run on, or that its control group pays for.
+bool is_crowded(std::span<const Locality> localities, uint32_t rank);
+
+// The group of each rank, numbered in the order of their lowest ranks; empty: all are one. how:
+// SLUICE_GROUPS. Ranks in groups have processors of their own: where they take turns on them, each
+// step between a rank and its leader costs a turn, and flat forms are quicker. Nor may any of them
+// wander between caches and nodes.
+std::vector<uint32_t> make_groups(const std::string& how, std::span<const Locality> localities);
+
+// "0-3; 4-7": the groups' ranks.
+std::string describe_groups(std::span<const uint32_t> groups);
+
+}  // namespace sluice

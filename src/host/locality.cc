@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/host/locality.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+namespace sluice {
+namespace {
+
+// Where this library is.
+std::string own_folder() {
+  Dl_info about{};
+  if (dladdr(reinterpret_cast<const void*>(&find_domains), &about) == 0 || !about.dli_fname) {
+    return {};
+  }
+  const std::string file = about.dli_fname;
+  const size_t end = file.rfind('/');
+  return end == std::string::npos ? "." : file.substr(0, end);
+}
+
+}  // namespace
+
+Locality Locator::find(bool domains) {
+  decltype(Locality::processors) processors{};
+  static_assert(sizeof(cpu_set_t) == sizeof(processors));
+  if (sched_getaffinity(0, sizeof(processors), reinterpret_cast<cpu_set_t*>(processors.data())) !=
+      0) {
+    processors = {};
+  }
+  const std::lock_guard lock(mutex_);
+  if (!looked_) {
+    const Budget budget = find_budget("/proc/self/cgroup", "/sys/fs/cgroup");
+    last_.budget_holder = budget.holder;
+    last_.budget = budget.size;
+    looked_ = true;
+  }
+  if (last_.processors != processors) {
+    last_.processors = processors;
+    last_.cache = last_.node = 0;
+    has_domains_ = false;
+  }
+  if (domains && !has_domains_) {
+    find_domains(open_topology(own_folder()), &last_);
+    has_domains_ = true;
+  }
+  return last_;
+}
+
+void find_domains(const Result<const SluiceTopology*>& topology, Locality* locality) {
+  SluiceDomains found{};
+  if (!topology.ok() || locality->processors == decltype(locality->processors){}) return;
+  if ((*topology)->find(locality->processors.data(), locality->processors.size(), &found) != 0)
+    return;
+  locality->cache = found.cache;
+  locality->node = found.node;
+}
+
+}  // namespace sluice
