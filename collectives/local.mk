@@ -149,4 +149,6 @@ core_sources += \
   collectives/direct/moving.cc \
   collectives/direct/cuts.h \
   collectives/direct/reducing.cc \
+  collectives/direct/streaming.cc \
+  collectives/direct/streaming.h \
   collectives/direct/table.cc

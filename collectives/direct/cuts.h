@@ -14,7 +14,7 @@ namespace sluice {
 struct Cuts {
   size_t bytes, piece;
 
-  uint64_t count() const { return (bytes + piece - 1) / piece; }
+  uint64_t count() const { return bytes <= piece ? bytes > 0 : (bytes + piece - 1) / piece; }
   // Round k's, from 1 on; empty behind the last.
   size_t begin(uint64_t k) const { return std::min(bytes, (k - 1) * piece); }
   size_t size(uint64_t k) const { return std::min(piece, bytes - begin(k)); }

@@ -5,6 +5,7 @@
 // "Kernel-assisted and topology-aware MPI collective communications on multicore/many-core
 // platforms" (2013).
 #include "collectives/direct/cuts.h"
+#include "collectives/direct/streaming.h"
 
 namespace sluice {
 namespace {
@@ -144,6 +145,22 @@ class Gathering {
 
 bool keep(size_t, const Bytes&) { return true; }
 
+// What a rank has for itself, which it moves while the others get ready; or, if all ranks' data is
+// so much that the caches are of no use, past these once it has what others would wait for.
+struct OwnBlock {
+  std::byte* to;
+  Bytes from;
+  size_t all_bytes;  // of all ranks, in and out
+
+  bool is_past_cache() const { return to != from.data && outgrows_cache(all_bytes); }
+  void move_first() const {
+    if (!is_past_cache()) move_bytes(to, from.data, from.size);
+  }
+  void move_last() const {
+    if (is_past_cache()) copy_past_cache(to, from.data, from.size);
+  }
+};
+
 }  // namespace
 
 // Of two ranks the root would only look on: it puts the first half into the other's memory, which
@@ -170,13 +187,15 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes own = call.all(call.input);
   Places places(rounds);
+  const OwnBlock block{call.block(call.output, me).data, own, (1 + ranks) * own.size * ranks};
   if (!places.tell(own)) return false;
-  move_bytes(call.block(call.output, me).data, own.data, own.size);
+  block.move_first();
   for (Rank step = 1; step < ranks; ++step) {  // not all from the same rank at once
     const Rank rank = (me + step) % ranks;
     const Bytes to = call.block(call.output, rank);
     if (!places.learn(rank, to.size) || !places.fetch(rank, 0, to)) return false;
   }
+  block.move_last();
   return places.end_with_all();
 }
 
@@ -192,10 +211,12 @@ class FetchingExchange {
     bool is_fetched_from = false;
     if (!put(&is_fetched_from)) return false;
     const Bytes own = call_.block(call_.input, me_);
-    move_bytes(call_.block(call_.output, me_).data, own.data, own.size);
+    const OwnBlock block{call_.block(call_.output, me_).data, own, 2 * ranks_ * own.size * ranks_};
+    block.move_first();
     for (Rank step = 1; step < ranks_; ++step) {
       if (!get((me_ + step) % ranks_)) return false;
     }
+    block.move_last();
     rounds_.take(1);
     if (is_fetched_from && !rounds_.await_taken(1)) return false;
     rounds_.end(1);

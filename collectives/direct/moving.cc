@@ -15,16 +15,16 @@ class Exchange {
         before_(before),
         claim_(claim),
         others_(std::max(rounds.size() - 1, Rank{1})),
-        piece_(std::max(std::min(longest, stream_piece(rounds) / others_ / 64 * 64), size_t{1})) {}
+        piece_(std::max(std::min(longest, most(rounds)), size_t{1})) {}
 
   // Rounds that this rank's blocks need.
   uint64_t length() const {
-    uint64_t longest = 0;
+    size_t longest = 0;
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
       longest = std::max(
-          {longest, pieces(call_.input, rank).count(), pieces(call_.output, rank).count()});
+          {longest, call_.block(call_.input, rank).size, call_.block(call_.output, rank).size});
     }
-    return longest;
+    return Cuts{longest, piece_}.count();
   }
 
   bool run(uint64_t length) {
@@ -40,6 +40,10 @@ class Exchange {
  private:
   Cuts pieces(const DirectBlocks& blocks, Rank rank) const {
     return {call_.block(blocks, rank).size, piece_};
+  }
+  // Of a round, for each of the others.
+  size_t most(const Rounds& rounds) const {
+    return others_ == 1 ? stream_piece(rounds) : stream_piece(rounds) / others_ / 64 * 64;
   }
   size_t room() const { return others_ * piece_; }
   // Where a rank's piece for another is.

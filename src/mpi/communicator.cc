@@ -150,7 +150,7 @@ bool Communicator::carry(const char* function, const Arguments& arguments, Excha
   last_algorithm_ = algorithm;
   if (!algorithm) return false;
   *status = run(function, *algorithm, *exchange);
-  if (status->ok()) last_.keep(function, arguments, *exchange, algorithm);
+  if (status->ok()) last_.keep(function, arguments, *exchange, algorithm, size_);
   return true;
 }
 

@@ -134,6 +134,17 @@ bool describe_Barrier(const Arguments&, Place, Exchange* x) {
   return true;
 }
 
+namespace {
+
+// A rank's own block must not be its place in the result.
+void set_gathered_aliasing(const Arguments& a, const Side& own, Exchange* x) {
+  x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, own.buffer);
+  x->alias_at =
+      static_cast<const std::byte*>(own.buffer) - static_cast<const std::byte*>(a.recvbuf);
+}
+
+}  // namespace
+
 bool describe_Allgather(const Arguments& a, Place place, Exchange* x) {
   if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, place.size, &x->output)) {
     return false;
@@ -142,7 +153,7 @@ bool describe_Allgather(const Arguments& a, Place place, Exchange* x) {
   x->call.bytes = x->output.bytes();
   const Side own = block_of(x->output, place.rank);
   if (is_in_place(a.sendbuf)) return take_in_place(x, own);
-  x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, own.buffer);
+  set_gathered_aliasing(a, own, x);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
          x->input.bytes() == block_bytes(x->output, place.rank);
 }
@@ -157,7 +168,7 @@ bool describe_Allgatherv(const Arguments& a, Place place, Exchange* x) {
   x->call.ragged = x->output.type->size > 0 && has_uneven_counts(a.recvcounts, place.size);
   const Side own = block_of(x->output, place.rank);
   if (is_in_place(a.sendbuf)) return take_in_place(x, own);
-  x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, own.buffer);
+  set_gathered_aliasing(a, own, x);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
          x->input.bytes() == block_bytes(x->output, place.rank);
 }

@@ -95,7 +95,7 @@ int finalize() {
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
 #define SLUICE_TAKE(role) buffers.take(role);
-#define SLUICE_IS_SAME(role) &&sluice::is_same(arguments.role, last.arguments.role)
+#define SLUICE_IS_SAME(role) &&last.is_same(arguments.role, last.arguments.role)
 
 // Returns from an entry where its call is the communicator's last one again.
 #define SLUICE_REPEAT(...)                                              \

@@ -28,6 +28,20 @@ class Numbers {
   explicit operator bool() const { return first_ != nullptr; }
   // The same array.
   bool operator==(const Numbers&) const = default;
+  size_t width() const { return is_wide_ ? sizeof(int64_t) : sizeof(int); }
+  // Whether the first n are the same, of arrays of one width.
+  bool begin_alike(Numbers other, size_t n) const {
+    for (size_t i = 0; i < n; ++i) {
+      if ((*this)[i] != other[i]) return false;
+    }
+    return true;
+  }
+  // The same numbers in other memory, n * width() bytes of it.
+  Numbers copied_to(std::byte* memory, size_t n) const {
+    Numbers copy = *this;
+    copy.first_ = std::memcpy(memory, first_, n * width());
+    return copy;
+  }
   int64_t operator[](size_t index) const {
     if (!is_wide_) return static_cast<const int*>(first_)[index];
     int64_t number;  // MPI's types may be long or long long
@@ -66,8 +80,10 @@ struct Exchange {
   // The input lies in the output's memory, where an algorithm can't have it (MPI_IN_PLACE in
   // alltoall and reduce_scatter): it must be set aside.
   bool set_aside = false;
-  // The program gave the same memory for both, which MPI does not allow.
+  // The program gave the same memory for both, which MPI does not allow: where that is, in bytes
+  // from the output's buffer.
   bool aliased = false;
+  ptrdiff_t alias_at = 0;
   // MPI_IN_PLACE.
   bool in_place = false;
   // The output holds the data before the call, and the call does not change it (a broadcast's

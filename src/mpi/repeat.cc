@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/repeat.h"
 
+#include <new>
+
 #include "src/mpi/thread_state.h"
 
 namespace sluice {
 namespace {
 
-bool is_plain(const View& view) {
-  return view.counts.empty() && view.offsets.empty() && !view.source && !view.sink;
-}
-
-// Where MPI may have something against both in one memory (refusal.h).
-bool is_within(const void* address, const void* begin, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(begin) < bytes;
-}
+bool is_plain(const View& view) { return !view.source && !view.sink; }
 
 }  // namespace
 
 void Repeat::keep(const char* name, const Arguments& with, const Exchange& exchange,
-                  const Algorithm* by) {
+                  const Algorithm* by, Rank size) {
   entry = nullptr;
   const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
   if (!plain || exchange.user_op || exchange.set_aside) return;
   const Side &input = exchange.input, &output = exchange.output;
   arguments = with;
+  ranks = size;
+  if (!keep_arrays()) return;
   types_freed = exchange.types_freed;
   algorithm = by;
   call = exchange.call;
@@ -34,7 +31,26 @@ void Repeat::keep(const char* name, const Arguments& with, const Exchange& excha
   if (has_input) {
     input_start = call.input.base - offset_by(in_place ? output.buffer : input.buffer, 0);
   }
+  alias_at = exchange.alias_at;
   entry = name;
+}
+
+// The program's may have other numbers the next time. False if there is no memory.
+bool Repeat::keep_arrays() try {
+  Numbers* const all[] = {&arguments.sendcounts, &arguments.recvcounts, &arguments.sdispls,
+                          &arguments.rdispls};
+  size_t bytes = 0;
+  for (const Numbers* numbers : all) bytes += *numbers ? ranks * numbers->width() : 0;
+  arrays_.resize(bytes);
+  std::byte* memory = arrays_.data();
+  for (Numbers* numbers : all) {
+    if (!*numbers) continue;
+    *numbers = numbers->copied_to(memory, ranks);
+    memory += ranks * numbers->width();
+  }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 bool Repeat::put_on(const Buffers& buffers) {
@@ -46,7 +62,8 @@ bool Repeat::put_on(const Buffers& buffers) {
   }
   if (has_input) {
     if (in_place ? buffers.send != MPI_IN_PLACE : !is_memory(buffers.send)) return false;
-    if (!in_place && has_output && is_within(buffers.send, buffers.receive, call.bytes)) {
+    // MPI may have something against both in one memory (refusal.h).
+    if (!in_place && has_output && buffers.send == offset_by(buffers.receive, alias_at)) {
       return false;
     }
     call.input.base = offset_by(in_place ? buffers.receive : buffers.send, input_start);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "src/mpi/describe.h"
 
@@ -22,33 +23,42 @@ struct Buffers {
   void take(const T&) {}
 };
 
-// Whether an argument does not keep a call from being the same as another: buffers may differ.
-template <typename T>
-bool is_same(const T& now, const T& then) {
-  if constexpr (std::is_convertible_v<T, const void*> &&
-                std::is_void_v<std::remove_cv_t<std::remove_pointer_t<T>>>) {
-    return true;
-  } else if constexpr (std::is_same_v<T, Numbers>) {
-    return false;  // what is in arrays may have changed
-  } else {
-    return now == then;
-  }
-}
-
 struct Repeat {
   const char* entry = nullptr;  // "MPI_Bcast", the one such string of its entry; null: none
-  Arguments arguments;
+  Arguments arguments;          // arrays are copies
+  Rank ranks = 0;
   uint64_t types_freed = 0;  // then: a handle may mean another type since
   const Algorithm* algorithm = nullptr;
   Call call;
   ptrdiff_t input_start = 0, output_start = 0;  // from the program's buffer to the view's memory
   bool has_input = false, has_output = false;
-  bool in_place = false;  // the input lies in the output's buffer
+  bool in_place = false;   // the input lies in the output's buffer
+  ptrdiff_t alias_at = 0;  // see Exchange
 
-  // Keeps a call that was made, if its data was dense where the program has it.
-  void keep(const char* name, const Arguments& with, const Exchange& exchange, const Algorithm* by);
+  // Keeps a call that was made, if its data was dense where the program has it. What its views
+  // point to must last as long as it is kept. Throws nothing.
+  void keep(const char* name, const Arguments& with, const Exchange& exchange, const Algorithm* by,
+            Rank size);
+  // Whether an argument does not keep a call from being the same as this one: buffers may differ.
+  // (In place, a function's arrays for its input may be anything: ask of the buffers first.)
+  template <typename T>
+  bool is_same(const T& now, const T& then) const {
+    if constexpr (std::is_convertible_v<T, const void*> &&
+                  std::is_void_v<std::remove_cv_t<std::remove_pointer_t<T>>>) {
+      return (now == MPI_IN_PLACE) == (then == MPI_IN_PLACE);
+    } else if constexpr (std::is_same_v<T, Numbers>) {
+      return now && now.begin_alike(then, ranks);
+    } else {
+      return now == then;
+    }
+  }
   // Puts the call on these buffers; false where that takes a closer look.
   bool put_on(const Buffers& buffers);
+
+ private:
+  bool keep_arrays();
+
+  std::vector<std::byte> arrays_;
 };
 
 }  // namespace sluice

@@ -2,9 +2,9 @@
 //
 // repeats [--seed S] [--steps N]: calls that are the last one again, and calls that nearly are.
 // Most steps differ from the one before in a single thing: the buffers, whether in place, the
-// count, the root, the operation, a type or a communicator that was freed and made anew (whose
-// handle often is the same). What Sluice has of the last call must serve where it fits and nowhere
-// else: every result is that of MPI's own function.
+// count, the root, the operation, what is in arrays of counts, a type or a communicator that was
+// freed and made anew (whose handle often is the same). What Sluice has of the last call must serve
+// where it fits and nowhere else: every result is that of MPI's own function.
 #include <algorithm>
 
 #include "tests/mpi/harness.h"
@@ -15,8 +15,19 @@ using test::Random;
 
 constexpr size_t room = 1 << 13;  // ints in each memory
 
-enum class Function { allreduce, reduce, bcast, allgather, alltoall, reduce_scatter, barrier };
-constexpr size_t functions = 7;
+enum class Function {
+  allreduce,
+  reduce,
+  bcast,
+  allgather,
+  alltoall,
+  reduce_scatter,
+  barrier,
+  allgatherv,
+  alltoallv,
+  uneven_reduce_scatter,
+};
+constexpr size_t functions = 10;
 
 // What all ranks of a step have in common.
 struct Step {
@@ -26,7 +37,36 @@ struct Step {
   MPI_Op op = MPI_SUM;
   bool derived = false;  // where nothing is reduced
   bool in_place = false;
-  size_t offset = 0;  // of the buffers in their memory, in ints
+  size_t offset = 0;    // of the buffers in their memory, in ints
+  uint64_t blocks = 0;  // which sizes and order blocks of uneven size have
+
+  // What one rank has for another; the same the other way round, as MPI_IN_PLACE wants it.
+  int between(int one, int other) const {
+    const auto low = static_cast<uint64_t>(std::min(one, other));
+    const auto high = static_cast<uint64_t>(std::max(one, other));
+    if (blocks == 0) return count;
+    return static_cast<int>(Random(blocks + 64 * low + high).below(static_cast<size_t>(count) + 1));
+  }
+};
+
+// A function's arrays: the next call has other numbers in the same places.
+struct Arrays {
+  std::vector<int> counts, displacements;
+
+  // counts_of(i): of block i.
+  template <typename CountOf>
+  void fill(int blocks, bool backwards, const CountOf& counts_of) {
+    const auto n = static_cast<size_t>(blocks);
+    counts.resize(n);
+    displacements.resize(n);
+    int next = 0;
+    for (int step = 0; step < blocks; ++step) {
+      const int block = backwards ? blocks - 1 - step : step;
+      counts[static_cast<size_t>(block)] = counts_of(block);
+      displacements[static_cast<size_t>(block)] = next;
+      next += counts_of(block) + (backwards ? 1 : 0);
+    }
+  }
 };
 
 struct Memories {
@@ -64,7 +104,7 @@ class Program {
 
  private:
   void change() {
-    const size_t what = shared_.below(16);
+    const size_t what = shared_.below(18);
     if (what == 0) step_.function = static_cast<Function>(shared_.below(functions));
     if (what == 1)
       step_.count = static_cast<int>(
@@ -76,7 +116,8 @@ class Program {
     if (what == 6) remake_type();
     if (what == 7) remake_comm();
     if (what == 8) give_hint();
-    if (what >= 9) step_.offset = own_.below(64);
+    if (what == 9) step_.blocks = shared_.chance(3) ? 0 : shared_.next() % (uint64_t{1} << 40);
+    if (what >= 10) step_.offset = own_.below(64);
   }
 
   // Of two ints, side by side or apart.
@@ -103,6 +144,7 @@ class Program {
 
   void call(Memories& memories, bool in_mpi);
   void move(void* send, void* receive, bool in_mpi);
+  void move_uneven(void* send, void* receive, bool in_mpi);
 
   Random shared_, own_{0};
   int rank_ = 0, size_ = 0;
@@ -110,6 +152,7 @@ class Program {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
   Step step_;
   Memories ours_;
+  Arrays sent_, received_;
   int number_ = 0;
 };
 
@@ -134,8 +177,19 @@ void Program::call(Memories& memories, bool in_mpi) {
       // What lies behind the result is not defined where it was the input.
       if (in_place) std::fill(receive + s.count, receive + size_ * s.count, 0);
       break;
+    case Function::uneven_reduce_scatter: {
+      const auto of_block = [&](int block) { return s.between(block, block); };
+      received_.fill(size_, false, of_block);
+      CALL(MPI_Reduce_scatter, send, receive, received_.counts.data(), MPI_INT, s.op, comm_);
+      if (in_place) std::fill(receive + of_block(me), memories.receive.data() + room, 0);
+      break;
+    }
     case Function::barrier:
       CALL(MPI_Barrier, comm_);
+      break;
+    case Function::allgatherv:
+    case Function::alltoallv:
+      move_uneven(send, receive, in_mpi);
       break;
     default:
       move(send, receive, in_mpi);
@@ -152,6 +206,28 @@ void Program::move(void* send, void* receive, bool in_mpi) {
   } else {
     CALL(MPI_Alltoall, send, s.count, type, receive, s.count, type, comm_);
   }
+}
+
+void Program::move_uneven(void* send, void* receive, bool in_mpi) {
+  const Step& s = step_;
+  const MPI_Datatype type = s.derived ? type_ : MPI_INT;
+  const bool backwards = s.blocks % 2 == 1;
+  int me = 0;
+  MPI_Comm_rank(comm_, &me);
+  if (s.function == Function::allgatherv) {
+    received_.fill(size_, backwards, [&](int block) { return s.between(block, block); });
+    CALL(MPI_Allgatherv, send, s.between(me, me), type, receive, received_.counts.data(),
+         received_.displacements.data(), type, comm_);
+    return;
+  }
+  const auto with = [&](int block) { return s.between(me, block); };
+  received_.fill(size_, backwards, with);
+  sent_.fill(size_, false, with);
+  const bool in_place = send == MPI_IN_PLACE;  // then these may be anything
+  int* const nowhere = reinterpret_cast<int*>(8);
+  CALL(MPI_Alltoallv, send, in_place ? nowhere : sent_.counts.data(),
+       in_place ? nowhere : sent_.displacements.data(), in_place ? MPI_DATATYPE_NULL : type,
+       receive, received_.counts.data(), received_.displacements.data(), type, comm_);
 }
 
 }  // namespace

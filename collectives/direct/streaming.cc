@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/direct/streaming.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace sluice {
+namespace {
+
+constexpr size_t usual_cache = size_t{32} << 20;
+
+size_t last_level_cache() {
+  static constinit std::atomic<size_t> known{0};
+  size_t bytes = known.load(std::memory_order_relaxed);
+  if (bytes > 0) return bytes;
+  const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  bytes = told > 0 ? static_cast<size_t>(told) : usual_cache;
+  known.store(bytes, std::memory_order_relaxed);
+  return bytes;
+}
+
+}  // namespace
+
+bool outgrows_cache(size_t bytes) { return bytes > last_level_cache(); }
+
+#ifdef __SSE2__
+void copy_past_cache(std::byte* to, const std::byte* from, size_t bytes) {
+  constexpr size_t line = 64, vector = sizeof(__m128i);
+  const size_t head = std::min(bytes, (line - reinterpret_cast<uintptr_t>(to) % line) % line);
+  std::memcpy(to, from, head);
+  const size_t streamed = (bytes - head) / line * line;
+  for (size_t at = head; at < head + streamed; at += line) {
+    __m128i data[line / vector];
+    std::memcpy(data, from + at, line);
+    auto* const place = reinterpret_cast<__m128i*>(to + at);
+    for (size_t i = 0; i < line / vector; ++i) _mm_stream_si128(place + i, data[i]);
+  }
+  _mm_sfence();  // before this rank says that it is done
+  std::memcpy(to + head + streamed, from + head + streamed, bytes - head - streamed);
+}
+#else
+void copy_past_cache(std::byte* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+#endif
+
+}  // namespace sluice
