@@ -26,10 +26,10 @@ class Gathering {
   // Leaders pass on what they have of host `outgoing`, and get what they shall have of `incoming`,
   // which they hand on.
   void pass_on(uint32_t from, uint32_t incoming, uint32_t outgoing, uint32_t to) {
-    if (hosts_.leads()) {
-      plan_.talk_among(hosts_.across(hosts_.place));
-      plan_.send(to, share(outgoing, hosts_.place, no_rank));
-      plan_.recv(from, share(incoming, hosts_.place, no_rank));
+    for (const Rank share : hosts_.own_shares()) {
+      plan_.talk_among(hosts_.across(share));
+      send(to, blocks_of(outgoing, share, no_rank));
+      recv(from, blocks_of(incoming, share, no_rank));
     }
     hand_on(incoming);
   }
@@ -40,21 +40,30 @@ class Gathering {
   }
 
  private:
-  // The blocks of a host that a leader carries, but one.
-  std::vector<Piece> share(uint32_t host, Rank leader, Rank out) const {
+  // The blocks of a host in a share, but one; none, where it has fewer ranks than there are shares.
+  std::vector<Piece> blocks_of(uint32_t host, Rank share, Rank out) const {
     std::vector<Piece> blocks;
-    for (Rank place = leader; place < hosts_.size_of(host); place += hosts_.leaders()) {
+    for (Rank place = share; place < hosts_.size_of(host); place += hosts_.shares()) {
       const Rank rank = hosts_.ranks[host][place];
       if (rank != out) blocks.push_back(gathered_block(shape_, rank));
     }
     return blocks;
   }
 
+  // Without blocks there is nothing to say: a message without pieces would be a token.
+  void send(Rank to, const std::vector<Piece>& blocks) {
+    if (!blocks.empty()) plan_.send(to, blocks);
+  }
+  void recv(Rank from, const std::vector<Piece>& blocks) {
+    if (!blocks.empty()) plan_.recv(from, blocks);
+  }
+
+  // From ranks beyond those that carry shares.
   void bring_to_leaders() {
-    const Rank leaders = hosts_.leaders();
-    if (!hosts_.leads()) plan_.send(hosts_.place % leaders, all_input);
-    if (!hosts_.leads()) return;
-    for (Rank place = hosts_.place + leaders; place < hosts_.here().size(); place += leaders) {
+    const Rank shares = hosts_.shares();
+    if (hosts_.place >= shares) plan_.send(hosts_.place % shares, all_input);
+    if (hosts_.place >= shares) return;
+    for (Rank place = hosts_.place + shares; place < hosts_.here().size(); place += shares) {
       plan_.recv(place, gathered_block(shape_, hosts_.here()[place]));
     }
   }
@@ -62,11 +71,14 @@ class Gathering {
   // To the other ranks here, what its leaders have of a host.
   void hand_on(uint32_t host) {
     plan_.talk_among(hosts_.here());
-    for (Rank to = 0; hosts_.leads() && to < hosts_.here().size(); ++to) {
-      if (to != hosts_.place) plan_.send(to, share(host, hosts_.place, hosts_.here()[to]));
+    for (const Rank share : hosts_.own_shares()) {
+      for (Rank to = 0; to < hosts_.here().size(); ++to) {
+        if (to != hosts_.place) send(to, blocks_of(host, share, hosts_.here()[to]));
+      }
     }
-    for (Rank leader = 0; leader < hosts_.leaders(); ++leader) {
-      if (leader != hosts_.place) plan_.recv(leader, share(host, leader, shape_.rank));
+    for (Rank share = 0; share < hosts_.shares(); ++share) {
+      const Rank leader = hosts_.leader_of(share);
+      if (leader != hosts_.place) recv(leader, blocks_of(host, share, shape_.rank));
     }
   }
 
@@ -77,9 +89,14 @@ class Gathering {
 
 Cost cost_of(const Hosts& hosts, Rank size, double steps) {
   const double p = size, h = hosts.count(), n = hosts.most;
-  const Rank carried = (hosts.most + hosts.leaders() - 1) / hosts.leaders();
+  const Rank blocks = (hosts.most + hosts.shares() - 1) / hosts.shares();
+  double sent = 0;
+  for (const auto& there : hosts.ranks) {
+    const auto ranks = static_cast<Rank>(there.size());
+    sent = std::max(sent, (h - 1 + h * (ranks - 1)) * hosts.carried(ranks) * blocks);
+  }
   return {.steps = steps + (n > 1 ? 1 : 0) + (hosts.even() ? 0 : 1),
-          .bytes = (h - 1 + h * (n - 1)) * carried / p,
+          .bytes = sent / p,
           .between = (h - 1) * n / p,
           .at_most = !hosts.even()};
 }

@@ -11,8 +11,9 @@
 //
 // Cost, for h hosts of n ranks each: floor(h/2) steps between hosts, or 1 if direct, and 1 more on
 // them if n > 1; each rank sends (p-1)/p x S, and each host (h-1)/h x S to others. Where hosts have
-// different numbers of ranks, one more step brings blocks to leaders, and a leader carries up to c
-// = ceil(n/L) blocks, n the most and L the least ranks of a host: (h-1 + h(n-1))c/p x S.
+// different numbers of ranks, one more step brings blocks to leaders, and who carries c of L shares
+// on a host of s ranks sends no more than (h-1 + h(s-1)) c ceil(n/L)/p x S, n the most ranks of a
+// host.
 // Scratch: none.
 #pragma once
 

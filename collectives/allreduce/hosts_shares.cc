@@ -54,12 +54,17 @@ void exchange_directly(PlanBuilder& plan, const Hosts& hosts, const Piece& sum,
 
 // What is the same in both costs: all but the steps and the scratch between hosts.
 Cost cost_of(const Hosts& hosts, double steps, double chunks) {
-  const double h = hosts.count(), n = hosts.most, leaders = hosts.leaders();
+  const double h = hosts.count(), n = hosts.most, shares = hosts.shares();
   const double between = 2 * (h - 1) / h;
-  const double of_leader = (between + n - 1 + leaders - 1) / leaders;
+  double of_leaders = hosts.even() ? 0 : shares;  // who leads nothing sends all
+  for (const auto& there : hosts.ranks) {
+    const auto ranks = static_cast<Rank>(there.size());
+    const double carried = hosts.carried(ranks);
+    of_leaders = std::max(of_leaders, shares - carried + carried * (between + ranks - 1));
+  }
   return {.steps = n - 1 + steps + (n > 1 ? 1 : 0),
-          .bytes = hosts.even() ? of_leader : std::max(of_leader, 1.0),
-          .scratch = chunks / (h * leaders),
+          .bytes = of_leaders / shares,
+          .scratch = chunks / (h * hosts.least),
           .between = between,
           .at_most = !hosts.even()};
 }
@@ -71,10 +76,10 @@ Plan allreduce_hosts_ring(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   const std::vector<uint32_t> order = from_here(hosts, true);
   const Area sums = reduce_shares(plan, hosts, order);
-  if (hosts.leads()) {
-    const Piece result = chunk(Area::output, hosts.place, hosts.leaders());
-    const Piece sum = chunk(sums, hosts.place, hosts.leaders());
-    plan.talk_among(hosts.across(hosts.place));
+  for (const Rank share : hosts.own_shares()) {
+    const Piece result = chunk(Area::output, share, hosts.shares());
+    const Piece sum = chunk(sums, share, hosts.shares());
+    plan.talk_among(hosts.across(share));
     ring_reduce_scatter(plan, hosts.own, hosts.count(), sum, result);
     ring_allgather(plan, hosts.own, hosts.count(), result);
   }
@@ -92,11 +97,10 @@ Plan allreduce_hosts_bcube(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   const uint32_t in_one_piece[] = {0};
   const Area sums = reduce_shares(plan, hosts, in_one_piece);
-  if (hosts.leads()) {
-    plan.talk_among(hosts.across(hosts.place));
+  for (const Rank share : hosts.own_shares()) {
+    plan.talk_among(hosts.across(share));
     cube_allreduce(plan, hosts.own, Fold::none(hosts.count()), shape.radix,
-                   chunk(sums, hosts.place, hosts.leaders()),
-                   chunk(Area::output, hosts.place, hosts.leaders()));
+                   chunk(sums, share, hosts.shares()), chunk(Area::output, share, hosts.shares()));
   }
   share_out(plan, hosts, in_one_piece);
   return std::move(plan).build();
@@ -113,10 +117,10 @@ Plan allreduce_hosts_direct(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   const std::vector<uint32_t> order = from_here(hosts, false);
   const Area sums = reduce_shares(plan, hosts, order);
-  if (hosts.leads()) {
-    plan.talk_among(hosts.across(hosts.place));
-    exchange_directly(plan, hosts, chunk(sums, hosts.place, hosts.leaders()),
-                      chunk(Area::output, hosts.place, hosts.leaders()));
+  for (const Rank share : hosts.own_shares()) {
+    plan.talk_among(hosts.across(share));
+    exchange_directly(plan, hosts, chunk(sums, share, hosts.shares()),
+                      chunk(Area::output, share, hosts.shares()));
   }
   share_out(plan, hosts, as_they_come(order));
   return std::move(plan).build();

@@ -12,9 +12,9 @@
 //
 // Cost, for h hosts of n ranks each: n-1 steps to the leaders and 1 back, if n > 1, and between
 // them 2(h-1), or 2 if direct, or those of bcube. A host sends 2(h-1)/h x S to others, the least
-// possible, and each rank 2(p-1)/p x S in all. Where hosts have different numbers of ranks, a
-// leader sends no more than (2(h-1)/h + n - 1 + L - 1)/L x S, where n is the most and L the least
-// of them, and the others S.
+// possible, and each rank 2(p-1)/p x S in all. Where hosts have different numbers of ranks, who
+// carries c of L shares on a host of s ranks sends (L - c + c (2(h-1)/h + s - 1))/L x S, and who
+// carries none, S.
 // Order: hosts_direct and hosts_bcube keep it where each host's ranks are consecutive, hosts_ring
 // does not.
 // Scratch: hosts_direct takes a chunk for each operand but two, the others none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/broadcast/hosts_chain.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "collectives/patterns/chunk.h"
@@ -14,36 +15,41 @@ Plan broadcast_hosts_chain(const Shape& shape) {
   hosts.put_first(shape.root);
   const uint32_t home = hosts.host_of(shape.root), next = next_in_ring(hosts.own, hosts.count());
   const bool at_home = hosts.own == home, is_root = shape.rank == shape.root;
-  const Rank leaders = hosts.leaders();
-  const Piece share = chunk(Area::output, hosts.place, leaders);
+  const Rank shares = hosts.shares();
   PlanBuilder plan;
-  if (hosts.leads()) {
-    plan.talk_among(hosts.across(hosts.place));
-    if (!at_home) plan.recv(previous_in_ring(hosts.own, hosts.count()), share);
-    plan.talk_among(hosts.here());
-    if (at_home && !is_root) plan.recv(0, share);
-    for (Rank leader = 1; is_root && leader < leaders; ++leader) {
-      plan.send(leader, chunk(Area::output, leader, leaders));
-    }
-    plan.talk_among(hosts.across(hosts.place));
-    if (next != home) plan.send(next, share);
+  plan.talk_among(hosts.here());
+  for (Rank share = 0; is_root && share < shares; ++share) {
+    const Rank leader = hosts.leader_of(share);
+    if (leader != hosts.place) plan.send(leader, chunk(Area::output, share, shares));
+  }
+  for (const Rank share : hosts.own_shares()) {
+    const Piece piece = chunk(Area::output, share, shares);
+    if (at_home && !is_root) plan.recv(0, piece);
+    plan.talk_among(hosts.across(share));
+    if (!at_home) plan.recv(previous_in_ring(hosts.own, hosts.count()), piece);
+    if (next != home) plan.send(next, piece);
     plan.talk_among(hosts.here());
     for (Rank to = at_home ? 1 : 0; to < hosts.here().size(); ++to) {
-      if (to != hosts.place) plan.send(to, share);
+      if (to != hosts.place) plan.send(to, piece);
     }
   }
-  plan.talk_among(hosts.here());
-  for (Rank leader = 0; !is_root && leader < leaders; ++leader) {
-    if (leader != hosts.place) plan.recv(leader, chunk(Area::output, leader, leaders));
+  for (Rank share = 0; !is_root && share < shares; ++share) {
+    const Rank leader = hosts.leader_of(share);
+    if (leader != hosts.place) plan.recv(leader, chunk(Area::output, share, shares));
   }
   return std::move(plan).build();
 }
 
 Cost broadcast_hosts_chain_cost(const Shape& shape) {
   const Hosts hosts(shape);
-  const double h = hosts.count(), n = hosts.most, leaders = hosts.leaders();
+  const double h = hosts.count(), n = hosts.most, shares = hosts.shares();
+  double of_root = 0;
+  for (const auto& there : hosts.ranks) {
+    const auto ranks = static_cast<Rank>(there.size());
+    of_root = std::max(of_root, shares + hosts.carried(ranks) * (ranks - 1.0));
+  }
   return {.steps = h - 1 + (n > 1 ? 2 : 0),
-          .bytes = (n - 1 + leaders) / leaders,
+          .bytes = of_root / shares,
           .between = 1,
           .at_most = !hosts.even()};
 }

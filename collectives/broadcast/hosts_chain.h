@@ -5,8 +5,8 @@
 // others (multi-leader: Bayatpour et al., SC 2017; the chain as in `chain`).
 //
 // Cost, for h hosts of n ranks each: h-1 steps between hosts, and 2 on them if n > 1. A host sends
-// S to another, the least possible; the root sends (n - 1 + L)/L x S with L leaders, others no
-// more. Hosts with fewer ranks than n need less.
+// S to another, the least possible; a root that carries c of L shares sends (L + c (n - 1))/L x S,
+// others no more. Hosts with fewer ranks than n need fewer steps.
 // Scratch: none.
 #pragma once
 

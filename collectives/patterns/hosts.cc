@@ -37,11 +37,17 @@ void Hosts::put_first(Rank root) {
   place = place == place_of_root ? 0 : place + 1;
 }
 
-std::vector<Rank> Hosts::across(Rank at) const {
+std::vector<Rank> Hosts::across(Rank share) const {
   std::vector<Rank> group;
   group.reserve(count());
-  for (const auto& there : ranks) group.push_back(there[at]);
+  for (const auto& there : ranks) group.push_back(there[share % there.size()]);
   return group;
+}
+
+std::vector<Rank> Hosts::own_shares() const {
+  std::vector<Rank> own_ones;
+  for (Rank share = place; share < shares(); share += size_of(own)) own_ones.push_back(share);
+  return own_ones;
 }
 
 namespace {

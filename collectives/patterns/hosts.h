@@ -10,8 +10,10 @@
 // One leader a host sends the fewest messages. Where bytes count, each of several leaders carries a
 // share (Bayatpour, Chakraborty, Subramoni, Lu and Panda, Scalable reduction collectives with data
 // partitioning-based multi-leader design, SC 2017): all processors work, and a host's link carries
-// no byte twice. As the leader of a share talks to its like on the other hosts, there are as many
-// as the host with the fewest ranks has.
+// no byte twice. The leader of a share talks to its like on the other hosts. Where hosts have
+// different numbers of ranks, those of the smallest carry several shares each: no rank of any host
+// carries a larger part than they would if there were only as many shares as they are, and on the
+// larger hosts more ranks have a part in the work (64, 64 and 1 ranks: 64 shares).
 #pragma once
 
 #include <span>
@@ -37,10 +39,16 @@ struct Hosts {
   uint32_t count() const { return static_cast<uint32_t>(ranks.size()); }
   Rank size_of(uint32_t host) const { return static_cast<Rank>(ranks[host].size()); }
   const std::vector<Rank>& here() const { return ranks[own]; }
-  // The ranks at that place, one of each host: those that carry share `place` are the leaders.
-  std::vector<Rank> across(Rank place) const;
-  Rank leaders() const { return least; }
-  bool leads() const { return place < leaders(); }
+  // Shares: as many for each rank of the smallest host as the largest has ranks for. On a host, its
+  // ranks carry them in turns.
+  Rank shares() const { return least * (most / least); }
+  Rank leader_of(Rank share) const { return share % size_of(own); }  // its place here
+  // Those who carry that share, one of each host.
+  std::vector<Rank> across(Rank share) const;
+  // Those that this rank carries, rising.
+  std::vector<Rank> own_shares() const;
+  // The most shares that a rank of a host of so many carries.
+  Rank carried(Rank ranks) const { return (shares() + ranks - 1) / ranks; }
   bool even() const { return least == most; }
   uint32_t host_of(Rank rank) const { return hosts[rank]; }
 

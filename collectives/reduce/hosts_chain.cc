@@ -11,14 +11,13 @@ namespace sluice {
 
 namespace {
 
-// The leader's sum of its share, on this host and those before it in the chain; passed on unless
-// this is the last.
-void reduce_share(PlanBuilder& plan, const Hosts& hosts, uint32_t home, bool is_root) {
+// The sum of a share that this rank carries, on this host and those before it in the chain; passed
+// on unless this is the last.
+void reduce_share(PlanBuilder& plan, const Hosts& hosts, Rank share, uint32_t home, bool is_root) {
   const uint32_t count = hosts.count();
   const uint32_t previous = previous_in_ring(hosts.own, count);
-  const Part share = chunk(Area::input, hosts.place, hosts.leaders()).part;
   const bool alone = hosts.here().size() == 1 && previous == home;
-  Piece sum{Area::input, whole, share}, total = sum;
+  Piece sum = chunk(Area::input, share, hosts.shares()), total = sum;
   if (is_root) {
     total.area = Area::output;
   } else if (!alone) {
@@ -29,7 +28,7 @@ void reduce_share(PlanBuilder& plan, const Hosts& hosts, uint32_t home, bool is_
     plan.recv_reduce(from, sum, total, from < hosts.place);
     sum = total;
   }
-  plan.talk_among(hosts.across(hosts.place));
+  plan.talk_among(hosts.across(share));
   if (previous != home) plan.recv_reduce(previous, sum, total, previous < hosts.own);
   if (hosts.own != home) plan.send(next_in_ring(hosts.own, count), total);
   plan.talk_among(hosts.here());
@@ -42,15 +41,19 @@ Plan reduce_hosts_chain(const Shape& shape) {
   Hosts hosts(shape);
   hosts.put_first(shape.root);
   const bool is_root = shape.rank == shape.root;
-  const Rank leaders = hosts.leaders();
+  const Rank shares = hosts.shares();
   PlanBuilder plan(alias_of(Collective::reduce, shape.rank));
   plan.talk_among(hosts.here());
-  for (Rank leader = 0; leader < leaders; ++leader) {
-    if (leader != hosts.place) plan.send(leader, chunk(Area::input, leader, leaders));
+  for (Rank share = 0; share < shares; ++share) {
+    const Rank leader = hosts.leader_of(share);
+    if (leader != hosts.place) plan.send(leader, chunk(Area::input, share, shares));
   }
-  if (hosts.leads()) reduce_share(plan, hosts, hosts.host_of(shape.root), is_root);
-  for (Rank leader = 1; is_root && leader < leaders; ++leader) {
-    plan.recv(leader, chunk(Area::output, leader, leaders));
+  for (const Rank share : hosts.own_shares()) {
+    reduce_share(plan, hosts, share, hosts.host_of(shape.root), is_root);
+  }
+  for (Rank share = 0; is_root && share < shares; ++share) {
+    const Rank leader = hosts.leader_of(share);
+    if (leader != hosts.place) plan.recv(leader, chunk(Area::output, share, shares));
   }
   return std::move(plan).build();
 }
@@ -60,7 +63,7 @@ Cost reduce_hosts_chain_cost(const Shape& shape) {
   const double h = hosts.count(), n = hosts.most;
   return {.steps = n - 1 + h - 1 + (n > 1 ? 1 : 0),
           .bytes = 1,
-          .scratch = 1.0 / hosts.leaders(),
+          .scratch = 1.0 / hosts.least,
           .between = 1,
           .at_most = !hosts.even()};
 }

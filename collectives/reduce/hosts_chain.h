@@ -9,7 +9,7 @@
 // if n > 1. Each rank but the root sends S, and each host but the root's sends S to another, which
 // is the least that can reach the root. Hosts with fewer ranks than n need less.
 // Order: not kept.
-// Scratch: S/L, with L leaders a host.
+// Scratch: S/s, with s ranks on the smallest host.
 #pragma once
 
 #include "collectives/algorithm.h"

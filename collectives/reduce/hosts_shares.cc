@@ -7,21 +7,21 @@ namespace sluice {
 
 namespace {
 
-// One of so many chunks of the share of a leader.
+// One of so many chunks of a share.
 struct Cut {
   const Hosts& hosts;
   uint32_t index, of;
 
-  Piece of_share(Area area, Rank leader) const {
-    return chunk(chunk(area, leader, hosts.leaders()), index, of);
+  Piece of_share(Area area, Rank share) const {
+    return chunk(chunk(area, share, hosts.shares()), index, of);
   }
 };
 
 // Operands join the sum from its left and its right, nearest first, so that it is of a run of
 // ranks.
-void gather(PlanBuilder& plan, const Hosts& hosts, const Cut& cut) {
-  const Piece total = cut.of_share(Area::output, hosts.place);
-  Piece sum = cut.of_share(Area::input, hosts.place);
+void gather(PlanBuilder& plan, const Hosts& hosts, const Cut& cut, Rank share) {
+  const Piece total = cut.of_share(Area::output, share);
+  Piece sum = cut.of_share(Area::input, share);
   const auto take = [&](Rank from) {
     plan.recv_reduce(from, sum, total, from < hosts.place);
     sum = total;
@@ -36,11 +36,11 @@ Area reduce_shares(PlanBuilder& plan, const Hosts& hosts, std::span<const uint32
   plan.talk_among(hosts.here());
   for (const uint32_t index : order) {
     const Cut cut{hosts, index, static_cast<uint32_t>(order.size())};
-    for (Rank leader = 0; leader < hosts.leaders(); ++leader) {
-      if (leader == hosts.place) continue;
-      plan.send(leader, cut.of_share(Area::input, leader));
+    for (Rank share = 0; share < hosts.shares(); ++share) {
+      const Rank leader = hosts.leader_of(share);
+      if (leader != hosts.place) plan.send(leader, cut.of_share(Area::input, share));
     }
-    if (hosts.leads()) gather(plan, hosts, cut);
+    for (const Rank share : hosts.own_shares()) gather(plan, hosts, cut, share);
   }
   return hosts.here().size() > 1 ? Area::output : Area::input;
 }
@@ -49,13 +49,14 @@ void share_out(PlanBuilder& plan, const Hosts& hosts, std::span<const uint32_t> 
   plan.talk_among(hosts.here());
   for (const uint32_t index : order) {
     const Cut cut{hosts, index, static_cast<uint32_t>(order.size())};
-    for (Rank to = 0; hosts.leads() && to < hosts.here().size(); ++to) {
-      if (to == hosts.place) continue;
-      plan.send(to, cut.of_share(Area::output, hosts.place));
+    for (const Rank share : hosts.own_shares()) {
+      for (Rank to = 0; to < hosts.here().size(); ++to) {
+        if (to != hosts.place) plan.send(to, cut.of_share(Area::output, share));
+      }
     }
-    for (Rank leader = 0; leader < hosts.leaders(); ++leader) {
-      if (leader == hosts.place) continue;
-      plan.recv(leader, cut.of_share(Area::output, leader));
+    for (Rank share = 0; share < hosts.shares(); ++share) {
+      const Rank leader = hosts.leader_of(share);
+      if (leader != hosts.place) plan.recv(leader, cut.of_share(Area::output, share));
     }
   }
 }

@@ -11,8 +11,8 @@
 namespace sluice {
 
 // Reduces each share of input on its leader, in the order of ranks here. Shares go in as many
-// chunks as `order` has numbers, in that order. Returns what then holds this rank's operand or its
-// host's sum, if it leads: input or output.
+// chunks as `order` has numbers, in that order. Returns what then holds the sums of the shares that
+// this rank carries: input (of the only rank here) or output.
 Area reduce_shares(PlanBuilder& plan, const Hosts& hosts, std::span<const uint32_t> order);
 
 // Hands out the results, which leaders have in output, chunk by chunk in `order`.

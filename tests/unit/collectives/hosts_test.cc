@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "collectives/model.h"
@@ -33,10 +34,27 @@ TEST(Hosts, AreCounted) {
   EXPECT_EQ(hosts.ranks, (std::vector<std::vector<Rank>>{{0, 3, 5}, {1, 4}, {2}}));
   EXPECT_EQ(hosts.own, 1u);
   EXPECT_EQ(hosts.place, 1u);
-  EXPECT_EQ(hosts.leaders(), 1u);
-  EXPECT_FALSE(hosts.leads());
   EXPECT_FALSE(hosts.even());
+}
+
+// A host with few ranks does not take the work away from the ranks of the others.
+TEST(Hosts, CarrySharesInTurns) {
+  const Hosts hosts(shape_of(round_robin, 4));
+  EXPECT_EQ(hosts.shares(), 3u);
+  EXPECT_EQ(hosts.own_shares(), (std::vector<Rank>{1}));
+  EXPECT_EQ(hosts.leader_of(2), 0u);
   EXPECT_EQ(hosts.across(0), (std::vector<Rank>{0, 1, 2}));
+  EXPECT_EQ(hosts.across(1), (std::vector<Rank>{3, 4, 2}));
+  EXPECT_EQ(hosts.across(2), (std::vector<Rank>{5, 1, 2}));
+  Placement one_small(129, 0);
+  std::fill(one_small.begin() + 64, one_small.end(), 1);
+  one_small[128] = 2;
+  EXPECT_EQ(Hosts(shape_of(one_small, 5)).own_shares(), (std::vector<Rank>{5}));
+  EXPECT_EQ(Hosts(shape_of(one_small, 128)).own_shares().size(), 64u);
+  // Nobody carries more than the ranks of the smallest host must.
+  const Hosts similar(shape_of(Placement{0, 0, 0, 1, 1, 1, 1}, 6));
+  EXPECT_EQ(similar.shares(), 3u);
+  EXPECT_EQ(similar.own_shares(), std::vector<Rank>{});
 }
 
 TEST(Hosts, TheRootComesFirstOnItsHost) {
