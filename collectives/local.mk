@@ -133,6 +133,8 @@ core_sources += \
 core_sources += \
   collectives/reduce_scatter/direct.cc \
   collectives/reduce_scatter/direct.h \
+  collectives/reduce_scatter/hosts_shares.cc \
+  collectives/reduce_scatter/hosts_shares.h \
   collectives/reduce_scatter/recursive_halving.cc \
   collectives/reduce_scatter/recursive_halving.h \
   collectives/reduce_scatter/reduce_scatter.cc \

@@ -301,7 +301,7 @@ void PlanBuilder::order(StepId earlier, StepId later) { ordered_.emplace_back(la
 void PlanBuilder::fence() { add(make_step(Kind::copy), {}, {}, {}); }
 
 Piece PlanBuilder::scratch(const Piece& like) {
-  plan_.scratch.push_back(like);
+  plan_.scratch.push_back(like.area == Area::scratch ? plan_.scratch[like.block] : like);
   return {Area::scratch, static_cast<uint32_t>(plan_.scratch.size() - 1), {}};
 }
 

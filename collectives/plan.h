@@ -173,7 +173,7 @@ class PlanBuilder {
   // after take m + n edges.
   void fence();
 
-  // A new scratch slot that holds as many elements as `like` (of input or output).
+  // A new scratch slot that holds as many elements as `like`: of input or output, or another slot.
   Piece scratch(const Piece& like);
 
   Plan build() &&;

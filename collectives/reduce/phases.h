@@ -28,7 +28,7 @@ void reduce_up(PlanBuilder& plan, const TreeNode& node, const Piece& operand, co
 // Reduces input up a tree into the output of its root; elsewhere sums are gathered in scratch.
 void reduce_to_root(PlanBuilder& plan, const TreeNode& node);
 
-// Reduces this rank's share of a vector, `own` (of input or output), by the balanced tree
+// Reduces this rank's share of a vector, `own` (no part of a scratch slot), by the balanced tree
 // (Bracketing), in `total`, of the same size. The others' operands, one message from each, are
 // received all at once into scratch: p-2 slots, or p-1 at the last of an odd number of ranks. For
 // at least two ranks.

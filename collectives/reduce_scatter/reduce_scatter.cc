@@ -2,6 +2,7 @@
 #include "collectives/reduce_scatter/reduce_scatter.h"
 
 #include "collectives/reduce_scatter/direct.h"
+#include "collectives/reduce_scatter/hosts_shares.h"
 #include "collectives/reduce_scatter/recursive_halving.h"
 #include "collectives/reduce_scatter/ring.h"
 
@@ -25,6 +26,14 @@ std::span<const Algorithm> reduce_scatter_algorithms() {
           Bracketing::balanced_on_powers_of_two),
       row("direct", "each sends to each, and reduces by the balanced tree: few ranks", {},
           reduce_scatter_direct, reduce_scatter_direct_cost, Bracketing::balanced),
+      in_segments(64,
+                  row("hosts_ring", "shares of a host's leaders round rings of hosts: many hosts",
+                      {.commutative = true, .hosts = true}, reduce_scatter_hosts_ring,
+                      reduce_scatter_hosts_ring_cost)),
+      in_segments(
+          64,
+          row("hosts_direct", "shares of a host's leaders, from each host to each: large messages",
+              {.hosts = true}, reduce_scatter_hosts_direct, reduce_scatter_hosts_direct_cost)),
   };
   return table;
 }

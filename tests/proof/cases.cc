@@ -131,6 +131,7 @@ std::vector<std::vector<uint32_t>> placements(const Algorithm& algorithm, Rank s
       if (size % each == 0) all.push_back(filled(size, [&] { return each; }));
     }
     all.push_back(shuffled(filled(size, up_to_five), random));
+    all.push_back(filled(size, [&] { return std::max<Rank>(size - 1, 1); }));
     // One host of two, the others of one.
     all.push_back(
         filled(size, [two = true]() mutable { return std::exchange(two, false) ? 2 : 1; }));

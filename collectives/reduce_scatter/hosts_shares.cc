@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/reduce_scatter/hosts_shares.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "collectives/patterns/chunk.h"
+#include "collectives/patterns/hosts.h"
+#include "collectives/patterns/ring.h"
+#include "collectives/reduce/phases.h"
+
+namespace sluice {
+
+namespace {
+
+class Scattering {
+ public:
+  explicit Scattering(const Shape& shape) : shape_(shape), hosts_(shape) {
+    for (Rank block = 0; block < shape.size; ++block) held_.push_back({Area::input, block, {}});
+  }
+
+  // Reduces the blocks of each host's ranks here, those of the nearest before this one first: in
+  // that order they go round the ring. This host's are last.
+  void reduce_here() {
+    plan_.talk_among(hosts_.here());
+    for (uint32_t distance = 1; distance <= hosts_.count(); ++distance) {
+      const uint32_t host = behind(hosts_.own, distance, hosts_.count());
+      for (Rank share = 0; share < hosts_.shares(); ++share) {
+        const std::vector<Rank> blocks = blocks_of(host, share);
+        const Rank leader = hosts_.leader_of(share);
+        if (leader != hosts_.place && !blocks.empty()) plan_.send(leader, held(blocks));
+      }
+      for (const Rank share : hosts_.own_shares()) gather(blocks_of(host, share));
+    }
+  }
+
+  void go_round(Rank share) {
+    const uint32_t own = hosts_.own, count = hosts_.count();
+    plan_.talk_among(hosts_.across(share));
+    for (uint32_t hop = 1; hop < count; ++hop) {
+      const std::vector<Rank> outgoing = blocks_of(behind(own, hop, count), share);
+      if (!outgoing.empty()) plan_.send(next_in_ring(own, count), held(outgoing));
+      const uint32_t previous = previous_in_ring(own, count);
+      reduce_onto(previous, blocks_of(behind(own, hop + 1, count), share), previous < own);
+    }
+  }
+
+  void exchange(Rank share) {
+    const uint32_t own = hosts_.own, count = hosts_.count();
+    plan_.talk_among(hosts_.across(share));
+    for (uint32_t distance = 1; distance < count; ++distance) {
+      const uint32_t host = ahead(own, distance, count);
+      for (const Rank block : blocks_of(host, share)) plan_.send(host, held_[block]);
+    }
+    for (const Rank block : blocks_of(own, share)) {
+      const Piece sum = std::exchange(held_[block], place_for(block));
+      reduce_balanced(plan_, own, count, sum, held_[block]);
+    }
+  }
+
+  // To ranks that carry no share.
+  Plan hand_out() && {
+    plan_.talk_among(hosts_.here());
+    const Rank shares = hosts_.shares();
+    for (const Rank share : hosts_.own_shares()) {
+      for (Rank place = share; place < hosts_.here().size(); place += shares) {
+        if (place != hosts_.place) plan_.send(place, held_[hosts_.here()[place]]);
+      }
+    }
+    if (hosts_.place >= shares) plan_.recv(hosts_.place % shares, all_output);
+    return std::move(plan_).build();
+  }
+
+  std::vector<Rank> own_shares() const { return hosts_.own_shares(); }
+
+ private:
+  // None, where the host has fewer ranks than there are shares.
+  std::vector<Rank> blocks_of(uint32_t host, Rank share) const {
+    std::vector<Rank> blocks;
+    for (Rank place = share; place < hosts_.size_of(host); place += hosts_.shares()) {
+      blocks.push_back(hosts_.ranks[host][place]);
+    }
+    return blocks;
+  }
+
+  std::vector<Piece> held(const std::vector<Rank>& blocks) const {
+    std::vector<Piece> pieces;
+    for (const Rank block : blocks) pieces.push_back(held_[block]);
+    return pieces;
+  }
+
+  // Operands join the sum from its left and its right, nearest first, so that it is of a run of
+  // ranks.
+  void gather(const std::vector<Rank>& blocks) {
+    for (Rank from = hosts_.place; from-- > 0;) reduce_onto(from, blocks, true);
+    for (Rank from = hosts_.place + 1; from < hosts_.here().size(); ++from) {
+      reduce_onto(from, blocks, false);
+    }
+  }
+
+  void reduce_onto(Rank peer, const std::vector<Rank>& blocks, bool received_first) {
+    if (blocks.empty()) return;  // a message without pieces would be a token
+    const std::vector<Piece> operands = held(blocks);
+    for (const Rank block : blocks) held_[block] = place_for(block);
+    plan_.recv_reduce(peer, operands, held(blocks), received_first);
+  }
+
+  Piece place_for(Rank block) {
+    if (block == shape_.rank) return all_output;
+    return held_[block].area == Area::scratch ? held_[block] : plan_.scratch(held_[block]);
+  }
+
+  const Shape& shape_;
+  const Hosts hosts_;
+  std::vector<Piece> held_;  // where the partial result of each block stands now
+  PlanBuilder plan_;
+};
+
+Cost cost_of(const Shape& shape, double steps, uint32_t slots) {
+  const Hosts hosts(shape);
+  const double p = shape.size, h = hosts.count(), n = hosts.most;
+  const auto blocks_in_share = [&](const auto& there) {
+    return (static_cast<Rank>(there.size()) + hosts.shares() - 1) / hosts.shares();
+  };
+  Rank carried = 0;
+  for (const auto& there : hosts.ranks) carried += blocks_in_share(there);
+  carried = std::min(carried * hosts.carried(hosts.least), shape.size);
+  const Rank most_at_home = (hosts.most + hosts.shares() - 1) / hosts.shares();
+  return {.steps = n - 1 + steps + (hosts.even() ? 0 : 1),
+          .bytes = hosts.even() ? (p - 1) / p : 1,
+          .scratch = (carried - 1.0 + most_at_home * slots) / p,
+          .between = hosts.even() ? (h - 1) / h : (p - hosts.least) / p,
+          .at_most = !hosts.even()};
+}
+
+}  // namespace
+
+Plan reduce_scatter_hosts_ring(const Shape& shape) {
+  Scattering scattering(shape);
+  scattering.reduce_here();
+  for (const Rank share : scattering.own_shares()) scattering.go_round(share);
+  return std::move(scattering).hand_out();
+}
+
+Cost reduce_scatter_hosts_ring_cost(const Shape& shape) {
+  return cost_of(shape, count_hosts(shape.hosts) - 1.0, 0);
+}
+
+Plan reduce_scatter_hosts_direct(const Shape& shape) {
+  Scattering scattering(shape);
+  scattering.reduce_here();
+  for (const Rank share : scattering.own_shares()) scattering.exchange(share);
+  return std::move(scattering).hand_out();
+}
+
+Cost reduce_scatter_hosts_direct_cost(const Shape& shape) {
+  return cost_of(shape, 1, reduce_balanced_slots(count_hosts(shape.hosts)));
+}
+
+}  // namespace sluice
