@@ -265,6 +265,8 @@ allgather      * hosts:2-                    -> hosts_ring
 allgatherv     * hosts:2- bytes:0-64k        -> hosts_bruck
 allgatherv     * hosts:2-8 bytes:0-512k      -> hosts_direct
 allgatherv     * hosts:2-                    -> hosts_ring
+reduce_scatter * hosts:2- bytes:65k-         -> hosts_ring
+reduce_scatter * hosts:2- bytes:65k-         -> hosts_direct
 alltoall       * hosts:2- per_host:-64 bytes:0-32k -> hosts
 barrier        * hosts:2-                    -> hosts_dissemination
 allreduce      * ranks:1-2 bytes:0-1m        -> recursive_doubling

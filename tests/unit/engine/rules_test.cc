@@ -108,9 +108,15 @@ TEST(Rules, TheBuiltInOnesServeAnyPlacement) {
     }
   }
   const std::vector<uint32_t> halves{0, 0, 1, 1};
-  const Situation two{
+  Situation two{
       .collective = Collective::allreduce, .transport = "tcp", .ranks = 4, .hosts = halves};
-  EXPECT_TRUE(selector->choose(two, 16 << 20)->needs.hosts);
+  for (const auto each : {Collective::allreduce, Collective::reduce_scatter}) {
+    two.collective = each;
+    for (const bool ordered : {false, true}) {
+      two.ordered = ordered;
+      EXPECT_TRUE(selector->choose(two, 16 << 20)->needs.hosts) << to_string(each) << ordered;
+    }
+  }
 }
 
 TEST(Rules, LookAtGroups) {
