@@ -5,7 +5,8 @@
 // entered the collective), then sleeps in bounded naps which traffic cuts short. A rank that shares
 // its processor with others yields it at every turn, and naps soon: what it burns, the peer it
 // waits for may need. That it shares is known where ranks have told each other what they may run on
-// (localities.h); otherwise it finds out from whether the kernel runs somebody else.
+// (localities.h; 4 ranks on 2 cores reduce 4 bytes in 2.45 us then, for 2.9); otherwise it finds
+// out from whether the kernel runs somebody else.
 //
 // (A futex of the peer's would cost more than it saves: where 4 processes on 2 cores wait for each
 // other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31. Naps that
