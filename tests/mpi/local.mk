@@ -26,33 +26,38 @@ mpi_programs = \
   tests/mpi/types
 check_PROGRAMS += $(mpi_programs)
 
-mpi_harness = tests/mpi/harness.cc tests/mpi/harness.h
-tests_mpi_carriers_SOURCES = tests/mpi/carriers.cc $(mpi_harness)
-tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc $(mpi_harness)
+# What they share.
+check_LTLIBRARIES += tests/mpi/libharness.la
+tests_mpi_libharness_la_SOURCES = tests/mpi/harness.cc tests/mpi/harness.h tests/mpi/narrow.cc tests/mpi/narrow.h \
+  tests/mpi/numbers.cc tests/mpi/numbers.h tests/mpi/shapes.cc tests/mpi/shapes.h
+tests_mpi_libharness_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_libharness_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+mpi_harness = tests/mpi/libharness.la $(MPI_LIBS) -ldl
+
+tests_mpi_carriers_SOURCES = tests/mpi/carriers.cc
+tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc
 tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
-  tests/mpi/narrow.cc tests/mpi/narrow.h \
-  tests/mpi/numbers.cc tests/mpi/numbers.h tests/mpi/rounding.cc tests/mpi/rounding.h \
-  tests/mpi/shapes.cc tests/mpi/shapes.h tests/mpi/trial.cc tests/mpi/trial.h \
-  tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(mpi_harness)
-tests_mpi_endings_SOURCES = tests/mpi/endings.cc $(mpi_harness)
-tests_mpi_failures_SOURCES = tests/mpi/failures.cc $(mpi_harness)
-tests_mpi_hints_SOURCES = tests/mpi/hints.cc $(mpi_harness)
+  tests/mpi/rounding.cc tests/mpi/rounding.h tests/mpi/trial.cc tests/mpi/trial.h \
+  tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc
+tests_mpi_endings_SOURCES = tests/mpi/endings.cc
+tests_mpi_failures_SOURCES = tests/mpi/failures.cc
+tests_mpi_hints_SOURCES = tests/mpi/hints.cc
 tests_mpi_invalid_SOURCES = tests/mpi/invalid.cc
-tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc $(mpi_harness)
-tests_mpi_lifetimes_SOURCES = tests/mpi/lifetimes.cc $(mpi_harness)
-tests_mpi_movement_SOURCES = tests/mpi/movement.cc tests/mpi/shapes.cc tests/mpi/shapes.h $(mpi_harness)
-tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc tests/mpi/narrow.cc tests/mpi/narrow.h $(mpi_harness)
-tests_mpi_operations_SOURCES = tests/mpi/operations.cc $(mpi_harness)
-tests_mpi_payload_SOURCES = tests/mpi/payload.cc $(mpi_harness)
-tests_mpi_progress_SOURCES = tests/mpi/progress.cc $(mpi_harness)
-tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc tests/mpi/numbers.cc tests/mpi/numbers.h $(mpi_harness)
-tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc $(mpi_harness)
-tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc $(mpi_harness)
-tests_mpi_steps_SOURCES = tests/mpi/steps.cc $(mpi_harness)
-tests_mpi_stress_SOURCES = tests/mpi/stress.cc $(mpi_harness)
+tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc
+tests_mpi_lifetimes_SOURCES = tests/mpi/lifetimes.cc
+tests_mpi_movement_SOURCES = tests/mpi/movement.cc
+tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc
+tests_mpi_operations_SOURCES = tests/mpi/operations.cc
+tests_mpi_payload_SOURCES = tests/mpi/payload.cc
+tests_mpi_progress_SOURCES = tests/mpi/progress.cc
+tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc
+tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc
+tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc
+tests_mpi_steps_SOURCES = tests/mpi/steps.cc
+tests_mpi_stress_SOURCES = tests/mpi/stress.cc
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
-tests_mpi_threads_SOURCES = tests/mpi/threads.cc $(mpi_harness)
-tests_mpi_types_SOURCES = tests/mpi/types.cc $(mpi_harness)
+tests_mpi_threads_SOURCES = tests/mpi/threads.cc
+tests_mpi_types_SOURCES = tests/mpi/types.cc
 
 tests_mpi_carriers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -77,28 +82,28 @@ tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
-tests_mpi_carriers_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_communicators_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_differential_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_endings_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_failures_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_hints_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_carriers_LDADD = $(mpi_harness)
+tests_mpi_communicators_LDADD = $(mpi_harness)
+tests_mpi_differential_LDADD = $(mpi_harness)
+tests_mpi_endings_LDADD = $(mpi_harness)
+tests_mpi_failures_LDADD = $(mpi_harness)
+tests_mpi_hints_LDADD = $(mpi_harness)
 tests_mpi_invalid_LDADD = $(MPI_LIBS)
-tests_mpi_large_counts_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_lifetimes_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_movement_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_narrow_floats_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_operations_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_payload_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_progress_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_reductions_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_repeats_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_reproducible_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_steps_LDADD = $(MPI_LIBS) -ldl
-tests_mpi_stress_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_large_counts_LDADD = $(mpi_harness)
+tests_mpi_lifetimes_LDADD = $(mpi_harness)
+tests_mpi_movement_LDADD = $(mpi_harness)
+tests_mpi_narrow_floats_LDADD = $(mpi_harness)
+tests_mpi_operations_LDADD = $(mpi_harness)
+tests_mpi_payload_LDADD = $(mpi_harness)
+tests_mpi_progress_LDADD = $(mpi_harness)
+tests_mpi_reductions_LDADD = $(mpi_harness)
+tests_mpi_repeats_LDADD = $(mpi_harness)
+tests_mpi_reproducible_LDADD = $(mpi_harness)
+tests_mpi_steps_LDADD = $(mpi_harness)
+tests_mpi_stress_LDADD = $(mpi_harness)
 tests_mpi_sum_LDADD = $(MPI_LIBS)
-tests_mpi_threads_LDADD = $(MPI_LIBS) -ldl -lpthread
-tests_mpi_types_LDADD = $(MPI_LIBS) -ldl
+tests_mpi_threads_LDADD = $(mpi_harness) -lpthread
+tests_mpi_types_LDADD = $(mpi_harness)
 
 mpi_tests = \
   tests/mpi/test_collectives \

@@ -52,14 +52,17 @@ class Message {
 
   // A pattern that names the message.
   Message& fill() {
-    for (size_t i = 0; i < memory_.size(); ++i) memory_[i] = expected(i);
+    std::byte* const memory = memory_.data();
+    const uint64_t start = first();
+    for (size_t i = 0; i < memory_.size(); ++i) memory[i] = at_place(start + i);
     return *this;
   }
   bool holds_pattern() const {
-    for (size_t i = 0; i < memory_.size(); ++i) {
-      if (memory_[i] != expected(i)) return false;
-    }
-    return true;
+    const std::byte* const memory = memory_.data();
+    const uint64_t start = first();
+    size_t i = 0;
+    while (i < memory_.size() && memory[i] == at_place(start + i)) ++i;
+    return i == memory_.size();
   }
 
   void send(Channel& channel) {
@@ -81,15 +84,20 @@ class Message {
   Code code() { return done() ? operation.status.code() : Code::ok; }
   const std::string& why() const { return operation.status.message(); }
 
-  std::byte expected(size_t at) const {
-    const Tag& tag = operation.tag;
-    const uint64_t name = tag.call * 7919 + tag.ordinal * 104729 + tag.segment * 1299709;
-    return static_cast<std::byte>((name + at) * 2654435761U >> 13);
-  }
+  std::byte expected(size_t at) const { return at_place(first() + at); }
 
   Operation operation;
 
  private:
+  // Where in one long pattern this message's begins.
+  uint64_t first() const {
+    const Tag& tag = operation.tag;
+    return tag.call * 7919 + tag.ordinal * 104729 + tag.segment * 1299709;
+  }
+  static std::byte at_place(uint64_t place) {
+    return static_cast<std::byte>(place * 2654435761U >> 13);
+  }
+
   std::vector<std::byte> memory_;
   std::vector<Bytes> pieces_;
   CompletionQueue queue_;
