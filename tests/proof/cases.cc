@@ -25,7 +25,7 @@ Sizes run_of_sizes(Rank first, Rank last) {
 }  // namespace
 
 std::vector<Sizes> size_groups() {
-  if (!long_check()) return {run_of_sizes(1, 33), {64, 256, {64, 100, 127, 128, 200, 256}}};
+  if (!long_check()) return {run_of_sizes(1, 33), {64, 200, {64, 100, 127, 200}}};
   std::vector<Sizes> groups{run_of_sizes(1, 12), run_of_sizes(13, 17), run_of_sizes(18, 25),
                             run_of_sizes(26, 33)};
   for (Rank first = 34; first < 130; first += 8) groups.push_back(run_of_sizes(first, first + 7));
