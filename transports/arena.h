@@ -109,8 +109,8 @@ class Patience {
 };
 
 // Reads and writes other ranks' memory, at addresses that they name, in one copy. Ranks introduce
-// themselves to each other first; only where each then has read something of everybody may fetching
-// be relied on.
+// themselves to each other first; only where each then has read and written something of everybody
+// may fetching be relied on, and then for memory that its owner has found within reach.
 class Fetcher {
  public:
   struct Introduction {
@@ -118,8 +118,11 @@ class Fetcher {
   };
   virtual ~Fetcher() = default;
   virtual Introduction introduction() const = 0;
-  // Whether that rank's memory can be read.
+  // Whether that rank's memory can be read and written.
   virtual bool meet(uint32_t rank, const Introduction& theirs) = 0;
+  // Whether others can reach this memory of this process's own: a card's, where it is mapped, may
+  // be beyond the kernel's copying. A system call, unless it was asked lately.
+  virtual bool is_in_reach(const std::byte* data, size_t bytes) = 0;
   // False if that can't be done (any more). System calls.
   virtual bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
   // The other way.

@@ -15,7 +15,13 @@ struct Place {
   uint64_t address;
   uint64_t bytes;
   uint64_t result;  // and where it wants the result
+  uint64_t is_in_reach;
+
+  // What its round says that it holds: no data's length.
+  static constexpr size_t claim = 0xFFFF'FFFF;
 };
+
+using Slots = bool (*)(Rounds& rounds, const DirectCall& call);
 
 uint64_t address_of(const std::byte* data) { return reinterpret_cast<uintptr_t>(data); }
 
@@ -26,21 +32,33 @@ class Places {
 
   bool tell(const Bytes& data, const std::byte* result = nullptr) {
     if (!rounds_.open(1, sizeof(Place))) return false;
-    const Place place{address_of(data.data), data.size, address_of(result)};
+    Fetcher& fetcher = *rounds_.fetcher();
+    const bool is_in_reach = fetcher.is_in_reach(data.data, data.size) &&
+                             (!result || fetcher.is_in_reach(result, data.size));
+    const Place place{address_of(data.data), data.size, address_of(result), is_in_reach};
+    all_in_reach_ = all_in_reach_ && is_in_reach;
     std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(place)), &place, sizeof(place));
-    rounds_.publish(1, sizeof(place));
+    rounds_.publish(1, Place::claim);
     return true;
   }
   // Until that rank has told; that it has so many bytes, or they disagree.
   bool learn(Rank rank, size_t bytes) {
-    return rounds_.await(rank, 1, sizeof(Place)) &&
-           (of(rank).bytes == bytes || rounds_.disagree(rank, of(rank).bytes, bytes));
+    if (!rounds_.await(rank, 1, Place::claim)) return false;
+    const Place place = of(rank);
+    all_in_reach_ = all_in_reach_ && place.is_in_reach != 0;
+    return place.bytes == bytes || rounds_.disagree(rank, place.bytes, bytes);
   }
   bool learn_all(size_t bytes) {
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
       if (rank != rounds_.rank() && !learn(rank, bytes)) return false;
     }
     return true;
+  }
+  // Of all that have told or been learned of. Where it decides, all know the same ones.
+  bool all_in_reach() const { return all_in_reach_; }
+  // Some memory is not: the call goes through the slots instead.
+  bool go_by(Slots algorithm, const DirectCall& call) {
+    return end_alone() && algorithm(rounds_, call);
   }
   bool fetch(Rank rank, size_t offset, const Bytes& to) {
     return to.size == 0 ||
@@ -92,6 +110,7 @@ class Places {
   }
 
   Rounds& rounds_;
+  bool all_in_reach_ = true;
 };
 
 // Combines operands that lie with their ranks, in rank order, piece by piece. A piece is handed on
@@ -172,14 +191,19 @@ bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
   const bool is_shared = rounds.size() == 2, is_root = rounds.rank() == call.root;
   Places places(rounds);
   if ((is_root || is_shared) && !places.tell(data)) return false;
+  const Rank other = 1 - std::min(call.root, Rank{1});
+  if (is_root ? is_shared && !places.learn(other, data.size)
+              : !places.learn(call.root, data.size)) {
+    return false;
+  }
+  if (!places.all_in_reach()) return places.go_by(direct_broadcast, call);
   if (is_root) {
-    const Rank other = 1 - std::min(call.root, Rank{1});
-    if (is_shared && !(places.learn(other, data.size) && places.put(other, 0, half))) return false;
+    if (is_shared && !places.put(other, 0, half)) return false;
     return places.end_with_all();
   }
   const size_t from = is_shared ? half.size : 0;
   const Bytes rest{data.data + from, data.size - from};
-  if (!places.learn(call.root, data.size) || !places.fetch(call.root, from, rest)) return false;
+  if (!places.fetch(call.root, from, rest)) return false;
   return is_shared ? places.end_with(call.root) : places.end_alone();
 }
 
@@ -190,10 +214,13 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
   const OwnBlock block{call.block(call.output, me).data, own, (1 + ranks) * own.size * ranks};
   if (!places.tell(own)) return false;
   block.move_first();
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    if (rank != me && !places.learn(rank, call.block(call.output, rank).size)) return false;
+  }
+  if (!places.all_in_reach()) return places.go_by(direct_allgather, call);
   for (Rank step = 1; step < ranks; ++step) {  // not all from the same rank at once
     const Rank rank = (me + step) % ranks;
-    const Bytes to = call.block(call.output, rank);
-    if (!places.learn(rank, to.size) || !places.fetch(rank, 0, to)) return false;
+    if (!places.fetch(rank, 0, call.block(call.output, rank))) return false;
   }
   block.move_last();
   return places.end_with_all();
@@ -202,17 +229,24 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
 namespace {
 
 // Round 1 holds a table of where the blocks for the others are, and behind it the short ones
-// themselves.
+// themselves. The table begins with whether the others can reach the long ones.
 class FetchingExchange {
  public:
   FetchingExchange(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
 
   bool run() {
     bool is_fetched_from = false;
+    bool all_in_reach = true;
     if (!put(&is_fetched_from)) return false;
     const Bytes own = call_.block(call_.input, me_);
     const OwnBlock block{call_.block(call_.output, me_).data, own, 2 * ranks_ * own.size * ranks_};
     block.move_first();
+    if (!learn(&all_in_reach)) return false;
+    if (!all_in_reach) {
+      rounds_.take(1);
+      rounds_.end(1);
+      return direct_alltoallv(rounds_, call_);
+    }
     for (Rank step = 1; step < ranks_; ++step) {
       if (!get((me_ + step) % ranks_)) return false;
     }
@@ -229,11 +263,33 @@ class FetchingExchange {
     uint64_t place;  // address, or of a short block its offset in the round
   };
   static constexpr size_t longest_short = size_t{8} << 10;
+  static constexpr size_t head = sizeof(uint64_t);
 
   bool is_short(size_t bytes) const { return bytes <= room_; }
   // A rank's entry in another's table.
   static size_t entry_at(Rank rank, Rank in) {
-    return (rank < in ? rank : rank - 1) * sizeof(Entry);
+    return head + (rank < in ? rank : rank - 1) * sizeof(Entry);
+  }
+  // From the first of the long blocks to the last one's end.
+  bool are_long_in_reach() const {
+    const std::byte *begin = nullptr, *end = nullptr;
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      const Bytes block = call_.block(call_.input, rank);
+      if (rank == me_ || is_short(block.size)) continue;
+      if (!begin || block.data < begin) begin = block.data;
+      if (!end || block.data + block.size > end) end = block.data + block.size;
+    }
+    return rounds_.fetcher()->is_in_reach(begin, static_cast<size_t>(end - begin));
+  }
+  bool learn(bool* all_in_reach) {
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      const std::byte* const table = rounds_.await_data(rank, 1);
+      uint64_t is_in_reach = 0;
+      if (!table) return false;
+      std::memcpy(&is_in_reach, table, head);
+      *all_in_reach = *all_in_reach && is_in_reach != 0;
+    }
+    return true;
   }
 
   bool put(bool* is_fetched_from) {
@@ -244,6 +300,8 @@ class FetchingExchange {
     }
     if (!rounds_.open(1, used)) return false;
     std::byte* const to = rounds_.data(me_, 1, used);
+    const uint64_t is_in_reach = are_long_in_reach();
+    std::memcpy(to, &is_in_reach, head);
     size_t offset = table_;
     for (Rank rank = 0; rank < ranks_; ++rank) {
       if (rank == me_) continue;
@@ -276,7 +334,7 @@ class FetchingExchange {
   Rounds& rounds_;
   const DirectCall& call_;
   const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
-  const size_t table_ = (ranks_ - 1) * sizeof(Entry);
+  const size_t table_ = head + (ranks_ - 1) * sizeof(Entry);
   const size_t room_ =  // a short block's, so that all may be short
       std::min((ArenaSlot::capacity - table_) / std::max(ranks_ - 1, Rank{1}), longest_short);
 };
@@ -297,6 +355,7 @@ bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
   std::byte* const output = is_root ? call.output.base : nullptr;
   Places places(rounds);
   if (!places.tell(input, output) || !places.learn_all(input.size)) return false;
+  if (!places.all_in_reach()) return places.go_by(direct_reduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     return is_root || places.put_result(call.root, offset, piece);
   };
@@ -309,8 +368,11 @@ bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call) {
   const Bytes own = call.block(call.input, rounds.rank());
   const auto before = static_cast<size_t>(own.data - call.input.base);
   Places places(rounds);
-  return places.tell({call.input.base, 0}) && places.learn_all(0) &&
-         Gathering(rounds, call, places).combine(before, own, call.output.base, keep) &&
+  size_t total = 0;
+  for (Rank rank = 0; rank < rounds.size(); ++rank) total += call.block(call.input, rank).size;
+  if (!places.tell({call.input.base, total}) || !places.learn_all(total)) return false;
+  if (!places.all_in_reach()) return places.go_by(direct_reduce_scatter, call);
+  return Gathering(rounds, call, places).combine(before, own, call.output.base, keep) &&
          places.end_with_all();
 }
 
@@ -324,6 +386,7 @@ bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call) {
   const auto before = static_cast<size_t>(own.data - input.data);
   Places places(rounds);
   if (!places.tell(input, output) || !places.learn_all(input.size)) return false;
+  if (!places.all_in_reach()) return places.go_by(direct_allreduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     for (Rank step = 1; step < ranks; ++step) {
       if (!places.put_result((me + step) % ranks, offset, piece)) return false;

@@ -42,7 +42,27 @@ bool SingleCopy::meet(uint32_t rank, const Introduction& theirs) {
   uint64_t seen = 0;
   return theirs.content != 0 &&
          fetch(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) &&
-         seen == theirs.content;
+         seen == theirs.content &&
+         // What is there already.
+         put(rank, theirs.address, reinterpret_cast<const std::byte*>(&seen), sizeof(seen));
+}
+
+// What the kernel reads of this process for this process itself it reads for the others, and what
+// it writes as well: both go by the same kind of mapping. It takes 1.5 us. (A buffer is of one
+// kind: its first and last bytes stand for it.)
+bool SingleCopy::is_in_reach(const std::byte* data, size_t bytes) {
+  if (bytes == 0) return true;
+  const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + bytes;
+  for (const Range& range : reached_) {
+    if (range.begin <= begin && end <= range.end) return true;
+  }
+  char ends[2];
+  const iovec here{ends, sizeof(ends)};
+  const iovec there[2] = {{const_cast<std::byte*>(data), 1},
+                          {const_cast<std::byte*>(data + bytes - 1), 1}};
+  if (process_vm_readv(getpid(), &here, 1, there, 2, 0) != ssize_t{sizeof(ends)}) return false;
+  reached_[next_++ % reached_.size()] = {begin, end};
+  return true;
 }
 
 bool SingleCopy::fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {

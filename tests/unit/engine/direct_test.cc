@@ -129,6 +129,68 @@ TEST_F(Direct, FetchingIsUsedOnlyWhereAllCan) {
   }
 }
 
+void add(const void* left, const void* right, void* out, size_t n, const void*) {
+  const auto *l = static_cast<const uint32_t*>(left), *r = static_cast<const uint32_t*>(right);
+  for (size_t i = 0; i < n; ++i) static_cast<uint32_t*>(out)[i] = l[i] + r[i];
+}
+
+// One call of a collective, in which every rank's element i is 1000 * rank + i. Blocks are of
+// `count` elements.
+void move_or_add(Member& member, Collective collective, Rank root, size_t count) {
+  const Rank ranks = member.size;
+  const bool reduces = is_reducing(collective);
+  const bool has_blocks_in =
+      collective == Collective::alltoall || collective == Collective::reduce_scatter;
+  const bool has_blocks_out =
+      collective == Collective::alltoall || collective == Collective::allgather;
+  const auto value = [](Rank rank, size_t i) { return static_cast<uint32_t>(1000 * rank + i); };
+  std::vector<uint32_t> input(has_blocks_in ? ranks * count : count);
+  std::vector<uint32_t> output(has_blocks_out ? ranks * count : count);
+  for (size_t i = 0; i < input.size(); ++i) input[i] = value(member.rank, i);
+  if (collective == Collective::broadcast) output = input;
+  Call call = call_of(collective, input, output, root);
+  call.input.count = call.output.count = count;
+  if (reduces) call.reduction = {add, nullptr, true};
+  ASSERT_TRUE(member.team->carries(call));
+  const Status status = member.team->run(call);
+  ASSERT_TRUE(status.ok()) << status.message();
+  if (collective == Collective::reduce && member.rank != root) return;
+  for (size_t i = 0; i < output.size(); ++i) {
+    const Rank from = static_cast<Rank>(i / count);
+    const size_t at = collective == Collective::reduce_scatter ? member.rank * count + i : i;
+    uint32_t expected = 0;
+    for (Rank rank = 0; reduces && rank < ranks; ++rank) expected += value(rank, at);
+    if (collective == Collective::broadcast) expected = value(root, i);
+    if (collective == Collective::allgather) expected = value(from, i % count);
+    if (collective == Collective::alltoall) expected = value(from, member.rank * count + i % count);
+    ASSERT_EQ(output[i], expected) << to_string(collective) << " at " << i;
+  }
+}
+
+TEST_F(Direct, MemoryOutOfReachGoesThroughTheSlots) {
+  for (const Rank ranks : {2U, 3U}) {
+    for (Rank hidden = 0; hidden <= ranks; ++hidden) {  // the last is nobody
+      arenas_.hide_memory_of(hidden);
+      run(
+          ranks,
+          [&](Member& member) {
+            for (Rank root = 0; root < ranks; ++root) {
+              for (const Collective each :
+                   {Collective::broadcast, Collective::allgather, Collective::alltoall,
+                    Collective::reduce, Collective::allreduce, Collective::reduce_scatter}) {
+                SCOPED_TRACE("rank " + std::to_string(hidden) + " of " + std::to_string(ranks));
+                move_or_add(member, each, root, 20001);
+              }
+            }
+          },
+          [](Rank, Process& process) {
+            for (std::string& name : process.knobs.algorithm) name = "fetch";
+            process.knobs.algorithm[static_cast<size_t>(Collective::barrier)] = "";
+          });
+    }
+  }
+}
+
 TEST_F(Direct, ARankThatCannotReachTheMemoryKeepsAllOutOfIt) {
   arenas_.blind(1);
   run(3, [](Member& member) {

@@ -9,27 +9,30 @@ namespace sluice::testing {
 
 class HeapFetcher final : public Fetcher {
  public:
-  explicit HeapFetcher(const ArenaHub& hub) : hub_(hub) {}
+  HeapFetcher(const ArenaHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
   Introduction introduction() const override { return {1, 2, 3}; }
   bool meet(uint32_t, const Introduction& theirs) override { return theirs.content == 3; }
+  bool is_in_reach(const std::byte*, size_t) override { return rank_ != hub_.hidden_; }
   bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override {
-    if (rank == hub_.forgotten_) return false;
+    if (rank == hub_.forgotten_ || rank == hub_.hidden_) return false;
     std::memcpy(to, reinterpret_cast<const std::byte*>(address), bytes);
     return true;
   }
-  bool put(uint32_t, uint64_t address, const std::byte* from, size_t bytes) override {
+  bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override {
+    if (rank == hub_.hidden_) return false;
     std::memcpy(reinterpret_cast<std::byte*>(address), from, bytes);
     return true;
   }
 
  private:
   const ArenaHub& hub_;
+  const uint32_t rank_;
 };
 
 class HeapArena final : public Arena {
  public:
   HeapArena(ArenaHub& hub, std::byte* memory, uint32_t rank, uint32_t ranks)
-      : hub_(hub), rounds_(memory, rank, ranks), fetcher_(hub) {
+      : hub_(hub), rounds_(memory, rank, ranks), fetcher_(hub, rank) {
     rounds_.enter();
   }
   ~HeapArena() override { rounds_.leave(); }

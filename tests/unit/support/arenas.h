@@ -22,6 +22,8 @@ class ArenaHub {
   void forbid_fetching() { fetches_ = false; }
   // Reading that rank's memory fails from now on.
   void forget_memory_of(uint32_t rank) { forgotten_ = rank; }
+  // A rank's own memory is out of the others' reach.
+  void hide_memory_of(uint32_t rank) { hidden_ = rank; }
   // So long the leader takes to offer, and rank 1 to take it up.
   void dawdle(std::chrono::milliseconds before_offers, std::chrono::milliseconds before_taking_up) {
     before_offers_ = before_offers;
@@ -39,7 +41,7 @@ class ArenaHub {
   std::mutex mutex_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
   std::atomic<uint32_t> dead_{~0U}, missing_{0};
-  uint32_t blind_ = ~0U, forgotten_ = ~0U;
+  uint32_t blind_ = ~0U, forgotten_ = ~0U, hidden_ = ~0U;
   std::chrono::milliseconds before_offers_{0}, before_taking_up_{0};
   bool fetches_ = true;
 };

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -369,6 +370,44 @@ TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(mine.fetch(1, address, text.data(), 1)) << "the process is gone";
   for (const int end : {up[0], up[1], down[0], down[1]}) close(end);
+}
+
+// Pages of the kernel's that every process has, where copying between processes does not go.
+const std::byte* beyond_copying() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with("[vvar]")) {
+      return reinterpret_cast<const std::byte*>(std::stoull(line, nullptr, 16));
+    }
+  }
+  return nullptr;
+}
+
+TEST(SingleCopy, KnowsWhatOthersCantReach) {
+  SingleCopy mine(2);
+  const std::vector<std::byte> memory(100000);
+  EXPECT_TRUE(mine.is_in_reach(memory.data(), memory.size()));
+  EXPECT_TRUE(mine.is_in_reach(memory.data() + 1000, 10)) << "from memory";
+  EXPECT_TRUE(mine.is_in_reach(nullptr, 0));
+  EXPECT_FALSE(mine.is_in_reach(nullptr, 1));
+  if (const std::byte* const beyond = beyond_copying()) {
+    EXPECT_FALSE(mine.is_in_reach(beyond, 4096));
+  }
+}
+
+// Where memory may be read and not written, it is no use.
+TEST(SingleCopy, MeetsOnlyWhoseMemoryItCanWrite) {
+  void* const page =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* const word = static_cast<uint64_t*>(page);
+  *word = 42;
+  SingleCopy mine(2);
+  const Fetcher::Introduction self{static_cast<uint64_t>(getpid()),
+                                   reinterpret_cast<uintptr_t>(word), 42};
+  EXPECT_TRUE(mine.meet(1, self));
+  mprotect(page, 4096, PROT_READ);
+  EXPECT_FALSE(mine.meet(1, self));
+  munmap(page, 4096);
 }
 
 TEST(Shm, HostsHaveNumbers) {
