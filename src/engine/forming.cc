@@ -402,6 +402,7 @@ bool Formation::leave_text(const std::vector<uint32_t>& sizes) {
 }
 
 Status Formation::depart(const Status& cause) {
+  if (cause.code() == Code::memory) process_.reserve.release();
   try {
     leave(cause);
   } catch (const std::bad_alloc&) {  // no more can be said
@@ -428,6 +429,7 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
         process.unable.c_str());
   }
   try {
+    process.reserve.fill();
     auto formed = Formation(process, bootstrap, name, hints).run();
     return formed.ok() ? std::move(formed) : formed.status().with("setting up " + name);
   } catch (const std::bad_alloc&) {
@@ -436,6 +438,7 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
 }
 
 void Team::stay_away(Process& process, Bootstrap& bootstrap) try {
+  process.reserve.release();
   if (bootstrap.leave(introduce(process, {}, {}))) (void)leave_with(Verdict::failed, bootstrap);
 } catch (const std::bad_alloc&) {
   log(Level::warning, "no memory to tell others that a communicator's calls fail here");

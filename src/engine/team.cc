@@ -57,12 +57,19 @@ class Streams final : public Channels {
   // To whom there is a way.
   void open_all(Rank self) {
     for (Rank peer = 0; peer < size(); ++peer) {
-      if (peer != self) (void)channel(peer);
+      if (peer == self) continue;
+      try {
+        (void)channel(peer);
+      } catch (const std::bad_alloc&) {  // others may have a way to it
+      }
     }
   }
   void abort(const std::string& cause) {
     for (const auto& channel : channels_) {
-      if (channel) channel->abort(cause);
+      try {
+        if (channel) channel->abort(cause);
+      } catch (const std::bad_alloc&) {
+      }
     }
   }
   bool told() const {
@@ -430,6 +437,7 @@ std::string EngineTeam::describe_call() const {
 
 // Breaks the team: withdraws what is posted and tells the peers why, so that they leave too.
 Status EngineTeam::give_up(const Status& cause) {
+  if (cause.code() == Code::memory) process_.reserve.release();
   execution_.cancel();
   broken_ = cause;
   try {

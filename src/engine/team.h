@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,21 @@
 #include "transports/transport.h"
 
 namespace sluice {
+
+// Memory for telling others that there is none. Any thread may use it.
+class Reserve {
+ public:
+  ~Reserve() { release(); }
+  void fill() {
+    if (held_.load(std::memory_order_relaxed)) return;
+    delete[] held_.exchange(new (std::nothrow) std::byte[bytes]);
+  }
+  void release() { delete[] held_.exchange(nullptr); }
+
+ private:
+  static constexpr size_t bytes = size_t{64} << 10;  // of the heap, not a mapping of its own
+  std::atomic<std::byte*> held_{nullptr};
+};
 
 // What a process brings: wired together once by the composition root (src/mpi, or a test); lives
 // longer than its teams.
@@ -46,6 +62,7 @@ struct Process {
   std::once_flag introduced;
   std::vector<std::byte> introduction;  // a Hello, packed when first needed
   Shelf shelf;
+  Reserve reserve;
 };
 
 // How the ranks of a team reach each other before they have a team: by MPI, or by threads in tests.

@@ -20,6 +20,7 @@ class MpiBootstrap final : public Bootstrap {
   MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name, const char* function,
                double timeout);
 
+  const std::string& name() const { return name_; }  // the communicator's
   Rank rank() const override { return rank_; }
   Rank size() const override { return size_; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all, Limit limit) override;

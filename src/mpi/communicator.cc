@@ -14,6 +14,9 @@
 #include "src/mpi/user_operation.h"
 
 namespace sluice {
+
+constinit std::atomic<bool> communicators_missed{false};
+
 namespace {
 
 // MPI's own calls, and those of callbacks it makes, pass Sluice by while this lives.
@@ -47,6 +50,7 @@ Communicator* look_up_communicator(MPI_Comm handle) {
   if (!found) {
     auto made = std::make_unique<Communicator>(handle, runtime);
     if (real().Comm_set_attr(handle, runtime.communicator_keyval(), made.get())) return nullptr;
+    if (communicators_missed.load(std::memory_order_relaxed)) made->give_up();
     value = made.release();
   }
   auto* const communicator = static_cast<Communicator*>(value);
@@ -88,9 +92,22 @@ void Communicator::give_hints(const Hints& hints) {
   for (const auto& [key, value] : hints) hints_[key] = value;
   if (is_inter_) return;
   end_team(Keeper::undecided);
-  if (broken_.ok() || std::exchange(stayed_away_, true)) return;
-  MpiBootstrap bootstrap(handle_, rank_, size_, name(), "", 0);
+  if (!broken_.ok()) stay_away();
+}
+
+// The others learn it in their set-up.
+void Communicator::stay_away() try {
+  if (is_inter_ || std::exchange(stayed_away_, true)) return;
+  MpiBootstrap bootstrap(handle_, rank_, size_, "", "", 0);
   Team::stay_away(runtime_.process(), bootstrap);
+} catch (const std::bad_alloc&) {
+  log(Level::error, "no memory to tell others that a communicator's calls fail here");
+}
+
+void Communicator::give_up() {
+  if (is_inter_) return;
+  broken_ = no_memory_;
+  stay_away();
 }
 
 void Communicator::leave_to_mpi() { end_team(Keeper::mpi); }
@@ -110,9 +127,19 @@ std::string Communicator::name() const {
 }
 
 Status Communicator::form_team(const char* function) {
-  MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
-                         runtime_.process().knobs.setup_timeout);
-  auto formed = Team::form(runtime_.process(), bootstrap, name(), &hints_);
+  std::optional<MpiBootstrap> bootstrap;
+  try {
+    bootstrap.emplace(handle_, rank_, size_, name(), function,
+                      runtime_.process().knobs.setup_timeout);
+  } catch (const std::bad_alloc&) {
+    stay_away();
+    return no_memory_;
+  }
+  return form_team(*bootstrap);
+}
+
+Status Communicator::form_team(MpiBootstrap& bootstrap) {
+  auto formed = Team::form(runtime_.process(), bootstrap, bootstrap.name(), &hints_);
   if (!runtime_.failure().ok()) return runtime_.failure();
   if (!formed.ok()) return formed.status();
   team_ = std::move(*formed);

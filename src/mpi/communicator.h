@@ -6,6 +6,7 @@
 // MPI nor MPICH passes hints on to duplicates.)
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "src/engine/hints.h"
@@ -16,6 +17,7 @@
 
 namespace sluice {
 
+class MpiBootstrap;
 class Runtime;
 
 class Communicator {
@@ -52,11 +54,15 @@ class Communicator {
 
   // Ends the team; what follows is MPI's.
   void leave_to_mpi();
+  // Every call fails from now on, here and on the others; for lack of memory.
+  void give_up();
 
  private:
   enum class Keeper { undecided, team, mpi };
 
   Status form_team(const char* function);
+  Status form_team(MpiBootstrap& bootstrap);
+  void stay_away();
   void end_team(Keeper next);
   bool carry(const char* function, const Arguments& arguments, Exchange* exchange, Status* status);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
@@ -78,6 +84,10 @@ class Communicator {
   Repeat last_;
   const Algorithm* last_algorithm_ = nullptr;
 };
+
+// There was no memory for the state of a communicator, which one is not known. Its other ranks
+// count calls that this one has not taken part in: all that get theirs later give up.
+extern std::atomic<bool> communicators_missed;
 
 // The state of a communicator, made if it has none. nullptr where the call is for MPI to judge: the
 // null communicator, and before MPI_Init.

@@ -46,19 +46,33 @@ struct Row {
   int (*attempt)(const Probe& probe);
 };
 
+// With what is held in reserve, if need be.
+Communicator* look_up_by_all_means(MPI_Comm handle) {
+  try {
+    return look_up_communicator(handle);
+  } catch (const std::bad_alloc&) {
+    if (Runtime* const runtime = Runtime::get_if_made()) runtime->process().reserve.release();
+  }
+  return look_up_communicator(handle);
+}
+
 // Carries a call; false where MPI is to do it.
-bool carry(const Row& row, const Arguments& arguments, int* result) try {
+bool carry(const Row& row, const Arguments& arguments, int* result) {
   if (is_passing()) return false;
   Communicator* communicator = last_communicator(arguments.comm);
-  if (!communicator) communicator = look_up_communicator(arguments.comm);
-  if (!communicator || communicator->is_left_to_mpi()) return false;
   Exchange described;
   Exchange* exchange = &described;
-  const Place place{communicator->rank(), communicator->size()};
-  if (!understand(row.describe, arguments, place, &exchange)) return false;
-  if (exchange && is_doubtful(*exchange) && is_refused(*exchange, row.attempt)) return false;
-  return communicator->perform(row.function, arguments, exchange, result);
-} catch (const std::bad_alloc&) {
+  try {
+    if (!communicator) communicator = look_up_by_all_means(arguments.comm);
+    if (!communicator || communicator->is_left_to_mpi()) return false;
+    const Place place{communicator->rank(), communicator->size()};
+    if (!understand(row.describe, arguments, place, &exchange)) return false;
+    if (exchange && is_doubtful(*exchange) && is_refused(*exchange, row.attempt)) return false;
+  } catch (const std::bad_alloc&) {
+    exchange = nullptr;
+  }
+  if (communicator) return communicator->perform(row.function, arguments, exchange, result);
+  communicators_missed.store(true, std::memory_order_relaxed);
   log(Level::error, "%s: out of memory", row.function);
   *result = raise_error(arguments.comm, {Code::memory, "out of memory"});
   return true;

@@ -1,21 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|strike FILE SEED|memory|type|late: the last rank is killed while the others
-// wait for it, or any at any moment; or has no memory; or comes when the others have given up.
+// failures kill FILE|strike FILE SEED|memory|type|starve|late: the last rank is killed while the
+// others wait for it, or any at any moment; or has no memory, once or for each thing in turn; or
+// comes when the others have given up.
 #include <fcntl.h>
+#include <link.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "tests/mpi/harness.h"
+
+// Of what Sluice asks for, one allocation is refused: that behind so many others.
+namespace {
+std::atomic<long> granted{-1};  // less than 0: all
+uintptr_t sluice_begin = 0, sluice_end = 0;
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t bytes);  // NOLINT: glibc's own name for it
+
+void* malloc(size_t bytes) {
+  const auto caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  const bool counts = caller >= sluice_begin && caller < sluice_end && granted.load() >= 0;
+  if (!counts || granted.fetch_sub(1) != 0) return __libc_malloc(bytes);
+  errno = ENOMEM;
+  return nullptr;
+}
+}
 
 namespace {
 
@@ -159,6 +183,55 @@ void describe_without_memory() {
   tell_and_go(result == MPI_SUCCESS ? later : result);
 }
 
+int find_sluice(dl_phdr_info* info, size_t, void*) {
+  if (!std::strstr(info->dlpi_name, "libsluice")) return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+    sluice_begin = info->dlpi_addr + part.p_vaddr;
+    sluice_end = sluice_begin + part.p_memsz;
+  }
+  return 1;
+}
+
+// A communicator's first call and its second, in the first of which one rank lacks one thing:
+// where it fails on any rank, all fail from then on. False if all was there.
+bool starve_once(long things, MPI_Datatype spaced, int count) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  std::vector<int> from(2 * static_cast<size_t>(count), 1), to(from.size());
+  if (rank == size - 1) granted = things;
+  const auto began = Clock::now();
+  int failed[2];
+  failed[0] = MPI_Bcast(from.data(), count, spaced, 0, comm) != MPI_SUCCESS;
+  const bool was_short = rank == size - 1 && granted.exchange(-1) < 0;
+  failed[1] = MPI_Allreduce(from.data(), to.data(), 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS;
+  const bool slow = Clock::now() - began > std::chrono::seconds(5);
+  int any = 0, all = 0, lacked = was_short, late = slow;
+  MPI_Allreduce(&failed[0], &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(&failed[1], &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &lacked, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &late, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  const std::string which = "without allocation " + std::to_string(things);
+  test::check(!late, which + ": somebody waited long");
+  test::check(any == all, which + (any ? ": not all fail" : ": a later call fails"));
+  if (!any) MPI_Comm_free(&comm);
+  return lacked;
+}
+
+void starve() {
+  dl_iterate_phdr(find_sluice, nullptr);
+  MPI_Datatype spaced;
+  MPI_Type_vector(1, 1, 2, MPI_INT, &spaced);
+  MPI_Type_create_resized(spaced, 0, 8, &spaced);
+  MPI_Type_commit(&spaced);
+  long things = 0;
+  while (starve_once(things, spaced, 1000)) ++things;
+  test::check(things > 10, "allocations are refused");
+  if (rank == 0) std::printf("%ld allocations\n", things);
+}
+
 // The last rank comes when the others have given up.
 void come_late() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -185,6 +258,7 @@ int main(int argc, char** argv) {
   if (mode == "strike") strike_one(argv[2], std::strtoull(argv[3], nullptr, 0));
   if (mode == "memory") run_out_of_memory();
   if (mode == "type") describe_without_memory();
+  if (mode == "starve") starve();
   sum_up();
   test::summarize("failures");
   MPI_Finalize();

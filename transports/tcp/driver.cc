@@ -87,9 +87,9 @@ std::vector<std::byte> Driver::address() const {
 }
 
 Link& Driver::link(const ProcessId& process) {
-  std::unique_ptr<Link>& link = links_[process];
-  if (!link) link = std::make_unique<Link>(shared_, process);
-  return *link;
+  const auto found = links_.find(process);
+  if (found != links_.end()) return *found->second;
+  return *links_.emplace(process, std::make_unique<Link>(shared_, process)).first->second;
 }
 
 Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "transports/pieces.h"
@@ -28,16 +29,17 @@ Link::~Link() = default;
 
 Stream& Link::stream(const TeamId& team) {
   if (latest_ != nullptr && latest_->team() == team) return *latest_;
-  std::unique_ptr<Stream>& stream = streams_[team];
-  if (!stream) {
-    stream = std::make_unique<Stream>(*this, team);
+  auto found = streams_.find(team);
+  if (found == streams_.end()) {
+    found = streams_.emplace(team, std::make_unique<Stream>(*this, team)).first;
+    Stream* const stream = found->second.get();
     const auto early = std::ranges::find(early_aborts_, team, &EarlyAbort::team);
     if (early != early_aborts_.end()) {
       stream->aborted(early->cause);
       early_aborts_.erase(early);
     }
   }
-  latest_ = stream.get();
+  latest_ = found->second.get();
   return *latest_;
 }
 
@@ -189,9 +191,11 @@ Inbox::Read Link::read_once() {
 }
 
 // Goes through what has been read, for as long as anything is wanted of it.
-void Link::parse() {
+void Link::parse() try {
   while (wanted() && step()) {
   }
+} catch (const std::bad_alloc&) {  // in the middle of a frame
+  fail(shared_.no_memory);
 }
 
 bool Link::step() {

@@ -23,7 +23,9 @@ struct TcpShared {
   std::vector<Interface> all, chosen;
 
   std::vector<Link*> pending;  // links with something to do, each once
-  bool unfinished = false;     // a link stopped though it could have gone on
+  const Status no_memory{Code::memory,
+                         "no memory for what a peer sent"};  // made while there is some
+  bool unfinished = false;  // a link stopped though it could have gone on
 
   // The operation being posted: that it is done is told by the post's return value.
   Operation* posting = nullptr;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 
 #include "tests/unit/support/ranks.h"
@@ -22,6 +23,7 @@ class Flawed final : public Endpoint {
  public:
   struct Flaws {
     int unopened = 0;       // so many channels can't be opened
+    int unaffordable = 0;   // and for so many there is no memory
     bool restless = false;  // something moves always
   };
   Flawed(std::unique_ptr<Endpoint> real, const Flaws& flaws)
@@ -32,6 +34,7 @@ class Flawed final : public Endpoint {
   std::vector<std::byte> address() const override { return real_->address(); }
   Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) override {
     if (flaws_.unopened-- > 0) return Status{Code::memory, "no room at the inn"};
+    if (flaws_.unaffordable-- > 0) throw std::bad_alloc();
     return real_->open(team, peer);
   }
   bool progress() override { return real_->progress() || flaws_.restless; }
@@ -67,7 +70,7 @@ void rest_until_all_are_done(std::atomic<Rank>& done, Rank ranks) {
 // more. Which side of a connection it is, chance decides.
 void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late) {
   const auto endpoints = [&](Rank rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
-    const Flawed::Flaws flaws{rank == failing && !refuses ? 1 : 0, false};
+    const Flawed::Flaws flaws{rank == failing && !refuses ? 1 : 0, 0, false};
     return std::make_unique<Flawed>(tcp(id), flaws);
   };
   const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 10; };
@@ -105,6 +108,29 @@ TEST(GivingUp, ReachesPeersThatAreNotConnectedYet) {
   }
 }
 
+// The channel to one peer can't be had: the other peer is told all the same.
+TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
+  const auto endpoints = [](Rank rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
+    return std::make_unique<Flawed>(tcp(id), Flawed::Flaws{0, rank == 1 ? 1 : 0, false});
+  };
+  const auto hurry = [](Rank, Process& process) {
+    process.knobs.timeout = 10;
+    process.knobs.algorithm[static_cast<size_t>(Collective::barrier)] = "all_to_all";
+  };
+  std::atomic<Rank> done{0};
+  on_ranks(3, endpoints, hurry, [&](Member& member) {
+    ASSERT_TRUE(member.team) << member.formed.message();
+    if (member.rank == 1) {
+      EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+    } else if (member.rank == 2) {
+      const Status status = member.team->run(barrier());
+      EXPECT_EQ(status.code(), Code::aborted);
+      EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
+    }
+    rest_until_all_are_done(done, member.size);
+  });
+}
+
 TEST(GivingUp, TakesNoTimeForThoseWhoAreGone) {
   std::atomic<bool> gone{false};
   on_ranks(
@@ -128,7 +154,7 @@ TEST(GivingUp, TakesNoTimeForThoseWhoAreGone) {
 TEST(GivingUp, ADeadlinePassesThoughSomethingMovesAlways) {
   LoopbackHub hub;
   const auto endpoints = [&](Rank, const ProcessId& id) {
-    return std::make_unique<Flawed>(hub.endpoint(id), Flawed::Flaws{0, true});
+    return std::make_unique<Flawed>(hub.endpoint(id), Flawed::Flaws{0, 0, true});
   };
   const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 0.2; };
   std::atomic<Rank> done{0};
