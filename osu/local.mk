@@ -17,7 +17,6 @@ osu_osu_face_LDADD = $(MPI_LIBS)
 osu_osu_tcp_floor_SOURCES = osu/tcp_floor.cc
 osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h
 osu_osu_tune_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-osu_osu_tune_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 osu_osu_tune_LDADD = $(osu_libraries) -ldl
 osu_sources = osu/main.cc
 osu_libraries = osu/libbench.la $(MPI_LIBS)

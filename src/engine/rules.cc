@@ -239,7 +239,7 @@ reduce         shm ranks:1-2                 -> flat
 reduce         shm bytes:0-8k                -> flat
 reduce         shm                           -> split
 broadcast      shm groups:2- bytes:0-8k      -> grouped
-broadcast      shm ranks:1-2 bytes:48k-      -> fetch
+broadcast      shm ranks:1-2 bytes:32k-      -> fetch
 broadcast      shm ranks:3- bytes:16k-       -> fetch
 allgather      shm groups:2- bytes:0-8k      -> grouped
 allgatherv     shm groups:2- bytes:0-8k      -> grouped
