@@ -135,6 +135,7 @@ core_sources += \
   collectives/reduce_scatter/direct.h \
   collectives/reduce_scatter/hosts_shares.cc \
   collectives/reduce_scatter/hosts_shares.h \
+  collectives/reduce_scatter/partials.h \
   collectives/reduce_scatter/recursive_halving.cc \
   collectives/reduce_scatter/recursive_halving.h \
   collectives/reduce_scatter/reduce_scatter.cc \

@@ -9,6 +9,7 @@
 #include "collectives/patterns/hosts.h"
 #include "collectives/patterns/ring.h"
 #include "collectives/reduce/phases.h"
+#include "collectives/reduce_scatter/partials.h"
 
 namespace sluice {
 
@@ -16,9 +17,7 @@ namespace {
 
 class Scattering {
  public:
-  explicit Scattering(const Shape& shape) : shape_(shape), hosts_(shape) {
-    for (Rank block = 0; block < shape.size; ++block) held_.push_back({Area::input, block, {}});
-  }
+  explicit Scattering(const Shape& shape) : hosts_(shape), partials_(shape, plan_) {}
 
   // Reduces the blocks of each host's ranks here, those of the nearest before this one first: in
   // that order they go round the ring. This host's are last.
@@ -29,7 +28,7 @@ class Scattering {
       for (Rank share = 0; share < hosts_.shares(); ++share) {
         const std::vector<Rank> blocks = blocks_of(host, share);
         const Rank leader = hosts_.leader_of(share);
-        if (leader != hosts_.place && !blocks.empty()) plan_.send(leader, held(blocks));
+        if (leader != hosts_.place && !blocks.empty()) plan_.send(leader, partials_.of(blocks));
       }
       for (const Rank share : hosts_.own_shares()) gather(blocks_of(host, share));
     }
@@ -40,9 +39,10 @@ class Scattering {
     plan_.talk_among(hosts_.across(share));
     for (uint32_t hop = 1; hop < count; ++hop) {
       const std::vector<Rank> outgoing = blocks_of(behind(own, hop, count), share);
-      if (!outgoing.empty()) plan_.send(next_in_ring(own, count), held(outgoing));
+      if (!outgoing.empty()) plan_.send(next_in_ring(own, count), partials_.of(outgoing));
       const uint32_t previous = previous_in_ring(own, count);
-      reduce_onto(previous, blocks_of(behind(own, hop + 1, count), share), previous < own);
+      partials_.reduce_onto(previous, blocks_of(behind(own, hop + 1, count), share),
+                            previous < own);
     }
   }
 
@@ -51,11 +51,11 @@ class Scattering {
     plan_.talk_among(hosts_.across(share));
     for (uint32_t distance = 1; distance < count; ++distance) {
       const uint32_t host = ahead(own, distance, count);
-      for (const Rank block : blocks_of(host, share)) plan_.send(host, held_[block]);
+      for (const Rank block : blocks_of(host, share)) plan_.send(host, partials_.of(block));
     }
     for (const Rank block : blocks_of(own, share)) {
-      const Piece sum = std::exchange(held_[block], place_for(block));
-      reduce_balanced(plan_, own, count, sum, held_[block]);
+      const Piece sum = partials_.of(block);
+      reduce_balanced(plan_, own, count, sum, partials_.renew(block));
     }
   }
 
@@ -65,7 +65,7 @@ class Scattering {
     const Rank shares = hosts_.shares();
     for (const Rank share : hosts_.own_shares()) {
       for (Rank place = share; place < hosts_.here().size(); place += shares) {
-        if (place != hosts_.place) plan_.send(place, held_[hosts_.here()[place]]);
+        if (place != hosts_.place) plan_.send(place, partials_.of(hosts_.here()[place]));
       }
     }
     if (hosts_.place >= shares) plan_.recv(hosts_.place % shares, all_output);
@@ -84,37 +84,18 @@ class Scattering {
     return blocks;
   }
 
-  std::vector<Piece> held(const std::vector<Rank>& blocks) const {
-    std::vector<Piece> pieces;
-    for (const Rank block : blocks) pieces.push_back(held_[block]);
-    return pieces;
-  }
-
   // Operands join the sum from its left and its right, nearest first, so that it is of a run of
   // ranks.
   void gather(const std::vector<Rank>& blocks) {
-    for (Rank from = hosts_.place; from-- > 0;) reduce_onto(from, blocks, true);
+    for (Rank from = hosts_.place; from-- > 0;) partials_.reduce_onto(from, blocks, true);
     for (Rank from = hosts_.place + 1; from < hosts_.here().size(); ++from) {
-      reduce_onto(from, blocks, false);
+      partials_.reduce_onto(from, blocks, false);
     }
   }
 
-  void reduce_onto(Rank peer, const std::vector<Rank>& blocks, bool received_first) {
-    if (blocks.empty()) return;  // a message without pieces would be a token
-    const std::vector<Piece> operands = held(blocks);
-    for (const Rank block : blocks) held_[block] = place_for(block);
-    plan_.recv_reduce(peer, operands, held(blocks), received_first);
-  }
-
-  Piece place_for(Rank block) {
-    if (block == shape_.rank) return all_output;
-    return held_[block].area == Area::scratch ? held_[block] : plan_.scratch(held_[block]);
-  }
-
-  const Shape& shape_;
   const Hosts hosts_;
-  std::vector<Piece> held_;  // where the partial result of each block stands now
   PlanBuilder plan_;
+  Partials partials_;
 };
 
 Cost cost_of(const Shape& shape, double steps, uint32_t slots) {

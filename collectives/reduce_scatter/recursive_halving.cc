@@ -8,6 +8,7 @@
 #include "collectives/patterns/chunk.h"
 #include "collectives/patterns/fold.h"
 #include "collectives/patterns/log2.h"
+#include "collectives/reduce_scatter/partials.h"
 
 namespace sluice {
 
@@ -27,19 +28,18 @@ Plan folded(const Shape& shape) {
 class Halving {
  public:
   explicit Halving(const Shape& shape)
-      : shape_(shape), fold_(shape.size), self_(fold_.to_core(shape.rank)) {
-    for (Rank block = 0; block < shape.size; ++block) held_.push_back({Area::input, block, {}});
-  }
+      : shape_(shape), fold_(shape.size), self_(fold_.to_core(shape.rank)) {}
 
   Plan plan() && {
     const bool absorbs = fold_.absorbs(shape_.rank);
-    if (absorbs) reduce_onto(shape_.rank - 1, blocks_of(0, 1), true);
+    if (absorbs) partials_.reduce_onto(shape_.rank - 1, blocks_of(0, 1), true);
     for (Rank distance = 1; distance < fold_.core; distance *= 2) {
       const Rank partner = self_ ^ distance;
-      plan_.send(fold_.from_core(partner), held(blocks_of(partner, 2 * distance)));
-      reduce_onto(fold_.from_core(partner), blocks_of(self_, 2 * distance), partner < self_);
+      plan_.send(fold_.from_core(partner), partials_.of(blocks_of(partner, 2 * distance)));
+      partials_.reduce_onto(fold_.from_core(partner), blocks_of(self_, 2 * distance),
+                            partner < self_);
     }
-    if (absorbs) plan_.send(shape_.rank - 1, held_[shape_.rank - 1]);
+    if (absorbs) plan_.send(shape_.rank - 1, partials_.of(shape_.rank - 1));
     return std::move(plan_).build();
   }
 
@@ -53,29 +53,11 @@ class Halving {
     return blocks;
   }
 
-  std::vector<Piece> held(const std::vector<Rank>& blocks) const {
-    std::vector<Piece> pieces;
-    for (const Rank block : blocks) pieces.push_back(held_[block]);
-    return pieces;
-  }
-
-  // Receives the peer's partial results of these blocks and combines them with those held here.
-  void reduce_onto(Rank peer, const std::vector<Rank>& blocks, bool received_first) {
-    const std::vector<Piece> operands = held(blocks);
-    for (const Rank block : blocks) held_[block] = place_for(block);
-    plan_.recv_reduce(peer, operands, held(blocks), received_first);
-  }
-
-  Piece place_for(Rank block) {
-    if (block == shape_.rank) return all_output;
-    return held_[block].area == Area::scratch ? held_[block] : plan_.scratch(held_[block]);
-  }
-
   const Shape& shape_;
   const Fold fold_;
   const Rank self_;
-  std::vector<Piece> held_;  // where the partial result of each block stands now
   PlanBuilder plan_;
+  Partials partials_{shape_, plan_};
 };
 
 }  // namespace

@@ -135,4 +135,5 @@ EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/
 mpi-programs: libsluice.la $(mpi_programs) osu/osu_face
 .PHONY: mpi-programs
 clean-local:
-	rm -rf other-mpi
+	rm -rf other-mpi tests/tidy/stamps
+CLEANFILES += handling.mod operations.mod tests/machine.lock
