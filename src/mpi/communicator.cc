@@ -113,7 +113,7 @@ void Communicator::give_up() {
 void Communicator::leave_to_mpi() { end_team(Keeper::mpi); }
 
 void Communicator::end_team(Keeper next) {
-  last_.entry = nullptr;
+  for (auto& repeat : last_) repeat.reset();
   last_algorithm_ = nullptr;
   team_.reset();
   keeper_ = next;
@@ -149,13 +149,13 @@ Status Communicator::form_team(MpiBootstrap& bootstrap) {
 
 // Whether this rank has memory or not, it has taken part in the call when it returns or its peers
 // have been told that it can't: or ranks would count calls differently from here on.
-bool Communicator::perform(const char* function, const Arguments& arguments, Exchange* exchange,
-                           int* result) {
+bool Communicator::perform(const char* function, Function row, const Arguments& arguments,
+                           Exchange* exchange, int* result) {
   Status status = broken_;
   if (status.ok()) {
     const Inside inside;
     try {
-      if (!carry(function, arguments, exchange, &status)) return false;
+      if (!carry(function, row, arguments, exchange, &status)) return false;
     } catch (const std::bad_alloc&) {
       status = team_ ? team_->refuse(no_memory_) : no_memory_;
     }
@@ -164,8 +164,8 @@ bool Communicator::perform(const char* function, const Arguments& arguments, Exc
   return true;
 }
 
-bool Communicator::carry(const char* function, const Arguments& arguments, Exchange* exchange,
-                         Status* status) {
+bool Communicator::carry(const char* function, Function row, const Arguments& arguments,
+                         Exchange* exchange, Status* status) {
   if (keeper_ == Keeper::undecided) *status = form_team(function);
   if (!status->ok()) return true;
   if (!team_) return false;
@@ -177,23 +177,30 @@ bool Communicator::carry(const char* function, const Arguments& arguments, Excha
   last_algorithm_ = algorithm;
   if (!algorithm) return false;
   *status = run(function, *algorithm, *exchange);
-  if (status->ok()) last_.keep(function, arguments, *exchange, algorithm, size_);
+  if (status->ok()) keep(function, row, arguments, *exchange, algorithm);
   return true;
 }
 
-bool Communicator::repeat(const Buffers& buffers, int* result) {
-  if (!last_.put_on(buffers)) return false;
-  last_algorithm_ = last_.algorithm;
+void Communicator::keep(const char* function, Function row, const Arguments& arguments,
+                        const Exchange& exchange, const Algorithm* algorithm) {
+  auto& last = last_[static_cast<size_t>(row)];
+  if (!last) last.reset(new (std::nothrow) Repeat);
+  if (last) last->keep(function, arguments, exchange, algorithm, size_);
+}
+
+bool Communicator::repeat(Repeat& last, const Buffers& buffers, int* result) {
+  if (!last.put_on(buffers)) return false;
+  last_algorithm_ = last.algorithm;
   Status status;
   {
     const Inside inside;
     try {
-      status = team_->run_by(*last_.algorithm, last_.call);
+      status = team_->run_by(*last.algorithm, last.call);
     } catch (const std::bad_alloc&) {
       status = team_->refuse(no_memory_);
     }
   }
-  *result = status.ok() ? MPI_SUCCESS : fail(last_.entry, status);
+  *result = status.ok() ? MPI_SUCCESS : fail(last.entry, status);
   return true;
 }
 

@@ -6,6 +6,7 @@
 // MPI nor MPICH passes hints on to duplicates.)
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 
@@ -36,12 +37,13 @@ class Communicator {
   // it, on all ranks alike; nothing has happened then. Failures have been told to the program when
   // it returns; *result is what the function returns. One thread at a time.
   // exchange: nullptr where this rank had no memory to describe the call.
-  bool perform(const char* function, const Arguments& arguments, Exchange* exchange, int* result);
+  bool perform(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
+               int* result);
 
-  // What was performed last. A call that is the same may be made as its repetition; false if its
-  // buffers take a closer look, and nothing has happened.
-  const Repeat& last() const { return last_; }
-  bool repeat(const Buffers& buffers, int* result);
+  // What was performed last of a function; nullptr: nothing. A call that is the same may be made as
+  // its repetition; false if its buffers take a closer look, and nothing has happened.
+  Repeat* last(Function row) const { return last_[static_cast<size_t>(row)].get(); }
+  bool repeat(Repeat& last, const Buffers& buffers, int* result);
 
   // What carried the last call that Sluice could carry; nullptr: MPI, or there was none.
   const Algorithm* last_algorithm() const { return last_algorithm_; }
@@ -64,7 +66,10 @@ class Communicator {
   Status form_team(MpiBootstrap& bootstrap);
   void stay_away();
   void end_team(Keeper next);
-  bool carry(const char* function, const Arguments& arguments, Exchange* exchange, Status* status);
+  bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
+             Status* status);
+  void keep(const char* function, Function row, const Arguments& arguments,
+            const Exchange& exchange, const Algorithm* algorithm);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);
@@ -81,7 +86,7 @@ class Communicator {
   bool stayed_away_ = false;
   Hints hints_;
   Staging input_, output_;
-  Repeat last_;
+  std::array<std::unique_ptr<Repeat>, function_count> last_;
   const Algorithm* last_algorithm_ = nullptr;
 };
 

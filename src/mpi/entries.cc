@@ -42,6 +42,7 @@ inline bool is_passing() {
 // A row of the table.
 struct Row {
   const char* function;
+  Function row;
   Describe describe;
   int (*attempt)(const Probe& probe);
 };
@@ -71,7 +72,8 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
   } catch (const std::bad_alloc&) {
     exchange = nullptr;
   }
-  if (communicator) return communicator->perform(row.function, arguments, exchange, result);
+  if (communicator)
+    return communicator->perform(row.function, row.row, arguments, exchange, result);
   communicators_missed.store(true, std::memory_order_relaxed);
   log(Level::error, "%s: out of memory", row.function);
   *result = raise_error(arguments.comm, {Code::memory, "out of memory"});
@@ -112,32 +114,34 @@ int finalize() {
 #define SLUICE_IS_SAME(role) &&last.is_same(arguments.role, last.arguments.role)
 
 // Returns from an entry where its call is the communicator's last one again.
-#define SLUICE_REPEAT(...)                                              \
-  sluice::Communicator* const known = sluice::last_communicator(comm);  \
-  if (known && !sluice::is_passing()) {                                 \
-    const sluice::Repeat& last = known->last();                         \
-    if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)) { \
-      sluice::Buffers buffers;                                          \
-      SLUICE_EACH(SLUICE_TAKE, __VA_ARGS__)                             \
-      if (known->repeat(buffers, &result)) return result;               \
-    }                                                                   \
+#define SLUICE_REPEAT(row, ...)                                                      \
+  sluice::Communicator* const known = sluice::last_communicator(comm);               \
+  sluice::Repeat* const kept =                                                       \
+      known && !sluice::is_passing() ? known->last(sluice::Function::row) : nullptr; \
+  if (kept) {                                                                        \
+    const sluice::Repeat& last = *kept;                                              \
+    if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)) {              \
+      sluice::Buffers buffers;                                                       \
+      SLUICE_EACH(SLUICE_TAKE, __VA_ARGS__)                                          \
+      if (known->repeat(*kept, buffers, &result)) return result;                     \
+    }                                                                                \
   }
 
 // function: as it is called; row: as it is in the table.
-#define SLUICE_DEFINE(PARAMETER, function, row, ...)                            \
-  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {           \
-    static constexpr char entry[] = "MPI_" #function;                           \
-    static constexpr sluice::Row table_row{                                     \
-        entry, sluice::describe_##row, [](const sluice::Probe& probe) {         \
-          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__)); \
-        }};                                                                     \
-    sluice::Arguments arguments;                                                \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                     \
-    int result;                                                                 \
-    SLUICE_REPEAT(__VA_ARGS__)                                                  \
-    if (sluice::carry(table_row, arguments, &result)) return result;            \
-    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));   \
-  }                                                                             \
+#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                           \
+  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                          \
+    static constexpr char entry[] = "MPI_" #function;                                          \
+    static constexpr sluice::Row table_row{                                                    \
+        entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) { \
+          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
+        }};                                                                                    \
+    sluice::Arguments arguments;                                                               \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
+    int result;                                                                                \
+    SLUICE_REPEAT(row, __VA_ARGS__)                                                            \
+    if (sluice::carry(table_row, arguments, &result)) return result;                           \
+    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                  \
+  }                                                                                            \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/repeat.h"
 
+#include <algorithm>
 #include <new>
+#include <span>
 
 #include "src/mpi/thread_state.h"
 
@@ -20,10 +22,10 @@ void Repeat::keep(const char* name, const Arguments& with, const Exchange& excha
   const Side &input = exchange.input, &output = exchange.output;
   arguments = with;
   ranks = size;
+  call = exchange.call;
   if (!keep_arrays()) return;
   types_freed = exchange.types_freed;
   algorithm = by;
-  call = exchange.call;
   has_input = input.type != nullptr;
   has_output = output.type != nullptr;
   in_place = has_input && with.sendbuf == MPI_IN_PLACE;
@@ -47,6 +49,17 @@ bool Repeat::keep_arrays() try {
     if (!*numbers) continue;
     *numbers = numbers->copied_to(memory, ranks);
     memory += ranks * numbers->width();
+  }
+  std::span<const size_t>* const views[] = {&call.input.counts, &call.input.offsets,
+                                            &call.output.counts, &call.output.offsets};
+  size_t length = 0;
+  for (const auto* view : views) length += view->size();
+  extents_.resize(length);
+  size_t* extents = extents_.data();
+  for (auto* view : views) {
+    const size_t* const end = std::ranges::copy(*view, extents).out;
+    *view = {extents, end};
+    extents += view->size();
   }
   return true;
 } catch (const std::bad_alloc&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The last call of a communicator, ready to be made again: most programs' next call differs from it
-// in its buffers alone, and what its arguments mean need not be worked out anew.
+// A communicator's last call of a function, ready to be made again: most programs' next one differs
+// from it in its buffers alone, and what its arguments mean need not be worked out anew.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,14 @@ struct Buffers {
   void take(const T&) {}
 };
 
+// The rows of the table.
+#define SLUICE_ROW(function, ...) function,
+enum class Function : uint8_t { SLUICE_COLLECTIVES(SLUICE_ROW) };
+#undef SLUICE_ROW
+#define SLUICE_ONE(...) +1
+inline constexpr size_t function_count = 0 SLUICE_COLLECTIVES(SLUICE_ONE);
+#undef SLUICE_ONE
+
 struct Repeat {
   const char* entry = nullptr;  // "MPI_Bcast", the one such string of its entry; null: none
   Arguments arguments;          // arrays are copies
@@ -35,8 +43,7 @@ struct Repeat {
   bool in_place = false;   // the input lies in the output's buffer
   ptrdiff_t alias_at = 0;  // see Exchange
 
-  // Keeps a call that was made, if its data was dense where the program has it. What its views
-  // point to must last as long as it is kept. Throws nothing.
+  // Keeps a call that was made, if its data was dense where the program has it. Throws nothing.
   void keep(const char* name, const Arguments& with, const Exchange& exchange, const Algorithm* by,
             Rank size);
   // Whether an argument does not keep a call from being the same as this one: buffers may differ.
@@ -59,6 +66,7 @@ struct Repeat {
   bool keep_arrays();
 
   std::vector<std::byte> arrays_;
+  std::vector<size_t> extents_;  // of the call's views
 };
 
 }  // namespace sluice
