@@ -23,13 +23,11 @@ struct Buffers {
   void take(const T&) {}
 };
 
-// The rows of the table.
+// The rows of the table, and how many they are.
 #define SLUICE_ROW(function, ...) function,
-enum class Function : uint8_t { SLUICE_COLLECTIVES(SLUICE_ROW) };
+enum class Function : uint8_t { SLUICE_COLLECTIVES(SLUICE_ROW) count };
 #undef SLUICE_ROW
-#define SLUICE_ONE(...) +1
-inline constexpr size_t function_count = 0 SLUICE_COLLECTIVES(SLUICE_ONE);
-#undef SLUICE_ONE
+inline constexpr auto function_count = static_cast<size_t>(Function::count);
 
 struct Repeat {
   const char* entry = nullptr;  // "MPI_Bcast", the one such string of its entry; null: none
