@@ -186,86 +186,88 @@ constexpr Rank sizes[] = {8, 9, 13, 16, 17};
 constexpr size_t counts[] = {0, 1, 12, 13, 256, 257, 4096, 4097, 9000};
 #endif
 
-TEST_F(Grouped, ReductionsKeepOperandsInOrderWhereGroupsAreRuns) {
+// body(ranks, nodes) for every number of ranks in every layout, until one fails.
+template <typename Body>
+void in_all_layouts(const Body& body) {
   for (const Rank ranks : sizes) {
     for (const auto& nodes : layouts(ranks)) {
-      const bool runs = std::ranges::is_sorted(nodes);
-      run(
-          nodes,
-          [&](Member& member) {
-            ASSERT_TRUE(member.team) << member.formed.message();
-            uint32_t number = 0;
-            for (const size_t count : counts) {
-              for (const bool ordered : {false, true}) {
-                const char* const name = runs || !ordered ? "grouped" : nullptr;
-                for (const bool in_place : {false, true}) {
-                  Trial trial;
-                  make_reduction(trial, member, Collective::allreduce, 0, count, ++number, ordered,
-                                 in_place);
-                  ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, name));
-                }
-                for (Rank root = 0; root < ranks; ++root) {
-                  Trial trial;
-                  make_reduction(trial, member, Collective::reduce, root, count, ++number, ordered,
-                                 root % 2 == 0);
-                  ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, name));
-                }
-              }
-            }
-          },
-          forced());
-      if (HasFailure()) return;
+      body(ranks, nodes);
+      if (::testing::Test::HasFailure()) return;
     }
   }
 }
 
-TEST_F(Grouped, DataComesToAll) {
-  for (const Rank ranks : sizes) {
-    for (const auto& nodes : layouts(ranks)) {
-      run(
-          nodes,
-          [&](Member& member) {
-            ASSERT_TRUE(member.team) << member.formed.message();
-            uint32_t number = 0;
-            for (const size_t count : counts) {
+TEST_F(Grouped, ReductionsKeepOperandsInOrderWhereGroupsAreRuns) {
+  in_all_layouts([&](Rank ranks, const auto& nodes) {
+    const bool runs = std::ranges::is_sorted(nodes);
+    run(
+        nodes,
+        [&](Member& member) {
+          ASSERT_TRUE(member.team) << member.formed.message();
+          uint32_t number = 0;
+          for (const size_t count : counts) {
+            for (const bool ordered : {false, true}) {
+              const char* const name = runs || !ordered ? "grouped" : nullptr;
+              for (const bool in_place : {false, true}) {
+                Trial trial;
+                make_reduction(trial, member, Collective::allreduce, 0, count, ++number, ordered,
+                               in_place);
+                ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, name));
+              }
               for (Rank root = 0; root < ranks; ++root) {
                 Trial trial;
-                make_broadcast(trial, member, root, count, ++number);
-                ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, "grouped"));
-              }
-              for (const bool ragged : {false, true}) {
-                Trial trial;
-                make_gathering(trial, member, ragged, count, ++number);
-                ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, "grouped"));
+                make_reduction(trial, member, Collective::reduce, root, count, ++number, ordered,
+                               root % 2 == 0);
+                ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, name));
               }
             }
-          },
-          forced());
-      if (HasFailure()) return;
-    }
-  }
+          }
+        },
+        forced());
+  });
+}
+
+TEST_F(Grouped, DataComesToAll) {
+  in_all_layouts([&](Rank ranks, const auto& nodes) {
+    run(
+        nodes,
+        [&](Member& member) {
+          ASSERT_TRUE(member.team) << member.formed.message();
+          uint32_t number = 0;
+          for (const size_t count : counts) {
+            for (Rank root = 0; root < ranks; ++root) {
+              Trial trial;
+              make_broadcast(trial, member, root, count, ++number);
+              ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, "grouped"));
+            }
+            for (const bool ragged : {false, true}) {
+              Trial trial;
+              make_gathering(trial, member, ragged, count, ++number);
+              ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, "grouped"));
+            }
+          }
+        },
+        forced());
+  });
 }
 
 // Nobody leaves a barrier before all have come.
 TEST_F(Grouped, BarriersHoldEverybody) {
-  for (const Rank ranks : sizes) {
-    for (const auto& nodes : layouts(ranks)) {
-      std::atomic<uint32_t> arrived{0};
-      run(nodes, [&](Member& member) {
-        ASSERT_TRUE(member.team) << member.formed.message();
-        std::mt19937 own(member.rank);
-        for (uint32_t i = 1; i <= 40; ++i) {
-          if (own() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
-          ++arrived;
-          Trial trial;
-          trial.finish(Collective::barrier, 0);
-          ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, "grouped")) << "by the rules";
-          ASSERT_GE(arrived, i * ranks);
-        }
-      });
-      if (HasFailure()) return;
-    }
-  }
+  in_all_layouts([&](Rank ranks, const auto& nodes) {
+    std::atomic<uint32_t> arrived{0};
+    run(nodes, [&](Member& member) {
+      ASSERT_TRUE(member.team) << member.formed.message();
+      std::mt19937 own(member.rank);
+      for (uint32_t i = 1; i <= 40; ++i) {
+        if (own() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
+        ++arrived;
+        Trial trial;
+        trial.finish(Collective::barrier, 0);
+        ASSERT_NO_FATAL_FAILURE(carry_out(trial, member, "grouped")) << "by the rules";
+        ASSERT_GE(arrived, i * ranks);
+      }
+    });
+  });
 }
 
 // A random program by the rules, the same on all ranks: calls in groups and others, of any length,
