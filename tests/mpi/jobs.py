@@ -77,8 +77,9 @@ def execute(command, env=None, status=0, limit=LIMIT):
     variables.update(env or {})
     began = time.monotonic()
     with tempfile.TemporaryFile("w+", errors="replace") as output:
-        process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=output,
+        process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
+        process.stdin.close()  # (Not /dev/null: where it is a file, MPICH hands on what others have written there.)
         try:
             result = process.wait(limit)
         except subprocess.TimeoutExpired:
