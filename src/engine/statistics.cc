@@ -19,7 +19,7 @@ void Statistics::add(const std::string& communicator, Collective collective,
   row.nanoseconds += tally.nanoseconds;
 }
 
-std::string Statistics::table() const {
+std::string Statistics::table(std::chrono::nanoseconds passed) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (rows_.empty()) return {};
   std::vector<std::pair<Key, Tally>> rows(rows_.begin(), rows_.end());
@@ -31,6 +31,7 @@ std::string Statistics::table() const {
   std::snprintf(line, sizeof line, "%-24s %-14s %-20s %-9s %12s %10s %12s %11s\n", "communicator",
                 "collective", "algorithm", "transport", "calls", "bytes", "time ms", "us/call");
   text += line;
+  double total = 0;
   for (const auto& [key, tally] : rows) {
     const auto& [communicator, collective, algorithm, transport] = key;
     const double microseconds = static_cast<double>(tally.nanoseconds) / 1e3;
@@ -40,7 +41,12 @@ std::string Statistics::table() const {
                   static_cast<unsigned long long>(tally.calls), format_size(tally.bytes).c_str(),
                   microseconds / 1e3, microseconds / static_cast<double>(tally.calls));
     text += line;
+    total += microseconds;
   }
+  const double seconds = std::chrono::duration<double>(passed).count();
+  std::snprintf(line, sizeof line, "in all %.3f ms, %.1f %% of the %.3f s since the first call\n",
+                total / 1e3, total / 1e4 / seconds, seconds);
+  text += line;
   return text;
 }
 

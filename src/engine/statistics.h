@@ -4,6 +4,7 @@
 // with SLUICE_STATS=1.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -26,8 +27,9 @@ class Statistics {
  public:
   void add(const std::string& communicator, Collective collective, const std::string& algorithm,
            const std::string& transport, const Tally& tally);
-  // A table for people, one line a row, busiest first; empty if there is nothing.
-  std::string table() const;
+  // A table for people, one line a row, busiest first, and what part all is of the time that has
+  // passed since the first call; empty if there is nothing.
+  std::string table(std::chrono::nanoseconds passed) const;
 
  private:
   using Key = std::tuple<std::string, Collective, std::string, std::string>;

@@ -178,7 +178,7 @@ void Runtime::close() {
 
 void Runtime::print_statistics() {
   set_log_level(std::max(Level::info, parse_level(process_.knobs.log)));
-  const std::string table = process_.statistics.table();
+  const std::string table = process_.statistics.table(std::chrono::steady_clock::now() - made_at_);
   for (size_t begin = 0; begin < table.size();) {
     const size_t end = std::min(table.find('\n', begin), table.size());
     log(Level::info, "%.*s", static_cast<int>(end - begin), table.data() + begin);

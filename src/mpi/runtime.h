@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 
@@ -53,6 +54,7 @@ class Runtime {
   Status open_endpoint();
   void print_statistics();
 
+  const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
   int world_rank_ = 0;
   int communicator_keyval_ = MPI_KEYVAL_INVALID;
   int datatype_keyval_ = MPI_KEYVAL_INVALID;

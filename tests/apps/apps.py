@@ -18,8 +18,10 @@ import jobs  # noqa: E402  pylint: disable=wrong-import-position
 
 # One thread a rank: the ranks are what keeps the processors busy. OpenBLAS and FFTW would start more.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-OVER_TCP = ("--mca", "btl", "self,tcp")
+# What carries messages: {name: (options of mpirun, Sluice's settings)}.
+TRANSPORTS = {"tcp": (("--mca", "btl", "self,tcp"), {"SLUICE_TRANSPORT": "tcp"}), "shm": ((), {})}
 SCALAPACK = "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests"
+OPENFOAM = "/usr/share/openfoam"
 SILICON = "/usr/share/doc/quantum-espresso/examples/EPW/sic/pp/Si.pz-vbc.UPF.gz"
 
 
@@ -37,19 +39,23 @@ class Application:
         """Prepares the folder; the words to start the program with."""
         raise NotImplementedError
 
+    def environment(self):
+        return {}
+
     def results(self, folder, said):
         """Rows of words."""
         raise NotImplementedError
 
-    def run(self, folder, ranks, with_sluice, stats=True):
+    def run(self, folder, ranks, with_sluice, stats=True, transport="tcp"):
         """(job, results)."""
         command = self.command(folder, ranks)
         program = shutil.which(command[0])
         if not jobs.OPEN_MPI or not program:
             raise jobs.Skipped(f"no {command[0]}, or it is not this MPI's")
-        env = dict(ENVIRONMENT, **({"SLUICE_STATS": "1"} if with_sluice and stats else {}))
+        options, settings = TRANSPORTS[transport]
+        env = {**ENVIRONMENT, **self.environment(), **settings, **({"SLUICE_STATS": "1"} if stats else {})}
         job = jobs.run(ranks, program, *command[1:], preload=jobs.LIBRARY if with_sluice else None, env=env,
-                       options=(*OVER_TCP, "--wdir", folder))
+                       options=(*options, "--wdir", folder))
         said = "\n".join(line for line in job.said.split("\n") if not line.startswith("sluice: "))
         return job, self.results(folder, said)
 
@@ -106,6 +112,32 @@ class QuantumEspresso(Application):
         return in_order(r"^!? +((?:\w|-)+ (?:energy|contribution)) +(?:= +)?(-?[\d.]+) Ry", said)
 
 
+class OpenFoam(Application):
+    """A fluid in a box whose lid slides: how far each linear system was from its solution at first."""
+
+    tolerance = 1e-4
+
+    def environment(self):
+        return {"WM_PROJECT_DIR": OPENFOAM}
+
+    def command(self, folder, ranks):
+        with open(os.path.join(HERE, "cavity.in"), encoding="ascii") as file:
+            _, *files = re.split(r"^==> (.*)\n", file.read().replace("@RANKS@", str(ranks)), flags=re.M)
+        for path, text in zip(files[::2], files[1::2]):
+            path = os.path.join(folder, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+        for program in (["blockMesh"], ["decomposePar", "-force"]):
+            if not shutil.which(program[0]):
+                raise jobs.Skipped(f"no {program[0]}")
+            jobs.execute([*program, "-case", folder], self.environment())
+        return ["icoFoam", "-parallel"]
+
+    def results(self, folder, said):
+        return in_order(r"Solving for (\w+), Initial residual = (\S+),", said)
+
+
 class Scalapack(Application):
     """One of ScaLAPACK's own test programs: which tests it made, and the residuals' verdicts."""
 
@@ -138,6 +170,11 @@ def compare(application, without, with_sluice):
     for one, other in zip(without, with_sluice):
         equal = len(one) == len(other) and all(map(is_equal, one, other, [application.tolerance] * len(one)))
         assert equal, f"without Sluice {one}, with it {other}"
+
+
+def share(job):
+    """How much of its time, in percent, rank 0 spent in collectives."""
+    return float(in_order(r"^sluice: rank 0: in all \S+ ms, (\S+) % of the ", job.said)[0][0])
 
 
 def carried(job):

@@ -28,6 +28,7 @@ unit_sources += \
   tests/unit/engine/direct_test.cc \
   tests/unit/engine/reproducible_test.cc \
   tests/unit/engine/rules_test.cc \
+  tests/unit/engine/statistics_test.cc \
   tests/unit/engine/tuning_test.cc
 unit_sources += tests/unit/host/topology_test.cc
 unit_sources += tests/unit/mpi/layout_test.cc
