@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// osu_tcp_floor: what the kernel's TCP alone takes for two processes to exchange a message each
-// over loopback, each on a processor of its own: one send and as few receives as the kernel allows,
-// spinning, no header, no matching, no MPI. No allreduce, allgather, alltoall or barrier of two
-// ranks over TCP can be faster. Prints what the OSU Micro-Benchmarks print.
+// osu_tcp_floor: what the kernel's TCP alone takes for processes to exchange messages over
+// loopback: one send and as few receives as the kernel allows, no header, no matching, no MPI. Two
+// of them, each spinning on a processor of its own, exchange one message each: no allreduce,
+// allgather, alltoall or barrier of two ranks over TCP can be faster. More (a power of two) do so
+// in turns with the partners of recursive doubling, and yield where they share processors: an
+// allreduce or barrier without its arithmetic. Prints what the OSU Micro-Benchmarks print.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -17,6 +19,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -25,6 +29,13 @@ using Clock = std::chrono::steady_clock;
 
 struct Range {
   size_t min = 4, max = size_t{4} << 20;
+};
+
+// One process's end of the mesh: sockets[k] leads to the partner whose number differs in bit k.
+struct Rank {
+  int number = 0;
+  bool alone = true;  // on its processor
+  std::vector<int> sockets;
 };
 
 [[noreturn]] void give_up(const char* what) {
@@ -46,16 +57,19 @@ Range parse_range(const std::string& text) {
   return range;
 }
 
-// The n-th of the processors this process may use; stays where it is if there are fewer.
-void take_processor(int n) {
+// The n-th of the processors this process may use, in turns; false if it must share it with others.
+bool take_processor(int n, int of) {
   cpu_set_t allowed, one;
   CPU_ZERO(&one);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) <= n) return;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
+  const int there = CPU_COUNT(&allowed);
+  n %= there;
   int cpu = 0;
   for (; !CPU_ISSET(cpu, &allowed) || n-- > 0; ++cpu) {
   }
   CPU_SET(cpu, &one);
   sched_setaffinity(0, sizeof(one), &one);
+  return of <= there;
 }
 
 void set_manners(int socket) {
@@ -72,27 +86,34 @@ void count(ssize_t bytes, size_t* done) {
   }
 }
 
-void exchange(int socket, const std::vector<char>& out, std::vector<char>& in) {
+void exchange(int socket, bool alone, const std::vector<char>& out, std::vector<char>& in) {
   size_t sent = 0, got = 0;
   while (sent < out.size() || got < in.size()) {
+    const size_t before = sent + got;
     if (sent < out.size()) {
       count(send(socket, out.data() + sent, out.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL), &sent);
     }
     if (got < in.size()) count(recv(socket, in.data() + got, in.size() - got, MSG_DONTWAIT), &got);
+    if (!alone && sent + got == before) sched_yield();
   }
 }
 
-void run(int socket, const Range& range, int iterations, bool speaks) {
-  if (speaks)
-    std::printf("# Exchange of two bare sockets\n%-10s%18s\n", "# Size", "Avg Latency(us)");
+void run(const Rank& rank, const Range& range, int iterations) {
+  if (rank.number == 0) {
+    std::printf("# Exchange of %d bare sockets\n%-10s%18s\n", 1 << rank.sockets.size(), "# Size",
+                "Avg Latency(us)");
+  }
   for (size_t bytes = range.min; bytes <= range.max; bytes *= 2) {
     const std::vector<char> out(bytes);
     std::vector<char> in(bytes);
-    for (int i = 0; i < iterations / 10 + 1; ++i) exchange(socket, out, in);
+    const auto exchange_with_all = [&] {
+      for (const int socket : rank.sockets) exchange(socket, rank.alone, out, in);
+    };
+    for (int i = 0; i < iterations / 10 + 1; ++i) exchange_with_all();
     const auto began = Clock::now();
-    for (int i = 0; i < iterations; ++i) exchange(socket, out, in);
+    for (int i = 0; i < iterations; ++i) exchange_with_all();
     const std::chrono::duration<double, std::micro> took = Clock::now() - began;
-    if (speaks) std::printf("%-10zu%18.2f\n", bytes, took.count() / iterations);
+    if (rank.number == 0) std::printf("%-10zu%18.2f\n", bytes, took.count() / iterations);
   }
 }
 
@@ -108,13 +129,74 @@ int listen_on_loopback(sockaddr_in* address) {
   return listener;
 }
 
+// Both ends of a new connection.
+std::pair<int, int> connect_pair() {
+  sockaddr_in address{};
+  const int listener = listen_on_loopback(&address);
+  const int one = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  need(one >= 0 && connect(one, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0,
+       "connect");
+  const int other = accept(listener, nullptr, nullptr);
+  need(other >= 0, "accept");
+  close(listener);
+  set_manners(one);
+  set_manners(other);
+  return {one, other};
+}
+
+std::vector<Rank> make_ranks(int ranks) {
+  std::vector<Rank> all(ranks);
+  for (int number = 0; number < ranks; ++number) all[number].number = number;
+  for (int bit = 1; bit < ranks; bit *= 2) {
+    for (int number = 0; number < ranks; ++number) {
+      if (number & bit) continue;
+      const auto [one, other] = connect_pair();
+      all[number].sockets.push_back(one);
+      all[number | bit].sockets.push_back(other);
+    }
+  }
+  return all;
+}
+
+// In a process of its own (but rank 0); true if all went well.
+bool run_all(std::vector<Rank> all, const Range& range, int iterations) {
+  const int ranks = static_cast<int>(all.size());
+  std::vector<pid_t> children;
+  for (int number = ranks - 1; number >= 0; --number) {
+    const pid_t child = number > 0 ? fork() : 0;
+    need(child >= 0, "fork");
+    if (child > 0) {
+      children.push_back(child);
+      continue;
+    }
+    all[number].alone = take_processor(number, ranks);
+    // (So that who waits for a process that has died is told.)
+    for (const Rank& other : all) {
+      for (const int socket : other.sockets) {
+        if (other.number != number) close(socket);
+      }
+    }
+    run(all[number], range, iterations);
+    if (number > 0) std::exit(0);
+  }
+  bool good = true;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    good = good && status == 0;
+  }
+  return good;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::string sizes = "4:4194304";
   int iterations = 1000;
-  CLI::App app("What two bare sockets take to exchange a message over loopback TCP.",
-               "osu_tcp_floor");
+  int ranks = 2;
+  CLI::App app("What bare sockets take to exchange messages over loopback TCP.", "osu_tcp_floor");
+  app.add_option("-n,--ranks", ranks, "processes, a power of two (default 2)")
+      ->check(CLI::IsMember({2, 4, 8, 16, 32}));
   app.add_option("-m,--message-size", sizes, "bytes, doubling (default 4:4194304)")
       ->type_name("MIN:MAX");
   app.add_option("-i,--iterations", iterations, "exchanges at each size (default 1000)")
@@ -126,24 +208,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  sockaddr_in address{};
-  const int listener = listen_on_loopback(&address);
-  const pid_t child = fork();
-  need(child >= 0, "fork");
-  take_processor(child == 0 ? 1 : 0);
-  int connected;
-  if (child == 0) {
-    connected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    need(connect(connected, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0,
-         "connect");
-  } else {
-    connected = accept(listener, nullptr, nullptr);
-    need(connected >= 0, "accept");
-  }
-  set_manners(connected);
-  run(connected, range, iterations, child != 0);
-  if (child == 0) return 0;
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status == 0 ? 0 : 1;
+  return run_all(make_ranks(ranks), range, iterations) ? 0 : 1;
 }

@@ -28,7 +28,8 @@ std::vector<Sizes> size_groups() {
   if (!long_check()) return {run_of_sizes(1, 33), {64, 200, {64, 100, 127, 200}}};
   std::vector<Sizes> groups{run_of_sizes(1, 12), run_of_sizes(13, 17), run_of_sizes(18, 25),
                             run_of_sizes(26, 33)};
-  for (Rank first = 34; first < 130; first += 8) groups.push_back(run_of_sizes(first, first + 7));
+  groups.push_back({34, 65, {34, 39, 45, 48, 53, 60, 63, 64, 65}});
+  groups.push_back({66, 129, {72, 81, 96, 100, 111, 127, 128, 129}});
   for (const Rank size : {200u, 243u, 255u, 256u, 257u, 360u}) {
     groups.push_back(run_of_sizes(size, size));
   }
