@@ -4,6 +4,8 @@
 A test is an executable whose functions named test_* are run in order by main(); each raises where something is
 not so. Words on the command line pick those whose names contain one of them.
 """
+import collections
+import json
 import os
 import signal
 import subprocess
@@ -116,6 +118,16 @@ def expect_not(job, *parts):
 def on_rank(rank, *settings):
     """Words to put before a program: one rank gets these NAME=VALUE; without a value, loses NAME."""
     return ["sh", os.path.join(SOURCE, "tests", "mpi", "on-rank"), str(rank), *settings, "--"]
+
+
+def algorithms():
+    """{collective: names} of every algorithm for one host; tests/hosts has those for several."""
+    told = execute([os.path.join(BUILD, "sluice"), "info", "--json"], limit=60).said
+    found = collections.defaultdict(list)
+    for row in json.loads(told)["algorithms"]:
+        if not any("several hosts" in need for need in row["needs"]):
+            found[row["collective"]].append(row["name"])
+    return found
 
 
 def compiled(folder, name, source, *flags, compiler=None):
