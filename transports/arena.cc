@@ -28,6 +28,10 @@ bool Rounds::await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uin
     }
     if (word.load(std::memory_order_acquire) >= value) return true;
     if (header_->aborted.load(std::memory_order_acquire) != unaborted) return false;
+    if (strays() && serve()) {
+      patience_->fresh = true;
+      continue;
+    }
     if (!patience_->wait(rank)) return false;
   }
 }
@@ -41,6 +45,62 @@ bool Rounds::open_slowly(uint64_t round) {
   }
   all_taken_ = least;
   return true;
+}
+
+bool Rounds::put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
+  if (!begin_put(rank)) return false;
+  const bool done = fetcher_->put(rank, address, from, bytes);
+  end_put();
+  return done || ask_to_take(rank, address, from, bytes);
+}
+
+bool Rounds::ask_for(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
+  if (!open(errand_round, ArenaSlot::capacity)) return false;
+  for (size_t at = 0; at < bytes; at += ArenaSlot::capacity) {
+    const size_t piece = std::min(bytes - at, ArenaSlot::capacity);
+    if (!ask(rank, address + at, piece, false)) return false;
+    std::memcpy(to + at, errand_data(rank_), piece);
+  }
+  return true;
+}
+
+bool Rounds::ask_to_take(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
+  if (!open(errand_round, ArenaSlot::capacity)) return false;
+  for (size_t at = 0; at < bytes; at += ArenaSlot::capacity) {
+    const size_t piece = std::min(bytes - at, ArenaSlot::capacity);
+    std::memcpy(errand_data(rank_), from + at, piece);
+    if (!ask(rank, address + at, piece, true)) return false;
+  }
+  return true;
+}
+
+bool Rounds::ask(uint32_t rank, uint64_t address, size_t bytes, bool is_put) {
+  ArenaErrand& errand = own().errand;
+  const uint64_t number = (errand.asked.load(std::memory_order_relaxed) >> 32) + 1;
+  const uint64_t asked = number << 32 | (rank + uint64_t{1});
+  errand.address = address;
+  errand.bytes = static_cast<uint32_t>(bytes);
+  errand.is_put = is_put;
+  header_->strays.store(1, std::memory_order_release);
+  errand.asked.store(asked, std::memory_order_release);
+  return await_value(errand.done, asked, rank);
+}
+
+// What others ask of this rank. False: nothing.
+bool Rounds::serve() {
+  bool served = false;
+  for (uint32_t rank = 0; rank < size_; ++rank) {
+    ArenaErrand& errand = area(rank).errand;
+    const uint64_t asked = errand.asked.load(std::memory_order_acquire);
+    const bool is_mine = static_cast<uint32_t>(asked) == rank_ + 1;
+    if (!is_mine || errand.done.load(std::memory_order_relaxed) == asked) continue;
+    auto* const here = reinterpret_cast<std::byte*>(errand.address);
+    std::byte* const there = errand_data(rank);
+    std::memcpy(errand.is_put ? here : there, errand.is_put ? there : here, errand.bytes);
+    errand.done.store(asked, std::memory_order_release);
+    served = true;
+  }
+  return served;
 }
 
 // (Rounds of different algorithms, which calls of different sizes may use, hold what can't be

@@ -16,9 +16,19 @@
 // cache line, so a small message costs its reader one miss; there are many lines, so that whose
 // data is short seldom looks for what others have taken.
 //
+// Where ranks reach each other's memory, a call may move its data with one copy (fetch, put), from
+// and to where their owners have said that it is. That this worked once is no promise: a process
+// may change its user, or an address come to stand for memory of another kind, out of the kernel's
+// reach. A rank for which it fails asks the owner of the memory, which moves that data itself,
+// piece by piece, by way of the other's slot. It does so while it waits, and must wait: in such
+// calls nobody leaves before all that may need its memory have taken (await_taken). So the call
+// goes on where it was, and nothing of it is done twice, which could not be where results have
+// overwritten operands. That is not quick, and from then on all say that their memory is out of
+// reach; their calls go through the slots.
+//
 // What a slot holds says which collective it belongs to and how much there is: ranks that disagree
 // find out. Nothing here blocks but open and the awaits, and these only as Patience lets them. No
-// allocation, no system call. Lines are written by one rank each.
+// allocation, no system call but a Fetcher's. Lines are written by one rank each, but for errands.
 #pragma once
 
 #include <array>
@@ -66,6 +76,15 @@ struct ArenaShortSlot {
   static constexpr size_t capacity = size_t{2} << 10;
 };
 
+// What a rank asks of the one whose memory it can't reach.
+struct alignas(arena_line) ArenaErrand {
+  std::atomic<uint64_t> asked;  // its number, and whose memory, plus one; only grows
+  std::atomic<uint64_t> done;   // by that one: as asked
+  uint64_t address;             // there
+  uint32_t bytes;
+  uint32_t is_put;  // into that memory
+};
+
 struct ArenaRank {
   // Rounds that a rank may be ahead, by where their data is.
   static constexpr uint32_t lines_depth = 64;
@@ -82,17 +101,19 @@ struct ArenaRank {
   ArenaCounter combined;  // has written its part of this round's result
   ArenaCounter left;      // 1: will come to no further round
   ArenaCounter puts;      // into this rank's memory, less one; 0: into nobody's
+  ArenaErrand errand;
   ArenaLine lines[lines_depth];
   alignas(arena_line) std::byte short_slots[short_slots_depth][ArenaShortSlot::capacity];
   // A line apart: else all slots compete for the same sets of a cache.
   alignas(arena_line) std::byte slots[slots_depth][ArenaSlot::capacity + arena_line];
 };
 
-// What precedes the ranks: why the team is done for, if it is.
+// What precedes the ranks: why the team is done for, if it is, and whether single copy is.
 struct alignas(arena_line) ArenaHeader {
   static constexpr size_t longest_cause = 1000;
 
   std::atomic<uint32_t> aborted;  // 0, 1: being written, 2: `cause` holds
+  std::atomic<uint32_t> strays;   // 1: some rank could not reach another's memory when it had to
   char cause[longest_cause];
 };
 
@@ -110,7 +131,7 @@ class Patience {
 
 // Reads and writes other ranks' memory, at addresses that they name, in one copy. Ranks introduce
 // themselves to each other first; only where each then has read and written something of everybody
-// may fetching be relied on, and then for memory that its owner has found within reach.
+// is fetching tried, and then for memory that its owner has found within reach.
 class Fetcher {
  public:
   struct Introduction {
@@ -123,7 +144,7 @@ class Fetcher {
   // Whether others can reach this memory of this process's own: a card's, where it is mapped, may
   // be beyond the kernel's copying. A system call, unless it was asked lately.
   virtual bool is_in_reach(const std::byte* data, size_t bytes) = 0;
-  // False if that can't be done (any more). System calls.
+  // False if that can't be done (any more); part of it may have been. System calls.
   virtual bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
   // The other way.
   virtual bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
@@ -199,7 +220,10 @@ class Rounds {
     return await_value(area(rank).combined.round, round_ + k, rank);
   }
   // This rank comes or goes.
-  void enter() { own().left.round.store(0, std::memory_order_release); }
+  void enter() {
+    own().left.round.store(0, std::memory_order_release);
+    header_->strays.store(0, std::memory_order_relaxed);  // nobody has begun before all are here
+  }
   void leave() { own().left.round.store(1, std::memory_order_release); }
   bool has_left(uint32_t rank) const {
     return area(rank).left.round.load(std::memory_order_acquire) != 0;
@@ -224,6 +248,19 @@ class Rounds {
   // Null where not all ranks can read the others' memory.
   Fetcher* fetcher() const { return fetcher_; }
   void set_fetcher(Fetcher* fetcher) { fetcher_ = fetcher; }
+  // With a fetcher. Whether the others can reach this memory of this rank's; what ranks tell each
+  // other decides. False from when on any could not.
+  bool is_in_reach(const std::byte* data, size_t bytes) {
+    return !strays() && fetcher_->is_in_reach(data, bytes);
+  }
+  bool strays() const { return header_->strays.load(std::memory_order_acquire) != 0; }
+  // With a fetcher, in a call whose only round is the first, where that rank has said in this call
+  // that this is in reach, and stays until this rank has taken: from there to here, and from here
+  // to there. They may wait; false where the call is given up.
+  bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
+    return fetcher_->fetch(rank, address, to, bytes) || ask_for(rank, address, to, bytes);
+  }
+  bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes);
 
   // Where an await found what it did not expect.
   struct Disagreement {
@@ -262,6 +299,8 @@ class Rounds {
   std::string cause() const;
 
  private:
+  static constexpr uint64_t errand_round = 2;
+
   ArenaRank& area(uint32_t rank) const { return ranks_area_[rank]; }
   ArenaRank& own() const { return area(rank_); }
   ArenaLine& line(uint32_t rank, uint64_t k) const {
@@ -272,6 +311,14 @@ class Rounds {
   }
   bool await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank);
   bool open_slowly(uint64_t round);
+  bool ask_for(uint32_t rank, uint64_t address, std::byte* to, size_t bytes);
+  bool ask_to_take(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes);
+  bool ask(uint32_t rank, uint64_t address, size_t bytes, bool is_put);
+  bool serve();
+  // Where the data of that rank's errand passes: in its slot of a round that this call has not.
+  std::byte* errand_data(uint32_t rank) const {
+    return data(rank, errand_round, ArenaSlot::capacity);
+  }
   bool disagree_in_round(uint32_t rank, uint64_t k, size_t bytes);
 
   ArenaHeader* header_;

@@ -173,6 +173,9 @@ class Endpoint {
   // reached shows in the operations, within the connect deadline.
   virtual Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) = 0;
 
+  // Whether this process has what connections to some further peers take, now. System calls.
+  virtual bool can_connect() = 0;
+
   // Moves what can be moved now, for all links that have anything pending. True if anything moved.
   virtual bool progress() = 0;
 

@@ -78,7 +78,8 @@ bool direct_alltoall(Rounds& rounds, const DirectCall& call);
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
 
 // The same with one copy: ranks tell each other where their data is, and fetch it, or put it there.
-// A rank leaves when nobody needs its memory any more.
+// A rank leaves when nobody needs its memory any more; until then it moves itself what others turn
+// out not to reach (Rounds::fetch, put).
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
 // Also alltoall. What is short goes through the slots all the same.

@@ -32,9 +32,8 @@ class Places {
 
   bool tell(const Bytes& data, const std::byte* result = nullptr) {
     if (!rounds_.open(1, sizeof(Place))) return false;
-    Fetcher& fetcher = *rounds_.fetcher();
-    const bool is_in_reach = fetcher.is_in_reach(data.data, data.size) &&
-                             (!result || fetcher.is_in_reach(result, data.size));
+    const bool is_in_reach = rounds_.is_in_reach(data.data, data.size) &&
+                             (!result || rounds_.is_in_reach(result, data.size));
     const Place place{address_of(data.data), data.size, address_of(result), is_in_reach};
     all_in_reach_ = all_in_reach_ && is_in_reach;
     std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(place)), &place, sizeof(place));
@@ -61,8 +60,7 @@ class Places {
     return end_alone() && algorithm(rounds_, call);
   }
   bool fetch(Rank rank, size_t offset, const Bytes& to) {
-    return to.size == 0 ||
-           rounds_.fetcher()->fetch(rank, of(rank).address + offset, to.data, to.size);
+    return to.size == 0 || rounds_.fetch(rank, of(rank).address + offset, to.data, to.size);
   }
   bool put(Rank rank, size_t offset, const Bytes& from) {
     return put_at(rank, of(rank).address + offset, from);
@@ -97,10 +95,7 @@ class Places {
     const Cuts cuts{from.size, DirectCall::scratch_piece};
     for (uint64_t k = 1; k <= cuts.count(); ++k) {
       const size_t at = cuts.begin(k);
-      if (!rounds_.begin_put(rank)) return false;
-      const bool done = rounds_.fetcher()->put(rank, address + at, from.data + at, cuts.size(k));
-      rounds_.end_put();
-      if (!done) return false;
+      if (!rounds_.put(rank, address + at, from.data + at, cuts.size(k))) return false;
     }
     return true;
   }
@@ -279,7 +274,7 @@ class FetchingExchange {
       if (!begin || block.data < begin) begin = block.data;
       if (!end || block.data + block.size > end) end = block.data + block.size;
     }
-    return rounds_.fetcher()->is_in_reach(begin, static_cast<size_t>(end - begin));
+    return rounds_.is_in_reach(begin, static_cast<size_t>(end - begin));
   }
   bool learn(bool* all_in_reach) {
     for (Rank rank = 0; rank < ranks_; ++rank) {
@@ -325,7 +320,7 @@ class FetchingExchange {
     const Bytes to = call_.block(call_.output, rank);
     if (entry.bytes != to.size) return rounds_.disagree(rank, entry.bytes, to.size);
     if (!is_short(to.size)) {
-      return rounds_.fetcher()->fetch(rank, entry.place, to.data, to.size);
+      return rounds_.fetch(rank, entry.place, to.data, to.size);
     }
     move_bytes(to.data, from + entry.place, to.size);
     return true;

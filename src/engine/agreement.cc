@@ -68,7 +68,7 @@ void Hello::Occasion::pack(std::span<std::byte> bytes) const {
   packer.number(kept.number);
   packer.number(teams_formed);
   packer.number(hints_digest);
-  packer.number(hints_size);
+  packer.number(hints_size | static_cast<uint64_t>(lacks) << 32);
 }
 
 void Hello::pack(std::span<std::byte> bytes) const {
@@ -95,7 +95,9 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   occasion.kept.number = static_cast<uint32_t>(unpacker.number());
   occasion.teams_formed = static_cast<uint32_t>(unpacker.number());
   occasion.hints_digest = unpacker.number();
-  occasion.hints_size = static_cast<uint32_t>(unpacker.number());
+  const uint64_t hints_size = unpacker.number();
+  occasion.hints_size = static_cast<uint32_t>(hints_size);
+  occasion.lacks = hints_size >> 32 & 1;
   version = as_string(unpacker.text(version_room));
   self.process.high = unpacker.number();
   self.process.low = unpacker.number();

@@ -33,6 +33,7 @@ struct Hello {
     uint32_t teams_formed = 0;  // the leader's numbers the team
     uint64_t hints_digest = 0;  // of the communicator's hints (hints.h) as text
     uint32_t hints_size = 0;    // bytes of that, told only if digests differ
+    bool lacks = false;         // what a further connection takes: MPI keeps the communicator
 
     // The beginning of a hello.
     void pack(std::span<std::byte> bytes) const;
@@ -41,8 +42,8 @@ struct Hello {
   uint64_t settings_digest = 0;
   uint32_t settings_size = 0;  // bytes of the settings' text, told only if digests differ
   bool enabled = true;         // SLUICE_ENABLE
-  bool able = true;            // has an endpoint
-  bool strict = true;          // SLUICE_ON_MISMATCH=abort
+  bool able = true;    // has an endpoint; if not, and it lacks nothing, settings are to blame
+  bool strict = true;  // SLUICE_ON_MISMATCH=abort
 
   void pack(std::span<std::byte> bytes) const;
   // False if these are no hello's bytes.

@@ -28,8 +28,19 @@ Hello describe_self(const Process& process) {
   return hello;
 }
 
+// Why this process can't reach others that it has not reached yet; empty: nothing is known to be in
+// the way. (What it lacks later is an error then.)
+std::string find_lack(const Process& process) {
+  if (!process.unable.empty()) {
+    return "no " + process.knobs.transport + " transport here: " + process.unable;
+  }
+  const bool lacks = process.endpoint && !process.endpoint->can_connect();
+  return lacks ? "no descriptors left for connections here" : "";
+}
+
 // This rank's hello, packed.
-std::vector<std::byte> introduce(Process& process, const std::string& hints, const TeamId& kept) {
+std::vector<std::byte> introduce(Process& process, const std::string& hints, const TeamId& kept,
+                                 bool lacks = false) {
   std::call_once(process.introduced, [&] {
     process.introduction.resize(Hello::packed_size);
     describe_self(process).pack(process.introduction);
@@ -38,7 +49,8 @@ std::vector<std::byte> introduce(Process& process, const std::string& hints, con
   Hello::Occasion{.kept = kept,
                   .teams_formed = process.teams_formed++,
                   .hints_digest = digest(hints),
-                  .hints_size = static_cast<uint32_t>(hints.size())}
+                  .hints_size = static_cast<uint32_t>(hints.size()),
+                  .lacks = lacks}
       .pack(packed);
   return packed;
 }
@@ -127,6 +139,7 @@ class Formation {
   Result<std::unique_ptr<Team>> serve_again();
   Status consider();
   Outcome find_outcome();
+  void tell_of_lack();
   void make_team();
   Status settle();
   Next after_verdicts() const;
@@ -143,6 +156,8 @@ class Formation {
   bool leave_text(const std::vector<uint32_t>& sizes);
 
   bool is_any(bool (*is)(const Hello& hello)) const { return std::ranges::any_of(hellos_, is); }
+  static bool lacks(const Hello& hello) { return hello.occasion.lacks; }
+  static bool is_unfit(const Hello& hello) { return !hello.able && !hello.occasion.lacks; }
   bool is_strict() const {
     return is_any([](const Hello& hello) { return hello.strict; });
   }
@@ -166,6 +181,7 @@ class Formation {
   const std::string& name_;
   Hints* const hints_;
   Next next_ = Next::hello;
+  std::string lack_;  // of this rank
   std::vector<std::byte> hello_, packed_, verdicts_;
   std::unique_ptr<NewTeam> kept_;  // named in the hello
   std::vector<Hello> hellos_;
@@ -196,7 +212,8 @@ Status Formation::say_hello() {
   if (hints_->empty()) {
     kept_ = process_.shelf.take(bootstrap_.mark(), bootstrap_.rank(), bootstrap_.size());
   }
-  hello_ = introduce(process_, to_text(*hints_), kept_ ? kept_->id() : TeamId{});
+  lack_ = find_lack(process_);
+  hello_ = introduce(process_, to_text(*hints_), kept_ ? kept_->id() : TeamId{}, !lack_.empty());
   packed_.resize(bootstrap_.size() * Hello::packed_size);
   verdicts_.resize(bootstrap_.size());
   Status status = bootstrap_.allgather(hello_, packed_, Limit::deadline);
@@ -236,13 +253,31 @@ Status Formation::consider() {
 
 Formation::Outcome Formation::find_outcome() {
   if (!is_any([](const Hello& hello) { return hello.enabled; })) return Outcome::mpi;
-  if (is_any([](const Hello& hello) { return !hello.able; }) ||
-      differs_in([](const Hello& hello) { return hello.version; }) ||
+  if (is_any(is_unfit) || differs_in([](const Hello& hello) { return hello.version; }) ||
       differs_in([](const Hello& hello) { return hello.settings_digest; })) {
     return Outcome::differs;
   }
+  if (is_any(lacks)) {
+    tell_of_lack();
+    return Outcome::mpi;
+  }
   const bool asks = differs_in([](const Hello& hello) { return hello.occasion.hints_digest; });
   return asks ? Outcome::asks : heed_hints({});
+}
+
+// A warning once in a process that lacks something; and who does, for those who want to know.
+void Formation::tell_of_lack() {
+  if (!lack_.empty()) {
+    const bool again = process_.warned_of_lack.exchange(true);
+    log(again ? Level::info : Level::warning, "MPI keeps %s: %s", name_.c_str(), lack_.c_str());
+  } else if (bootstrap_.rank() == 0) {
+    std::vector<Rank> ranks;
+    for (Rank rank = 0; rank < hellos_.size(); ++rank) {
+      if (lacks(hellos_[rank])) ranks.push_back(rank);
+    }
+    log(Level::info, "MPI keeps %s: %s can't connect", name_.c_str(),
+        describe_ranks(ranks).c_str());
+  }
 }
 
 void Formation::make_team() {
@@ -346,7 +381,7 @@ std::string Formation::find_differences() {
   std::vector<Rank> unable;
   for (Rank rank = 0; rank < hellos_.size(); ++rank) {
     versions.push_back("version=" + hellos_[rank].version);
-    if (!hellos_[rank].able) unable.push_back(rank);
+    if (is_unfit(hellos_[rank])) unable.push_back(rank);
   }
   if (std::string text = describe_differences(versions); !text.empty()) return "Sluice's " + text;
   if (next_ != Next::settings) return describe_ranks(unable) + " can't use the transport";
@@ -424,10 +459,6 @@ void Team::retire(Process& process, std::unique_ptr<Team> team) try {
 
 Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
                                          const std::string& name, Hints* hints) {
-  if (!process.unable.empty()) {
-    log(Level::warning, "no %s transport here: %s", process.knobs.transport.c_str(),
-        process.unable.c_str());
-  }
   try {
     process.reserve.fill();
     auto formed = Formation(process, bootstrap, name, hints).run();

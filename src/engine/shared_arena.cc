@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstring>
 #include <new>
-#include <thread>
 
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
@@ -16,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_looks_for_life = 100ms;
-constexpr auto longest_death = 500ms;   // a dying process loses its memory before its locks
 constexpr uint32_t looks_alone = 200;   // at some 20 ns each
 constexpr uint32_t looks_crowded = 10;  // whoever shares this processor may be waited for
 
@@ -190,18 +188,6 @@ Status agree_on_fetching(Arena& arena, Patience& patience) {
   }
   rounds.end(2);
   if (all_good) rounds.set_fetcher(fetcher);
-  return {};
-}
-
-std::optional<Rank> find_dead(Arena& arena) {
-  const auto until = Waiter::Clock::now() + longest_death;
-  const Rounds& rounds = arena.rounds();
-  while (!rounds.is_aborted() && Waiter::Clock::now() < until) {
-    for (Rank rank = 0; rank < rounds.size(); ++rank) {
-      if (rank != rounds.rank() && !arena.lives(rank)) return rank;
-    }
-    std::this_thread::sleep_for(1ms);
-  }
   return {};
 }
 

@@ -29,9 +29,6 @@ void leave_arena_agreement(Bootstrap& bootstrap, Code why);
 // have the fetcher. An error where the wait was given up.
 Status agree_on_fetching(Arena& arena, Patience& patience);
 
-// After a fetch has failed: the rank whose process died, unless another rank has found that out.
-std::optional<Rank> find_dead(Arena& arena);
-
 // Waits for ranks in an arena: as the Waiter does, and looks now and then whether they are alive.
 class ArenaPatience final : public Patience {
  public:

@@ -155,6 +155,7 @@ class EngineTeam final : public NewTeam {
   std::optional<ArenaPatience> in_arena_;                      // with an arena
   std::optional<Groups> groups_;                               // in it, if there are two
   Scratch fetched_;                                            // what fetching reductions need
+  bool strays_ = false;                                        // it was said that fetching failed
   std::optional<Selector> own_selector_;                       // with hints
   std::optional<Choices> choices_[collective_count][2][2][2];  // by ordered, ragged and direct
   std::vector<std::pair<const Algorithm*, Tally>> tallies_;
@@ -344,19 +345,17 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   // Who has given up may have left, and what was fetched from it be anything.
   const bool good =
       algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
-  return good ? Status() : give_up(why_not_direct());
+  if (!good) return give_up(why_not_direct());
+  if (algorithm.needs.fetching && !strays_ && rounds.strays()) {
+    strays_ = true;
+    log(Level::info, "%s: a rank's memory got out of others' reach; large data is copied twice now",
+        name_.c_str());
+  }
+  return {};
 }
 
 Status EngineTeam::why_not_direct() const {
   const Rounds& rounds = arena_->rounds();
-  const auto has_reason = [&] {
-    return rounds.is_aborted() || rounds.disagreement() || !in_arena_->status().ok();
-  };
-  if (!has_reason()) {
-    if (const auto dead = find_dead(*arena_)) {
-      return Status(Code::peer_lost, "its process is gone").with(streams_.describe(*dead));
-    }
-  }
   if (const std::string cause = rounds.cause(); !cause.empty()) return {Code::aborted, cause};
   if (const auto& other = rounds.disagreement()) {
     const uint32_t what = encode_what(call_->collective, call_->root);
@@ -364,7 +363,6 @@ Status EngineTeam::why_not_direct() const {
         .with(streams_.describe(other->rank));
   }
   const Status& status = in_arena_->status();
-  if (status.ok()) return {Code::peer_lost, "a rank's memory can't be read any more"};
   return status.code() == Code::peer_lost ? status.with(streams_.describe(in_arena_->rank()))
                                           : status;
 }

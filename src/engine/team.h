@@ -45,11 +45,12 @@ class Reserve {
 struct Process {
   ProcessId id;
   Knobs knobs;
-  std::string settings;                // agreed_settings(): what must be equal on all ranks
-  std::string version;                 // of the library
-  std::string label;                   // "pid 4711 on host n12"
-  std::unique_ptr<Endpoint> endpoint;  // may be null: `unable` says why, and MPI keeps all
-  std::string unable;
+  std::string settings;  // agreed_settings(): what must be equal on all ranks
+  std::string version;   // of the library
+  std::string label;     // "pid 4711 on host n12"
+  std::unique_ptr<Endpoint>
+      endpoint;        // may be null: `unable` says what this process lacks, and MPI
+  std::string unable;  // keeps all; if it says nothing, settings make no sense
   std::unique_ptr<ArenaSource> arenas;  // null: no shared memory
   uint64_t host = 0;                    // see Hello
   Selector selector;
@@ -58,6 +59,7 @@ struct Process {
   Statistics statistics;
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that it does what should be reproducible
+  std::atomic<bool> warned_of_lack{false};
   const Status no_memory{Code::memory, "no memory to set it up"};  // made while there is some
   std::once_flag introduced;
   std::vector<std::byte> introduction;  // a Hello, packed when first needed
@@ -89,8 +91,9 @@ class Bootstrap {
 class Team {
  public:
   // Collective over the bootstrap's ranks: exchanges addresses and settings. The value is nullptr
-  // where all ranks agreed that MPI keeps this communicator (Sluice is off everywhere, or ranks
-  // differ and SLUICE_ON_MISMATCH=mpi on all of them): a warning says why. An error, on all ranks
+  // where all ranks agreed that MPI keeps this communicator (Sluice is off everywhere, or a rank
+  // lacks what connections take, or ranks differ and SLUICE_ON_MISMATCH=mpi on all of them): a
+  // warning says why. An error, on all ranks
   // unless one is lost, where ranks differ and SLUICE_ON_MISMATCH=abort on any; and where a rank
   // gave up (its deadline passed, or it has no memory), also on ranks that come after that.
   // name: of the communicator, for people. *hints: what the program asked for on this rank; left

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|strike FILE SEED|memory|type|starve|late: the last rank is killed while the
-// others wait for it, or any at any moment; or has no memory, once or for each thing in turn; or
-// comes when the others have given up.
+// failures kill FILE|strike FILE SEED|memory|type|starve|[no-]descriptors [all]|late: the last rank
+// is killed while the others wait for it, or any at any moment; or has no memory, once or for each
+// thing in turn; or has no descriptors left, before its first collective or after some; or comes
+// when the others have given up.
 #include <fcntl.h>
 #include <link.h>
 #include <sys/resource.h>
@@ -233,6 +234,30 @@ void starve() {
 }
 
 // The last rank comes when the others have given up.
+// The first, or all ranks, use up what they may open.
+void use_up_descriptors(bool all) {
+  if (rank != 0 && !all) return;
+  rlimit limit;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 200;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  while (dup(1) >= 0) continue;
+}
+
+// Communicators that have their team go on, new ones are MPI's.
+void make_do_without_descriptors(bool all) {
+  use_up_descriptors(all);
+  for (const bool backwards : {false, true}) {
+    MPI_Comm other;
+    int sum = 0, one = 1, ranks = 0;
+    MPI_Comm_split(MPI_COMM_WORLD, rank > 1 && !backwards, backwards ? -rank : rank, &other);
+    MPI_Comm_size(other, &ranks);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, other);
+    test::check(sum == ranks, "a sum without descriptors");
+    MPI_Comm_free(&other);
+  }
+}
+
 void come_late() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const bool last = rank == size - 1;
@@ -253,12 +278,14 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "late") come_late();
+  if (mode == "no-descriptors") use_up_descriptors(argc > 2);
   sum_up();
   if (mode == "kill") kill_one(argv[2]);
   if (mode == "strike") strike_one(argv[2], std::strtoull(argv[3], nullptr, 0));
   if (mode == "memory") run_out_of_memory();
   if (mode == "type") describe_without_memory();
   if (mode == "starve") starve();
+  if (mode == "descriptors") make_do_without_descriptors(argc > 2);
   sum_up();
   test::summarize("failures");
   MPI_Finalize();

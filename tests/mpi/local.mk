@@ -16,6 +16,7 @@ mpi_programs = \
   tests/mpi/operations \
   tests/mpi/payload \
   tests/mpi/progress \
+  tests/mpi/reach \
   tests/mpi/reductions \
   tests/mpi/repeats \
   tests/mpi/reproducible \
@@ -50,6 +51,7 @@ tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc
+tests_mpi_reach_SOURCES = tests/mpi/reach.cc
 tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc
 tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc
 tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc
@@ -73,6 +75,7 @@ tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_reach_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_repeats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reproducible_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -96,6 +99,7 @@ tests_mpi_narrow_floats_LDADD = $(mpi_harness)
 tests_mpi_operations_LDADD = $(mpi_harness)
 tests_mpi_payload_LDADD = $(mpi_harness)
 tests_mpi_progress_LDADD = $(mpi_harness)
+tests_mpi_reach_LDADD = $(mpi_harness)
 tests_mpi_reductions_LDADD = $(mpi_harness)
 tests_mpi_repeats_LDADD = $(mpi_harness)
 tests_mpi_reproducible_LDADD = $(mpi_harness)

@@ -3,12 +3,15 @@
 #include <utility>
 
 #include "transports/tcp/driver.h"
+#include "transports/tcp/socket.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t largest_message = size_t{1} << 30;  // the wire's lengths and credits have 32 bits
+// A socket each way, what a shortcut maps, and some that come and go.
+constexpr size_t descriptors_to_connect = 4;
 // With less, the kernel may never find room to announce.
 constexpr size_t smallest_buffer = size_t{4} << 10;
 
@@ -45,6 +48,7 @@ class TcpEndpoint : public Endpoint {
     return std::unique_ptr<Channel>(std::make_unique<TcpChannel>(driver_, *place));
   }
 
+  bool can_connect() override { return has_descriptors(descriptors_to_connect); }
   bool progress() override { return driver_->progress(); }
   void wait(std::chrono::microseconds limit) override { driver_->wait(limit); }
   void say_bye() override { driver_->say_bye(); }

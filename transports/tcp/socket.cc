@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -170,6 +172,15 @@ bool is_free(const IpAddress& address, uint16_t port) {
   if (!probe.ok()) return false;
   const SocketAddress at = to_socket_address(address, port);
   return bind(probe->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) == 0;
+}
+
+bool has_descriptors(size_t count) {
+  std::vector<Socket> held;
+  for (size_t i = 0; i < count; ++i) {
+    held.emplace_back(i == 0 ? eventfd(0, EFD_CLOEXEC) : fcntl(held[0].fd(), F_DUPFD_CLOEXEC, 0));
+    if (!held.back()) return false;
+  }
+  return true;
 }
 
 Result<Socket> accept_from(const Socket& listener) {

@@ -55,6 +55,9 @@ class SocketConduit final : public Conduit {
 // "Connection refused"
 std::string error_text(int error);
 
+// Whether this process may open so many descriptors more.
+bool has_descriptors(size_t count);
+
 // A socket of the options' kind, to be bound or connected to that address. Over loopback, where
 // there is nothing to congest, it uses the one congestion control that every kernel has and that
 // doesn't pace, unless the options name another.

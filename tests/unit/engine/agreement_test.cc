@@ -14,6 +14,8 @@ TEST(Hello, ComesBackAsItWasPacked) {
   hello.version = "1.2.3";
   hello.self = {{1, 2}, {std::byte{7}, std::byte{8}}, "pid 1 on host h"};
   hello.occasion.teams_formed = 9;
+  hello.occasion.hints_size = ~uint32_t{0};
+  hello.occasion.lacks = true;
   hello.settings_digest = 0x1234567890abcdef;
   hello.settings_size = 77;
   hello.enabled = false;
@@ -27,6 +29,8 @@ TEST(Hello, ComesBackAsItWasPacked) {
   EXPECT_EQ(back.self.address, hello.self.address);
   EXPECT_EQ(back.self.label, hello.self.label);
   EXPECT_EQ(back.occasion.teams_formed, hello.occasion.teams_formed);
+  EXPECT_EQ(back.occasion.hints_size, hello.occasion.hints_size);
+  EXPECT_TRUE(back.occasion.lacks);
   EXPECT_EQ(back.settings_digest, hello.settings_digest);
   EXPECT_EQ(back.settings_size, hello.settings_size);
   EXPECT_FALSE(back.enabled);
@@ -117,6 +121,23 @@ TEST(Agreement, OffEverywhereLeavesAllToMpi) {
     EXPECT_TRUE(status.ok());
   }
   EXPECT_EQ(teams, std::vector<bool>(3, false));
+}
+
+// It is no difference of theirs, and MPI may do without what it lacks.
+TEST(Agreement, ARankThatLacksWhatATransportTakesLeavesAllToMpi) {
+  for (const bool differs : {false, true}) {
+    std::vector<bool> teams;
+    const auto formed = form(
+        [&](Rank rank, Process& process) {
+          if (rank == 2 && differs) process.settings = "SLUICE_SEGMENT=64k\n";
+          if (rank != 1) return;
+          process.endpoint.reset();
+          process.unable = "too few descriptors";
+        },
+        &teams);
+    for (const Status& status : formed) EXPECT_EQ(status.ok(), !differs) << status.message();
+    EXPECT_EQ(teams, std::vector<bool>(3, false));
+  }
 }
 
 TEST(Agreement, ARankWithoutATransportIsNamed) {

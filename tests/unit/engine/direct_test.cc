@@ -167,6 +167,11 @@ void move_or_add(Member& member, Collective collective, Rank root, size_t count)
   }
 }
 
+void force_fetching(Rank, Process& process) {
+  for (std::string& name : process.knobs.algorithm) name = "fetch";
+  process.knobs.algorithm[static_cast<size_t>(Collective::barrier)] = "";
+}
+
 TEST_F(Direct, MemoryOutOfReachGoesThroughTheSlots) {
   for (const Rank ranks : {2U, 3U}) {
     for (Rank hidden = 0; hidden <= ranks; ++hidden) {  // the last is nobody
@@ -183,10 +188,59 @@ TEST_F(Direct, MemoryOutOfReachGoesThroughTheSlots) {
               }
             }
           },
-          [](Rank, Process& process) {
-            for (std::string& name : process.knobs.algorithm) name = "fetch";
-            process.knobs.algorithm[static_cast<size_t>(Collective::barrier)] = "";
-          });
+          force_fetching);
+    }
+  }
+}
+
+// What could be reached first and can't be any more: the owner moves it, and later calls do
+// without.
+TEST_F(Direct, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
+  for (const Collective each :
+       {Collective::broadcast, Collective::allgather, Collective::alltoall, Collective::reduce,
+        Collective::allreduce, Collective::reduce_scatter}) {
+    for (const Rank ranks : {2U, 3U, 5U}) {
+      for (const uint32_t times : {1U, 2U, 3U}) {
+        SCOPED_TRACE(std::string(to_string(each)) + " of " + std::to_string(ranks));
+        arenas_.fail_every(times);
+        run(
+            ranks,
+            [&](Member& member) {
+              move_or_add(member, each, 1, 20001);
+              ASSERT_TRUE(member.team->run(barrier()).ok());
+              const uint32_t moves = arenas_.moves();
+              EXPECT_GT(moves, 0U);
+              ASSERT_TRUE(member.team->run(barrier()).ok());
+              move_or_add(member, each, 0, 20001);
+              ASSERT_TRUE(member.team->run(barrier()).ok());
+              if (times == 1) {
+                EXPECT_EQ(arenas_.moves(), moves);
+              }
+            },
+            force_fetching);
+      }
+    }
+  }
+}
+
+// Results are written over operands, by halves: nothing could be done again.
+TEST_F(Direct, MemoryThatGetsOutOfReachHoldsResultsInPlace) {
+  constexpr size_t count = 70000;
+  for (const Rank ranks : {2U, 3U, 4U}) {
+    for (const uint32_t times : {1U, 5U}) {
+      arenas_.fail_every(times);
+      run(
+          ranks,
+          [&](Member& member) {
+            for (uint32_t round = 0; round < 3; ++round) {
+              std::vector<Map> data = maps_of(member.rank, count, round);
+              Call call = call_of(Collective::allreduce, data, data);
+              call.reduction = {compose, nullptr, false};
+              ASSERT_TRUE(member.team->run(call).ok());
+              ASSERT_EQ(data, composed(ranks, count, round)) << ranks << " ranks";
+            }
+          },
+          force_fetching);
     }
   }
 }
@@ -238,21 +292,31 @@ TEST_F(Direct, VeryDifferentLengthsAreToldSo) {
   EXPECT_FALSE(messages[1].empty());
 }
 
+// The dead one's operation ends only when the other has learned of it.
+void wait_for_it(const void*, const void*, void*, size_t, const void* context) {
+  const auto* learned = static_cast<const std::atomic<bool>*>(context);
+  while (learned && !*learned) std::this_thread::sleep_for(1ms);
+}
+
 TEST_F(Direct, ARankThatDiesWhileItsMemoryIsReadIsNamed) {
   std::string message;
+  std::atomic<bool> learned{false};
   arenas_.forget_memory_of(1);
   run(
       2,
       [&](Member& member) {
         std::vector<Map> data(size_t{1} << 20);
-        if (member.rank == 1) {
-          arenas_.kill(1);
-          (void)member.team->run(call_of(Collective::broadcast, data, data, 1));
-        } else {
-          message = member.team->run(call_of(Collective::broadcast, data, data, 1)).message();
+        const bool dies = member.rank == 1;
+        Call call = call_of(Collective::allreduce, data, data);
+        call.reduction = {wait_for_it, dies ? &learned : nullptr, true};
+        if (dies) arenas_.kill(1);
+        const Status status = member.team->run(call);
+        if (!dies) {
+          message = status.message();
+          learned = true;
         }
       },
-      [](Rank, Process& process) { process.knobs.algorithm[2] = "fetch"; });
+      force_fetching);
   EXPECT_NE(message.find("rank 1 (thread 1): its process is gone"), std::string::npos) << message;
 }
 

@@ -37,6 +37,7 @@ class Flawed final : public Endpoint {
     if (flaws_.unaffordable-- > 0) throw std::bad_alloc();
     return real_->open(team, peer);
   }
+  bool can_connect() override { return real_->can_connect(); }
   bool progress() override { return real_->progress() || flaws_.restless; }
   void wait(std::chrono::microseconds limit) override { real_->wait(limit); }
   void say_bye() override { real_->say_bye(); }

@@ -9,23 +9,26 @@ namespace sluice::testing {
 
 class HeapFetcher final : public Fetcher {
  public:
-  HeapFetcher(const ArenaHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
+  HeapFetcher(ArenaHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
   Introduction introduction() const override { return {1, 2, 3}; }
   bool meet(uint32_t, const Introduction& theirs) override { return theirs.content == 3; }
   bool is_in_reach(const std::byte*, size_t) override { return rank_ != hub_.hidden_; }
   bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override {
     if (rank == hub_.forgotten_ || rank == hub_.hidden_) return false;
-    std::memcpy(to, reinterpret_cast<const std::byte*>(address), bytes);
-    return true;
+    return move(to, reinterpret_cast<const std::byte*>(address), bytes);
   }
   bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override {
-    if (rank == hub_.hidden_) return false;
-    std::memcpy(reinterpret_cast<std::byte*>(address), from, bytes);
-    return true;
+    return rank != hub_.hidden_ && move(reinterpret_cast<std::byte*>(address), from, bytes);
   }
 
  private:
-  const ArenaHub& hub_;
+  bool move(std::byte* to, const std::byte* from, size_t bytes) {
+    const bool fails = ++hub_.moves_ % hub_.fails_every_ == 0;
+    std::memcpy(to, from, fails ? bytes / 2 : bytes);
+    return !fails;
+  }
+
+  ArenaHub& hub_;
   const uint32_t rank_;
 };
 

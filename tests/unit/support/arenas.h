@@ -22,6 +22,10 @@ class ArenaHub {
   void forbid_fetching() { fetches_ = false; }
   // Reading that rank's memory fails from now on.
   void forget_memory_of(uint32_t rank) { forgotten_ = rank; }
+  // Every so many-th time, other memory is only read or written in part, and that fails.
+  void fail_every(uint32_t times) { fails_every_ = times; }
+  // So often other memory was to be read or written.
+  uint32_t moves() const { return moves_; }
   // A rank's own memory is out of the others' reach.
   void hide_memory_of(uint32_t rank) { hidden_ = rank; }
   // So long the leader takes to offer, and rank 1 to take it up.
@@ -40,8 +44,8 @@ class ArenaHub {
   friend class HeapArena;
   std::mutex mutex_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
-  std::atomic<uint32_t> dead_{~0U}, missing_{0};
-  uint32_t blind_ = ~0U, forgotten_ = ~0U, hidden_ = ~0U;
+  std::atomic<uint32_t> dead_{~0U}, missing_{0}, moves_{0};
+  uint32_t blind_ = ~0U, forgotten_ = ~0U, hidden_ = ~0U, fails_every_ = ~0U;
   std::chrono::milliseconds before_offers_{0}, before_taking_up_{0};
   bool fetches_ = true;
 };
