@@ -40,6 +40,7 @@ unit_sources += \
   tests/unit/transports/shm_test.cc \
   tests/unit/transports/shortcut_test.cc \
   tests/unit/transports/tcp_address_test.cc \
+  tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
   tests/unit/transports/tcp_played.h \
   tests/unit/transports/tcp_put_off_test.cc \

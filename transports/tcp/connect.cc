@@ -156,6 +156,17 @@ void Link::look_after() {
   }
 }
 
+// What is left for the next look is little, or put off.
+void Link::look_for_end() {
+  pollfd end{socket_.fd(), POLLRDHUP, 0};
+  if (!socket_ || wanted() || poll(&end, 1, 0) <= 0) return;
+  hear();
+  curious_ = true;
+  while (read()) {
+  }
+  curious_ = false;
+}
+
 // A process that died before it connected closes nothing that would be noticed. On this host it
 // shows in that its port is free again.
 void Link::look_for_listener() {

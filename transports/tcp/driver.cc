@@ -19,6 +19,7 @@ constexpr size_t few_links = 2;
 constexpr std::chrono::seconds linger_limit{10};
 constexpr std::chrono::microseconds longest_sleep{std::chrono::milliseconds(250)};
 constexpr std::chrono::milliseconds look_after_every{500};  // deaths show within a second
+constexpr std::chrono::milliseconds look_for_ends_every{100};
 constexpr uint32_t turns_between_clocks = 4096;
 
 // What this thread knew when it last looked: so that it doesn't go to sleep over an end of its own
@@ -97,6 +98,7 @@ Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) {
   if (peer.process == shared_.options.self) {
     return Status(Code::invalid, "a process has no link to itself");
   }
+  if (!links_.contains(peer.process)) look_for_ends(Clock::now());
   Link& to = link(peer.process);
   const Status known_now = to.know(peer);
   if (!known_now.ok()) return known_now;
@@ -211,6 +213,15 @@ void Driver::look_after(Clock::time_point now) {
   if (sleepers_ > 0) wake();  // it may have taken their bells
 }
 
+// Of links that nobody waits for: programs that spawn others by the thousand would run out of
+// descriptors.
+void Driver::look_for_ends(Clock::time_point now) {
+  if (now - looked_for_ends_ < look_for_ends_every) return;
+  looked_for_ends_ = now;
+  for (auto& [process, link] : links_) link->look_for_end();
+  std::erase_if(links_, [](const auto& each) { return each.second->forgotten(); });
+}
+
 void Driver::wait(std::chrono::microseconds limit) {
   std::vector<pollfd> polls;
   {
@@ -232,7 +243,9 @@ void Driver::wait(std::chrono::microseconds limit) {
   }
   polls_.swap(polls);
   stop_sleeping();
-  look_after(Clock::now());
+  const Clock::time_point now = Clock::now();
+  look_after(now);
+  look_for_ends(now);
 }
 
 bool Driver::may_sleep() {

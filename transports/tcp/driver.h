@@ -63,6 +63,7 @@ class Driver {
   bool admit();
   bool all_flushed();
   void look_after(Clock::time_point now);
+  void look_for_ends(Clock::time_point now);
   bool anything_awaited() const;
   bool may_sleep();
   void stop_sleeping();
@@ -78,7 +79,7 @@ class Driver {
   std::vector<pollfd> polls_;  // memory of a call, kept for the next
   std::vector<Link*> asked_;   // the same; those that polls_ is about
   uint32_t turns_ = 0;
-  Clock::time_point looked_after_{};
+  Clock::time_point looked_after_{}, looked_for_ends_{};
 
   // With several threads.
   std::mutex lock_;

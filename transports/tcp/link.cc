@@ -19,6 +19,8 @@ constexpr int max_reads = 16;  // in one turn, so that other links get theirs
 constexpr size_t max_text = 4096;
 constexpr size_t max_early_aborts = 64;
 constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
+// So many ended links are remembered: a team may have one of their processes and not have used it.
+constexpr uint64_t max_ended = 256;
 
 }  // namespace
 
@@ -323,13 +325,20 @@ void Link::lost(const std::string& how) { fail({Code::peer_lost, label_ + " is g
 void Link::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
+  ended_ = ++shared_.ended;
   for (auto& [team, stream] : streams_) stream->lose(status);
   landing_now_ = false;
   landing_stream_ = nullptr;
   out_.clear();
+  inbox_ = {};
+  candidates_ = {};
   dialer_.reset();
   shortcut_.reset();
   socket_.close();
+}
+
+bool Link::forgotten() const {
+  return !status_.ok() && streams_.empty() && !listed_ && shared_.ended - ended_ >= max_ended;
 }
 
 }  // namespace sluice

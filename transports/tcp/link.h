@@ -3,9 +3,10 @@
 // The connection to one process, and what its teams make of it.
 //
 // Which side connects is fixed: the lower process does, when it first needs to; the other waits for
-// it. While nothing is pending on a link it is not read: what comes stays in the socket. Once the
-// connection stands between processes of one host, the connecting side offers a shortcut; each
-// side's bytes leave the socket for it behind a frame that says so (FrameType::shift).
+// it. While nothing is pending on a link it is not read: what comes stays in the socket, and only
+// that the peer has ended is looked for now and then (look_for_end). Once the connection stands
+// between processes of one host, the connecting side offers a shortcut; each side's bytes leave the
+// socket for it behind a frame that says so (FrameType::shift).
 #pragma once
 
 #include <poll.h>
@@ -64,6 +65,11 @@ class Link {
   bool drive();
   // Once in a while: whether the peer is still there.
   void look_after();
+  // The same while nothing is pending: if the peer has ended, reads what it sent before, as far as
+  // windows allow, and closes the connection. Teams that go on to use it hear how it ended.
+  void look_for_end();
+  // Ended, without a stream, and longer ago than so many others: nobody will ask for it.
+  bool forgotten() const;
 
   // Something is to be done, or expected.
   bool pending() const;
@@ -166,7 +172,7 @@ class Link {
   std::unique_ptr<Shortcut> shortcut_;  // offered, or in use
   bool sends_short_ = false, reads_short_ = false;
   bool settled_ = false;     // whether there will be one
-  bool curious_ = false;     // reads only to find that out
+  bool curious_ = false;     // reads though nothing is pending
   uint32_t looks_ = 0;       // that might have been taken
   bool introduced_ = false;  // the greeting is sent, or queued
   bool greeted_ = false;     // by the peer
@@ -176,6 +182,7 @@ class Link {
   bool blocked_ = false;  // the conduit took less than there was when last asked
   int send_error_ = 0;    // what the peer sent before may still be read
   Status status_;
+  uint64_t ended_ = 0;  // which of all links that did
 
   Outbox out_;
   Inbox inbox_;

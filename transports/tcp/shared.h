@@ -26,6 +26,7 @@ struct TcpShared {
   const Status no_memory{Code::memory,
                          "no memory for what a peer sent"};  // made while there is some
   bool unfinished = false;  // a link stopped though it could have gone on
+  uint64_t ended = 0;       // links so far
 
   // The operation being posted: that it is done is told by the post's return value.
   Operation* posting = nullptr;

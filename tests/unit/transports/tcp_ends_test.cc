@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Peers that end while nothing is expected of them: their connections are closed, and teams that
+// use them later hear how they ended.
+#include <malloc.h>
+
+#include <atomic>
+
+#include "tests/unit/transports/tcp_played.h"
+#include "transports/shm/shortcut.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Long enough that a process that waits now and then has looked for ends.
+void sleep_over_looks(Endpoint& endpoint) {
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(milliseconds(60));
+    endpoint.wait(milliseconds(1));
+    endpoint.progress();
+  }
+}
+
+// One process stays; others come, talk to it in a team of their own and finish.
+class TcpComings : public testing::TestWithParam<bool> {
+ protected:
+  static TcpOptions options() {
+    TcpOptions options;
+    if (GetParam()) options.shortcuts = make_shm_shortcuts();
+    return options;
+  }
+  // Process 50 stays: some of the others connect to it, to some it connects.
+  static uint64_t number(uint64_t visit) { return visit % 2 ? visit % 50 : 51 + visit; }
+
+  TcpComings() : make_(tcp(options())), stays_(make_(Ranks::process(50))) {}
+
+  void visit(const ProcessId& process, bool keeps_channel) {
+    auto visitor = make_(process);
+    const TeamId team{process, 1};
+    auto here = stays_->open(team, {process, visitor->address(), "visitor"});
+    auto there = visitor->open(team, {Ranks::process(50), stays_->address(), "who stays"});
+    ASSERT_TRUE(here.ok() && there.ok());
+    for (uint32_t call = 0; call < 4; ++call) {
+      Messages messages;
+      for (Channel* channel : {here->get(), there->get()}) {
+        add(messages, {call, 0, 0, 0}, 100).fill().send(*channel);
+        add(messages, {call, 0, 0, 0}, 100).receive(*channel);
+      }
+      ASSERT_TRUE(wait_for(*stays_, [&] {
+        visitor->progress();
+        return Ranks::all_done(messages);
+      }));
+      for (auto& message : messages) ASSERT_TRUE(message->ok()) << message->why();
+    }
+    ASSERT_STREQ((*here)->carrier(), GetParam() ? "shm" : "tcp");
+    if (keeps_channel) kept_.push_back(std::move(*here));
+  }
+
+  const MakeEndpoint make_;
+  std::unique_ptr<Endpoint> stays_;
+  std::vector<std::unique_ptr<Channel>> kept_;
+};
+
+TEST_P(TcpComings, WhoFinishedTakesNoDescriptor) {
+  const size_t before = descriptors().size();
+  for (uint64_t i = 0; i < 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(visit(Ranks::process(number(i)), i % 3 == 0));
+  }
+  sleep_over_looks(*stays_);
+  EXPECT_EQ(descriptors().size(), before);
+  for (auto& channel : kept_) {
+    Message late({9, 0, 0, 0}, 1);
+    late.receive(*channel);
+    EXPECT_EQ(late.code(), Code::peer_lost);
+    EXPECT_NE(late.why().find("visitor finished"), std::string::npos) << late.why();
+  }
+}
+
+// Nor need anybody wait: the next connection is occasion enough.
+TEST_P(TcpComings, ANewLinkClosesThoseThatEnded) {
+  const size_t before = descriptors().size();
+  for (uint64_t i = 0; i < 6; ++i) {
+    ASSERT_NO_FATAL_FAILURE(visit(Ranks::process(number(i)), false));
+    std::this_thread::sleep_for(milliseconds(110));
+    EXPECT_LE(descriptors().size(), before + 1) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, TcpComings, testing::Bool());
+
+// What is known of them is bounded, too.
+TEST(TcpEnds, ThousandsLeaveLittleMemory) {
+  auto stays = tcp()(Ranks::process(0));
+  const auto meet = [&](uint64_t first, uint64_t last) {
+    for (uint64_t i = first; i < last; ++i) {
+      auto visitor = tcp()(Ranks::process(i));
+      const TeamId team{Ranks::process(0), static_cast<uint32_t>(i)};
+      auto here = stays->open(team, {Ranks::process(i), visitor->address(), "visitor"});
+      Message hello({1, 0, 0, 0}, 8);
+      hello.send(**here);
+      ASSERT_TRUE(wait_for(*stays, [&] { return hello.done(); }));
+      visitor.reset();
+      here->reset();
+      if (i % 100 == 0) sleep_over_looks(*stays);
+    }
+  };
+  meet(1, 400);
+  const auto allocated = [] { return mallinfo2().uordblks; };
+  const size_t before = allocated();
+  meet(400, 1000);
+  EXPECT_LT(allocated(), before + 100000);
+}
+
+// What came before the end is had, by teams that had not been opened too.
+TEST_F(TcpPlayed, WhatCameBeforeAGoodbyeIsHad) {
+  const TeamId later{Ranks::process(0), 2}, aborted{Ranks::process(0), 3};
+  {
+    Stranger peer(blob_.entries[0]);
+    greet(peer);
+    Script()
+        .add(data(20000))
+        .add({FrameType::data, true, 50000, later, {1, 0, 0, 0}, 0})
+        .add({FrameType::abort, false, 8, aborted, {}, 0})
+        .add({FrameType::bye})
+        .say(peer);
+    shutdown(peer.fd(), SHUT_WR);
+    const size_t before = descriptors().size();
+    sleep_over_looks(*endpoint_);
+    EXPECT_EQ(descriptors().size(), before - 1);
+  }
+  const auto opened = open(later), over = open(aborted);
+  Message first({1, 0, 0, 0}, 20000), second({1, 0, 0, 0}, 50000), none({2, 0, 0, 0}, 8),
+      end({1, 0, 0, 0}, 8);
+  first.receive(*channel_);
+  EXPECT_TRUE(first.ok() && first.holds_pattern()) << first.why();
+  none.receive(*channel_);
+  EXPECT_NE(none.why().find("rank 0 finished"), std::string::npos) << none.why();
+  second.receive(*opened);
+  EXPECT_TRUE(second.ok() && second.holds_pattern()) << second.why();
+  end.receive(*over);
+  EXPECT_EQ(end.code(), Code::aborted);
+}
+
+// It is an error for a team that has the peer, and for no other.
+TEST_F(TcpPlayed, AnEndWithoutAGoodbyeIsFoundLater) {
+  {
+    Stranger peer(blob_.entries[0]);
+    greet(peer);
+  }
+  const size_t before = descriptors().size();
+  sleep_over_looks(*endpoint_);
+  EXPECT_EQ(descriptors().size(), before - 1);
+  auto other = tcp()(Ranks::process(2));
+  const TeamId team{Ranks::process(1), 1};
+  auto here = endpoint_->open(team, {Ranks::process(2), other->address(), "rank 2"});
+  const auto opened = open({Ranks::process(0), 7});
+  Message fine({1, 0, 0, 0}, 8), lost({1, 0, 0, 0}, 8), new_team({1, 0, 0, 0}, 8);
+  fine.send(**here);
+  EXPECT_TRUE(done_in(fine, seconds(5)));
+  EXPECT_TRUE(fine.ok()) << fine.why();
+  lost.send(*channel_);
+  EXPECT_EQ(lost.code(), Code::peer_lost);
+  EXPECT_NE(lost.why().find("rank 0 is gone"), std::string::npos) << lost.why();
+  new_team.receive(*opened);
+  EXPECT_EQ(new_team.code(), Code::peer_lost);
+}
+
+// The link of a peer that is well is left unread, as ever.
+TEST_F(TcpPlayed, WhoIsWellIsNotRead) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  constexpr size_t bytes = 60000;
+  const auto allocated = [] { return mallinfo2().uordblks; };
+  const size_t before = allocated();
+  {
+    Script script;
+    script.add(data(bytes)).say(peer);
+  }
+  sleep_over_looks(*endpoint_);
+  EXPECT_LT(allocated(), before + bytes / 2);
+  Message message({1, 0, 0, 0}, bytes);
+  message.receive(*channel_);
+  EXPECT_TRUE(done_in(message, seconds(5)));
+  EXPECT_TRUE(message.ok() && message.holds_pattern());
+}
+
+// Threads that sleep, post and close while peers come and go.
+TEST(TcpEnds, OfPeersOfOtherThreads) {
+  TcpOptions options;
+  options.threaded = true;
+  auto stays = tcp(options)(Ranks::process(0));
+  std::atomic<int> failures{0};
+  const auto run = [&](uint64_t first) {
+    for (uint64_t i = 0; i < 40; ++i) {
+      const ProcessId process = Ranks::process(first + i);
+      auto visitor = tcp()(process);
+      const TeamId team{process, 1};
+      auto here = stays->open(team, {process, visitor->address(), "visitor"});
+      auto there = visitor->open(team, {Ranks::process(0), stays->address(), "who stays"});
+      Message out({1, 0, 0, 0}, 5000), in({1, 0, 0, 0}, 5000);
+      in.receive(**here);
+      out.fill().send(**there);
+      failures += !wait_for(*stays, [&] {
+        visitor->progress();
+        return in.done() && out.done();
+      });
+      failures += !in.ok() || !in.holds_pattern();
+      if (i % 4 == 0) std::this_thread::sleep_for(milliseconds(30));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (const uint64_t first : {1000, 2000, 3000}) threads.emplace_back(run, first);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+}
+
+}  // namespace
+}  // namespace sluice
