@@ -146,6 +146,10 @@ class Channel {
   // Whether it has gone, or never will: no need to drive the endpoint for it any longer.
   virtual bool told() const { return true; }
 
+  // Code::aborted and the cause, if the peer has said so (see abort). For who waits long, for
+  // others: looks at what has come though nothing is pending here, and sets it aside.
+  virtual Status told_by_peer() = 0;
+
   // What moves its bytes now, for people: "tcp"; "shm" once a link has left its socket.
   virtual const char* carrier() const = 0;
 };

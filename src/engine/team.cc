@@ -32,8 +32,11 @@ constexpr Clock::duration farewell = std::chrono::milliseconds(500);
 // wins.
 constexpr size_t least_segment = 4096;
 
+// So often a rank that waits long asks whether another than whom it waits for has given up.
+constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
+
 Clock::duration patience_of(const Knobs& knobs) {
-  Clock::duration patience = Clock::duration::max();
+  Clock::duration patience = ask_every;
   for (const double limit : {knobs.warn_after, knobs.timeout}) {
     if (limit > 0) patience = std::min(patience, seconds(limit));
   }
@@ -71,6 +74,15 @@ class Streams final : public Channels {
       } catch (const std::bad_alloc&) {
       }
     }
+  }
+  // Code::aborted, if any of them has given up.
+  Status told_by_peers() {
+    for (Rank peer = 0; peer < size(); ++peer) {
+      if (!channels_[peer]) continue;
+      const Status told = channels_[peer]->told_by_peer();
+      if (!told.ok()) return told.with(describe(peer));
+    }
+    return {};
   }
   bool told() const {
     return std::ranges::all_of(channels_,
@@ -150,6 +162,7 @@ class EngineTeam final : public NewTeam {
   uint32_t number_ = 0;   // of the call, as its messages have it
   uint32_t earlier_ = 0;  // calls of communicators that this team has served
   bool warned_ = false;
+  Clock::time_point asked_{};  // what watch() asks
   Status broken_;
   std::unique_ptr<Arena> arena_;                               // null: none
   std::optional<ArenaPatience> in_arena_;                      // with an arena
@@ -408,10 +421,15 @@ Status EngineTeam::wait() {
   }
 }
 
-// Speaks up when a wait gets long, and ends it at its deadline. ranks: waited for; those of the
-// execution if empty.
+// Speaks up when a wait gets long, and ends it at its deadline or if a rank has given up. ranks:
+// waited for; those of the execution if empty.
 Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks) {
   if (waited < patience_) return {};
+  if (waiter_.now() - asked_ >= ask_every) {
+    asked_ = waiter_.now();
+    Status told = streams_.told_by_peers();
+    if (!told.ok()) return told;
+  }
   const Knobs& knobs = process_.knobs;
   const bool late = knobs.timeout > 0 && waited > seconds(knobs.timeout);
   const bool warn = !warned_ && knobs.warn_after > 0 && waited > seconds(knobs.warn_after);

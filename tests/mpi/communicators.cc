@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// communicators [--rounds N] [--worlds 1]: what hangs on communicators and datatypes: thousands of
+// communicators [--rounds N] [--worlds N]: what hangs on communicators and datatypes: thousands of
 // them made and freed, with handles used again; of every construction, with --worlds also those of
 // two worlds; intercommunicators; collectives from callbacks inside MPI_Finalize.
 #include <dirent.h>
@@ -164,6 +164,21 @@ void spawn(char* program) {
   meet(children, false);
 }
 
+// Worlds that come and finish, one after the other. What was open for the first may be yet.
+void spawn_many(char* program, uint64_t times) {
+  constexpr uint64_t first = 4;
+  constexpr int lingering = 4;  // descriptors for those that have finished just now
+  int before = 0;
+  for (uint64_t i = 0; i < times; ++i) {
+    spawn(program);
+    if (i + 1 == first) before = open_descriptors();
+  }
+  const int after = open_descriptors();
+  test::check(times <= first || after <= before + lingering,
+              "descriptors of worlds that have finished: " + std::to_string(after) + " for " +
+                  std::to_string(before));
+}
+
 // The even ranks accept, the odd ones connect.
 void connect() {
   if (world_size < 2) return;
@@ -265,8 +280,8 @@ int main(int argc, char** argv) {
   bridge();
   use_all_kinds();
   overlap();
-  if (options.number("worlds", 0)) {
-    spawn(argv[0]);
+  if (const uint64_t worlds = options.number("worlds", 0)) {
+    spawn_many(argv[0], worlds);
     connect();
   }
   MPI_Comm never_freed;

@@ -35,6 +35,10 @@ class LoopbackChannel : public Channel {
     const Lock lock(state_->lock);
     state_->abort(*end_->other, cause);
   }
+  Status told_by_peer() override {
+    const Lock lock(state_->lock);
+    return end_->aborted;
+  }
   const char* carrier() const override { return "loopback"; }
 
  private:

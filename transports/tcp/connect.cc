@@ -167,6 +167,14 @@ void Link::look_for_end() {
   curious_ = false;
 }
 
+void Link::look_around() {
+  if (!socket_ || wanted()) return;
+  hear();
+  curious_ = true;
+  (void)read();
+  curious_ = false;
+}
+
 // A process that died before it connected closes nothing that would be noticed. On this host it
 // shows in that its port is free again.
 void Link::look_for_listener() {

@@ -152,6 +152,13 @@ bool Driver::has_told(const Place& place) {
   return place.link->has_told();
 }
 
+Status Driver::told_by_peer(const Place& place) {
+  Section section(*this);
+  place.link->look_around();
+  place.link->kick();
+  return place.stream->told_by_peer();
+}
+
 bool Driver::progress() {
   Section section(*this);
   shared_.heard = shared_.finished;

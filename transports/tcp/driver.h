@@ -46,6 +46,7 @@ class Driver {
   void withdraw(const Place& place);
   void abort(const Place& place, const std::string& cause);
   bool has_told(const Place& place);
+  Status told_by_peer(const Place& place);
   const char* carrier(const Place& place);
 
   bool progress();

@@ -3,10 +3,11 @@
 // The connection to one process, and what its teams make of it.
 //
 // Which side connects is fixed: the lower process does, when it first needs to; the other waits for
-// it. While nothing is pending on a link it is not read: what comes stays in the socket, and only
-// that the peer has ended is looked for now and then (look_for_end). Once the connection stands
-// between processes of one host, the connecting side offers a shortcut; each side's bytes leave the
-// socket for it behind a frame that says so (FrameType::shift).
+// it. While nothing is pending on a link it is not read: what comes stays in the socket. Only now
+// and then it is looked for whether the peer has ended (look_for_end), and who waits long for
+// others asks whether it has aborted a team (look_around). Once the connection stands between
+// processes of one host, the connecting side offers a shortcut; each side's bytes leave the socket
+// for it behind a frame that says so (FrameType::shift).
 #pragma once
 
 #include <poll.h>
@@ -68,6 +69,8 @@ class Link {
   // The same while nothing is pending: if the peer has ended, reads what it sent before, as far as
   // windows allow, and closes the connection. Teams that go on to use it hear how it ended.
   void look_for_end();
+  // Reads some of what has come though nothing is pending.
+  void look_around();
   // Ended, without a stream, and longer ago than so many others: nobody will ask for it.
   bool forgotten() const;
 

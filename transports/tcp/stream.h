@@ -79,6 +79,8 @@ class Stream {
   void credited(uint32_t bytes);
   void aborted(const std::string& cause);
 
+  const Status& told_by_peer() const { return aborted_; }
+
   // The link is done for: ends all that is pending.
   void lose(const Status& status);
 

@@ -132,6 +132,41 @@ TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
   });
 }
 
+// Who waits for one rank learns that another has given up, though it expects nothing of it.
+TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
+  const auto patient = [](Rank, Process& process) {
+    process.knobs.timeout = 20;
+    process.knobs.algorithm[static_cast<size_t>(Collective::broadcast)] = "one_to_all";
+  };
+  std::atomic<Rank> connected{0}, done{0};
+  on_ranks(
+      3, [](Rank, const ProcessId& id) { return tcp(id); }, patient,
+      [&](Member& member) {
+        ASSERT_TRUE(member.team) << member.formed.message();
+        std::byte data{};
+        Call call;
+        call.collective = Collective::broadcast;
+        call.bytes = call.output.count = 1;
+        call.output.base = &data;
+        for (const Rank root : {0, 1, 2}) {
+          call.root = root;
+          EXPECT_TRUE(member.team->run(call).ok());
+        }
+        rest_until_all_are_done(connected, member.size);
+        if (member.rank == 1) {
+          call.root = 0;
+          const auto began = Clock::now();
+          const Status status = member.team->run(call);
+          EXPECT_EQ(status.code(), Code::aborted);
+          EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
+          EXPECT_LT(Clock::now() - began, seconds(3));
+        } else if (member.rank == 2) {
+          EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+        }
+        rest_until_all_are_done(done, member.size);
+      });
+}
+
 TEST(GivingUp, TakesNoTimeForThoseWhoAreGone) {
   std::atomic<bool> gone{false};
   on_ranks(

@@ -314,6 +314,27 @@ TEST_P(Conformance, AbortReachesPendingAndLaterOperations) {
   EXPECT_TRUE(ranks.drive([&] { return other.ok(); }));
 }
 
+TEST_P(Conformance, AnAbortIsToldToWhoAsksThoughNothingIsPending) {
+  Ranks ranks(make(), 2);
+  Message send({1, 0, 0, 0}, 8), receive({1, 0, 0, 0}, 8), ahead({2, 0, 0, 0}, 500),
+      other({2, 0, 0, 0}, 500);
+  Channel& channel = ranks.channel(1, 0);
+  receive.receive(channel);
+  send.send(ranks.channel(0, 1));
+  ASSERT_TRUE(ranks.drive([&] { return send.done() && receive.done(); }));
+  EXPECT_TRUE(channel.told_by_peer().ok());
+  ahead.fill().send(ranks.channel(0, 1, 2));
+  ranks.channel(0, 1).abort("disk on fire");
+  Status told;
+  ASSERT_TRUE(ranks.drive([&] { return !(told = channel.told_by_peer()).ok(); }));
+  EXPECT_EQ(told.code(), Code::aborted);
+  EXPECT_NE(told.message().find("disk on fire"), std::string::npos);
+  EXPECT_TRUE(ranks.channel(1, 0, 2).told_by_peer().ok()) << "another team's";
+  other.receive(ranks.channel(1, 0, 2));
+  EXPECT_TRUE(ranks.drive([&] { return other.done(); }));
+  EXPECT_TRUE(other.ok() && other.holds_pattern());
+}
+
 TEST_P(Conformance, AbortOfATeamNotOpenedYet) {
   Ranks ranks(make(), 2);
   Message first({1, 0, 0, 0}, 8), second({1, 0, 0, 0}, 8), late({1, 0, 0, 0}, 8);
