@@ -23,6 +23,7 @@ const Datatype* attach(MPI_Datatype handle) {
   Datatype& datatype = made->datatype;
   if (!measure_datatype(handle, &datatype) || !read_layout(handle, &made->layout)) return nullptr;
   if (made->layout.bytes() != datatype.size) return nullptr;
+  datatype.start = made->layout.start();
   datatype.run = made->layout.is_run();
   datatype.committed = is_committed(handle);
   datatype.layout = &made->layout;

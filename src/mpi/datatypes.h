@@ -15,7 +15,8 @@ namespace sluice {
 struct Datatype {
   MPI_Datatype handle{};
   size_t size = 0;  // bytes of its type signature: what is on the wire
-  // Where the data begins, in bytes from the buffer's address (true lower bound).
+  // Where its first byte lies, from the buffer's address on. (MPI's true lower bound may be lower:
+  // MPICH's counts components without data, too.)
   ptrdiff_t start = 0;
   ptrdiff_t extent = 0;   // from one element to the next
   bool run = false;       // an element is `size` bytes one after another, in the signature's order
@@ -35,7 +36,7 @@ const Datatype* find_datatype(MPI_Datatype handle);
 // The type is freed: the attribute's value, as the description was attached.
 void release_datatype(void* attribute);
 
-// Size, bounds and extent alone. False if MPI has no such type.
+// Size, extent and, as its start, the true lower bound alone. False if MPI has no such type.
 bool measure_datatype(MPI_Datatype handle, Datatype* description);
 
 }  // namespace sluice

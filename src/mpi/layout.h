@@ -35,6 +35,11 @@ class Layout {
   void append(ptrdiff_t at, const Layout& next);
 
   size_t bytes() const { return bytes_; }
+  // Where the first byte lies; 0 if there is none.
+  ptrdiff_t start() const {
+    if (loops_.empty()) return 0;
+    return loops_[0].at + (loops_[0].inner ? loops_[0].inner->start() : 0);
+  }
   // Whether the bytes lie in a row, in order.
   bool is_run() const { return loops_.size() == 1 && is_single_run(loops_[0]); }
 

@@ -72,20 +72,26 @@ ShapedType shuffled(const Unit& unit, size_t units, bool gaps, Random& random) {
   return finish(type, spread(unit, bytes), gaps ? "indexed, shuffled" : "indexed permutation");
 }
 
-// Blocks of growing length, which may adjoin, with an empty one among them.
+// Blocks of growing length, which may adjoin, with empty ones among them: of no elements, and of
+// elements of no size.
 ShapedType structured(const Unit& unit, size_t units, ptrdiff_t gap) {
   std::vector<int> lengths;
   std::vector<MPI_Aint> places;
   std::vector<MPI_Datatype> types;
   std::vector<ptrdiff_t> bytes;
   ptrdiff_t at = 8 * gap;
+  MPI_Datatype nothing;
+  MPI_Type_contiguous(0, unit.handle, &nothing);
+  const auto add = [&](size_t n, ptrdiff_t place, MPI_Datatype part) {
+    lengths.push_back(static_cast<int>(n));
+    places.push_back(place);
+    types.push_back(part);
+  };
   for (size_t done = 0, length = 1; done < units; ++length) {
     const size_t some = std::min(length, units - done);
-    for (const size_t n : {some, size_t{0}}) {
-      lengths.push_back(static_cast<int>(n));
-      places.push_back(n > 0 ? at : -1000);
-      types.push_back(unit.handle);
-    }
+    add(some, at, unit.handle);
+    add(0, -1000, unit.handle);
+    add(1, -40, nothing);
     for (size_t i = 0; i < some; ++i, at += unit.extent) bytes.push_back(at);
     at += gap * unit.extent;
     done += some;
@@ -95,6 +101,7 @@ ShapedType structured(const Unit& unit, size_t units, ptrdiff_t gap) {
                          types.data(), &type);
   MPI_Type_create_resized(type, bytes.front(), at - bytes.front(), &sized);
   MPI_Type_free(&type);
+  MPI_Type_free(&nothing);
   return finish(sized, spread(unit, bytes), gap ? "struct with gaps" : "struct without gaps");
 }
 

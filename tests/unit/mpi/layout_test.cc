@@ -96,6 +96,7 @@ struct Field {
 
 void check(const Both& both, Builder& random) {
   ASSERT_EQ(both.layout.bytes(), both.places.size());
+  ASSERT_EQ(both.layout.start(), both.places.empty() ? 0 : both.places.front());
   const size_t elements = random.below(4);
   const auto extent = static_cast<ptrdiff_t>(random.below(100)) - 30;
   Field field(both, elements, extent);
