@@ -204,17 +204,14 @@ bool describe_Alltoallv(const Arguments& a, Place place, Exchange* x) {
 
 namespace {
 
-// What the two reduce_scatters have in common, once the sizes of the input's blocks are known.
+// What the two reduce_scatters have in common, once the input, which may be the result's memory, is
+// known to be there.
 bool set_scattered(const Arguments& a, Place place, Exchange* x) {
   const size_t own = x->input.elements(place.rank);
-  x->output = {a.recvbuf, x->input.type, 1, own, {}, {}};
   x->call.bytes = x->input.bytes();
   x->set_aside = x->in_place = is_in_place(a.sendbuf);
   x->aliased = are_aliased(a.sendbuf, a.recvbuf);
-  const bool missing =
-      (!a.recvbuf || (x->input.type && !offset_by(a.recvbuf, x->input.type->start))) &&
-      (own > 0 || x->set_aside);
-  return !is_in_place(a.recvbuf) && (!missing || x->call.bytes == 0);
+  return set_uniform(a.recvbuf, x->input.type, static_cast<MPI_Count>(own), 1, &x->output);
 }
 
 }  // namespace

@@ -29,15 +29,19 @@ uint64_t load(const std::byte* at, size_t bytes) {
 
 void store(std::byte* at, size_t bytes, uint64_t value) { std::memcpy(at, &value, bytes); }
 
-// Calls `each` with the two operands of every element, and the type's map.
+// Calls `each` with the two operands of every element, where the type's map counts from. (The type
+// may be the same by absolute addresses.)
 template <typename Each>
 void for_elements(void* left, void* right, const int* count, const MPI_Datatype* type, Each each) {
   int size = 0;
   MPI_Type_size(*type, &size);
   if (static_cast<size_t>(size) != reduced_type->size()) fail("an operation on another type");
+  MPI_Aint lower = 0, plain_lower = 0, extent = 0;
+  MPI_Type_get_extent(*type, &lower, &extent);
+  MPI_Type_get_extent(reduced_type->handle, &plain_lower, &extent);
   for (int i = 0; i < *count; ++i) {
-    each(static_cast<std::byte*>(left) + i * reduced_type->extent,
-         static_cast<std::byte*>(right) + i * reduced_type->extent);
+    const ptrdiff_t at = lower - plain_lower + i * reduced_type->extent;
+    each(static_cast<std::byte*>(left) + at, static_cast<std::byte*>(right) + at);
   }
 }
 
@@ -296,6 +300,7 @@ void Reducer::run(ShapedType type, const ShapedType& dense, const Task& task) {
       }
     }
     output.settle();
+    if (!number && !output.type.predefined && trial_.own.chance(4)) output.use_absolute_addresses();
   }
   reduced_type = &input.type;
   call_ours(&input, &output, task.ours);

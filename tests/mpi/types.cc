@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // types cycles [--cycles N]: datatypes made, used and freed over and over leave nothing behind.
-// types empty: types and calls without data. types huge: one element of more than 2 GiB, which is
-// not contiguous and differs between ranks.
+// types empty: types and calls without data. types hollow: types with components without data.
+// types absolute: MPI_BOTTOM on one rank alone. types huge: one element of more than 2 GiB, which
+// is not contiguous and differs between ranks.
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "tests/mpi/harness.h"
 
@@ -93,6 +96,140 @@ void run_empty() {
   MPI_Type_free(&spaced);
 }
 
+// Three numbers in a row at `at`, and nothing at all at `nothing_at`, perhaps below them.
+MPI_Datatype hollow_type(MPI_Aint nothing_at, MPI_Aint at) {
+  MPI_Datatype nothing, type;
+  MPI_Type_contiguous(0, MPI_INT, &nothing);
+  const int lengths[] = {1, 3};
+  const MPI_Aint places[] = {nothing_at, at};
+  const MPI_Datatype parts[] = {nothing, MPI_INT};
+  MPI_Type_create_struct(2, lengths, places, parts, &type);
+  MPI_Type_commit(&type);
+  MPI_Type_free(&nothing);
+  return type;
+}
+
+// A broadcast from such a type, or to such types, of numbers in a row on the other side.
+void broadcast_hollow(MPI_Datatype type, std::ptrdiff_t at, bool hollow, const std::string& what) {
+  constexpr std::ptrdiff_t origin = 16, length = 48;
+  std::vector<int> data(length, -1), expected = data;
+  const auto first = expected.begin() + origin + (hollow ? at / std::ptrdiff_t{sizeof(int)} : 0);
+  for (int i = 0; i < 3; ++i) first[i] = i + 5;
+  if (rank_in_world() == 0) data = expected;
+  MPI_Bcast(data.data() + origin, hollow ? 1 : 3, hollow ? type : MPI_INT, 0, MPI_COMM_WORLD);
+  test::check(data == expected, what);
+}
+
+// Where the data lies does not depend on where a component without data does.
+void run_hollow() {
+  for (const MPI_Aint nothing_at : {0, -40, 4, 12, 100}) {
+    for (const MPI_Aint at : {8, -20}) {
+      MPI_Datatype type = hollow_type(nothing_at, at);
+      const bool root = rank_in_world() == 0;
+      const std::string places = std::to_string(nothing_at) + " and " + std::to_string(at);
+      broadcast_hollow(type, at, root, "from " + places);
+      broadcast_hollow(type, at, !root, "to " + places);
+      MPI_Type_free(&type);
+    }
+  }
+}
+
+// The program's own addition, wherever the type has its number.
+void add(void* left, void* right, int* count, MPI_Datatype* type) {
+  MPI_Aint start = 0, length = 0;
+  MPI_Type_get_true_extent(*type, &start, &length);
+  const auto* from = reinterpret_cast<int*>(static_cast<char*>(left) + start);
+  auto* const to = reinterpret_cast<int*>(static_cast<char*>(right) + start);
+  for (int i = 0; i < *count; ++i) to[i] += from[i];
+}
+
+// A number of each rank's, all of them our own at first. In a type of one of them, from a buffer
+// that may be MPI_BOTTOM: then the type has the address.
+struct Numbers {
+  Numbers(size_t n, int number, bool absolute) : data(n, number) {
+    const int one = 1;
+    MPI_Aint address = 0;
+    MPI_Datatype moved, unit = MPI_INT;
+    if (absolute) MPI_Get_address(data.data(), &address);
+    MPI_Type_create_struct(1, &one, &address, &unit, &moved);
+    MPI_Type_create_resized(moved, address, sizeof(int), &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&moved);
+    if (!absolute) buffer = data.data();
+  }
+  ~Numbers() { MPI_Type_free(&type); }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+
+  std::vector<int> data;
+  MPI_Datatype type{};
+  void* buffer = MPI_BOTTOM;
+};
+
+// What becomes of the first of these numbers in a call, in place; `all`: of all of them.
+struct InPlace {
+  const char* name;
+  std::function<void(Numbers&)> call;
+  int first;
+  bool all;
+};
+
+std::vector<InPlace> all_in_place(int size, int root, const std::vector<int>& counts,
+                                  const std::vector<int>& places, MPI_Op op) {
+  void* const here = MPI_IN_PLACE;
+  const MPI_Comm world = MPI_COMM_WORLD;
+  const int sum = size * (size + 1) / 2, *const n = counts.data(), *const at = places.data();
+  const bool is_root = rank_in_world() == root;
+  return {
+      {"bcast", [=](Numbers& x) { MPI_Bcast(x.buffer, size, x.type, root, world); }, root + 1,
+       true},
+      {"allgather",
+       [=](Numbers& x) { MPI_Allgather(here, 0, MPI_INT, x.buffer, 1, x.type, world); }, 1, false},
+      {"allgatherv",
+       [=](Numbers& x) { MPI_Allgatherv(here, 0, MPI_INT, x.buffer, n, at, x.type, world); }, 1,
+       false},
+      {"alltoall", [=](Numbers& x) { MPI_Alltoall(here, 0, MPI_INT, x.buffer, 1, x.type, world); },
+       1, false},
+      {"alltoallv",
+       [=](Numbers& x) { MPI_Alltoallv(here, n, at, MPI_INT, x.buffer, n, at, x.type, world); }, 1,
+       false},
+      {"allreduce", [=](Numbers& x) { MPI_Allreduce(here, x.buffer, size, x.type, op, world); },
+       sum, true},
+      {"reduce",
+       [=](Numbers& x) {
+         MPI_Reduce(is_root ? here : x.buffer, x.buffer, size, x.type, op, root, world);
+       },
+       is_root ? sum : rank_in_world() + 1, true},
+      {"reduce_scatter",
+       [=](Numbers& x) { MPI_Reduce_scatter(here, x.buffer, n, x.type, op, world); }, sum, false},
+      {"reduce_scatter_block",
+       [=](Numbers& x) { MPI_Reduce_scatter_block(here, x.buffer, 1, x.type, op, world); }, sum,
+       false},
+  };
+}
+
+// Where one rank alone has all by absolute addresses, the others need not know.
+void run_absolute() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto n = static_cast<size_t>(size);
+  const std::vector<int> counts(n, 1);
+  std::vector<int> places(n);
+  std::iota(places.begin(), places.end(), 0);
+  MPI_Op op;
+  MPI_Op_create(add, 1, &op);
+  for (int who = 0; who < size; ++who) {
+    for (const InPlace& each : all_in_place(size, who, counts, places, op)) {
+      Numbers numbers(n, rank_in_world() + 1, rank_in_world() == who);
+      each.call(numbers);
+      const std::vector<int> expected(n, each.first);
+      test::check(each.all ? numbers.data == expected : numbers.data[0] == each.first,
+                  std::string(each.name) + " with MPI_BOTTOM on rank " + std::to_string(who));
+    }
+  }
+  MPI_Op_free(&op);
+}
+
 // The root sends one row over and over, from little memory; the others have a rectangle.
 void run_huge() {
   constexpr int rows = 2200, bytes = 1000000, pitch = bytes + 64;
@@ -125,6 +262,8 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "cycles") run_cycles(options.number("cycles", 10000));
   if (mode == "empty") run_empty();
+  if (mode == "hollow") run_hollow();
+  if (mode == "absolute") run_absolute();
   if (mode == "huge") run_huge();
   test::summarize("types");
   MPI_Finalize();
