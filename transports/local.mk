@@ -5,6 +5,8 @@ core_sources += \
   transports/agreement.cc \
   transports/agreement.h \
   transports/conduit.h \
+  transports/descriptor.cc \
+  transports/descriptor.h \
   transports/pieces.cc \
   transports/pieces.h \
   transports/tag_table.h \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|strike FILE SEED|memory|type|starve|[no-]descriptors [all]|late: the last rank
-// is killed while the others wait for it, or any at any moment; or has no memory, once or for each
-// thing in turn; or has no descriptors left, before its first collective or after some; or comes
-// when the others have given up.
+// failures kill FILE|orphan FILE|strike FILE SEED|memory|type|starve|[no-]descriptors [all]|late:
+// the last rank is killed while the others wait for it, perhaps with a child that lives on, or any
+// at any moment; or has no memory, once or for each thing in turn; or has no descriptors left,
+// before its first collective or after some; or comes when the others have given up.
 #include <fcntl.h>
 #include <link.h>
 #include <sys/resource.h>
@@ -52,6 +52,14 @@ void sum_up() {
   int sum = 0, one = 1;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   test::check(sum == size, "a sum");
+}
+
+// A child that does nothing with what it has of Sluice's.
+void leave_a_child() {
+  if (fork() != 0) return;
+  for (int fd = 0; fd <= 2; ++fd) close(fd);  // mpirun waits for their ends
+  sleep(5);
+  _exit(0);
 }
 
 // Survivors learn of it within a second of asking for the dead rank's data, and every later call
@@ -280,7 +288,8 @@ int main(int argc, char** argv) {
   if (mode == "late") come_late();
   if (mode == "no-descriptors") use_up_descriptors(argc > 2);
   sum_up();
-  if (mode == "kill") kill_one(argv[2]);
+  if (mode == "orphan" && rank == size - 1) leave_a_child();
+  if (mode == "kill" || mode == "orphan") kill_one(argv[2]);
   if (mode == "strike") strike_one(argv[2], std::strtoull(argv[3], nullptr, 0));
   if (mode == "memory") run_out_of_memory();
   if (mode == "type") describe_without_memory();

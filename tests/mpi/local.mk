@@ -4,6 +4,7 @@
 mpi_programs = \
   tests/mpi/carriers \
   tests/mpi/communicators \
+  tests/mpi/descriptors \
   tests/mpi/differential \
   tests/mpi/endings \
   tests/mpi/failures \
@@ -37,6 +38,7 @@ mpi_harness = tests/mpi/libharness.la $(MPI_LIBS) -ldl
 
 tests_mpi_carriers_SOURCES = tests/mpi/carriers.cc
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc
+tests_mpi_descriptors_SOURCES = tests/mpi/descriptors.cc
 tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/rounding.cc tests/mpi/rounding.h tests/mpi/trial.cc tests/mpi/trial.h \
   tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc
@@ -63,6 +65,7 @@ tests_mpi_types_SOURCES = tests/mpi/types.cc
 
 tests_mpi_carriers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_descriptors_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_endings_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -87,6 +90,7 @@ tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 tests_mpi_carriers_LDADD = $(mpi_harness)
 tests_mpi_communicators_LDADD = $(mpi_harness)
+tests_mpi_descriptors_LDADD = $(mpi_harness)
 tests_mpi_differential_LDADD = $(mpi_harness)
 tests_mpi_endings_LDADD = $(mpi_harness)
 tests_mpi_failures_LDADD = $(mpi_harness)
@@ -125,6 +129,7 @@ mpi_tests = \
   tests/mpi/test_groups \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
+  tests/mpi/test_descriptors \
   tests/mpi/test_endings \
   tests/mpi/test_errors \
   tests/mpi/test_shared_memory \

@@ -35,6 +35,7 @@ unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \
   tests/unit/transports/conformance_test.cc \
+  tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/rig.h \
   tests/unit/transports/ring_test.cc \
   tests/unit/transports/shm_test.cc \

@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -41,10 +41,17 @@ struct flock lock_of(short type, off_t first, off_t bytes) {
   return lock;
 }
 
-int make_unnamed() {
+Descriptor make_unnamed() {
   const int file = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (file >= 0 || errno != EINVAL) return file;
-  return memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);  // before Linux 6.3
+  if (file >= 0 || errno != EINVAL) return Descriptor(file);
+  return Descriptor(memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));  // before Linux 6.3
+}
+
+// Memory counts as a file's bytes to the process's limit on these: beyond it comes SIGXFSZ, which
+// ends the process.
+bool is_within_limit(size_t bytes) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;
 }
 
 bool is_same(const struct stat& about, const Segment::Handle& handle, size_t bytes) {
@@ -52,35 +59,23 @@ bool is_same(const struct stat& about, const Segment::Handle& handle, size_t byt
          about.st_size == static_cast<off_t>(bytes);
 }
 
-bool is_held(const std::string& path, std::span<const Segment::Handle> held) {
-  struct stat about {};
-  if (stat(path.c_str(), &about) != 0) return true;  // it is gone
-  return std::ranges::any_of(held, [&](const Segment::Handle& handle) {
-    return handle.device == about.st_dev && handle.inode == about.st_ino;
-  });
-}
-
-// The name of a file that nobody has locked: who gave it died before all had opened the file. What
-// this process holds, or has made, is left alone.
-bool is_stale(const char* name, const std::string& path, std::span<const Segment::Handle> held) {
+// The name of a file that nobody has locked: who gave it died before all had opened the file.
+bool is_stale(const char* name, const std::string& path) {
   int32_t process = 0;
   uint64_t number = 0;
   if (std::sscanf(name, "sluice-%" SCNd32 "-%" SCNx64, &process, &number) != 2) return false;
-  if (process == getpid() || is_held(path, held)) return false;
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return false;
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return false;
   struct flock lock = lock_of(F_WRLCK, 0, 0);
-  const bool free = fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
-  close(file);
-  return free;
+  return fcntl(file.fd(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-void remove_stale_names(std::span<const Segment::Handle> held) {
+void remove_stale_names() {
   DIR* const list = opendir(folder);
   if (list == nullptr) return;
   while (const dirent* entry = readdir(list)) {
     const std::string path = std::string(folder) + "/" + entry->d_name;
-    if (is_stale(entry->d_name, path, held)) unlink(path.c_str());
+    if (is_stale(entry->d_name, path)) unlink(path.c_str());
   }
   closedir(list);
 }
@@ -97,32 +92,35 @@ std::string Segment::Handle::path() const {
   return std::string(folder) + "/" + text;
 }
 
-Segment::Segment(const Handle& handle, int file, size_t bytes)
-    : handle_(handle), file_(file), bytes_(bytes), process_(getpid()) {}
+Segment::Segment(const Handle& handle, Descriptor file, size_t bytes)
+    : handle_(handle), file_(std::move(file)), bytes_(bytes), process_(getpid()) {}
 
-Result<Segment> Segment::create(size_t bytes, Way way, std::span<const Handle> held) {
+Result<Segment> Segment::create(size_t bytes, Way way) {
   Handle handle;
   if (way == Way::named) {
-    remove_stale_names(held);
+    remove_stale_names();
     if (getrandom(&handle.number, sizeof(handle.number), 0) != sizeof(handle.number)) {
       return error("no random numbers", errno);
     }
     handle.number |= 1;
   }
-  const int file =
-      way == Way::unnamed ? make_unnamed() : ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file < 0) return error(way == Way::unnamed ? "memfd_create" : folder, errno);
+  if (!is_within_limit(bytes)) return error("making shared memory", EFBIG);
+  Descriptor file = way == Way::unnamed
+                        ? make_unnamed()
+                        : Descriptor(::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file) return error(way == Way::unnamed ? "memfd_create" : folder, errno);
+  const int fd = file.fd();
   handle.process = getpid();
-  handle.file = file;
-  Segment segment(handle, file, bytes);
+  handle.file = fd;
+  Segment segment(handle, std::move(file), bytes);
   struct stat about {};
-  if (fchmod(file, 0600) != 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
-      fstat(file, &about) != 0) {
+  if (fchmod(fd, 0600) != 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
+      fstat(fd, &about) != 0) {
     return error("making shared memory", errno);
   }
   segment.handle_.device = about.st_dev;
   segment.handle_.inode = about.st_ino;
-  if (way == Way::unnamed && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+  if (way == Way::unnamed && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     return error("sealing shared memory", errno);
   }
   if (Status status = segment.map(); !status.ok()) return status;
@@ -137,19 +135,20 @@ Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
   if (stat(path.c_str(), &about) != 0) return error(path, errno);
   const Status other{Code::unavailable, path + " is something else here"};
   if (!is_same(about, handle, bytes)) return other;
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return error(path, errno);
-  Segment segment(handle, file, bytes);
-  if (fstat(file, &about) != 0 || !is_same(about, handle, bytes)) return other;
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) return error(path, errno);
+  const int fd = file.fd();
+  Segment segment(handle, std::move(file), bytes);
+  if (fstat(fd, &about) != 0 || !is_same(about, handle, bytes)) return other;
   // Whoever could cut it short could end this process.
   const bool is_named = handle.number != 0;
-  if (!is_named && (fcntl(file, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return other;
+  if (!is_named && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return other;
   if (Status status = segment.map(); !status.ok()) return status;
   return segment;
 }
 
 Status Segment::map() {
-  void* const data = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  void* const data = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
   if (data == MAP_FAILED) return error("mapping shared memory", errno);
   data_ = static_cast<std::byte*>(data);
   if (madvise(data, bytes_, MADV_DONTFORK) != 0)
@@ -160,7 +159,7 @@ Status Segment::map() {
 
 Segment::Segment(Segment&& other) noexcept
     : handle_(other.handle_),
-      file_(std::exchange(other.file_, -1)),
+      file_(std::move(other.file_)),
       data_(std::exchange(other.data_, nullptr)),
       bytes_(other.bytes_),
       named_(std::exchange(other.named_, false)),
@@ -170,13 +169,12 @@ Segment::Segment(Segment&& other) noexcept
 Segment::~Segment() {
   remove_name();
   if (data_ != nullptr && is_ours()) munmap(data_, bytes_);
-  close_file();
 }
 
 Status Segment::reserve(size_t offset, size_t bytes) {
-  int failure = EINTR;
+  int failure = is_within_limit(offset + bytes) ? EINTR : EFBIG;
   while (failure == EINTR) {
-    failure = posix_fallocate(file_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    failure = posix_fallocate(file_.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
   }
   if (failure == 0) return {};
   const std::string where = handle_.number == 0 ? "shared memory" : folder;
@@ -185,7 +183,7 @@ Status Segment::reserve(size_t offset, size_t bytes) {
 
 Status Segment::give_name() {
   if (handle_.number == 0) return {};
-  const std::string here = "/proc/self/fd/" + std::to_string(file_);
+  const std::string here = "/proc/self/fd/" + std::to_string(file_.fd());
   if (linkat(AT_FDCWD, here.c_str(), AT_FDCWD, handle_.path().c_str(), AT_SYMLINK_FOLLOW) != 0) {
     return error(folder, errno);
   }
@@ -197,18 +195,14 @@ void Segment::remove_name() {
   if (std::exchange(named_, false) && is_ours()) unlink(handle_.path().c_str());
 }
 
-void Segment::close_file() {
-  if (file_ >= 0) ::close(std::exchange(file_, -1));
-}
-
 bool Segment::sign(uint32_t index) {
   struct flock lock = lock_of(F_WRLCK, static_cast<off_t>(index), 1);
-  return fcntl(file_, F_SETLK, &lock) == 0;
+  return fcntl(file_.fd(), F_OFD_SETLK, &lock) == 0;
 }
 
 bool Segment::lives(uint32_t index) const {
   struct flock lock = lock_of(F_WRLCK, static_cast<off_t>(index), 1);
-  return fcntl(file_, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  return fcntl(file_.fd(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 bool Segment::is_ours() const { return getpid() == process_; }

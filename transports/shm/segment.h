@@ -6,19 +6,20 @@
 // own), a segment is a file in /dev/shm, mode 0600, that has a name only until all have opened it;
 // a name that its maker died with is removed by whoever makes the next one.
 //
-// Each process holds a lock on one byte of the file for as long as it lives (fcntl(2): not
-// inherited by its children); the others can look whether it does. A child of fork() has neither
-// the mapping nor a say in the name.
+// Each process holds a lock on one byte of the file for as long as it lives; the others can look
+// whether it does. The lock is the open file's (F_OFD_SETLK in fcntl(2)), not the process's, which
+// would lose it as soon as anybody in it opened and closed the file once more. A child of fork()
+// has neither the file nor the mapping nor a say in the name.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "src/base/status.h"
+#include "transports/descriptor.h"
 
 namespace sluice {
 
@@ -35,10 +36,9 @@ class Segment {
   };
   enum class Way { unnamed, named };
 
-  // Makes one, zeroed, of which no memory is reserved yet, and which has no name yet. held: those
-  // that this process has signed. (The names of the dead are looked at then, and to close a file
-  // would end this process's own locks on it.)
-  static Result<Segment> create(size_t bytes, Way way, std::span<const Handle> held = {});
+  // Makes one, zeroed, of which no memory is reserved yet, and which has no name yet. (Where it is
+  // to get one, those of the dead go first.)
+  static Result<Segment> create(size_t bytes, Way way);
   // Opens one that another process of the same user made. An error if it can't be seen from here.
   static Result<Segment> open(const Handle& handle, size_t bytes);
 
@@ -57,7 +57,7 @@ class Segment {
   void remove_name();
 
   // Once all have opened it, and if nobody has signed: it stays mapped, and takes no descriptor.
-  void close_file();
+  void close_file() { file_.close(); }
 
   // This process is number `index` of it. False if the kernel grants no lock.
   bool sign(uint32_t index);
@@ -67,11 +67,11 @@ class Segment {
   bool is_ours() const;
 
  private:
-  Segment(const Handle& handle, int file, size_t bytes);
+  Segment(const Handle& handle, Descriptor file, size_t bytes);
   Status map();
 
   Handle handle_;
-  int file_;
+  Descriptor file_;
   std::byte* data_ = nullptr;
   size_t bytes_;
   bool named_ = false;  // by us, and not removed yet

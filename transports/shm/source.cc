@@ -198,9 +198,7 @@ class ShmSource final : public ArenaSource {
     return found == segments_.end() ? nullptr : &*found;
   }
   Result<Shared*> make(Segment::Way way, const std::vector<ProcessId>& set, size_t leases) {
-    std::vector<Segment::Handle> held;
-    for (const Shared& shared : segments_) held.push_back(shared.segment.handle());
-    return add(Segment::create(segment_bytes(set.size(), leases), way, held), set, leases);
+    return add(Segment::create(segment_bytes(set.size(), leases), way), set, leases);
   }
   Result<Shared*> add(Result<Segment> segment, const std::vector<ProcessId>& set, size_t leases) {
     if (!segment.ok()) return segment.status();

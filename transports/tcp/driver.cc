@@ -64,7 +64,6 @@ Driver::Driver(const TcpOptions& options) : reception_(shared_) { shared_.option
 Driver::~Driver() = default;
 
 Status Driver::start() {
-  leave_sockets_to_parents();
   if (getrandom(shared_.key.data(), shared_.key.size(), 0) !=
       static_cast<ssize_t>(shared_.key.size())) {
     return {Code::unavailable, "no random numbers: " + error_text(errno)};
@@ -77,7 +76,7 @@ Status Driver::start() {
   if (!chosen.ok()) return chosen.status();
   shared_.chosen = std::move(*chosen);
   if (shared_.options.threaded) {
-    wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
   }
   return reception_.open();

@@ -84,7 +84,7 @@ class Driver {
 
   // With several threads.
   std::mutex lock_;
-  Socket wakeup_;  // an eventfd: readable while woken_
+  Descriptor wakeup_;  // an eventfd: readable while woken_
   int sleepers_ = 0;
   bool woken_ = false;  // and not all sleepers have left
 };

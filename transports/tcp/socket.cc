@@ -4,13 +4,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -22,37 +19,6 @@ namespace {
 // answer.
 constexpr int keepalive_idle = 10, keepalive_interval = 5, keepalive_probes = 4;
 constexpr int backlog = 4096;  // the kernel cuts it to net.core.somaxconn
-
-// Which descriptors are Sockets', a bit each. Higher ones are a child's, too.
-constexpr size_t word_bits = 64, most_noted = size_t{1} << 16;
-constinit std::atomic<uint64_t> noted[most_noted / word_bits];
-
-void note(int fd, bool is_open) {
-  if (fd < 0 || static_cast<size_t>(fd) >= most_noted) return;
-  const size_t at = static_cast<size_t>(fd);
-  const uint64_t bit = uint64_t{1} << at % word_bits;
-  if (is_open) {
-    noted[at / word_bits].fetch_or(bit, std::memory_order_relaxed);
-  } else {
-    noted[at / word_bits].fetch_and(~bit, std::memory_order_relaxed);
-  }
-}
-
-// In a child, before fork() returns there: calls only what a signal handler may.
-void empty_sockets() {
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (size_t i = 0; i < std::size(noted); ++i) {
-    for (uint64_t word = noted[i].load(std::memory_order_relaxed); word != 0; word &= word - 1) {
-      const int fd = static_cast<int>(i * word_bits) + std::countr_zero(word);
-      if (nothing < 0) {
-        close(fd);
-      } else {
-        dup3(nothing, fd, O_CLOEXEC);
-      }
-    }
-  }
-  if (nothing >= 0) close(nothing);
-}
 
 bool set(const Socket& socket, int level, int option, int value) {
   return setsockopt(socket.fd(), level, option, &value, sizeof(value)) == 0;
@@ -89,19 +55,6 @@ Conduit::Moved moved(ssize_t bytes) {
 }
 
 }  // namespace
-
-Socket::Socket(int fd) : fd_(fd) { note(fd, true); }
-
-void Socket::close() {
-  if (fd_ < 0) return;
-  note(fd_, false);
-  ::close(std::exchange(fd_, -1));
-}
-
-void leave_sockets_to_parents() {
-  static constinit std::atomic<bool> done{false};
-  if (!done.exchange(true)) (void)pthread_atfork(nullptr, nullptr, empty_sockets);
-}
 
 Conduit::Moved SocketConduit::write(std::span<const iovec> runs) {
   constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
@@ -184,14 +137,13 @@ bool has_descriptors(size_t count) {
 }
 
 Result<Socket> accept_from(const Socket& listener) {
-  int fd;
+  Socket accepted;
   do {
-    fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
-  if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+    accepted = Socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  } while (!accepted && (errno == EINTR || errno == ECONNABORTED));
+  if (!accepted && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
     return Status(Code::unavailable, "cannot accept a connection: " + error_text(errno));
   }
-  Socket accepted(fd);
   if (accepted) set_manners(accepted);
   return accepted;
 }

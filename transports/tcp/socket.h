@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sockets as this transport uses them: non-blocking, closed on exec, without Nagle's delay, with
-// keepalive, so that the death of an idle peer's host shows within half a minute.
+// Sockets as this transport uses them: non-blocking, without Nagle's delay, with keepalive, so that
+// the death of an idle peer's host shows within half a minute.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "src/base/status.h"
 #include "transports/conduit.h"
+#include "transports/descriptor.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice {
 
-// Owns a descriptor. A child of fork() has none of them (leave_sockets_to_parents): else a process
-// that dies would look alive to its peers for as long as a child of its lives.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd);
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Socket() { close(); }
-
-  explicit operator bool() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
-
-// From then on, children of fork() find nothing behind the descriptors of Sockets: the numbers stay
-// taken, for the child has the objects, too. Once is enough; again does nothing.
-void leave_sockets_to_parents();
+using Socket = Descriptor;
 
 // A connected socket's bytes. One system call a write or read, of 64 runs at most.
 class SocketConduit final : public Conduit {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Segments and arenas between real processes.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,6 +160,70 @@ TEST(Segment, TellsTheLivingFromTheDead) {
   EXPECT_FALSE(made->lives(3));
   close(ready[0]);
   close(ready[1]);
+}
+
+// Rank 3, in a process of its own that does `more` and tells when that is done; it lives until it
+// is killed, or says so itself by false.
+template <typename More>
+pid_t live_as_three(const Segment& made, const More& more) {
+  int ready[2];
+  EXPECT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto opened = Segment::open(made.handle(), made.size());
+    const bool good = opened.ok() && opened->sign(3), stays = good && more(*opened);
+    if (write(ready[1], &good, 1) != 1 || !stays) _exit(0);
+    for (;;) pause();
+  }
+  bool good = false;
+  EXPECT_EQ(read(ready[0], &good, 1), 1);
+  EXPECT_TRUE(good);
+  close(ready[0]);
+  close(ready[1]);
+  return child;
+}
+
+// Of the same file.
+TEST_P(EachWay, WhoClosesOtherDescriptorsLives) {
+  const Segment made = make(4096, GetParam());
+  const pid_t child = live_as_three(made, [&](const Segment& opened) {
+    { const auto again = Segment::open(made.handle(), 4096); }
+    return close(open(opened.handle().path().c_str(), O_RDONLY)) == 0;
+  });
+  EXPECT_TRUE(made.lives(3));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(made.lives(3));
+}
+
+TEST_P(EachWay, ADeathShowsThoughAChildLivesOn) {
+  const Segment made = make(4096, GetParam());
+  int alive[2];
+  ASSERT_EQ(pipe(alive), 0);
+  const pid_t child = live_as_three(made, [&](const Segment&) {
+    if (fork() > 0) return false;
+    char end;
+    close(alive[1]);
+    _exit(static_cast<int>(read(alive[0], &end, 1)));
+  });
+  waitpid(child, nullptr, 0);
+  const auto until = std::chrono::steady_clock::now() + 1s;
+  while (made.lives(3) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_FALSE(made.lives(3));
+  close(alive[0]);
+  close(alive[1]);
+}
+
+// More than that a process's files may not be: to try would end it.
+TEST_P(EachWay, KeepsWithinTheLimitOfFiles) {
+  const int made = in_child([&] {
+    const rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto small = Segment::create(4096, GetParam()), large = Segment::create(4097, GetParam());
+    if (!small.ok() || !small->reserve(0, 4096).ok() || small->reserve(4096, 1).ok()) return 1;
+    return large.ok() ? 2 : 0;
+  });
+  EXPECT_EQ(made, 0);
 }
 
 class Nobody final : public Patience {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/descriptor.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+// Runs `body` in a child and gives what it returns.
+template <typename Body>
+int in_child(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
+// Of standard input, output and error one is closed, or several.
+TEST(Descriptor, LeavesTheStandardOnesAlone) {
+  for (int closed = 1; closed < 8; ++closed) {
+    const int failures = in_child([&] {
+      for (int fd = 0; fd <= 2; ++fd) {
+        if (closed >> fd & 1) close(fd);
+      }
+      const Descriptor zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+      char byte = 1;
+      int wrong = zero.fd() <= 2 || read(zero.fd(), &byte, 1) != 1 || byte != 0;
+      wrong += (fcntl(zero.fd(), F_GETFD) & FD_CLOEXEC) == 0;
+      for (int fd = 0; fd <= 2; ++fd) wrong += is_open(fd) == (closed >> fd & 1);
+      return wrong;
+    });
+    EXPECT_EQ(failures, 0) << "closed: " << closed;
+  }
+}
+
+TEST(Descriptor, TellsWhyThereIsNone) {
+  const Descriptor none(open("/nowhere", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(errno, ENOENT);
+  EXPECT_FALSE(none);
+}
+
+TEST(Descriptor, IsClosedOnce) {
+  Descriptor first(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  const int fd = first.fd();
+  Descriptor second(std::move(first));
+  EXPECT_FALSE(first);
+  EXPECT_EQ(second.fd(), fd);
+  second.close();
+  EXPECT_FALSE(is_open(fd));
+}
+
+// Its number stays taken there.
+TEST(Descriptor, IsNotForChildren) {
+  const Descriptor zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(in_child([&] {
+              char byte = 1;
+              return is_open(zero.fd()) && read(zero.fd(), &byte, 1) == 0 ? 1 : 0;
+            }),
+            1);
+  char byte = 1;
+  EXPECT_EQ(read(zero.fd(), &byte, 1), 1);
+}
+
+}  // namespace
+}  // namespace sluice
