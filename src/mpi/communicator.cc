@@ -38,22 +38,19 @@ bool is_mpi_running() {
 }  // namespace
 
 Communicator* look_up_communicator(MPI_Comm handle) {
-  if (handle == real().comm_null || !is_mpi_running()) return nullptr;
+  if (handle == real().comm_null || FreedCommunicator::is_freed(handle) || !is_mpi_running()) {
+    return nullptr;
+  }
   Runtime& runtime = Runtime::get();
   const uint64_t generation = communicators_freed.load(std::memory_order_acquire);
-  void* value = nullptr;
-  int found = 0;
-  {
-    const QuietErrors errors;
-    if (real().Comm_get_attr(handle, runtime.communicator_keyval(), &value, &found)) return nullptr;
-  }
-  if (!found) {
+  Communicator* communicator = runtime.find(handle);
+  if (!communicator) {
+    if (!is_communicator(handle)) return nullptr;
     auto made = std::make_unique<Communicator>(handle, runtime);
     if (real().Comm_set_attr(handle, runtime.communicator_keyval(), made.get())) return nullptr;
     if (communicators_missed.load(std::memory_order_relaxed)) made->give_up();
-    value = made.release();
+    communicator = made.release();
   }
-  auto* const communicator = static_cast<Communicator*>(value);
   ThreadState& thread = this_thread;
   thread.communicator_handle = handle;
   thread.communicator_generation = generation;
@@ -62,13 +59,24 @@ Communicator* look_up_communicator(MPI_Comm handle) {
 }
 
 Communicator* find_existing_communicator(MPI_Comm handle) {
-  const Runtime* const runtime = Runtime::get_if_made();
-  void* value = nullptr;
-  int found = 0;
-  if (!runtime || handle == real().comm_null || !is_mpi_running()) return nullptr;
-  const QuietErrors errors;
-  if (real().Comm_get_attr(handle, runtime->communicator_keyval(), &value, &found)) return nullptr;
-  return found ? static_cast<Communicator*>(value) : nullptr;
+  Runtime* const runtime = Runtime::get_if_made();
+  return runtime && is_mpi_running() ? runtime->find(handle) : nullptr;
+}
+
+FreedCommunicator::FreedCommunicator(MPI_Comm handle)
+    : handle_(handle), outer_(this_thread.freed_communicator) {
+  this_thread.freed_communicator = this;
+  Runtime* const runtime = Runtime::get_if_made();
+  if (!runtime || !runtime->find(handle)) return;
+  real().Comm_delete_attr(handle, runtime->communicator_keyval());
+}
+
+FreedCommunicator::~FreedCommunicator() { this_thread.freed_communicator = outer_; }
+
+bool FreedCommunicator::is_freed(MPI_Comm handle) {
+  const FreedCommunicator* freed = this_thread.freed_communicator;
+  while (freed && freed->handle_ != handle) freed = freed->outer_;
+  return freed;
 }
 
 Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle), runtime_(runtime) {
@@ -79,11 +87,11 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
   rank_ = static_cast<Rank>(rank);
   size_ = static_cast<Rank>(size);
   if (is_inter_) keeper_ = Keeper::mpi;
-  runtime_.add(this);
+  runtime_.add(handle, this);
 }
 
 Communicator::~Communicator() {
-  runtime_.remove(this);
+  runtime_.remove(handle_);
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
 

@@ -90,12 +90,29 @@ class Communicator {
   const Algorithm* last_algorithm_ = nullptr;
 };
 
+// While it lives, this thread frees a communicator: its state is gone, and MPI calls the program's
+// callbacks for attributes, in an order that may differ between ranks. Their collectives on it are
+// MPI's, on all of its ranks alike.
+class FreedCommunicator {
+ public:
+  explicit FreedCommunicator(MPI_Comm handle);
+  ~FreedCommunicator();
+  FreedCommunicator(const FreedCommunicator&) = delete;
+  FreedCommunicator& operator=(const FreedCommunicator&) = delete;
+
+  static bool is_freed(MPI_Comm handle);
+
+ private:
+  const MPI_Comm handle_;
+  const FreedCommunicator* const outer_;
+};
+
 // There was no memory for the state of a communicator, which one is not known. Its other ranks
 // count calls that this one has not taken part in: all that get theirs later give up.
 extern std::atomic<bool> communicators_missed;
 
 // The state of a communicator, made if it has none. nullptr where the call is for MPI to judge: the
-// null communicator, and before MPI_Init.
+// null communicator, one that is being freed, and before MPI_Init.
 Communicator* look_up_communicator(MPI_Comm handle);
 
 // The same, without making one: nullptr too where there is none yet.

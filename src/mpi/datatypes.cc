@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/datatypes.h"
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "src/mpi/refusal.h"
 #include "src/mpi/runtime.h"
@@ -12,13 +14,7 @@
 namespace sluice {
 namespace {
 
-// What hangs on a type.
-struct Description {
-  Datatype datatype;
-  Layout layout;
-};
-
-const Datatype* attach(MPI_Datatype handle) {
+std::unique_ptr<Description> describe(MPI_Datatype handle) {
   auto made = std::make_unique<Description>();
   Datatype& datatype = made->datatype;
   if (!measure_datatype(handle, &datatype) || !read_layout(handle, &made->layout)) return nullptr;
@@ -27,27 +23,58 @@ const Datatype* attach(MPI_Datatype handle) {
   datatype.run = made->layout.is_run();
   datatype.committed = is_committed(handle);
   datatype.layout = &made->layout;
-  const int keyval = Runtime::get().datatype_keyval();
-  if (real().Type_set_attr(handle, keyval, made.get())) return nullptr;
+  return made;
+}
+
+// What hangs on types: asking here needs no valid handle, and MPI's answers are not to be trusted
+// while it deletes a type's attributes.
+class Attached {
+ public:
+  const Datatype* find(MPI_Datatype handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = descriptions_.find(handle);
+    return found == descriptions_.end() ? nullptr : &found->second->datatype;
+  }
+  void add(Description* description) {
+    const std::lock_guard lock(mutex_);
+    descriptions_.emplace(description->datatype.handle, description);
+  }
+  void remove(const Description* description) {
+    const std::lock_guard lock(mutex_);
+    descriptions_.erase(description->datatype.handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<MPI_Datatype, Description*> descriptions_;
+};
+
+Attached& attached() {
+  static Attached& all = *new Attached;  // outlives exit()
+  return all;
+}
+
+const Datatype* attach(MPI_Datatype handle) {
+  // Two threads may meet a type at once: the second attribute would take the first one's away.
+  static constinit std::mutex attaching;
+  const std::lock_guard lock(attaching);
+  if (const Datatype* type = attached().find(handle)) return type;
+  std::unique_ptr<Description> made = describe(handle);
+  if (!made) return nullptr;
+  attached().add(made.get());
+  if (real().Type_set_attr(handle, Runtime::get().datatype_keyval(), made.get())) {
+    attached().remove(made.get());
+    return nullptr;
+  }
   return &made.release()->datatype;
 }
 
 const Datatype* look_up(MPI_Datatype handle) {
-  if (handle == real().datatype_null) return nullptr;
-  void* value = nullptr;
-  int found = 0;
-  {
-    const QuietErrors errors;
-    const int keyval = Runtime::get().datatype_keyval();
-    if (real().Type_get_attr(handle, keyval, &value, &found)) return nullptr;
-  }
-  if (found) return &static_cast<const Description*>(value)->datatype;
-  // Two threads may meet a type at once: the second attribute would take the first one's away.
-  static constinit std::mutex attaching;
-  const std::lock_guard lock(attaching);
-  if (real().Type_get_attr(handle, Runtime::get().datatype_keyval(), &value, &found))
-    return nullptr;
-  return found ? &static_cast<const Description*>(value)->datatype : attach(handle);
+  FreedDatatype* const freed = this_thread.freed_datatype;
+  if (const Datatype* type = freed ? freed->find(handle) : nullptr) return type;
+  if (const Datatype* type = attached().find(handle)) return type;
+  if (!is_datatype(handle)) return nullptr;
+  return freed ? freed->describe(handle) : attach(handle);
 }
 
 }  // namespace
@@ -70,7 +97,43 @@ const Datatype* find_datatype(MPI_Datatype handle) {
   return type;
 }
 
-void release_datatype(void* attribute) { delete static_cast<Description*>(attribute); }
+void release_datatype(void* attribute) {
+  std::unique_ptr<Description> description(static_cast<Description*>(attribute));
+  attached().remove(description.get());
+  if (this_thread.freed_datatype) this_thread.freed_datatype->take(description);
+}
+
+FreedDatatype::FreedDatatype(MPI_Datatype handle)
+    : handle_(handle), outer_(this_thread.freed_datatype) {
+  this_thread.freed_datatype = this;
+  if (!attached().find(handle)) return;
+  real().Type_delete_attr(handle, Runtime::get().datatype_keyval());
+}
+
+// The handles may mean other types from now on.
+FreedDatatype::~FreedDatatype() {
+  this_thread.freed_datatype = outer_;
+  if (own_ || !descriptions_.empty()) datatypes_freed.fetch_add(1, std::memory_order_release);
+}
+
+const Datatype* FreedDatatype::find(MPI_Datatype handle) const {
+  if (own_ && handle == handle_) return &own_->datatype;
+  for (const auto& description : descriptions_) {
+    if (description->datatype.handle == handle) return &description->datatype;
+  }
+  return outer_ ? outer_->find(handle) : nullptr;
+}
+
+// (Open MPI has taken a type apart when it calls its callbacks.)
+const Datatype* FreedDatatype::describe(MPI_Datatype handle) {
+  const QuietErrors errors;
+  std::unique_ptr<Description> made = sluice::describe(handle);
+  return made ? &descriptions_.emplace_back(std::move(made))->datatype : nullptr;
+}
+
+void FreedDatatype::take(std::unique_ptr<Description>& description) {
+  if (description->datatype.handle == handle_) own_ = std::move(description);
+}
 
 bool measure_datatype(MPI_Datatype handle, Datatype* description) {
   const Real& mpi = real();

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "src/mpi/layout.h"
 #include "src/mpi/real.h"
@@ -29,12 +31,42 @@ struct Datatype {
   }
 };
 
+// What hangs on a type.
+struct Description {
+  Datatype datatype;
+  Layout layout;
+};
+
 // The description of a type, worked out at its first use and kept with it (as an attribute) until
 // it is freed. nullptr for MPI_DATATYPE_NULL, and where MPI refuses to describe it.
 const Datatype* find_datatype(MPI_Datatype handle);
 
 // The type is freed: the attribute's value, as the description was attached.
 void release_datatype(void* attribute);
+
+// While it lives, this thread frees a type, and MPI calls the program's callbacks for attributes,
+// of types that this one was made of, too. The type's description hangs here instead, and so does
+// what is described for calls that they make: MPI would not tell when it is to go.
+class FreedDatatype {
+ public:
+  explicit FreedDatatype(MPI_Datatype handle);
+  ~FreedDatatype();
+  FreedDatatype(const FreedDatatype&) = delete;
+  FreedDatatype& operator=(const FreedDatatype&) = delete;
+
+  // What hangs here.
+  const Datatype* find(MPI_Datatype handle) const;
+  // Describes a type; nullptr where MPI does not tell any more.
+  const Datatype* describe(MPI_Datatype handle);
+  // Takes what hung on a type, if it is the one being freed.
+  void take(std::unique_ptr<Description>& description);
+
+ private:
+  const MPI_Datatype handle_;
+  FreedDatatype* const outer_;
+  std::unique_ptr<Description> own_;
+  std::vector<std::unique_ptr<Description>> descriptions_;
+};
 
 // Size, extent and, as its start, the true lower bound alone. False if MPI has no such type.
 bool measure_datatype(MPI_Datatype handle, Datatype* description);

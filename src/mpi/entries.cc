@@ -90,10 +90,16 @@ T for_mpi(const Arguments& arguments, T argument) {
   }
 }
 
+int initialized(int result) {
+  if (result == MPI_SUCCESS) begin_probes();
+  return result;
+}
+
 int finalize() {
   if (finalizing.exchange(true)) return real().Finalize();
   Runtime* const runtime = Runtime::get_if_made();
   if (runtime) runtime->close();
+  end_probes();
   free_narrow_floats();
   const int result = real().Finalize();
   if (runtime) runtime->disconnect();
@@ -152,6 +158,17 @@ extern "C" {
 
 SLUICE_COLLECTIVES(SLUICE_DEFINE_SMALL)
 SLUICE_LARGE_COLLECTIVES(SLUICE_DEFINE_LARGE)
+
+SLUICE_ENTRY PMPI_Init(int* argc, char*** argv) {
+  return sluice::initialized(sluice::real().Init(argc, argv));
+}
+int MPI_Init(int* argc, char*** argv) SLUICE_ALIAS("PMPI_Init");
+
+SLUICE_ENTRY PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  return sluice::initialized(sluice::real().Init_thread(argc, argv, required, provided));
+}
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided)
+    SLUICE_ALIAS("PMPI_Init_thread");
 
 SLUICE_ENTRY PMPI_Finalize() { return sluice::finalize(); }
 int MPI_Finalize() SLUICE_ALIAS("PMPI_Finalize");

@@ -11,6 +11,7 @@ face_sources += \
   src/mpi/entry.h \
   src/mpi/errors.cc src/mpi/errors.h \
   src/mpi/exchange.h \
+  src/mpi/free_entries.cc \
   src/mpi/functions.h \
   src/mpi/info.cc src/mpi/info.h \
   src/mpi/info_entries.cc \

@@ -31,22 +31,28 @@ void* find_data(const char* symbol);
 // What Sluice itself asks of MPI.
 #define SLUICE_USED(ROW)                                                                           \
   SLUICE_EACH(ROW, Add_error_class, Add_error_code, Add_error_string, Comm_call_errhandler,        \
-              Comm_create_keyval, Comm_dup_with_info, Comm_get_attr, Comm_get_errhandler,          \
-              Comm_get_info, Comm_get_name, Comm_group, Comm_rank, Comm_set_attr,                  \
-              Comm_set_errhandler, Comm_set_info, Comm_size, Comm_split_type, Comm_test_inter,     \
-              Errhandler_free, Finalize, Finalized, Grequest_complete, Grequest_start, Group_free, \
-              Group_translate_ranks, Iallgather, Info_delete, Info_get, Info_get_nkeys,            \
-              Info_get_nthkey, Info_set, Initialized, Op_commutative, Op_create, Op_free, Pack,    \
-              Query_thread, Reduce_local, Send, Test, Type_commit, Type_contiguous,                \
-              Type_create_keyval, Type_free, Type_get_attr, Type_get_contents, Type_get_envelope,  \
-              Type_get_extent_x, Type_get_true_extent_x, Type_set_attr, Type_set_name,             \
-              Type_size_x, Wait)
+              Comm_create_errhandler, Comm_create_keyval, Comm_delete_attr, Comm_disconnect,       \
+              Comm_dup_with_info, Comm_free, Comm_get_errhandler, Comm_get_info, Comm_get_name,    \
+              Comm_group, Comm_rank, Comm_set_attr, Comm_set_errhandler, Comm_set_info, Comm_size, \
+              Comm_split, Comm_split_type, Comm_test_inter, Errhandler_free, Finalize, Finalized,  \
+              Grequest_complete, Grequest_start, Group_free, Group_translate_ranks, Iallgather,    \
+              Info_delete, Info_get, Info_get_nkeys, Info_get_nthkey, Info_set, Init, Init_thread, \
+              Initialized, Op_commutative, Op_create, Op_free, Pack, Query_thread, Reduce_local,   \
+              Send, Test, Type_commit, Type_contiguous, Type_delete_attr, Type_create_keyval,      \
+              Type_free, Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,   \
+              Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait)
 #if MPI_VERSION >= 4
 #define SLUICE_USED_OF_MPI_4(ROW)                                                \
   SLUICE_EACH(ROW, Comm_create_from_group, Comm_idup_with_info, Info_get_string, \
               Type_get_contents_c, Type_get_envelope_c)
 #else
 #define SLUICE_USED_OF_MPI_4(ROW)
+#endif
+// And of one kind of MPI.
+#ifdef OPEN_MPI
+#define SLUICE_USED_OF_ONE(ROW) ROW(Comm_c2f)
+#else
+#define SLUICE_USED_OF_ONE(ROW) ROW(Comm_compare)
 #endif
 
 struct Real {
@@ -56,6 +62,7 @@ struct Real {
   SLUICE_LARGE_COLLECTIVES(SLUICE_LARGE_POINTER)
   SLUICE_USED(SLUICE_POINTER)
   SLUICE_USED_OF_MPI_4(SLUICE_POINTER)
+  SLUICE_USED_OF_ONE(SLUICE_POINTER)
 #undef SLUICE_LARGE_POINTER
 #undef SLUICE_POINTER
   // Predefined handles that are needed on every way.

@@ -182,8 +182,7 @@ std::optional<Predefined> describe_predefined(const Row& row) {
 // Types that Fortran programs ask for by their precision are predefined, too, but have no names.
 Family family_of_f90(MPI_Datatype handle) {
   int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-  const bool told = handle != real().datatype_null &&
-                    !real().Type_get_envelope(handle, &integers, &addresses, &types, &combiner);
+  const bool told = !real().Type_get_envelope(handle, &integers, &addresses, &types, &combiner);
   if (told && combiner == MPI_COMBINER_F90_INTEGER) return Family::plain_integer;
   if (told && combiner == MPI_COMBINER_F90_REAL) return Family::f90_floating;
   if (told && combiner == MPI_COMBINER_F90_COMPLEX) return Family::f90_complex;
@@ -212,7 +211,7 @@ std::optional<Predefined> find_predefined(MPI_Datatype handle) {
   if (const auto narrow = narrow_float(handle)) {
     return describe_predefined({handle, Family::narrow, *narrow});
   }
-  const QuietErrors errors;
+  if (!is_datatype(handle)) return {};
   return describe_predefined({handle, family_of_f90(handle)});
 }
 

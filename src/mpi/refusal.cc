@@ -2,7 +2,10 @@
 #include "src/mpi/refusal.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -16,6 +19,42 @@ struct Handlers {
 constinit std::mutex quieting;
 constinit int quiet = 0;  // how many want it so
 constinit Handlers kept{};
+constinit MPI_Errhandler ignoring{};  // made when first needed
+constinit bool has_ignoring = false;
+
+// A communicator whose errors are nobody's but Sluice's.
+constinit std::atomic<bool> has_own{false};
+constinit MPI_Comm own{};
+constinit std::mutex asking;  // one thread at a time in its collectives
+
+void ignore(MPI_Comm*, int*, ...) {}
+
+// But not over a handler that another thread has set meanwhile.
+void restore(MPI_Comm comm, MPI_Errhandler* handler) {
+  const Real& mpi = real();
+  MPI_Errhandler now;
+  mpi.Comm_get_errhandler(comm, &now);
+  if (now == ignoring) mpi.Comm_set_errhandler(comm, *handler);
+  mpi.Errhandler_free(&now);
+  mpi.Errhandler_free(handler);
+}
+
+// A communicator of this process alone on which errors are returned.
+class Quiet {
+ public:
+  Quiet() {
+    if (has_own.load(std::memory_order_acquire)) {
+      turn_.lock();
+    } else {
+      errors_.emplace();
+    }
+  }
+  MPI_Comm comm() const { return errors_ ? real().comm_self : own; }
+
+ private:
+  std::unique_lock<std::mutex> turn_{asking, std::defer_lock};
+  std::optional<QuietErrors> errors_;
+};
 
 // Types without data, so that nothing is moved where MPI has nothing against a probe.
 struct EmptyTypes {
@@ -40,28 +79,15 @@ bool is_uncommitted(const Datatype* type) {
 
 }  // namespace
 
-namespace {
-
-// But not over a handler that another thread has set meanwhile.
-void restore(MPI_Comm comm, MPI_Errhandler* handler) {
-  const Real& mpi = real();
-  MPI_Errhandler now;
-  mpi.Comm_get_errhandler(comm, &now);
-  if (now == MPI_ERRORS_RETURN) mpi.Comm_set_errhandler(comm, *handler);
-  mpi.Errhandler_free(&now);
-  mpi.Errhandler_free(handler);
-}
-
-}  // namespace
-
 QuietErrors::QuietErrors() {
   const std::lock_guard lock(quieting);
   if (quiet++ > 0) return;
   const Real& mpi = real();
+  if (!has_ignoring) has_ignoring = !mpi.Comm_create_errhandler(ignore, &ignoring);
   mpi.Comm_get_errhandler(mpi.comm_world, &kept.of_world);
   mpi.Comm_get_errhandler(mpi.comm_self, &kept.of_self);
-  mpi.Comm_set_errhandler(mpi.comm_world, MPI_ERRORS_RETURN);
-  mpi.Comm_set_errhandler(mpi.comm_self, MPI_ERRORS_RETURN);
+  mpi.Comm_set_errhandler(mpi.comm_world, ignoring);
+  mpi.Comm_set_errhandler(mpi.comm_self, ignoring);
 }
 
 QuietErrors::~QuietErrors() {
@@ -71,18 +97,56 @@ QuietErrors::~QuietErrors() {
   restore(real().comm_self, &kept.of_self);
 }
 
+// (A duplicate would call the callbacks of the program's attributes.)
+void begin_probes() {
+  int level = MPI_THREAD_SINGLE;
+  real().Query_thread(&level);
+  if (level != MPI_THREAD_MULTIPLE || has_own) return;
+  if (real().Comm_split(real().comm_self, 0, 0, &own)) return;
+  real().Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  has_own = true;
+}
+
+void end_probes() {
+  if (has_own.exchange(false)) real().Comm_free(&own);
+  if (std::exchange(has_ignoring, false)) real().Errhandler_free(&ignoring);
+}
+
+bool is_communicator(MPI_Comm handle) {
+#ifdef OPEN_MPI
+  return real().Comm_c2f(handle) != -1;
+#else
+  // Other handles than communicators' are for MPI_COMM_WORLD's handler, whatever the function.
+  constexpr unsigned kind = 0x3c000000, place = 0xc0000000;
+  const auto bits = static_cast<unsigned>(handle), self = static_cast<unsigned>(real().comm_self);
+  if ((bits & kind) != (self & kind) || (bits & place) == 0) return false;
+  const Quiet quiet_errors;
+  int relation = 0;
+  return !real().Comm_compare(quiet_errors.comm(), handle, &relation);
+#endif
+}
+
 bool is_committed(MPI_Datatype type) {
-  const QuietErrors errors;
+  const Quiet quiet_errors;
   const char data[1] = {};
-  return !real().Send(data, 1, type, MPI_PROC_NULL, 0, real().comm_self);
+  return !real().Send(data, 1, type, MPI_PROC_NULL, 0, quiet_errors.comm());
+}
+
+// All others are errors of the program's.
+bool is_datatype(MPI_Datatype type) {
+  if (type == real().datatype_null) return false;
+  if (is_committed(type)) return true;
+  const QuietErrors errors;
+  MPI_Count size = 0;
+  return !real().Type_size_x(type, &size);
 }
 
 // (MPI_Op_commutative has an answer for any handle in MPICH.)
 bool is_operation(MPI_Op op) {
-  const QuietErrors errors;
+  const Quiet quiet_errors;
   const char left[1] = {};
   char right[1] = {};
-  return !real().Reduce_local(left, right, 0, MPI_INT, op);
+  return !real().Allreduce(left, right, 0, MPI_INT, op, quiet_errors.comm());
 }
 
 bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
@@ -101,6 +165,7 @@ bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
     return odd ? empty.committed : MPI_INT;
   };
   const MPI_Op op = odd && exchange.user_op ? *exchange.user_op : MPI_SUM;
+  const Quiet quiet_errors;
   const Probe probe{from,
                     to,
                     memory,
@@ -116,8 +181,7 @@ bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
                     stand_in(odd_out),
                     op,
                     0,
-                    real().comm_self};
-  const QuietErrors errors;
+                    quiet_errors.comm()};
   return attempt(probe) != MPI_SUCCESS;
 }
 

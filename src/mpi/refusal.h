@@ -10,7 +10,8 @@
 namespace sluice {
 
 // While it lives, what MPI has to say about handles and about calls on MPI_COMM_SELF is returned,
-// and no error handler called. Takes some 40 ns. (Of all threads, while any has one.)
+// and no error handler called. Takes some 40 ns. Of all threads, while any has one: where several
+// may be in MPI, it is for what only programs in error come to.
 class QuietErrors {
  public:
   QuietErrors();
@@ -19,12 +20,23 @@ class QuietErrors {
   QuietErrors& operator=(const QuietErrors&) = delete;
 };
 
-// Whether the program has committed a type, and whether a handle is that of an operation. Some 100
-// ns.
+// MPI runs from now on. A program whose threads may all be in MPI gets a communicator of Sluice's
+// own, of this process alone, for what is asked: the error handlers of MPI_COMM_WORLD and
+// MPI_COMM_SELF, which is asked otherwise, can't be put aside there. (Later would be too late:
+// while the program makes one, Open MPI lets nobody else make another.)
+void begin_probes();
+// Before MPI ends.
+void end_probes();
+
+// Whether a handle is that of a communicator, of a type, or of an operation, and whether the
+// program has committed a type. Some 100 ns.
+bool is_communicator(MPI_Comm handle);
+bool is_datatype(MPI_Datatype type);
 bool is_committed(MPI_Datatype type);
 bool is_operation(MPI_Op op);
 
-// Arguments of a call on MPI_COMM_SELF that is like another in what MPI may object to, by role.
+// Arguments of a call on a communicator of this process that is like another in what MPI may object
+// to, by role.
 struct Probe {
   const void* sendbuf;
   void *recvbuf, *buffer;

@@ -13,6 +13,7 @@
 #include "src/base/log.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
+#include "src/mpi/refusal.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
 #include "transports/shm/shortcut.h"
@@ -155,24 +156,31 @@ Status Runtime::open_endpoint() {
   return {};
 }
 
-void Runtime::add(Communicator* communicator) {
+void Runtime::add(MPI_Comm handle, Communicator* communicator) {
   const std::lock_guard lock(mutex_);
-  communicators_.insert(communicator);
+  communicators_.emplace(handle, communicator);
 }
 
-void Runtime::remove(Communicator* communicator) {
+void Runtime::remove(MPI_Comm handle) {
   const std::lock_guard lock(mutex_);
-  communicators_.erase(communicator);
+  communicators_.erase(handle);
+}
+
+Communicator* Runtime::find(MPI_Comm handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = communicators_.find(handle);
+  return found == communicators_.end() ? nullptr : found->second;
 }
 
 void Runtime::close() {
   static constinit std::atomic<bool> closed{false};
   if (closed.exchange(true)) return;
   finalizing = true;
-  for (Communicator* communicator : communicators_) communicator->leave_to_mpi();
+  for (const auto& [handle, communicator] : communicators_) communicator->leave_to_mpi();
   process_.shelf.clear();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
   progress_.end();
+  end_probes();
   if (process_.endpoint) process_.endpoint->say_bye();
 }
 

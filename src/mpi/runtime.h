@@ -7,8 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
-#include <set>
 
 #include "src/engine/team.h"
 #include "src/host/locality.h"
@@ -38,8 +38,10 @@ class Runtime {
   int communicator_keyval() const { return communicator_keyval_; }
   int datatype_keyval() const { return datatype_keyval_; }
 
-  void add(Communicator* communicator);
-  void remove(Communicator* communicator);
+  void add(MPI_Comm handle, Communicator* communicator);
+  void remove(MPI_Comm handle);
+  // nullptr if there is none.
+  Communicator* find(MPI_Comm handle);
 
   // MPI_Finalize begins: ends all teams, says goodbye to peers, prints statistics. Only the first
   // call does anything.
@@ -63,7 +65,7 @@ class Runtime {
   Process process_;
   Status failure_;
   std::mutex mutex_;
-  std::set<Communicator*> communicators_;
+  std::map<MPI_Comm, Communicator*> communicators_;
 };
 
 }  // namespace sluice

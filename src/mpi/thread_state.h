@@ -15,6 +15,8 @@
 namespace sluice {
 
 class Communicator;
+class FreedCommunicator;
+class FreedDatatype;
 
 // Handles are used again by MPI once freed: what was looked up for one holds until the count of
 // freed objects that Sluice knew changes.
@@ -33,6 +35,10 @@ struct ThreadState {
   uint64_t datatype_generation[2]{};
   const Datatype* datatype[2]{};
   uint32_t next_datatype = 0;
+
+  // What this thread is freeing now, the innermost first: callbacks may free other things.
+  const FreedCommunicator* freed_communicator = nullptr;
+  FreedDatatype* freed_datatype = nullptr;
 
   // Predefined types and operations are never freed.
   MPI_Datatype reduced_datatype{};

@@ -2,7 +2,7 @@
 //
 // communicators [--rounds N] [--worlds N]: what hangs on communicators and datatypes: thousands of
 // them made and freed, with handles used again; of every construction, with --worlds also those of
-// two worlds; intercommunicators; collectives from callbacks inside MPI_Finalize.
+// two worlds; intercommunicators; collectives from callbacks, inside MPI_Finalize too.
 #include <dirent.h>
 
 #include <algorithm>
@@ -252,6 +252,32 @@ void bridge() {
   MPI_Comm_free(&half);
 }
 
+int use_at_the_end(MPI_Comm comm, int, void*, void*) {
+  use(comm, "what a callback is told of that is being freed");
+  return MPI_SUCCESS;
+}
+
+// The program's attributes may be older than what Sluice keeps, or younger, and that on each rank
+// differently; MPI calls the youngest one's callback first. What comes next has the same handle,
+// and its ranks in another order.
+void use_while_freeing() {
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, use_at_the_end, &keyval, nullptr);
+  for (int round = 0; round < 12; ++round) {
+    MPI_Comm copy, turned;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    const bool early = round % 3 == 0 ? world_rank == 0 : round % 3 == 1;
+    if (early) MPI_Comm_set_attr(copy, keyval, nullptr);
+    if (round > 2) use(copy, "a duplicate with an attribute");
+    if (!early) MPI_Comm_set_attr(copy, keyval, nullptr);
+    round % 2 == 0 ? MPI_Comm_free(&copy) : MPI_Comm_disconnect(&copy);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &turned);
+    use(turned, "the world the other way round");
+    MPI_Comm_free(&turned);
+  }
+  MPI_Comm_free_keyval(&keyval);
+}
+
 // Freed last, by MPI_Finalize: libraries reduce and synchronise here.
 int called_back = 0;
 int at_the_end(MPI_Comm, int, void*, void*) {
@@ -277,6 +303,7 @@ int main(int argc, char** argv) {
   use(MPI_COMM_SELF, "itself");
   churn(options.number("rounds", 300));
   reuse_datatypes();
+  use_while_freeing();
   bridge();
   use_all_kinds();
   overlap();

@@ -9,7 +9,12 @@
 #endif
 
 module operations
+#ifdef USE_MPI_F08
+  use mpi_f08, only: MPI_Comm
+#endif
   implicit none
+  HANDLE(MPI_Comm) :: going
+  integer :: counted = 0
 contains
 #ifdef USE_MPI_F08
   subroutine keep_left(from, to, length, type)
@@ -30,6 +35,24 @@ contains
     right = left
   end subroutine
 #endif
+
+  ! Called while `going` is freed. (Open MPI 4.1.4 does not say so.)
+  subroutine count_ranks(comm, keyval, value, extra, ierror)
+#if defined(USE_MPI_F08)
+    use mpi_f08
+#elif defined(USE_MPI)
+    use mpi
+#endif
+#ifdef USE_MPIF_H
+    include 'mpif.h'
+#endif
+    HANDLE(MPI_Comm) :: comm
+    integer :: keyval, ierror
+    integer(kind=MPI_ADDRESS_KIND) :: value, extra
+    integer :: one
+    one = 1
+    call MPI_Allreduce(one, counted, 1, MPI_INTEGER, MPI_SUM, going, ierror)
+  end subroutine
 end module
 
 program fortran
@@ -61,6 +84,7 @@ program fortran
   call test_precisions
   call test_operation
   call test_hints
+  call test_callbacks
   if (rank == 0) print '(a,i0,a,i0,a)', 'fortran: ', checks, ' checks held on ', ranks, ' ranks'
   call MPI_Finalize(ierror)
 
@@ -97,6 +121,27 @@ contains
     call MPI_Info_get(info, 'sluice_allreduce', MPI_MAX_INFO_VAL, value, found, ierror)
     call check(found .and. value == 'double_tree', 'the hint in force')
     call MPI_Info_free(info, ierror)
+    call MPI_Comm_free(comm, ierror)
+  end subroutine
+
+  ! The next communicator has the handle of the freed one, and its ranks in another order.
+  subroutine test_callbacks
+    HANDLE(MPI_Comm) :: comm
+    integer(kind=MPI_ADDRESS_KIND) :: nothing
+    integer :: keyval, number
+    nothing = 0
+    call MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, count_ranks, keyval, nothing, ierror)
+    call MPI_Comm_dup(MPI_COMM_WORLD, comm, ierror)
+    call MPI_Comm_set_attr(comm, keyval, nothing, ierror)
+    call MPI_Barrier(comm, ierror)
+    going = comm
+    call MPI_Comm_free(comm, ierror)
+    call check(counted == ranks, 'allreduce while a communicator is freed')
+    call MPI_Comm_free_keyval(keyval, ierror)
+    call MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, comm, ierror)
+    number = merge(42, -1, rank == ranks - 1)
+    call MPI_Bcast(number, 1, MPI_INTEGER, 0, comm, ierror)
+    call check(number == 42, 'bcast on the next communicator')
     call MPI_Comm_free(comm, ierror)
   end subroutine
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// threads [--seed S]: MPI_THREAD_MULTIPLE, several threads in collectives at once, each on
-// communicators of its own, which are other threads' on other ranks; their first collectives and
-// their last included; and one thread that passes messages.
+// threads [--seed S], threads handlers: MPI_THREAD_MULTIPLE, several threads in collectives at
+// once, each on communicators of its own, which are other threads' on other ranks; their first
+// collectives and their last included; and one thread that passes messages. Or "handlers": one
+// thread sets error handlers and makes errors while another one is in collectives.
+#include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -80,6 +83,71 @@ std::string pass_messages() {
   return "";
 }
 
+std::atomic<int> heard{0};
+void hear(MPI_Comm*, int*, ...) { ++heard; }
+
+void keep_right(void*, void*, int*, MPI_Datatype*) {}
+
+// Whatever Sluice asks MPI about: operations, and communicators and types that are new.
+void use_new_things(MPI_Comm comm, const std::atomic<bool>& over) {
+  MPI_Op op;
+  MPI_Op_create(keep_right, 1, &op);
+  for (int i = 0; !over; ++i) {
+    int from[8] = {}, to[8];
+    MPI_Allreduce(from, to, 1, MPI_INT, op, comm);
+    if (i % 8 != 0) continue;
+    MPI_Comm copy;
+    MPI_Datatype type;
+    MPI_Comm_dup(comm, &copy);
+    MPI_Type_vector(2, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    MPI_Bcast(to, 1, type, 0, copy);
+    MPI_Type_free(&type);
+    MPI_Comm_free(&copy);
+  }
+  MPI_Op_free(&op);
+}
+
+// A communicator's handler is the one that was set, and an error is told to it.
+void watch_handler(MPI_Comm comm, MPI_Errhandler handler, int calls) {
+  MPI_Comm_set_errhandler(comm, handler);
+  heard = 0;
+  MPI_Send(nullptr, -1, MPI_INT, rank, 1, comm);
+  MPI_Errhandler found;
+  MPI_Comm_get_errhandler(comm, &found);
+  test::check(heard == calls, std::to_string(heard) + " calls of an error handler");
+  test::check(found == handler, "another error handler than was set");
+  MPI_Errhandler_free(&found);
+}
+
+// Both threads are to run at once, whatever processor mpirun has bound this process to.
+void run_anywhere() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (size_t i = 0; i < CPU_SETSIZE; ++i) CPU_SET(i, &all);
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+void run_handlers() {
+  run_anywhere();
+  MPI_Comm alone;
+  MPI_Errhandler handler;
+  MPI_Comm_dup(MPI_COMM_SELF, &alone);
+  MPI_Comm_create_errhandler(hear, &handler);
+  std::atomic<bool> over{false};
+  std::thread other([&] { use_new_things(alone, over); });
+  for (const double end = MPI_Wtime() + 2; MPI_Wtime() < end;) {
+    for (const MPI_Comm comm : {MPI_COMM_SELF, MPI_COMM_WORLD}) {
+      watch_handler(comm, handler, 1);
+      watch_handler(comm, MPI_ERRORS_RETURN, 0);
+    }
+  }
+  over = true;
+  other.join();
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_free(&alone);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -93,6 +161,12 @@ int main(int argc, char** argv) {
     return 77;
   }
   alarm(240);
+  if (argc > 1 && std::string(argv[1]) == "handlers") {
+    run_handlers();
+    test::summarize("threads");
+    MPI_Finalize();
+    return 0;
+  }
   const uint64_t seed = test::agree_on_seed({argc, argv});
   std::vector<MPI_Comm> comms(threads * comms_of_each);
   for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -230,6 +230,48 @@ void run_absolute() {
   MPI_Op_free(&op);
 }
 
+// From 0 on in the type's places, told by rank 0; beside them -1.
+bool is_told(MPI_Datatype type, int places, int stride) {
+  int numbers[16];
+  for (int i = 0; i < 16; ++i) numbers[i] = rank_in_world() == 0 ? i : -1;
+  MPI_Bcast(numbers, 1, type, 0, MPI_COMM_WORLD);
+  for (int i = 0; i < 16 && rank_in_world() != 0; ++i) {
+    if (numbers[i] != (i % stride == 0 && i / stride < places ? i : -1)) return false;
+  }
+  return true;
+}
+
+int told_at_the_end = 0;
+
+int tell_at_the_end(MPI_Datatype type, int, void*, void*) {
+  told_at_the_end += is_told(type, 4, 2);
+  return MPI_SUCCESS;
+}
+
+// A type that a callback uses while it is freed, with an attribute that is older than what Sluice
+// keeps, and with one that is younger; and then another with the same handle.
+void run_callbacks() {
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, tell_at_the_end, &keyval, nullptr);
+  for (int round = 0; round < 8; ++round) {
+    const bool early = round % 2 == 0;
+    MPI_Datatype type, next;
+    MPI_Type_vector(4, 1, 2, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    if (early) MPI_Type_set_attr(type, keyval, nullptr);
+    test::check(is_told(type, 4, 2), "a type with an attribute");
+    if (!early) MPI_Type_set_attr(type, keyval, nullptr);
+    MPI_Type_free(&type);
+    test::check(told_at_the_end == round + 1, "a type that is being freed");
+    MPI_Type_contiguous(9, MPI_INT, &next);
+    MPI_Type_commit(&next);
+    test::check(is_told(next, 9, 1), "the next type");
+    test::check(is_told(next, 9, 1), "the next type again");
+    MPI_Type_free(&next);
+  }
+  MPI_Type_free_keyval(&keyval);
+}
+
 // The root sends one row over and over, from little memory; the others have a rectangle.
 void run_huge() {
   constexpr int rows = 2200, bytes = 1000000, pitch = bytes + 64;
@@ -264,6 +306,7 @@ int main(int argc, char** argv) {
   if (mode == "empty") run_empty();
   if (mode == "hollow") run_hollow();
   if (mode == "absolute") run_absolute();
+  if (mode == "callbacks") run_callbacks();
   if (mode == "huge") run_huge();
   test::summarize("types");
   MPI_Finalize();

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The MPI functions that free communicators and datatypes. The program's callbacks for attributes,
+// which MPI calls there, may use what is being freed, and its handle be given out again right
+// after: what Sluice keeps for it goes before.
+#include "src/mpi/communicator.h"
+#include "src/mpi/datatypes.h"
+#include "src/mpi/entry.h"
+#include "src/mpi/runtime.h"
+
+namespace sluice {
+namespace {
+
+int free_communicator(int (*mpi)(MPI_Comm*), MPI_Comm* comm) {
+  const bool passes = !comm || *comm == real().comm_null || *comm == real().comm_world ||
+                      *comm == real().comm_self || finalizing.load(std::memory_order_relaxed);
+  if (passes) return mpi(comm);
+  const FreedCommunicator freed(*comm);
+  return mpi(comm);
+}
+
+int free_datatype(MPI_Datatype* type) {
+  if (!type || finalizing.load(std::memory_order_relaxed)) return real().Type_free(type);
+  const FreedDatatype freed(*type);
+  return real().Type_free(type);
+}
+
+}  // namespace
+}  // namespace sluice
+
+extern "C" {
+
+SLUICE_ENTRY PMPI_Comm_free(MPI_Comm* comm) {
+  return sluice::free_communicator(sluice::real().Comm_free, comm);
+}
+int MPI_Comm_free(MPI_Comm* comm) SLUICE_ALIAS("PMPI_Comm_free");
+
+SLUICE_ENTRY PMPI_Comm_disconnect(MPI_Comm* comm) {
+  return sluice::free_communicator(sluice::real().Comm_disconnect, comm);
+}
+int MPI_Comm_disconnect(MPI_Comm* comm) SLUICE_ALIAS("PMPI_Comm_disconnect");
+
+SLUICE_ENTRY PMPI_Type_free(MPI_Datatype* type) { return sluice::free_datatype(type); }
+int MPI_Type_free(MPI_Datatype* type) SLUICE_ALIAS("PMPI_Type_free");
+
+}  // extern "C"
