@@ -22,7 +22,7 @@
 // whatever else waits. What arrives before its receive is posted stays in the link for as long as
 // nothing behind it is wanted there, and is then set aside, never more than a window for a team. A
 // link on which anything is pending is also read, even if it can't send: two sides that both send
-// first do not deadlock.
+// first do not deadlock. And so is one whose peer has ended, once, to its end.
 //
 // Threads. An endpoint made with `threaded` may be called from several threads at once, and a
 // channel from one thread at a time. Completions reach their queue from whichever thread drove.
