@@ -212,7 +212,7 @@ Status Formation::say_hello() {
   if (hints_->empty()) {
     kept_ = process_.shelf.take(bootstrap_.mark(), bootstrap_.rank(), bootstrap_.size());
   }
-  lack_ = find_lack(process_);
+  if (!kept_) lack_ = find_lack(process_);  // a team that served can serve
   hello_ = introduce(process_, to_text(*hints_), kept_ ? kept_->id() : TeamId{}, !lack_.empty());
   packed_.resize(bootstrap_.size() * Hello::packed_size);
   verdicts_.resize(bootstrap_.size());

@@ -10,8 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr size_t largest_message = size_t{1} << 30;  // the wire's lengths and credits have 32 bits
-// A socket each way, what a shortcut maps, and some that come and go.
-constexpr size_t descriptors_to_connect = 4;
+// A socket, and what comes and goes while a connection is made or its shortcut is mapped.
+constexpr size_t descriptors_to_connect = 2;
 // With less, the kernel may never find room to announce.
 constexpr size_t smallest_buffer = size_t{4} << 10;
 
