@@ -3,8 +3,8 @@
 // types cycles [--cycles N]: datatypes made, used and freed over and over leave nothing behind.
 // types empty: types and calls without data. types hollow: types with components without data.
 // types absolute: MPI_BOTTOM on one rank alone. types callbacks: used by what is called while they
-// are freed. types huge: one element of more than 2 GiB, which is not contiguous and differs between
-// ranks.
+// are freed. types huge: one element of more than 2 GiB, which is not contiguous and differs
+// between ranks.
 #include <unistd.h>
 
 #include <cstddef>
