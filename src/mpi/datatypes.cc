@@ -31,16 +31,16 @@ std::unique_ptr<Description> describe(MPI_Datatype handle) {
 class Attached {
  public:
   const Datatype* find(MPI_Datatype handle) {
-    const std::lock_guard lock(mutex_);
+    const ThreadLock lock(mutex_);
     const auto found = descriptions_.find(handle);
     return found == descriptions_.end() ? nullptr : &found->second->datatype;
   }
   void add(Description* description) {
-    const std::lock_guard lock(mutex_);
+    const ThreadLock lock(mutex_);
     descriptions_.emplace(description->datatype.handle, description);
   }
   void remove(const Description* description) {
-    const std::lock_guard lock(mutex_);
+    const ThreadLock lock(mutex_);
     descriptions_.erase(description->datatype.handle);
   }
 

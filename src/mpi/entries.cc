@@ -17,6 +17,7 @@
 #include "src/mpi/narrow_floats.h"
 #include "src/mpi/refusal.h"
 #include "src/mpi/runtime.h"
+#include "src/mpi/thread_state.h"
 
 namespace sluice {
 namespace {
@@ -91,7 +92,9 @@ T for_mpi(const Arguments& arguments, T argument) {
 }
 
 int initialized(int result) {
-  if (result == MPI_SUCCESS) begin_probes();
+  if (result != MPI_SUCCESS) return result;
+  note_threads();
+  begin_probes();
   return result;
 }
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "src/mpi/thread_state.h"
+
 namespace sluice {
 namespace {
 
@@ -99,9 +101,7 @@ QuietErrors::~QuietErrors() {
 
 // (A duplicate would call the callbacks of the program's attributes.)
 void begin_probes() {
-  int level = MPI_THREAD_SINGLE;
-  real().Query_thread(&level);
-  if (level != MPI_THREAD_MULTIPLE || has_own) return;
+  if (!threads_call_mpi || has_own) return;
   if (real().Comm_split(real().comm_self, 0, 0, &own)) return;
   real().Comm_set_errhandler(own, MPI_ERRORS_RETURN);
   has_own = true;

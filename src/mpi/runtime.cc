@@ -25,6 +25,13 @@ constinit std::atomic<bool> finalizing{false};
 constinit std::atomic<uint64_t> communicators_freed{0};
 constinit std::atomic<uint64_t> datatypes_freed{0};
 constinit thread_local ThreadState this_thread;
+constinit std::atomic<bool> threads_call_mpi{false};
+
+void note_threads() {
+  int level = MPI_THREAD_SINGLE;
+  real().Query_thread(&level);
+  threads_call_mpi = level == MPI_THREAD_MULTIPLE;
+}
 
 namespace {
 
@@ -91,6 +98,7 @@ Runtime& Runtime::get() {
 Runtime* Runtime::get_if_made() { return made.load(std::memory_order_acquire); }
 
 Runtime::Runtime() {
+  note_threads();
   real().Comm_rank(real().comm_world, &world_rank_);
   set_log_prefix("rank " + std::to_string(world_rank_));
   make_keyvals();
@@ -133,11 +141,9 @@ Status Runtime::configure() {
 
 Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
-  int level = MPI_THREAD_SINGLE;
-  real().Query_thread(&level);
   TcpOptions options;
   options.self = process_.id;
-  options.threaded = level == MPI_THREAD_MULTIPLE;
+  options.threaded = threads_call_mpi;
   options.interfaces = knobs.interfaces;
   options.family = knobs.address_family;
   options.window = knobs.window;
@@ -157,17 +163,17 @@ Status Runtime::open_endpoint() {
 }
 
 void Runtime::add(MPI_Comm handle, Communicator* communicator) {
-  const std::lock_guard lock(mutex_);
+  const ThreadLock lock(mutex_);
   communicators_.emplace(handle, communicator);
 }
 
 void Runtime::remove(MPI_Comm handle) {
-  const std::lock_guard lock(mutex_);
+  const ThreadLock lock(mutex_);
   communicators_.erase(handle);
 }
 
 Communicator* Runtime::find(MPI_Comm handle) {
-  const std::lock_guard lock(mutex_);
+  const ThreadLock lock(mutex_);
   const auto found = communicators_.find(handle);
   return found == communicators_.end() ? nullptr : found->second;
 }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 #include "src/mpi/datatypes.h"
 #include "src/mpi/real.h"
@@ -22,6 +23,22 @@ class FreedDatatype;
 // freed objects that Sluice knew changes.
 extern constinit std::atomic<uint64_t> communicators_freed;
 extern constinit std::atomic<uint64_t> datatypes_freed;
+
+// MPI_THREAD_MULTIPLE: what is shared is locked; with less it is not.
+extern constinit std::atomic<bool> threads_call_mpi;
+
+class ThreadLock {
+ public:
+  explicit ThreadLock(std::mutex& mutex) : lock_(mutex, std::defer_lock) {
+    if (threads_call_mpi.load(std::memory_order_relaxed)) lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+// Asks MPI for its level.
+void note_threads();
 
 struct ThreadState {
   bool inside = false;  // in Sluice: MPI calls made here are MPI's
