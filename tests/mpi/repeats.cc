@@ -169,9 +169,14 @@ void Program::call(Memories& memories, bool in_mpi) {
     case Function::allreduce:
       CALL(MPI_Allreduce, send, receive, s.count, MPI_INT, s.op, comm_);
       break;
-    case Function::reduce:
-      CALL(MPI_Reduce, send, receive, s.count, MPI_INT, s.op, s.root, comm_);
+    case Function::reduce: {
+      // MPICH 4.0.2's own crashes in place.
+      const std::vector<int> operands(receive, receive + s.count);
+      const bool elsewhere = in_mpi && in_place;
+      CALL(MPI_Reduce, elsewhere ? operands.data() : send, receive, s.count, MPI_INT, s.op, s.root,
+           comm_);
       break;
+    }
     case Function::reduce_scatter:
       CALL(MPI_Reduce_scatter_block, send, receive, s.count, MPI_INT, s.op, comm_);
       // What lies behind the result is not defined where it was the input.
