@@ -48,6 +48,14 @@ enum class Area : uint8_t { input, output, scratch };
 // The whole of an area that has no blocks (see the table above).
 inline constexpr uint32_t whole = std::numeric_limits<uint32_t>::max();
 
+// Where an area's blocks really lie: memory that is dense in elements of one size.
+struct Blocks {
+  std::byte* base = nullptr;
+  size_t count = 0;  // elements: of the whole; or of each block where blocks are uniform
+  std::span<const size_t> counts;   // ragged blocks: elements of each
+  std::span<const size_t> offsets;  // and where each begins, in elements from base
+};
+
 // The fraction [begin/of, end/of) of a block, cut between elements: of n elements, those from
 // floor(n * begin / of) up to floor(n * end / of). Never empty as a fraction (begin < end <= of),
 // though it may hold no element where the block has few.

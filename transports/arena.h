@@ -336,12 +336,16 @@ class Rounds {
 // A lease, for as long as this lives; once all its ranks have let go, another team may have it.
 class Arena {
  public:
+  explicit Arena(const Rounds& rounds) : rounds_(rounds) {}
   virtual ~Arena() = default;
-  virtual Rounds& rounds() = 0;
+  Rounds& rounds() { return rounds_; }
   // Whether the process of that rank still lives. A system call.
   virtual bool lives(uint32_t rank) = 0;
   // This rank's own; whether it works must be tried. Null where there is no such thing.
   virtual Fetcher* fetcher() = 0;
+
+ private:
+  Rounds rounds_;
 };
 
 // Where a process gets arenas. The ranks of a team agree on one in two steps, between which they

@@ -28,8 +28,35 @@ inline size_t stream_piece(const Rounds& rounds) {
 
 // The largest multiple of the element in so many bytes; at least one.
 inline size_t whole_elements(size_t bytes, size_t element) {
-  return std::max(bytes / element, size_t{1}) * element;
+  return std::max(is_power_of_two(element) ? bytes & ~(element - 1) : bytes - bytes % element,
+                  element);
 }
+
+// What a rank has for each of the others, in rounds that hold a piece for everyone, at equal
+// distances.
+class Dealing {
+ public:
+  // longest: nobody gets more bytes. Pieces hold whole elements.
+  Dealing(Rounds& rounds, size_t longest, size_t element)
+      : rounds_(rounds),
+        others_(std::max(rounds.size() - 1, Rank{1})),
+        piece_(std::max(std::min(longest, whole_elements(most(), element)), size_t{1})) {}
+
+  size_t piece() const { return piece_; }
+  size_t room() const { return others_ * piece_; }
+  std::byte* place(Rank from, Rank to, uint64_t k) const {
+    return rounds_.data(from, k, room()) + (to < from ? to : to - 1) * piece_;
+  }
+
+ private:
+  size_t most() const {
+    return others_ == 1 ? stream_piece(rounds_) : stream_piece(rounds_) / others_ / 64 * 64;
+  }
+
+  Rounds& rounds_;
+  const size_t others_;
+  const size_t piece_;
+};
 
 // A rank's share of a round's bytes: nearly equal ones, cut between elements.
 inline Bytes share(std::byte* data, size_t bytes, size_t element, Rank rank, Rank ranks) {

@@ -15,6 +15,7 @@
 // Hierarchical Algorithms Without Sacrificing Inter-Node Communication Flexibility" (2014).
 #pragma once
 
+#include <bit>
 #include <span>
 
 #include "collectives/algorithm.h"
@@ -23,36 +24,36 @@
 
 namespace sluice {
 
-// Blocks of dense memory: as plan.h's areas, resolved.
-struct DirectBlocks {
-  std::byte* base = nullptr;
-  size_t count = 0;                 // elements of the whole, or of each block
-  std::span<const size_t> counts;   // where blocks differ: elements of each
-  std::span<const size_t> offsets;  // and where each begins, in elements from base
-};
-
 class Groups;
+
+// Where it is one, a division, which takes as long as much of a short call, can be spared.
+// (std::has_single_bit calls a function where the processor may be any.)
+inline bool is_power_of_two(size_t n) { return (n & (n - 1)) == 0; }
 
 struct DirectCall {
   static constexpr size_t scratch_piece = size_t{128} << 10;
 
-  Rank root = 0;
-  size_t element = 1;  // bytes
-  Reduction reduction;
-  DirectBlocks input, output;
-  std::span<std::byte> scratch;    // 2 * scratch_piece bytes, for those that fetch
-  const Groups* groups = nullptr;  // for those that need them (groups.h)
+  Rank root;
+  size_t element;  // bytes
+  const Reduction& reduction;
+  const Blocks &input, &output;
+  const Groups* groups;          // for those that need them (groups.h)
+  std::span<std::byte> scratch;  // 2 * scratch_piece bytes, for those that fetch
 
-  Bytes block(const DirectBlocks& blocks, Rank rank) const {
+  Bytes block(const Blocks& blocks, Rank rank) const {
     if (blocks.counts.empty()) {
       return {blocks.base + rank * blocks.count * element, blocks.count * element};
     }
     return {blocks.base + blocks.offsets[rank] * element, blocks.counts[rank] * element};
   }
-  Bytes all(const DirectBlocks& blocks) const { return {blocks.base, blocks.count * element}; }
+  Bytes all(const Blocks& blocks) const { return {blocks.base, blocks.count * element}; }
+  // In so many bytes.
+  size_t elements(size_t bytes) const {
+    return is_power_of_two(element) ? bytes >> std::countr_zero(element) : bytes / element;
+  }
   // out = left (op) right
   void combine(const std::byte* left, const std::byte* right, std::byte* out, size_t bytes) const {
-    reduction.kernel(left, right, out, bytes / element, reduction.context);
+    reduction.kernel(left, right, out, elements(bytes), reduction.context);
   }
 };
 

@@ -14,8 +14,7 @@ class Exchange {
         call_(call),
         before_(before),
         claim_(claim),
-        others_(std::max(rounds.size() - 1, Rank{1})),
-        piece_(std::max(std::min(longest, most(rounds)), size_t{1})) {}
+        dealing_(rounds, longest, 1) {}
 
   // Rounds that this rank's blocks need.
   uint64_t length() const {
@@ -24,7 +23,7 @@ class Exchange {
       longest = std::max(
           {longest, call_.block(call_.input, rank).size, call_.block(call_.output, rank).size});
     }
-    return Cuts{longest, piece_}.count();
+    return Cuts{longest, dealing_.piece()}.count();
   }
 
   bool run(uint64_t length) {
@@ -38,25 +37,16 @@ class Exchange {
   }
 
  private:
-  Cuts pieces(const DirectBlocks& blocks, Rank rank) const {
-    return {call_.block(blocks, rank).size, piece_};
-  }
-  // Of a round, for each of the others.
-  size_t most(const Rounds& rounds) const {
-    return others_ == 1 ? stream_piece(rounds) : stream_piece(rounds) / others_ / 64 * 64;
-  }
-  size_t room() const { return others_ * piece_; }
-  // Where a rank's piece for another is.
-  std::byte* place(Rank from, Rank to, uint64_t k) const {
-    return rounds_.data(from, before_ + k, room()) + (to < from ? to : to - 1) * piece_;
+  Cuts pieces(const Blocks& blocks, Rank rank) const {
+    return {call_.block(blocks, rank).size, dealing_.piece()};
   }
   bool put(uint64_t k) {
     const Rank me = rounds_.rank();
-    if (!rounds_.open(before_ + k, room())) return false;
+    if (!rounds_.open(before_ + k, dealing_.room())) return false;
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
       const Cuts of = pieces(call_.input, rank);
       const std::byte* const from = call_.block(call_.input, rank).data + of.begin(k);
-      if (rank != me) move_bytes(place(me, rank, k), from, of.size(k));
+      if (rank != me) move_bytes(dealing_.place(me, rank, before_ + k), from, of.size(k));
     }
     rounds_.publish(before_ + k, claim_);
     return true;
@@ -68,7 +58,7 @@ class Exchange {
       if (!rounds_.await(rank, before_ + k, claim_)) return false;
       const Cuts of = pieces(call_.output, rank);
       std::byte* const to = call_.block(call_.output, rank).data + of.begin(k);
-      move_bytes(to, place(rank, me, k), of.size(k));
+      move_bytes(to, dealing_.place(rank, me, before_ + k), of.size(k));
     }
     rounds_.take(before_ + k);
     return true;
@@ -78,8 +68,7 @@ class Exchange {
   const DirectCall& call_;
   const uint64_t before_;
   const size_t claim_;
-  const size_t others_;
-  const size_t piece_;
+  const Dealing dealing_;
 };
 
 }  // namespace

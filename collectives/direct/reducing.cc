@@ -143,39 +143,35 @@ bool direct_reduce_split(Rounds& rounds, const DirectCall& call) {
   return SplitReduction(rounds, call, rounds.rank() == call.root).run();
 }
 
-// Round k holds the k-th piece of everybody's block, at equal distances.
 bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
-  const size_t piece = whole_elements(ArenaSlot::capacity / ranks, call.element);
-  uint64_t last = 0;
-  size_t total = 0;
+  size_t longest = 0, total = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {
     const size_t bytes = call.block(call.input, rank).size;
-    last = std::max(last, Cuts{bytes, piece}.count());
+    longest = std::max(longest, bytes);
     total += bytes;
   }
-  const Bytes own = call.block(call.input, me);
-  const Cuts mine{own.size, piece};
-  const auto slot = [&](Rank rank, uint64_t k) {
-    return rounds.data(rank, k, ArenaSlot::capacity);
-  };
+  const Dealing dealing(rounds, longest, call.element);
+  const uint64_t last = Cuts{longest, dealing.piece()}.count();
   const auto put = [&](uint64_t k) {
-    if (!rounds.open(k, ArenaSlot::capacity)) return false;
+    if (!rounds.open(k, dealing.room())) return false;
     for (Rank rank = 0; rank < ranks; ++rank) {
       const Bytes block = call.block(call.input, rank);
-      const Cuts pieces{block.size, piece};
+      const Cuts pieces{block.size, dealing.piece()};
       if (rank != me)
-        move_bytes(slot(me, k) + rank * piece, block.data + pieces.begin(k), pieces.size(k));
+        move_bytes(dealing.place(me, rank, k), block.data + pieces.begin(k), pieces.size(k));
     }
     rounds.publish(k, total);
     return true;
   };
+  const Bytes own = call.block(call.input, me);
+  const Cuts mine{own.size, dealing.piece()};
   for (uint64_t k = 0; k <= last; ++k) {
     if (k < last && !put(k + 1)) return false;
     if (k == 0) continue;
     if (!await_all(rounds, k, total)) return false;
     const auto operand = [&](Rank rank) -> const std::byte* {
-      return rank == me ? own.data + mine.begin(k) : slot(rank, k) + me * piece;
+      return rank == me ? own.data + mine.begin(k) : dealing.place(rank, me, k);
     };
     combine_in_order(call, ranks, operand, call.output.base + mine.begin(k), mine.size(k));
     rounds.take(k);

@@ -21,13 +21,9 @@ class Packing {
   virtual void move(size_t offset, size_t bytes) = 0;
 };
 
-// Where an area's blocks lie (collectives/plan.h says which blocks each collective has).
-// Memory is dense in elements of Call::element bytes.
-struct View {
-  std::byte* base = nullptr;
-  size_t count = 0;  // elements: of the whole; or of each block where blocks are uniform
-  std::span<const size_t> counts;   // ragged blocks: elements of each
-  std::span<const size_t> offsets;  // and where each begins, in elements from base
+// An area (collectives/plan.h says which blocks each collective has), in elements of Call::element
+// bytes.
+struct View : Blocks {
   // Fills the memory: called for all bytes before they are read, for some of them more than once.
   Packing* source = nullptr;
   // Takes the results away: called once for bytes that have got their final value, as far as that

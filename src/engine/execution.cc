@@ -18,10 +18,6 @@ bool is_message(Kind kind) {
 
 }  // namespace
 
-uint32_t encode_what(Collective collective, Rank root) {
-  return static_cast<uint32_t>(collective) | root << 4;
-}
-
 std::string describe_what(uint32_t what) {
   const auto collective = static_cast<Collective>(what & 15);
   if ((what & 15) >= collective_count) return "something unknown";

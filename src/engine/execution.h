@@ -33,7 +33,9 @@ class Channels {
 };
 
 // Names what a message belongs to, in Tag::what: the collective and its root.
-uint32_t encode_what(Collective collective, Rank root);
+inline uint32_t encode_what(Collective collective, Rank root) {
+  return static_cast<uint32_t>(collective) | root << 4;
+}
 // "broadcast from root 3", "allreduce".
 std::string describe_what(uint32_t what);
 

@@ -15,8 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_looks_for_life = 100ms;
-constexpr uint32_t looks_alone = 200;   // at some 20 ns each
-constexpr uint32_t looks_crowded = 10;  // whoever shares this processor may be waited for
 
 // What a rank says in each exchange. gone, poor: it gave up waiting, or has no memory; here for the
 // last time.
@@ -189,11 +187,6 @@ Status agree_on_fetching(Arena& arena, Patience& patience) {
   rounds.end(2);
   if (all_good) rounds.set_fetcher(fetcher);
   return {};
-}
-
-void ArenaPatience::begin() {
-  begun_ = gone_ = false;
-  looks = waiter_.crowded() ? looks_crowded : looks_alone;
 }
 
 bool ArenaPatience::wait(uint32_t rank) {

@@ -38,13 +38,19 @@ class ArenaPatience final : public Patience {
   ArenaPatience(Waiter& waiter, Arena& arena, Watch watch)
       : waiter_(waiter), arena_(arena), watch_(std::move(watch)) {}
 
-  void begin();
+  void begin() {
+    begun_ = gone_ = false;
+    looks = waiter_.crowded() ? looks_crowded : looks_alone;
+  }
   bool wait(uint32_t rank) override;
   // Why it would wait no longer; ok if it was not that.
   const Status& status() const { return status_; }
   Rank rank() const { return rank_; }  // waited for last
 
  private:
+  static constexpr uint32_t looks_alone = 200;   // at some 20 ns each
+  static constexpr uint32_t looks_crowded = 10;  // whoever shares this processor may be waited for
+
   bool look_for_life(Rank rank);
 
   Waiter& waiter_;

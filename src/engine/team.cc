@@ -133,11 +133,14 @@ class EngineTeam final : public NewTeam {
   void warn_of_mpi(const Call& call);
   const Selector& selector() const { return own_selector_ ? *own_selector_ : process_.selector; }
   Status execute(const Algorithm& algorithm, const Call& call);
+  [[gnu::cold]] Status execute_counted(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
   Status run_direct(const Algorithm& algorithm, const Call& call);
   Status learn_localities();
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
+  [[gnu::cold]] Status give_up_direct();
   Status why_not_direct() const;
+  [[gnu::cold]] void note_strays();
   Status wait();
   Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks);
   Status give_up(const Status& cause);
@@ -289,7 +292,10 @@ void EngineTeam::warn_of_mpi(const Call& call) {
 
 Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
-  if (!process_.knobs.stats) return execute(algorithm, call);
+  return process_.knobs.stats ? execute_counted(algorithm, call) : execute(algorithm, call);
+}
+
+Status EngineTeam::execute_counted(const Algorithm& algorithm, const Call& call) {
   const auto began = Clock::now();
   Status status = execute(algorithm, call);
   Tally& sum = tally(&algorithm);
@@ -320,10 +326,6 @@ Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
   return algorithm.direct ? run_direct(algorithm, call) : run_plan(algorithm, call);
 }
 
-DirectBlocks blocks_of(const View& view) {
-  return {view.base, view.count, view.counts, view.offsets};
-}
-
 // Direct algorithms find everything packed, and leave all unpacking to the caller.
 void pack(const View& view, uint32_t blocks, size_t element) {
   if (!view.source) return;
@@ -338,10 +340,10 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       .root = call.root,
       .element = call.element,
       .reduction = call.reduction,
-      .input = blocks_of(call.input),
-      .output = blocks_of(call.output),
-      .scratch = {},
+      .input = call.input,
+      .output = call.output,
       .groups = groups_ ? &*groups_ : nullptr,
+      .scratch = {},
   };
   if (algorithm.needs.fetching && call.reduction.kernel) {
     if (!fetched_.reserve(2 * DirectCall::scratch_piece)) return give_up(no_memory_);
@@ -358,14 +360,18 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   // Who has given up may have left, and what was fetched from it be anything.
   const bool good =
       algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
-  if (!good) return give_up(why_not_direct());
-  if (algorithm.needs.fetching && !strays_ && rounds.strays()) {
-    strays_ = true;
-    log(Level::info, "%s: a rank's memory got out of others' reach; large data is copied twice now",
-        name_.c_str());
-  }
+  if (!good) return give_up_direct();
+  if (algorithm.needs.fetching && !strays_ && rounds.strays()) note_strays();
   return {};
 }
+
+void EngineTeam::note_strays() {
+  strays_ = true;
+  log(Level::info, "%s: a rank's memory got out of others' reach; large data is copied twice now",
+      name_.c_str());
+}
+
+Status EngineTeam::give_up_direct() { return give_up(why_not_direct()); }
 
 Status EngineTeam::why_not_direct() const {
   const Rounds& rounds = arena_->rounds();

@@ -120,7 +120,8 @@ int finalize() {
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
 #define SLUICE_TAKE(role) buffers.take(role);
-#define SLUICE_IS_SAME(role) &&last.is_same(arguments.role, last.arguments.role)
+#define SLUICE_IS_SAME(role) \
+  &&last.is_same<sluice::Arguments::Either::role>(role, last.arguments.role)
 
 // Returns from an entry where its call is the communicator's last one again.
 #define SLUICE_REPEAT(row, ...)                                                      \
@@ -144,10 +145,10 @@ int finalize() {
         entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) { \
           return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
         }};                                                                                    \
-    sluice::Arguments arguments;                                                               \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
     int result;                                                                                \
     SLUICE_REPEAT(row, __VA_ARGS__)                                                            \
+    sluice::Arguments arguments;                                                               \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
     if (sluice::carry(table_row, arguments, &result)) return result;                           \
     return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                  \
   }                                                                                            \

@@ -6,6 +6,5 @@ EXTRA_DIST += tests/apps/apps.py tests/apps/cavity.in tests/apps/check_apps test
   tests/apps/melt.in tests/apps/silicon.in tests/apps/test_hpcc
 
 check-apps: all
-	$(MAKE) $(AM_MAKEFLAGS) check check_PROGRAMS= TESTS=tests/apps/check_apps TEST_LIMIT=7200
-	@cat tests/apps/check_apps.log
+	@$(AM_TESTS_ENVIRONMENT) TEST_LIMIT=7200 $(LOG_COMPILER) $(srcdir)/tests/apps/check_apps
 .PHONY: check-apps

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -82,17 +83,30 @@ def execute(command, env=None, status=0, limit=LIMIT):
         process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         process.stdin.close()  # (Not /dev/null: where it is a file, MPICH hands on what others have written there.)
-        try:
-            result = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            result = None
-            stop(process)
+        result = outcome(process, limit)
+        seconds = time.monotonic() - began
         output.seek(0)
-        job = Job(command, result, output.read(), time.monotonic() - began)
+        job = Job(command, result, output.read(), seconds)
     fits = {"any": result is not None, "failure": result not in (None, 0),
             "failure or hang": result != 0}.get(status, result == status)
     assert fits, f"this job should have ended with status {status}:\n{job}"
     return job
+
+
+def outcome(process, limit):
+    """A process's status as soon as it ends; None if it had to be stopped. (Its own wait(limit) looks every 50 ms.)"""
+    stopped = threading.Event()
+
+    def end():
+        stopped.set()
+        stop(process)
+
+    watchdog = threading.Timer(limit, end)
+    watchdog.start()
+    status = process.wait()
+    watchdog.cancel()
+    watchdog.join()
+    return None if stopped.is_set() else status
 
 
 def stop(process):

@@ -77,17 +77,16 @@ class ShmArena final : public Arena {
  public:
   ShmArena(ShmSource& source, Shared& shared, uint32_t lease, std::span<const ProcessId> processes,
            uint32_t rank)
-      : source_(source),
+      : Arena(Rounds(shared.segment.data() + shared.offset(lease), rank,
+                     static_cast<uint32_t>(processes.size()))),
+        source_(source),
         shared_(shared),
         lease_(lease),
-        rounds_(shared.segment.data() + shared.offset(lease), rank,
-                static_cast<uint32_t>(processes.size())),
         single_copy_(static_cast<uint32_t>(processes.size())) {
     for (const ProcessId& process : processes) indices_.push_back(index_of(shared.set, process));
-    rounds_.enter();
+    rounds().enter();
   }
   ~ShmArena() override;
-  Rounds& rounds() override { return rounds_; }
   Fetcher* fetcher() override { return &single_copy_; }
   bool lives(uint32_t rank) override { return shared_.segment.lives(indices_[rank]); }
 
@@ -95,7 +94,6 @@ class ShmArena final : public Arena {
   ShmSource& source_;
   Shared& shared_;
   const uint32_t lease_;
-  Rounds rounds_;
   SingleCopy single_copy_;
   std::vector<uint32_t> indices_;  // in the set, by rank
 };
@@ -231,8 +229,8 @@ class ShmSource final : public ArenaSource {
 // A child of fork() has no say in its parent's arenas.
 ShmArena::~ShmArena() {
   if (!shared_.segment.is_ours()) return;
-  rounds_.leave();
-  source_.let_go(shared_, lease_, !rounds_.cause().empty());
+  rounds().leave();
+  source_.let_go(shared_, lease_, !rounds().cause().empty());
 }
 
 }  // namespace

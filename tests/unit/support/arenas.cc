@@ -35,17 +35,15 @@ class HeapFetcher final : public Fetcher {
 class HeapArena final : public Arena {
  public:
   HeapArena(ArenaHub& hub, std::byte* memory, uint32_t rank, uint32_t ranks)
-      : hub_(hub), rounds_(memory, rank, ranks), fetcher_(hub, rank) {
-    rounds_.enter();
+      : Arena(Rounds(memory, rank, ranks)), hub_(hub), fetcher_(hub, rank) {
+    rounds().enter();
   }
-  ~HeapArena() override { rounds_.leave(); }
-  Rounds& rounds() override { return rounds_; }
+  ~HeapArena() override { rounds().leave(); }
   bool lives(uint32_t rank) override { return hub_.dead_ != rank; }
   Fetcher* fetcher() override { return hub_.fetches_ ? &fetcher_ : nullptr; }
 
  private:
   ArenaHub& hub_;
-  Rounds rounds_;
   HeapFetcher fetcher_;
 };
 
