@@ -49,7 +49,7 @@ class ArenaPatience final : public Patience {
 
  private:
   static constexpr uint32_t looks_alone = 200;   // at some 20 ns each
-  static constexpr uint32_t looks_crowded = 10;  // whoever shares this processor may be waited for
+  static constexpr uint32_t looks_crowded = 1;  // whoever shares this processor may be waited for
 
   bool look_for_life(Rank rank);
 

@@ -185,7 +185,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       id_(id),
       hosts_(std::move(hosts)),
       streams_(process.endpoint.get(), id, std::move(peers)),
-      waiter_(process.endpoint.get(), process.poke, process.knobs.spin),
+      waiter_(process.endpoint.get(), process.poke, process.knobs.spin, process.company),
       patience_(patience_of(process.knobs)) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
@@ -212,7 +212,7 @@ Status EngineTeam::learn_localities() {
     if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
     return {Code::internal, "ranks do not meet in shared memory"};
   }
-  if (is_crowded(localities, rank_)) waiter_.share_processor();
+  if (is_crowded(localities, rank_)) process_.company.be_certain();
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};
   groups_.emplace(groups, rank_);

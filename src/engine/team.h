@@ -56,6 +56,7 @@ struct Process {
   Selector selector;
   Poke poke;
   Locate locate;  // empty: nothing is known of where ranks are
+  Company company;
   Statistics statistics;
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that it does what should be reproducible

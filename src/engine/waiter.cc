@@ -27,11 +27,12 @@ constexpr int naps = 64, crowded_naps = 8;  // such a part of a wait, where noth
 
 }  // namespace
 
-Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin)
+Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin, Company& company)
     : endpoint_(endpoint),
       poke_(std::move(poke)),
       spin_(spin < 0 ? std::chrono::nanoseconds(default_spin) : std::chrono::microseconds(spin)),
-      adaptive_(spin < 0) {}
+      adaptive_(spin < 0),
+      company_(company) {}
 
 void Waiter::begin() {
   turns_ = 0;
@@ -45,11 +46,11 @@ void Waiter::turn() {
     nap_ = first_nap;
   }
   // Traffic of other teams may go on for ever: MPI has its turn all the same.
-  if (++turns_ % turns_between_looks != 0 && (moved || !crowded_)) return;
+  if (++turns_ % turns_between_looks != 0 && (moved || !crowded())) return;
   look_at_clock();
   poke();
   if (moved) return;
-  if (now_ - idle_since_ >= (crowded_ ? crowded_spin : spin_)) {
+  if (now_ - idle_since_ >= (crowded() ? crowded_spin : spin_)) {
     nap();
   } else if (adaptive_) {
     yield();
@@ -57,16 +58,16 @@ void Waiter::turn() {
 }
 
 void Waiter::idle() {
-  if (crowded_ && adaptive_ && ++idle_turns_ % yields_between_looks != 0) {
+  if (crowded() && ++idle_turns_ % yields_between_looks != 0) {
     sched_yield();
     return;
   }
   look_at_clock();
   poke();
   const auto idle_for = now_ - idle_since_;
-  if (idle_for >= (crowded_ ? crowded_yields : spin_)) {
+  if (idle_for >= (crowded() ? crowded_yields : spin_)) {
     // Nobody cuts this nap short: it is never more than a small part of the wait.
-    const auto part = idle_for / (crowded_ ? crowded_naps : naps);
+    const auto part = idle_for / (crowded() ? crowded_naps : naps);
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(part, longest_nap));
   } else if (adaptive_) {
     yield();
@@ -91,13 +92,13 @@ void Waiter::yield() {
 }
 
 void Waiter::look_for_company() {
-  if (shares_) return;
+  if (company_.is_certain()) return;
   rusage usage{};
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
   const bool company = std::exchange(switches_, usage.ru_nivcsw) != usage.ru_nivcsw;
   in_company_ = company ? in_company_ + 1 : 0;
   alone_ = company ? 0 : alone_ + 1;
-  crowded_ = crowded_ ? alone_ < alone_after : in_company_ >= crowded_after;
+  company_.seem(crowded() ? alone_ < alone_after : in_company_ >= crowded_after);
 }
 
 void Waiter::nap() {

@@ -14,6 +14,7 @@
 // took 140 us when they slept after 20 us without news, 78 after 100.)
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 
@@ -24,12 +25,30 @@ namespace sluice {
 // Gives MPI a chance to progress; local, never blocks. Empty in programs without MPI.
 using Poke = std::function<void()>;
 
+// Whether others want this process's processor: what one of its waiters finds out goes for all, for
+// most programs' communicators are many, and some live for a few calls only. Any thread.
+class Company {
+ public:
+  bool is_there() const { return is_there_.load(std::memory_order_relaxed); }
+  bool is_certain() const { return is_certain_.load(std::memory_order_relaxed); }
+  // As far as can be seen.
+  void seem(bool there) { is_there_.store(there, std::memory_order_relaxed); }
+  // Known, once and for all.
+  void be_certain() {
+    is_certain_.store(true, std::memory_order_relaxed);
+    seem(true);
+  }
+
+ private:
+  std::atomic<bool> is_there_{false}, is_certain_{false};
+};
+
 class Waiter {
  public:
   using Clock = std::chrono::steady_clock;
 
   // spin: microseconds to spin before giving the processor away; negative: found out.
-  Waiter(Endpoint* endpoint, Poke poke, int spin);
+  Waiter(Endpoint* endpoint, Poke poke, int spin, Company& company);
 
   // A call begins to wait.
   void begin();
@@ -37,15 +56,10 @@ class Waiter {
   void turn();
   // The same where there is nothing to drive: lets time pass.
   void idle();
-  // Others are known to want this processor: that need not be found out, nor may it change.
-  void share_processor() {
-    shares_ = true;
-    crowded_ = adaptive_;
-  }
   // Something has come since the last turn, and more is waited for.
   void stir() { idle_since_ = {}; }
   // Whether others want this processor, as far as has been found out.
-  bool crowded() const { return crowded_; }
+  bool crowded() const { return adaptive_ && company_.is_there(); }
   Clock::time_point now() const { return now_; }
   // How long this wait has lasted; looked up now and then, so up to a nap late.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
@@ -61,8 +75,7 @@ class Waiter {
   Poke poke_;
   const std::chrono::nanoseconds spin_;  // spinning with a processor of one's own
   const bool adaptive_;
-  bool shares_ = false;                  // known
-  bool crowded_ = false;                 // others want this processor
+  Company& company_;
   uint32_t in_company_ = 0, alone_ = 0;  // so often found in a row
   long switches_ = 0;                    // to others by the kernel's will
   uint32_t turns_ = 0, idle_turns_ = 0;

@@ -14,14 +14,14 @@
 namespace sluice {
 namespace {
 
-std::unique_ptr<Description> describe(MPI_Datatype handle) {
+std::unique_ptr<Description> describe(MPI_Datatype handle, bool committed) {
   auto made = std::make_unique<Description>();
   Datatype& datatype = made->datatype;
   if (!measure_datatype(handle, &datatype) || !read_layout(handle, &made->layout)) return nullptr;
   if (made->layout.bytes() != datatype.size) return nullptr;
   datatype.start = made->layout.start();
   datatype.run = made->layout.is_run();
-  datatype.committed = is_committed(handle);
+  datatype.committed = committed;
   datatype.layout = &made->layout;
   return made;
 }
@@ -54,12 +54,12 @@ Attached& attached() {
   return all;
 }
 
-const Datatype* attach(MPI_Datatype handle) {
+const Datatype* attach(MPI_Datatype handle, bool committed) {
   // Two threads may meet a type at once: the second attribute would take the first one's away.
   static constinit std::mutex attaching;
   const std::lock_guard lock(attaching);
   if (const Datatype* type = attached().find(handle)) return type;
-  std::unique_ptr<Description> made = describe(handle);
+  std::unique_ptr<Description> made = describe(handle, committed);
   if (!made) return nullptr;
   attached().add(made.get());
   if (real().Type_set_attr(handle, Runtime::get().datatype_keyval(), made.get())) {
@@ -73,8 +73,9 @@ const Datatype* look_up(MPI_Datatype handle) {
   FreedDatatype* const freed = this_thread.freed_datatype;
   if (const Datatype* type = freed ? freed->find(handle) : nullptr) return type;
   if (const Datatype* type = attached().find(handle)) return type;
-  if (!is_datatype(handle)) return nullptr;
-  return freed ? freed->describe(handle) : attach(handle);
+  bool committed = false;
+  if (!is_datatype(handle, &committed)) return nullptr;
+  return freed ? freed->describe(handle, committed) : attach(handle, committed);
 }
 
 }  // namespace
@@ -125,9 +126,9 @@ const Datatype* FreedDatatype::find(MPI_Datatype handle) const {
 }
 
 // (Open MPI has taken a type apart when it calls its callbacks.)
-const Datatype* FreedDatatype::describe(MPI_Datatype handle) {
+const Datatype* FreedDatatype::describe(MPI_Datatype handle, bool committed) {
   const QuietErrors errors;
-  std::unique_ptr<Description> made = sluice::describe(handle);
+  std::unique_ptr<Description> made = sluice::describe(handle, committed);
   return made ? &descriptions_.emplace_back(std::move(made))->datatype : nullptr;
 }
 

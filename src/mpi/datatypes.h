@@ -57,7 +57,7 @@ class FreedDatatype {
   // What hangs here.
   const Datatype* find(MPI_Datatype handle) const;
   // Describes a type; nullptr where MPI does not tell any more.
-  const Datatype* describe(MPI_Datatype handle);
+  const Datatype* describe(MPI_Datatype handle, bool committed);
   // Takes what hung on a type, if it is the one being freed.
   void take(std::unique_ptr<Description>& description);
 

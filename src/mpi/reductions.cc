@@ -211,7 +211,8 @@ std::optional<Predefined> find_predefined(MPI_Datatype handle) {
   if (const auto narrow = narrow_float(handle)) {
     return describe_predefined({handle, Family::narrow, *narrow});
   }
-  if (!is_datatype(handle)) return {};
+  bool committed = false;
+  if (!is_datatype(handle, &committed)) return {};
   return describe_predefined({handle, family_of_f90(handle)});
 }
 

@@ -45,16 +45,12 @@ void restore(MPI_Comm comm, MPI_Errhandler* handler) {
 class Quiet {
  public:
   Quiet() {
-    if (has_own.load(std::memory_order_acquire)) {
-      turn_.lock();
-    } else {
-      errors_.emplace();
-    }
+    if (!has_own.load(std::memory_order_acquire)) errors_.emplace();
   }
   MPI_Comm comm() const { return errors_ ? real().comm_self : own; }
 
  private:
-  std::unique_lock<std::mutex> turn_{asking, std::defer_lock};
+  const ThreadLock turn_{asking};
   std::optional<QuietErrors> errors_;
 };
 
@@ -101,7 +97,7 @@ QuietErrors::~QuietErrors() {
 
 // (A duplicate would call the callbacks of the program's attributes.)
 void begin_probes() {
-  if (!threads_call_mpi || has_own) return;
+  if (has_own) return;
   if (real().Comm_split(real().comm_self, 0, 0, &own)) return;
   real().Comm_set_errhandler(own, MPI_ERRORS_RETURN);
   has_own = true;
@@ -133,9 +129,9 @@ bool is_committed(MPI_Datatype type) {
 }
 
 // All others are errors of the program's.
-bool is_datatype(MPI_Datatype type) {
-  if (type == real().datatype_null) return false;
-  if (is_committed(type)) return true;
+bool is_datatype(MPI_Datatype type, bool* committed) {
+  *committed = type != real().datatype_null && is_committed(type);
+  if (*committed || type == real().datatype_null) return *committed;
   const QuietErrors errors;
   MPI_Count size = 0;
   return !real().Type_size_x(type, &size);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "src/mpi/datatypes.h"
+#include "src/mpi/thread_state.h"
 
 namespace sluice {
 namespace {
@@ -141,12 +143,7 @@ struct Component {
   Layout layout;
   ptrdiff_t extent = 0;
 
-  bool read(MPI_Datatype type) {
-    MPI_Count lower = 0, size = 0;
-    if (real().Type_get_extent_x(type, &lower, &size)) return false;
-    extent = static_cast<ptrdiff_t>(size);
-    return read_layout(type, &layout);
-  }
+  bool read(MPI_Datatype type);
   Layout times(MPI_Count n) const { return layout.repeated(static_cast<size_t>(n), extent); }
 };
 
@@ -290,6 +287,41 @@ bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
     return probe(type, static_cast<size_t>(span), layout);
   }
   *layout = place_at(type.start, Layout::run(type.size));
+  return true;
+}
+
+// What most types are made of: predefined ones, which are never freed.
+class Predefined {
+ public:
+  bool find(MPI_Datatype type, Component* component) {
+    const ThreadLock lock(mutex_);
+    const auto found = components_.find(type);
+    if (found == components_.end()) return false;
+    *component = found->second;
+    return true;
+  }
+  void add(MPI_Datatype type, const Component& component) {
+    const ThreadLock lock(mutex_);
+    components_.emplace(type, component);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<MPI_Datatype, Component> components_;
+};
+
+Predefined& predefined() {
+  static Predefined& all = *new Predefined;  // outlives exit()
+  return all;
+}
+
+bool Component::read(MPI_Datatype type) {
+  if (predefined().find(type, this)) return true;
+  MPI_Count lower = 0, size = 0;
+  if (real().Type_get_extent_x(type, &lower, &size)) return false;
+  extent = static_cast<ptrdiff_t>(size);
+  if (!read_layout(type, &layout)) return false;
+  if (is_predefined(combiner_of(type))) predefined().add(type, *this);
   return true;
 }
 
