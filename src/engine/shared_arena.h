@@ -48,7 +48,7 @@ class ArenaPatience final : public Patience {
   Rank rank() const { return rank_; }  // waited for last
 
  private:
-  static constexpr uint32_t looks_alone = 200;   // at some 20 ns each
+  static constexpr uint32_t looks_alone = 200;  // at some 20 ns each
   static constexpr uint32_t looks_crowded = 1;  // whoever shares this processor may be waited for
 
   bool look_for_life(Rank rank);

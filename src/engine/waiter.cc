@@ -27,7 +27,9 @@ constexpr int naps = 64, crowded_naps = 8;  // such a part of a wait, where noth
 
 }  // namespace
 
-Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin, Company& company)
+constinit thread_local Company::Evidence Company::evidence;
+
+Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin, const Company& company)
     : endpoint_(endpoint),
       poke_(std::move(poke)),
       spin_(spin < 0 ? std::chrono::nanoseconds(default_spin) : std::chrono::microseconds(spin)),
@@ -95,10 +97,11 @@ void Waiter::look_for_company() {
   if (company_.is_certain()) return;
   rusage usage{};
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
-  const bool company = std::exchange(switches_, usage.ru_nivcsw) != usage.ru_nivcsw;
-  in_company_ = company ? in_company_ + 1 : 0;
-  alone_ = company ? 0 : alone_ + 1;
-  company_.seem(crowded() ? alone_ < alone_after : in_company_ >= crowded_after);
+  Company::Evidence& seen = Company::evidence;
+  const bool company = std::exchange(seen.switches, usage.ru_nivcsw) != usage.ru_nivcsw;
+  seen.met = company ? seen.met + 1 : 0;
+  seen.alone = company ? 0 : seen.alone + 1;
+  seen.seems_there = seen.seems_there ? seen.alone < alone_after : seen.met >= crowded_after;
 }
 
 void Waiter::nap() {

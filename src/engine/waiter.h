@@ -25,22 +25,26 @@ namespace sluice {
 // Gives MPI a chance to progress; local, never blocks. Empty in programs without MPI.
 using Poke = std::function<void()>;
 
-// Whether others want this process's processor: what one of its waiters finds out goes for all, for
-// most programs' communicators are many, and some live for a few calls only. Any thread.
+// Whether others want this process's processors. What one of its waiters learns goes for all, for
+// programs' communicators are many, and some live for a few calls only.
 class Company {
  public:
-  bool is_there() const { return is_there_.load(std::memory_order_relaxed); }
+  // It is known, for good. Any thread.
+  void be_certain() { is_certain_.store(true, std::memory_order_relaxed); }
   bool is_certain() const { return is_certain_.load(std::memory_order_relaxed); }
-  // As far as can be seen.
-  void seem(bool there) { is_there_.store(there, std::memory_order_relaxed); }
-  // Known, once and for all.
-  void be_certain() {
-    is_certain_.store(true, std::memory_order_relaxed);
-    seem(true);
-  }
+
+  // What a thread has seen of its own processor.
+  struct Evidence {
+    bool seems_there = false;
+    uint32_t met = 0, alone = 0;  // so many looks in a row found somebody else, or nobody
+    long switches = 0;            // to others by the kernel's will
+  };
+  static constinit thread_local Evidence evidence __attribute__((tls_model("initial-exec")));
+
+  bool is_there() const { return is_certain() || evidence.seems_there; }
 
  private:
-  std::atomic<bool> is_there_{false}, is_certain_{false};
+  std::atomic<bool> is_certain_{false};
 };
 
 class Waiter {
@@ -48,7 +52,7 @@ class Waiter {
   using Clock = std::chrono::steady_clock;
 
   // spin: microseconds to spin before giving the processor away; negative: found out.
-  Waiter(Endpoint* endpoint, Poke poke, int spin, Company& company);
+  Waiter(Endpoint* endpoint, Poke poke, int spin, const Company& company);
 
   // A call begins to wait.
   void begin();
@@ -75,9 +79,7 @@ class Waiter {
   Poke poke_;
   const std::chrono::nanoseconds spin_;  // spinning with a processor of one's own
   const bool adaptive_;
-  Company& company_;
-  uint32_t in_company_ = 0, alone_ = 0;  // so often found in a row
-  long switches_ = 0;                    // to others by the kernel's will
+  const Company& company_;
   uint32_t turns_ = 0, idle_turns_ = 0;
   std::chrono::microseconds nap_{0};
   Clock::time_point began_{}, idle_since_{}, now_{}, poked_{};

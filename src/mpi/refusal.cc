@@ -44,8 +44,11 @@ void restore(MPI_Comm comm, MPI_Errhandler* handler) {
 // A communicator of this process alone on which errors are returned.
 class Quiet {
  public:
-  Quiet() {
-    if (!has_own.load(std::memory_order_acquire)) errors_.emplace();
+  // about_world: what is asked may be an error of MPI_COMM_WORLD's, whatever its communicator (as
+  // Open MPI has it of buffers in one memory). Where several threads may be in MPI, it is heard.
+  explicit Quiet(bool about_world = false) {
+    const bool put_aside = about_world && !threads_call_mpi.load(std::memory_order_relaxed);
+    if (put_aside || !has_own.load(std::memory_order_acquire)) errors_.emplace();
   }
   MPI_Comm comm() const { return errors_ ? real().comm_self : own; }
 
@@ -98,6 +101,7 @@ QuietErrors::~QuietErrors() {
 // (A duplicate would call the callbacks of the program's attributes.)
 void begin_probes() {
   if (has_own) return;
+  const QuietErrors errors;
   if (real().Comm_split(real().comm_self, 0, 0, &own)) return;
   real().Comm_set_errhandler(own, MPI_ERRORS_RETURN);
   has_own = true;
@@ -161,7 +165,7 @@ bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
     return odd ? empty.committed : MPI_INT;
   };
   const MPI_Op op = odd && exchange.user_op ? *exchange.user_op : MPI_SUM;
-  const Quiet quiet_errors;
+  const Quiet quiet_errors(true);
   const Probe probe{from,
                     to,
                     memory,

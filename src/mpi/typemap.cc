@@ -22,14 +22,14 @@ bool is_predefined(int combiner) {
 }
 
 int combiner_of(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+  int integers = 0, addresses = 0, types = 0, combiner = unknown;
 #if MPI_VERSION >= 4
   // The plain function refuses types that were constructed with large counts.
   MPI_Count few = 0, places = 0, large = 0, kinds = 0;
   if (!real().Type_get_envelope_c(type, &few, &places, &large, &kinds, &combiner)) return combiner;
 #endif
-  real().Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  return combiner;
+  return real().Type_get_envelope(type, &integers, &addresses, &types, &combiner) ? unknown
+                                                                                  : combiner;
 }
 
 // The call that constructed a type.
@@ -71,7 +71,8 @@ Construction::Construction(MPI_Datatype type) {
 
 Construction::~Construction() {
   for (MPI_Datatype& type : types) {
-    if (!is_predefined(combiner_of(type))) real().Type_free(&type);
+    const int of_type = combiner_of(type);
+    if (of_type != unknown && !is_predefined(of_type)) real().Type_free(&type);
   }
 }
 

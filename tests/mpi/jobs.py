@@ -103,9 +103,11 @@ def outcome(process, limit):
 
     watchdog = threading.Timer(limit, end)
     watchdog.start()
-    status = process.wait()
-    watchdog.cancel()
-    watchdog.join()
+    try:
+        status = process.wait()
+    finally:
+        watchdog.cancel()
+        watchdog.join()
     return None if stopped.is_set() else status
 
 

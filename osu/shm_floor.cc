@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// osu_shm_floor: what one host's memory alone takes for processes to hand each other a block, with
+// flags in cache lines and nothing else: no header, no matching, no MPI. As in the benchmarks, all
+// meet before each exchange, which alone is timed. Blocks go the two ways there are: through memory
+// that all share (copied in, and out by each; up to 64 KB), and by process_vm_readv out of the
+// other's own (copied once, by the kernel). Each also copies its own block, as an allgather or an
+// alltoall must; with 0 bytes it is a barrier. No collective of the kind that takes these ways can
+// be quicker. Prints what the OSU Micro-Benchmarks print, of the quicker way first.
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t most_ranks = 32;
+constexpr size_t longest_slot = size_t{64} << 10;
+
+struct Settings {
+  int ranks = 2;
+  size_t min = 0, max = size_t{4} << 20;
+  int iterations = 1000;
+  bool all_to_all = false;
+};
+
+// What one process writes; the slots lie behind, by rank and turn.
+struct alignas(128) Side {
+  std::atomic<uint64_t> round{0};
+  uint64_t address = 0;  // of its blocks, for the kernel
+  double microseconds = 0;
+};
+
+struct Shared {
+  Side sides[most_ranks];
+  pid_t processes[most_ranks]{};
+  std::byte slots[most_ranks][2][longest_slot];
+};
+
+[[noreturn]] void give_up(const char* what) {
+  std::fprintf(stderr, "osu_shm_floor: %s: %s\n", what, std::strerror(errno));
+  std::exit(1);
+}
+
+// The n-th of the processors this process may use, in turns; false if it must share it with others.
+bool take_processor(int n, int of) {
+  cpu_set_t allowed, one;
+  CPU_ZERO(&one);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
+  const int there = CPU_COUNT(&allowed);
+  n %= there;
+  int cpu = 0;
+  for (; !CPU_ISSET(cpu, &allowed) || n-- > 0; ++cpu) {
+  }
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof(one), &one);
+  return of <= there;
+}
+
+class Rank {
+ public:
+  Rank(Shared& shared, const Settings& settings, int number)
+      : shared_(shared),
+        settings_(settings),
+        me_(static_cast<size_t>(number)),
+        ranks_(static_cast<size_t>(settings.ranks)),
+        alone_(take_processor(number, settings.ranks)),
+        out_((settings.all_to_all ? ranks_ : 1) * std::max<size_t>(settings.max, 1)),
+        in_(ranks_ * std::max<size_t>(settings.max, 1)) {
+    shared_.processes[me_] = getpid();
+    shared_.sides[me_].address = reinterpret_cast<uintptr_t>(out_.data());
+    meet();
+  }
+
+  // Of one exchange of so many bytes, the mean over iterations and processes.
+  double measure(size_t bytes, bool by_kernel) {
+    const int iterations = bytes > 65536 ? settings_.iterations / 10 + 1 : settings_.iterations;
+    Clock::duration took{};
+    for (int i = -iterations / 10 - 1; i < iterations; ++i) {
+      meet();
+      const auto began = Clock::now();
+      bytes > 0 ? by_kernel ? fetch(bytes) : pass(bytes) : meet();
+      if (i >= 0) took += Clock::now() - began;
+    }
+    shared_.sides[me_].microseconds =
+        std::chrono::duration<double, std::micro>(took).count() / iterations;
+    meet();
+    double sum = 0;
+    for (size_t rank = 0; rank < ranks_; ++rank) sum += shared_.sides[rank].microseconds;
+    meet();
+    return sum / static_cast<double>(ranks_);
+  }
+
+ private:
+  void say() { shared_.sides[me_].round.store(++round_, std::memory_order_release); }
+  void await(size_t rank) {
+    while (shared_.sides[rank].round.load(std::memory_order_acquire) < round_) {
+      if (alone_) {
+#ifdef __SSE2__
+        __builtin_ia32_pause();
+#endif
+      } else {
+        sched_yield();
+      }
+    }
+  }
+  void meet() {
+    say();
+    for (size_t rank = 0; rank < ranks_; ++rank) await(rank);
+  }
+  char* place_of(size_t rank, size_t bytes) { return in_.data() + rank * bytes; }
+  // In its owner's memory.
+  size_t offset_for(size_t rank, size_t bytes) const {
+    return settings_.all_to_all ? rank * bytes : 0;
+  }
+  void copy_own(size_t bytes) {
+    std::memcpy(place_of(me_, bytes), out_.data() + offset_for(me_, bytes), bytes);
+  }
+
+  // The meeting after the next is the earliest at which a slot is written again.
+  void pass(size_t bytes) {
+    std::byte* const slot = shared_.slots[me_][turn_ % 2];
+    std::memcpy(slot, out_.data(), bytes);
+    say();
+    copy_own(bytes);
+    for (size_t step = 1; step < ranks_; ++step) {
+      const size_t rank = (me_ + step) % ranks_;
+      await(rank);
+      std::memcpy(place_of(rank, bytes), shared_.slots[rank][turn_ % 2], bytes);
+    }
+    ++turn_;
+  }
+
+  void fetch(size_t bytes) {
+    say();
+    copy_own(bytes);
+    for (size_t step = 1; step < ranks_; ++step) {
+      const size_t rank = (me_ + step) % ranks_;
+      await(rank);
+      const iovec here{place_of(rank, bytes), bytes};
+      const uint64_t address = shared_.sides[rank].address + offset_for(me_, bytes);
+      const iovec there{reinterpret_cast<void*>(address), bytes};
+      if (process_vm_readv(shared_.processes[rank], &here, 1, &there, 1, 0) !=
+          static_cast<ssize_t>(bytes)) {
+        give_up("process_vm_readv");
+      }
+    }
+    meet();  // its memory is nobody's any more
+  }
+
+  Shared& shared_;
+  const Settings& settings_;
+  const size_t me_, ranks_;
+  const bool alone_;
+  std::vector<char> out_, in_;
+  uint64_t round_ = 0, turn_ = 0;
+};
+
+void run(Shared& shared, const Settings& settings, int number) {
+  Rank rank(shared, settings, number);
+  if (number == 0) {
+    std::printf("# %s of %d processes through memory, no more\n%-10s%18s%18s%18s\n",
+                settings.all_to_all ? "Alltoall" : "Allgather", settings.ranks, "# Size",
+                "Avg Latency(us)", "Shared(us)", "Kernel(us)");
+  }
+  for (size_t bytes = settings.min; bytes <= settings.max; bytes = bytes > 0 ? bytes * 2 : 1) {
+    const double kernel = rank.measure(bytes, true);
+    const double shared_memory = bytes <= longest_slot ? rank.measure(bytes, false) : kernel;
+    if (number == 0) {
+      std::printf("%-10zu%18.2f%18.2f%18.2f\n", bytes, std::min(kernel, shared_memory),
+                  shared_memory, kernel);
+      std::fflush(stdout);
+    }
+  }
+}
+
+bool run_all(const Settings& settings) {
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) give_up("mmap");
+  auto* const shared = new (memory) Shared;
+  std::vector<pid_t> children;
+  for (int number = 1; number < settings.ranks; ++number) {
+    const pid_t child = fork();
+    if (child < 0) give_up("fork");
+    if (child == 0) {
+      run(*shared, settings, number);
+      std::exit(0);
+    }
+    children.push_back(child);
+  }
+  run(*shared, settings, 0);
+  bool good = true;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    good = good && status == 0;
+  }
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  std::string sizes = "4:4194304";
+  CLI::App app("What memory alone takes for processes of one host to hand each other blocks.",
+               "osu_shm_floor");
+  app.add_option("-n,--ranks", settings.ranks, "processes (default 2)")
+      ->check(CLI::Range(2, static_cast<int>(most_ranks)));
+  app.add_option("-m,--message-size", sizes, "bytes of a block, doubling (default 4:4194304)")
+      ->type_name("MIN:MAX");
+  app.add_option("-i,--iterations", settings.iterations,
+                 "exchanges at each size, a tenth above 64 KB (default 1000)")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_flag("--alltoall", settings.all_to_all, "everybody has a block of its own for each");
+  try {
+    app.parse(argc, argv);
+    char rest = 0;
+    if (std::sscanf(sizes.c_str(), "%zu:%zu%c", &settings.min, &settings.max, &rest) != 2 ||
+        settings.min > settings.max) {
+      throw CLI::ValidationError("--message-size", "'" + sizes + "' is not MIN:MAX in bytes");
+    }
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  return run_all(settings) ? 0 : 1;
+}
