@@ -86,7 +86,7 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
   real().Comm_size(handle, &size);
   rank_ = static_cast<Rank>(rank);
   size_ = static_cast<Rank>(size);
-  if (is_inter_) keeper_ = Keeper::mpi;
+  if (is_mpis()) keeper_ = Keeper::mpi;
   runtime_.add(handle, this);
 }
 
@@ -98,14 +98,14 @@ Communicator::~Communicator() {
 // The ranks may hear of different hints, and one perhaps of none: each does the same.
 void Communicator::give_hints(const Hints& hints) {
   for (const auto& [key, value] : hints) hints_[key] = value;
-  if (is_inter_) return;
+  if (is_mpis()) return;
   end_team(Keeper::undecided);
   if (!broken_.ok()) stay_away();
 }
 
 // The others learn it in their set-up.
 void Communicator::stay_away() try {
-  if (is_inter_ || std::exchange(stayed_away_, true)) return;
+  if (is_mpis() || std::exchange(stayed_away_, true)) return;
   MpiBootstrap bootstrap(handle_, rank_, size_, "", "", 0);
   Team::stay_away(runtime_.process(), bootstrap);
 } catch (const std::bad_alloc&) {
@@ -113,7 +113,7 @@ void Communicator::stay_away() try {
 }
 
 void Communicator::give_up() {
-  if (is_inter_) return;
+  if (is_mpis()) return;
   broken_ = no_memory_;
   stay_away();
 }

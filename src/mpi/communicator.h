@@ -30,7 +30,8 @@ class Communicator {
 
   Rank rank() const { return rank_; }
   Rank size() const { return size_; }
-  // All its calls go to MPI: an intercommunicator, or its ranks have agreed to.
+  // All its calls go to MPI: an intercommunicator, or one of a single rank, which has nothing to
+  // carry; or its ranks have agreed to.
   bool is_left_to_mpi() const { return keeper_ == Keeper::mpi; }
 
   // Runs a call of `function` ("MPI_Bcast"), and forms the team at the first. False if MPI is to do
@@ -62,6 +63,7 @@ class Communicator {
  private:
   enum class Keeper { undecided, team, mpi };
 
+  bool is_mpis() const { return is_inter_ || size_ == 1; }
   Status form_team(const char* function);
   Status form_team(MpiBootstrap& bootstrap);
   void stay_away();
