@@ -30,8 +30,9 @@ class Communicator {
 
   Rank rank() const { return rank_; }
   Rank size() const { return size_; }
-  // All its calls go to MPI: an intercommunicator, or one of a single rank, which has nothing to
-  // carry; or its ranks have agreed to.
+  // All its calls go to MPI: an intercommunicator; one of a single rank, which has nothing to
+  // carry, but in MPICH (4.0.2's own allgatherv puts such a rank's block in the wrong place); or
+  // its ranks have agreed to.
   bool is_left_to_mpi() const { return keeper_ == Keeper::mpi; }
 
   // Runs a call of `function` ("MPI_Bcast"), and forms the team at the first. False if MPI is to do
@@ -63,7 +64,12 @@ class Communicator {
  private:
   enum class Keeper { undecided, team, mpi };
 
-  bool is_mpis() const { return is_inter_ || size_ == 1; }
+  bool is_mpis() const {
+#ifdef OPEN_MPI
+    if (size_ == 1) return true;
+#endif
+    return is_inter_ != 0;
+  }
   Status form_team(const char* function);
   Status form_team(MpiBootstrap& bootstrap);
   void stay_away();

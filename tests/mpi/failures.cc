@@ -167,6 +167,8 @@ void run_out_of_memory() {
   std::vector<char> data(2 * static_cast<size_t>(count));
   if (rank == size - 1) {
     leave_room_for(size_t{32} << 20);
+  } else {
+    usleep(200'000);  // or the root may be done before that rank comes, and rightly
   }
   const int result =
       MPI_Bcast(data.data(), count, rank == size - 1 ? spaced : MPI_CHAR, 0, MPI_COMM_WORLD);
