@@ -169,7 +169,8 @@ bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
   for (uint64_t k = 0; k <= last; ++k) {
     if (k < last && !put(k + 1)) return false;
     if (k == 0) continue;
-    if (!await_all(rounds, k, total)) return false;
+    // A rank with nothing to combine waits for nobody.
+    if (mine.size(k) > 0 && !await_all(rounds, k, total)) return false;
     const auto operand = [&](Rank rank) -> const std::byte* {
       return rank == me ? own.data + mine.begin(k) : dealing.place(rank, me, k);
     };
