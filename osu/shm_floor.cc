@@ -10,22 +10,22 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "osu/floor.h"
+
+namespace sluice {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -35,7 +35,7 @@ constexpr size_t longest_slot = size_t{64} << 10;
 
 struct Settings {
   int ranks = 2;
-  size_t min = 0, max = size_t{4} << 20;
+  ByteRange bytes;
   int iterations = 1000;
   bool all_to_all = false;
 };
@@ -53,26 +53,6 @@ struct Shared {
   std::byte slots[most_ranks][2][longest_slot];
 };
 
-[[noreturn]] void give_up(const char* what) {
-  std::fprintf(stderr, "osu_shm_floor: %s: %s\n", what, std::strerror(errno));
-  std::exit(1);
-}
-
-// The n-th of the processors this process may use, in turns; false if it must share it with others.
-bool take_processor(int n, int of) {
-  cpu_set_t allowed, one;
-  CPU_ZERO(&one);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
-  const int there = CPU_COUNT(&allowed);
-  n %= there;
-  int cpu = 0;
-  for (; !CPU_ISSET(cpu, &allowed) || n-- > 0; ++cpu) {
-  }
-  CPU_SET(cpu, &one);
-  sched_setaffinity(0, sizeof(one), &one);
-  return of <= there;
-}
-
 class Rank {
  public:
   Rank(Shared& shared, const Settings& settings, int number)
@@ -81,8 +61,8 @@ class Rank {
         me_(static_cast<size_t>(number)),
         ranks_(static_cast<size_t>(settings.ranks)),
         alone_(take_processor(number, settings.ranks)),
-        out_((settings.all_to_all ? ranks_ : 1) * std::max<size_t>(settings.max, 1)),
-        in_(ranks_ * std::max<size_t>(settings.max, 1)) {
+        out_((settings.all_to_all ? ranks_ : 1) * std::max<size_t>(settings.bytes.max, 1)),
+        in_(ranks_ * std::max<size_t>(settings.bytes.max, 1)) {
     shared_.processes[me_] = getpid();
     shared_.sides[me_].address = reinterpret_cast<uintptr_t>(out_.data());
     meet();
@@ -95,7 +75,13 @@ class Rank {
     for (int i = -iterations / 10 - 1; i < iterations; ++i) {
       meet();
       const auto began = Clock::now();
-      bytes > 0 ? by_kernel ? fetch(bytes) : pass(bytes) : meet();
+      if (bytes == 0) {
+        meet();
+      } else if (by_kernel) {
+        fetch(bytes);
+      } else {
+        pass(bytes);
+      }
       if (i >= 0) took += Clock::now() - began;
     }
     shared_.sides[me_].microseconds =
@@ -179,7 +165,8 @@ void run(Shared& shared, const Settings& settings, int number) {
                 settings.all_to_all ? "Alltoall" : "Allgather", settings.ranks, "# Size",
                 "Avg Latency(us)", "Shared(us)", "Kernel(us)");
   }
-  for (size_t bytes = settings.min; bytes <= settings.max; bytes = bytes > 0 ? bytes * 2 : 1) {
+  for (size_t bytes = settings.bytes.min; bytes <= settings.bytes.max;
+       bytes = bytes > 0 ? bytes * 2 : 1) {
     const double kernel = rank.measure(bytes, true);
     const double shared_memory = bytes <= longest_slot ? rank.measure(bytes, false) : kernel;
     if (number == 0) {
@@ -190,40 +177,23 @@ void run(Shared& shared, const Settings& settings, int number) {
   }
 }
 
-bool run_all(const Settings& settings) {
-  void* const memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+Shared* share() {
+  constexpr int access = PROT_READ | PROT_WRITE;
+  void* const memory = mmap(nullptr, sizeof(Shared), access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) give_up("mmap");
-  auto* const shared = new (memory) Shared;
-  std::vector<pid_t> children;
-  for (int number = 1; number < settings.ranks; ++number) {
-    const pid_t child = fork();
-    if (child < 0) give_up("fork");
-    if (child == 0) {
-      run(*shared, settings, number);
-      std::exit(0);
-    }
-    children.push_back(child);
-  }
-  run(*shared, settings, 0);
-  bool good = true;
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    good = good && status == 0;
-  }
-  return good;
+  return new (memory) Shared;
 }
 
 }  // namespace
+}  // namespace sluice
 
 int main(int argc, char** argv) {
-  Settings settings;
+  sluice::Settings settings;
   std::string sizes = "4:4194304";
   CLI::App app("What memory alone takes for processes of one host to hand each other blocks.",
                "osu_shm_floor");
   app.add_option("-n,--ranks", settings.ranks, "processes (default 2)")
-      ->check(CLI::Range(2, static_cast<int>(most_ranks)));
+      ->check(CLI::Range(2, static_cast<int>(sluice::most_ranks)));
   app.add_option("-m,--message-size", sizes, "bytes of a block, doubling (default 4:4194304)")
       ->type_name("MIN:MAX");
   app.add_option("-i,--iterations", settings.iterations,
@@ -232,13 +202,11 @@ int main(int argc, char** argv) {
   app.add_flag("--alltoall", settings.all_to_all, "everybody has a block of its own for each");
   try {
     app.parse(argc, argv);
-    char rest = 0;
-    if (std::sscanf(sizes.c_str(), "%zu:%zu%c", &settings.min, &settings.max, &rest) != 2 ||
-        settings.min > settings.max) {
-      throw CLI::ValidationError("--message-size", "'" + sizes + "' is not MIN:MAX in bytes");
-    }
+    settings.bytes = sluice::parse_byte_range(sizes, 0);
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  return run_all(settings) ? 0 : 1;
+  sluice::Shared* const shared = sluice::share();
+  const auto body = [&](int number) { sluice::run(*shared, settings, number); };
+  return sluice::run_processes(settings.ranks, body) ? 0 : 1;
 }

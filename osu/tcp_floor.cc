@@ -10,26 +10,22 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "osu/floor.h"
+
+namespace sluice {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Range {
-  size_t min = 4, max = size_t{4} << 20;
-};
 
 // One process's end of the mesh: sockets[k] leads to the partner whose number differs in bit k.
 struct Rank {
@@ -38,38 +34,8 @@ struct Rank {
   std::vector<int> sockets;
 };
 
-[[noreturn]] void give_up(const char* what) {
-  std::fprintf(stderr, "osu_tcp_floor: %s: %s\n", what, std::strerror(errno));
-  std::exit(1);
-}
-
 void need(bool good, const char* what) {
   if (!good) give_up(what);
-}
-
-Range parse_range(const std::string& text) {
-  Range range;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%zu:%zu%c", &range.min, &range.max, &rest) != 2 ||
-      range.min == 0 || range.min > range.max) {
-    throw CLI::ValidationError("--message-size", "'" + text + "' is not MIN:MAX in bytes");
-  }
-  return range;
-}
-
-// The n-th of the processors this process may use, in turns; false if it must share it with others.
-bool take_processor(int n, int of) {
-  cpu_set_t allowed, one;
-  CPU_ZERO(&one);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
-  const int there = CPU_COUNT(&allowed);
-  n %= there;
-  int cpu = 0;
-  for (; !CPU_ISSET(cpu, &allowed) || n-- > 0; ++cpu) {
-  }
-  CPU_SET(cpu, &one);
-  sched_setaffinity(0, sizeof(one), &one);
-  return of <= there;
 }
 
 void set_manners(int socket) {
@@ -98,7 +64,7 @@ void exchange(int socket, bool alone, const std::vector<char>& out, std::vector<
   }
 }
 
-void run(const Rank& rank, const Range& range, int iterations) {
+void run(const Rank& rank, const ByteRange& range, int iterations) {
   if (rank.number == 0) {
     std::printf("# Exchange of %d bare sockets\n%-10s%18s\n", 1 << rank.sockets.size(), "# Size",
                 "Avg Latency(us)");
@@ -158,37 +124,19 @@ std::vector<Rank> make_ranks(int ranks) {
   return all;
 }
 
-// In a process of its own (but rank 0); true if all went well.
-bool run_all(std::vector<Rank> all, const Range& range, int iterations) {
-  const int ranks = static_cast<int>(all.size());
-  std::vector<pid_t> children;
-  for (int number = ranks - 1; number >= 0; --number) {
-    const pid_t child = number > 0 ? fork() : 0;
-    need(child >= 0, "fork");
-    if (child > 0) {
-      children.push_back(child);
-      continue;
+void run_alone(std::vector<Rank>& all, int number, const ByteRange& range, int iterations) {
+  all[number].alone = take_processor(number, static_cast<int>(all.size()));
+  // (So that who waits for a process that has died is told.)
+  for (const Rank& other : all) {
+    for (const int socket : other.sockets) {
+      if (other.number != number) close(socket);
     }
-    all[number].alone = take_processor(number, ranks);
-    // (So that who waits for a process that has died is told.)
-    for (const Rank& other : all) {
-      for (const int socket : other.sockets) {
-        if (other.number != number) close(socket);
-      }
-    }
-    run(all[number], range, iterations);
-    if (number > 0) std::exit(0);
   }
-  bool good = true;
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    good = good && status == 0;
-  }
-  return good;
+  run(all[number], range, iterations);
 }
 
 }  // namespace
+}  // namespace sluice
 
 int main(int argc, char** argv) {
   std::string sizes = "4:4194304";
@@ -201,12 +149,14 @@ int main(int argc, char** argv) {
       ->type_name("MIN:MAX");
   app.add_option("-i,--iterations", iterations, "exchanges at each size (default 1000)")
       ->check(CLI::Range(1, 1 << 30));
-  Range range;
+  sluice::ByteRange range;
   try {
     app.parse(argc, argv);
-    range = parse_range(sizes);
+    range = sluice::parse_byte_range(sizes, 1);
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  return run_all(make_ranks(ranks), range, iterations) ? 0 : 1;
+  std::vector<sluice::Rank> all = sluice::make_ranks(ranks);
+  const auto body = [&](int number) { sluice::run_alone(all, number, range, iterations); };
+  return sluice::run_processes(ranks, body) ? 0 : 1;
 }
