@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -16,12 +19,28 @@ namespace {
 
 constexpr size_t usual_cache = size_t{32} << 20;
 
+// As the kernel knows it, in KB; 0 if it does not. (The C library may take what all processors of a
+// machine have together for one cache.)
+size_t kernel_told() {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(
+      std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re"), std::fclose);
+  char text[32] = "";
+  if (!file || !std::fgets(text, sizeof(text), file.get())) return 0;
+  return std::strtoull(text, nullptr, 10) << 10;
+}
+
+size_t library_told() {
+  const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return told > 0 ? static_cast<size_t>(told) : 0;
+}
+
 size_t last_level_cache() {
   static constinit std::atomic<size_t> known{0};
   size_t bytes = known.load(std::memory_order_relaxed);
   if (bytes > 0) return bytes;
-  const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  bytes = told > 0 ? static_cast<size_t>(told) : usual_cache;
+  bytes = kernel_told();
+  if (bytes == 0) bytes = library_told();
+  if (bytes == 0) bytes = usual_cache;
   known.store(bytes, std::memory_order_relaxed);
   return bytes;
 }
