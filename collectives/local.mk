@@ -151,6 +151,7 @@ core_sources += \
   collectives/direct/groups.h \
   collectives/direct/moving.cc \
   collectives/direct/cuts.h \
+  collectives/direct/slot_exchange.h \
   collectives/direct/reducing.cc \
   collectives/direct/streaming.cc \
   collectives/direct/streaming.h \

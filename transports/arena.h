@@ -68,9 +68,11 @@ struct alignas(arena_line) ArenaLine {
 
 // Two kinds of slots. Short ones are for streams between ranks that run at the same time: all of
 // them stay in the first level of the cache (twice as fast, measured). Long ones are for ranks that
-// take turns on a processor, and for what is dealt out among many.
+// take turns on a processor, and for what is dealt out among many: the longer they are, the more is
+// done in a turn (4 and 8 ranks on 2 cores take 0.6 to 0.8 of the time that slots of 32 KB take,
+// and those of 128 KB gain little more).
 struct ArenaSlot {
-  static constexpr size_t capacity = size_t{32} << 10;  // bytes of data in a round
+  static constexpr size_t capacity = size_t{64} << 10;  // bytes of data in a round
 };
 struct ArenaShortSlot {
   static constexpr size_t capacity = size_t{2} << 10;
@@ -254,9 +256,9 @@ class Rounds {
     return !strays() && fetcher_->is_in_reach(data, bytes);
   }
   bool strays() const { return header_->strays.load(std::memory_order_acquire) != 0; }
-  // With a fetcher, in a call whose only round is the first, where that rank has said in this call
-  // that this is in reach, and stays until this rank has taken: from there to here, and from here
-  // to there. They may wait; false where the call is given up.
+  // With a fetcher, in a call's first round, where that rank has said in it that this is in reach,
+  // and stays until this rank has taken it: from there to here, and from here to there. They may
+  // wait; false where the call is given up.
   bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
     return fetcher_->fetch(rank, address, to, bytes) || ask_for(rank, address, to, bytes);
   }
@@ -315,7 +317,7 @@ class Rounds {
   bool ask_to_take(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes);
   bool ask(uint32_t rank, uint64_t address, size_t bytes, bool is_put);
   bool serve();
-  // Where the data of that rank's errand passes: in its slot of a round that this call has not.
+  // Where the data of that rank's errand passes: in its slot of a round that is not there yet.
   std::byte* errand_data(uint32_t rank) const {
     return data(rank, errand_round, ArenaSlot::capacity);
   }

@@ -38,6 +38,7 @@ struct DirectCall {
   const Reduction& reduction;
   const Blocks &input, &output;
   const Groups* groups;          // for those that need them (groups.h)
+  bool in_turns;                 // ranks take turns on processors
   std::span<std::byte> scratch;  // 2 * scratch_piece bytes, for those that fetch
 
   Bytes block(const Blocks& blocks, Rank rank) const {
@@ -83,7 +84,8 @@ bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
 // out not to reach (Rounds::fetch, put).
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
-// Also alltoall. What is short goes through the slots all the same.
+// Also alltoall. What is short goes through the slots all the same; and what is not long, where
+// ranks take turns: there a call of the kernel's that waits for another's memory is a turn lost.
 bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call);

@@ -4,7 +4,7 @@
 // MPI Intra-node Communication on Linux Cluster" (2005), and Ma, Bosilca, Bouteiller and Dongarra,
 // "Kernel-assisted and topology-aware MPI collective communications on multicore/many-core
 // platforms" (2013).
-#include "collectives/direct/cuts.h"
+#include "collectives/direct/slot_exchange.h"
 #include "collectives/direct/streaming.h"
 
 namespace sluice {
@@ -224,20 +224,24 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
 namespace {
 
 // Round 1 holds a table of where the blocks for the others are, and behind it the short ones
-// themselves. The table begins with whether the others can reach the long ones.
+// themselves. It begins with whether the others can reach the long ones, and how many further
+// rounds this rank's medium ones take.
 class FetchingExchange {
  public:
-  FetchingExchange(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
+  FetchingExchange(Rounds& rounds, const DirectCall& call)
+      : rounds_(rounds),
+        call_(call),
+        medium_(rounds, call, 1, 0, longest_medium, {room_ + 1, medium()}) {}
 
   bool run() {
     bool is_fetched_from = false;
-    bool all_in_reach = true;
+    Head all;
     if (!put(&is_fetched_from)) return false;
     const Bytes own = call_.block(call_.input, me_);
     const OwnBlock block{call_.block(call_.output, me_).data, own, 2 * ranks_ * own.size * ranks_};
     block.move_first();
-    if (!learn(&all_in_reach)) return false;
-    if (!all_in_reach) {
+    if (!learn(&all)) return false;
+    if (!all.is_in_reach) {
       rounds_.take(1);
       rounds_.end(1);
       return direct_alltoallv(rounds_, call_);
@@ -245,44 +249,51 @@ class FetchingExchange {
     for (Rank step = 1; step < ranks_; ++step) {
       if (!get((me_ + step) % ranks_)) return false;
     }
-    block.move_last();
     rounds_.take(1);
+    if (!medium_.run(all.rounds)) return false;
+    block.move_last();
     if (is_fetched_from && !rounds_.await_taken(1)) return false;
-    rounds_.end(1);
+    rounds_.end(1 + all.rounds);
     return true;
   }
 
  private:
+  struct Head {
+    uint64_t is_in_reach = 1, rounds = 0;
+  };
   struct Entry {
     uint64_t bytes;
     uint64_t place;  // address, or of a short block its offset in the round
   };
-  static constexpr size_t longest_short = size_t{8} << 10;
-  static constexpr size_t head = sizeof(uint64_t);
+  static constexpr size_t longest_short = size_t{16} << 10, longest_medium = size_t{256} << 10;
 
   bool is_short(size_t bytes) const { return bytes <= room_; }
+  // What medium blocks have at most.
+  size_t medium() const { return call_.in_turns ? longest_medium : 0; }
+  bool is_long(size_t bytes) const { return bytes > std::max(room_, medium()); }
   // A rank's entry in another's table.
   static size_t entry_at(Rank rank, Rank in) {
-    return head + (rank < in ? rank : rank - 1) * sizeof(Entry);
+    return sizeof(Head) + (rank < in ? rank : rank - 1) * sizeof(Entry);
   }
   // From the first of the long blocks to the last one's end.
   bool are_long_in_reach() const {
     const std::byte *begin = nullptr, *end = nullptr;
     for (Rank rank = 0; rank < ranks_; ++rank) {
       const Bytes block = call_.block(call_.input, rank);
-      if (rank == me_ || is_short(block.size)) continue;
+      if (rank == me_ || !is_long(block.size)) continue;
       if (!begin || block.data < begin) begin = block.data;
       if (!end || block.data + block.size > end) end = block.data + block.size;
     }
     return rounds_.is_in_reach(begin, static_cast<size_t>(end - begin));
   }
-  bool learn(bool* all_in_reach) {
+  bool learn(Head* all) {
     for (Rank rank = 0; rank < ranks_; ++rank) {
       const std::byte* const table = rounds_.await_data(rank, 1);
-      uint64_t is_in_reach = 0;
+      Head head;
       if (!table) return false;
-      std::memcpy(&is_in_reach, table, head);
-      *all_in_reach = *all_in_reach && is_in_reach != 0;
+      std::memcpy(&head, table, sizeof(head));
+      all->is_in_reach &= head.is_in_reach;
+      all->rounds = std::max(all->rounds, head.rounds);
     }
     return true;
   }
@@ -295,8 +306,8 @@ class FetchingExchange {
     }
     if (!rounds_.open(1, used)) return false;
     std::byte* const to = rounds_.data(me_, 1, used);
-    const uint64_t is_in_reach = are_long_in_reach();
-    std::memcpy(to, &is_in_reach, head);
+    const Head head{are_long_in_reach(), medium_.length()};
+    std::memcpy(to, &head, sizeof(head));
     size_t offset = table_;
     for (Rank rank = 0; rank < ranks_; ++rank) {
       if (rank == me_) continue;
@@ -306,7 +317,7 @@ class FetchingExchange {
       std::memcpy(to + entry_at(rank, me_), &entry, sizeof(entry));
       if (is_here) move_bytes(to + offset, block.data, block.size);
       if (is_here) offset += block.size;
-      *is_fetched_from |= !is_here;
+      *is_fetched_from |= is_long(block.size);
     }
     rounds_.publish(1, used);
     return true;
@@ -319,19 +330,18 @@ class FetchingExchange {
     std::memcpy(&entry, from + entry_at(me_, rank), sizeof(entry));
     const Bytes to = call_.block(call_.output, rank);
     if (entry.bytes != to.size) return rounds_.disagree(rank, entry.bytes, to.size);
-    if (!is_short(to.size)) {
-      return rounds_.fetch(rank, entry.place, to.data, to.size);
-    }
-    move_bytes(to.data, from + entry.place, to.size);
+    if (is_long(to.size)) return rounds_.fetch(rank, entry.place, to.data, to.size);
+    if (is_short(to.size)) move_bytes(to.data, from + entry.place, to.size);
     return true;
   }
 
   Rounds& rounds_;
   const DirectCall& call_;
   const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
-  const size_t table_ = head + (ranks_ - 1) * sizeof(Entry);
+  const size_t table_ = sizeof(Head) + (ranks_ - 1) * sizeof(Entry);
   const size_t room_ =  // a short block's, so that all may be short
       std::min((ArenaSlot::capacity - table_) / std::max(ranks_ - 1, Rank{1}), longest_short);
+  SlotExchange medium_;
 };
 
 }  // namespace

@@ -1,78 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/direct/cuts.h"
+#include "collectives/direct/slot_exchange.h"
 
 namespace sluice {
-namespace {
-
-// The blocks that one rank has for all, or all have for one: round k holds the k-th piece of each
-// for another rank, at equal distances. `before` rounds of the call have passed.
-class Exchange {
- public:
-  // claim: what all ranks know alike of the call's size. longest: no block has more bytes.
-  Exchange(Rounds& rounds, const DirectCall& call, uint64_t before, size_t claim, size_t longest)
-      : rounds_(rounds),
-        call_(call),
-        before_(before),
-        claim_(claim),
-        dealing_(rounds, longest, 1) {}
-
-  // Rounds that this rank's blocks need.
-  uint64_t length() const {
-    size_t longest = 0;
-    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
-      longest = std::max(
-          {longest, call_.block(call_.input, rank).size, call_.block(call_.output, rank).size});
-    }
-    return Cuts{longest, dealing_.piece()}.count();
-  }
-
-  bool run(uint64_t length) {
-    const Bytes from = call_.block(call_.input, rounds_.rank());
-    move_bytes(call_.block(call_.output, rounds_.rank()).data, from.data, from.size);
-    for (uint64_t k = 0; k <= length; ++k) {
-      if (k < length && !put(k + 1)) return false;
-      if (k > 0 && !get(k)) return false;
-    }
-    return true;
-  }
-
- private:
-  Cuts pieces(const Blocks& blocks, Rank rank) const {
-    return {call_.block(blocks, rank).size, dealing_.piece()};
-  }
-  bool put(uint64_t k) {
-    const Rank me = rounds_.rank();
-    if (!rounds_.open(before_ + k, dealing_.room())) return false;
-    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
-      const Cuts of = pieces(call_.input, rank);
-      const std::byte* const from = call_.block(call_.input, rank).data + of.begin(k);
-      if (rank != me) move_bytes(dealing_.place(me, rank, before_ + k), from, of.size(k));
-    }
-    rounds_.publish(before_ + k, claim_);
-    return true;
-  }
-  bool get(uint64_t k) {
-    const Rank me = rounds_.rank();
-    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
-      if (rank == me) continue;
-      if (!rounds_.await(rank, before_ + k, claim_)) return false;
-      const Cuts of = pieces(call_.output, rank);
-      std::byte* const to = call_.block(call_.output, rank).data + of.begin(k);
-      move_bytes(to, dealing_.place(rank, me, before_ + k), of.size(k));
-    }
-    rounds_.take(before_ + k);
-    return true;
-  }
-
-  Rounds& rounds_;
-  const DirectCall& call_;
-  const uint64_t before_;
-  const size_t claim_;
-  const Dealing dealing_;
-};
-
-}  // namespace
-
 bool direct_barrier(Rounds& rounds, const DirectCall&) {
   if (!rounds.open(1, 0)) return false;
   rounds.publish(1, 0);
@@ -164,17 +93,27 @@ bool direct_allgather(Rounds& rounds, const DirectCall& call) {
   return Gathering(rounds, call).run();
 }
 
+namespace {
+
+void move_own_block(const Rounds& rounds, const DirectCall& call) {
+  const Bytes from = call.block(call.input, rounds.rank());
+  move_bytes(call.block(call.output, rounds.rank()).data, from.data, from.size);
+}
+
+}  // namespace
+
 bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
   const size_t block = call.block(call.input, 0).size;
-  Exchange exchange(rounds, call, 0, block, block);
+  SlotExchange exchange(rounds, call, 0, block, block, {});
   const uint64_t length = exchange.length();
+  move_own_block(rounds, call);
   if (!exchange.run(length)) return false;
   rounds.end(length);
   return true;
 }
 
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
-  Exchange exchange(rounds, call, 1, 0, ArenaSlot::capacity);
+  SlotExchange exchange(rounds, call, 1, 0, ArenaSlot::capacity, {});
   uint64_t length = exchange.length();
   const Rank me = rounds.rank();
   if (!rounds.open(1, sizeof(length))) return false;
@@ -188,6 +127,7 @@ bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
     length = std::max(length, theirs);
   }
   rounds.take(1);
+  move_own_block(rounds, call);
   if (!exchange.run(length)) return false;
   rounds.end(1 + length);
   return true;

@@ -106,15 +106,27 @@ bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& min
   return true;
 }
 
-bool is_crowded(std::span<const Locality> localities, uint32_t rank) {
+uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank) {
   const Locality& mine = localities[rank];
-  size_t beside = 0, paid = 0;
+  uint64_t beside = 0, paid = 0;
   for (const Locality& locality : localities) {
     const bool is_known = count(locality.processors) > 0;
     beside += is_known && is_within(locality.processors, mine.processors);
     paid += locality.budget_holder == mine.budget_holder;
   }
-  return beside > count(mine.processors) || (mine.budget > 0 && paid * 1000 > mine.budget);
+  const auto rounded_up = [](uint64_t ranks, uint64_t thousandths) {
+    return thousandths == 0 ? 1
+                            : static_cast<uint32_t>((ranks * 1000 + thousandths - 1) / thousandths);
+  };
+  return std::max(rounded_up(beside, count(mine.processors) * 1000), rounded_up(paid, mine.budget));
+}
+
+uint32_t most_per_processor(std::span<const Locality> localities) {
+  uint32_t most = 1;
+  for (uint32_t rank = 0; rank < localities.size(); ++rank) {
+    most = std::max(most, ranks_per_processor(localities, rank));
+  }
+  return most;
 }
 
 std::vector<uint32_t> make_groups(const std::string& how, std::span<const Locality> localities) {
@@ -124,9 +136,7 @@ std::vector<uint32_t> make_groups(const std::string& how, std::span<const Locali
     return unless_one(equal_groups(localities.size(), each));
   }
   if (how != "auto" || localities.size() < least_for_groups) return {};
-  for (uint32_t rank = 0; rank < localities.size(); ++rank) {
-    if (is_crowded(localities, rank)) return {};
-  }
+  if (most_per_processor(localities) > 1) return {};
   return unless_one(natural_groups(localities));
 }
 

@@ -27,9 +27,12 @@ inline constexpr uint32_t least_for_groups = 8;
 bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& mine,
                          std::vector<Locality>* localities);
 
-// Whether these ranks are more than the processors that one of them shares with the others: those
-// that its thread may run on, or that its control group pays for.
-bool is_crowded(std::span<const Locality> localities, uint32_t rank);
+// How many of these ranks there are for each of the processors that one of them shares with the
+// others: those that its thread may run on, or that its control group pays for. Rounded up; 1 if
+// that is not known.
+uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank);
+// Of the rank that has most beside it.
+uint32_t most_per_processor(std::span<const Locality> localities);
 
 // The group of each rank, numbered in the order of their lowest ranks; empty: all are one. how:
 // SLUICE_GROUPS. Ranks in groups have processors of their own: where they take turns on them, each

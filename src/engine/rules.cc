@@ -46,6 +46,7 @@ Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
   if (name == "hosts") return &rule->hosts;
   if (name == "per_host") return &rule->per_host;
   if (name == "groups") return &rule->groups;
+  if (name == "per_processor") return &rule->per_processor;
   return name == "bytes" ? &rule->bytes : nullptr;
 }
 
@@ -54,9 +55,9 @@ Status parse_condition(std::string_view word, Rule* rule) {
   const std::string_view range = name.size() < word.size() ? word.substr(name.size() + 1) : "";
   Rule::Bounds* bounds = bounds_of(name, rule);
   if (!bounds || !parse_range(range, &bounds->low, &bounds->high)) {
-    return {Code::invalid,
-            "'" + std::string(word) +
-                "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B, groups:A-B or bytes:A-B"};
+    return {Code::invalid, "'" + std::string(word) +
+                               "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B, groups:A-B, "
+                               "per_processor:A-B or bytes:A-B"};
   }
   return {};
 }
@@ -78,7 +79,7 @@ Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
   if (words.size() < 4 || words[words.size() - 2] != "->") {
     return Status{Code::invalid,
                   "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
-                  "[groups:A-B] [bytes:A-B] -> algorithm"};
+                  "[groups:A-B] [per_processor:A-B] [bytes:A-B] -> algorithm"};
   }
   Rule rule;
   if (words[0] != "*") {
@@ -113,7 +114,8 @@ bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
          (rule.transport == "*" || rule.transport == situation.transport) &&
          rule.ranks.contain(situation.ranks) && rule.hosts.contain(count_hosts(situation.hosts)) &&
          rule.per_host.contain(most_per_host(situation.hosts)) &&
-         rule.groups.contain(count_hosts(situation.groups)) && rule.bytes.contain(bytes);
+         rule.groups.contain(count_hosts(situation.groups)) &&
+         rule.per_processor.contain(situation.per_processor) && rule.bytes.contain(bytes);
 }
 
 }  // namespace
@@ -231,11 +233,13 @@ constexpr std::string_view builtin_text =
     R"(# collective  transport  conditions            -> algorithm
 allreduce      shm groups:2- bytes:0-8k      -> grouped
 allreduce      shm bytes:0-8k                -> flat
+allreduce      shm ranks:3- per_processor:2- -> split
 allreduce      shm ranks:1-2 bytes:32k-      -> fetch
 allreduce      shm bytes:64k-                -> fetch
 allreduce      shm                           -> split
 reduce         shm groups:2- bytes:0-8k      -> grouped
 reduce         shm ranks:1-2                 -> flat
+reduce         shm ranks:3-8 per_processor:2- -> flat
 reduce         shm bytes:0-8k                -> flat
 reduce         shm                           -> split
 broadcast      shm groups:2- bytes:0-8k      -> grouped
@@ -244,6 +248,11 @@ broadcast      shm ranks:3- bytes:16k-       -> fetch
 allgather      shm groups:2- bytes:0-8k      -> grouped
 allgatherv     shm groups:2- bytes:0-8k      -> grouped
 barrier        shm groups:2-                 -> grouped
+allgather      shm ranks:3- per_processor:2- -> flat
+allgatherv     shm ranks:3- per_processor:2- -> flat
+reduce_scatter shm ranks:3- per_processor:2- -> flat
+alltoall       shm ranks:3-4 per_processor:2- bytes:200k-2m -> linear
+alltoall       shm ranks:5-8 per_processor:2- bytes:700k-4m -> linear
 allgather      shm bytes:48k-                -> fetch
 allgatherv     shm bytes:48k-                -> fetch
 reduce_scatter shm bytes:64k-                -> fetch

@@ -3,14 +3,15 @@
 // Selection: which algorithm serves a call. Rules are text, one a line, the first that matches and
 // can serve wins:
 //
-//   # collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] [groups:A-B] [bytes:A-B]
-//   #   -> algorithm
+//   # collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] [groups:A-B]
+//   #   [per_processor:A-B] [bytes:A-B] -> algorithm
 //   allreduce tcp ranks:2-64 bytes:0-32k -> recursive_doubling
 //   *         *                          -> mpi
 //
 // A bound may be left out ("ranks:8-"); both ends are included; hosts are those that the ranks are
 // on, per_host the ranks of the host that has most, groups those that ranks which share memory form
-// (localities.h); bytes are Call::bytes, with k, m, g.
+// (localities.h), per_processor the most of these that take turns on one processor; bytes are
+// Call::bytes, with k, m, g.
 // "*" is any. "mpi" leaves the call to MPI. Everything looked at is equal on all ranks, and so is
 // the outcome.
 #pragma once
@@ -34,7 +35,7 @@ struct Rule {
     size_t low = 0, high = ~size_t{0};
     bool contain(size_t value) const { return low <= value && value <= high; }
   };
-  Bounds ranks, hosts, per_host, groups, bytes;
+  Bounds ranks, hosts, per_host, groups, per_processor, bytes;
   std::string algorithm;  // or "mpi"
 };
 
@@ -55,6 +56,7 @@ struct Situation {
   bool fetches = false;  // and ranks can read each other's memory
   std::span<const uint32_t> hosts = {};   // as in Shape
   std::span<const uint32_t> groups = {};  // numbered alike; empty: one
+  uint32_t per_processor = 1;             // most of those that share memory; 1: or not known
 };
 
 // Bytes -> algorithm, for one situation: looked up at every call, so worked out beforehand.

@@ -170,6 +170,7 @@ class EngineTeam final : public NewTeam {
   std::unique_ptr<Arena> arena_;                               // null: none
   std::optional<ArenaPatience> in_arena_;                      // with an arena
   std::optional<Groups> groups_;                               // in it, if there are two
+  uint32_t per_processor_ = 1;                                 // most ranks that take turns on one
   Scratch fetched_;                                            // what fetching reductions need
   bool strays_ = false;                                        // it was said that fetching failed
   std::optional<Selector> own_selector_;                       // with hints
@@ -212,7 +213,8 @@ Status EngineTeam::learn_localities() {
     if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
     return {Code::internal, "ranks do not meet in shared memory"};
   }
-  if (is_crowded(localities, rank_)) process_.company.be_certain();
+  if (ranks_per_processor(localities, rank_) > 1) process_.company.be_certain();
+  per_processor_ = most_per_processor(localities);
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};
   groups_.emplace(groups, rank_);
@@ -266,6 +268,7 @@ const Algorithm* EngineTeam::choose(const Call& call) {
         .fetches = direct && arena_->rounds().fetcher() != nullptr,
         .hosts = hosts_,
         .groups = direct && groups_ ? std::span(groups_->of()) : std::span<const uint32_t>(),
+        .per_processor = per_processor_,
     };
     choices = selector().choices(situation);
     if (const std::string name = selector().passed_over(situation); !name.empty() && rank_ == 0) {
@@ -343,6 +346,7 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       .input = call.input,
       .output = call.output,
       .groups = groups_ ? &*groups_ : nullptr,
+      .in_turns = per_processor_ > 1,
       .scratch = {},
   };
   if (algorithm.needs.fetching && call.reduction.kernel) {

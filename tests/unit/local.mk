@@ -29,7 +29,8 @@ unit_sources += \
   tests/unit/engine/reproducible_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
-  tests/unit/engine/tuning_test.cc
+  tests/unit/engine/tuning_test.cc \
+  tests/unit/engine/turns_test.cc
 unit_sources += tests/unit/host/topology_test.cc
 unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc

@@ -18,7 +18,7 @@ constexpr size_t first_bytes = size_t{1} << 20;  // a set's first segment has le
 constexpr size_t first_leases = 8, most_leases = 64;  // each later one has twice as many
 constexpr size_t most_segments = 64;                  // of a process: each has a descriptor
 constexpr std::ptrdiff_t most_idle = 16;              // segments without a lease of ours
-constexpr size_t most_held = 256;  // leases of a process: some 130 KB of memory for each rank
+constexpr size_t most_held = 256;  // leases of a process: some 280 KB of memory for each rank
 constexpr size_t page = 4096;
 
 // The beginning of a segment: which leases are taken, and by how many processes still.

@@ -41,7 +41,7 @@ Locality sharing(std::initializer_list<uint32_t> processors) {
 std::vector<bool> crowded(const std::vector<Locality>& localities) {
   std::vector<bool> found;
   for (uint32_t rank = 0; rank < localities.size(); ++rank) {
-    found.push_back(is_crowded(localities, rank));
+    found.push_back(ranks_per_processor(localities, rank) > 1);
   }
   return found;
 }
@@ -59,6 +59,17 @@ TEST(Crowds, BindingCounts) {
   EXPECT_EQ(crowded({sharing({0, 1}), sharing({0, 1}), sharing({0})}),
             (std::vector<bool>{true, true, false}));
   EXPECT_EQ(crowded({sharing({0, 1}), sharing({2, 3})}), (std::vector<bool>{false, false}));
+}
+
+TEST(Crowds, AreCountedByTheProcessor) {
+  const std::vector<Locality> seven(7, sharing({0, 1, 2}));
+  EXPECT_EQ(most_per_processor(seven), 3U);
+  EXPECT_EQ(most_per_processor(std::vector{sharing({0}), sharing({1}), sharing({1})}), 2U);
+  EXPECT_EQ(most_per_processor(std::vector{sharing({0}), sharing({1})}), 1U);
+  EXPECT_EQ(most_per_processor(std::vector<Locality>(9)), 1U) << "nothing known";
+  std::vector<Locality> bounded(4, sharing({0, 1, 2, 3}));
+  for (Locality& each : bounded) each.budget = 1500;
+  EXPECT_EQ(most_per_processor(bounded), 3U);
 }
 
 TEST(Crowds, WhatIsNotKnownDoesNotCount) {

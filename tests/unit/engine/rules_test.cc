@@ -86,6 +86,24 @@ TEST(Rules, LookAtHosts) {
   std::remove(path.c_str());
 }
 
+TEST(Rules, LookAtCrowds) {
+  const auto selector = Selector::make({});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto chosen = [&](uint32_t per_processor) -> std::string {
+    const Situation situation{.collective = Collective::allgather,
+                              .transport = "shm",
+                              .ranks = 4,
+                              .direct = true,
+                              .fetches = true,
+                              .per_processor = per_processor};
+    return selector->choose(situation, 1 << 20)->name;
+  };
+  EXPECT_EQ(chosen(1), "fetch");
+  EXPECT_EQ(chosen(2), "flat");
+  EXPECT_EQ(chosen(7), "flat");
+  EXPECT_FALSE(parse_rules("* * per_processor:x -> mpi").ok());
+}
+
 // The order of operands is kept wherever ranks run, and hosts are made use of.
 TEST(Rules, TheBuiltInOnesServeAnyPlacement) {
   const auto selector = Selector::make({});

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Blocks that each rank has for each other, through the slots.
+#pragma once
+
+#include <limits>
+
+#include "collectives/direct/cuts.h"
+
+namespace sluice {
+
+// Those blocks between others whose bytes are within bounds: round k holds the k-th piece of each,
+// at equal distances. `before` rounds of the call have passed.
+class SlotExchange {
+ public:
+  struct Bounds {
+    size_t least = 0, most = std::numeric_limits<size_t>::max();
+    bool contain(size_t bytes) const { return least <= bytes && bytes <= most; }
+  };
+
+  // claim: what all ranks know alike of the call's size. longest: no block has more bytes, or as
+  // many as pieces may have.
+  SlotExchange(Rounds& rounds, const DirectCall& call, uint64_t before, size_t claim,
+               size_t longest, Bounds bounds)
+      : rounds_(rounds),
+        call_(call),
+        before_(before),
+        claim_(claim),
+        dealing_(rounds, longest, 1),
+        bounds_(bounds) {}
+
+  // Rounds that this rank's blocks need.
+  uint64_t length() const {
+    uint64_t most = 0;
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      most =
+          std::max({most, pieces(call_.input, rank).count(), pieces(call_.output, rank).count()});
+    }
+    return most;
+  }
+
+  // length: the most of any rank's.
+  bool run(uint64_t length) {
+    for (uint64_t k = 0; k <= length; ++k) {
+      if (k < length && !put(k + 1)) return false;
+      if (k > 0 && !get(k)) return false;
+    }
+    return true;
+  }
+
+ private:
+  // (A rank's own block takes no round.)
+  Cuts pieces(const Blocks& blocks, Rank rank) const {
+    const size_t bytes = call_.block(blocks, rank).size;
+    const bool is_moved = rank != rounds_.rank() && bounds_.contain(bytes);
+    return {is_moved ? bytes : 0, dealing_.piece()};
+  }
+  bool put(uint64_t k) {
+    const Rank me = rounds_.rank();
+    if (!rounds_.open(before_ + k, dealing_.room())) return false;
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      const Cuts of = pieces(call_.input, rank);
+      const std::byte* const from = call_.block(call_.input, rank).data + of.begin(k);
+      if (rank != me) move_bytes(dealing_.place(me, rank, before_ + k), from, of.size(k));
+    }
+    rounds_.publish(before_ + k, claim_);
+    return true;
+  }
+  bool get(uint64_t k) {
+    const Rank me = rounds_.rank();
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      if (rank == me) continue;
+      if (!rounds_.await(rank, before_ + k, claim_)) return false;
+      const Cuts of = pieces(call_.output, rank);
+      std::byte* const to = call_.block(call_.output, rank).data + of.begin(k);
+      move_bytes(to, dealing_.place(rank, me, before_ + k), of.size(k));
+    }
+    rounds_.take(before_ + k);
+    return true;
+  }
+
+  Rounds& rounds_;
+  const DirectCall& call_;
+  const uint64_t before_;
+  const size_t claim_;
+  const Dealing dealing_;
+  const Bounds bounds_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Ranks that take turns on one processor: what is exchanged goes through the slots unless it is
+// long, in the same call as what is fetched.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+
+#include "tests/unit/support/arenas.h"
+#include "tests/unit/support/ranks.h"
+#include "transports/loopback/loopback.h"
+
+namespace sluice::testing {
+namespace {
+
+// Short, medium and long ones, and their bounds.
+constexpr std::array<size_t, 10> sizes{0,      5,         3000,    16 << 10, (16 << 10) + 1,
+                                       70'000, 256 << 10, 300'000, 1,        (256 << 10) + 1};
+
+uint8_t byte_of(Rank from, Rank to, size_t i) {
+  return static_cast<uint8_t>(from * 89 + to * 37 + i * 7 + i / 251);
+}
+
+// A rank's blocks for all others, or all others' for it.
+struct Blocks {
+  std::vector<uint8_t> data;
+  std::vector<size_t> counts, offsets;
+
+  View view() {
+    View view;
+    view.base = reinterpret_cast<std::byte*>(data.data());
+    view.counts = counts;
+    view.offsets = offsets;
+    return view;
+  }
+};
+
+// size(from, to): bytes.
+template <typename Size>
+void exchange(Member& member, const Size& size) {
+  Blocks input, output;
+  for (Rank rank = 0; rank < member.size; ++rank) {
+    input.offsets.push_back(input.data.size());
+    input.counts.push_back(size(member.rank, rank));
+    for (size_t i = 0; i < input.counts.back(); ++i) {
+      input.data.push_back(byte_of(member.rank, rank, i));
+    }
+    output.counts.push_back(size(rank, member.rank));
+    output.offsets.push_back(rank == 0 ? 0 : output.offsets.back() + output.counts[rank - 1]);
+  }
+  output.data.resize(output.offsets.back() + output.counts.back());
+  Call call;
+  call.collective = Collective::alltoallv;
+  call.input = input.view();
+  call.output = output.view();
+  ASSERT_TRUE(member.team->carries(call));
+  const Status status = member.team->run(call);
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (Rank rank = 0; rank < member.size; ++rank) {
+    for (size_t i = 0; i < output.counts[rank]; ++i) {
+      ASSERT_EQ(output.data[output.offsets[rank] + i], byte_of(rank, member.rank, i))
+          << "byte " << i << " of " << output.counts[rank] << " from rank " << rank;
+    }
+  }
+}
+
+class TakingTurns : public ::testing::Test {
+ protected:
+  void run(Rank ranks, const Body& body) {
+    const EndpointMaker endpoints = [this](Rank, const ProcessId& id) { return hub_.endpoint(id); };
+    const Adjust locate = [&](Rank, Process& process) {
+      process.arenas = arenas_.source();
+      process.host = 1;
+      process.locate = [](bool) {
+        Locality locality;
+        locality.processors[0] = 1;
+        return locality;
+      };
+      process.knobs.algorithm[static_cast<size_t>(Collective::alltoallv)] = "fetch";
+    };
+    on_ranks(ranks, endpoints, locate, body);
+  }
+  void exchange_all_sizes(Rank ranks, uint32_t seed) {
+    run(ranks, [seed](Member& member) {
+      std::mt19937 common(seed);
+      for (uint32_t round = 0; round < 40; ++round) {
+        const uint32_t first = common(), step = common();
+        const auto size = [&](Rank from, Rank to) {
+          return round % 4 == 0 ? sizes[first % sizes.size()]
+                                : sizes[(first + from * step + to) % sizes.size()];
+        };
+        SCOPED_TRACE("round " + std::to_string(round) + ", seed " + std::to_string(seed));
+        exchange(member, size);
+        ASSERT_FALSE(::testing::Test::HasFatalFailure());
+      }
+    });
+  }
+
+  LoopbackHub hub_;
+  ArenaHub arenas_;
+};
+
+TEST_F(TakingTurns, BlocksOfAllSizesArrive) {
+  const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  for (const Rank ranks : {2U, 3U, 5U}) exchange_all_sizes(ranks, seed + ranks);
+}
+
+TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
+  run(4, [this](Member& member) {
+    const uint32_t moves = arenas_.moves();
+    exchange(member, [](Rank, Rank) { return size_t{100'000}; });
+    EXPECT_EQ(arenas_.moves(), moves);
+  });
+}
+
+TEST_F(TakingTurns, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
+  const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  for (const Rank ranks : {2U, 4U}) {
+    for (const uint32_t times : {1U, 2U}) {
+      arenas_.fail_every(times);
+      exchange_all_sizes(ranks, seed + times);
+    }
+  }
+}
+
+TEST_F(TakingTurns, MemoryOutOfReachGoesThroughTheSlots) {
+  const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  arenas_.hide_memory_of(1);
+  exchange_all_sizes(3, seed);
+}
+
+}  // namespace
+}  // namespace sluice::testing
