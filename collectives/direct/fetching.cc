@@ -265,7 +265,7 @@ class FetchingExchange {
     uint64_t bytes;
     uint64_t place;  // address, or of a short block its offset in the round
   };
-  static constexpr size_t longest_short = size_t{16} << 10, longest_medium = size_t{256} << 10;
+  static constexpr size_t longest_short = size_t{16} << 10, longest_medium = size_t{64} << 10;
 
   bool is_short(size_t bytes) const { return bytes <= room_; }
   // What medium blocks have at most.

@@ -252,7 +252,6 @@ allgather      shm ranks:3- per_processor:2- -> flat
 allgatherv     shm ranks:3- per_processor:2- -> flat
 reduce_scatter shm ranks:3- per_processor:2- -> flat
 alltoall       shm ranks:3-4 per_processor:2- bytes:200k-2m -> linear
-alltoall       shm ranks:5-8 per_processor:2- bytes:700k-4m -> linear
 allgather      shm bytes:48k-                -> fetch
 allgatherv     shm bytes:48k-                -> fetch
 reduce_scatter shm bytes:64k-                -> fetch

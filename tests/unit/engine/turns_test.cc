@@ -15,8 +15,8 @@ namespace sluice::testing {
 namespace {
 
 // Short, medium and long ones, and their bounds.
-constexpr std::array<size_t, 10> sizes{0,      5,         3000,    16 << 10, (16 << 10) + 1,
-                                       70'000, 256 << 10, 300'000, 1,        (256 << 10) + 1};
+constexpr std::array<size_t, 10> sizes{0,      5,        3000,           16 << 10, (16 << 10) + 1,
+                                       30'000, 64 << 10, (64 << 10) + 1, 300'000,  1};
 
 uint8_t byte_of(Rank from, Rank to, size_t i) {
   return static_cast<uint8_t>(from * 89 + to * 37 + i * 7 + i / 251);
@@ -109,7 +109,7 @@ TEST_F(TakingTurns, BlocksOfAllSizesArrive) {
 TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
   run(4, [this](Member& member) {
     const uint32_t moves = arenas_.moves();
-    exchange(member, [](Rank, Rank) { return size_t{100'000}; });
+    exchange(member, [](Rank, Rank) { return size_t{60'000}; });
     EXPECT_EQ(arenas_.moves(), moves);
   });
 }
