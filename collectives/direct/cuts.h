@@ -20,10 +20,15 @@ struct Cuts {
   size_t size(uint64_t k) const { return std::min(piece, bytes - begin(k)); }
 };
 
-// What a round takes of data that streams through the slots. Ranks that are more than two may have
-// to take turns on the processors: then few, long rounds are better.
-inline size_t stream_piece(const Rounds& rounds) {
-  return rounds.size() == 2 ? ArenaShortSlot::capacity : ArenaSlot::capacity;
+// What a round takes of long data: few, long rounds are better where ranks take turns on the
+// processors; else shorter ones overlap better.
+inline size_t long_piece(const DirectCall& call) {
+  return call.in_turns ? ArenaSlot::capacity : ArenaSlot::capacity / 2;
+}
+
+// And of data that streams through the slots.
+inline size_t stream_piece(const Rounds& rounds, const DirectCall& call) {
+  return rounds.size() == 2 && !call.in_turns ? ArenaShortSlot::capacity : long_piece(call);
 }
 
 // The largest multiple of the element in so many bytes; at least one.
@@ -37,9 +42,10 @@ inline size_t whole_elements(size_t bytes, size_t element) {
 class Dealing {
  public:
   // longest: nobody gets more bytes. Pieces hold whole elements.
-  Dealing(Rounds& rounds, size_t longest, size_t element)
+  Dealing(Rounds& rounds, const DirectCall& call, size_t longest, size_t element)
       : rounds_(rounds),
         others_(std::max(rounds.size() - 1, Rank{1})),
+        most_(stream_piece(rounds, call)),
         piece_(std::max(std::min(longest, whole_elements(most(), element)), size_t{1})) {}
 
   size_t piece() const { return piece_; }
@@ -49,12 +55,10 @@ class Dealing {
   }
 
  private:
-  size_t most() const {
-    return others_ == 1 ? stream_piece(rounds_) : stream_piece(rounds_) / others_ / 64 * 64;
-  }
+  size_t most() const { return others_ == 1 ? most_ : most_ / others_ / 64 * 64; }
 
   Rounds& rounds_;
-  const size_t others_;
+  const size_t others_, most_;
   const size_t piece_;
 };
 

@@ -266,10 +266,16 @@ class FetchingExchange {
     uint64_t place;  // address, or of a short block its offset in the round
   };
   static constexpr size_t longest_short = size_t{16} << 10, longest_medium = size_t{64} << 10;
+  static constexpr size_t most_rounds = 8;
+  static constexpr Rank most_with_medium = 16;
 
   bool is_short(size_t bytes) const { return bytes <= room_; }
-  // What medium blocks have at most.
-  size_t medium() const { return call_.in_turns ? longest_medium : 0; }
+  // What medium blocks have at most: they take a few rounds of all ranks'. Two ranks fetch; and
+  // where many ranks take turns, most of them may have nothing for each other.
+  size_t medium() const {
+    if (!call_.in_turns || ranks_ == 2 || ranks_ > most_with_medium) return 0;
+    return std::min(longest_medium, most_rounds * ArenaSlot::capacity / ranks_);
+  }
   bool is_long(size_t bytes) const { return bytes > std::max(room_, medium()); }
   // A rank's entry in another's table.
   static size_t entry_at(Rank rank, Rank in) {

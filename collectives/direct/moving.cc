@@ -13,7 +13,7 @@ bool direct_barrier(Rounds& rounds, const DirectCall&) {
 
 bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
   const Bytes data = call.all(call.output);
-  const Cuts pieces{data.size, stream_piece(rounds)};
+  const Cuts pieces{data.size, stream_piece(rounds, call)};
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
     const size_t bytes = pieces.size(k);
     std::byte* const here = data.data + pieces.begin(k);
@@ -38,7 +38,7 @@ namespace {
 class Gathering {
  public:
   Gathering(Rounds& rounds, const DirectCall& call)
-      : rounds_(rounds), call_(call), piece_(stream_piece(rounds)) {}
+      : rounds_(rounds), call_(call), piece_(stream_piece(rounds, call)) {}
 
   bool run() {
     uint64_t last = 0;

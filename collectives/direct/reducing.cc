@@ -14,7 +14,7 @@ class SplitReduction {
         gathers_(gathers),
         input_(call.all(call.input)),
         output_(call.output.base),
-        pieces_{input_.size, whole_elements(ArenaSlot::capacity, call.element)} {}
+        pieces_{input_.size, whole_elements(long_piece(call), call.element)} {}
 
   bool run() {
     const uint64_t last = pieces_.count();
@@ -85,7 +85,7 @@ class SplitReduction {
 
 bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
   const Bytes input = call.all(call.input);
-  const Cuts pieces{input.size, whole_elements(stream_piece(rounds), call.element)};
+  const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
   const auto put = [&](uint64_t k) {
     const size_t bytes = pieces.size(k);
@@ -110,7 +110,7 @@ bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
 
 bool direct_reduce(Rounds& rounds, const DirectCall& call) {
   const Bytes input = call.all(call.input);
-  const Cuts pieces{input.size, whole_elements(stream_piece(rounds), call.element)};
+  const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
   // The root's own operand stays where it is, unless the first two's result would overwrite it.
   const bool is_put = me != call.root || (me > 1 && input.data == call.output.base);
@@ -151,7 +151,7 @@ bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
     longest = std::max(longest, bytes);
     total += bytes;
   }
-  const Dealing dealing(rounds, longest, call.element);
+  const Dealing dealing(rounds, call, longest, call.element);
   const uint64_t last = Cuts{longest, dealing.piece()}.count();
   const auto put = [&](uint64_t k) {
     if (!rounds.open(k, dealing.room())) return false;

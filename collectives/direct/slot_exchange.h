@@ -26,7 +26,7 @@ class SlotExchange {
         call_(call),
         before_(before),
         claim_(claim),
-        dealing_(rounds, longest, 1),
+        dealing_(rounds, call, longest, 1),
         bounds_(bounds) {}
 
   // Rounds that this rank's blocks need.

@@ -233,7 +233,7 @@ constexpr std::string_view builtin_text =
     R"(# collective  transport  conditions            -> algorithm
 allreduce      shm groups:2- bytes:0-8k      -> grouped
 allreduce      shm bytes:0-8k                -> flat
-allreduce      shm ranks:3- per_processor:2- -> split
+allreduce      shm ranks:3-16 per_processor:2- -> split
 allreduce      shm ranks:1-2 bytes:32k-      -> fetch
 allreduce      shm bytes:64k-                -> fetch
 allreduce      shm                           -> split
@@ -248,9 +248,9 @@ broadcast      shm ranks:3- bytes:16k-       -> fetch
 allgather      shm groups:2- bytes:0-8k      -> grouped
 allgatherv     shm groups:2- bytes:0-8k      -> grouped
 barrier        shm groups:2-                 -> grouped
-allgather      shm ranks:3- per_processor:2- -> flat
-allgatherv     shm ranks:3- per_processor:2- -> flat
-reduce_scatter shm ranks:3- per_processor:2- -> flat
+allgather      shm ranks:3-16 per_processor:2- -> flat
+allgatherv     shm ranks:3-16 per_processor:2- -> flat
+reduce_scatter shm ranks:3-16 per_processor:2- -> flat
 alltoall       shm ranks:3-4 per_processor:2- bytes:200k-2m -> linear
 allgather      shm bytes:48k-                -> fetch
 allgatherv     shm bytes:48k-                -> fetch

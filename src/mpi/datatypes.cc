@@ -26,56 +26,90 @@ std::unique_ptr<Description> describe(MPI_Datatype handle, bool committed) {
   return made;
 }
 
-// What hangs on types: asking here needs no valid handle, and MPI's answers are not to be trusted
+// Types that were met. Asking here needs no valid handle, and MPI's answers are not to be trusted
 // while it deletes a type's attributes.
-class Attached {
+class Acquaintances {
  public:
+  // What hangs on the type.
   const Datatype* find(MPI_Datatype handle) {
     const ThreadLock lock(mutex_);
-    const auto found = descriptions_.find(handle);
-    return found == descriptions_.end() ? nullptr : &found->second->datatype;
+    const auto found = met_.find(handle);
+    return found == met_.end() || !found->second.attached ? nullptr
+                                                          : &found->second.attached->datatype;
   }
-  void add(Description* description) {
+  // At its first use. False: it was met before.
+  bool meet(std::unique_ptr<Description>& description) {
     const ThreadLock lock(mutex_);
-    descriptions_.emplace(description->datatype.handle, description);
+    description->datatype.is_kept = false;
+    const auto [place, is_new] = met_.try_emplace(description->datatype.handle);
+    if (is_new) place->second.first = std::move(description);
+    return is_new;
   }
-  void remove(const Description* description) {
+  // Hangs on it from now on; null: does not.
+  void attach(MPI_Datatype handle, Description* description) {
     const ThreadLock lock(mutex_);
-    descriptions_.erase(description->datatype.handle);
+    Met& met = met_[handle];
+    met.attached = description;
+    // Another thread's call of the first use may go on still.
+    if (!threads_call_mpi.load(std::memory_order_relaxed)) met.first.reset();
+  }
+  void forget(MPI_Datatype handle) {
+    const ThreadLock lock(mutex_);
+    met_.erase(handle);
+  }
+  // Gives back what held for the first use, and forgets the type, if nothing hangs on it.
+  std::unique_ptr<Description> take_first(MPI_Datatype handle) {
+    const ThreadLock lock(mutex_);
+    const auto found = met_.find(handle);
+    if (found == met_.end() || found->second.attached) return nullptr;
+    std::unique_ptr<Description> first = std::move(found->second.first);
+    met_.erase(found);
+    return first;
   }
 
  private:
+  struct Met {
+    std::unique_ptr<Description> first;
+    Description* attached = nullptr;
+  };
   std::mutex mutex_;
-  std::map<MPI_Datatype, Description*> descriptions_;
+  std::map<MPI_Datatype, Met> met_;
 };
 
-Attached& attached() {
-  static Attached& all = *new Attached;  // outlives exit()
+Acquaintances& acquaintances() {
+  static Acquaintances& all = *new Acquaintances;  // outlives exit()
   return all;
 }
 
-const Datatype* attach(MPI_Datatype handle, bool committed) {
+// Hangs it on the type.
+const Datatype* attach(std::unique_ptr<Description> description) {
   // Two threads may meet a type at once: the second attribute would take the first one's away.
   static constinit std::mutex attaching;
   const std::lock_guard lock(attaching);
-  if (const Datatype* type = attached().find(handle)) return type;
-  std::unique_ptr<Description> made = describe(handle, committed);
-  if (!made) return nullptr;
-  attached().add(made.get());
-  if (real().Type_set_attr(handle, Runtime::get().datatype_keyval(), made.get())) {
-    attached().remove(made.get());
+  const MPI_Datatype handle = description->datatype.handle;
+  if (const Datatype* type = acquaintances().find(handle)) return type;
+  description->datatype.is_kept = true;
+  acquaintances().attach(handle, description.get());
+  if (real().Type_set_attr(handle, Runtime::get().datatype_keyval(), description.get())) {
+    acquaintances().attach(handle, nullptr);
     return nullptr;
   }
-  return &made.release()->datatype;
+  return &description.release()->datatype;
 }
 
 const Datatype* look_up(MPI_Datatype handle) {
   FreedDatatype* const freed = this_thread.freed_datatype;
   if (const Datatype* type = freed ? freed->find(handle) : nullptr) return type;
-  if (const Datatype* type = attached().find(handle)) return type;
+  if (const Datatype* type = acquaintances().find(handle)) return type;
   bool committed = false;
   if (!is_datatype(handle, &committed)) return nullptr;
-  return freed ? freed->describe(handle, committed) : attach(handle, committed);
+  if (freed) return freed->describe(handle, committed);
+  std::unique_ptr<Description> made = describe(handle, committed);
+  if (!made) return nullptr;
+  const Datatype* const type = &made->datatype;
+  if (!acquaintances().meet(made)) return attach(std::move(made));
+  this_thread.passing_datatype = type;
+  return type;
 }
 
 }  // namespace
@@ -89,7 +123,10 @@ const Datatype* find_datatype(MPI_Datatype handle) {
       return thread.datatype[i];
     }
   }
+  const Datatype* const passing = thread.passing_datatype;
+  if (passing && passing->handle == handle) return passing;
   const Datatype* type = look_up(handle);
+  if (type && !type->is_kept) return type;
   const uint32_t place = thread.next_datatype;
   thread.next_datatype = 1 - place;
   thread.datatype_handle[place] = handle;
@@ -100,21 +137,25 @@ const Datatype* find_datatype(MPI_Datatype handle) {
 
 void release_datatype(void* attribute) {
   std::unique_ptr<Description> description(static_cast<Description*>(attribute));
-  attached().remove(description.get());
+  acquaintances().forget(description->datatype.handle);
   if (this_thread.freed_datatype) this_thread.freed_datatype->take(description);
 }
 
 FreedDatatype::FreedDatatype(MPI_Datatype handle)
     : handle_(handle), outer_(this_thread.freed_datatype) {
   this_thread.freed_datatype = this;
-  if (!attached().find(handle)) return;
-  real().Type_delete_attr(handle, Runtime::get().datatype_keyval());
+  if (acquaintances().find(handle)) {
+    real().Type_delete_attr(handle, Runtime::get().datatype_keyval());
+  } else {
+    own_ = acquaintances().take_first(handle);
+  }
 }
 
 // The handles may mean other types from now on.
 FreedDatatype::~FreedDatatype() {
   this_thread.freed_datatype = outer_;
-  if (own_ || !descriptions_.empty()) datatypes_freed.fetch_add(1, std::memory_order_release);
+  if ((own_ && own_->datatype.is_kept) || !descriptions_.empty())
+    datatypes_freed.fetch_add(1, std::memory_order_release);
 }
 
 const Datatype* FreedDatatype::find(MPI_Datatype handle) const {

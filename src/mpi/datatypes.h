@@ -23,6 +23,7 @@ struct Datatype {
   ptrdiff_t extent = 0;   // from one element to the next
   bool run = false;       // an element is `size` bytes one after another, in the signature's order
   bool committed = true;  // when it was first seen; if not, it may have been since
+  bool is_kept = true;    // for later calls
   const Layout* layout = nullptr;  // kept with the type; null only where elements are dense
 
   // Whether n elements in a row are one run, that is, already as they would be packed.
@@ -31,14 +32,16 @@ struct Datatype {
   }
 };
 
-// What hangs on a type.
+// Of a type.
 struct Description {
   Datatype datatype;
   Layout layout;
 };
 
-// The description of a type, worked out at its first use and kept with it (as an attribute) until
-// it is freed. nullptr for MPI_DATATYPE_NULL, and where MPI refuses to describe it.
+// The description of a type; nullptr for MPI_DATATYPE_NULL, and where MPI refuses to describe it.
+// From the second call on that uses a type it is kept with it (as an attribute) until it is freed;
+// what the first one gets is for that call. (Many types are used once, as by ScaLAPACK, which makes
+// one for each broadcast: to hang something on them takes longer than to describe them.)
 const Datatype* find_datatype(MPI_Datatype handle);
 
 // The type is freed: the attribute's value, as the description was attached.

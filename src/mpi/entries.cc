@@ -27,6 +27,7 @@ using Describe = bool (*)(const Arguments& arguments, Place place, Exchange* exc
 // Whether Sluice may carry the call, and what it is; *exchange is nullptr if there is no memory to
 // say so.
 bool understand(Describe describe, const Arguments& arguments, Place place, Exchange** exchange) {
+  this_thread.passing_datatype = nullptr;
   try {
     return describe(arguments, place, *exchange);
   } catch (const std::bad_alloc&) {

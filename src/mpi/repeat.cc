@@ -18,8 +18,10 @@ void Repeat::keep(const char* name, const Arguments& with, const Exchange& excha
                   const Algorithm* by, Rank size) {
   entry = nullptr;
   const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
-  if (!plain || exchange.user_op || exchange.set_aside) return;
   const Side &input = exchange.input, &output = exchange.output;
+  const bool is_kept =
+      (!input.type || input.type->is_kept) && (!output.type || output.type->is_kept);
+  if (!plain || !is_kept || exchange.user_op || exchange.set_aside) return;
   arguments = with;
   ranks = size;
   call = exchange.call;

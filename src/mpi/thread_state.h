@@ -52,6 +52,7 @@ struct ThreadState {
   uint64_t datatype_generation[2]{};
   const Datatype* datatype[2]{};
   uint32_t next_datatype = 0;
+  const Datatype* passing_datatype = nullptr;  // of this call: met for the first time in it
 
   // What this thread is freeing now, the innermost first: callbacks may free other things.
   const FreedCommunicator* freed_communicator = nullptr;

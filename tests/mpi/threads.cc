@@ -101,7 +101,7 @@ void use_new_things(MPI_Comm comm, const std::atomic<bool>& over) {
     MPI_Comm_dup(comm, &copy);
     MPI_Type_vector(2, 1, 2, MPI_INT, &type);
     MPI_Type_commit(&type);
-    MPI_Bcast(to, 1, type, 0, copy);
+    for (int use = 0; use < 1 + i / 8 % 3; ++use) MPI_Bcast(to, 1, type, 0, copy);
     MPI_Type_free(&type);
     MPI_Comm_free(&copy);
   }

@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t first_bytes = size_t{1} << 20;  // a set's first segment has leases for about this
+constexpr size_t first_bytes = size_t{2} << 20;  // a set's first segment has leases for about this
 constexpr size_t first_leases = 8, most_leases = 64;  // each later one has twice as many
 constexpr size_t most_segments = 64;                  // of a process: each has a descriptor
 constexpr std::ptrdiff_t most_idle = 16;              // segments without a lease of ours

@@ -89,18 +89,32 @@ TEST(Rules, LookAtHosts) {
 TEST(Rules, LookAtCrowds) {
   const auto selector = Selector::make({});
   ASSERT_TRUE(selector.ok()) << selector.status().message();
-  const auto chosen = [&](uint32_t per_processor) -> std::string {
-    const Situation situation{.collective = Collective::allgather,
+  const auto chosen = [&](Collective collective, Rank ranks,
+                          uint32_t per_processor) -> std::string {
+    const Situation situation{.collective = collective,
                               .transport = "shm",
-                              .ranks = 4,
+                              .ranks = ranks,
                               .direct = true,
                               .fetches = true,
                               .per_processor = per_processor};
     return selector->choose(situation, 1 << 20)->name;
   };
-  EXPECT_EQ(chosen(1), "fetch");
-  EXPECT_EQ(chosen(2), "flat");
-  EXPECT_EQ(chosen(7), "flat");
+  using enum Collective;
+  struct Row {
+    Collective collective;
+    const char *alone, *in_turns;  // of 4 ranks
+  };
+  for (const Row& row : {Row{allreduce, "fetch", "split"}, Row{reduce, "split", "flat"},
+                         Row{broadcast, "fetch", "fetch"}, Row{allgather, "fetch", "flat"},
+                         Row{allgatherv, "fetch", "flat"}, Row{reduce_scatter, "fetch", "flat"},
+                         Row{alltoall, "fetch", "linear"}, Row{alltoallv, "fetch", "fetch"}}) {
+    SCOPED_TRACE(std::string(to_string(row.collective)));
+    EXPECT_EQ(chosen(row.collective, 4, 1), row.alone);
+    EXPECT_EQ(chosen(row.collective, 4, 2), row.in_turns);
+    EXPECT_EQ(chosen(row.collective, 2, 2), chosen(row.collective, 2, 1)) << "two ranks";
+    EXPECT_EQ(chosen(row.collective, 100, 2), chosen(row.collective, 100, 1)) << "many ranks";
+  }
+  EXPECT_TRUE(parse_rules("* * per_processor:2- -> mpi").ok());
   EXPECT_FALSE(parse_rules("* * per_processor:x -> mpi").ok());
 }
 

@@ -81,10 +81,10 @@ class TakingTurns : public ::testing::Test {
     };
     on_ranks(ranks, endpoints, locate, body);
   }
-  void exchange_all_sizes(Rank ranks, uint32_t seed) {
-    run(ranks, [seed](Member& member) {
+  void exchange_all_sizes(Rank ranks, uint32_t seed, uint32_t rounds = 40) {
+    run(ranks, [seed, rounds](Member& member) {
       std::mt19937 common(seed);
-      for (uint32_t round = 0; round < 40; ++round) {
+      for (uint32_t round = 0; round < rounds; ++round) {
         const uint32_t first = common(), step = common();
         const auto size = [&](Rank from, Rank to) {
           return round % 4 == 0 ? sizes[first % sizes.size()]
@@ -111,6 +111,12 @@ TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
     const uint32_t moves = arenas_.moves();
     exchange(member, [](Rank, Rank) { return size_t{60'000}; });
     EXPECT_EQ(arenas_.moves(), moves);
+    exchange(member, [](Rank, Rank) { return size_t{0}; });
+    exchange(member,
+             [](Rank from, Rank to) { return size_t{from == 0 && to == 3 ? 65'537U : 60'000U}; });
+    if (member.rank == 3) {
+      EXPECT_GT(arenas_.moves(), moves) << "what is long is";
+    }
   });
 }
 
@@ -119,7 +125,8 @@ TEST_F(TakingTurns, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
   for (const Rank ranks : {2U, 4U}) {
     for (const uint32_t times : {1U, 2U}) {
       arenas_.fail_every(times);
-      exchange_all_sizes(ranks, seed + times);
+      // The first call in which it happens is the last that fetches.
+      for (uint32_t more = 0; more < 8; ++more) exchange_all_sizes(ranks, seed + times + more, 4);
     }
   }
 }
