@@ -20,6 +20,7 @@ AC_DEFUN([SLUICE_CHECK_BUILD_MODES], [
   # Threads count at once, and gcov stumbles over counts that do not add up.
   AS_VAR_IF([enable_coverage], [no], [], [MODE_FLAGS="$MODE_FLAGS --coverage -fprofile-update=atomic"])
   AC_SUBST([MODE_FLAGS])
+  AC_DEFINE_UNQUOTED([SLUICE_MODE_FLAGS], ["${MODE_FLAGS:+ $MODE_FLAGS}"], [What instruments the build, for sluice info])
 
   AC_ARG_ENABLE([werror],
     [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors])], [], [enable_werror=no])

@@ -118,7 +118,8 @@ uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank
     return thousandths == 0 ? 1
                             : static_cast<uint32_t>((ranks * 1000 + thousandths - 1) / thousandths);
   };
-  return std::max(rounded_up(beside, count(mine.processors) * 1000), rounded_up(paid, mine.budget));
+  return std::max({rounded_up(beside, count(mine.processors) * 1000), rounded_up(paid, mine.budget),
+                   static_cast<uint32_t>(mine.known_per_processor)});
 }
 
 uint32_t most_per_processor(std::span<const Locality> localities) {

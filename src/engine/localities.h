@@ -29,7 +29,8 @@ bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& min
 
 // How many of these ranks there are for each of the processors that one of them shares with the
 // others: those that its thread may run on, or that its control group pays for. Rounded up; 1 if
-// that is not known.
+// that is not known. What its process has learned in other teams counts: those of a few ranks share
+// processors with the ranks of others.
 uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank);
 // Of the rank that has most beside it.
 uint32_t most_per_processor(std::span<const Locality> localities);

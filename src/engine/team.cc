@@ -206,14 +206,15 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
 Status EngineTeam::learn_localities() {
   const std::string& how = process_.knobs.groups;
   const bool domains = how == "auto" && size() >= least_for_groups;
-  const Locality mine = process_.locate ? process_.locate(domains) : Locality();
+  Locality mine = process_.locate ? process_.locate(domains) : Locality();
+  mine.known_per_processor = process_.company.per_processor();
   std::vector<Locality> localities;
   Rounds& rounds = arena_->rounds();
   if (!exchange_localities(rounds, *in_arena_, mine, &localities)) {
     if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
     return {Code::internal, "ranks do not meet in shared memory"};
   }
-  if (ranks_per_processor(localities, rank_) > 1) process_.company.be_certain();
+  process_.company.learn(ranks_per_processor(localities, rank_));
   per_processor_ = most_per_processor(localities);
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};

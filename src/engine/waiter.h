@@ -29,9 +29,15 @@ using Poke = std::function<void()>;
 // programs' communicators are many, and some live for a few calls only.
 class Company {
  public:
-  // It is known, for good. Any thread.
-  void be_certain() { is_certain_.store(true, std::memory_order_relaxed); }
-  bool is_certain() const { return is_certain_.load(std::memory_order_relaxed); }
+  // So many ranks there are for each of its processors: the most is kept, for good. Any thread.
+  void learn(uint32_t per_processor) {
+    uint32_t known = per_processor_.load(std::memory_order_relaxed);
+    while (known < per_processor &&
+           !per_processor_.compare_exchange_weak(known, per_processor, std::memory_order_relaxed)) {
+    }
+  }
+  uint32_t per_processor() const { return per_processor_.load(std::memory_order_relaxed); }
+  bool is_certain() const { return per_processor() > 1; }
 
   // What a thread has seen of its own processor.
   struct Evidence {
@@ -44,7 +50,7 @@ class Company {
   bool is_there() const { return is_certain() || evidence.seems_there; }
 
  private:
-  std::atomic<bool> is_certain_{false};
+  std::atomic<uint32_t> per_processor_{1};
 };
 
 class Waiter {

@@ -22,6 +22,8 @@ struct Locality {
   // The control group that bounds how much of processors it gets, and how many in thousandths; 0:
   // none does.
   uint64_t budget_holder = 0, budget = 0;
+  // Ranks for each processor, this one's among them, that its process has met already; 0: unknown.
+  uint64_t known_per_processor = 0;
 };
 
 // Finds the calling thread's, and remembers what takes long to find. Safe to call from several

@@ -9,7 +9,7 @@ namespace sluice {
 BuildInfo build_info() {
   return {.version = SLUICE_VERSION,
           .compiler = SLUICE_COMPILER,
-          .flags = SLUICE_CXXFLAGS,
+          .flags = SLUICE_CXXFLAGS SLUICE_MODE_FLAGS,
           .mpi = SLUICE_MPI_LIBRARY,
           .mpi_soname = SLUICE_MPI_SONAME};
 }

@@ -72,6 +72,14 @@ TEST(Crowds, AreCountedByTheProcessor) {
   EXPECT_EQ(most_per_processor(bounded), 3U);
 }
 
+TEST(Crowds, WhatOtherTeamsToldCounts) {
+  std::vector<Locality> two{sharing({0, 1}), sharing({0, 1})};
+  two[1].known_per_processor = 4;
+  EXPECT_EQ(ranks_per_processor(two, 0), 1U);
+  EXPECT_EQ(ranks_per_processor(two, 1), 4U);
+  EXPECT_EQ(most_per_processor(two), 4U);
+}
+
 TEST(Crowds, WhatIsNotKnownDoesNotCount) {
   EXPECT_EQ(crowded(std::vector<Locality>(9)), std::vector<bool>(9, false));
   EXPECT_EQ(crowded({sharing({0}), Locality(), Locality()}), std::vector<bool>(3, false));

@@ -67,19 +67,23 @@ void exchange(Member& member, const Size& size) {
 
 class TakingTurns : public ::testing::Test {
  protected:
-  void run(Rank ranks, const Body& body) {
+  // adjust: what processors ranks have; unless it is given, all have one and the same.
+  void run(Rank ranks, const Body& body, const Adjust& adjust = share_one) {
     const EndpointMaker endpoints = [this](Rank, const ProcessId& id) { return hub_.endpoint(id); };
-    const Adjust locate = [&](Rank, Process& process) {
+    const Adjust locate = [&](Rank rank, Process& process) {
       process.arenas = arenas_.source();
       process.host = 1;
-      process.locate = [](bool) {
-        Locality locality;
-        locality.processors[0] = 1;
-        return locality;
-      };
+      adjust(rank, process);
       process.knobs.algorithm[static_cast<size_t>(Collective::alltoallv)] = "fetch";
     };
     on_ranks(ranks, endpoints, locate, body);
+  }
+  static void share_one(Rank, Process& process) {
+    process.locate = [](bool) {
+      Locality locality;
+      locality.processors[0] = 1;
+      return locality;
+    };
   }
   void exchange_all_sizes(Rank ranks, uint32_t seed, uint32_t rounds = 40) {
     run(ranks, [seed, rounds](Member& member) {
@@ -118,6 +122,25 @@ TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
       EXPECT_GT(arenas_.moves(), moves) << "what is long is";
     }
   });
+}
+
+// Each has a processor of its own in this team, and one has met others on its processor.
+TEST_F(TakingTurns, WhatOneRankHasLearnedInOtherTeamsCountsForAll) {
+  run(
+      3,
+      [this](Member& member) {
+        const uint32_t moves = arenas_.moves();
+        exchange(member, [](Rank, Rank) { return size_t{60'000}; });
+        EXPECT_EQ(arenas_.moves(), moves);
+      },
+      [](Rank rank, Process& process) {
+        if (rank == 1) process.company.learn(2);
+        process.locate = [rank](bool) {
+          Locality locality;
+          locality.processors[0] = uint64_t{1} << rank;
+          return locality;
+        };
+      });
 }
 
 TEST_F(TakingTurns, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
