@@ -243,6 +243,7 @@ reduce         shm ranks:3-8 per_processor:2- -> flat
 reduce         shm bytes:0-8k                -> flat
 reduce         shm                           -> split
 broadcast      shm groups:2- bytes:0-8k      -> grouped
+broadcast      shm ranks:3-16 per_processor:2- bytes:0-300k -> flat
 broadcast      shm ranks:1-2 bytes:32k-      -> fetch
 broadcast      shm ranks:3- bytes:16k-       -> fetch
 allgather      shm groups:2- bytes:0-8k      -> grouped

@@ -89,15 +89,15 @@ TEST(Rules, LookAtHosts) {
 TEST(Rules, LookAtCrowds) {
   const auto selector = Selector::make({});
   ASSERT_TRUE(selector.ok()) << selector.status().message();
-  const auto chosen = [&](Collective collective, Rank ranks,
-                          uint32_t per_processor) -> std::string {
+  const auto chosen = [&](Collective collective, Rank ranks, uint32_t per_processor,
+                          size_t bytes = 1 << 20) -> std::string {
     const Situation situation{.collective = collective,
                               .transport = "shm",
                               .ranks = ranks,
                               .direct = true,
                               .fetches = true,
                               .per_processor = per_processor};
-    return selector->choose(situation, 1 << 20)->name;
+    return selector->choose(situation, bytes)->name;
   };
   using enum Collective;
   struct Row {
@@ -114,6 +114,8 @@ TEST(Rules, LookAtCrowds) {
     EXPECT_EQ(chosen(row.collective, 2, 2), chosen(row.collective, 2, 1)) << "two ranks";
     EXPECT_EQ(chosen(row.collective, 100, 2), chosen(row.collective, 100, 1)) << "many ranks";
   }
+  EXPECT_EQ(chosen(broadcast, 4, 1, 64 << 10), "fetch");
+  EXPECT_EQ(chosen(broadcast, 4, 2, 64 << 10), "flat");
   EXPECT_TRUE(parse_rules("* * per_processor:2- -> mpi").ok());
   EXPECT_FALSE(parse_rules("* * per_processor:x -> mpi").ok());
 }
