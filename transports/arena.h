@@ -70,7 +70,7 @@ struct alignas(arena_line) ArenaLine {
 // them stay in the first level of the cache (twice as fast, measured). Long ones are for ranks that
 // take turns on a processor, and for what is dealt out among many: the longer they are, the more is
 // done in a turn (4 and 8 ranks on 2 cores take 0.6 to 0.8 of the time that slots of 32 KB take,
-// and those of 128 KB gain little more).
+// and those of 128 KB gain less again).
 struct ArenaSlot {
   static constexpr size_t capacity = size_t{64} << 10;  // bytes of data in a round
 };

@@ -10,8 +10,8 @@
 //
 // A bound may be left out ("ranks:8-"); both ends are included; hosts are those that the ranks are
 // on, per_host the ranks of the host that has most, groups those that ranks which share memory form
-// (localities.h), per_processor the most of these that take turns on one processor; bytes are
-// Call::bytes, with k, m, g.
+// (localities.h), per_processor the most that take turns on a processor of one of these, ranks of
+// other teams that it has met included; bytes are Call::bytes, with k, m, g.
 // "*" is any. "mpi" leaves the call to MPI. Everything looked at is equal on all ranks, and so is
 // the outcome.
 #pragma once

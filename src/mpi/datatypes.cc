@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "src/mpi/refusal.h"
@@ -81,7 +82,8 @@ Acquaintances& acquaintances() {
   return all;
 }
 
-// Hangs it on the type.
+// Hangs it on the type. Where MPI can't, this rank alone lacks memory, and must not be the only one
+// to leave the call to MPI: throws std::bad_alloc, of which the others are told.
 const Datatype* attach(std::unique_ptr<Description> description) {
   // Two threads may meet a type at once: the second attribute would take the first one's away.
   static constinit std::mutex attaching;
@@ -92,7 +94,7 @@ const Datatype* attach(std::unique_ptr<Description> description) {
   acquaintances().attach(handle, description.get());
   if (real().Type_set_attr(handle, Runtime::get().datatype_keyval(), description.get())) {
     acquaintances().attach(handle, nullptr);
-    return nullptr;
+    throw std::bad_alloc();
   }
   return &description.release()->datatype;
 }

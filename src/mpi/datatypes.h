@@ -39,6 +39,7 @@ struct Description {
 };
 
 // The description of a type; nullptr for MPI_DATATYPE_NULL, and where MPI refuses to describe it.
+// May throw std::bad_alloc.
 // From the second call on that uses a type it is kept with it (as an attribute) until it is freed;
 // what the first one gets is for that call. (Many types are used once, as by ScaLAPACK, which makes
 // one for each broadcast: to hang something on them takes longer than to describe them.)
