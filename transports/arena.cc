@@ -93,7 +93,8 @@ bool Rounds::serve() {
     ArenaErrand& errand = area(rank).errand;
     const uint64_t asked = errand.asked.load(std::memory_order_acquire);
     const bool is_mine = static_cast<uint32_t>(asked) == rank_ + 1;
-    if (!is_mine || errand.done.load(std::memory_order_relaxed) == asked) continue;
+    // (Served long ago, it may have been followed by another rank's since `asked` was read.)
+    if (!is_mine || errand.done.load(std::memory_order_relaxed) >= asked) continue;
     auto* const here = reinterpret_cast<std::byte*>(errand.address);
     std::byte* const there = errand_data(rank);
     std::memcpy(errand.is_put ? here : there, errand.is_put ? there : here, errand.bytes);
