@@ -88,7 +88,8 @@ struct Cost {
 class Rounds;
 struct DirectCall;
 
-// Either a plan's or a direct one (collectives/direct/direct.h), for ranks that share memory.
+// A plan's, or a direct one (collectives/direct/direct.h), for ranks that share memory; or a direct
+// one that leaves to its plan what it finds better done so.
 struct Algorithm {
   Collective collective;
   const char* name;
@@ -97,7 +98,7 @@ struct Algorithm {
   Plan (*plan)(const Shape&);
   Cost (*cost)(const Shape&);               // over all ranks: does not depend on Shape::rank
   Bracketing bracketing = Bracketing::any;  // of collectives that combine
-  bool (*direct)(Rounds&, const DirectCall&) = nullptr;  // then `plan` and `cost` are null
+  bool (*direct)(Rounds&, const DirectCall&) = nullptr;  // then `plan` and `cost` may be null
   // A call's bytes are cut into at least so many segments where they would come out longer: for
   // plans that pass a vector from rank to rank, whose last rank starts that much later.
   uint32_t segments = 1;

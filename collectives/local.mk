@@ -149,7 +149,9 @@ core_sources += \
   collectives/direct/grouped_moving.cc \
   collectives/direct/grouped_reducing.cc \
   collectives/direct/groups.h \
+  collectives/direct/mixed.cc \
   collectives/direct/moving.cc \
+  collectives/direct/block_table.h \
   collectives/direct/cuts.h \
   collectives/direct/slot_exchange.h \
   collectives/direct/reducing.cc \

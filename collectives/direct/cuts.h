@@ -73,6 +73,12 @@ inline void move_bytes(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
+// A rank's block for itself.
+inline void move_own_block(const Rounds& rounds, const DirectCall& call) {
+  const Bytes from = call.block(call.input, rounds.rank());
+  move_bytes(call.block(call.output, rounds.rank()).data, from.data, from.size);
+}
+
 // Where the operands of one round are, by rank; `out` may be one of the first two, or own memory
 // that is no operand.
 template <typename Operand>

@@ -40,6 +40,7 @@ struct DirectCall {
   const Groups* groups;          // for those that need them (groups.h)
   bool in_turns;                 // ranks take turns on processors
   std::span<std::byte> scratch;  // 2 * scratch_piece bytes, for those that fetch
+  bool* is_left_to_plan;         // true, on all ranks alike: the algorithm's plan is to do it all
 
   Bytes block(const Blocks& blocks, Rank rank) const {
     if (blocks.counts.empty()) {
@@ -78,6 +79,9 @@ bool direct_allgather(Rounds& rounds, const DirectCall& call);
 bool direct_alltoall(Rounds& rounds, const DirectCall& call);
 // Ranks first tell each other how long it takes.
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
+// Through the slots, unless a block of anybody's is not short: that is left to the plan, in which a
+// rank waits for nobody but whom it has a piece for or from. For few ranks that take turns.
+bool direct_alltoallv_mixed(Rounds& rounds, const DirectCall& call);
 
 // The same with one copy: ranks tell each other where their data is, and fetch it, or put it there.
 // A rank leaves when nobody needs its memory any more; until then it moves itself what others turn

@@ -4,6 +4,7 @@
 // MPI Intra-node Communication on Linux Cluster" (2005), and Ma, Bosilca, Bouteiller and Dongarra,
 // "Kernel-assisted and topology-aware MPI collective communications on multicore/many-core
 // platforms" (2013).
+#include "collectives/direct/block_table.h"
 #include "collectives/direct/slot_exchange.h"
 #include "collectives/direct/streaming.h"
 
@@ -55,9 +56,10 @@ class Places {
   }
   // Of all that have told or been learned of. Where it decides, all know the same ones.
   bool all_in_reach() const { return all_in_reach_; }
-  // Some memory is not: the call goes through the slots instead.
+  // Some memory is not: the call goes through the slots instead. (Some ranks may have fetched
+  // before they learned of it, so nobody goes on before all have.)
   bool go_by(Slots algorithm, const DirectCall& call) {
-    return end_alone() && algorithm(rounds_, call);
+    return end_with_all() && algorithm(rounds_, call);
   }
   bool fetch(Rank rank, size_t offset, const Bytes& to) {
     return to.size == 0 || rounds_.fetch(rank, of(rank).address + offset, to.data, to.size);
@@ -209,80 +211,72 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
   const OwnBlock block{call.block(call.output, me).data, own, (1 + ranks) * own.size * ranks};
   if (!places.tell(own)) return false;
   block.move_first();
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    if (rank != me && !places.learn(rank, call.block(call.output, rank).size)) return false;
-  }
-  if (!places.all_in_reach()) return places.go_by(direct_allgather, call);
   for (Rank step = 1; step < ranks; ++step) {  // not all from the same rank at once
     const Rank rank = (me + step) % ranks;
-    if (!places.fetch(rank, 0, call.block(call.output, rank))) return false;
+    const Bytes to = call.block(call.output, rank);
+    if (!places.learn(rank, to.size)) return false;
+    if (places.all_in_reach() && !places.fetch(rank, 0, to)) return false;
   }
+  if (!places.all_in_reach()) return places.go_by(direct_allgather, call);
   block.move_last();
   return places.end_with_all();
 }
 
 namespace {
 
-// Round 1 holds a table of where the blocks for the others are, and behind it the short ones
-// themselves. It begins with whether the others can reach the long ones, and how many further
-// rounds this rank's medium ones take.
+// The number in a rank's table: of how many further rounds its medium blocks need, or that some of
+// its long ones are out of the others' reach.
 class FetchingExchange {
  public:
   FetchingExchange(Rounds& rounds, const DirectCall& call)
       : rounds_(rounds),
         call_(call),
-        medium_(rounds, call, 1, 0, longest_medium, {room_ + 1, medium()}) {}
+        table_(rounds, call),
+        medium_(rounds, call, 1, 0, longest_medium, {table_.room() + 1, medium()}) {}
 
   bool run() {
-    bool is_fetched_from = false;
-    Head all;
-    if (!put(&is_fetched_from)) return false;
+    const Range own_long = long_blocks();
+    const bool is_in_reach = rounds_.is_in_reach(own_long.begin, own_long.bytes);
+    if (!table_.put(is_in_reach ? medium_.length() : out_of_reach)) return false;
     const Bytes own = call_.block(call_.input, me_);
     const OwnBlock block{call_.block(call_.output, me_).data, own, 2 * ranks_ * own.size * ranks_};
     block.move_first();
-    if (!learn(&all)) return false;
-    if (!all.is_in_reach) {
-      rounds_.take(1);
+    for (Rank step = 1; step < ranks_; ++step) {  // not all from the same rank at once
+      if (!get_from((me_ + step) % ranks_)) return false;
+    }
+    rounds_.take(1);
+    if (table_.largest() == out_of_reach) {  // all again: some fetched before they learned of it
+      if (!rounds_.await_taken(1)) return false;
       rounds_.end(1);
       return direct_alltoallv(rounds_, call_);
     }
-    for (Rank step = 1; step < ranks_; ++step) {
-      if (!get((me_ + step) % ranks_)) return false;
-    }
-    rounds_.take(1);
-    if (!medium_.run(all.rounds)) return false;
+    if (!medium_.run(table_.largest())) return false;
     block.move_last();
-    if (is_fetched_from && !rounds_.await_taken(1)) return false;
-    rounds_.end(1 + all.rounds);
+    if (own_long.bytes > 0 && !rounds_.await_taken(1)) return false;
+    rounds_.end(1 + table_.largest());
     return true;
   }
 
  private:
-  struct Head {
-    uint64_t is_in_reach = 1, rounds = 0;
-  };
-  struct Entry {
-    uint64_t bytes;
-    uint64_t place;  // address, or of a short block its offset in the round
-  };
-  static constexpr size_t longest_short = size_t{16} << 10, longest_medium = size_t{64} << 10;
+  static constexpr uint64_t out_of_reach = ~uint64_t{0};
+  static constexpr size_t longest_medium = size_t{64} << 10;
   static constexpr size_t most_rounds = 8;
   static constexpr Rank most_with_medium = 16;
 
-  bool is_short(size_t bytes) const { return bytes <= room_; }
   // What medium blocks have at most: they take a few rounds of all ranks'. Two ranks fetch; and
   // where many ranks take turns, most of them may have nothing for each other.
   size_t medium() const {
     if (!call_.in_turns || ranks_ == 2 || ranks_ > most_with_medium) return 0;
     return std::min(longest_medium, most_rounds * ArenaSlot::capacity / ranks_);
   }
-  bool is_long(size_t bytes) const { return bytes > std::max(room_, medium()); }
-  // A rank's entry in another's table.
-  static size_t entry_at(Rank rank, Rank in) {
-    return sizeof(Head) + (rank < in ? rank : rank - 1) * sizeof(Entry);
-  }
-  // From the first of the long blocks to the last one's end.
-  bool are_long_in_reach() const {
+  bool is_long(size_t bytes) const { return bytes > std::max(table_.room(), medium()); }
+
+  struct Range {
+    const std::byte* begin;
+    size_t bytes;
+  };
+  // From the first of this rank's long blocks to the last one's end; empty if there are none.
+  Range long_blocks() const {
     const std::byte *begin = nullptr, *end = nullptr;
     for (Rank rank = 0; rank < ranks_; ++rank) {
       const Bytes block = call_.block(call_.input, rank);
@@ -290,63 +284,21 @@ class FetchingExchange {
       if (!begin || block.data < begin) begin = block.data;
       if (!end || block.data + block.size > end) end = block.data + block.size;
     }
-    return rounds_.is_in_reach(begin, static_cast<size_t>(end - begin));
+    return {begin, static_cast<size_t>(end - begin)};
   }
-  bool learn(Head* all) {
-    for (Rank rank = 0; rank < ranks_; ++rank) {
-      const std::byte* const table = rounds_.await_data(rank, 1);
-      Head head;
-      if (!table) return false;
-      std::memcpy(&head, table, sizeof(head));
-      all->is_in_reach &= head.is_in_reach;
-      all->rounds = std::max(all->rounds, head.rounds);
-    }
-    return true;
-  }
-
-  bool put(bool* is_fetched_from) {
-    size_t used = table_;
-    for (Rank rank = 0; rank < ranks_; ++rank) {
-      const size_t bytes = call_.block(call_.input, rank).size;
-      if (rank != me_ && is_short(bytes)) used += bytes;
-    }
-    if (!rounds_.open(1, used)) return false;
-    std::byte* const to = rounds_.data(me_, 1, used);
-    const Head head{are_long_in_reach(), medium_.length()};
-    std::memcpy(to, &head, sizeof(head));
-    size_t offset = table_;
-    for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (rank == me_) continue;
-      const Bytes block = call_.block(call_.input, rank);
-      const bool is_here = is_short(block.size);
-      const Entry entry{block.size, is_here ? offset : address_of(block.data)};
-      std::memcpy(to + entry_at(rank, me_), &entry, sizeof(entry));
-      if (is_here) move_bytes(to + offset, block.data, block.size);
-      if (is_here) offset += block.size;
-      *is_fetched_from |= is_long(block.size);
-    }
-    rounds_.publish(1, used);
-    return true;
-  }
-
-  bool get(Rank rank) {
-    const std::byte* const from = rounds_.await_data(rank, 1);
-    if (!from) return false;
-    Entry entry;
-    std::memcpy(&entry, from + entry_at(me_, rank), sizeof(entry));
+  // As soon as that rank has told, whoever else is late.
+  bool get_from(Rank rank) {
+    uint64_t address = 0;
+    if (!table_.get(rank, &address)) return false;
     const Bytes to = call_.block(call_.output, rank);
-    if (entry.bytes != to.size) return rounds_.disagree(rank, entry.bytes, to.size);
-    if (is_long(to.size)) return rounds_.fetch(rank, entry.place, to.data, to.size);
-    if (is_short(to.size)) move_bytes(to.data, from + entry.place, to.size);
-    return true;
+    return !is_long(to.size) || table_.largest() == out_of_reach ||
+           rounds_.fetch(rank, address, to.data, to.size);
   }
 
   Rounds& rounds_;
   const DirectCall& call_;
   const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
-  const size_t table_ = sizeof(Head) + (ranks_ - 1) * sizeof(Entry);
-  const size_t room_ =  // a short block's, so that all may be short
-      std::min((ArenaSlot::capacity - table_) / std::max(ranks_ - 1, Rank{1}), longest_short);
+  BlockTable table_;
   SlotExchange medium_;
 };
 

@@ -93,15 +93,6 @@ bool direct_allgather(Rounds& rounds, const DirectCall& call) {
   return Gathering(rounds, call).run();
 }
 
-namespace {
-
-void move_own_block(const Rounds& rounds, const DirectCall& call) {
-  const Bytes from = call.block(call.input, rounds.rank());
-  move_bytes(call.block(call.output, rounds.rank()).data, from.data, from.size);
-}
-
-}  // namespace
-
 bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
   const size_t block = call.block(call.input, 0).size;
   SlotExchange exchange(rounds, call, 0, block, block, {});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/alltoall/linear.h"
 #include "collectives/direct/direct.h"
 
 namespace sluice {
@@ -39,6 +40,14 @@ std::span<const Algorithm> direct_algorithms() {
       row(alltoall, "flat", "shared memory; all copy their block of everybody's", direct_alltoall),
       row(alltoallv, "flat", "shared memory; all copy their block of everybody's",
           direct_alltoallv),
+      {alltoallv,
+       "mixed",
+       "shared memory; long blocks over links: ranks that take turns on processors",
+       {},
+       alltoall_linear,
+       alltoall_linear_cost,
+       Bracketing::any,
+       direct_alltoallv_mixed},
       row(barrier, "flat", "shared memory; all see a flag of everybody's", direct_barrier),
       fetching(allreduce, "shared memory, one copy; every rank combines a share: large messages",
                direct_allreduce_fetching),

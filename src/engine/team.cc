@@ -340,6 +340,7 @@ void pack(const View& view, uint32_t blocks, size_t element) {
 }
 
 Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
+  bool is_left_to_plan = false;
   DirectCall direct{
       .root = call.root,
       .element = call.element,
@@ -349,6 +350,7 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       .groups = groups_ ? &*groups_ : nullptr,
       .in_turns = per_processor_ > 1,
       .scratch = {},
+      .is_left_to_plan = &is_left_to_plan,
   };
   if (algorithm.needs.fetching && call.reduction.kernel) {
     if (!fetched_.reserve(2 * DirectCall::scratch_piece)) return give_up(no_memory_);
@@ -367,7 +369,7 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
   if (!good) return give_up_direct();
   if (algorithm.needs.fetching && !strays_ && rounds.strays()) note_strays();
-  return {};
+  return is_left_to_plan ? run_plan(algorithm, call) : Status{};
 }
 
 void EngineTeam::note_strays() {

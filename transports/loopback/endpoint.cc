@@ -115,4 +115,9 @@ void LoopbackHub::kill(const ProcessId& process) {
   state_->leave(state_->nodes[process], LoopbackNode::Life::dead);
 }
 
+uint64_t LoopbackHub::messages() const {
+  const Lock lock(state_->lock);
+  return state_->messages;
+}
+
 }  // namespace sluice

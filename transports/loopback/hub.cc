@@ -55,6 +55,7 @@ void LoopbackHub::State::close(LoopbackEnd& end) {
 // Both return true if the operation is done.
 
 bool LoopbackHub::State::send(LoopbackEnd& from, Operation* operation) {
+  ++messages;
   operation->status = usable(from);
   if (operation->bytes > options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};

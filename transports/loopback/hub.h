@@ -88,6 +88,7 @@ struct LoopbackHub::State {
   std::map<ProcessId, LoopbackNode> nodes;
   std::map<LoopbackKey, LoopbackEnd> ends;
   std::vector<Travelling> travelling;  // sends, with a seed
+  uint64_t messages = 0;               // sends, ever
 
  private:
   bool deliver(LoopbackEnd& from, Operation* send);

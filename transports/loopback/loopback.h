@@ -37,6 +37,9 @@ class LoopbackHub {
   // As if the process had died without a word: its peers find it gone, and its own operations fail.
   void kill(const ProcessId& process);
 
+  // So many have been sent.
+  uint64_t messages() const;
+
   struct State;
 
  private:

@@ -107,7 +107,7 @@ TEST(Rules, LookAtCrowds) {
   for (const Row& row : {Row{allreduce, "fetch", "split"}, Row{reduce, "split", "flat"},
                          Row{broadcast, "fetch", "fetch"}, Row{allgather, "fetch", "flat"},
                          Row{allgatherv, "fetch", "flat"}, Row{reduce_scatter, "fetch", "flat"},
-                         Row{alltoall, "fetch", "linear"}, Row{alltoallv, "fetch", "fetch"}}) {
+                         Row{alltoall, "fetch", "linear"}, Row{alltoallv, "fetch", "mixed"}}) {
     SCOPED_TRACE(std::string(to_string(row.collective)));
     EXPECT_EQ(chosen(row.collective, 4, 1), row.alone);
     EXPECT_EQ(chosen(row.collective, 4, 2), row.in_turns);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ranks that take turns on one processor: what is exchanged goes through the slots unless it is
-// long, in the same call as what is fetched.
+// Blocks of all sizes in one call: short ones go through the slots; longer ones in further rounds
+// of these, or by links, for ranks that take turns on one processor; or they are fetched.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <barrier>
 #include <random>
+#include <string>
 
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
@@ -67,14 +69,16 @@ void exchange(Member& member, const Size& size) {
 
 class TakingTurns : public ::testing::Test {
  protected:
-  // adjust: what processors ranks have; unless it is given, all have one and the same.
-  void run(Rank ranks, const Body& body, const Adjust& adjust = share_one) {
+  // adjust: what processors ranks have; unless it is given, all have one and the same. algorithm:
+  // empty: as the rules say.
+  void run(Rank ranks, const std::string& algorithm, const Body& body,
+           const Adjust& adjust = share_one) {
     const EndpointMaker endpoints = [this](Rank, const ProcessId& id) { return hub_.endpoint(id); };
     const Adjust locate = [&](Rank rank, Process& process) {
       process.arenas = arenas_.source();
       process.host = 1;
       adjust(rank, process);
-      process.knobs.algorithm[static_cast<size_t>(Collective::alltoallv)] = "fetch";
+      process.knobs.algorithm[static_cast<size_t>(Collective::alltoallv)] = algorithm;
     };
     on_ranks(ranks, endpoints, locate, body);
   }
@@ -85,8 +89,9 @@ class TakingTurns : public ::testing::Test {
       return locality;
     };
   }
-  void exchange_all_sizes(Rank ranks, uint32_t seed, uint32_t rounds = 40) {
-    run(ranks, [seed, rounds](Member& member) {
+  void exchange_all_sizes(Rank ranks, const std::string& algorithm, uint32_t seed,
+                          uint32_t rounds = 40) {
+    run(ranks, algorithm, [seed, rounds](Member& member) {
       std::mt19937 common(seed);
       for (uint32_t round = 0; round < rounds; ++round) {
         const uint32_t first = common(), step = common();
@@ -107,11 +112,14 @@ class TakingTurns : public ::testing::Test {
 
 TEST_F(TakingTurns, BlocksOfAllSizesArrive) {
   const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
-  for (const Rank ranks : {2U, 3U, 5U}) exchange_all_sizes(ranks, seed + ranks);
+  for (const char* const algorithm : {"fetch", "mixed"}) {
+    SCOPED_TRACE(algorithm);
+    for (const Rank ranks : {2U, 3U, 6U}) exchange_all_sizes(ranks, algorithm, seed + ranks);
+  }
 }
 
 TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
-  run(4, [this](Member& member) {
+  run(4, "fetch", [this](Member& member) {
     const uint32_t moves = arenas_.moves();
     exchange(member, [](Rank, Rank) { return size_t{60'000}; });
     EXPECT_EQ(arenas_.moves(), moves);
@@ -124,23 +132,36 @@ TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
   });
 }
 
+TEST_F(TakingTurns, WhatIsNotShortGoesByLinks) {
+  std::barrier all(4);
+  run(4, "mixed", [&](Member& member) {
+    exchange(member, [](Rank, Rank) { return size_t{16'384}; });
+    EXPECT_EQ(hub_.messages(), 0U) << "through the slots";
+    all.arrive_and_wait();
+    exchange(member,
+             [](Rank from, Rank to) { return size_t{from == 0 && to == 3 ? 16'385U : 16'384U}; });
+    EXPECT_GT(hub_.messages(), 0U) << "by links";
+    exchange(member, [](Rank, Rank) { return size_t{0}; });
+  });
+  EXPECT_EQ(arenas_.moves(), 0U);
+}
+
 // Each has a processor of its own in this team, and one has met others on its processor.
 TEST_F(TakingTurns, WhatOneRankHasLearnedInOtherTeamsCountsForAll) {
-  run(
-      3,
-      [this](Member& member) {
-        const uint32_t moves = arenas_.moves();
-        exchange(member, [](Rank, Rank) { return size_t{60'000}; });
-        EXPECT_EQ(arenas_.moves(), moves);
-      },
-      [](Rank rank, Process& process) {
-        if (rank == 1) process.company.learn(2);
-        process.locate = [rank](bool) {
-          Locality locality;
-          locality.processors[0] = uint64_t{1} << rank;
-          return locality;
-        };
-      });
+  for (const bool meets_others : {false, true}) {
+    const uint32_t moves = arenas_.moves();
+    run(
+        3, "", [](Member& member) { exchange(member, [](Rank, Rank) { return size_t{60'000}; }); },
+        [meets_others](Rank rank, Process& process) {
+          if (rank == 1 && meets_others) process.company.learn(2);
+          process.locate = [rank](bool) {
+            Locality locality;
+            locality.processors[0] = uint64_t{1} << rank;
+            return locality;
+          };
+        });
+    EXPECT_EQ(arenas_.moves() == moves, meets_others) << "who takes turns does not fetch";
+  }
 }
 
 TEST_F(TakingTurns, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
@@ -149,7 +170,8 @@ TEST_F(TakingTurns, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
     for (const uint32_t times : {1U, 2U}) {
       arenas_.fail_every(times);
       // The first call in which it happens is the last that fetches.
-      for (uint32_t more = 0; more < 8; ++more) exchange_all_sizes(ranks, seed + times + more, 4);
+      for (uint32_t more = 0; more < 8; ++more)
+        exchange_all_sizes(ranks, "fetch", seed + times + more, 4);
     }
   }
 }
@@ -157,7 +179,7 @@ TEST_F(TakingTurns, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
 TEST_F(TakingTurns, MemoryOutOfReachGoesThroughTheSlots) {
   const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
   arenas_.hide_memory_of(1);
-  exchange_all_sizes(3, seed);
+  exchange_all_sizes(3, "fetch", seed);
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Round 1 of exchanges whose blocks may be long: what each rank has for each other and where, with
+// the short blocks themselves.
+#pragma once
+
+#include "collectives/direct/cuts.h"
+
+namespace sluice {
+
+// A rank's begins with a number of the algorithm's, of which all learn the largest.
+class BlockTable {
+ public:
+  static constexpr size_t longest_short = size_t{16} << 10;
+
+  BlockTable(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
+
+  // A short block's bytes at most, so that all may be short.
+  size_t room() const { return room_; }
+  bool is_short(size_t bytes) const { return bytes <= room_; }
+
+  // This rank's.
+  bool put(uint64_t number) {
+    size_t used = table_;
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      const size_t bytes = call_.block(call_.input, rank).size;
+      if (rank != me_ && is_short(bytes)) used += bytes;
+    }
+    if (!rounds_.open(1, used)) return false;
+    std::byte* const to = rounds_.data(me_, 1, used);
+    std::memcpy(to, &number, sizeof(number));
+    largest_ = number;
+    size_t offset = table_;
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      if (rank == me_) continue;
+      const Bytes block = call_.block(call_.input, rank);
+      const bool is_here = is_short(block.size);
+      const Entry entry{block.size, is_here ? offset : reinterpret_cast<uintptr_t>(block.data)};
+      std::memcpy(to + entry_at(rank, me_), &entry, sizeof(entry));
+      if (is_here) move_bytes(to + offset, block.data, block.size);
+      if (is_here) offset += block.size;
+    }
+    rounds_.publish(1, used);
+    return true;
+  }
+
+  // What another rank has for this one: moves it if it is short; else where it is in that rank's
+  // memory. Waits for that rank, and for no other.
+  bool get(Rank rank, uint64_t* address) {
+    const std::byte* const from = rounds_.await_data(rank, 1);
+    if (!from) return false;
+    uint64_t number;
+    std::memcpy(&number, from, sizeof(number));
+    largest_ = std::max(largest_, number);
+    Entry entry;
+    std::memcpy(&entry, from + entry_at(me_, rank), sizeof(entry));
+    const Bytes to = call_.block(call_.output, rank);
+    if (entry.bytes != to.size) return rounds_.disagree(rank, entry.bytes, to.size);
+    if (is_short(to.size)) {
+      move_bytes(to.data, from + entry.place, to.size);
+    } else {
+      *address = entry.place;
+    }
+    return true;
+  }
+  // The largest number, of those put and got so far.
+  uint64_t largest() const { return largest_; }
+
+ private:
+  struct Entry {
+    uint64_t bytes;
+    uint64_t place;  // address, or of a short block its offset in the round
+  };
+  // A rank's entry in another's table.
+  static size_t entry_at(Rank rank, Rank in) {
+    return sizeof(uint64_t) + (rank < in ? rank : rank - 1) * sizeof(Entry);
+  }
+
+  Rounds& rounds_;
+  const DirectCall& call_;
+  const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
+  const size_t table_ = sizeof(uint64_t) + (ranks_ - 1) * sizeof(Entry);
+  const size_t room_ =
+      std::min((ArenaSlot::capacity - table_) / std::max(ranks_ - 1, Rank{1}), longest_short);
+  uint64_t largest_ = 0;
+};
+
+}  // namespace sluice
