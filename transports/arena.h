@@ -104,6 +104,8 @@ struct ArenaRank {
   ArenaCounter left;      // 1: will come to no further round
   ArenaCounter puts;      // into this rank's memory, less one; 0: into nobody's
   ArenaErrand errand;
+  ArenaCounter waits;      // for this round of another's; 0: for none. (This and the next do not
+  ArenaCounter processor;  // only grow.) Where it waited last, plus one; 0: not known
   ArenaLine lines[lines_depth];
   alignas(arena_line) std::byte short_slots[short_slots_depth][ArenaShortSlot::capacity];
   // A line apart: else all slots compete for the same sets of a cache.
@@ -125,8 +127,9 @@ class Patience {
   virtual ~Patience() = default;
   // A turn of waiting for that rank: lets time pass as it sees fit. False: the call is given up.
   virtual bool wait(uint32_t rank) = 0;
-  // So often a flag is looked at between turns.
-  uint32_t looks = 100;
+  // So often a flag is looked at between turns; and first, where all that share this processor wait
+  // for the same round.
+  uint32_t looks = 100, looks_together = 100;
   // The next turn is the first for another flag: what came before was not in vain.
   bool fresh = true;
 };
@@ -206,14 +209,14 @@ class Rounds {
   // Until that rank's data of round k is there, `bytes` of them.
   bool await(uint32_t rank, uint64_t k, size_t bytes) {
     const ArenaLine& at = line(rank, k);
-    if (!await_value(at.published, round_ + k, rank)) return false;
+    if (!await_round(rank, k)) return false;
     return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
            disagree_in_round(rank, k, bytes);
   }
   // Of a round whose size its rank alone knows: where its data is; null as `await` is false.
   const std::byte* await_data(uint32_t rank, uint64_t k) {
     const ArenaLine& at = line(rank, k);
-    if (!await_value(at.published, round_ + k, rank)) return nullptr;
+    if (!await_round(rank, k)) return nullptr;
     if (at.what != what_) return disagree_in_round(rank, k, at.bytes), nullptr;
     return data(rank, k, at.bytes);
   }
@@ -305,13 +308,23 @@ class Rounds {
 
   ArenaRank& area(uint32_t rank) const { return ranks_area_[rank]; }
   ArenaRank& own() const { return area(rank_); }
-  ArenaLine& line(uint32_t rank, uint64_t k) const {
-    return area(rank).lines[(round_ + k) % ArenaRank::lines_depth];
+  ArenaLine& line(uint32_t rank, uint64_t k) const { return line_of(rank, round_ + k); }
+  ArenaLine& line_of(uint32_t rank, uint64_t round) const {
+    return area(rank).lines[round % ArenaRank::lines_depth];
   }
   bool await_value(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
     return word.load(std::memory_order_acquire) >= value || await_slowly(word, value, rank);
   }
+  bool await_round(uint32_t rank, uint64_t k) {
+    const std::atomic<uint64_t>& published = line(rank, k).published;
+    return published.load(std::memory_order_acquire) >= round_ + k ||
+           await_round_slowly(rank, round_ + k);
+  }
   bool await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank);
+  bool await_round_slowly(uint32_t rank, uint64_t round);
+  static bool has_come(const std::atomic<uint64_t>& word, uint64_t value, uint32_t looks);
+  void note_processor();
+  bool all_here_wait_for(uint64_t round) const;
   bool open_slowly(uint64_t round);
   bool ask_for(uint32_t rank, uint64_t address, std::byte* to, size_t bytes);
   bool ask_to_take(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <chrono>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "src/engine/agreement.h"
@@ -103,6 +105,35 @@ bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& min
   }
   rounds.take(1);
   rounds.end(1);
+  return true;
+}
+
+bool measure_round_trip(Rounds& rounds, Patience& patience, uint32_t* nanoseconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t trips = 32;
+  const uint32_t me = rounds.rank();
+  uint64_t least = std::numeric_limits<uint32_t>::max();
+  rounds.begin(~uint32_t{0}, 0, &patience);
+  for (uint64_t k = 1; k <= trips; ++k) {
+    const auto begun = Clock::now();
+    if (!rounds.open(k, 0)) return false;
+    if (me == 0) rounds.publish(k, 0);
+    if (!rounds.await(1 - me, k, 0)) return false;
+    if (me == 1) rounds.publish(k, 0);
+    least = std::min(least, static_cast<uint64_t>((Clock::now() - begun).count()));
+    rounds.take(k);
+  }
+  constexpr uint64_t told = trips + 1;
+  if (me == 0) {
+    if (!rounds.open(told, sizeof(least))) return false;
+    std::memcpy(rounds.data(0, told, sizeof(least)), &least, sizeof(least));
+    rounds.publish(told, sizeof(least));
+  }
+  if (!rounds.await(0, told, sizeof(least))) return false;
+  std::memcpy(&least, rounds.data(0, told, sizeof(least)), sizeof(least));
+  rounds.take(told);
+  rounds.end(told);
+  *nanoseconds = static_cast<uint32_t>(least);
   return true;
 }
 

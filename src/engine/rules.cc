@@ -47,6 +47,7 @@ Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
   if (name == "per_host") return &rule->per_host;
   if (name == "groups") return &rule->groups;
   if (name == "per_processor") return &rule->per_processor;
+  if (name == "round_trip") return &rule->round_trip;
   return name == "bytes" ? &rule->bytes : nullptr;
 }
 
@@ -57,7 +58,7 @@ Status parse_condition(std::string_view word, Rule* rule) {
   if (!bounds || !parse_range(range, &bounds->low, &bounds->high)) {
     return {Code::invalid, "'" + std::string(word) +
                                "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B, groups:A-B, "
-                               "per_processor:A-B or bytes:A-B"};
+                               "per_processor:A-B, round_trip:A-B or bytes:A-B"};
   }
   return {};
 }
@@ -79,7 +80,7 @@ Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
   if (words.size() < 4 || words[words.size() - 2] != "->") {
     return Status{Code::invalid,
                   "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
-                  "[groups:A-B] [per_processor:A-B] [bytes:A-B] -> algorithm"};
+                  "[groups:A-B] [per_processor:A-B] [round_trip:A-B] [bytes:A-B] -> algorithm"};
   }
   Rule rule;
   if (words[0] != "*") {
@@ -115,7 +116,8 @@ bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
          rule.ranks.contain(situation.ranks) && rule.hosts.contain(count_hosts(situation.hosts)) &&
          rule.per_host.contain(most_per_host(situation.hosts)) &&
          rule.groups.contain(count_hosts(situation.groups)) &&
-         rule.per_processor.contain(situation.per_processor) && rule.bytes.contain(bytes);
+         rule.per_processor.contain(situation.per_processor) &&
+         rule.round_trip.contain(situation.round_trip) && rule.bytes.contain(bytes);
 }
 
 }  // namespace
@@ -238,6 +240,7 @@ allreduce      shm ranks:1-2 bytes:32k-      -> fetch
 allreduce      shm bytes:64k-                -> fetch
 allreduce      shm                           -> split
 reduce         shm groups:2- bytes:0-8k      -> grouped
+reduce         shm ranks:2 round_trip:250- bytes:48k- -> fetch
 reduce         shm ranks:1-2                 -> flat
 reduce         shm ranks:3-8 per_processor:2- -> flat
 reduce         shm bytes:0-8k                -> flat

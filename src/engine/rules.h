@@ -4,14 +4,15 @@
 // can serve wins:
 //
 //   # collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] [groups:A-B]
-//   #   [per_processor:A-B] [bytes:A-B] -> algorithm
+//   #   [per_processor:A-B] [round_trip:A-B] [bytes:A-B] -> algorithm
 //   allreduce tcp ranks:2-64 bytes:0-32k -> recursive_doubling
 //   *         *                          -> mpi
 //
 // A bound may be left out ("ranks:8-"); both ends are included; hosts are those that the ranks are
 // on, per_host the ranks of the host that has most, groups those that ranks which share memory form
 // (localities.h), per_processor the most that take turns on a processor of one of these, ranks of
-// other teams that it has met included; bytes are Call::bytes, with k, m, g.
+// other teams that it has met included, round_trip the nanoseconds that a flag takes between two
+// ranks and back (0: other numbers of ranks, or they take turns); bytes are Call::bytes, with k, m, g.
 // "*" is any. "mpi" leaves the call to MPI. Everything looked at is equal on all ranks, and so is
 // the outcome.
 #pragma once
@@ -35,7 +36,7 @@ struct Rule {
     size_t low = 0, high = ~size_t{0};
     bool contain(size_t value) const { return low <= value && value <= high; }
   };
-  Bounds ranks, hosts, per_host, groups, per_processor, bytes;
+  Bounds ranks, hosts, per_host, groups, per_processor, round_trip, bytes;
   std::string algorithm;  // or "mpi"
 };
 
@@ -57,6 +58,7 @@ struct Situation {
   std::span<const uint32_t> hosts = {};   // as in Shape
   std::span<const uint32_t> groups = {};  // numbered alike; empty: one
   uint32_t per_processor = 1;             // most of those that share memory; 1: or not known
+  uint32_t round_trip = 0;                // of two that share memory, in ns; 0: not known
 };
 
 // Bytes -> algorithm, for one situation: looked up at every call, so worked out beforehand.

@@ -200,7 +200,7 @@ bool ArenaPatience::wait(uint32_t rank) {
   if (fresh) waiter_.stir();
   fresh = false;
   waiter_.idle();
-  looks = waiter_.crowded() ? looks_crowded : looks_alone;
+  look_as_often();
   status_ = watch_(waiter_.waited(), rank);
   return status_.ok() && look_for_life(rank);
 }

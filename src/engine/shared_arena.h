@@ -40,7 +40,7 @@ class ArenaPatience final : public Patience {
 
   void begin() {
     begun_ = gone_ = false;
-    looks = waiter_.crowded() ? looks_crowded : looks_alone;
+    look_as_often();
   }
   bool wait(uint32_t rank) override;
   // Why it would wait no longer; ok if it was not that.
@@ -50,7 +50,12 @@ class ArenaPatience final : public Patience {
  private:
   static constexpr uint32_t looks_alone = 200;  // at some 20 ns each
   static constexpr uint32_t looks_crowded = 1;  // whoever shares this processor may be waited for
+  static constexpr uint32_t looks_together_crowded = 100;
 
+  void look_as_often() {
+    looks = waiter_.crowded() ? looks_crowded : looks_alone;
+    looks_together = waiter_.crowded() ? looks_together_crowded : looks_alone;
+  }
   bool look_for_life(Rank rank);
 
   Waiter& waiter_;

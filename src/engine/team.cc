@@ -136,6 +136,7 @@ class EngineTeam final : public NewTeam {
   [[gnu::cold]] Status execute_counted(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
   Status run_direct(const Algorithm& algorithm, const Call& call);
+  Status not_met() const;
   Status learn_localities();
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
   [[gnu::cold]] Status give_up_direct();
@@ -171,6 +172,7 @@ class EngineTeam final : public NewTeam {
   std::optional<ArenaPatience> in_arena_;                      // with an arena
   std::optional<Groups> groups_;                               // in it, if there are two
   uint32_t per_processor_ = 1;                                 // most ranks that take turns on one
+  uint32_t round_trip_ = 0;                                    // between two ranks, in nanoseconds
   Scratch fetched_;                                            // what fetching reductions need
   bool strays_ = false;                                        // it was said that fetching failed
   std::optional<Selector> own_selector_;                       // with hints
@@ -203,6 +205,12 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   return status;
 }
 
+Status EngineTeam::not_met() const {
+  const Rounds& rounds = arena_->rounds();
+  if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
+  return {Code::internal, "ranks do not meet in shared memory"};
+}
+
 Status EngineTeam::learn_localities() {
   const std::string& how = process_.knobs.groups;
   const bool domains = how == "auto" && size() >= least_for_groups;
@@ -210,12 +218,11 @@ Status EngineTeam::learn_localities() {
   mine.known_per_processor = process_.company.per_processor();
   std::vector<Locality> localities;
   Rounds& rounds = arena_->rounds();
-  if (!exchange_localities(rounds, *in_arena_, mine, &localities)) {
-    if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
-    return {Code::internal, "ranks do not meet in shared memory"};
-  }
+  if (!exchange_localities(rounds, *in_arena_, mine, &localities)) return not_met();
   process_.company.learn(ranks_per_processor(localities, rank_));
   per_processor_ = most_per_processor(localities);
+  const bool is_measured = size() == 2 && per_processor_ == 1;
+  if (is_measured && !measure_round_trip(rounds, *in_arena_, &round_trip_)) return not_met();
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};
   groups_.emplace(groups, rank_);
@@ -270,6 +277,7 @@ const Algorithm* EngineTeam::choose(const Call& call) {
         .hosts = hosts_,
         .groups = direct && groups_ ? std::span(groups_->of()) : std::span<const uint32_t>(),
         .per_processor = per_processor_,
+        .round_trip = round_trip_,
     };
     choices = selector().choices(situation);
     if (const std::string name = selector().passed_over(situation); !name.empty() && rank_ == 0) {

@@ -4,7 +4,7 @@
 // progress now and then (a peer may be in MPI_Recv of a message that this rank sent before it
 // entered the collective), then sleeps in bounded naps which traffic cuts short. A rank that shares
 // its processor with others yields it at every turn, and naps soon: what it burns, the peer it
-// waits for may need. That it shares is known where ranks have told each other what they may run on
+// waits for may need (unless all there wait for ranks on other processors: Rounds, arena.cc). That it shares is known where ranks have told each other what they may run on
 // (localities.h; 4 ranks on 2 cores reduce 4 bytes in 2.45 us then, for 2.9); otherwise it finds
 // out from whether the kernel runs somebody else.
 //

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <numeric>
+#include <thread>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -98,6 +102,36 @@ TEST(Crowds, ControlGroupsCount) {
   EXPECT_EQ(crowded(ranks), std::vector<bool>(3, false));
   ranks[1].budget = 500;
   EXPECT_EQ(crowded(ranks), (std::vector<bool>{false, true, false}));
+}
+
+class Yielding final : public Patience {
+ public:
+  bool wait(uint32_t) override {
+    std::this_thread::yield();
+    return true;
+  }
+};
+
+TEST(RoundTrip, IsTheSameToBoth) {
+  constexpr size_t bytes = Rounds::bytes(2);
+  const auto memory = std::make_unique<std::byte[]>(bytes + arena_line);
+  const auto address = reinterpret_cast<uintptr_t>(memory.get());
+  auto* const aligned =
+      reinterpret_cast<std::byte*>((address + arena_line - 1) / arena_line * arena_line);
+  std::vector<uint32_t> told[2];
+  const auto run = [&](uint32_t rank) {
+    Rounds rounds(aligned, rank, 2);
+    Yielding patience;
+    for (int i = 0; i < 5; ++i) {
+      told[rank].push_back(0);
+      EXPECT_TRUE(measure_round_trip(rounds, patience, &told[rank].back()));
+    }
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  EXPECT_EQ(told[0], told[1]);
+  for (const uint32_t nanoseconds : told[0]) EXPECT_GT(nanoseconds, 0U);
 }
 
 TEST(GroupsOf, NodesOrCachesWhicheverLeavesLessToLookAt) {

@@ -120,6 +120,24 @@ TEST(Rules, LookAtCrowds) {
   EXPECT_FALSE(parse_rules("* * per_processor:x -> mpi").ok());
 }
 
+TEST(Rules, LookAtTheWayBetweenTwoRanks) {
+  const auto selector = Selector::make({});
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto chosen = [&](uint32_t round_trip, size_t bytes) -> std::string {
+    const Situation situation{.collective = Collective::reduce,
+                              .transport = "shm",
+                              .ranks = 2,
+                              .direct = true,
+                              .fetches = true,
+                              .round_trip = round_trip};
+    return selector->choose(situation, bytes)->name;
+  };
+  EXPECT_EQ(chosen(100, 1 << 20), "flat");
+  EXPECT_EQ(chosen(500, 1 << 20), "fetch");
+  EXPECT_EQ(chosen(500, 1 << 10), "flat");
+  EXPECT_EQ(chosen(0, 1 << 20), "flat") << "not known";
+}
+
 // The order of operands is kept wherever ranks run, and hosts are made use of.
 TEST(Rules, TheBuiltInOnesServeAnyPlacement) {
   const auto selector = Selector::make({});
