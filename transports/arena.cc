@@ -44,15 +44,15 @@ bool Rounds::has_come(const std::atomic<uint64_t>& word, uint64_t value, uint32_
 }
 
 // Who shares the processor with a rank that may be late, or has something else to do, gives it away
-// at once. Where all of them wait for the same round, to look on is quicker than to switch to and
-// fro: those on other processors are late (a barrier of 4 processes on 2 cores takes 0.75 of the
-// time).
+// at once. Where all of the team's there wait for the same round, and are about as many as share a
+// processor, to look on is quicker than to switch to and fro: those on other processors are late (a
+// barrier of 4 processes on 2 cores takes 0.75 of the time).
 bool Rounds::await_round_slowly(uint32_t rank, uint64_t round) {
   const std::atomic<uint64_t>& published = line_of(rank, round).published;
   if (patience_->looks >= patience_->looks_together || size_ > most_looked_at) {
     return await_slowly(published, round, rank);
   }
-  std::atomic<uint64_t>& waits = own().waits.round;
+  std::atomic<uint64_t>& waits = own().place.waits;
   waits.store(round, std::memory_order_relaxed);
   note_processor();
   const bool has_come_soon =
@@ -64,19 +64,21 @@ bool Rounds::await_round_slowly(uint32_t rank, uint64_t round) {
 
 void Rounds::note_processor() {
   const auto here = static_cast<uint64_t>(sched_getcpu() + 1);
-  std::atomic<uint64_t>& noted = own().processor.round;
+  std::atomic<uint64_t>& noted = own().place.processor;
   if (noted.load(std::memory_order_relaxed) != here) noted.store(here, std::memory_order_relaxed);
 }
 
 bool Rounds::all_here_wait_for(uint64_t round) const {
-  const uint64_t here = own().processor.round.load(std::memory_order_relaxed);
+  const uint64_t here = own().place.processor.load(std::memory_order_relaxed);
+  uint32_t together = 0;
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    const ArenaRank& other = area(rank);
-    const uint64_t there = other.processor.round.load(std::memory_order_relaxed);
-    const bool may_be_here = there == here || there == 0;
-    if (may_be_here && other.waits.round.load(std::memory_order_relaxed) != round) return false;
+    const ArenaPlace& place = area(rank).place;
+    const uint64_t there = place.processor.load(std::memory_order_relaxed);
+    if (there != here && there != 0) continue;
+    if (place.waits.load(std::memory_order_relaxed) != round) return false;
+    ++together;
   }
-  return true;
+  return together >= patience_->least_together;
 }
 
 bool Rounds::open_slowly(uint64_t round) {

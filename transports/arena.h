@@ -28,7 +28,8 @@
 //
 // What a slot holds says which collective it belongs to and how much there is: ranks that disagree
 // find out. Nothing here blocks but open and the awaits, and these only as Patience lets them. No
-// allocation, no system call but a Fetcher's. Lines are written by one rank each, but for errands.
+// allocation, no system call but a Fetcher's (and getcpu, where ranks take turns). Lines are
+// written by one rank each, but for errands.
 #pragma once
 
 #include <array>
@@ -87,6 +88,12 @@ struct alignas(arena_line) ArenaErrand {
   uint32_t is_put;  // into that memory
 };
 
+// Hints for those who wait on the same processor.
+struct alignas(arena_line) ArenaPlace {
+  std::atomic<uint64_t> processor;  // where the rank waited last, plus one; 0: not known
+  std::atomic<uint64_t> waits;      // there, for this round of another's; 0: for none
+};
+
 struct ArenaRank {
   // Rounds that a rank may be ahead, by where their data is.
   static constexpr uint32_t lines_depth = 64;
@@ -104,8 +111,7 @@ struct ArenaRank {
   ArenaCounter left;      // 1: will come to no further round
   ArenaCounter puts;      // into this rank's memory, less one; 0: into nobody's
   ArenaErrand errand;
-  ArenaCounter waits;      // for this round of another's; 0: for none. (This and the next do not
-  ArenaCounter processor;  // only grow.) Where it waited last, plus one; 0: not known
+  ArenaPlace place;
   ArenaLine lines[lines_depth];
   alignas(arena_line) std::byte short_slots[short_slots_depth][ArenaShortSlot::capacity];
   // A line apart: else all slots compete for the same sets of a cache.
@@ -127,9 +133,9 @@ class Patience {
   virtual ~Patience() = default;
   // A turn of waiting for that rank: lets time pass as it sees fit. False: the call is given up.
   virtual bool wait(uint32_t rank) = 0;
-  // So often a flag is looked at between turns; and first, where all that share this processor wait
-  // for the same round.
-  uint32_t looks = 100, looks_together = 100;
+  // So often a flag is looked at between turns; and first, where all the team's ranks that share
+  // this processor wait for the same round, and are at least so many.
+  uint32_t looks = 100, looks_together = 100, least_together = 2;
   // The next turn is the first for another flag: what came before was not in vain.
   bool fresh = true;
 };

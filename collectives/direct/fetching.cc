@@ -56,10 +56,9 @@ class Places {
   }
   // Of all that have told or been learned of. Where it decides, all know the same ones.
   bool all_in_reach() const { return all_in_reach_; }
-  // Some memory is not: the call goes through the slots instead. (Some ranks may have fetched
-  // before they learned of it, so nobody goes on before all have.)
+  // Some memory is not, and nobody has fetched: the call goes through the slots instead.
   bool go_by(Slots algorithm, const DirectCall& call) {
-    return end_with_all() && algorithm(rounds_, call);
+    return end_alone() && algorithm(rounds_, call);
   }
   bool fetch(Rank rank, size_t offset, const Bytes& to) {
     return to.size == 0 || rounds_.fetch(rank, of(rank).address + offset, to.data, to.size);
@@ -217,7 +216,9 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
     if (!places.learn(rank, to.size)) return false;
     if (places.all_in_reach() && !places.fetch(rank, 0, to)) return false;
   }
-  if (!places.all_in_reach()) return places.go_by(direct_allgather, call);
+  if (!places.all_in_reach()) {  // some may have fetched before they learned of it
+    return places.end_with_all() && direct_allgather(rounds, call);
+  }
   block.move_last();
   return places.end_with_all();
 }
@@ -236,7 +237,8 @@ class FetchingExchange {
 
   bool run() {
     const Range own_long = long_blocks();
-    const bool is_in_reach = rounds_.is_in_reach(own_long.begin, own_long.bytes);
+    const bool is_in_reach =
+        own_long.bytes == 0 || rounds_.is_in_reach(own_long.begin, own_long.bytes);
     if (!table_.put(is_in_reach ? medium_.length() : out_of_reach)) return false;
     const Bytes own = call_.block(call_.input, me_);
     const OwnBlock block{call_.block(call_.output, me_).data, own, 2 * ranks_ * own.size * ranks_};
@@ -246,7 +248,7 @@ class FetchingExchange {
     }
     rounds_.take(1);
     if (table_.largest() == out_of_reach) {  // all again: some fetched before they learned of it
-      if (!rounds_.await_taken(1)) return false;
+      if (own_long.bytes > 0 && !rounds_.await_taken(1)) return false;
       rounds_.end(1);
       return direct_alltoallv(rounds_, call_);
     }

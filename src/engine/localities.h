@@ -27,9 +27,10 @@ inline constexpr uint32_t least_for_groups = 8;
 bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& mine,
                          std::vector<Locality>* localities);
 
-// Collective over the arena of two ranks with processors of their own: how long a flag takes from one
-// to the other and back, in nanoseconds, as rank 0 saw it at best. (Through a cache that both have 50
-// to 200, between sockets 250 to 500.) False where the wait was given up.
+// Collective over the arena of two ranks with processors of their own: how long a flag takes from
+// one to the other and back, in nanoseconds, as rank 0 saw it at best. (Through a cache that both
+// have 50 to 200, between sockets 250 to 500; thousands where they took turns all the same.) False
+// where the wait was given up.
 bool measure_round_trip(Rounds& rounds, Patience& patience, uint32_t* nanoseconds);
 
 // How many of these ranks there are for each of the processors that one of them shares with the

@@ -240,7 +240,7 @@ allreduce      shm ranks:1-2 bytes:32k-      -> fetch
 allreduce      shm bytes:64k-                -> fetch
 allreduce      shm                           -> split
 reduce         shm groups:2- bytes:0-8k      -> grouped
-reduce         shm ranks:2 round_trip:250- bytes:48k- -> fetch
+reduce         shm ranks:2 round_trip:250-1k bytes:48k- -> fetch
 reduce         shm ranks:1-2                 -> flat
 reduce         shm ranks:3-8 per_processor:2- -> flat
 reduce         shm bytes:0-8k                -> flat

@@ -12,7 +12,8 @@
 // on, per_host the ranks of the host that has most, groups those that ranks which share memory form
 // (localities.h), per_processor the most that take turns on a processor of one of these, ranks of
 // other teams that it has met included, round_trip the nanoseconds that a flag takes between two
-// ranks and back (0: other numbers of ranks, or they take turns); bytes are Call::bytes, with k, m, g.
+// ranks and back (0: other numbers of ranks, or they take turns); bytes are Call::bytes, with k, m,
+// g.
 // "*" is any. "mpi" leaves the call to MPI. Everything looked at is equal on all ranks, and so is
 // the outcome.
 #pragma once

@@ -55,6 +55,7 @@ class ArenaPatience final : public Patience {
   void look_as_often() {
     looks = waiter_.crowded() ? looks_crowded : looks_alone;
     looks_together = waiter_.crowded() ? looks_together_crowded : looks_alone;
+    least_together = std::max(waiter_.per_processor(), 3U) - 1;  // processors get unequal shares
   }
   bool look_for_life(Rank rank);
 

@@ -4,9 +4,10 @@
 // progress now and then (a peer may be in MPI_Recv of a message that this rank sent before it
 // entered the collective), then sleeps in bounded naps which traffic cuts short. A rank that shares
 // its processor with others yields it at every turn, and naps soon: what it burns, the peer it
-// waits for may need (unless all there wait for ranks on other processors: Rounds, arena.cc). That it shares is known where ranks have told each other what they may run on
-// (localities.h; 4 ranks on 2 cores reduce 4 bytes in 2.45 us then, for 2.9); otherwise it finds
-// out from whether the kernel runs somebody else.
+// waits for may need (unless all there wait for ranks on other processors: Rounds, arena.cc). That
+// it shares is known where ranks have told each other what they may run on (localities.h; 4 ranks
+// on 2 cores reduce 4 bytes in 2.45 us then, for 2.9); otherwise it finds out from whether the
+// kernel runs somebody else.
 //
 // (A futex of the peer's would cost more than it saves: where 4 processes on 2 cores wait for each
 // other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31. Naps that
@@ -70,6 +71,8 @@ class Waiter {
   void stir() { idle_since_ = {}; }
   // Whether others want this processor, as far as has been found out.
   bool crowded() const { return adaptive_ && company_.is_there(); }
+  // Ranks for each processor, as far as is known for certain.
+  uint32_t per_processor() const { return company_.per_processor(); }
   Clock::time_point now() const { return now_; }
   // How long this wait has lasted; looked up now and then, so up to a nap late.
   std::chrono::nanoseconds waited() const { return now_ - began_; }

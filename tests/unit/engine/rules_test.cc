@@ -136,6 +136,7 @@ TEST(Rules, LookAtTheWayBetweenTwoRanks) {
   EXPECT_EQ(chosen(500, 1 << 20), "fetch");
   EXPECT_EQ(chosen(500, 1 << 10), "flat");
   EXPECT_EQ(chosen(0, 1 << 20), "flat") << "not known";
+  EXPECT_EQ(chosen(5000, 1 << 20), "flat") << "they shared a processor";
 }
 
 // The order of operands is kept wherever ranks run, and hosts are made use of.

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <barrier>
+#include <chrono>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
@@ -90,7 +92,7 @@ class TakingTurns : public ::testing::Test {
     };
   }
   void exchange_all_sizes(Rank ranks, const std::string& algorithm, uint32_t seed,
-                          uint32_t rounds = 40) {
+                          uint32_t rounds = 12) {
     run(ranks, algorithm, [seed, rounds](Member& member) {
       std::mt19937 common(seed);
       for (uint32_t round = 0; round < rounds; ++round) {
@@ -132,6 +134,22 @@ TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
   });
 }
 
+// Rank 2 comes when others have fetched already.
+TEST_F(TakingTurns, BlocksAreFetchedAsRanksCome) {
+  for (const bool is_hidden : {false, true}) {
+    if (is_hidden) arenas_.hide_memory_of(2);
+    const uint32_t before = arenas_.moves();
+    run(3, "fetch", [&](Member& member) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (member.rank == 2 && arenas_.moves() == before) {
+        ASSERT_LT(std::chrono::steady_clock::now(), end) << "nobody fetches before all have come";
+        std::this_thread::yield();
+      }
+      exchange(member, [](Rank, Rank) { return size_t{100'000}; });
+    });
+  }
+}
+
 TEST_F(TakingTurns, WhatIsNotShortGoesByLinks) {
   std::barrier all(4);
   run(4, "mixed", [&](Member& member) {
@@ -170,7 +188,7 @@ TEST_F(TakingTurns, MemoryThatGetsOutOfReachIsMovedByItsOwner) {
     for (const uint32_t times : {1U, 2U}) {
       arenas_.fail_every(times);
       // The first call in which it happens is the last that fetches.
-      for (uint32_t more = 0; more < 8; ++more)
+      for (uint32_t more = 0; more < 4; ++more)
         exchange_all_sizes(ranks, "fetch", seed + times + more, 4);
     }
   }
