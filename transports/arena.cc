@@ -47,7 +47,7 @@ bool Rounds::has_come(const std::atomic<uint64_t>& word, uint64_t value, uint32_
 // at once. Where all of the team's there wait for the same round, and are about as many as share a
 // processor, to look on is quicker than to switch to and fro: those on other processors are late (a
 // barrier of 4 processes on 2 cores takes 0.75 of the time).
-bool Rounds::await_round_slowly(uint32_t rank, uint64_t round) {
+bool Rounds::await_short_slowly(uint32_t rank, uint64_t round) {
   const std::atomic<uint64_t>& published = line_of(rank, round).published;
   if (patience_->looks >= patience_->looks_together || size_ > most_looked_at) {
     return await_slowly(published, round, rank);

@@ -134,7 +134,7 @@ class Patience {
   // A turn of waiting for that rank: lets time pass as it sees fit. False: the call is given up.
   virtual bool wait(uint32_t rank) = 0;
   // So often a flag is looked at between turns; and first, where all the team's ranks that share
-  // this processor wait for the same round, and are at least so many.
+  // this processor wait for the same short round, and are at least so many.
   uint32_t looks = 100, looks_together = 100, least_together = 2;
   // The next turn is the first for another flag: what came before was not in vain.
   bool fresh = true;
@@ -215,14 +215,14 @@ class Rounds {
   // Until that rank's data of round k is there, `bytes` of them.
   bool await(uint32_t rank, uint64_t k, size_t bytes) {
     const ArenaLine& at = line(rank, k);
-    if (!await_round(rank, k)) return false;
+    if (!await_round(rank, k, bytes <= ArenaShortSlot::capacity)) return false;
     return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
            disagree_in_round(rank, k, bytes);
   }
   // Of a round whose size its rank alone knows: where its data is; null as `await` is false.
   const std::byte* await_data(uint32_t rank, uint64_t k) {
     const ArenaLine& at = line(rank, k);
-    if (!await_round(rank, k)) return nullptr;
+    if (!await_round(rank, k, false)) return nullptr;
     if (at.what != what_) return disagree_in_round(rank, k, at.bytes), nullptr;
     return data(rank, k, at.bytes);
   }
@@ -321,13 +321,14 @@ class Rounds {
   bool await_value(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
     return word.load(std::memory_order_acquire) >= value || await_slowly(word, value, rank);
   }
-  bool await_round(uint32_t rank, uint64_t k) {
+  bool await_round(uint32_t rank, uint64_t k, bool is_short) {
     const std::atomic<uint64_t>& published = line(rank, k).published;
-    return published.load(std::memory_order_acquire) >= round_ + k ||
-           await_round_slowly(rank, round_ + k);
+    if (published.load(std::memory_order_acquire) >= round_ + k) return true;
+    return is_short ? await_short_slowly(rank, round_ + k)
+                    : await_slowly(published, round_ + k, rank);
   }
   bool await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank);
-  bool await_round_slowly(uint32_t rank, uint64_t round);
+  bool await_short_slowly(uint32_t rank, uint64_t round);
   static bool has_come(const std::atomic<uint64_t>& word, uint64_t value, uint32_t looks);
   void note_processor();
   bool all_here_wait_for(uint64_t round) const;
