@@ -63,7 +63,7 @@ bool Rounds::await_short_slowly(uint32_t rank, uint64_t round) {
 }
 
 void Rounds::note_processor() {
-  const auto here = static_cast<uint64_t>(sched_getcpu() + 1);
+  const auto here = static_cast<uint64_t>(sched_getcpu()) + 1;
   std::atomic<uint64_t>& noted = own().place.processor;
   if (noted.load(std::memory_order_relaxed) != here) noted.store(here, std::memory_order_relaxed);
 }
@@ -86,7 +86,7 @@ bool Rounds::open_slowly(uint64_t round) {
   for (uint32_t rank = 0; rank < size_; ++rank) {
     const std::atomic<uint64_t>& taken = area(rank).taken.round;
     if (rank != rank_ && !await_value(taken, round, rank)) return false;
-    if (rank != rank_) least = std::min(least, taken.load(std::memory_order_relaxed));
+    if (rank != rank_) least = std::min(least, taken.load(std::memory_order_acquire));
   }
   all_taken_ = least;
   return true;
