@@ -139,11 +139,10 @@ class Ranks {
   }
   void close(size_t from, size_t to, uint32_t team = 1) { channels_.erase({from, to, team}); }
 
-  // The rank leaves, its channels first: in a thread of its own, as it may wait for others to take
-  // what it has sent.
-  [[nodiscard]] std::jthread leave(size_t rank) {
+  // The rank leaves, its channels first.
+  void leave(size_t rank) {
     std::erase_if(channels_, [&](auto& each) { return std::get<0>(each.first) == rank; });
-    return std::jthread([leaving = std::move(endpoints_[rank])]() mutable { leaving.reset(); });
+    endpoints_[rank].reset();
   }
 
   // One turn for every rank.

@@ -247,7 +247,7 @@ TEST_P(Sleepers, AreWoken) {
   EXPECT_LT(Clock::now() - begin, seconds(20));
 }
 
-INSTANTIATE_TEST_SUITE_P(Bytes, Sleepers, testing::Values(8, 400000));
+INSTANTIATE_TEST_SUITE_P(Bytes, Sleepers, testing::Values(8, 1000000));
 
 // A rank in a process of its own, which does as told and is not there any more.
 class Mortal {
