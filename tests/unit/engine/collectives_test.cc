@@ -18,10 +18,9 @@ int32_t value(Rank rank, size_t index) {
   return static_cast<int32_t>(rank * 1000003 + index * 7 + 1);
 }
 
+// All ranks' together.
 int32_t sum_at(Rank ranks, size_t index) {
-  int32_t sum = 0;
-  for (Rank rank = 0; rank < ranks; ++rank) sum += value(rank, index);
-  return sum;
+  return static_cast<int32_t>(ranks * (ranks - 1) / 2 * 1000003 + ranks * (index * 7 + 1));
 }
 
 struct Blocks {

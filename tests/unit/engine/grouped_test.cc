@@ -24,33 +24,42 @@ struct Map {
 };
 using Maps = std::vector<Map>;
 
-void compose(const void* left, const void* right, void* out, size_t n, const void*) {
-  const auto *l = static_cast<const Map*>(left), *r = static_cast<const Map*>(right);
-  auto* const to = static_cast<Map*>(out);
-  for (size_t i = 0; i < n; ++i) to[i] = Map{l[i].a * r[i].a, l[i].a * r[i].b + l[i].b};
+Map composed(const Map& left, const Map& right) {
+  return {left.a * right.a, left.a * right.b + left.b};
 }
 
-void add(const void* left, const void* right, void* out, size_t n, const void*) {
+Map added(const Map& left, const Map& right) { return {left.a + right.a, left.b + right.b}; }
+
+template <Map (*combine)(const Map&, const Map&)>
+void kernel(const void* left, const void* right, void* out, size_t n, const void*) {
   const auto *l = static_cast<const Map*>(left), *r = static_cast<const Map*>(right);
   auto* const to = static_cast<Map*>(out);
-  for (size_t i = 0; i < n; ++i) to[i] = Map{l[i].a + r[i].a, l[i].b + r[i].b};
+  for (size_t i = 0; i < n; ++i) to[i] = combine(l[i], r[i]);
+}
+
+Map map_of(Rank rank, size_t index, uint32_t call) {
+  return {2 * rank + 3, static_cast<uint32_t>(index * 31 + rank + call)};
 }
 
 Maps maps_of(Rank rank, size_t count, uint32_t call) {
   Maps maps(count);
-  for (size_t i = 0; i < count; ++i) {
-    maps[i] = {2 * rank + 3, static_cast<uint32_t>(i * 31 + rank + call)};
-  }
+  Map* const to = maps.data();
+  for (size_t i = 0; i < count; ++i) to[i] = map_of(rank, i, call);
   return maps;
 }
 
-Maps combined(Rank ranks, size_t count, uint32_t call, ReduceKernel kernel) {
-  Maps result = maps_of(0, count, call);
-  for (Rank rank = 1; rank < ranks; ++rank) {
-    const Maps next = maps_of(rank, count, call);
-    kernel(result.data(), next.data(), result.data(), count, nullptr);
+Maps combined(Rank ranks, size_t count, uint32_t call, bool ordered) {
+  Maps maps(count);
+  Map* const to = maps.data();
+  for (size_t i = 0; i < count; ++i) {
+    Map all = map_of(0, i, call);
+    for (Rank rank = 1; rank < ranks; ++rank) {
+      const Map next = map_of(rank, i, call);
+      all = ordered ? composed(all, next) : added(all, next);
+    }
+    to[i] = all;
   }
-  return result;
+  return maps;
 }
 
 Maps gathered(Rank ranks, const std::vector<size_t>& counts, uint32_t call) {
@@ -91,14 +100,14 @@ void make_reduction(Trial& trial, const Member& member, Collective collective, R
   const bool gets = collective == Collective::allreduce || member.rank == root;
   trial.input = maps_of(member.rank, count, number);
   trial.output.resize(gets ? count : 0);
-  if (gets) trial.expected = combined(member.size, count, number, ordered ? compose : add);
+  if (gets) trial.expected = combined(member.size, count, number, ordered);
   trial.finish(collective, root);
   trial.call.bytes = count * sizeof(Map);
   if (gets && in_place) {
     trial.output = trial.input;
     trial.call.input = trial.call.output = view_of(trial.output);
   }
-  trial.call.reduction = {ordered ? compose : add, nullptr, !ordered};
+  trial.call.reduction = {ordered ? kernel<composed> : kernel<added>, nullptr, !ordered};
 }
 
 void make_broadcast(Trial& trial, const Member& member, Rank root, size_t count, uint32_t number) {

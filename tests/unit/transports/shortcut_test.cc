@@ -211,8 +211,8 @@ TEST_P(OneSideCant, AndTheLinkStaysOnItsSocket) {
 
 INSTANTIATE_TEST_SUITE_P(Sides, OneSideCant, testing::Range(0, 4));
 
-// Two ranks that sleep whenever they find nothing to do. A wake-up that is lost costs a quarter of
-// a second.
+// Two ranks that sleep whenever they find nothing to do. A wake-up that is lost shows as a sleep
+// that lasts a quarter of a second.
 class Sleepers : public testing::TestWithParam<size_t> {};
 
 TEST_P(Sleepers, AreWoken) {
@@ -221,12 +221,15 @@ TEST_P(Sleepers, AreWoken) {
   ASSERT_EQ(carriers(ranks), "shm shm");
   const size_t bytes = GetParam();
   const uint32_t rounds = bytes > 10000 ? 100 : 1000;
-  std::atomic<int> failures{0};
+  std::atomic<uint32_t> failures{0}, long_sleeps{0};
   const auto run = [&](size_t rank) {
     Channel& channel = ranks.channel(rank, 1 - rank);
     const auto await = [&](Message& message) {
       while (!message.done()) {
-        if (!ranks.at(rank).progress()) ranks.at(rank).wait(seconds(1));
+        if (ranks.at(rank).progress()) continue;
+        const auto begin = Clock::now();
+        ranks.at(rank).wait(seconds(1));
+        long_sleeps += Clock::now() - begin > milliseconds(200);
       }
       failures += !message.ok() || !message.holds_pattern();
     };
@@ -239,12 +242,11 @@ TEST_P(Sleepers, AreWoken) {
       if (rank == 1) await(receive);
     }
   };
-  const auto begin = Clock::now();
   std::thread other(run, 1);
   run(0);
   other.join();
-  EXPECT_EQ(failures, 0);
-  EXPECT_LT(Clock::now() - begin, seconds(20));
+  EXPECT_EQ(failures, 0U);
+  EXPECT_LT(long_sleeps, rounds / 10);  // a busy machine makes some
 }
 
 INSTANTIATE_TEST_SUITE_P(Bytes, Sleepers, testing::Values(8, 1000000));
