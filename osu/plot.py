@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drawing comparisons: above latency against size, both axes logarithmic; below the ratio with its spread."""
+"""
+Drawing comparisons: above latency against size, both axes logarithmic; below the ratio with its spread. And sides
+beside each other with what links allow, latency alone.
+"""
 from launch import Failure
 
-# Two hues that stay apart for the colour-blind, and ink for text and lines that are no data.
-PEER, SLUICE, INK = "#b3552e", "#2467a8", "#444444"
+# Hues that stay apart for the colour-blind, and ink for text and lines that are no data.
+PEER, SLUICE, OTHER, INK = "#b3552e", "#2467a8", "#7a7a1f", "#444444"
 
 
 def label(size):
@@ -13,14 +16,19 @@ def label(size):
     return str(size)
 
 
-def draw(comparisons, path):
+def find_pyplot():
     try:
         import matplotlib
         matplotlib.use("Agg")
         from matplotlib import pyplot
+        return pyplot
     except ImportError as error:
         raise Failure("no drawing without matplotlib. On Debian and Ubuntu: "
                       "apt-get install python3-matplotlib") from error
+
+
+def draw(comparisons, path):
+    pyplot = find_pyplot()
     figure, axes = pyplot.subplots(2, len(comparisons), squeeze=False, sharex="col",
                                    figsize=(1.2 + 3.9 * len(comparisons), 6),
                                    height_ratios=(3, 2), layout="constrained")
@@ -45,9 +53,13 @@ def draw_latency(axes, comparison):
               label=comparison.peer_name)
     axes.plot(positions(rows), [row.sluice for row in rows], "o-", color=SLUICE, markersize=4,
               label="Sluice")
+    dress(axes, f"{comparison.collective}, {comparison.ranks} ranks")
+
+
+def dress(axes, title):
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_title(f"{comparison.collective}, {comparison.ranks} ranks", fontsize=11)
+    axes.set_title(title, fontsize=11)
     axes.grid(True, which="major", color=INK, alpha=0.15)
 
 
@@ -64,3 +76,28 @@ def draw_ratio(axes, comparison):
     axes.minorticks_off()
     axes.set_xlabel(f"bytes; geometric mean {comparison.geomean():.2f}")
     axes.grid(True, which="major", color=INK, alpha=0.15)
+
+
+def draw_sides(results, sides, path):
+    """results: rows with a collective, bytes, medians {side: us or None}, allowed: us or None; in the order of sizes."""
+    pyplot = find_pyplot()
+    names = list(dict.fromkeys(row["collective"] for row in results))
+    figure, axes = pyplot.subplots(1, len(names), squeeze=False, figsize=(1.2 + 3.9 * len(names), 4),
+                                   layout="constrained")
+    hues = {side: hue for side, hue in zip(sides, (PEER, OTHER))} | {"Sluice": SLUICE}
+    for at, name in zip(axes[0], names):
+        rows = [row for row in results if row["collective"] == name]
+        for side in sides:
+            found = [(row["bytes"], row["medians"][side]) for row in rows if row["medians"][side] is not None]
+            at.plot(*zip(*found), "o-", color=hues[side], markersize=4, label=side)
+        large = [(row["bytes"], row["allowed"]) for row in rows if row["allowed"]]
+        at.plot(*zip(*large), "--", color=INK, linewidth=1, label="links allow")
+        dress(at, name)
+        ticks = [row["bytes"] for row in rows][::2]
+        at.set_xticks(ticks, [label(size) for size in ticks], rotation=60)
+        at.minorticks_off()
+        at.set_xlabel("bytes")
+    axes[0][0].set_ylabel("latency, us")
+    axes[0][0].legend(frameon=False)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)

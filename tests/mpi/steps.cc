@@ -8,9 +8,9 @@
 // nothing is waited for. On a noisy machine the count is what it is on a quiet one. x86-64 and
 // Linux.
 //
-// Each function is called twice: when it was the communicator's last call as well, and when that
-// was another. --most, --most-anew: no way may be longer than so many instructions. --trace: writes
-// where the instructions of the first call lie in Sluice's library, for addr2line.
+// Each function is called twice: when the communicator's last call of it was the same, and when
+// that had another count. --most, --most-anew: no way may be longer than so many instructions.
+// --trace: writes where the instructions of the first call lie in Sluice's library, for addr2line.
 #include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -94,7 +94,7 @@ std::vector<std::span<const double>> shared_memory() {
   return found;
 }
 
-using Call = void (*)(double* in, double* out);
+using Call = void (*)(double* in, double* out, int count);
 
 struct Function {
   const char* name;
@@ -103,17 +103,17 @@ struct Function {
 
 const Function functions[] = {
     {"MPI_Allreduce",
-     [](double* in, double* out) {
-       MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+     [](double* in, double* out, int count) {
+       MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
      }},
     {"MPI_Reduce",
-     [](double* in, double* out) {
-       MPI_Reduce(in, out, 1, MPI_DOUBLE, MPI_SUM, 1, MPI_COMM_WORLD);
+     [](double* in, double* out, int count) {
+       MPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, 1, MPI_COMM_WORLD);
      }},
-    {"MPI_Bcast", [](double* in, double*) { MPI_Bcast(in, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); }},
+    {"MPI_Bcast", [](double* in, double*, int count) { MPI_Bcast(in, count, MPI_DOUBLE, 0, MPI_COMM_WORLD); }},
     {"MPI_Allgather",
-     [](double* in, double* out) {
-       MPI_Allgather(in, 1, MPI_DOUBLE, out, 1, MPI_DOUBLE, MPI_COMM_WORLD);
+     [](double* in, double* out, int count) {
+       MPI_Allgather(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, MPI_COMM_WORLD);
      }},
 };
 
@@ -121,7 +121,7 @@ const Function functions[] = {
 void find_places(const Function& function, double* out) {
   double in = usual;
   watch.places.clear();
-  for (int i = 0; i < 1000; ++i) function.call(&in, out);
+  for (int i = 0; i < 1000; ++i) function.call(&in, out, 1);
   for (const auto memory : shared_memory()) {
     for (const double& place : memory) {
       if (place == usual) watch.places.push_back(&place);
@@ -136,7 +136,7 @@ void step_through(const Function& function, double* out) {
   fresh.trace.reserve(4096);
   watch = std::move(fresh);
   set_stepping(true);
-  function.call(&in, out);
+  function.call(&in, out, 1);
   set_stepping(false);
 }
 
@@ -162,17 +162,16 @@ void judge(const std::string& name, uint64_t most) {
   test::check(watch.allocations == 0, name + ": allocations: " + std::to_string(watch.allocations));
 }
 
-// anew: another call comes between the one before and the one that is looked at.
+// anew: a call with another count comes between the ones before and the one that is looked at.
 void follow(const Function& function, bool anew, uint64_t most) {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  std::vector<double> out(static_cast<size_t>(size));
+  std::vector<double> in(2, 2.5), out(2 * static_cast<size_t>(size));
   find_places(function, out.data());
-  if (anew) MPI_Barrier(MPI_COMM_WORLD);
+  if (anew) function.call(in.data(), out.data(), 2);
   if (rank != 0) {
-    double in = 2.5;
-    function.call(&in, out.data());
+    function.call(in.data(), out.data(), 1);
     return;
   }
   usleep(50000);  // for the others to come
