@@ -4,6 +4,8 @@ import dataclasses
 import math
 import statistics
 
+from launch import Failure
+
 
 def geometric_mean(values):
     return math.exp(statistics.fmean(math.log(value) for value in values))
@@ -11,36 +13,43 @@ def geometric_mean(values):
 
 @dataclasses.dataclass
 class Row:
-    """One size. Latencies are medians over rounds; a ratio above 1 means that Sluice is faster."""
+    """
+    One size, against the peer that is the hardest to beat there. All are medians over rounds; a ratio is one round's,
+    whose two runs found the machine in much the same state. Above 1 Sluice is faster.
+    """
     bytes: int
     peer: float
     sluice: float
-    lowest: float   # of the ratios of single rounds
+    ratio: float
+    lowest: float
     highest: float
-
-    @property
-    def ratio(self):
-        return self.peer / self.sluice
 
 
 @dataclasses.dataclass
 class Comparison:
-    """One collective on so many ranks: a {bytes: us} for each round, per side."""
+    """One collective on so many ranks: for each round a {bytes: us} of Sluice's and a list of them, a peer's each."""
     collective: str
     ranks: int
     peer_name: str
-    peer: list = dataclasses.field(default_factory=list)
+    peers: list = dataclasses.field(default_factory=list)
     sluice: list = dataclasses.field(default_factory=list)
 
     def rows(self):
-        sizes = set.intersection(*(set(latencies) for latencies in self.peer + self.sluice))
+        sizes = set.intersection(*(set(latencies) for latencies in self.sluice))
         return [self._row(size) for size in sorted(sizes)]
 
     def _row(self, size):
-        peer = [latencies[size] for latencies in self.peer]
         sluice = [latencies[size] for latencies in self.sluice]
-        ratios = [p / s for p, s in zip(peer, sluice)]
-        return Row(size, statistics.median(peer), statistics.median(sluice), min(ratios), max(ratios))
+        against = [_row_against(size, peer, sluice) for peer in self._steady_peers(size)]
+        if not against:
+            raise Failure(f"no peer measured {self.collective} of {size} bytes in every round")
+        return min(against, key=lambda row: row.ratio)
+
+    def _steady_peers(self, size):
+        """Latencies by round of the peers that have one in every round."""
+        for rounds in zip(*self.peers):
+            if all(size in latencies for latencies in rounds):
+                yield [latencies[size] for latencies in rounds]
 
     def geomean(self):
         return geometric_mean(row.ratio for row in self.rows())
@@ -60,7 +69,7 @@ class Comparison:
         return found
 
     def table(self):
-        lines = [f"{self.collective}, {self.ranks} ranks, {len(self.peer)} rounds, against {self.peer_name}",
+        lines = [f"{self.collective}, {self.ranks} ranks, {len(self.sluice)} rounds, against {self.peer_name}",
                  f"{'bytes':>10}{'peer us':>12}{'sluice us':>12}{'ratio':>8}{'min':>8}{'max':>8}"]
         for row in self.rows():
             lines.append(f"{row.bytes:>10}{row.peer:>12.2f}{row.sluice:>12.2f}{row.ratio:>8.2f}"
@@ -72,17 +81,13 @@ class Comparison:
     def data(self):
         """For JSON."""
         worst = self.worst()
-        rows = [{**dataclasses.asdict(row), "ratio": row.ratio} for row in self.rows()]
+        rows = [dataclasses.asdict(row) for row in self.rows()]
         return {"collective": self.collective, "ranks": self.ranks, "peer": self.peer_name,
                 "rows": rows, "geomean": self.geomean(),
                 "worst": {"bytes": worst.bytes, "ratio": worst.ratio},
-                "rounds": {"peer": self.peer, "sluice": self.sluice}}
+                "rounds": {"peers": self.peers, "sluice": self.sluice}}
 
 
-def fastest(measurements):
-    """At each size the lowest of several {bytes: us}."""
-    best = {}
-    for latencies in measurements:
-        for size, latency in latencies.items():
-            best[size] = min(latency, best.get(size, math.inf))
-    return best
+def _row_against(size, peer, sluice):
+    found = [p / s for p, s in zip(peer, sluice)]
+    return Row(size, statistics.median(peer), statistics.median(sluice), statistics.median(found), min(found), max(found))
