@@ -89,7 +89,7 @@ class Rounds;
 struct DirectCall;
 
 // A plan's, or a direct one (collectives/direct/direct.h), for ranks that share memory; or a direct
-// one that leaves to its plan what it finds better done so.
+// one that has its long blocks moved by a plan.
 struct Algorithm {
   Collective collective;
   const char* name;

@@ -36,10 +36,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "src/base/status.h"
@@ -219,12 +221,33 @@ class Rounds {
     return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
            disagree_in_round(rank, k, bytes);
   }
+  // Whether it is already.
+  bool is_there(uint32_t rank, uint64_t k) const {
+    return line(rank, k).published.load(std::memory_order_acquire) >= round_ + k;
+  }
   // Of a round whose size its rank alone knows: where its data is; null as `await` is false.
   const std::byte* await_data(uint32_t rank, uint64_t k) {
     const ArenaLine& at = line(rank, k);
     if (!await_round(rank, k, false)) return nullptr;
     if (at.what != what_) return disagree_in_round(rank, k, at.bytes), nullptr;
     return data(rank, k, at.bytes);
+  }
+  // Round k as an exchange of small values, one of each rank's: hear(rank, value) of everybody's,
+  // this rank's included. Done with the round then.
+  template <typename T, typename Hear>
+  bool exchange(uint64_t k, const T& mine, const Hear& hear) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= ArenaSlot::capacity);
+    if (!open(k, sizeof(T))) return false;
+    std::memcpy(data(rank_, k, sizeof(T)), &mine, sizeof(T));
+    publish(k, sizeof(T));
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      T theirs = mine;
+      if (!await(rank, k, sizeof(T))) return false;
+      std::memcpy(&theirs, data(rank, k, sizeof(T)), sizeof(T));
+      hear(rank, theirs);
+    }
+    take(k);
+    return true;
   }
   void combine(uint64_t k) { own().combined.round.store(round_ + k, std::memory_order_release); }
   bool await_combined(uint32_t rank, uint64_t k) {
@@ -277,11 +300,17 @@ class Rounds {
   struct Disagreement {
     uint32_t rank, what;
     size_t bytes, expected;
+    bool about_own = false;  // that rank expects so many bytes of this one, which has `expected`
   };
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
   // An algorithm's finding: that rank has so many bytes for this call. False.
   bool disagree(uint32_t rank, size_t bytes, size_t expected) {
     disagreement_ = {rank, what_, bytes, expected};
+    return false;
+  }
+  // And that it expects so many of this rank's.
+  bool disagree_about_own(uint32_t rank, size_t bytes, size_t own) {
+    disagreement_ = {rank, what_, bytes, own, true};
     return false;
   }
 

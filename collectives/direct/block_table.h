@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Round 1 of exchanges whose blocks may be long: what each rank has for each other and where, with
-// the short blocks themselves.
+// the short blocks themselves, and how much it expects.
 #pragma once
 
 #include "collectives/direct/cuts.h"
@@ -35,7 +35,8 @@ class BlockTable {
       if (rank == me_) continue;
       const Bytes block = call_.block(call_.input, rank);
       const bool is_here = is_short(block.size);
-      const Entry entry{block.size, is_here ? offset : reinterpret_cast<uintptr_t>(block.data)};
+      const Entry entry{block.size, is_here ? offset : reinterpret_cast<uintptr_t>(block.data),
+                        call_.block(call_.output, rank).size};
       std::memcpy(to + entry_at(rank, me_), &entry, sizeof(entry));
       if (is_here) move_bytes(to + offset, block.data, block.size);
       if (is_here) offset += block.size;
@@ -47,19 +48,22 @@ class BlockTable {
   // What another rank has for this one: moves it if it is short; else where it is in that rank's
   // memory. Waits for that rank, and for no other.
   bool get(Rank rank, uint64_t* address) {
-    const std::byte* const from = rounds_.await_data(rank, 1);
-    if (!from) return false;
-    uint64_t number;
-    std::memcpy(&number, from, sizeof(number));
-    largest_ = std::max(largest_, number);
     Entry entry;
-    std::memcpy(&entry, from + entry_at(me_, rank), sizeof(entry));
+    const std::byte* const from = read(rank, &entry);
+    if (!from) return false;
     const Bytes to = call_.block(call_.output, rank);
-    if (entry.bytes != to.size) return rounds_.disagree(rank, entry.bytes, to.size);
     if (is_short(to.size)) {
       move_bytes(to.data, from + entry.place, to.size);
     } else {
       *address = entry.place;
+    }
+    return true;
+  }
+  // Whether those that have told, and this rank, agree. Waits for nobody.
+  bool is_sound() {
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      Entry entry;
+      if (rank != me_ && rounds_.is_there(rank, 1) && !read(rank, &entry)) return false;
     }
     return true;
   }
@@ -70,7 +74,24 @@ class BlockTable {
   struct Entry {
     uint64_t bytes;
     uint64_t place;  // address, or of a short block its offset in the round
+    uint64_t expected;
   };
+  // Until that rank has told; null where it disagrees.
+  const std::byte* read(Rank rank, Entry* entry) {
+    const std::byte* const from = rounds_.await_data(rank, 1);
+    if (!from) return nullptr;
+    uint64_t number;
+    std::memcpy(&number, from, sizeof(number));
+    largest_ = std::max(largest_, number);
+    std::memcpy(entry, from + entry_at(me_, rank), sizeof(*entry));
+    const size_t own = call_.block(call_.input, rank).size;
+    const size_t expected = call_.block(call_.output, rank).size;
+    const bool good =
+        entry->bytes == expected
+            ? entry->expected == own || rounds_.disagree_about_own(rank, entry->expected, own)
+            : rounds_.disagree(rank, entry->bytes, expected);
+    return good ? from : nullptr;
+  }
   // A rank's entry in another's table.
   static size_t entry_at(Rank rank, Rank in) {
     return sizeof(uint64_t) + (rank < in ? rank : rank - 1) * sizeof(Entry);

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <bit>
+#include <functional>
 #include <span>
 
 #include "collectives/algorithm.h"
@@ -30,6 +31,18 @@ class Groups;
 // (std::has_single_bit calls a function where the processor may be any.)
 inline bool is_power_of_two(size_t n) { return (n & (n - 1)) == 0; }
 
+// What of a call goes over links, by the algorithm's plan: the blocks between this rank and others
+// that are not short, both ways. False where it failed, which the team knows then.
+class OverLinks {
+ public:
+  virtual ~OverLinks() = default;
+  // shorter: a short block's bytes at most. Nothing has been sent when this fails.
+  virtual bool start(size_t shorter) = 0;
+  // Moves them; waits for the ranks concerned and no others. is_sound: asked once that takes long;
+  // false where ranks disagree.
+  virtual bool finish(const std::function<bool()>& is_sound) = 0;
+};
+
 struct DirectCall {
   static constexpr size_t scratch_piece = size_t{128} << 10;
 
@@ -40,7 +53,7 @@ struct DirectCall {
   const Groups* groups;          // for those that need them (groups.h)
   bool in_turns;                 // ranks take turns on processors
   std::span<std::byte> scratch;  // 2 * scratch_piece bytes, for those that fetch
-  bool* is_left_to_plan;         // true, on all ranks alike: the algorithm's plan is to do it all
+  OverLinks& links;
 
   Bytes block(const Blocks& blocks, Rank rank) const {
     if (blocks.counts.empty()) {
@@ -79,8 +92,8 @@ bool direct_allgather(Rounds& rounds, const DirectCall& call);
 bool direct_alltoall(Rounds& rounds, const DirectCall& call);
 // Ranks first tell each other how long it takes.
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
-// Through the slots, unless a block of anybody's is not short: that is left to the plan, in which a
-// rank waits for nobody but whom it has a piece for or from. For few ranks that take turns.
+// Short blocks through the slots, others over links, where nobody waits for ranks that it has no
+// piece for or from. For few ranks that take turns.
 bool direct_alltoallv_mixed(Rounds& rounds, const DirectCall& call);
 
 // The same with one copy: ranks tell each other where their data is, and fetch it, or put it there.

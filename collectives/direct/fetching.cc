@@ -111,9 +111,9 @@ class Places {
 
 // Combines operands that lie with their ranks, in rank order, piece by piece. A piece is handed on
 // while it is in the cache.
-class Gathering {
+class Combining {
  public:
-  Gathering(Rounds& rounds, const DirectCall& call, Places& places)
+  Combining(Rounds& rounds, const DirectCall& call, Places& places)
       : rounds_(rounds), call_(call), places_(places) {}
 
   // The bytes `own` (this rank's) of every operand from `offset` on; out: null for scratch, else
@@ -324,7 +324,7 @@ bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     return is_root || places.put_result(call.root, offset, piece);
   };
-  return Gathering(rounds, call, places)
+  return Combining(rounds, call, places)
              .combine(before, own, is_root ? output + before : nullptr, hand_on) &&
          places.end_with_all();
 }
@@ -337,7 +337,7 @@ bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call) {
   for (Rank rank = 0; rank < rounds.size(); ++rank) total += call.block(call.input, rank).size;
   if (!places.tell({call.input.base, total}) || !places.learn_all(total)) return false;
   if (!places.all_in_reach()) return places.go_by(direct_reduce_scatter, call);
-  return Gathering(rounds, call, places).combine(before, own, call.output.base, keep) &&
+  return Combining(rounds, call, places).combine(before, own, call.output.base, keep) &&
          places.end_with_all();
 }
 
@@ -358,7 +358,7 @@ bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call) {
     }
     return true;
   };
-  return Gathering(rounds, call, places).combine(before, own, output + before, hand_on) &&
+  return Combining(rounds, call, places).combine(before, own, output + before, hand_on) &&
          places.end_with_all();
 }
 

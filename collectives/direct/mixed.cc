@@ -3,23 +3,23 @@
 
 namespace sluice {
 
-// The number in a rank's table: whether any of its blocks is not short.
+// Who comes late finds what others had for it, and they go on meanwhile: what is long does not wait
+// for the table. That says what each rank expects, too: where ranks disagree about a block, and
+// wait for what never comes, they find out.
 bool direct_alltoallv_mixed(Rounds& rounds, const DirectCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   BlockTable table(rounds, call);
-  bool has_long = false;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    has_long |= rank != me && !table.is_short(call.block(call.input, rank).size);
+  const auto is_sound = [&table] { return table.is_sound(); };
+  if (!call.links.start(table.room()) || !table.put(0) || !call.links.finish(is_sound)) {
+    return false;
   }
-  if (!table.put(has_long)) return false;
+  move_own_block(rounds, call);
   for (Rank step = 1; step < ranks; ++step) {
     uint64_t unused;
     if (!table.get((me + step) % ranks, &unused)) return false;
   }
   rounds.take(1);
   rounds.end(1);
-  *call.is_left_to_plan = table.largest() > 0;
-  if (!*call.is_left_to_plan) move_own_block(rounds, call);
   return true;
 }
 

@@ -105,19 +105,9 @@ bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
 
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
   SlotExchange exchange(rounds, call, 1, 0, ArenaSlot::capacity, {});
-  uint64_t length = exchange.length();
-  const Rank me = rounds.rank();
-  if (!rounds.open(1, sizeof(length))) return false;
-  std::memcpy(rounds.data(me, 1, sizeof(length)), &length, sizeof(length));
-  rounds.publish(1, sizeof(length));
-  for (Rank rank = 0; rank < rounds.size(); ++rank) {
-    if (rank == me) continue;
-    uint64_t theirs;
-    if (!rounds.await(rank, 1, sizeof(length))) return false;
-    std::memcpy(&theirs, rounds.data(rank, 1, sizeof(length)), sizeof(length));
-    length = std::max(length, theirs);
-  }
-  rounds.take(1);
+  uint64_t length = 0;
+  const auto hear = [&](Rank, uint64_t theirs) { length = std::max(length, theirs); };
+  if (!rounds.exchange(1, exchange.length(), hear)) return false;
   move_own_block(rounds, call);
   if (!exchange.run(length)) return false;
   rounds.end(1 + length);

@@ -96,14 +96,8 @@ bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& min
                          std::vector<Locality>* localities) {
   localities->resize(rounds.size());
   rounds.begin(~uint32_t{0}, 0, &patience);
-  if (!rounds.open(1, sizeof(mine))) return false;
-  std::memcpy(rounds.data(rounds.rank(), 1, sizeof(mine)), &mine, sizeof(mine));
-  rounds.publish(1, sizeof(mine));
-  for (uint32_t rank = 0; rank < rounds.size(); ++rank) {
-    if (!rounds.await(rank, 1, sizeof(mine))) return false;
-    std::memcpy(&(*localities)[rank], rounds.data(rank, 1, sizeof(mine)), sizeof(mine));
-  }
-  rounds.take(1);
+  const auto hear = [&](uint32_t rank, const Locality& theirs) { (*localities)[rank] = theirs; };
+  if (!rounds.exchange(1, mine, hear)) return false;
   rounds.end(1);
   return true;
 }

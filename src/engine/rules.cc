@@ -256,8 +256,9 @@ allgather      shm ranks:3-16 per_processor:2- -> flat
 allgatherv     shm ranks:3-16 per_processor:2- -> flat
 reduce_scatter shm ranks:3-16 per_processor:2- -> flat
 alltoall       shm ranks:3-4 per_processor:2- bytes:100k- -> linear
-alltoall       shm ranks:3-16 per_processor:2- bytes:0-700k -> flat
-alltoallv      shm ranks:3-4 per_processor:2- -> mixed
+alltoall       shm ranks:5-16 per_processor:2- bytes:200k- -> linear
+alltoall       shm ranks:3-16 per_processor:2- -> flat
+alltoallv      shm ranks:3-16 per_processor:2- -> mixed
 allgather      shm bytes:48k-                -> fetch
 allgatherv     shm bytes:48k-                -> fetch
 reduce_scatter shm bytes:64k-                -> fetch

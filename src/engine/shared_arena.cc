@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <new>
 
 #include "src/base/log.h"
@@ -156,34 +155,24 @@ Result<std::unique_ptr<Arena>> agree_on_arena(ArenaSource& source, Bootstrap& bo
   return std::unique_ptr<Arena>();
 }
 
+Status why_not_met(const Rounds& rounds) {
+  if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
+  return {Code::internal, "ranks do not meet in shared memory"};
+}
+
 Status agree_on_fetching(Arena& arena, Patience& patience) {
   Rounds& rounds = arena.rounds();
   Fetcher* const fetcher = arena.fetcher();
-  const auto told = [&](uint64_t k, const auto& mine, auto&& heed) {
-    if (!rounds.open(k, sizeof(mine))) return false;
-    std::memcpy(rounds.data(rounds.rank(), k, sizeof(mine)), &mine, sizeof(mine));
-    rounds.publish(k, sizeof(mine));
-    for (Rank rank = 0; rank < rounds.size(); ++rank) {
-      auto theirs = mine;
-      if (!rounds.await(rank, k, sizeof(mine))) return false;
-      std::memcpy(&theirs, rounds.data(rank, k, sizeof(mine)), sizeof(mine));
-      heed(rank, theirs);
-    }
-    rounds.take(k);
-    return true;
-  };
   bool good = fetcher != nullptr;
   const auto introduction = fetcher ? fetcher->introduction() : Fetcher::Introduction{};
   rounds.begin(~uint32_t{0}, 0, &patience);
-  const bool met = told(1, introduction, [&](Rank rank, const Fetcher::Introduction& theirs) {
+  const auto meet = [&](Rank rank, const Fetcher::Introduction& theirs) {
     if (rank != rounds.rank()) good = good && fetcher->meet(rank, theirs);
-  });
+  };
+  if (!rounds.exchange(1, introduction, meet)) return why_not_met(rounds);
   bool all_good = true;
   const auto heed = [&](Rank, bool theirs) { all_good = all_good && theirs; };
-  if (!met || !told(2, good, heed)) {
-    if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
-    return {Code::internal, "ranks do not meet in shared memory"};
-  }
+  if (!rounds.exchange(2, good, heed)) return why_not_met(rounds);
   rounds.end(2);
   if (all_good) rounds.set_fetcher(fetcher);
   return {};

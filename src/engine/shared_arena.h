@@ -29,6 +29,9 @@ void leave_arena_agreement(Bootstrap& bootstrap, Code why);
 // have the fetcher. An error where the wait was given up.
 Status agree_on_fetching(Arena& arena, Patience& patience);
 
+// Where ranks that set a team up in an arena did not meet in a round.
+Status why_not_met(const Rounds& rounds);
+
 // Waits for ranks in an arena: as the Waiter does, and looks now and then whether they are alive.
 class ArenaPatience final : public Patience {
  public:

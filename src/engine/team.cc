@@ -135,8 +135,10 @@ class EngineTeam final : public NewTeam {
   Status execute(const Algorithm& algorithm, const Call& call);
   [[gnu::cold]] Status execute_counted(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
+  Status start_plan(const Algorithm& algorithm, const Call& call);
+  Status finish_plan();
   Status run_direct(const Algorithm& algorithm, const Call& call);
-  Status not_met() const;
+  class LongBlocks;
   Status learn_localities();
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
   [[gnu::cold]] Status give_up_direct();
@@ -174,6 +176,8 @@ class EngineTeam final : public NewTeam {
   uint32_t per_processor_ = 1;                                 // most ranks that take turns on one
   uint32_t round_trip_ = 0;                                    // between two ranks, in nanoseconds
   Scratch fetched_;                                            // what fetching reductions need
+  std::vector<size_t> long_counts_;                            // of blocks that go over links
+  const std::function<bool()>* is_sound_ = nullptr;            // asked while they do
   bool strays_ = false;                                        // it was said that fetching failed
   std::optional<Selector> own_selector_;                       // with hints
   std::optional<Choices> choices_[collective_count][2][2][2];  // by ordered, ragged and direct
@@ -205,12 +209,6 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   return status;
 }
 
-Status EngineTeam::not_met() const {
-  const Rounds& rounds = arena_->rounds();
-  if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
-  return {Code::internal, "ranks do not meet in shared memory"};
-}
-
 Status EngineTeam::learn_localities() {
   const std::string& how = process_.knobs.groups;
   const bool domains = how == "auto" && size() >= least_for_groups;
@@ -218,11 +216,12 @@ Status EngineTeam::learn_localities() {
   mine.known_per_processor = process_.company.per_processor();
   std::vector<Locality> localities;
   Rounds& rounds = arena_->rounds();
-  if (!exchange_localities(rounds, *in_arena_, mine, &localities)) return not_met();
+  if (!exchange_localities(rounds, *in_arena_, mine, &localities)) return why_not_met(rounds);
   process_.company.learn(ranks_per_processor(localities, rank_));
   per_processor_ = most_per_processor(localities);
   const bool is_measured = size() == 2 && per_processor_ == 1;
-  if (is_measured && !measure_round_trip(rounds, *in_arena_, &round_trip_)) return not_met();
+  if (is_measured && !measure_round_trip(rounds, *in_arena_, &round_trip_))
+    return why_not_met(rounds);
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};
   groups_.emplace(groups, rank_);
@@ -347,8 +346,58 @@ void pack(const View& view, uint32_t blocks, size_t element) {
   }
 }
 
+// Runs the plan on a call whose other blocks are empty. They are packed already.
+class EngineTeam::LongBlocks final : public OverLinks {
+ public:
+  LongBlocks(EngineTeam& team, const Algorithm& algorithm, const Call& call)
+      : team_(team), algorithm_(algorithm), call_(call) {}
+
+  bool start(size_t shorter) override {
+    const Rank ranks = team_.size();
+    std::vector<size_t>& counts = team_.long_counts_;
+    try {
+      counts.resize(size_t{2} * ranks);
+    } catch (const std::bad_alloc&) {
+      return team_.give_up(team_.no_memory_).ok();
+    }
+    Call call = call_;
+    const bool any_sent = leave(shorter, &call.input, {counts.data(), ranks});
+    const bool any_received = leave(shorter, &call.output, {counts.data() + ranks, ranks});
+    call.input.source = nullptr;
+    has_any_ = any_sent || any_received;
+    return !has_any_ || team_.start_plan(algorithm_, call).ok();
+  }
+
+  bool finish(const std::function<bool()>& is_sound) override {
+    if (!has_any_) return true;
+    team_.is_sound_ = &is_sound;
+    const bool finished = team_.finish_plan().ok();
+    team_.is_sound_ = nullptr;
+    return finished;
+  }
+
+ private:
+  // Only those of others that are longer. False if there are none.
+  bool leave(size_t shorter, View* view, std::span<size_t> counts) const {
+    bool any = false;
+    for (Rank rank = 0; rank < counts.size(); ++rank) {
+      const size_t count = view->counts[rank];
+      const bool is_long = rank != team_.rank() && count * call_.element > shorter;
+      counts[rank] = is_long ? count : 0;
+      any |= is_long;
+    }
+    view->counts = counts;
+    return any;
+  }
+
+  EngineTeam& team_;
+  const Algorithm& algorithm_;
+  const Call& call_;
+  bool has_any_ = false;
+};
+
 Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
-  bool is_left_to_plan = false;
+  LongBlocks links(*this, algorithm, call);
   DirectCall direct{
       .root = call.root,
       .element = call.element,
@@ -358,7 +407,7 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       .groups = groups_ ? &*groups_ : nullptr,
       .in_turns = per_processor_ > 1,
       .scratch = {},
-      .is_left_to_plan = &is_left_to_plan,
+      .links = links,
   };
   if (algorithm.needs.fetching && call.reduction.kernel) {
     if (!fetched_.reserve(2 * DirectCall::scratch_piece)) return give_up(no_memory_);
@@ -375,9 +424,9 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   // Who has given up may have left, and what was fetched from it be anything.
   const bool good =
       algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
-  if (!good) return give_up_direct();
+  if (!good) return broken_.ok() ? give_up_direct() : broken_;
   if (algorithm.needs.fetching && !strays_ && rounds.strays()) note_strays();
-  return is_left_to_plan ? run_plan(algorithm, call) : Status{};
+  return {};
 }
 
 void EngineTeam::note_strays() {
@@ -393,6 +442,12 @@ Status EngineTeam::why_not_direct() const {
   if (const std::string cause = rounds.cause(); !cause.empty()) return {Code::aborted, cause};
   if (const auto& other = rounds.disagreement()) {
     const uint32_t what = encode_what(call_->collective, call_->root);
+    if (other->about_own) {
+      return Status{Code::mismatch,
+                    "it expects " + std::to_string(other->bytes) + " bytes where this rank sends " +
+                        std::to_string(other->expected) + ": counts or datatypes differ"}
+          .with(streams_.describe(other->rank));
+    }
     return describe_mismatch({what, other->expected}, {other->what, other->bytes})
         .with(streams_.describe(other->rank));
   }
@@ -410,12 +465,24 @@ size_t EngineTeam::segment_of(const Algorithm& algorithm, size_t bytes) const {
   return std::min(most, std::max(bytes / algorithm.segments, least_segment));
 }
 
-Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) try {
+Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) {
+  const Status status = start_plan(algorithm, call);
+  return status.ok() ? finish_plan() : status;
+}
+
+// What can fail for lack of memory. Nothing is sent yet.
+Status EngineTeam::start_plan(const Algorithm& algorithm, const Call& call) try {
   const Shape shape{rank_, size(), 0, static_cast<uint32_t>(process_.knobs.radix), hosts_};
   const Schedule* schedule = schedules_.get(&algorithm, call.root, shape);
-  Status status =
+  const Status status =
       execution_.start(*schedule, call, number_, segment_of(algorithm, call.bytes), streams_);
-  if (status.ok()) status = wait();
+  return status.ok() ? status : give_up(status);
+} catch (const std::bad_alloc&) {
+  return give_up(no_memory_);
+}
+
+Status EngineTeam::finish_plan() try {
+  const Status status = wait();
   return status.ok() ? status : give_up(status);
 } catch (const std::bad_alloc&) {
   return give_up(no_memory_);
@@ -448,6 +515,7 @@ Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> 
   if (waited < patience_) return {};
   if (waiter_.now() - asked_ >= ask_every) {
     asked_ = waiter_.now();
+    if (is_sound_ && !(*is_sound_)()) return why_not_direct();
     Status told = streams_.told_by_peers();
     if (!told.ok()) return told;
   }

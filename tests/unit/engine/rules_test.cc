@@ -114,6 +114,13 @@ TEST(Rules, LookAtCrowds) {
     EXPECT_EQ(chosen(row.collective, 2, 2), chosen(row.collective, 2, 1)) << "two ranks";
     EXPECT_EQ(chosen(row.collective, 100, 2), chosen(row.collective, 100, 1)) << "many ranks";
   }
+  for (const Rank ranks : {5U, 8U, 16U}) {
+    EXPECT_EQ(chosen(alltoallv, ranks, 2), "mixed");
+    EXPECT_EQ(chosen(alltoall, ranks, 2, 200 << 10), "linear");
+    EXPECT_EQ(chosen(alltoall, ranks, 2, 199 << 10), "flat");
+  }
+  EXPECT_EQ(chosen(alltoall, 4, 2, 100 << 10), "linear");
+  EXPECT_EQ(chosen(alltoall, 4, 2, 99 << 10), "flat");
   EXPECT_EQ(chosen(broadcast, 4, 1, 64 << 10), "fetch");
   EXPECT_EQ(chosen(broadcast, 4, 2, 64 << 10), "flat");
   EXPECT_TRUE(parse_rules("* * per_processor:2- -> mpi").ok());

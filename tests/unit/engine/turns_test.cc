@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Blocks of all sizes in one call: short ones go through the slots; longer ones in further rounds
-// of these, or by links, for ranks that take turns on one processor; or they are fetched.
+// of these, or over links, for ranks that take turns on one processor; or they are fetched.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -40,24 +40,46 @@ struct Blocks {
   }
 };
 
-// size(from, to): bytes.
+// What a rank has for all; size(from, to): bytes.
 template <typename Size>
-void exchange(Member& member, const Size& size) {
-  Blocks input, output;
+Blocks blocks_from(const Member& member, const Size& size) {
+  Blocks blocks;
   for (Rank rank = 0; rank < member.size; ++rank) {
-    input.offsets.push_back(input.data.size());
-    input.counts.push_back(size(member.rank, rank));
-    for (size_t i = 0; i < input.counts.back(); ++i) {
-      input.data.push_back(byte_of(member.rank, rank, i));
+    blocks.offsets.push_back(blocks.data.size());
+    blocks.counts.push_back(size(member.rank, rank));
+    for (size_t i = 0; i < blocks.counts.back(); ++i) {
+      blocks.data.push_back(byte_of(member.rank, rank, i));
     }
-    output.counts.push_back(size(rank, member.rank));
-    output.offsets.push_back(rank == 0 ? 0 : output.offsets.back() + output.counts[rank - 1]);
   }
-  output.data.resize(output.offsets.back() + output.counts.back());
+  return blocks;
+}
+
+// And room for what all have for it.
+template <typename Size>
+Blocks blocks_for(const Member& member, const Size& size) {
+  Blocks blocks;
+  size_t total = 0;
+  for (Rank rank = 0; rank < member.size; ++rank) {
+    blocks.offsets.push_back(total);
+    blocks.counts.push_back(size(rank, member.rank));
+    total += blocks.counts.back();
+  }
+  blocks.data.resize(total);
+  return blocks;
+}
+
+Call call_on(Blocks& input, Blocks& output) {
   Call call;
   call.collective = Collective::alltoallv;
   call.input = input.view();
   call.output = output.view();
+  return call;
+}
+
+template <typename Size>
+void exchange(Member& member, const Size& size) {
+  Blocks input = blocks_from(member, size), output = blocks_for(member, size);
+  const Call call = call_on(input, output);
   ASSERT_TRUE(member.team->carries(call));
   const Status status = member.team->run(call);
   ASSERT_TRUE(status.ok()) << status.message();
@@ -165,10 +187,40 @@ TEST_F(TakingTurns, WhatIsNotShortGoesByLinks) {
     all.arrive_and_wait();
     exchange(member,
              [](Rank from, Rank to) { return size_t{from == 0 && to == 3 ? 16'385U : 16'384U}; });
-    EXPECT_GT(hub_.messages(), 0U) << "by links";
     exchange(member, [](Rank, Rank) { return size_t{0}; });
   });
+  EXPECT_EQ(hub_.messages(), 1U) << "the long one alone";
   EXPECT_EQ(arenas_.moves(), 0U);
+}
+
+// One of two has it that their block is short; the other waits for it over links, or sends it so.
+TEST_F(TakingTurns, RanksThatDisagreeAboutABlockAreToldSo) {
+  struct Disagreement {
+    size_t sent, expected;
+    bool both;  // each expects so much of the other
+  };
+  for (const auto& [sent, expected, both] :
+       {Disagreement{10, 100'000, false}, Disagreement{100'000, 10, false},
+        Disagreement{10, 100'000, true}, Disagreement{100'000, 2'000'000, true}}) {
+    std::vector<std::string> messages(4);
+    run(4, "mixed", [&](Member& member) {
+      ASSERT_TRUE(member.team) << member.formed.message();
+      const auto size = [both](size_t of_two) {
+        return [both, of_two](Rank from, Rank to) {
+          const bool is_theirs = (from == 0 && to == 2) || (both && from == 2 && to == 0);
+          return is_theirs ? of_two : 20'000;
+        };
+      };
+      Blocks input = blocks_from(member, size(sent)), output = blocks_for(member, size(expected));
+      messages[member.rank] = member.team->run(call_on(input, output)).message();
+    });
+    for (const auto& [rank, other] : {std::pair(0, "rank 2"), std::pair(2, "rank 0")}) {
+      SCOPED_TRACE("rank " + std::to_string(rank) + ", sent " + std::to_string(sent));
+      EXPECT_NE(messages[rank].find("counts or datatypes differ"), std::string::npos)
+          << messages[rank];
+      EXPECT_NE(messages[rank].find(other), std::string::npos) << messages[rank];
+    }
+  }
 }
 
 // Each has a processor of its own in this team, and one has met others on its processor.
