@@ -110,7 +110,8 @@ const Function functions[] = {
      [](double* in, double* out, int count) {
        MPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, 1, MPI_COMM_WORLD);
      }},
-    {"MPI_Bcast", [](double* in, double*, int count) { MPI_Bcast(in, count, MPI_DOUBLE, 0, MPI_COMM_WORLD); }},
+    {"MPI_Bcast",
+     [](double* in, double*, int count) { MPI_Bcast(in, count, MPI_DOUBLE, 0, MPI_COMM_WORLD); }},
     {"MPI_Allgather",
      [](double* in, double* out, int count) {
        MPI_Allgather(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, MPI_COMM_WORLD);
