@@ -79,19 +79,17 @@ def draw_ratio(axes, comparison):
 
 
 def draw_sides(results, sides, path):
-    """results: rows with a collective, bytes, medians {side: us or None}, allowed: us or None; in the order of sizes."""
+    """results: rows with a collective, bytes, medians {side: us or None}, allowed: us or None. At least one."""
     pyplot = find_pyplot()
     names = list(dict.fromkeys(row["collective"] for row in results))
     figure, axes = pyplot.subplots(1, len(names), squeeze=False, figsize=(1.2 + 3.9 * len(names), 4),
                                    layout="constrained")
-    hues = {side: hue for side, hue in zip(sides, (PEER, OTHER))} | {"Sluice": SLUICE}
+    hues = dict(zip(sides, (PEER, OTHER))) | {"Sluice": SLUICE}
     for at, name in zip(axes[0], names):
-        rows = [row for row in results if row["collective"] == name]
+        rows = sorted((row for row in results if row["collective"] == name), key=lambda row: row["bytes"])
         for side in sides:
-            found = [(row["bytes"], row["medians"][side]) for row in rows if row["medians"][side] is not None]
-            at.plot(*zip(*found), "o-", color=hues[side], markersize=4, label=side)
-        large = [(row["bytes"], row["allowed"]) for row in rows if row["allowed"]]
-        at.plot(*zip(*large), "--", color=INK, linewidth=1, label="links allow")
+            draw_side(at, [(row["bytes"], row["medians"][side]) for row in rows], "o-", hues[side], side)
+        draw_side(at, [(row["bytes"], row["allowed"]) for row in rows], "--", INK, "links allow")
         dress(at, name)
         ticks = [row["bytes"] for row in rows][::2]
         at.set_xticks(ticks, [label(size) for size in ticks], rotation=60)
@@ -101,3 +99,10 @@ def draw_sides(results, sides, path):
     axes[0][0].legend(frameon=False)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
+
+
+def draw_side(axes, points, style, hue, name):
+    """points: (bytes, us), or None in place of us."""
+    found = [(size, us) for size, us in points if us is not None]
+    if found:
+        axes.plot(*zip(*found), style, color=hue, markersize=4, linewidth=1.5 if "o" in style else 1, label=name)

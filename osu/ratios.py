@@ -4,8 +4,6 @@ import dataclasses
 import math
 import statistics
 
-from launch import Failure
-
 
 def geometric_mean(values):
     return math.exp(statistics.fmean(math.log(value) for value in values))
@@ -14,15 +12,23 @@ def geometric_mean(values):
 @dataclasses.dataclass
 class Row:
     """
-    One size, against the peer that is the hardest to beat there. All are medians over rounds; a ratio is one round's,
-    whose two runs found the machine in much the same state. Above 1 Sluice is faster.
+    One size, against the peer that is the hardest to beat there. All are medians over rounds; a ratio is one round's.
+    Above 1 Sluice is faster.
     """
+    index: int  # of the peer, where there are several
     bytes: int
     peer: float
     sluice: float
     ratio: float
     lowest: float
     highest: float
+
+    @staticmethod
+    def against(index, size, pairs):
+        """pairs: (the peer's, Sluice's) by round."""
+        found = [peer / sluice for peer, sluice in pairs]
+        return Row(index, size, statistics.median(peer for peer, _ in pairs), statistics.median(own for _, own in pairs),
+                   statistics.median(found), min(found), max(found))
 
 
 @dataclasses.dataclass
@@ -39,17 +45,17 @@ class Comparison:
         return [self._row(size) for size in sorted(sizes)]
 
     def _row(self, size):
-        sluice = [latencies[size] for latencies in self.sluice]
-        against = [_row_against(size, peer, sluice) for peer in self._steady_peers(size)]
-        if not against:
-            raise Failure(f"no peer measured {self.collective} of {size} bytes in every round")
-        return min(against, key=lambda row: row.ratio)
+        return min((Row.against(index, size, pairs) for index, pairs in self._pairs(size)), key=lambda row: row.ratio)
 
-    def _steady_peers(self, size):
-        """Latencies by round of the peers that have one in every round."""
-        for rounds in zip(*self.peers):
-            if all(size in latencies for latencies in rounds):
-                yield [latencies[size] for latencies in rounds]
+    def _pairs(self, size):
+        """For each peer its latencies beside Sluice's, by round. Who failed in most rounds does not count, if others did not."""
+        found = {}
+        for peers, sluice in zip(self.peers, self.sluice):
+            for index, latencies in enumerate(peers):
+                if size in latencies:
+                    found.setdefault(index, []).append((latencies[size], sluice[size]))
+        most = max(len(pairs) for pairs in found.values())
+        return [(index, pairs) for index, pairs in found.items() if 2 * len(pairs) >= most]
 
     def geomean(self):
         return geometric_mean(row.ratio for row in self.rows())
@@ -86,8 +92,3 @@ class Comparison:
                 "rows": rows, "geomean": self.geomean(),
                 "worst": {"bytes": worst.bytes, "ratio": worst.ratio},
                 "rounds": {"peers": self.peers, "sluice": self.sluice}}
-
-
-def _row_against(size, peer, sluice):
-    found = [p / s for p, s in zip(peer, sluice)]
-    return Row(size, statistics.median(peer), statistics.median(sluice), statistics.median(found), min(found), max(found))
