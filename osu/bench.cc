@@ -90,7 +90,7 @@ bool Benchmark::within_limits(const ElementType& type, size_t count) const {
 
 bool Benchmark::run_size(const ElementType& type, size_t count) {
   size_t bytes = count * type.bytes;
-  auto trial = make_trial(function_, type, count, options_.in_place);
+  auto trial = make_trial(function_, type, count, options_.buffers);
   Outcome outcome = measure(trial.get(), bytes);
   if (speaks()) print_row(bytes, outcome);
   return outcome.valid;

@@ -4,12 +4,16 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
+
+#include "osu/memory.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t element = sizeof(float);
+constexpr size_t as_malloc = 16;    // into a page, where a program's large buffers mostly are
 constexpr double sample_us = 1000;  // so long a sample should be
 constexpr int most_calls = 200;     // and so many calls at most
 constexpr double hopeless = 4;      // times the best, at first sight
@@ -52,13 +56,16 @@ const char* last_algorithm(MPI_Comm comm) {
   return ask ? ask(comm) : nullptr;
 }
 
-struct Contest::Memory {
-  Memory(const Function& function, size_t count, int rank, int ranks)
+struct Contest::Buffers {
+  Buffers(const Function& function, size_t count, int rank, int ranks)
       : layout(function, count, rank, ranks),
-        send(layout.send_elements),
-        receive(layout.recv_elements) {}
+        send(layout.send_elements * element, as_malloc),
+        receive(layout.recv_elements * element, as_malloc) {
+    std::memset(send.get(), 0, send.room());
+    std::memset(receive.get(), 0, receive.room());
+  }
   Layout layout;
-  std::vector<float> send, receive;
+  Memory send, receive;
 };
 
 Contest::Contest(const std::string& collective, const std::vector<std::string>& candidates,
@@ -94,8 +101,8 @@ MPI_Comm Contest::duplicate(const std::string& hint, const std::string& value) c
 }
 
 void Contest::call(MPI_Comm comm) const {
-  const Layout& layout = memory_->layout;
-  function_.call({memory_->send.data(), memory_->receive.data(),
+  const Layout& layout = buffers_->layout;
+  function_.call({buffers_->send.get(), buffers_->receive.get(),
                   static_cast<int>(layout.call_count), layout.counts.data(), layout.displs.data(),
                   MPI_FLOAT, comm});
 }
@@ -153,7 +160,7 @@ void Contest::take_turns(int round, const Plays& plays) {
 }
 
 Contest::Result Contest::run(size_t bytes, int rounds) {
-  memory_ = std::make_unique<Memory>(function_, count_of(function_, bytes, size_), rank_, size_);
+  buffers_ = std::make_unique<Buffers>(function_, count_of(function_, bytes, size_), rank_, size_);
   Result result;
   call(as_it_comes_);
   result.incumbent = last_algorithm(as_it_comes_);

@@ -47,7 +47,7 @@ class Contest {
     std::vector<double> samples;
     double time() const;
   };
-  struct Memory;
+  struct Buffers;
 
   MPI_Comm duplicate(const std::string& hint, const std::string& value) const;
   void call(MPI_Comm comm) const;
@@ -63,7 +63,7 @@ class Contest {
   int rank_ = 0, size_ = 1;
   MPI_Comm as_it_comes_ = MPI_COMM_NULL;
   std::vector<Candidate> candidates_;
-  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Buffers> buffers_;
 };
 
 // The algorithm of the last collective there, or "mpi"; nullptr where Sluice is not in the process.

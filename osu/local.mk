@@ -4,7 +4,7 @@
 
 noinst_LTLIBRARIES += osu/libbench.la
 osu_libbench_la_SOURCES = osu/bench.cc osu/bench.h osu/function.cc osu/function.h osu/options.cc \
-  osu/options.h osu/pattern.cc osu/pattern.h osu/trial.cc osu/trial.h
+  osu/options.h osu/memory.h osu/pattern.cc osu/pattern.h osu/trial.cc osu/trial.h
 osu_libbench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 pkglibexec_PROGRAMS = osu/osu_allgather osu/osu_allgatherv osu/osu_allreduce osu/osu_alltoall \

@@ -14,6 +14,8 @@ namespace {
 // Above this many bytes a call takes long enough that a tenth of the iterations will do.
 constexpr size_t small_message = 8192;
 
+constexpr size_t most_offset = 65536, widest_element = 4;
+
 [[noreturn]] void reject(const char* option, const std::string& text, const std::string& wanted) {
   throw CLI::ValidationError(option, "'" + text + "' is not " + wanted);
 }
@@ -87,6 +89,19 @@ void read_percentiles(const std::string& text, Options* options) {
   std::sort(options->percentiles.begin(), options->percentiles.end());
 }
 
+// "16", "0:16".
+void read_offsets(const std::string& text, Options* options) {
+  Buffers& buffers = options->buffers;
+  const size_t colon = text.find(':');
+  const std::string recv = colon == text.npos ? text : text.substr(colon + 1);
+  if (!parse_bytes(text.substr(0, colon), &buffers.send_offset) ||
+      !parse_bytes(recv, &buffers.recv_offset) ||
+      std::max(buffers.send_offset, buffers.recv_offset) > most_offset ||
+      (buffers.send_offset | buffers.recv_offset) % widest_element != 0) {
+    reject("--offset", text, "[SEND:]RECV, multiples of 4 up to " + std::to_string(most_offset));
+  }
+}
+
 void read_memory_limit(const std::string& text, Options* options) {
   if (!parse_bytes(text, &options->memory_limit) || options->memory_limit == 0) {
     reject("--mem-limit", text, "a number of bytes, such as 536870912 or 512m");
@@ -109,6 +124,18 @@ void add_sizes(CLI::App* app, Options* options) {
       ->type_name("TYPE[,TYPE]");
 }
 
+void add_buffers(CLI::App* app, const Function& function, Options* options) {
+  if (function.flow == Flow::none) return;
+  if (function.in_place) {
+    app->add_flag("-l,--in-place", options->buffers.in_place, "call with MPI_IN_PLACE");
+  }
+  auto offsets = [options](const std::string& text) { read_offsets(text, options); };
+  app->add_option_function<std::string>(
+         "--offset", offsets,
+         "bytes into a page at which buffers begin (default 0; what malloc gives large ones: 16)")
+      ->type_name("[SEND:]RECV");
+}
+
 void add_counts(CLI::App* app, Options* options) {
   app->add_option_function<int>(
          "-i,--iterations", [options](int n) { options->iterations = n; },
@@ -122,7 +149,7 @@ void add_counts(CLI::App* app, Options* options) {
       ->check(CLI::Range(0, 1 << 30));
 }
 
-void add_output(CLI::App* app, const Function& function, Options* options) {
+void add_output(CLI::App* app, Options* options) {
   app->add_flag("-f,--full", options->full,
                 "print the smallest and largest of the ranks' averages and the iterations too");
   app->add_flag("-c,--validation", options->validate,
@@ -131,9 +158,6 @@ void add_output(CLI::App* app, const Function& function, Options* options) {
                   "with -c: checked calls before each timed one (default 5)")
       ->type_name("N")
       ->check(CLI::Range(0, 1 << 20));
-  if (function.in_place) {
-    app->add_flag("-l,--in-place", options->in_place, "call with MPI_IN_PLACE");
-  }
   auto tail = [options](const std::string& text) { read_percentiles(text, options); };
   app->add_option_function<std::string>("-z,--tail-lat", tail,
                                         "print percentiles of the single calls' latency too, "
@@ -164,7 +188,8 @@ Parsed parse_options(const Function& function, int argc, char** argv) {
   app.set_version_flag("-v,--version", title(function), "print the version");
   add_sizes(&app, &options);
   add_counts(&app, &options);
-  add_output(&app, function, &options);
+  add_buffers(&app, function, &options);
+  add_output(&app, &options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

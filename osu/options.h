@@ -11,6 +11,7 @@
 
 #include "osu/function.h"
 #include "osu/pattern.h"
+#include "osu/trial.h"
 
 namespace sluice {
 
@@ -23,7 +24,7 @@ struct Options {
   std::vector<const ElementType*> types;
   std::vector<int> percentiles;  // ascending
   bool full = false;
-  bool in_place = false;
+  Buffers buffers;
   bool validate = false;
   int validation_warmup = 5;  // checked calls before each timed one
 

@@ -16,15 +16,15 @@ class Programs:
     """
     starter   function(ranks, ["NAME=VALUE"]): the words that start an MPI program with these set for its ranks
     folder    where osu_allreduce and its kin are
-    type      of the elements
+    data      options of those that move data, such as ["-T", "mpi_float"]
     counts    more options of the benchmarks, such as ["-i", "100"]
     timeout   of one run, in seconds
     """
 
-    def __init__(self, starter, folder, type_, counts=(), timeout=300):
+    def __init__(self, starter, folder, data, counts=(), timeout=300):
         self.starter = starter
         self.folder = folder
-        self.type = type_
+        self.data = list(data)
         self.counts = list(counts)
         self.timeout = timeout
         self.variables = []
@@ -32,7 +32,7 @@ class Programs:
 
     def with_sluice(self, preload, variables=()):
         """The same, with Sluice under the ranks."""
-        other = Programs(self.starter, self.folder, self.type, self.counts, self.timeout)
+        other = Programs(self.starter, self.folder, self.data, self.counts, self.timeout)
         other.preload = preload
         other.variables = ["LD_PRELOAD=" + preload, *variables]
         return other
@@ -41,7 +41,7 @@ class Programs:
         command = self.starter(ranks, self.variables + list(variables))
         command.append(os.path.join(self.folder, "osu_" + collective))
         if collective != "barrier":
-            command += ["-m", f"{low}:{high}", "-M", str(4 << 30), "-T", self.type]
+            command += ["-m", f"{low}:{high}", "-M", str(4 << 30), *self.data]
         return launch.run(command + counts, self.timeout)
 
     def measure(self, collective, ranks, sizes):

@@ -2,16 +2,15 @@
 #include "osu/trial.h"
 
 #include <chrono>
-#include <cstdlib>
-#include <new>
 #include <thread>
+
+#include "osu/memory.h"
 
 namespace sluice {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t alignment = 4096;
 constexpr size_t guard = 64;  // bytes behind a buffer that no call may touch
 
 int rank_in(MPI_Comm comm) {
@@ -26,31 +25,24 @@ int size_of(MPI_Comm comm) {
   return size;
 }
 
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<void, Free>;
-
-// Page-aligned, touched, poisoned, with a guard behind it.
-Memory allocate(size_t bytes) {
-  size_t whole = (bytes + guard + alignment - 1) / alignment * alignment;
-  Memory memory(std::aligned_alloc(alignment, whole));
-  if (!memory) throw std::bad_alloc();
-  poison(memory.get(), whole);
+// Touched, poisoned, with a guard behind it.
+Memory make_memory(size_t bytes, size_t offset) {
+  Memory memory(bytes + guard, offset);
+  poison(memory.get(), memory.room());
   return memory;
 }
 
 // Functions that move data.
 class Transfer : public Trial {
  public:
-  Transfer(const Function& function, const ElementType& type, size_t count, bool in_place)
+  Transfer(const Function& function, const ElementType& type, size_t count, const Buffers& buffers)
       : function_(function),
         type_(type),
         layout_(function, count, rank_in(MPI_COMM_WORLD), size_of(MPI_COMM_WORLD)),
-        in_place_(in_place && layout_.takes_in_place),
+        in_place_(buffers.in_place && layout_.takes_in_place),
         loaded_(in_place_ || function.flow == Flow::from_root),
-        send_(allocate(layout_.send_elements * type.bytes)),
-        recv_(allocate(layout_.recv_elements * type.bytes)) {
+        send_(make_memory(layout_.send_elements * type.bytes, buffers.send_offset)),
+        recv_(make_memory(layout_.recv_elements * type.bytes, buffers.recv_offset)) {
     prepare(0);
   }
 
@@ -162,9 +154,9 @@ size_t memory_of(const Function& function, const ElementType& type, size_t count
 }
 
 std::unique_ptr<Trial> make_trial(const Function& function, const ElementType& type, size_t count,
-                                  bool in_place) {
+                                  const Buffers& buffers) {
   if (function.flow == Flow::none) return std::make_unique<Meeting>(function);
-  return std::make_unique<Transfer>(function, type, count, in_place);
+  return std::make_unique<Transfer>(function, type, count, buffers);
 }
 
 }  // namespace sluice

@@ -25,11 +25,17 @@ class Trial {
   virtual std::string verify() = 0;
 };
 
+// How a trial lays out its memory.
+struct Buffers {
+  bool in_place = false;
+  size_t send_offset = 0, recv_offset = 0;  // bytes from a page's begin
+};
+
 // Bytes that the buffers of such a trial take on one rank.
 size_t memory_of(const Function& function, const ElementType& type, size_t count, int ranks);
 
 // A trial of `count` elements on MPI_COMM_WORLD.
 std::unique_ptr<Trial> make_trial(const Function& function, const ElementType& type, size_t count,
-                                  bool in_place);
+                                  const Buffers& buffers);
 
 }  // namespace sluice

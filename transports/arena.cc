@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/copy.h"
+
 namespace sluice {
 namespace {
 
@@ -104,7 +106,7 @@ bool Rounds::ask_for(uint32_t rank, uint64_t address, std::byte* to, size_t byte
   for (size_t at = 0; at < bytes; at += ArenaSlot::capacity) {
     const size_t piece = std::min(bytes - at, ArenaSlot::capacity);
     if (!ask(rank, address + at, piece, false)) return false;
-    std::memcpy(to + at, errand_data(rank_), piece);
+    copy_bytes(to + at, errand_data(rank_), piece);
   }
   return true;
 }
@@ -113,7 +115,7 @@ bool Rounds::ask_to_take(uint32_t rank, uint64_t address, const std::byte* from,
   if (!open(errand_round, ArenaSlot::capacity)) return false;
   for (size_t at = 0; at < bytes; at += ArenaSlot::capacity) {
     const size_t piece = std::min(bytes - at, ArenaSlot::capacity);
-    std::memcpy(errand_data(rank_), from + at, piece);
+    copy_bytes(errand_data(rank_), from + at, piece);
     if (!ask(rank, address + at, piece, true)) return false;
   }
   return true;
@@ -142,7 +144,7 @@ bool Rounds::serve() {
     if (!is_mine || errand.done.load(std::memory_order_relaxed) >= asked) continue;
     auto* const here = reinterpret_cast<std::byte*>(errand.address);
     std::byte* const there = errand_data(rank);
-    std::memcpy(errand.is_put ? here : there, errand.is_put ? there : here, errand.bytes);
+    copy_bytes(errand.is_put ? here : there, errand.is_put ? there : here, errand.bytes);
     errand.done.store(asked, std::memory_order_release);
     served = true;
   }

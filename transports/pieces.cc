@@ -2,7 +2,8 @@
 #include "transports/pieces.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "src/base/copy.h"
 
 namespace sluice {
 namespace {
@@ -28,14 +29,14 @@ void for_each_run(ConstPieces pieces, size_t offset, size_t size, Visit visit) {
 
 void scatter(ConstPieces to, size_t offset, const std::byte* from, size_t size) {
   for_each_run(to, offset, size, [&](std::byte* run, size_t length) {
-    std::memcpy(run, from, length);
+    copy_bytes(run, from, length);
     from += length;
   });
 }
 
 void gather(std::byte* to, ConstPieces from, size_t offset, size_t size) {
   for_each_run(from, offset, size, [&](const std::byte* run, size_t length) {
-    std::memcpy(to, run, length);
+    copy_bytes(to, run, length);
     to += length;
   });
 }

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 
 #include "collectives/direct/direct.h"
+#include "src/base/copy.h"
 
 namespace sluice {
 
@@ -70,7 +70,7 @@ inline Bytes share(std::byte* data, size_t bytes, size_t element, Rank rank, Ran
 }
 
 inline void move_bytes(std::byte* to, const std::byte* from, size_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+  if (bytes > 0 && to != from) copy_bytes(to, from, bytes);
 }
 
 // A rank's block for itself.

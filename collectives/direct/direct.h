@@ -20,6 +20,7 @@
 #include <span>
 
 #include "collectives/algorithm.h"
+#include "src/base/copy.h"
 #include "src/reduce/kernel.h"
 #include "transports/arena.h"
 
@@ -44,7 +45,9 @@ class OverLinks {
 };
 
 struct DirectCall {
-  static constexpr size_t scratch_piece = size_t{128} << 10;
+  // Two operands, each with what it takes to be as far into a page as another rank's.
+  static constexpr size_t scratch_piece = size_t{128} << 10,
+                          scratch_half = scratch_piece + copy_page;
 
   Rank root;
   size_t element;  // bytes
@@ -52,7 +55,7 @@ struct DirectCall {
   const Blocks &input, &output;
   const Groups* groups;          // for those that need them (groups.h)
   bool in_turns;                 // ranks take turns on processors
-  std::span<std::byte> scratch;  // 2 * scratch_piece bytes, for those that fetch
+  std::span<std::byte> scratch;  // 2 * scratch_half bytes, for those that fetch
   OverLinks& links;
 
   Bytes block(const Blocks& blocks, Rank rank) const {

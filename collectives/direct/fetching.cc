@@ -60,6 +60,7 @@ class Places {
   bool go_by(Slots algorithm, const DirectCall& call) {
     return end_alone() && algorithm(rounds_, call);
   }
+  uint64_t address(Rank rank) const { return of(rank).address; }
   bool fetch(Rank rank, size_t offset, const Bytes& to) {
     return to.size == 0 || rounds_.fetch(rank, of(rank).address + offset, to.data, to.size);
   }
@@ -123,7 +124,7 @@ class Combining {
     const Cuts cuts{own.size, whole_elements(DirectCall::scratch_piece, call_.element)};
     for (uint64_t k = 1; k <= cuts.count(); ++k) {
       const size_t at = cuts.begin(k);
-      const Bytes piece{out ? out + at : call_.scratch.data(), cuts.size(k)};
+      const Bytes piece{out ? out + at : aside(0, 0, offset + at), cuts.size(k)};
       if (!combine_piece(offset + at, own.data + at, piece)) return false;
       if (!hand_on(offset + at, piece)) return false;
     }
@@ -131,9 +132,13 @@ class Combining {
   }
 
  private:
+  // In this half of the scratch, where that rank's operand from `offset` on is quick to fetch to.
+  std::byte* aside(size_t half, Rank rank, size_t offset) {
+    return place_like(call_.scratch.data() + half * DirectCall::scratch_half,
+                      places_.address(rank) + offset);
+  }
   bool combine_piece(size_t offset, const std::byte* own, const Bytes& out) {
-    std::byte* const sum = call_.scratch.data();
-    std::byte* const next = sum + DirectCall::scratch_piece;
+    std::byte* const sum = aside(0, 0, offset);
     const Rank me = rounds_.rank(), last = rounds_.size() - 1;
     const std::byte* left = own;
     if (me != 0) {
@@ -143,6 +148,7 @@ class Combining {
     for (Rank rank = 1; rank <= last; ++rank) {
       const std::byte* right = own;
       if (rank != me) {
+        std::byte* const next = aside(1, rank, offset);
         if (!places_.fetch(rank, offset, {next, out.size})) return false;
         right = next;
       }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/direct/grouped.h"
 
+#include "src/base/copy.h"
+
 namespace sluice {
 
 // Round 1: a rank is there; a leader's: its whole group is. Round 2, of leaders: all are.
@@ -36,11 +38,11 @@ bool direct_broadcast_grouped(Rounds& rounds, const DirectCall& call) {
     if (publishes) {
       if (!rounds.open(k, bytes)) return false;
       std::byte* const own = rounds.data(me, k, bytes);
-      std::memcpy(own, from, bytes);
+      copy_bytes(own, from, bytes);
       rounds.publish(k, bytes);
       from = own;
     }
-    if (me != call.root) std::memcpy(here, from, bytes);
+    if (me != call.root) copy_bytes(here, from, bytes);
     rounds.take(k);
   }
   rounds.end(pieces.count());
@@ -108,7 +110,7 @@ class GroupedGathering {
       const Rank leader = grouped_.leader(group);
       if (leader != rounds_.rank() && !rounds_.await(leader, 2 * k - 1, room(group))) return false;
       const std::byte* const from = rounds_.data(leader, 2 * k - 1, room(group));
-      if (grouped_.has_followers()) std::memcpy(to, from, room(group));
+      if (grouped_.has_followers()) copy_bytes(to, from, room(group));
       hand_out(group, k, from);
       to += room(group);
     }

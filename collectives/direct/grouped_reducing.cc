@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/direct/grouped.h"
 
+#include "src/base/copy.h"
+
 namespace sluice {
 namespace {
 
@@ -22,7 +24,7 @@ class GroupedReduction {
   bool put(uint64_t i, uint64_t k) {
     const size_t bytes = pieces_.size(i);
     if (!rounds_.open(k, bytes)) return false;
-    std::memcpy(rounds_.data(rounds_.rank(), k, bytes), input_.data + pieces_.begin(i), bytes);
+    copy_bytes(rounds_.data(rounds_.rank(), k, bytes), input_.data + pieces_.begin(i), bytes);
     rounds_.publish(k, bytes);
     return true;
   }
@@ -87,7 +89,7 @@ bool direct_allreduce_grouped(Rounds& rounds, const DirectCall& call) {
     if (!grouped.leads()) {
       if (!reduction.put(i, first)) return false;
       if (!grouped.await_leader(first, bytes, last, bytes)) return false;
-      std::memcpy(out, rounds.data(grouped.leader(), last, bytes), bytes);
+      copy_bytes(out, rounds.data(grouped.leader(), last, bytes), bytes);
     } else if (!grouped.has_followers()) {
       if (!reduction.combine_group(i, first)) return false;
       if (!reduction.combine_groups(i, first, out)) return false;
@@ -96,7 +98,7 @@ bool direct_allreduce_grouped(Rounds& rounds, const DirectCall& call) {
       if (!reduction.combine_group(i, first) || !rounds.open(last, bytes)) return false;
       if (!reduction.combine_groups(i, first, own)) return false;
       rounds.publish(last, bytes);
-      std::memcpy(out, own, bytes);
+      copy_bytes(out, own, bytes);
     }
     rounds.take(last);
   }

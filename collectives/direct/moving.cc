@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/direct/slot_exchange.h"
 
+#include "src/base/copy.h"
+
 namespace sluice {
 bool direct_barrier(Rounds& rounds, const DirectCall&) {
   if (!rounds.open(1, 0)) return false;
@@ -20,11 +22,11 @@ bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
     std::byte* const there = rounds.data(call.root, k, bytes);
     if (rounds.rank() == call.root) {
       if (!rounds.open(k, bytes)) return false;
-      std::memcpy(there, here, bytes);
+      copy_bytes(there, here, bytes);
       rounds.publish(k, bytes);
     } else {
       if (!rounds.await(call.root, k, bytes)) return false;
-      std::memcpy(here, there, bytes);
+      copy_bytes(here, there, bytes);
     }
     rounds.take(k);
   }

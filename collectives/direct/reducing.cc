@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/direct/cuts.h"
 
+#include "src/base/copy.h"
+
 namespace sluice {
 namespace {
 
@@ -90,7 +92,7 @@ bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
   const auto put = [&](uint64_t k) {
     const size_t bytes = pieces.size(k);
     if (!rounds.open(k, bytes)) return false;
-    std::memcpy(rounds.data(me, k, bytes), input.data + pieces.begin(k), bytes);
+    copy_bytes(rounds.data(me, k, bytes), input.data + pieces.begin(k), bytes);
     rounds.publish(k, bytes);
     return true;
   };
@@ -118,7 +120,7 @@ bool direct_reduce(Rounds& rounds, const DirectCall& call) {
     const size_t at = pieces.begin(k), bytes = pieces.size(k);
     if (is_put) {
       if (!rounds.open(k, bytes)) return false;
-      std::memcpy(rounds.data(me, k, bytes), input.data + at, bytes);
+      copy_bytes(rounds.data(me, k, bytes), input.data + at, bytes);
     }
     if (me != call.root) {
       rounds.publish(k, bytes);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Status, knobs, log, deadlines: core_sources.
+# Status, knobs, log, deadlines, copies: core_sources.
 core_sources += \
+	src/base/copy.cc \
+	src/base/copy.h \
 	src/base/deadline.h \
 	src/base/knobs.cc \
 	src/base/knobs.h \

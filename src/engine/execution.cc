@@ -2,8 +2,9 @@
 #include "src/engine/execution.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
+
+#include "src/base/copy.h"
 
 namespace sluice {
 namespace {
@@ -444,7 +445,7 @@ void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
                              call_.reduction.context);
       step_by(right, size);
     } else if (target != first) {
-      std::memcpy(target, first, size);
+      copy_bytes(target, first, size);
     }
     step_by(left, size);
     step_by(out, size);

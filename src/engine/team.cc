@@ -410,8 +410,8 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       .links = links,
   };
   if (algorithm.needs.fetching && call.reduction.kernel) {
-    if (!fetched_.reserve(2 * DirectCall::scratch_piece)) return give_up(no_memory_);
-    direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_piece};
+    if (!fetched_.reserve(2 * DirectCall::scratch_half)) return give_up(no_memory_);
+    direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_half};
   }
   const bool many = call.collective == Collective::alltoall ||
                     call.collective == Collective::alltoallv ||

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/copy.h"
+
 namespace sluice {
 
 Layout Layout::run(size_t bytes) {
@@ -103,9 +105,9 @@ class Layout::Mover {
  private:
   void copy(std::byte* user, std::byte* dense, size_t bytes) const {
     if (packing_) {
-      std::memcpy(dense, user, bytes);
+      copy_bytes(dense, user, bytes);
     } else {
-      std::memcpy(user, dense, bytes);
+      copy_bytes(user, dense, bytes);
     }
   }
 

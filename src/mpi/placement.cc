@@ -2,9 +2,10 @@
 #include "src/mpi/placement.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <new>
+
+#include "src/base/copy.h"
 
 namespace sluice {
 namespace {
@@ -116,8 +117,8 @@ void StagedSide::move_within(uint32_t block, size_t block_begin, size_t begin, s
   const size_t offset = begin - block_begin, size = end - begin;
   if (type.is_dense(2)) {
     std::byte* const there = offset_by(user, type.start + static_cast<ptrdiff_t>(offset));
-    way_ == Way::pack ? std::memcpy(dense_ + begin, there, size)
-                      : std::memcpy(there, dense_ + begin, size);
+    way_ == Way::pack ? copy_bytes(dense_ + begin, there, size)
+                      : copy_bytes(there, dense_ + begin, size);
   } else if (way_ == Way::pack) {
     type.layout->pack(user, type.extent, offset, size, dense_ + begin);
   } else {

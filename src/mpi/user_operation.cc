@@ -2,9 +2,10 @@
 #include "src/mpi/user_operation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <string>
+
+#include "src/base/copy.h"
 
 namespace sluice {
 namespace {
@@ -80,9 +81,9 @@ Status UserOperation::combine_in_place(const std::byte* left, const std::byte* r
                                        std::byte* out, size_t n) const {
   const size_t bytes = n * type_.size;
   std::byte* const result = out == left ? operands_[1] : out;
-  if (result != right) std::memcpy(result, right, bytes);
+  if (result != right) copy_bytes(result, right, bytes);
   Status status = reduce(left, result, n);
-  if (result != out) std::memcpy(out, result, bytes);
+  if (result != out) copy_bytes(out, result, bytes);
   return status;
 }
 

@@ -4,6 +4,7 @@
 unit_sources += tests/unit/main.cc
 EXTRA_DIST += tests/unit/gtest-is-missing
 unit_sources += \
+  tests/unit/base/copy_test.cc \
   tests/unit/base/deadline_test.cc \
   tests/unit/base/knobs_test.cc \
   tests/unit/base/log_test.cc

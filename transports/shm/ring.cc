@@ -2,7 +2,8 @@
 #include "transports/shm/ring.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "src/base/copy.h"
 
 namespace sluice {
 namespace {
@@ -39,7 +40,7 @@ bool RingWriter::write(const std::byte* from, size_t left) {
     if (room() < left) look();
     const size_t bytes = reach(written_, left, corrupt_ ? 0 : room());
     if (bytes == 0) return false;
-    std::memcpy(ring_.data + written_ % Ring::capacity, from, bytes);
+    copy_bytes(ring_.data + written_ % Ring::capacity, from, bytes);
     written_ += bytes;
     from += bytes;
     left -= bytes;
@@ -79,7 +80,7 @@ bool RingReader::read(std::byte* to, size_t left) {
     if (there() < left) look();
     const size_t bytes = reach(taken_, left, corrupt_ ? 0 : there());
     if (bytes == 0) return false;
-    std::memcpy(to, ring_.data + taken_ % Ring::capacity, bytes);
+    copy_bytes(to, ring_.data + taken_ % Ring::capacity, bytes);
     taken_ += bytes;
     to += bytes;
     left -= bytes;

@@ -6,11 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
+
+#include "src/base/copy.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t longest_move = size_t{1} << 30;
+constexpr size_t longest_stop = size_t{64} << 10;  // which the second cache holds
 
 using Move = decltype(process_vm_readv);
 
@@ -65,13 +69,37 @@ bool SingleCopy::is_in_reach(const std::byte* data, size_t bytes) {
   return true;
 }
 
+// Of longest_stop bytes; nullptr if there is no memory.
+std::byte* SingleCopy::stop_like(uint64_t address) {
+  if (!stop_) stop_.reset(new (std::nothrow) std::byte[longest_stop + copy_page]);
+  return stop_ ? place_like(stop_.get(), address) : nullptr;
+}
+
 bool SingleCopy::fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
-  return move_all(process_vm_readv, processes_[rank], address, to, bytes);
+  const bool is_slow = is_slow_by_string_moves(reinterpret_cast<uintptr_t>(to), address, bytes);
+  std::byte* const stop = is_slow ? stop_like(address) : nullptr;
+  if (!stop) return move_all(process_vm_readv, processes_[rank], address, to, bytes);
+  for (size_t at = 0; at < bytes; at += longest_stop) {
+    const size_t piece = std::min(bytes - at, longest_stop);
+    if (!move_all(process_vm_readv, processes_[rank], address + at, stop, piece)) return false;
+    copy_bytes(to + at, stop, piece);
+  }
+  return true;
 }
 
 bool SingleCopy::put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
-  return move_all(process_vm_writev, processes_[rank], address, const_cast<std::byte*>(from),
-                  bytes);
+  const bool is_slow = is_slow_by_string_moves(address, reinterpret_cast<uintptr_t>(from), bytes);
+  std::byte* const stop = is_slow ? stop_like(address) : nullptr;
+  if (!stop) {
+    return move_all(process_vm_writev, processes_[rank], address, const_cast<std::byte*>(from),
+                    bytes);
+  }
+  for (size_t at = 0; at < bytes; at += longest_stop) {
+    const size_t piece = std::min(bytes - at, longest_stop);
+    copy_bytes(stop, from + at, piece);
+    if (!move_all(process_vm_writev, processes_[rank], address + at, stop, piece)) return false;
+  }
+  return true;
 }
 
 }  // namespace sluice

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Fetching by process_vm_readv(2) and its sister for writing, which the kernel grants between
-// processes of one user, unless a security module or a container says no.
+// processes of one user, unless a security module or a container says no. Where the kernel's way to
+// copy would be slow (src/base/copy.h), data makes a stop in memory that lies as the other's does.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "transports/arena.h"
@@ -24,11 +26,13 @@ class SingleCopy final : public Fetcher {
   struct Range {
     uintptr_t begin = 0, end = 0;
   };
+  std::byte* stop_like(uint64_t address);
 
   uint64_t content_;                 // random: another process has other content there
   std::vector<uint64_t> processes_;  // by rank
   std::array<Range, 8> reached_{};   // lately; what the program unmaps is not missed
   size_t next_ = 0;                  // in reached_, to be forgotten
+  std::unique_ptr<std::byte[]> stop_;
 };
 
 }  // namespace sluice

@@ -404,6 +404,34 @@ TEST(Shm, ManySetsOfProcessesLeakNothing) {
   EXPECT_EQ(descriptors(), before);
 }
 
+// Also where data makes a stop on its way, once and more often.
+TEST(SingleCopy, MovesWhatLiesAnyhow) {
+  constexpr size_t page = 4096, most = 200000;
+  SingleCopy mine(2);
+  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays the other
+  std::vector<std::byte> here(most + 3 * page), there(most + 3 * page);
+  for (size_t i = 0; i < there.size(); ++i) there[i] = static_cast<std::byte>(i % 251);
+  const auto aligned = [&](std::vector<std::byte>& memory) {
+    return memory.data() + (page - reinterpret_cast<uintptr_t>(memory.data()) % page);
+  };
+  for (const size_t shift : {0, 1, 16, 63, 64, 4095}) {
+    for (const size_t bytes : {100UL, 3000UL, 65536UL, 65537UL, 200000UL}) {
+      std::byte* const to = aligned(here) + shift;
+      const std::byte* const from = aligned(there);
+      const auto moves_right = [&](auto move) {
+        std::ranges::fill(here, std::byte{255});
+        return move() && std::equal(from, from + bytes, to) && to[-1] == std::byte{255} &&
+               to[bytes] == std::byte{255};
+      };
+      const auto address = [](const std::byte* at) { return reinterpret_cast<uintptr_t>(at); };
+      EXPECT_TRUE(moves_right([&] { return mine.fetch(1, address(from), to, bytes); }))
+          << bytes << " bytes, " << shift;
+      EXPECT_TRUE(moves_right([&] { return mine.put(1, address(to), from, bytes); }))
+          << bytes << " bytes, " << shift;
+    }
+  }
+}
+
 // A parent may read its child's memory everywhere.
 TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
   int up[2], down[2];
