@@ -46,7 +46,7 @@ class OverLinks {
 
 struct DirectCall {
   // Two operands, each with what it takes to be as far into a page as another rank's.
-  static constexpr size_t scratch_piece = size_t{128} << 10,
+  static constexpr size_t scratch_piece = size_t{256} << 10,
                           scratch_half = scratch_piece + copy_page;
 
   Rank root;

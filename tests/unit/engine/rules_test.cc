@@ -130,8 +130,8 @@ TEST(Rules, LookAtCrowds) {
 TEST(Rules, LookAtTheWayBetweenTwoRanks) {
   const auto selector = Selector::make({});
   ASSERT_TRUE(selector.ok()) << selector.status().message();
-  const auto chosen = [&](uint32_t round_trip, size_t bytes) -> std::string {
-    const Situation situation{.collective = Collective::reduce,
+  const auto chosen = [&](Collective collective, uint32_t round_trip, size_t bytes) -> std::string {
+    const Situation situation{.collective = collective,
                               .transport = "shm",
                               .ranks = 2,
                               .direct = true,
@@ -139,11 +139,39 @@ TEST(Rules, LookAtTheWayBetweenTwoRanks) {
                               .round_trip = round_trip};
     return selector->choose(situation, bytes)->name;
   };
-  EXPECT_EQ(chosen(100, 1 << 20), "flat");
-  EXPECT_EQ(chosen(500, 1 << 20), "fetch");
-  EXPECT_EQ(chosen(500, 1 << 10), "flat");
-  EXPECT_EQ(chosen(0, 1 << 20), "flat") << "not known";
-  EXPECT_EQ(chosen(5000, 1 << 20), "flat") << "they shared a processor";
+  using enum Collective;
+  struct Row {
+    Collective collective;
+    size_t bytes;
+    const char *near, *far, *unknown;
+  };
+  constexpr size_t kb = 1024;
+  for (const Row& row :
+       {Row{allreduce, 1, "flat", "flat", "flat"},
+        Row{allreduce, 1024 * kb, "split", "fetch", "fetch"},
+        Row{reduce, 1, "flat", "flat", "flat"}, Row{reduce, 16 * kb, "flat", "split", "flat"},
+        Row{reduce, 1024 * kb, "flat", "fetch", "flat"},
+        Row{broadcast, 16 * kb, "flat", "fetch", "flat"},
+        Row{broadcast, 64 * kb, "flat", "fetch", "fetch"},
+        Row{broadcast, 128 * kb, "fetch", "fetch", "fetch"},
+        Row{allgather, 32 * kb, "flat", "fetch", "flat"},
+        Row{allgatherv, 512 * kb, "flat", "fetch", "fetch"},
+        Row{allgather, 1024 * kb, "fetch", "fetch", "fetch"},
+        Row{reduce_scatter, 1024 * kb, "flat", "fetch", "fetch"},
+        Row{alltoall, 8 * kb, "flat", "flat", "flat"},
+        Row{alltoall, 32 * kb, "fetch", "fetch", "fetch"},
+        Row{alltoall, 128 * kb, "flat", "fetch", "fetch"},
+        Row{alltoall, 256 * kb, "fetch", "fetch", "fetch"}}) {
+    SCOPED_TRACE(std::string(to_string(row.collective)) + " " + std::to_string(row.bytes));
+    for (const uint32_t near : {50, 200})
+      EXPECT_EQ(chosen(row.collective, near, row.bytes), row.near);
+    for (const uint32_t far : {201, 500})
+      EXPECT_EQ(chosen(row.collective, far, row.bytes), row.far);
+    // Who shared a processor waited for a switch.
+    for (const uint32_t none : {0, 5000}) {
+      EXPECT_EQ(chosen(row.collective, none, row.bytes), row.unknown);
+    }
+  }
 }
 
 // The order of operands is kept wherever ranks run, and hosts are made use of.
