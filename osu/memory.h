@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -21,6 +22,9 @@ class Memory {
     if (!pages_) throw std::bad_alloc();
   }
   void* get() const { return static_cast<std::byte*>(pages_.get()) + offset_; }
+  bool lies_at(size_t offset) const {
+    return reinterpret_cast<uintptr_t>(get()) % page == offset % page;
+  }
   size_t room() const {
     return whole_ - offset_;
   }  // from get() on: all that was asked for, and more

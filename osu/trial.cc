@@ -43,6 +43,7 @@ class Transfer : public Trial {
         loaded_(in_place_ || function.flow == Flow::from_root),
         send_(make_memory(layout_.send_elements * type.bytes, buffers.send_offset)),
         recv_(make_memory(layout_.recv_elements * type.bytes, buffers.recv_offset)) {
+    lie_right_ = send_.lies_at(buffers.send_offset) && recv_.lies_at(buffers.recv_offset);
     prepare(0);
   }
 
@@ -68,6 +69,7 @@ class Transfer : public Trial {
   }
 
   std::string verify() override {
+    if (!lie_right_) return "buffers do not begin where --offset says";
     std::string wrong = first_wrong("receive buffer: ", recv_.get(), layout_.recv_after);
     if (wrong.empty()) wrong = first_wrong("send buffer: ", send_.get(), layout_.send);
     if (wrong.empty() && !is_poisoned(guard_of(recv_, layout_.recv_elements), guard)) {
@@ -95,6 +97,7 @@ class Transfer : public Trial {
   bool in_place_;
   bool loaded_;  // the receive buffer holds input
   Memory send_, recv_;
+  bool lie_right_ = false;
   Round round_{1, 0};
 };
 

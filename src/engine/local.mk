@@ -22,7 +22,7 @@ dist_pkgdata_DATA += src/engine/builtin.rules
 generated_sources += src/engine/builtin_rules.cc
 src/engine/builtin_rules.cc: src/engine/builtin.rules src/engine/local.mk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && { \
-	  echo '#include "src/engine/rules.h"'; \
-	  echo 'std::string_view sluice::builtin_rules() {'; \
-	  printf '  return R"rules('; sed 1,2d $(top_srcdir)/src/engine/builtin.rules; echo ')rules";'; \
+	  echo '#include "src/engine/rules.h"' && \
+	  echo 'std::string_view sluice::builtin_rules() {' && \
+	  printf '  return R"rules(' && sed /SPDX/d $(top_srcdir)/src/engine/builtin.rules && echo ')rules";' && \
 	  echo '}'; } >$@-new && mv $@-new $@

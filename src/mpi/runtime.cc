@@ -11,6 +11,8 @@
 
 #include "sluice/sluice.h"
 #include "src/base/log.h"
+#include "src/engine/agreement.h"
+#include "src/engine/rules.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
 #include "src/mpi/refusal.h"
@@ -105,7 +107,8 @@ Runtime::Runtime() {
   process_.id = draw_id();
   process_.label = label_process();
   process_.version = SLUICE_VERSION;
-  process_.settings = agreed_settings(getenv);
+  process_.settings = agreed_settings(getenv) + "built-in rules=file with digest " +
+                      std::to_string(digest(std::string(builtin_rules()))) + "\n";
   failure_ = configure();
   if (!failure_.ok()) {
     log(Level::error, "%s", failure_.message().c_str());

@@ -17,6 +17,7 @@ TEST(Copy, IsSlowWhereTheTargetIsALittleFurtherIntoItsPage) {
     EXPECT_FALSE(is_slow_by_string_moves(from + 9 * page, from, page));
     EXPECT_TRUE(is_slow_by_string_moves(from + 9 * page + 1, from, page));
     EXPECT_TRUE(is_slow_by_string_moves(from + 31, from + 8 * page, page));
+    EXPECT_TRUE(is_slow_by_string_moves(from + 63, from, page));
     EXPECT_FALSE(is_slow_by_string_moves(from + 16, from, 64)) << "no string move";
     EXPECT_FALSE(is_slow_by_string_moves(from + 64, from, page));
     EXPECT_FALSE(is_slow_by_string_moves(from, from + 16, page));

@@ -111,7 +111,9 @@ TEST(Rules, LookAtCrowds) {
     SCOPED_TRACE(std::string(to_string(row.collective)));
     EXPECT_EQ(chosen(row.collective, 4, 1), row.alone);
     EXPECT_EQ(chosen(row.collective, 4, 2), row.in_turns);
-    EXPECT_EQ(chosen(row.collective, 2, 2), chosen(row.collective, 2, 1)) << "two ranks";
+    for (const size_t bytes : {size_t{40} << 10, size_t{1} << 20}) {
+      EXPECT_EQ(chosen(row.collective, 2, 2, bytes), chosen(row.collective, 2, 1, bytes)) << "two";
+    }
     EXPECT_EQ(chosen(row.collective, 100, 2), chosen(row.collective, 100, 1)) << "many ranks";
   }
   for (const Rank ranks : {5U, 8U, 16U}) {
@@ -159,7 +161,7 @@ TEST(Rules, LookAtTheWayBetweenTwoRanks) {
         Row{allgather, 1024 * kb, "fetch", "fetch", "fetch"},
         Row{reduce_scatter, 1024 * kb, "flat", "fetch", "fetch"},
         Row{alltoall, 8 * kb, "flat", "flat", "flat"},
-        Row{alltoall, 32 * kb, "fetch", "fetch", "fetch"},
+        Row{alltoall, 32 * kb, "fetch", "fetch", "flat"},
         Row{alltoall, 128 * kb, "flat", "fetch", "fetch"},
         Row{alltoall, 256 * kb, "fetch", "fetch", "fetch"}}) {
     SCOPED_TRACE(std::string(to_string(row.collective)) + " " + std::to_string(row.bytes));
