@@ -25,9 +25,8 @@ class Memory {
   bool lies_at(size_t offset) const {
     return reinterpret_cast<uintptr_t>(get()) % page == offset % page;
   }
-  size_t room() const {
-    return whole_ - offset_;
-  }  // from get() on: all that was asked for, and more
+  // From get() on: all that was asked for, and more.
+  size_t room() const { return whole_ - offset_; }
 
  private:
   struct Free {

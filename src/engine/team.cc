@@ -219,9 +219,11 @@ Status EngineTeam::learn_localities() {
   if (!exchange_localities(rounds, *in_arena_, mine, &localities)) return why_not_met(rounds);
   process_.company.learn(ranks_per_processor(localities, rank_));
   per_processor_ = most_per_processor(localities);
-  const bool is_measured = size() == 2 && per_processor_ == 1;
-  if (is_measured && !measure_round_trip(rounds, *in_arena_, &round_trip_))
-    return why_not_met(rounds);
+  if (size() == 2 && per_processor_ == 1) {
+    if (!measure_round_trip(rounds, *in_arena_, &round_trip_)) return why_not_met(rounds);
+    log(Level::info, "%s: a flag takes %u ns from one rank to the other and back", name_.c_str(),
+        round_trip_);
+  }
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};
   groups_.emplace(groups, rank_);
