@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto default_spin = 2000us;
-constexpr auto crowded_spin = 100us;
+constexpr auto crowded_spin = 1000us;
 constexpr auto between_pokes = 100us;
 constexpr uint32_t turns_between_looks = 32;  // a turn over a socket takes some 300 ns
 constexpr uint32_t yields_between_looks = 8;  // to look at the clock takes as long as to yield
