@@ -78,17 +78,18 @@ def draw_ratio(axes, comparison):
     axes.grid(True, which="major", color=INK, alpha=0.15)
 
 
-def draw_sides(results, sides, path):
-    """results: rows with a collective, bytes, medians {side: us or None}, allowed: us or None. At least one."""
+def draw_pairs(results, pairs, path):
+    """results: rows with a collective, bytes, medians {side: us or None}, allowed: us or None. At least one. pairs: of
+    a peer and of Sluice measured beside it, one or two."""
     pyplot = find_pyplot()
     names = list(dict.fromkeys(row["collective"] for row in results))
     figure, axes = pyplot.subplots(1, len(names), squeeze=False, figsize=(1.2 + 3.9 * len(names), 4),
                                    layout="constrained")
-    hues = dict(zip(sides, (PEER, OTHER))) | {"Sluice": SLUICE}
     for at, name in zip(axes[0], names):
         rows = sorted((row for row in results if row["collective"] == name), key=lambda row: row["bytes"])
-        for side in sides:
-            draw_side(at, [(row["bytes"], row["medians"][side]) for row in rows], "o-", hues[side], side)
+        for (peer, ours), hue, style in zip(pairs, (PEER, OTHER), ("o-", "s-")):
+            for side, color in ((peer, hue), (ours, SLUICE)):
+                draw_side(at, [(row["bytes"], row["medians"][side]) for row in rows], style, color, side)
         draw_side(at, [(row["bytes"], row["allowed"]) for row in rows], "--", INK, "links allow")
         dress(at, name)
         ticks = [row["bytes"] for row in rows][::2]
@@ -105,4 +106,4 @@ def draw_side(axes, points, style, hue, name):
     """points: (bytes, us), or None in place of us."""
     found = [(size, us) for size, us in points if us is not None]
     if found:
-        axes.plot(*zip(*found), style, color=hue, markersize=4, linewidth=1.5 if "o" in style else 1, label=name)
+        axes.plot(*zip(*found), style, color=hue, markersize=4, linewidth=1 if style == "--" else 1.5, label=name)
