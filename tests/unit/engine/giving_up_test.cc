@@ -182,7 +182,7 @@ TEST(GivingUp, TakesNoTimeForThoseWhoAreGone) {
         while (!gone) std::this_thread::sleep_for(milliseconds(1));
         const auto began = Clock::now();
         EXPECT_EQ(member.team->run(barrier()).code(), Code::peer_lost);
-        EXPECT_LT(Clock::now() - began, milliseconds(400));
+        EXPECT_LT(Clock::now() - began, milliseconds(250));
       });
 }
 

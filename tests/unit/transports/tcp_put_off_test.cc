@@ -72,7 +72,7 @@ TEST_F(TcpPutOff, IsNotSleptOver) {
     endpoint_->wait(seconds(1));
     endpoint_->progress();
   }
-  EXPECT_LT(Clock::now() - begin, milliseconds(500));
+  EXPECT_LT(Clock::now() - begin, milliseconds(100));
 }
 
 TEST_F(TcpPutOff, LandsWhereItIsPostedInTime) {
