@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -335,6 +336,31 @@ TEST(Tcp, AMessageWithdrawnHalfwayArrivesWhole) {
   ASSERT_TRUE(ranks.drive([&] { return receive.done() && behind.done() && after.done(); }));
   EXPECT_TRUE(receive.ok() && receive.holds_pattern());
 }
+
+// A window of one segment that is a little less than the peer's would be filled by the kernel's
+// probes only, 5 times a second: both sides' segments are to be a small part of their windows.
+class SmallBuffers : public testing::TestWithParam<size_t> {};
+
+TEST_P(SmallBuffers, HoldSeveralSegments) {
+  const std::set<int> before = descriptors();
+  TcpOptions options;
+  options.socket_buffer = GetParam();
+  Ranks ranks(tcp(options), 2);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(exchange(ranks, 1, GetParam() * 8));
+  int connections = 0;
+  for (const int fd : descriptors()) {
+    tcp_info info{};
+    socklen_t size = sizeof(info);
+    const bool knows = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    if (before.contains(fd) || !knows || info.tcpi_state != TCP_ESTABLISHED) continue;
+    ++connections;
+    EXPECT_LE(info.tcpi_snd_mss, GetParam() / 4);
+    EXPECT_LE(info.tcpi_rcv_mss, GetParam() / 4);
+  }
+  EXPECT_EQ(connections, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bytes, SmallBuffers, testing::Values(4096, 16384, 65535));
 
 }  // namespace
 }  // namespace sluice
