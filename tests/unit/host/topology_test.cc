@@ -45,23 +45,26 @@ class Topology : public ::testing::Test {
       GTEST_SKIP() << "built without hwloc? " << opened.status().message();
     }
   }
-  // In a process of its own: a module looks at its machine once. The number of the first that is
-  // not as expected, from 1 on; 0: all are.
-  static int first_wrong(const char* synthetic, std::initializer_list<Expected> expected) {
+  // In a process of its own: a module looks at its machine once.
+  static int apart(const std::function<int()>& look) {
     const pid_t child = fork();
-    if (child == 0) {
+    if (child == 0) _exit(look());
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  // The number of the first that is not as expected, from 1 on; 0: all are.
+  static int first_wrong(const char* synthetic, std::initializer_list<Expected> expected) {
+    return apart([&] {
       setenv("HWLOC_SYNTHETIC", synthetic, 1);
       int number = 0;
       for (const Expected& each : expected) {
         ++number;
         const Locality found = on(each.processors);
-        if (found.cache != each.cache || found.node != each.node) _exit(number);
+        if (found.cache != each.cache || found.node != each.node) return number;
       }
-      _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+      return 0;
+    });
   }
 };
 
@@ -98,10 +101,13 @@ TEST_F(Topology, WhatItDoesNotKnowIsNowhere) {
 }
 
 TEST_F(Topology, CountsDomains) {
-  const auto opened = open_topology(library_folder());
-  unsigned caches = 0, nodes = 0;
-  ASSERT_EQ((*opened)->count(&caches, &nodes), 0);
-  EXPECT_GE(nodes, 1U) << "this machine has one";
+  EXPECT_GE(apart([] {
+              unsigned caches = 0, nodes = 0;
+              const auto opened = open_topology(library_folder());
+              return (*opened)->count(&caches, &nodes) == 0 ? static_cast<int>(nodes) : 0;
+            }),
+            1)
+      << "this machine has one";
 }
 
 TEST(NoTopology, IsNoFault) {
