@@ -102,6 +102,10 @@ struct Algorithm {
   // A call's bytes are cut into at least so many segments where they would come out longer: for
   // plans that pass a vector from rank to rank, whose last rank starts that much later.
   uint32_t segments = 1;
+  // Of alltoallv: `plan` moves cells of so many bytes, one for each pair of ranks, in which short
+  // blocks go with their lengths; blocks that no cell holds go by the plan of `beside`.
+  uint32_t cell = 0;
+  const Algorithm* beside = nullptr;
 };
 
 // The algorithm with so many segments at least, for the tables.

@@ -3,11 +3,13 @@
 core_sources += \
 	src/engine/agreement.cc src/engine/agreement.h \
 	src/engine/call.h \
+	src/engine/cells.cc src/engine/cells.h \
 	src/engine/execution.cc src/engine/execution.h \
 	src/engine/forming.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \
 	src/engine/localities.cc src/engine/localities.h \
+	src/engine/long_blocks.cc src/engine/long_blocks.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \

@@ -11,7 +11,9 @@
 #include "collectives/direct/groups.h"
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
+#include "src/engine/cells.h"
 #include "src/engine/execution.h"
+#include "src/engine/long_blocks.h"
 #include "src/engine/schedule.h"
 #include "src/engine/shared_arena.h"
 
@@ -31,6 +33,10 @@ constexpr Clock::duration farewell = std::chrono::milliseconds(500);
 // Bytes of a segment, where an algorithm wants many (Algorithm::segments): less costs more than it
 // wins.
 constexpr size_t least_segment = 4096;
+
+// So many calls of alltoallv go without cells where these carried little: they take about as long
+// as what goes straight.
+constexpr uint32_t calls_without_cells = 31;
 
 // So often a rank that waits long asks whether another than whom it waits for has given up.
 constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
@@ -135,10 +141,11 @@ class EngineTeam final : public NewTeam {
   Status execute(const Algorithm& algorithm, const Call& call);
   [[gnu::cold]] Status execute_counted(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
+  Status run_in_cells(const Algorithm& algorithm, const Call& call);
   Status start_plan(const Algorithm& algorithm, const Call& call);
   Status finish_plan();
   Status run_direct(const Algorithm& algorithm, const Call& call);
-  class LongBlocks;
+  class ByLinks;
   Status learn_localities();
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
   [[gnu::cold]] Status give_up_direct();
@@ -161,12 +168,14 @@ class EngineTeam final : public NewTeam {
   Streams streams_;
   ScheduleCache schedules_;
   Execution execution_;
+  Cells cells_;
+  uint32_t without_cells_ = 0;  // so many calls, on all ranks
   Waiter waiter_;
   const Clock::duration patience_;  // of a wait, before anything is said or done about it
   const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is some
   const Call* call_ = nullptr;
   uint32_t number_ = 0;   // of the call, as its messages have it
-  uint32_t earlier_ = 0;  // calls of communicators that this team has served
+  uint32_t earlier_ = 0;  // numbers that no call of this communicator began with
   bool warned_ = false;
   Clock::time_point asked_{};  // what watch() asks
   Status broken_;
@@ -176,7 +185,7 @@ class EngineTeam final : public NewTeam {
   uint32_t per_processor_ = 1;                                 // most ranks that take turns on one
   uint32_t round_trip_ = 0;                                    // between two ranks, in nanoseconds
   Scratch fetched_;                                            // what fetching reductions need
-  std::vector<size_t> long_counts_;                            // of blocks that go over links
+  LongBlocks long_blocks_;                                     // that go over links
   const std::function<bool()>* is_sound_ = nullptr;            // asked while they do
   bool strays_ = false;                                        // it was said that fetching failed
   std::optional<Selector> own_selector_;                       // with hints
@@ -253,6 +262,7 @@ void EngineTeam::settle_accounts() {
 bool EngineTeam::retire() {
   settle_accounts();
   execution_.trim();
+  cells_.trim();
   fetched_ = {};
   return broken_.ok() && !own_selector_ && !(arena_ && arena_->rounds().is_aborted());
 }
@@ -337,7 +347,8 @@ Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
   call_ = &call;
   ++number_;
   warned_ = false;
-  return algorithm.direct ? run_direct(algorithm, call) : run_plan(algorithm, call);
+  if (algorithm.direct) return run_direct(algorithm, call);
+  return algorithm.cell > 0 ? run_in_cells(algorithm, call) : run_plan(algorithm, call);
 }
 
 // Direct algorithms find everything packed, and leave all unpacking to the caller.
@@ -349,30 +360,24 @@ void pack(const View& view, uint32_t blocks, size_t element) {
   }
 }
 
-// Runs the plan on a call whose other blocks are empty. They are packed already.
-class EngineTeam::LongBlocks final : public OverLinks {
+// Runs the plan on what is long. It is packed already.
+class EngineTeam::ByLinks final : public OverLinks {
  public:
-  LongBlocks(EngineTeam& team, const Algorithm& algorithm, const Call& call)
+  ByLinks(EngineTeam& team, const Algorithm& algorithm, const Call& call)
       : team_(team), algorithm_(algorithm), call_(call) {}
 
   bool start(size_t shorter) override {
-    const Rank ranks = team_.size();
-    std::vector<size_t>& counts = team_.long_counts_;
-    try {
-      counts.resize(size_t{2} * ranks);
-    } catch (const std::bad_alloc&) {
+    LongBlocks& blocks = team_.long_blocks_;
+    Call packed = call_;
+    packed.input.source = nullptr;
+    if (!blocks.leave(packed, team_.rank_, team_.size(), shorter)) {
       return team_.give_up(team_.no_memory_).ok();
     }
-    Call call = call_;
-    const bool any_sent = leave(shorter, &call.input, {counts.data(), ranks});
-    const bool any_received = leave(shorter, &call.output, {counts.data() + ranks, ranks});
-    call.input.source = nullptr;
-    has_any_ = any_sent || any_received;
-    return !has_any_ || team_.start_plan(algorithm_, call).ok();
+    return !blocks.any() || team_.start_plan(algorithm_, blocks.call()).ok();
   }
 
   bool finish(const std::function<bool()>& is_sound) override {
-    if (!has_any_) return true;
+    if (!team_.long_blocks_.any()) return true;
     team_.is_sound_ = &is_sound;
     const bool finished = team_.finish_plan().ok();
     team_.is_sound_ = nullptr;
@@ -380,27 +385,13 @@ class EngineTeam::LongBlocks final : public OverLinks {
   }
 
  private:
-  // Only those of others that are longer. False if there are none.
-  bool leave(size_t shorter, View* view, std::span<size_t> counts) const {
-    bool any = false;
-    for (Rank rank = 0; rank < counts.size(); ++rank) {
-      const size_t count = view->counts[rank];
-      const bool is_long = rank != team_.rank() && count * call_.element > shorter;
-      counts[rank] = is_long ? count : 0;
-      any |= is_long;
-    }
-    view->counts = counts;
-    return any;
-  }
-
   EngineTeam& team_;
   const Algorithm& algorithm_;
   const Call& call_;
-  bool has_any_ = false;
 };
 
 Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
-  LongBlocks links(*this, algorithm, call);
+  ByLinks links(*this, algorithm, call);
   DirectCall direct{
       .root = call.root,
       .element = call.element,
@@ -471,6 +462,28 @@ size_t EngineTeam::segment_of(const Algorithm& algorithm, size_t bytes) const {
 Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) {
   const Status status = start_plan(algorithm, call);
   return status.ok() ? finish_plan() : status;
+}
+
+// Programs mostly exchange again what they exchanged before: where cells carried little, as all
+// ranks have learned from each other, they are left out for a while. (The messages of both parts
+// need numbers of their own, on all ranks.)
+Status EngineTeam::run_in_cells(const Algorithm& algorithm, const Call& call) try {
+  if (without_cells_ > 0) {
+    --without_cells_;
+    return run_plan(*algorithm.beside, call);
+  }
+  if (!cells_.fill(call, rank_, size(), algorithm.cell)) return give_up(no_memory_);
+  Status status = run_plan(algorithm, cells_.cells());
+  if (!status.ok()) return status;
+  ++number_;
+  ++earlier_;
+  Rank rank = 0;
+  status = cells_.take(&rank);
+  if (!status.ok()) return give_up(status.with(streams_.describe(rank)));
+  if (cells_.were_idle()) without_cells_ = calls_without_cells;
+  return cells_.rest().any() ? run_plan(*algorithm.beside, cells_.rest().call()) : status;
+} catch (const std::bad_alloc&) {
+  return give_up(no_memory_);
 }
 
 // What can fail for lack of memory. Nothing is sent yet.

@@ -191,7 +191,7 @@ std::vector<Counts> ragged_counts(const Algorithm& algorithm, Rank size, std::mt
   const bool ragged = algorithm.collective == Collective::allgatherv ||
                       algorithm.collective == Collective::reduce_scatter ||
                       algorithm.collective == Collective::alltoallv;
-  if (!ragged || algorithm.needs.uniform) return {};
+  if (!ragged || algorithm.needs.uniform || algorithm.cell > 0) return {};
   const bool pairs = algorithm.collective == Collective::alltoallv;
   const size_t blocks = pairs ? size_t{size} * size : size;
   Counts mixed(blocks), one(blocks, 0), rising(blocks);

@@ -16,8 +16,10 @@ unit_sources += \
   tests/unit/collectives/plan_test.cc
 unit_sources += \
   tests/unit/support/arenas.cc tests/unit/support/arenas.h \
+  tests/unit/support/blocks.h \
   tests/unit/support/ranks.cc tests/unit/support/ranks.h \
   tests/unit/engine/agreement_test.cc \
+  tests/unit/engine/cells_test.cc \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \

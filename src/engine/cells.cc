@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/cells.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/copy.h"
+
+namespace sluice {
+
+bool Cells::fill(const Call& call, Rank rank, Rank ranks, size_t cell) {
+  const size_t bytes = ranks * cell;
+  if (!memory_.reserve(2 * bytes) || !rest_.leave(call, rank, ranks, room(cell))) return false;
+  call_ = cells_ = call;
+  rank_ = rank;
+  ranks_ = ranks;
+  cell_ = cell;
+  cells_.element = 1;
+  cells_.input = {};
+  cells_.input.base = memory_.data();
+  cells_.output = {};
+  cells_.output.base = memory_.data() + bytes;
+  cells_.input.count = cells_.output.count = cell;
+  count();
+  for (Rank to = 0; to < ranks; ++to) pack(to);
+  const size_t own = std::min(bytes_of(call.input, rank), bytes_of(call.output, rank));
+  if (own > 0) copy_bytes(place_of(call.output, rank), place_of(call.input, rank), own);
+  return true;
+}
+
+void Cells::count() {
+  own_ = {};
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    const size_t bytes = bytes_of(call_.input, rank);
+    if (rank == rank_ || bytes == 0) continue;
+    ++own_.blocks;
+    own_.short_blocks += is_short(bytes);
+  }
+}
+
+// (What a cell has no data for goes as well.)
+void Cells::pack(Rank rank) const {
+  Header header = own_;
+  const size_t bytes = header.bytes = bytes_of(call_.input, rank);
+  std::byte* const to = cells_.input.base + rank * cell_;
+  std::memset(to, 0, cell_);
+  std::memcpy(to, &header, sizeof(header));
+  const bool is_own = rank == rank_;
+  if (bytes == 0 || (!is_own && !is_short(bytes))) return;
+  Packing* const source = call_.input.source;
+  if (source != nullptr) source->move(call_.input.offsets[rank] * call_.element, bytes);
+  if (!is_own) copy_bytes(to + sizeof(header), place_of(call_.input, rank), bytes);
+}
+
+Status Cells::take(Rank* rank) {
+  blocks_ = own_.blocks;
+  short_blocks_ = own_.short_blocks;
+  for (*rank = 0; *rank < ranks_; ++*rank) {
+    if (*rank == rank_) continue;
+    const std::byte* const from = cells_.output.base + *rank * cell_;
+    const size_t expected = bytes_of(call_.output, *rank);
+    Header header;
+    std::memcpy(&header, from, sizeof(header));
+    if (header.bytes != expected) {
+      const uint32_t what = encode_what(call_.collective, call_.root);
+      return describe_mismatch({what, expected}, {what, header.bytes});
+    }
+    blocks_ += header.blocks;
+    short_blocks_ += header.short_blocks;
+    if (expected == 0 || !is_short(expected)) continue;
+    copy_bytes(place_of(call_.output, *rank), from + sizeof(header), expected);
+  }
+  return {};
+}
+
+bool Cells::were_idle() const {
+  const uint64_t pairs = uint64_t{ranks_} * (ranks_ - 1);
+  return blocks_ > 0 && 2 * short_blocks_ < pairs;
+}
+
+}  // namespace sluice
