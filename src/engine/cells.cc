@@ -53,8 +53,7 @@ void Cells::pack(Rank rank) const {
 }
 
 Status Cells::take(Rank* rank) {
-  blocks_ = own_.blocks;
-  short_blocks_ = own_.short_blocks;
+  uint64_t blocks = own_.blocks, short_blocks = own_.short_blocks;
   for (*rank = 0; *rank < ranks_; ++*rank) {
     if (*rank == rank_) continue;
     const std::byte* const from = cells_.output.base + *rank * cell_;
@@ -65,17 +64,25 @@ Status Cells::take(Rank* rank) {
       const uint32_t what = encode_what(call_.collective, call_.root);
       return describe_mismatch({what, expected}, {what, header.bytes});
     }
-    blocks_ += header.blocks;
-    short_blocks_ += header.short_blocks;
+    blocks += header.blocks;
+    short_blocks += header.short_blocks;
     if (expected == 0 || !is_short(expected)) continue;
     copy_bytes(place_of(call_.output, *rank), from + sizeof(header), expected);
   }
+  judge(blocks, short_blocks);
   return {};
 }
 
-bool Cells::were_idle() const {
-  const uint64_t pairs = uint64_t{ranks_} * (ranks_ - 1);
-  return blocks_ > 0 && 2 * short_blocks_ < pairs;
+// By what all ranks have, which all know. It was little if less than half of the cells between
+// ranks had something; nothing at all says nothing.
+void Cells::judge(uint64_t blocks, uint64_t short_blocks) {
+  const uint64_t cells = uint64_t{ranks_} * (ranks_ - 1);
+  if (blocks == 0 || 2 * short_blocks >= cells) {
+    next_left_out_ = first_left_out;
+    return;
+  }
+  left_out_ = next_left_out_;
+  next_left_out_ = std::min(2 * next_left_out_ + 1, most_left_out);
 }
 
 }  // namespace sluice

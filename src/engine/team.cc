@@ -34,10 +34,6 @@ constexpr Clock::duration farewell = std::chrono::milliseconds(500);
 // wins.
 constexpr size_t least_segment = 4096;
 
-// So many calls of alltoallv go without cells where these carried little: they take about as long
-// as what goes straight.
-constexpr uint32_t calls_without_cells = 31;
-
 // So often a rank that waits long asks whether another than whom it waits for has given up.
 constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
 
@@ -169,7 +165,6 @@ class EngineTeam final : public NewTeam {
   ScheduleCache schedules_;
   Execution execution_;
   Cells cells_;
-  uint32_t without_cells_ = 0;  // so many calls, on all ranks
   Waiter waiter_;
   const Clock::duration patience_;  // of a wait, before anything is said or done about it
   const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is some
@@ -464,14 +459,9 @@ Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) {
   return status.ok() ? finish_plan() : status;
 }
 
-// Programs mostly exchange again what they exchanged before: where cells carried little, as all
-// ranks have learned from each other, they are left out for a while. (The messages of both parts
-// need numbers of their own, on all ranks.)
+// The messages of both parts need numbers of their own, on all ranks.
 Status EngineTeam::run_in_cells(const Algorithm& algorithm, const Call& call) try {
-  if (without_cells_ > 0) {
-    --without_cells_;
-    return run_plan(*algorithm.beside, call);
-  }
+  if (cells_.are_left_out()) return run_plan(*algorithm.beside, call);
   if (!cells_.fill(call, rank_, size(), algorithm.cell)) return give_up(no_memory_);
   Status status = run_plan(algorithm, cells_.cells());
   if (!status.ok()) return status;
@@ -480,7 +470,6 @@ Status EngineTeam::run_in_cells(const Algorithm& algorithm, const Call& call) tr
   Rank rank = 0;
   status = cells_.take(&rank);
   if (!status.ok()) return give_up(status.with(streams_.describe(rank)));
-  if (cells_.were_idle()) without_cells_ = calls_without_cells;
   return cells_.rest().any() ? run_plan(*algorithm.beside, cells_.rest().call()) : status;
 } catch (const std::bad_alloc&) {
   return give_up(no_memory_);

@@ -87,8 +87,11 @@ TEST_F(InCells, AreLeftOutForAWhileWhereTheyCarriedLittle) {
   EXPECT_EQ(messages_of(3, none), 3 * in_cells);
   EXPECT_EQ(messages_of(1, first_long), in_cells + straight);
   EXPECT_EQ(messages_of(1 + without, first_long), in_cells + straight + without * straight);
-  EXPECT_EQ(messages_of(2 + without, first_long), 2 * in_cells + straight + without * straight);
-  EXPECT_EQ(messages_of(3, few), in_cells + 2 * 4);
+  EXPECT_EQ(messages_of(3 + without, first_long), 3 * in_cells + straight + without * straight);
+  // Each time for longer. (4 blocks, each by itself.)
+  constexpr uint32_t calls = 1 + without + 1 + (2 * without + 1);
+  EXPECT_EQ(messages_of(calls, few), 2 * in_cells + (calls - 2) * 4);
+  EXPECT_EQ(messages_of(calls + 1, few), 3 * in_cells + (calls - 2) * 4);
 }
 
 TEST_F(InCells, RanksThatDisagreeAboutABlockAreToldSo) {
