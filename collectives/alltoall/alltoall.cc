@@ -41,7 +41,7 @@ std::span<const Algorithm> alltoall_algorithms() {
       row(Collective::alltoallv, "pairwise",
           "p-1 exchanges one after another: long blocks, many ranks", {}, alltoall_pairwise,
           alltoall_pairwise_cost),
-      in_cells(256, &straight,
+      in_cells(512, &straight,
                row(Collective::alltoallv, "hosts",
                    "one message from each host to each, of cells for short blocks; others straight",
                    {.hosts = true}, alltoall_hosts, alltoall_hosts_cost)),
