@@ -58,7 +58,7 @@ struct TeamId {
 
 // What a message belongs to. All but `what` is matched on; `what` must be equal where the rest is.
 struct Tag {
-  uint32_t call = 0;     // n-th collective of the team
+  uint32_t call = 0;     // of the team: rises from one collective, or part of one, to the next
   uint32_t ordinal = 0;  // n-th message between the two ranks in this direction within the call
   uint32_t segment = 0;  // n-th piece of that message
   uint32_t what = 0;     // opaque here: which collective with which root; see engine

@@ -32,9 +32,7 @@ void Cells::count() {
   own_ = {};
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const size_t bytes = bytes_of(call_.input, rank);
-    if (rank == rank_ || bytes == 0) continue;
-    ++own_.blocks;
-    own_.short_blocks += is_short(bytes);
+    own_.short_blocks += rank != rank_ && bytes > 0 && is_short(bytes);
   }
 }
 
@@ -53,7 +51,7 @@ void Cells::pack(Rank rank) const {
 }
 
 Status Cells::take(Rank* rank) {
-  uint64_t blocks = own_.blocks, short_blocks = own_.short_blocks;
+  uint64_t short_blocks = own_.short_blocks;
   for (*rank = 0; *rank < ranks_; ++*rank) {
     if (*rank == rank_) continue;
     const std::byte* const from = cells_.output.base + *rank * cell_;
@@ -64,23 +62,23 @@ Status Cells::take(Rank* rank) {
       const uint32_t what = encode_what(call_.collective, call_.root);
       return describe_mismatch({what, expected}, {what, header.bytes});
     }
-    blocks += header.blocks;
     short_blocks += header.short_blocks;
     if (expected == 0 || !is_short(expected)) continue;
     copy_bytes(place_of(call_.output, *rank), from + sizeof(header), expected);
   }
-  judge(blocks, short_blocks);
+  judge(short_blocks);
   return {};
 }
 
-// By what all ranks have, which all know. It was little if less than half of the cells between
-// ranks had something; nothing at all says nothing.
-void Cells::judge(uint64_t blocks, uint64_t short_blocks) {
+// By what all ranks have in cells, which all know: it was little if less than half of those between
+// ranks had something.
+void Cells::judge(uint64_t short_blocks) {
   const uint64_t cells = uint64_t{ranks_} * (ranks_ - 1);
-  if (blocks == 0 || 2 * short_blocks >= cells) {
+  if (2 * short_blocks >= cells) {
     next_left_out_ = first_left_out;
     return;
   }
+  memory_ = {};
   left_out_ = next_left_out_;
   next_left_out_ = std::min(2 * next_left_out_ + 1, most_left_out);
 }

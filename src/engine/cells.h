@@ -6,10 +6,10 @@
 // straight, as both its ends can tell.
 //
 // The cells come first: they say all lengths, and where two ranks disagree about one, nobody waits
-// for what never comes. They also say how many blocks each rank has, and has in cells: all ranks
-// learn the same of the whole exchange. Programs mostly exchange again what they exchanged before,
-// and cells take about as long as what goes straight: where they carried little, they are left out
-// for a number of calls, and for twice as many each time that it was little again.
+// for what never comes. They also say how much each rank has in cells: all ranks learn the same of
+// the whole exchange. Programs mostly exchange again what they exchanged before, and cells take
+// about as long as what goes straight: where they carried little, they are left out for a number of
+// calls, and for twice as many each time that it was little again.
 #pragma once
 
 #include "src/engine/execution.h"
@@ -20,8 +20,7 @@ namespace sluice {
 class Cells {
   struct Header {
     uint64_t bytes;         // of the block
-    uint32_t blocks;        // of its rank that are not empty, its own apart
-    uint32_t short_blocks;  // of these, those in cells
+    uint64_t short_blocks;  // of its rank's that are not empty, its own apart, those in cells
   };
 
  public:
@@ -48,8 +47,8 @@ class Cells {
   // block is not as long as this one expects; `rank` is that rank.
   Status take(Rank* rank);
 
-  // Between communicators: gives the memory back.
-  void trim() { memory_ = {}; }
+  // Between communicators: gives the memory back, and forgets what was exchanged.
+  void reset() { *this = {}; }
 
  private:
   static constexpr uint32_t first_left_out = 31, most_left_out = 1023;
@@ -61,7 +60,7 @@ class Cells {
   bool is_short(size_t bytes) const { return bytes <= room(cell_); }
   void count();
   void pack(Rank rank) const;
-  void judge(uint64_t blocks, uint64_t short_blocks);
+  void judge(uint64_t short_blocks);
 
   Call call_, cells_;
   LongBlocks rest_;

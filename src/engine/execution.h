@@ -100,10 +100,10 @@ class Execution {
     failed,   // see status(); cancel() before anything else
   };
 
-  // Begins call number `number` of the team. All that can fail for lack of memory or for an
-  // impossible address fails here, before the first send. What `call` points to stays valid until
-  // done or cancelled.
-  // segment: bytes of a pipelined piece; equal on all ranks.
+  // Begins what has the team's number `number` in its messages: a call, or a part of one. All that
+  // can fail for lack of memory or for an impossible address fails here, before the first send.
+  // What `call` points to stays valid until done or cancelled. segment: bytes of a pipelined piece;
+  // equal on all ranks.
   Status start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
                Channels& channels);
 

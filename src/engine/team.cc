@@ -257,7 +257,7 @@ void EngineTeam::settle_accounts() {
 bool EngineTeam::retire() {
   settle_accounts();
   execution_.trim();
-  cells_.trim();
+  cells_.reset();
   fetched_ = {};
   return broken_.ok() && !own_selector_ && !(arena_ && arena_->rounds().is_aborted());
 }
