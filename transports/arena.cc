@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "src/base/copy.h"
@@ -21,6 +22,7 @@ inline void relax() {
 
 constexpr uint32_t most_looked_at = 64;  // ranks: to look at more takes as long as a switch
 constexpr uint32_t unaborted = 0, writing = 1, written = 2;
+constexpr auto longest_writing = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -169,15 +171,16 @@ void Rounds::abort(const std::string& cause) {
   header_->aborted.store(written, std::memory_order_release);
 }
 
+// Writing a cause takes a moment; longer only where who writes is not let run, or was killed.
 std::string Rounds::cause() const {
-  switch (header_->aborted.load(std::memory_order_acquire)) {
-    case unaborted:
-      return {};
-    case written:
-      return header_->cause;
-    default:
-      return "another rank gave up";
+  const auto end = std::chrono::steady_clock::now() + longest_writing;
+  uint32_t state = header_->aborted.load(std::memory_order_acquire);
+  while (state == writing && std::chrono::steady_clock::now() < end) {
+    sched_yield();
+    state = header_->aborted.load(std::memory_order_acquire);
   }
+  if (state == unaborted) return {};
+  return state == written ? header_->cause : "another rank gave up";
 }
 
 }  // namespace sluice

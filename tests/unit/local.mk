@@ -38,6 +38,7 @@ unit_sources += tests/unit/host/topology_test.cc
 unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \
+  tests/unit/transports/arena_test.cc \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/rig.h \

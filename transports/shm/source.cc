@@ -230,7 +230,7 @@ class ShmSource final : public ArenaSource {
 ShmArena::~ShmArena() {
   if (!shared_.segment.is_ours()) return;
   rounds().leave();
-  source_.let_go(shared_, lease_, !rounds().cause().empty());
+  source_.let_go(shared_, lease_, rounds().is_aborted());
 }
 
 }  // namespace

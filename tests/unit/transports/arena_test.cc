@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What ranks of an arena see of one that gives up.
+#include "transports/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr uint32_t writing = 1, written = 2;  // ArenaHeader::aborted
+
+class AbortedRounds : public ::testing::Test {
+ protected:
+  static constexpr uint32_t ranks = 2;
+
+  std::byte* memory() {
+    const auto address = reinterpret_cast<uintptr_t>(memory_.get());
+    return memory_.get() + (arena_line - address % arena_line);
+  }
+
+  std::unique_ptr<std::byte[]> memory_ =
+      std::make_unique<std::byte[]>(Rounds::bytes(ranks) + arena_line);
+  ArenaHeader& header_ = *reinterpret_cast<ArenaHeader*>(memory());
+  Rounds rounds_{memory(), 0, ranks};
+};
+
+TEST_F(AbortedRounds, TheFirstCauseIsTold) {
+  EXPECT_FALSE(rounds_.is_aborted());
+  EXPECT_EQ(rounds_.cause(), "");
+  rounds_.abort("disk on fire");
+  rounds_.abort("no memory");
+  EXPECT_TRUE(rounds_.is_aborted());
+  EXPECT_EQ(rounds_.cause(), "disk on fire");
+}
+
+TEST_F(AbortedRounds, ACauseIsAwaitedThatIsBeingWritten) {
+  header_.aborted = writing;
+  std::thread other([&] {
+    std::this_thread::sleep_for(20ms);
+    std::strcpy(header_.cause, "disk on fire");
+    header_.aborted = written;
+  });
+  EXPECT_EQ(rounds_.cause(), "disk on fire");
+  other.join();
+}
+
+TEST_F(AbortedRounds, WhoWasKilledInTheMiddleIsNotAwaitedForLong) {
+  header_.aborted = writing;
+  const auto start = steady_clock::now();
+  EXPECT_EQ(rounds_.cause(), "another rank gave up");
+  EXPECT_LT(steady_clock::now() - start, 1s);
+}
+
+}  // namespace
+}  // namespace sluice
