@@ -31,7 +31,8 @@ bool parse_number(const std::string& text, T* number) {
   return error == std::errc() && stop == end;
 }
 
-// "point COLLECTIVE RANKS BYTES TRANSPORT hosts=N incumbent=NAME NAME=US... end"
+// "point COLLECTIVE RANKS BYTES TRANSPORT [hosts=N] incumbent=NAME NAME=US... end". After the
+// incumbent come algorithms, one of which may be called hosts.
 bool parse_point(const std::vector<std::string>& words, TuningPoint* point) {
   if (words.size() < 8 || words.back() != "end" || !parse(words[1], &point->collective) ||
       !parse_number(words[2], &point->ranks) || !parse_number(words[3], &point->bytes)) {
@@ -43,13 +44,12 @@ bool parse_point(const std::vector<std::string>& words, TuningPoint* point) {
     if (equals == std::string::npos) return false;
     const std::string name = words[i].substr(0, equals), value = words[i].substr(equals + 1);
     double time = 0;
-    if (name == "incumbent") {
-      point->incumbent = value;
-    } else if (name == "hosts") {
-      if (!parse_number(value, &point->hosts)) return false;
-    } else if (parse_number(value, &time) && time > 0) {
+    if (!point->incumbent.empty()) {
+      if (!parse_number(value, &time) || time <= 0) return false;
       point->times[name] = time;
-    } else {
+    } else if (name == "incumbent") {
+      point->incumbent = value;
+    } else if (name != "hosts" || !parse_number(value, &point->hosts)) {
       return false;
     }
   }

@@ -136,10 +136,20 @@ TEST(Tuning, ReadsItsLog) {
   EXPECT_EQ(read.times, (Times{{"chain", 2.5}, {"mpi", 1}}));
 }
 
+TEST(Tuning, AnAlgorithmMayBeCalledHosts) {
+  const auto log = parse_tuning_log(
+      "job 4 ranks\npoint alltoall 8 128 tcp hosts=4 incumbent=hosts hosts=262.9 mpi=506.5 end\n");
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  const TuningPoint& read = (*log).points.at(0);
+  EXPECT_EQ(read.hosts, 4);
+  EXPECT_EQ(read.times, (Times{{"hosts", 262.9}, {"mpi", 506.5}}));
+}
+
 TEST(Tuning, NamesTheLineThatIsNoPoint) {
   for (const char* line :
        {"point fly 3 1024 tcp incumbent=a a=1 end", "point reduce x 1024 tcp incumbent=a a=1 end",
         "point reduce 3 1024 tcp incumbent=b a=1 end",
+        "point reduce 3 1024 tcp hosts=2.5 incumbent=a a=1 end",
         "point reduce 3 1024 tcp incumbent=a a=0 end", "point reduce 3 1024 tcp incumbent=a a=1"}) {
     const auto log = parse_tuning_log(std::string("job 4 ranks\n") + line + "\n");
     ASSERT_FALSE(log.ok()) << line;
