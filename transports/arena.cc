@@ -22,7 +22,7 @@ inline void relax() {
 
 constexpr uint32_t most_looked_at = 64;  // ranks: to look at more takes as long as a switch
 constexpr uint32_t unaborted = 0, writing = 1, written = 2;
-constexpr auto longest_writing = std::chrono::milliseconds(200);
+constexpr auto longest_writing = std::chrono::milliseconds(400);
 
 }  // namespace
 

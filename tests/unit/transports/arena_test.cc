@@ -46,7 +46,7 @@ TEST_F(AbortedRounds, TheFirstCauseIsTold) {
 TEST_F(AbortedRounds, ACauseIsAwaitedThatIsBeingWritten) {
   header_.aborted = writing;
   std::thread other([&] {
-    std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(5ms);
     std::strcpy(header_.cause, "disk on fire");
     header_.aborted = written;
   });
