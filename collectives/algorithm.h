@@ -106,6 +106,8 @@ struct Algorithm {
   // blocks go with their lengths; blocks that no cell holds go by the plan of `beside`.
   uint32_t cell = 0;
   const Algorithm* beside = nullptr;
+  // Of direct ones: even the shortest call may go through slots (transports/arena.h).
+  bool slots = false;
 };
 
 // The algorithm with so many segments at least, for the tables.

@@ -161,10 +161,10 @@ Model::Model(PlanSet set) : set_(std::move(set)) {
 
 Faults Model::check_lengths(const Counts& counts) const {
   Faults faults;
-  const std::vector<Layout> layouts = all_layouts(set_, counts, false);
+  const std::vector<MemoryMap> maps = memory_maps(set_, counts, false);
   const auto length = [&](const StepAt& at, Slice Step::*operand) {
     const Plan& plan = set_.plans[at.rank];
-    return layouts[at.rank].elements(plan.of(plan.steps[at.step].*operand));
+    return maps[at.rank].elements(plan.of(plan.steps[at.step].*operand));
   };
   const auto compare = [&](const StepAt& a, Slice Step::*x, const StepAt& b, Slice Step::*y) {
     const size_t first = length(a, x), second = length(b, y);

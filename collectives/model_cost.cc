@@ -13,14 +13,14 @@ namespace {
 class Clock {
  public:
   Clock(const PlanSet& set, const Partners& partners, const Counts& counts)
-      : set_(set), partners_(partners), layouts_(all_layouts(set, counts, false)) {
+      : set_(set), partners_(partners), maps_(memory_maps(set, counts, false)) {
     timeline_.sent.resize(set.size(), 0);
     if (!set.hosts.empty()) {
       timeline_.between.resize(*std::max_element(set.hosts.begin(), set.hosts.end()) + 1, 0);
     }
     for (Rank rank = 0; rank < set.size(); ++rank) {
       timeline_.steps.emplace_back(set.plans[rank].steps.size());
-      timeline_.scratch.push_back(layouts_[rank].scratch());
+      timeline_.scratch.push_back(maps_[rank].scratch());
     }
   }
 
@@ -51,14 +51,13 @@ class Clock {
       time.start = std::max(time.start, times[after.step].end);
     }
     time.end = time.start;
-    time.elements =
-        layouts_[at.rank].elements(plan.of(step.kind == Kind::send ? step.from : step.to));
+    time.elements = maps_[at.rank].elements(plan.of(step.kind == Kind::send ? step.from : step.to));
     return time;
   }
 
   const PlanSet& set_;
   const Partners& partners_;
-  const std::vector<Layout> layouts_;
+  const std::vector<MemoryMap> maps_;
   Timeline timeline_;
 };
 

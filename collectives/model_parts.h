@@ -39,9 +39,9 @@ void check_steps(const PlanSet& set, Faults& faults);
 void check_memory_order(const PlanSet& set, Faults& faults);
 
 // A rank's memory as one row of elements, for given counts.
-class Layout {
+class MemoryMap {
  public:
-  Layout(const PlanSet& set, Rank rank, const Counts& counts, bool aliased);
+  MemoryMap(const PlanSet& set, Rank rank, const Counts& counts, bool aliased);
 
   size_t size() const { return size_; }
   size_t scratch() const { return scratch_; }
@@ -57,7 +57,7 @@ class Layout {
   size_t size_ = 0, scratch_ = 0;
 };
 
-std::vector<Layout> all_layouts(const PlanSet& set, const Counts& counts, bool aliased);
+std::vector<MemoryMap> memory_maps(const PlanSet& set, const Counts& counts, bool aliased);
 
 using Partners = std::vector<std::vector<StepId>>;
 

@@ -27,7 +27,7 @@ size_t elements_of(const PlanSet& set, const Counts& counts, Rank rank, Area are
 
 }  // namespace
 
-Layout::Layout(const PlanSet& set, Rank rank, const Counts& counts, bool aliased) {
+MemoryMap::MemoryMap(const PlanSet& set, Rank rank, const Counts& counts, bool aliased) {
   add_blocks(set, rank, counts, Area::output);
   if (aliased && may_alias(set, rank)) {
     const uint32_t block = alias_of(set.collective, rank).block;
@@ -43,7 +43,7 @@ Layout::Layout(const PlanSet& set, Rank rank, const Counts& counts, bool aliased
   }
 }
 
-void Layout::add_blocks(const PlanSet& set, Rank rank, const Counts& counts, Area area) {
+void MemoryMap::add_blocks(const PlanSet& set, Rank rank, const Counts& counts, Area area) {
   const auto add = [&](uint32_t block) {
     const size_t count = elements_of(set, counts, rank, area, block);
     blocks_[static_cast<int>(area)].push_back({size_, count});
@@ -54,22 +54,22 @@ void Layout::add_blocks(const PlanSet& set, Rank rank, const Counts& counts, Are
   for (uint32_t block = 0; extent == Extent::blocks && block < set.size(); ++block) add(block);
 }
 
-Range Layout::resolve(const Piece& piece) const {
+Range MemoryMap::resolve(const Piece& piece) const {
   const Range& block = blocks(piece.area)[piece.block == whole ? 0 : piece.block];
   const Range range = cut(block.count, piece.part);
   return {block.first + range.first, range.count};
 }
 
-size_t Layout::elements(Pieces pieces) const {
+size_t MemoryMap::elements(Pieces pieces) const {
   size_t sum = 0;
   for (const Piece& piece : pieces) sum += resolve(piece).count;
   return sum;
 }
 
-std::vector<Layout> all_layouts(const PlanSet& set, const Counts& counts, bool aliased) {
-  std::vector<Layout> layouts;
-  for (Rank rank = 0; rank < set.size(); ++rank) layouts.emplace_back(set, rank, counts, aliased);
-  return layouts;
+std::vector<MemoryMap> memory_maps(const PlanSet& set, const Counts& counts, bool aliased) {
+  std::vector<MemoryMap> maps;
+  for (Rank rank = 0; rank < set.size(); ++rank) maps.emplace_back(set, rank, counts, aliased);
+  return maps;
 }
 
 namespace {
@@ -77,10 +77,10 @@ namespace {
 // All ranks' memory, and what steps do to it.
 class Run {
  public:
-  Run(const PlanSet& set, const Partners& partners, std::vector<Layout> layouts, Outcome& outcome)
-      : set_(set), partners_(partners), layouts_(std::move(layouts)), outcome_(outcome) {
+  Run(const PlanSet& set, const Partners& partners, std::vector<MemoryMap> maps, Outcome& outcome)
+      : set_(set), partners_(partners), maps_(std::move(maps)), outcome_(outcome) {
     for (Rank rank = 0; rank < set.size(); ++rank) {
-      memory_.emplace_back(layouts_[rank].size(), Expressions::nothing);
+      memory_.emplace_back(maps_[rank].size(), Expressions::nothing);
       operands_.emplace_back(set.plans[rank].steps.size());
       fill_source(rank);
     }
@@ -88,7 +88,7 @@ class Run {
 
   size_t elements(const StepAt& at) const {
     const Step& step = step_at(at);
-    return layouts_[at.rank].elements(
+    return maps_[at.rank].elements(
         set_.plans[at.rank].of(step.kind == Kind::send ? step.from : step.to));
   }
 
@@ -115,7 +115,7 @@ class Run {
   void collect() {
     for (Rank rank = 0; rank < set_.size(); ++rank) {
       auto& blocks = outcome_.output.emplace_back();
-      for (const Range& range : layouts_[rank].blocks(Area::output)) {
+      for (const Range& range : maps_[rank].blocks(Area::output)) {
         const auto begin = memory_[rank].begin() + static_cast<ptrdiff_t>(range.first);
         blocks.emplace_back(begin, begin + static_cast<ptrdiff_t>(range.count));
       }
@@ -156,7 +156,7 @@ class Run {
     const bool broadcast = set_.collective == Collective::broadcast;
     if (broadcast && rank != set_.root) return;
     uint32_t index = 0;
-    for (const Range& range : layouts_[rank].blocks(broadcast ? Area::output : Area::input)) {
+    for (const Range& range : maps_[rank].blocks(broadcast ? Area::output : Area::input)) {
       for (size_t i = 0; i < range.count; ++i) {
         memory_[rank][range.first + i] = outcome_.expressions.leaf(rank, index++);
       }
@@ -166,7 +166,7 @@ class Run {
   Addresses addresses(Rank rank, Pieces pieces) const {
     Addresses result;
     for (const Piece& piece : pieces) {
-      const Range range = layouts_[rank].resolve(piece);
+      const Range range = maps_[rank].resolve(piece);
       for (size_t i = 0; i < range.count; ++i) {
         result.push_back(static_cast<uint32_t>(range.first + i));
       }
@@ -209,7 +209,7 @@ class Run {
 
   const PlanSet& set_;
   const Partners& partners_;
-  const std::vector<Layout> layouts_;
+  const std::vector<MemoryMap> maps_;
   Outcome& outcome_;
   std::vector<Values> memory_;                   // by rank
   std::vector<std::vector<Operands>> operands_;  // by rank and step
@@ -219,7 +219,7 @@ class Run {
 class Judge {
  public:
   Judge(const PlanSet& set, const Counts& counts, Outcome& outcome)
-      : set_(set), outcome_(outcome), layouts_(all_layouts(set, counts, false)) {}
+      : set_(set), outcome_(outcome), maps_(memory_maps(set, counts, false)) {}
 
   void judge() {
     for (Rank rank = 0; rank < set_.size(); ++rank) {
@@ -256,8 +256,8 @@ class Judge {
     if (set_.balanced && !all.is_balanced(result, set_.size())) return "not by the balanced tree";
     size_t index = i;
     if (set_.collective == Collective::reduce_scatter) {
-      index += layouts_[rank].blocks(Area::input)[rank].first -
-               layouts_[rank].blocks(Area::input)[0].first;
+      index +=
+          maps_[rank].blocks(Area::input)[rank].first - maps_[rank].blocks(Area::input)[0].first;
     }
     return all.index(result) == index ? "" : "of other elements than " + std::to_string(index);
   }
@@ -277,7 +277,7 @@ class Judge {
     const Rank source = broadcast ? set_.root : block;
     size_t index = i;
     if (extent_of(set_, source, Area::input) == Extent::blocks) {
-      const auto& blocks = layouts_[source].blocks(Area::input);
+      const auto& blocks = maps_[source].blocks(Area::input);
       index += blocks[rank].first - blocks[0].first;
     }
     const Expressions& all = outcome_.expressions;
@@ -290,14 +290,14 @@ class Judge {
 
   const PlanSet& set_;
   Outcome& outcome_;
-  const std::vector<Layout> layouts_;
+  const std::vector<MemoryMap> maps_;
 };
 
 }  // namespace
 
 Outcome Model::run(const Counts& counts, const RunOptions& options) const {
   Outcome outcome;
-  Run run(set_, partners_, all_layouts(set_, counts, options.aliased), outcome);
+  Run run(set_, partners_, memory_maps(set_, counts, options.aliased), outcome);
   if (options.segment == 0) {
     for (const StepAt& at : sequence_) {
       if (const size_t all = run.elements(at)) run.perform(at, 0, all);

@@ -3,7 +3,5 @@
 # SLUICE_CHECK_TOOLS: programs that tests and benchmarks run; each test says what it misses.
 AC_DEFUN([SLUICE_CHECK_TOOLS], [
   AC_PATH_PROG([PYTHON3], [python3])
-  AC_PATH_PROG([CLANG_FORMAT], [clang-format])
-  AC_PATH_PROG([CLANG_TIDY], [clang-tidy])
   AC_PATH_PROG([PKG_CONFIG], [pkg-config])
 ])

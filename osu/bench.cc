@@ -13,7 +13,7 @@
 #include "osu/options.h"
 #include "osu/trial.h"
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 struct World {
@@ -212,4 +212,4 @@ int run_benchmark(const char* name, int argc, char** argv) {
   return status;
 }
 
-}  // namespace sluice
+}  // namespace sluice::osu

@@ -7,9 +7,9 @@
 // calls, and over ranks; "Min" and "Max" are the fastest and the slowest rank's averages.
 #pragma once
 
-namespace sluice {
+namespace sluice::osu {
 
 // main() of the program that measures the function of this name.
 int run_benchmark(const char* name, int argc, char** argv);
 
-}  // namespace sluice
+}  // namespace sluice::osu

@@ -9,7 +9,7 @@
 
 #include "osu/memory.h"
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 constexpr size_t element = sizeof(float);
@@ -192,4 +192,4 @@ Contest::Result Contest::run(size_t bytes, int rounds) {
   return result;
 }
 
-}  // namespace sluice
+}  // namespace sluice::osu

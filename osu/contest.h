@@ -14,7 +14,7 @@
 
 #include "osu/function.h"
 
-namespace sluice {
+namespace sluice::osu {
 
 class Contest {
  public:
@@ -69,4 +69,4 @@ class Contest {
 // The algorithm of the last collective there, or "mpi"; nullptr where Sluice is not in the process.
 const char* last_algorithm(MPI_Comm comm);
 
-}  // namespace sluice
+}  // namespace sluice::osu

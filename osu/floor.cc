@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-namespace sluice {
+namespace sluice::osu {
 
 ByteRange parse_byte_range(const std::string& text, size_t least) {
   ByteRange range;
@@ -64,4 +64,4 @@ bool run_processes(int count, const std::function<void(int number)>& body) {
   return good;
 }
 
-}  // namespace sluice
+}  // namespace sluice::osu

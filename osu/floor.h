@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-namespace sluice {
+namespace sluice::osu {
 
 struct ByteRange {
   size_t min = 4, max = size_t{4} << 20;
@@ -26,4 +26,4 @@ bool take_processor(int n, int of);
 // Runs `body` with numbers from 0 up, each but 0 in a child; true if all ended well.
 bool run_processes(int count, const std::function<void(int number)>& body);
 
-}  // namespace sluice
+}  // namespace sluice::osu

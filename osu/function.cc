@@ -5,7 +5,7 @@
 
 #include "sluice/sluice.h"
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 int barrier(const Arguments& a) { return MPI_Barrier(a.comm); }
@@ -141,4 +141,4 @@ void Layout::lay_pieces(const Function& function, size_t count, int rank, int ra
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::osu

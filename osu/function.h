@@ -12,7 +12,7 @@
 
 #include "osu/pattern.h"
 
-namespace sluice {
+namespace sluice::osu {
 
 // What a call must bring about.
 enum class Flow {
@@ -73,4 +73,4 @@ struct Layout {
   void lay_pieces(const Function& function, size_t count, int rank, int ranks);
 };
 
-}  // namespace sluice
+}  // namespace sluice::osu

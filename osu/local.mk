@@ -9,11 +9,14 @@ osu_libbench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 pkglibexec_PROGRAMS = osu/osu_allgather osu/osu_allgatherv osu/osu_allreduce osu/osu_alltoall \
   osu/osu_alltoallv osu/osu_barrier osu/osu_bcast osu/osu_reduce osu/osu_reduce_scatter \
-  osu/osu_reduce_scatter_block osu/osu_face osu/osu_shm_floor osu/osu_tcp_floor osu/osu_tune
+  osu/osu_reduce_scatter_block osu/osu_face osu/osu_setup osu/osu_shm_floor osu/osu_tcp_floor osu/osu_tune
 
 osu_osu_face_SOURCES = osu/face.cc
 osu_osu_face_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 osu_osu_face_LDADD = $(MPI_LIBS)
+osu_osu_setup_SOURCES = osu/setup.cc
+osu_osu_setup_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+osu_osu_setup_LDADD = $(MPI_LIBS) -ldl
 osu_osu_shm_floor_SOURCES = osu/shm_floor.cc osu/floor.cc osu/floor.h
 osu_osu_tcp_floor_SOURCES = osu/tcp_floor.cc osu/floor.cc osu/floor.h
 osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h

@@ -3,4 +3,4 @@
 // osu_<function>: the makefile names the function.
 #include "osu/bench.h"
 
-int main(int argc, char** argv) { return sluice::run_benchmark(OSU_FUNCTION, argc, argv); }
+int main(int argc, char** argv) { return sluice::osu::run_benchmark(OSU_FUNCTION, argc, argv); }

@@ -10,7 +10,7 @@
 #include <memory>
 #include <new>
 
-namespace sluice {
+namespace sluice::osu {
 
 class Memory {
  public:
@@ -36,4 +36,4 @@ class Memory {
   std::unique_ptr<void, Free> pages_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::osu

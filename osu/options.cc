@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 // Above this many bytes a call takes long enough that a tenth of the iterations will do.
@@ -202,4 +202,4 @@ Parsed parse_options(const Function& function, int argc, char** argv) {
   return {options, "", 0};
 }
 
-}  // namespace sluice
+}  // namespace sluice::osu

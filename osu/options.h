@@ -13,7 +13,7 @@
 #include "osu/pattern.h"
 #include "osu/trial.h"
 
-namespace sluice {
+namespace sluice::osu {
 
 struct Options {
   size_t min_bytes = 1;
@@ -42,4 +42,4 @@ struct Parsed {
 
 Parsed parse_options(const Function& function, int argc, char** argv);
 
-}  // namespace sluice
+}  // namespace sluice::osu

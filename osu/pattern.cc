@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 // Up to here every whole number is exact.
@@ -99,4 +99,4 @@ bool is_poisoned(const void* buffer, size_t bytes) {
   return std::all_of(begin, begin + bytes, [](unsigned char byte) { return byte == 0xff; });
 }
 
-}  // namespace sluice
+}  // namespace sluice::osu

@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-namespace sluice {
+namespace sluice::osu {
 
 // A stretch of a buffer, in elements.
 struct Piece {
@@ -51,4 +51,4 @@ std::span<const ElementType> element_types();
 void poison(void* buffer, size_t bytes);
 bool is_poisoned(const void* buffer, size_t bytes);
 
-}  // namespace sluice
+}  // namespace sluice::osu

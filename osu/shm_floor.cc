@@ -25,7 +25,7 @@
 
 #include "osu/floor.h"
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -185,15 +185,15 @@ Shared* share() {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::osu
 
 int main(int argc, char** argv) {
-  sluice::Settings settings;
+  sluice::osu::Settings settings;
   std::string sizes = "4:4194304";
   CLI::App app("What memory alone takes for processes of one host to hand each other blocks.",
                "osu_shm_floor");
   app.add_option("-n,--ranks", settings.ranks, "processes (default 2)")
-      ->check(CLI::Range(2, static_cast<int>(sluice::most_ranks)));
+      ->check(CLI::Range(2, static_cast<int>(sluice::osu::most_ranks)));
   app.add_option("-m,--message-size", sizes, "bytes of a block, doubling (default 4:4194304)")
       ->type_name("MIN:MAX");
   app.add_option("-i,--iterations", settings.iterations,
@@ -202,11 +202,11 @@ int main(int argc, char** argv) {
   app.add_flag("--alltoall", settings.all_to_all, "everybody has a block of its own for each");
   try {
     app.parse(argc, argv);
-    settings.bytes = sluice::parse_byte_range(sizes, 0);
+    settings.bytes = sluice::osu::parse_byte_range(sizes, 0);
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  sluice::Shared* const shared = sluice::share();
-  const auto body = [&](int number) { sluice::run(*shared, settings, number); };
-  return sluice::run_processes(settings.ranks, body) ? 0 : 1;
+  sluice::osu::Shared* const shared = sluice::osu::share();
+  const auto body = [&](int number) { sluice::osu::run(*shared, settings, number); };
+  return sluice::osu::run_processes(settings.ranks, body) ? 0 : 1;
 }

@@ -22,7 +22,7 @@
 
 #include "osu/floor.h"
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -136,7 +136,7 @@ void run_alone(std::vector<Rank>& all, int number, const ByteRange& range, int i
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::osu
 
 int main(int argc, char** argv) {
   std::string sizes = "4:4194304";
@@ -149,14 +149,14 @@ int main(int argc, char** argv) {
       ->type_name("MIN:MAX");
   app.add_option("-i,--iterations", iterations, "exchanges at each size (default 1000)")
       ->check(CLI::Range(1, 1 << 30));
-  sluice::ByteRange range;
+  sluice::osu::ByteRange range;
   try {
     app.parse(argc, argv);
-    range = sluice::parse_byte_range(sizes, 1);
+    range = sluice::osu::parse_byte_range(sizes, 1);
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  std::vector<sluice::Rank> all = sluice::make_ranks(ranks);
-  const auto body = [&](int number) { sluice::run_alone(all, number, range, iterations); };
-  return sluice::run_processes(ranks, body) ? 0 : 1;
+  std::vector<sluice::osu::Rank> all = sluice::osu::make_ranks(ranks);
+  const auto body = [&](int number) { sluice::osu::run_alone(all, number, range, iterations); };
+  return sluice::osu::run_processes(ranks, body) ? 0 : 1;
 }

@@ -6,7 +6,7 @@
 
 #include "osu/memory.h"
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -162,4 +162,4 @@ std::unique_ptr<Trial> make_trial(const Function& function, const ElementType& t
   return std::make_unique<Transfer>(function, type, count, buffers);
 }
 
-}  // namespace sluice
+}  // namespace sluice::osu

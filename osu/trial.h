@@ -12,7 +12,7 @@
 #include "osu/function.h"
 #include "osu/pattern.h"
 
-namespace sluice {
+namespace sluice::osu {
 
 class Trial {
  public:
@@ -38,4 +38,4 @@ size_t memory_of(const Function& function, const ElementType& type, size_t count
 std::unique_ptr<Trial> make_trial(const Function& function, const ElementType& type, size_t count,
                                   const Buffers& buffers);
 
-}  // namespace sluice
+}  // namespace sluice::osu

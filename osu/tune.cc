@@ -18,7 +18,7 @@
 
 namespace {
 
-using sluice::TuneOptions;
+using sluice::osu::TuneOptions;
 
 // "allreduce=flat,ring,mpi"
 void read_candidates(const std::vector<std::string>& words, TuneOptions* options) {
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const bool good = sluice::tune(options);
+  const bool good = sluice::osu::tune(options);
   MPI_Finalize();
   if (good && rank == 0 && !options.then.empty()) become(options.then);
   return good ? 0 : 1;

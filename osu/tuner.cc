@@ -14,7 +14,7 @@
 #include "osu/contest.h"
 #include "sluice/sluice.h"
 
-namespace sluice {
+namespace sluice::osu {
 namespace {
 
 constexpr double between_reports = 2;  // seconds
@@ -327,4 +327,4 @@ bool Tuner::run() {
 
 bool tune(const TuneOptions& options) { return Tuner(options).run(); }
 
-}  // namespace sluice
+}  // namespace sluice::osu

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::osu {
 
 struct TuneOptions {
   struct Subject {
@@ -26,4 +26,4 @@ struct TuneOptions {
 // Collective over the world. False if it can't be done: rank 0 has said why.
 bool tune(const TuneOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::osu

@@ -7,8 +7,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "src/base/copy.h"
-
 namespace sluice {
 namespace {
 
@@ -26,15 +24,24 @@ constexpr auto longest_writing = std::chrono::milliseconds(400);
 
 }  // namespace
 
+// Rounds go on where the earlier team had most: what its ranks published belongs to the past.
+void Rounds::prepare(std::byte* memory, uint32_t ranks) {
+  auto* const header = reinterpret_cast<ArenaHeader*>(memory);
+  auto* const areas = reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader));
+  for (uint32_t rank = 0; rank < header->used; ++rank) {
+    header->start = std::max(header->start, areas[rank].taken.round.load());
+    areas[rank].left.round.store(0, std::memory_order_relaxed);
+  }
+  header->used = std::max(header->used, ranks);
+  header->returning.store(0, std::memory_order_release);
+}
+
 bool Rounds::await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
   patience_->fresh = true;
-  for (;;) {
-    if (has_come(word, value, patience_->looks)) return true;
+  uint32_t looks = patience_->looks;
+  for (;; looks = patience_->looks_between) {
+    if (has_come(word, value, looks)) return true;
     if (header_->aborted.load(std::memory_order_acquire) != unaborted) return false;
-    if (strays() && serve()) {
-      patience_->fresh = true;
-      continue;
-    }
     if (!patience_->wait(rank)) return false;
   }
 }
@@ -96,63 +103,6 @@ bool Rounds::open_slowly(uint64_t round) {
   return true;
 }
 
-bool Rounds::put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
-  if (!begin_put(rank)) return false;
-  const bool done = fetcher_->put(rank, address, from, bytes);
-  end_put();
-  return done || ask_to_take(rank, address, from, bytes);
-}
-
-bool Rounds::ask_for(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
-  if (!open(errand_round, ArenaSlot::capacity)) return false;
-  for (size_t at = 0; at < bytes; at += ArenaSlot::capacity) {
-    const size_t piece = std::min(bytes - at, ArenaSlot::capacity);
-    if (!ask(rank, address + at, piece, false)) return false;
-    copy_bytes(to + at, errand_data(rank_), piece);
-  }
-  return true;
-}
-
-bool Rounds::ask_to_take(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
-  if (!open(errand_round, ArenaSlot::capacity)) return false;
-  for (size_t at = 0; at < bytes; at += ArenaSlot::capacity) {
-    const size_t piece = std::min(bytes - at, ArenaSlot::capacity);
-    copy_bytes(errand_data(rank_), from + at, piece);
-    if (!ask(rank, address + at, piece, true)) return false;
-  }
-  return true;
-}
-
-bool Rounds::ask(uint32_t rank, uint64_t address, size_t bytes, bool is_put) {
-  ArenaErrand& errand = own().errand;
-  const uint64_t number = (errand.asked.load(std::memory_order_relaxed) >> 32) + 1;
-  const uint64_t asked = number << 32 | (rank + uint64_t{1});
-  errand.address = address;
-  errand.bytes = static_cast<uint32_t>(bytes);
-  errand.is_put = is_put;
-  header_->strays.store(1, std::memory_order_release);
-  errand.asked.store(asked, std::memory_order_release);
-  return await_value(errand.done, asked, rank);
-}
-
-// What others ask of this rank. False: nothing.
-bool Rounds::serve() {
-  bool served = false;
-  for (uint32_t rank = 0; rank < size_; ++rank) {
-    ArenaErrand& errand = area(rank).errand;
-    const uint64_t asked = errand.asked.load(std::memory_order_acquire);
-    const bool is_mine = static_cast<uint32_t>(asked) == rank_ + 1;
-    // (Served long ago, it may have been followed by another rank's since `asked` was read.)
-    if (!is_mine || errand.done.load(std::memory_order_relaxed) >= asked) continue;
-    auto* const here = reinterpret_cast<std::byte*>(errand.address);
-    std::byte* const there = errand_data(rank);
-    copy_bytes(errand.is_put ? here : there, errand.is_put ? there : here, errand.bytes);
-    errand.done.store(asked, std::memory_order_release);
-    served = true;
-  }
-  return served;
-}
-
 // (Rounds of different algorithms, which calls of different sizes may use, hold what can't be
 // compared.)
 bool Rounds::disagree_in_round(uint32_t rank, uint64_t k, size_t bytes) {
@@ -162,13 +112,14 @@ bool Rounds::disagree_in_round(uint32_t rank, uint64_t k, size_t bytes) {
   return false;
 }
 
-void Rounds::abort(const std::string& cause) {
+void Rounds::abort(std::byte* memory, const std::string& cause) {
+  auto* const header = reinterpret_cast<ArenaHeader*>(memory);
   uint32_t state = unaborted;
-  if (!header_->aborted.compare_exchange_strong(state, writing)) return;
+  if (!header->aborted.compare_exchange_strong(state, writing)) return;
   const size_t length = std::min(cause.size(), ArenaHeader::longest_cause - 1);
-  std::memcpy(header_->cause, cause.data(), length);
-  header_->cause[length] = 0;
-  header_->aborted.store(written, std::memory_order_release);
+  std::memcpy(header->cause, cause.data(), length);
+  header->cause[length] = 0;
+  header->aborted.store(written, std::memory_order_release);
 }
 
 // Writing a cause takes a moment; longer only where who writes is not let run, or was killed.

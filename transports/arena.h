@@ -4,7 +4,8 @@
 //
 //   Lease     a team's part of a shared segment; lives where all its ranks see it
 //   Line      one rank's place for the flag and the first bytes of one round, and
-//   Slot      for longer data; the rank alone writes there, all read
+//   Slot      for longer data; the rank alone writes there, all read. Its memory is reserved when
+//             the team first needs it, and given back
 //   Round     a step that all ranks of the team count alike: one call takes one or more
 //   Rounds    a rank's view of its lease; what direct algorithms are written with
 //   Patience  how to wait: spinning is done here, what comes after is the caller's
@@ -16,22 +17,22 @@
 // cache line, so a small message costs its reader one miss; there are many lines, so that whose
 // data is short seldom looks for what others have taken.
 //
-// Where ranks reach each other's memory, a call may move its data with one copy (fetch, put), from
-// and to where their owners have said that it is. That this worked once is no promise: a process
-// may change its user, or an address come to stand for memory of another kind, out of the kernel's
-// reach. A rank for which it fails asks the owner of the memory, which moves that data itself,
-// piece by piece, by way of the other's slot. It does so while it waits, and must wait: in such
-// calls nobody leaves before all that may need its memory have taken (await_taken). So the call
-// goes on where it was, and nothing of it is done twice, which could not be where results have
-// overwritten operands. That is not quick, and from then on all say that their memory is out of
-// reach; their calls go through the slots.
+// Where ranks can read and write each other's memory, a call may move its data with one copy
+// (fetch, put), from and to the addresses that their owners publish in its first round. There each
+// owner also says whether the kernel can copy all of its buffer (Fetcher::is_in_reach); if any
+// can't be copied, the call goes through the slots. A fetch or put that fails after that is an
+// error, and the team is broken: results may have overwritten operands already, so the call can't
+// be repeated. An owner leaves such a call only when all ranks that may need its memory have taken
+// its round (await_taken), and after an error only when nobody writes into its memory any more
+// (is_put_to).
 //
 // What a slot holds says which collective it belongs to and how much there is: ranks that disagree
 // find out. Nothing here blocks but open and the awaits, and these only as Patience lets them. No
 // allocation, no system call but a Fetcher's (and getcpu, where ranks take turns). Lines are
-// written by one rank each, but for errands.
+// written by one rank each.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -81,15 +82,6 @@ struct ArenaShortSlot {
   static constexpr size_t capacity = size_t{2} << 10;
 };
 
-// What a rank asks of the one whose memory it can't reach.
-struct alignas(arena_line) ArenaErrand {
-  std::atomic<uint64_t> asked;  // its number, and whose memory, plus one; only grows
-  std::atomic<uint64_t> done;   // by that one: as asked
-  uint64_t address;             // there
-  uint32_t bytes;
-  uint32_t is_put;  // into that memory
-};
-
 // Hints for those who wait on the same processor.
 struct alignas(arena_line) ArenaPlace {
   std::atomic<uint64_t> processor;  // where the rank waited last, plus one; 0: not known
@@ -112,20 +104,26 @@ struct ArenaRank {
   ArenaCounter combined;  // has written its part of this round's result
   ArenaCounter left;      // 1: will come to no further round
   ArenaCounter puts;      // into this rank's memory, less one; 0: into nobody's
-  ArenaErrand errand;
   ArenaPlace place;
   ArenaLine lines[lines_depth];
-  alignas(arena_line) std::byte short_slots[short_slots_depth][ArenaShortSlot::capacity];
-  // A line apart: else all slots compete for the same sets of a cache.
-  alignas(arena_line) std::byte slots[slots_depth][ArenaSlot::capacity + arena_line];
 };
 
-// What precedes the ranks: why the team is done for, if it is, and whether single copy is.
+// A rank's slots: thirty times as much memory as its lines.
+struct ArenaSlots {
+  alignas(arena_line) std::byte short_slots[ArenaRank::short_slots_depth][ArenaShortSlot::capacity];
+  // A line apart: else all slots compete for the same sets of a cache.
+  alignas(arena_line) std::byte slots[ArenaRank::slots_depth][ArenaSlot::capacity + arena_line];
+};
+
+// What precedes the ranks: why the team is done for, if it is.
 struct alignas(arena_line) ArenaHeader {
   static constexpr size_t longest_cause = 1000;
 
-  std::atomic<uint32_t> aborted;  // 0, 1: being written, 2: `cause` holds
-  std::atomic<uint32_t> strays;   // 1: some rank could not reach another's memory when it had to
+  std::atomic<uint32_t> aborted;    // 0, 1: being written, 2: `cause` holds
+  uint64_t start;                   // the last round before the team's first
+  uint32_t used;                    // so many ranks' lines were in use since the memory was zeroed
+  std::atomic<uint32_t> holding;    // ranks that reserved slots
+  std::atomic<uint32_t> returning;  // that gave them back, or had none to give; all did: 0
   char cause[longest_cause];
 };
 
@@ -135,9 +133,10 @@ class Patience {
   virtual ~Patience() = default;
   // A turn of waiting for that rank: lets time pass as it sees fit. False: the call is given up.
   virtual bool wait(uint32_t rank) = 0;
-  // So often a flag is looked at between turns; and first, where all the team's ranks that share
-  // this processor wait for the same short round, and are at least so many.
-  uint32_t looks = 100, looks_together = 100, least_together = 2;
+  // So often a flag is looked at before the first turn, and between turns; and before both, where
+  // all the team's ranks that share this processor wait for the same short round, and are at least
+  // so many.
+  uint32_t looks = 100, looks_between = 100, looks_together = 100, least_together = 2;
   // The next turn is the first for another flag: what came before was not in vain.
   bool fresh = true;
 };
@@ -152,40 +151,51 @@ class Fetcher {
   };
   virtual ~Fetcher() = default;
   virtual Introduction introduction() const = 0;
-  // Whether that rank's memory can be read and written.
+  // Whether that rank's memory can be read and written. System calls.
   virtual bool meet(uint32_t rank, const Introduction& theirs) = 0;
-  // Whether others can reach this memory of this process's own: a card's, where it is mapped, may
-  // be beyond the kernel's copying. A system call, unless it was asked lately.
+  // What this process found when it met that rank's in an earlier team; nothing if it did not. Then
+  // it need not meet it again.
+  virtual std::optional<bool> met(uint32_t) const { return {}; }
+  // Whether others can reach all of this memory of this process's own: the kernel does not copy a
+  // card's memory that is mapped. A system call, unless it was asked lately.
   virtual bool is_in_reach(const std::byte* data, size_t bytes) = 0;
-  // False if that can't be done (any more); part of it may have been. System calls.
-  virtual bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
+  // 0 if all was moved; else the system's error number, and part of it may have been. System calls.
+  virtual int fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
   // The other way.
-  virtual bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
+  virtual int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
 };
 
 class Rounds {
  public:
-  static constexpr size_t bytes(uint32_t ranks) {
-    return sizeof(ArenaHeader) + ranks * sizeof(ArenaRank);
-  }
-
-  // What all ranks write, and what one does.
+  // A lease holds the header and all ranks' lines, and from a page's begin on all ranks' slots.
   struct Extent {
     size_t offset, bytes;
   };
-  static constexpr Extent common() { return {0, sizeof(ArenaHeader)}; }
-  static constexpr Extent part(uint32_t rank) {
-    return {sizeof(ArenaHeader) + rank * sizeof(ArenaRank), sizeof(ArenaRank)};
+  static constexpr Extent lines(uint32_t ranks) {
+    return {0, sizeof(ArenaHeader) + ranks * sizeof(ArenaRank)};
   }
+  static constexpr Extent slots(uint32_t ranks) {
+    return {(lines(ranks).bytes + page - 1) / page * page, ranks * sizeof(ArenaSlots)};
+  }
+  static constexpr size_t bytes(uint32_t ranks) { return slots(ranks).offset + slots(ranks).bytes; }
 
-  // memory: bytes(ranks) of it, zeroed before its first lease, at the same state for all ranks.
-  Rounds(std::byte* memory, uint32_t rank, uint32_t ranks)
+  // Gets a lease ready for a team of so many ranks, before any of them has it. Its memory was
+  // zeroed before its first team, and teams of any size have had it since, whose ranks all let go
+  // of it in good order.
+  static void prepare(std::byte* memory, uint32_t ranks);
+
+  // memory: a lease for `room` ranks at most.
+  Rounds(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t room)
       : header_(reinterpret_cast<ArenaHeader*>(memory)),
         ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
+        slots_area_(reinterpret_cast<ArenaSlots*>(memory + slots(room).offset)),
         rank_(rank),
         size_(ranks),
-        round_(own().taken.round.load(std::memory_order_relaxed)),
-        all_taken_(round_) {}
+        round_(header_->start),
+        all_taken_(round_) {
+    own().taken.round.store(round_, std::memory_order_release);
+  }
+  Rounds(std::byte* memory, uint32_t rank, uint32_t ranks) : Rounds(memory, rank, ranks, ranks) {}
 
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
@@ -199,6 +209,17 @@ class Rounds {
     patience_ = patience;
   }
   void end(uint64_t rounds) { round_ += rounds; }
+
+  // This rank has reserved its slots.
+  void hold_slots() { header_->holding.fetch_add(1); }
+  // It goes to them no more, and reads no other's. True for the last of the team's ranks, with how
+  // many had reserved theirs: nobody will touch them until some are reserved again.
+  bool give_slots_back(uint32_t* held) {
+    if (header_->returning.fetch_add(1) + 1 < size_) return false;
+    *held = header_->holding.exchange(0);
+    header_->returning.store(0);
+    return true;
+  }
 
   // Waits until this rank's place for so many bytes of round k may be written.
   bool open(uint64_t k, size_t bytes) {
@@ -232,32 +253,40 @@ class Rounds {
     if (at.what != what_) return disagree_in_round(rank, k, at.bytes), nullptr;
     return data(rank, k, at.bytes);
   }
-  // Round k as an exchange of small values, one of each rank's: hear(rank, value) of everybody's,
-  // this rank's included. Done with the round then.
+  // How many lines a value takes in an exchange, each of them a round.
+  template <typename T>
+  static constexpr uint64_t lines_of = (sizeof(T) + ArenaLine::inlined - 1) / ArenaLine::inlined;
+  // Rounds k to k + lines_of<T> - 1 as an exchange of values, one of each rank's: hear(rank, value)
+  // of everybody's, this rank's included. Done with these rounds then. Needs no slots. mark: added
+  // to what is told of its bytes, so that nobody takes it for a round of a call's.
   template <typename T, typename Hear>
-  bool exchange(uint64_t k, const T& mine, const Hear& hear) {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= ArenaSlot::capacity);
-    if (!open(k, sizeof(T))) return false;
-    std::memcpy(data(rank_, k, sizeof(T)), &mine, sizeof(T));
-    publish(k, sizeof(T));
+  bool exchange(uint64_t k, const T& mine, const Hear& hear, size_t mark = 0) {
+    static_assert(std::is_trivially_copyable_v<T> && lines_of<T> <= ArenaRank::lines_depth);
+    const auto* const from = reinterpret_cast<const std::byte*>(&mine);
+    for (uint64_t i = 0; i < lines_of<T>; ++i) {
+      const size_t bytes = line_bytes<T>(i);
+      if (!open(k + i, bytes)) return false;
+      std::memcpy(line(rank_, k + i).beside, from + i * ArenaLine::inlined, bytes);
+      publish(k + i, mark + bytes);
+    }
     for (uint32_t rank = 0; rank < size_; ++rank) {
       T theirs = mine;
-      if (!await(rank, k, sizeof(T))) return false;
-      std::memcpy(&theirs, data(rank, k, sizeof(T)), sizeof(T));
+      auto* const to = reinterpret_cast<std::byte*>(&theirs);
+      for (uint64_t i = 0; i < lines_of<T>; ++i) {
+        const size_t bytes = line_bytes<T>(i);
+        if (!await(rank, k + i, mark + bytes)) return false;
+        std::memcpy(to + i * ArenaLine::inlined, line(rank, k + i).beside, bytes);
+      }
       hear(rank, theirs);
     }
-    take(k);
+    take(k + lines_of<T> - 1);
     return true;
   }
   void combine(uint64_t k) { own().combined.round.store(round_ + k, std::memory_order_release); }
   bool await_combined(uint32_t rank, uint64_t k) {
     return await_value(area(rank).combined.round, round_ + k, rank);
   }
-  // This rank comes or goes.
-  void enter() {
-    own().left.round.store(0, std::memory_order_release);
-    header_->strays.store(0, std::memory_order_relaxed);  // nobody has begun before all are here
-  }
+  // This rank goes.
   void leave() { own().left.round.store(1, std::memory_order_release); }
   bool has_left(uint32_t rank) const {
     return area(rank).left.round.load(std::memory_order_acquire) != 0;
@@ -269,32 +298,34 @@ class Rounds {
     if (bytes <= ArenaLine::inlined) return line(rank, k).beside;
     const uint64_t round = round_ + k;
     return bytes <= ArenaShortSlot::capacity
-               ? area(rank).short_slots[round % ArenaRank::short_slots_depth]
-               : area(rank).slots[round % ArenaRank::slots_depth];
+               ? slots_area_[rank].short_slots[round % ArenaRank::short_slots_depth]
+               : slots_area_[rank].slots[round % ArenaRank::slots_depth];
   }
 
   // Until all have taken round k of this rank's.
   bool await_taken(uint64_t k) { return round_ + k <= all_taken_ || open_slowly(round_ + k); }
-  // Until that rank has.
-  bool await_taken(uint32_t rank, uint64_t k) {
-    return await_value(area(rank).taken.round, round_ + k, rank);
-  }
   // Null where not all ranks can read the others' memory.
   Fetcher* fetcher() const { return fetcher_; }
   void set_fetcher(Fetcher* fetcher) { fetcher_ = fetcher; }
-  // With a fetcher. Whether the others can reach this memory of this rank's; what ranks tell each
-  // other decides. False from when on any could not.
-  bool is_in_reach(const std::byte* data, size_t bytes) {
-    return !strays() && fetcher_->is_in_reach(data, bytes);
-  }
-  bool strays() const { return header_->strays.load(std::memory_order_acquire) != 0; }
-  // With a fetcher, in a call's first round, where that rank has said in it that this is in reach,
-  // and stays until this rank has taken it: from there to here, and from here to there. They may
-  // wait; false where the call is given up.
+  // With a fetcher, where that rank has said in the call's first round that this is in reach, and
+  // stays until this rank has taken that round: from there to here, and from here to there. False
+  // where that fails, or a put comes after somebody has given up.
   bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
-    return fetcher_->fetch(rank, address, to, bytes) || ask_for(rank, address, to, bytes);
+    return has_moved({rank, fetcher_->fetch(rank, address, to, bytes), false});
   }
-  bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes);
+  bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
+    if (!begin_put(rank)) return false;
+    const int error = fetcher_->put(rank, address, from, bytes);
+    end_put();
+    return has_moved({rank, error, true});
+  }
+  // Where one of them failed: whose memory it was, and the system's error number.
+  struct FailedMove {
+    uint32_t rank;
+    int error;
+    bool is_put;
+  };
+  const std::optional<FailedMove>& failed_move() const { return failed_move_; }
 
   // Where an await found what it did not expect.
   struct Disagreement {
@@ -315,17 +346,11 @@ class Rounds {
   }
 
   // The team is done for: whoever waits learns it, and why. The first cause stays.
-  void abort(const std::string& cause);
+  void abort(const std::string& cause) { abort(reinterpret_cast<std::byte*>(header_), cause); }
+  // The same by a rank that has no view of the lease, which `prepare` was called on.
+  static void abort(std::byte* memory, const std::string& cause);
   bool is_aborted() const { return header_->aborted.load(std::memory_order_acquire) != 0; }
 
-  // Around what writes into another rank's memory. False: not now that somebody has given up.
-  bool begin_put(uint32_t rank) {
-    own().puts.round.store(rank + uint64_t{1}, std::memory_order_seq_cst);
-    if (header_->aborted.load(std::memory_order_seq_cst) == 0) return true;
-    end_put();
-    return false;
-  }
-  void end_put() { own().puts.round.store(0, std::memory_order_release); }
   // Whether anybody still writes into this rank's memory. Once it has called abort, and this is
   // false, nobody will.
   bool is_put_to() const {
@@ -339,7 +364,11 @@ class Rounds {
   std::string cause() const;
 
  private:
-  static constexpr uint64_t errand_round = 2;
+  static constexpr size_t page = 4096;
+  template <typename T>
+  static constexpr size_t line_bytes(uint64_t i) {
+    return std::min(sizeof(T) - i * ArenaLine::inlined, ArenaLine::inlined);
+  }
 
   ArenaRank& area(uint32_t rank) const { return ranks_area_[rank]; }
   ArenaRank& own() const { return area(rank_); }
@@ -362,18 +391,23 @@ class Rounds {
   void note_processor();
   bool all_here_wait_for(uint64_t round) const;
   bool open_slowly(uint64_t round);
-  bool ask_for(uint32_t rank, uint64_t address, std::byte* to, size_t bytes);
-  bool ask_to_take(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes);
-  bool ask(uint32_t rank, uint64_t address, size_t bytes, bool is_put);
-  bool serve();
-  // Where the data of that rank's errand passes: in its slot of a round that is not there yet.
-  std::byte* errand_data(uint32_t rank) const {
-    return data(rank, errand_round, ArenaSlot::capacity);
+  // Around what writes into another rank's memory. False: not now that somebody has given up.
+  bool begin_put(uint32_t rank) {
+    own().puts.round.store(rank + uint64_t{1}, std::memory_order_seq_cst);
+    if (header_->aborted.load(std::memory_order_seq_cst) == 0) return true;
+    end_put();
+    return false;
+  }
+  void end_put() { own().puts.round.store(0, std::memory_order_release); }
+  bool has_moved(const FailedMove& move) {
+    if (move.error != 0) failed_move_ = move;
+    return move.error == 0;
   }
   bool disagree_in_round(uint32_t rank, uint64_t k, size_t bytes);
 
   ArenaHeader* header_;
   ArenaRank* ranks_area_;
+  ArenaSlots* slots_area_;
   uint32_t rank_, size_;
   uint64_t round_;      // the last one before this call
   uint64_t all_taken_;  // everybody has taken so many at least
@@ -382,6 +416,7 @@ class Rounds {
   Patience* patience_ = nullptr;
   Fetcher* fetcher_ = nullptr;
   std::optional<Disagreement> disagreement_;
+  std::optional<FailedMove> failed_move_;
 };
 
 // A lease, for as long as this lives; once all its ranks have let go, another team may have it.
@@ -390,6 +425,13 @@ class Arena {
   explicit Arena(const Rounds& rounds) : rounds_(rounds) {}
   virtual ~Arena() = default;
   Rounds& rounds() { return rounds_; }
+  // A lease has lines from the start, slots only while its ranks want them. Reserves this rank's:
+  // no access to them can fail then. An error where there is no room, or processes of this segment
+  // have as many as they may. Either way this rank gives them back in the end, and reserves none
+  // before all ranks have. The last one's returns their memory. System calls, in a few tens of
+  // microseconds.
+  virtual Status reserve_slots() = 0;
+  virtual void give_slots_back() = 0;
   // Whether the process of that rank still lives. A system call.
   virtual bool lives(uint32_t rank) = 0;
   // This rank's own; whether it works must be tried. Null where there is no such thing.
@@ -399,22 +441,47 @@ class Arena {
   Rounds rounds_;
 };
 
+// A segment that several processes map, for as long as any of them does. All zero: none.
+struct SegmentName {
+  ProcessId maker;
+  uint64_t number = 0;  // of those that it made, from 1 on
+  auto operator<=>(const SegmentName&) const = default;
+};
+
+struct HeldSegment {
+  SegmentName name;                 // none: no such segment
+  std::shared_ptr<const void> pin;  // while it lives, the process does not unmap the segment
+};
+
 // Where a process gets arenas. The ranks of a team agree on one in two steps, between which they
-// tell each other how it went: the leader offers, all take the offer up.
+// tell each other how it went: the leader offers, all take the offer up. A segment serves all
+// teams of the processes that it was made for, and of some of them. Where all ranks have named one
+// segment (held_for) and the offer lies in it (segment_of), they need not tell each other: all map
+// that memory already, and the leader has reserved it.
 class ArenaSource {
  public:
   static constexpr size_t offer_bytes = 64;
   using Offer = std::array<std::byte, offer_bytes>;
 
   virtual ~ArenaSource() = default;
+  // The segment that `offer` would take first, of those that this process maps and that serve all
+  // these processes. Processes that map the same segments name the same one. Local, no system call.
+  virtual HeldSegment held_for(std::span<const ProcessId> processes) = 0;
+  // The segment that an offer lies in, if this process maps it.
+  virtual HeldSegment segment_of(const Offer& offer) = 0;
   // The leader's (rank 0). processes: of all ranks, in rank order. again: some could not reach what
-  // was offered last; other memory, to be reached in another way. An error where there is none.
+  // was offered last; other memory, made for these processes alone, to be reached in another way.
+  // Reserves what all ranks need for short calls. An error where there is none.
   virtual Result<Offer> offer(std::span<const ProcessId> processes, bool again) = 0;
-  // All ranks', the leader included: reserves what this rank will write, near its processor. An
-  // error where this process can't reach that memory, or it has no room: then nobody may use it.
+  // All ranks', the leader included. An error where this process can't reach that memory: then
+  // nobody may use it. Where it maps the segment already, nothing can be missing but memory of its
+  // own (std::bad_alloc).
   virtual Result<std::unique_ptr<Arena>> take_up(const Offer& offer,
                                                  std::span<const ProcessId> processes,
                                                  uint32_t rank) = 0;
+  // In place of take_up, of an offer in a segment that this process maps: the others learn the
+  // cause in the arena, and nobody uses it again. Throws nothing.
+  virtual void refuse(const Offer& offer, const std::string& cause) = 0;
   // The leader's, when all have answered: the memory needs no name any more. missing: so many ranks
   // could not take it up, and hold nothing of it.
   virtual void settle(const Offer& offer, uint32_t missing) = 0;

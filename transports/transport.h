@@ -24,8 +24,8 @@
 // link on which anything is pending is also read, even if it can't send: two sides that both send
 // first do not deadlock. And so is one whose peer has ended, once, to its end.
 //
-// Threads. An endpoint made with `threaded` may be called from several threads at once, and a
-// channel from one thread at a time. Completions reach their queue from whichever thread drove.
+// Threads. An endpoint may be called from several threads at once, and a channel from one thread
+// at a time. Completions reach their queue from whichever thread drove.
 #pragma once
 
 #include <atomic>

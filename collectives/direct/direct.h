@@ -77,6 +77,9 @@ struct DirectCall {
 
 std::span<const Algorithm> direct_algorithms();
 
+// Whether such a call (Call in src/engine/call.h) may go through slots. Equal on all ranks.
+bool needs_slots(const Algorithm& algorithm, size_t bytes, bool ragged, Rank ranks);
+
 bool direct_barrier(Rounds& rounds, const DirectCall& call);
 // Every rank copies the root's data out of its slots.
 bool direct_broadcast(Rounds& rounds, const DirectCall& call);
@@ -100,8 +103,8 @@ bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
 bool direct_alltoallv_mixed(Rounds& rounds, const DirectCall& call);
 
 // The same with one copy: ranks tell each other where their data is, and fetch it, or put it there.
-// A rank leaves when nobody needs its memory any more; until then it moves itself what others turn
-// out not to reach (Rounds::fetch, put).
+// A rank leaves when nobody needs its memory any more. If the kernel can't copy some rank's memory,
+// the call goes through the slots.
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
 // Also alltoall. What is short goes through the slots all the same; and what is not long, where

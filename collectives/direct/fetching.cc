@@ -33,8 +33,9 @@ class Places {
 
   bool tell(const Bytes& data, const std::byte* result = nullptr) {
     if (!rounds_.open(1, sizeof(Place))) return false;
-    const bool is_in_reach = rounds_.is_in_reach(data.data, data.size) &&
-                             (!result || rounds_.is_in_reach(result, data.size));
+    Fetcher& fetcher = *rounds_.fetcher();
+    const bool is_in_reach = fetcher.is_in_reach(data.data, data.size) &&
+                             (!result || fetcher.is_in_reach(result, data.size));
     const Place place{address_of(data.data), data.size, address_of(result), is_in_reach};
     all_in_reach_ = all_in_reach_ && is_in_reach;
     std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(place)), &place, sizeof(place));
@@ -56,7 +57,8 @@ class Places {
   }
   // Of all that have told or been learned of. Where it decides, all know the same ones.
   bool all_in_reach() const { return all_in_reach_; }
-  // Some memory is not, and nobody has fetched: the call goes through the slots instead.
+  // Some memory is not: the call goes through the slots instead. Nobody leaves that algorithm
+  // before all have come to it, after what they may have fetched here.
   bool go_by(Slots algorithm, const DirectCall& call) {
     return end_alone() && algorithm(rounds_, call);
   }
@@ -70,12 +72,7 @@ class Places {
   bool put_result(Rank rank, size_t offset, const Bytes& from) {
     return put_at(rank, of(rank).result + offset, from);
   }
-  // Nothing more is moved by this rank; and until nobody will touch this rank's memory any more:
-  // that rank, or all.
-  bool end_with(Rank other) {
-    rounds_.take(1);
-    return rounds_.await_taken(other, 1) && end();
-  }
+  // Nothing more is moved by this rank; and until nobody will touch this rank's memory any more.
   bool end_with_all() {
     rounds_.take(1);
     return rounds_.await_taken(1) && end();
@@ -206,7 +203,7 @@ bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
   const size_t from = is_shared ? half.size : 0;
   const Bytes rest{data.data + from, data.size - from};
   if (!places.fetch(call.root, from, rest)) return false;
-  return is_shared ? places.end_with(call.root) : places.end_alone();
+  return is_shared ? places.end_with_all() : places.end_alone();
 }
 
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
@@ -222,9 +219,7 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
     if (!places.learn(rank, to.size)) return false;
     if (places.all_in_reach() && !places.fetch(rank, 0, to)) return false;
   }
-  if (!places.all_in_reach()) {  // some may have fetched before they learned of it
-    return places.end_with_all() && direct_allgather(rounds, call);
-  }
+  if (!places.all_in_reach()) return places.go_by(direct_allgather, call);
   block.move_last();
   return places.end_with_all();
 }
@@ -242,9 +237,8 @@ class FetchingExchange {
         medium_(rounds, call, 1, 0, longest_medium, {table_.room() + 1, medium()}) {}
 
   bool run() {
-    const Range own_long = long_blocks();
-    const bool is_in_reach =
-        own_long.bytes == 0 || rounds_.is_in_reach(own_long.begin, own_long.bytes);
+    bool has_long = false;
+    const bool is_in_reach = look_at_long_blocks(&has_long);
     if (!table_.put(is_in_reach ? medium_.length() : out_of_reach)) return false;
     const Bytes own = call_.block(call_.input, me_);
     const OwnBlock block{call_.block(call_.output, me_).data, own, 2 * ranks_ * own.size * ranks_};
@@ -253,14 +247,13 @@ class FetchingExchange {
       if (!get_from((me_ + step) % ranks_)) return false;
     }
     rounds_.take(1);
-    if (table_.largest() == out_of_reach) {  // all again: some fetched before they learned of it
-      if (own_long.bytes > 0 && !rounds_.await_taken(1)) return false;
+    if (table_.largest() == out_of_reach) {  // all again, where all meet: some may have fetched
       rounds_.end(1);
       return direct_alltoallv(rounds_, call_);
     }
     if (!medium_.run(table_.largest())) return false;
     block.move_last();
-    if (own_long.bytes > 0 && !rounds_.await_taken(1)) return false;
+    if (has_long && !rounds_.await_taken(1)) return false;
     rounds_.end(1 + table_.largest());
     return true;
   }
@@ -268,6 +261,7 @@ class FetchingExchange {
  private:
   static constexpr uint64_t out_of_reach = ~uint64_t{0};
   static constexpr size_t longest_medium = size_t{64} << 10;
+  static constexpr size_t widest_gap = size_t{16} << 10;
   static constexpr size_t most_rounds = 8;
   static constexpr Rank most_with_medium = 16;
 
@@ -279,20 +273,27 @@ class FetchingExchange {
   }
   bool is_long(size_t bytes) const { return bytes > std::max(table_.room(), medium()); }
 
-  struct Range {
-    const std::byte* begin;
-    size_t bytes;
-  };
-  // From the first of this rank's long blocks to the last one's end; empty if there are none.
-  Range long_blocks() const {
-    const std::byte *begin = nullptr, *end = nullptr;
+  // Whether the others can reach this rank's long blocks. Those that lie close together are looked
+  // at as one run.
+  bool look_at_long_blocks(bool* has_long) const {
+    uint64_t begin = 0, end = 0;
+    const auto reaches_run = [&] {
+      return begin == end ||
+             rounds_.fetcher()->is_in_reach(reinterpret_cast<const std::byte*>(begin), end - begin);
+    };
+    bool good = true;
     for (Rank rank = 0; rank < ranks_; ++rank) {
       const Bytes block = call_.block(call_.input, rank);
       if (rank == me_ || !is_long(block.size)) continue;
-      if (!begin || block.data < begin) begin = block.data;
-      if (!end || block.data + block.size > end) end = block.data + block.size;
+      *has_long = true;
+      const uint64_t place = address_of(block.data);
+      if (place < end || place - end > widest_gap) {
+        good = good && reaches_run();
+        begin = place;
+      }
+      end = place + block.size;
     }
-    return {begin, static_cast<size_t>(end - begin)};
+    return good && reaches_run();
   }
   // As soon as that rank has told, whoever else is late.
   bool get_from(Rank rank) {

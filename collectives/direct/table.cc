@@ -10,9 +10,16 @@ constexpr Algorithm row(Collective collective, const char* name, const char* hel
   return {collective, name, help, {}, nullptr, nullptr, Bracketing::any, direct};
 }
 
+// Even where it is short.
+constexpr Algorithm by_slots(Algorithm algorithm) {
+  algorithm.slots = true;
+  return algorithm;
+}
+
 constexpr Algorithm fetching(Collective collective, const char* help,
                              bool (*direct)(Rounds&, const DirectCall&)) {
-  return {collective, "fetch", help, {.fetching = true}, nullptr, nullptr, Bracketing::any, direct};
+  return by_slots(
+      {collective, "fetch", help, {.fetching = true}, nullptr, nullptr, Bracketing::any, direct});
 }
 
 constexpr Algorithm grouped(Collective collective, const char* help,
@@ -22,32 +29,54 @@ constexpr Algorithm grouped(Collective collective, const char* help,
 
 }  // namespace
 
+bool needs_slots(const Algorithm& algorithm, size_t bytes, bool ragged, Rank ranks) {
+  if (algorithm.slots) return true;
+  size_t most = bytes;  // in a round of one rank
+  switch (algorithm.collective) {
+    case Collective::allgather:
+    case Collective::allgatherv:
+      if (algorithm.needs.groups) {
+        most = ragged ? bytes * ranks : bytes;  // room for the longest block of each
+      } else if (!ragged) {
+        most = bytes / ranks;
+      }
+      break;
+    case Collective::alltoall:
+    case Collective::reduce_scatter:
+      most = (ragged ? bytes : bytes / ranks) * (ranks - 1);  // and here
+      break;
+    default:
+      break;
+  }
+  return most > ArenaLine::inlined;
+}
+
 std::span<const Algorithm> direct_algorithms() {
   using enum Collective;
   static constexpr Algorithm table[] = {
       row(allreduce, "flat", "shared memory; every rank combines all: small messages",
           direct_allreduce),
-      row(allreduce, "split", "shared memory; every rank combines a share: large messages",
-          direct_allreduce_split),
+      by_slots(row(allreduce, "split", "shared memory; every rank combines a share: large messages",
+                   direct_allreduce_split)),
       row(reduce, "flat", "shared memory; the root combines all: small messages", direct_reduce),
-      row(reduce, "split", "shared memory; every rank combines a share: large messages",
-          direct_reduce_split),
+      by_slots(row(reduce, "split", "shared memory; every rank combines a share: large messages",
+                   direct_reduce_split)),
       row(broadcast, "flat", "shared memory; all copy what the root puts there", direct_broadcast),
       row(allgather, "flat", "shared memory; all copy everybody's block", direct_allgather),
       row(allgatherv, "flat", "shared memory; all copy everybody's block", direct_allgather),
       row(reduce_scatter, "flat", "shared memory; every rank combines its block",
           direct_reduce_scatter),
       row(alltoall, "flat", "shared memory; all copy their block of everybody's", direct_alltoall),
-      row(alltoallv, "flat", "shared memory; all copy their block of everybody's",
-          direct_alltoallv),
-      {alltoallv,
-       "mixed",
-       "shared memory; long blocks over links: ranks that take turns on processors",
-       {},
-       alltoall_linear,
-       alltoall_linear_cost,
-       Bracketing::any,
-       direct_alltoallv_mixed},
+      by_slots(row(alltoallv, "flat", "shared memory; all copy their block of everybody's",
+                   direct_alltoallv)),
+      by_slots({alltoallv,
+                "mixed",
+                "shared memory; long blocks over links: ranks that take turns on processors",
+                {},
+                alltoall_linear,
+                alltoall_linear_cost,
+                Bracketing::any,
+                direct_alltoallv_mixed}),
       row(barrier, "flat", "shared memory; all see a flag of everybody's", direct_barrier),
       fetching(allreduce, "shared memory, one copy; every rank combines a share: large messages",
                direct_allreduce_fetching),

@@ -22,7 +22,7 @@ constexpr const char* any_algorithm = "an algorithm's name, or mpi";
 // clang-format off
 constexpr Knob table[] = {
     {"SLUICE_ENABLE", KnobType::boolean, "on", on_off,
-     "off hands every call to MPI", true, &Knobs::enable},
+     "off hands every call to MPI", false, &Knobs::enable},
     {"SLUICE_LOG", KnobType::choice, "warning", "error, warning, info, debug",
      "the least urgent messages that are shown", false, &Knobs::log},
     {"SLUICE_STATS", KnobType::boolean, "off", on_off,
@@ -33,8 +33,8 @@ constexpr Knob table[] = {
     {"SLUICE_ON_MISMATCH", KnobType::choice, "abort", "mpi, abort",
      "if ranks differ in version or settings: leave it to MPI, or stop the job", false,
      &Knobs::on_mismatch},
-    {"SLUICE_SETUP_TIMEOUT", KnobType::seconds, "3600", "0 to 86400",
-     "seconds that a communicator's set-up waits for all ranks; 0: no limit", false,
+    {"SLUICE_SETUP_TIMEOUT", KnobType::seconds, "0", "0 to 86400",
+     "seconds for a communicator's set-up, or the process ends; 0: no limit", false,
      &Knobs::setup_timeout},
     {"SLUICE_WARN_AFTER", KnobType::seconds, "30", "0 to 86400",
      "seconds after which a call reports whom it waits for; 0: never", false, &Knobs::warn_after},
@@ -60,13 +60,19 @@ constexpr Knob table[] = {
     {"SLUICE_TCP_CONGESTION", KnobType::text, "", "a name of the kernel's: cubic, reno, bbr",
      "TCP's congestion control; nothing: the kernel's default", false, &Knobs::congestion},
     {"SLUICE_SPIN", KnobType::integer, "-1", "-1 to 1000000",
-     "microseconds to spin before the processor is yielded; -1: as processors allow", false,
+     "microseconds to spin before short sleeps; -1: never sleep, yield as needed", false,
      &Knobs::spin},
     {"SLUICE_RADIX", KnobType::integer, "2", "2 to 1024",
      "the radix of bcube and tree", true, &Knobs::radix},
+    {"SLUICE_SHM_MEMORY", KnobType::size, "1g", "0 to 1024g",
+     "bytes for long messages that processes which share memory may reserve in all", false,
+     &Knobs::shm_memory},
     {"SLUICE_GROUPS", KnobType::choice, "auto", "auto, off, 2 to 4096",
      "groups of ranks that share memory: by caches and NUMA nodes, none, or so many ranks each",
      true, &Knobs::groups},
+    {"SLUICE_SINGLE_COPY", KnobType::boolean, "on", on_off,
+     "ranks of a host copy large messages from each other's memory, if the kernel lets them", true,
+     &Knobs::single_copy},
     {"SLUICE_RULES", KnobType::text, "", "a file's path",
      "selection rules that come before the built-in ones", true, &Knobs::rules},
     {"SLUICE_LIBRARY", KnobType::text, "", "a file's path",
@@ -316,7 +322,7 @@ Status read_knobs(const Environment& environment, Knobs* knobs) {
 
 std::vector<std::string> unknown_knobs(const char* const* environment) {
   std::vector<std::string> lines;
-  for (; *environment; ++environment) {
+  for (; environment && *environment; ++environment) {
     const std::string_view entry = *environment;
     if (!entry.starts_with(prefix)) continue;
     const std::string name(entry.substr(0, entry.find('=')));
@@ -348,6 +354,12 @@ std::string agreed_settings(const Environment& environment) {
     settings += std::string(row.knob->name) + "=" + value + "\n";
   }
   return settings;
+}
+
+bool is_switched_off(const Environment& environment) {
+  const char* const text = environment("SLUICE_ENABLE");
+  bool on = true;
+  return text && parse_switch(text, &on) && !on;
 }
 
 bool parse_switch(const std::string& text, bool* on) {

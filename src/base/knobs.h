@@ -23,7 +23,7 @@ struct Knobs {
   bool stats = false;                 // SLUICE_STATS
   std::string transport = "auto";     // SLUICE_TRANSPORT
   std::string on_mismatch = "abort";  // SLUICE_ON_MISMATCH: mpi, abort
-  double setup_timeout = 3600;        // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
+  double setup_timeout = 0;           // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
   double warn_after = 30;             // SLUICE_WARN_AFTER: reports what a call waits for; 0: never
   double timeout = 0;                 // SLUICE_TIMEOUT: a call's deadline; 0: none
   double connect_timeout = 30;        // SLUICE_CONNECT_TIMEOUT
@@ -34,9 +34,11 @@ struct Knobs {
   int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
   size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0 leaves it to the kernel
   std::string congestion;             // SLUICE_TCP_CONGESTION: empty leaves it to the kernel
-  int spin = -1;                // SLUICE_SPIN: microseconds to spin before yielding; -1 finds out
-  int radix = 2;                // SLUICE_RADIX: of bcube and tree
-  std::string groups = "auto";  // SLUICE_GROUPS: auto, off, or ranks a group
+  int spin = -1;                      // SLUICE_SPIN: microseconds to spin before sleeps; -1: none
+  int radix = 2;                      // SLUICE_RADIX: of bcube and tree
+  std::string groups = "auto";        // SLUICE_GROUPS: auto, off, or ranks a group
+  bool single_copy = true;      // SLUICE_SINGLE_COPY: ranks of a host read each other's memory
+  size_t shm_memory = 1 << 30;  // SLUICE_SHM_MEMORY: bytes of slots, of all that share a segment
   std::string rules;            // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,
@@ -86,8 +88,9 @@ using Environment = std::function<const char*(const char* name)>;
 // that names the variable, the value and the accepted range. Outputs are set only on success.
 Status read_knobs(const Environment& environment, Knobs* knobs);
 
-// Every SLUICE_* name in `environment` (strings "NAME=value", ended by a null pointer) that the
-// table lacks, with the nearest name that the table has: lines to warn with.
+// Every SLUICE_* name in `environment` (strings "NAME=value", ended by a null pointer; none of them
+// if it is nullptr) that the table lacks, with the nearest name that the table has: lines to warn
+// with.
 std::vector<std::string> unknown_knobs(const char* const* environment);
 
 // All rows with their values, in the table's order.
@@ -96,6 +99,9 @@ std::vector<KnobValue> knob_values(const Environment& environment);
 // The agreed rows as "NAME=value" lines, in the table's order: what ranks compare. The file of
 // rules is compared by its content, for its path may differ between hosts.
 std::string agreed_settings(const Environment& environment);
+
+// Whether SLUICE_ENABLE is off. (A value that is neither is for read_knobs to complain of.)
+bool is_switched_off(const Environment& environment);
 
 // As a boolean knob is written: on, off, 1, 0, ... False if it is none of them.
 bool parse_switch(const std::string& text, bool* on);

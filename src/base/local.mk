@@ -8,6 +8,7 @@ core_sources += \
 	src/base/knobs.h \
 	src/base/log.cc \
 	src/base/log.h \
+	src/base/random.cc src/base/random.h \
 	src/base/spelling.cc \
 	src/base/spelling.h \
 	src/base/status.cc \

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 namespace sluice {
 namespace {
@@ -79,6 +80,20 @@ void log(Level level, const char* format, ...) {
   std::replace(line, line + size, '\n', ' ');
   line[size++] = '\n';
   write_whole(line, size);
+  errno = saved_errno;
+}
+
+void log_lines(Level level, std::string_view lines) {
+  if (!log_shown(level)) return;
+  const int saved_errno = errno;
+  char head[line_limit + 2];
+  const std::string_view prefix(head, write_head(level, head));
+  std::string text = "\n";
+  for (size_t end = 0; !lines.empty(); lines.remove_prefix(end)) {
+    end = std::min(lines.find('\n'), lines.size() - 1) + 1;
+    text.append(prefix).append(lines.substr(0, end));
+  }
+  write_whole(text.data(), text.size());
   errno = saved_errno;
 }
 

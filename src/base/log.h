@@ -18,5 +18,8 @@ bool log_shown(Level level);
 
 // printf-style. Cuts a line at 1,000 characters.
 [[gnu::format(printf, 2, 3)]] void log(Level level, const char* format, ...);
+// Lines of any length, written by one call, so that nothing comes between them. They begin with an
+// empty one: the program may have begun a line of its own. May throw std::bad_alloc.
+void log_lines(Level level, std::string_view lines);
 
 }  // namespace sluice

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/base/status.h"
 
+#include <cstddef>
+#include <new>
+
 namespace sluice {
 
 const char* to_string(Code code) {
@@ -27,8 +30,10 @@ const char* to_string(Code code) {
   return "unknown";
 }
 
+// (Takes no memory, and is never destroyed.)
 const std::string& Status::message() const {
-  static const std::string* const none = new std::string();
+  alignas(std::string) static std::byte room[sizeof(std::string)];
+  static const std::string* const none = new (room) std::string();
   return detail_ ? detail_->message : *none;
 }
 

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace sluice {
 namespace {
 
-constexpr uint64_t magic = 0x6563'6975'6c53'0002;  // "Sluice", layout 2
+constexpr uint64_t magic = 0x6563'6975'6c53'0003;  // "Sluice", layout 3
 
 // Lays fields out one after another.
 class Packer {
@@ -52,7 +53,8 @@ constexpr size_t version_room = 24, label_room = 96;
 static_assert(Hello::Occasion::packed_size + 8 * 9 + version_room + label_room +
                   Hello::longest_address <=
               Hello::packed_size);
-constexpr size_t kept_at = 8, kept_size = 24;
+constexpr size_t kept_at = 8, kept_size = 24, number_at = 32, verdict_at = 53;
+constexpr size_t known_at = 56, known_size = 48, offer_at = 104;
 
 std::string as_string(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -68,7 +70,14 @@ void Hello::Occasion::pack(std::span<std::byte> bytes) const {
   packer.number(kept.number);
   packer.number(teams_formed);
   packer.number(hints_digest);
-  packer.number(hints_size | static_cast<uint64_t>(lacks) << 32);
+  packer.number(hints_size | static_cast<uint64_t>(lacks) << 32 |
+                static_cast<uint64_t>(verdict) << 40);
+  for (const uint64_t word : {known.leader.high, known.leader.low, uint64_t{known.number},
+                              held.maker.high, held.maker.low, held.number}) {
+    packer.number(word);
+  }
+  packer.number(offer.made);
+  std::ranges::copy(offer.where, bytes.begin() + offer_at + 8);
 }
 
 void Hello::pack(std::span<std::byte> bytes) const {
@@ -83,8 +92,7 @@ void Hello::pack(std::span<std::byte> bytes) const {
   packer.number(host);
   packer.number(settings_digest);
   packer.number(settings_size);
-  packer.number(static_cast<uint64_t>(enabled) | static_cast<uint64_t>(able) << 1 |
-                static_cast<uint64_t>(strict) << 2);
+  packer.number(static_cast<uint64_t>(able) | static_cast<uint64_t>(strict) << 1);
 }
 
 bool Hello::unpack(std::span<const std::byte> bytes) {
@@ -98,6 +106,8 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   const uint64_t hints_size = unpacker.number();
   occasion.hints_size = static_cast<uint32_t>(hints_size);
   occasion.lacks = hints_size >> 32 & 1;
+  occasion.verdict = static_cast<Verdict>(hints_size >> 40 & 0xff);
+  unpacker = Unpacker(bytes.subspan(Occasion::packed_size));
   version = as_string(unpacker.text(version_room));
   self.process.high = unpacker.number();
   self.process.low = unpacker.number();
@@ -108,21 +118,96 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   settings_digest = unpacker.number();
   settings_size = static_cast<uint32_t>(unpacker.number());
   const uint64_t flags = unpacker.number();
-  enabled = flags & 1;
-  able = flags & 2;
-  strict = flags & 4;
+  able = flags & 1;
+  strict = flags & 2;
   return true;
 }
 
-bool have_kept_the_same(std::span<const std::byte> packed) {
-  const auto first = packed.first(kept_at + kept_size);
-  if (std::ranges::all_of(first.subspan(kept_at), [](std::byte b) { return b == std::byte{}; })) {
-    return false;
-  }
+namespace {
+
+// Whether all hellos name the same team there, and have the same bytes from there on.
+bool name_the_same(std::span<const std::byte> packed, size_t at, size_t size) {
+  const auto first = packed.subspan(at, size);
+  const auto is_zero = [](std::byte b) { return b == std::byte{}; };
+  if (std::ranges::all_of(first.first(kept_size), is_zero)) return false;
   for (; !packed.empty(); packed = packed.subspan(Hello::packed_size)) {
-    if (std::memcmp(packed.data(), first.data(), first.size()) != 0) return false;
+    if (!std::ranges::equal(packed.subspan(at, size), first)) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool have_kept_the_same(std::span<const std::byte> packed) {
+  return name_the_same(packed, kept_at, kept_size);
+}
+
+bool know_the_same(std::span<const std::byte> packed, uint32_t* number, ArenaOffer* offer) {
+  if (!name_the_same(packed, known_at, known_size)) return false;
+  *number = static_cast<uint32_t>(Unpacker(packed.subspan(number_at)).number());
+  offer->made = packed[offer_at] != std::byte{};
+  std::ranges::copy(packed.subspan(offer_at + 8, offer->where.size()), offer->where.begin());
+  return true;
+}
+
+namespace {
+
+// The ranks whose hellos are so.
+template <typename Is>
+std::vector<uint32_t> find_ranks(std::span<const std::byte> packed, const Is& is) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; !packed.empty(); ++rank) {
+    if (is(packed.first(Hello::packed_size))) ranks.push_back(rank);
+    packed = packed.subspan(Hello::packed_size);
+  }
+  return ranks;
+}
+
+bool is_of_sluice(std::span<const std::byte> hello) {
+  return Unpacker(hello).number() >> 16 == magic >> 16;
+}
+
+bool is_of_this_layout(std::span<const std::byte> hello) {
+  return Unpacker(hello).number() == magic;
+}
+
+bool is_ready(std::span<const std::byte> hello) {
+  return static_cast<Verdict>(hello[verdict_at]) == Verdict::ready;
+}
+
+}  // namespace
+
+Status look_through(std::span<const std::byte> packed) {
+  const auto find = [&](auto is) { return find_ranks(packed, std::not_fn(is)); };
+  if (const auto ranks = find(is_of_sluice); !ranks.empty()) {
+    return {Code::mismatch, describe_ranks(ranks) +
+                                " took part without Sluice: the preload probably did not reach "
+                                "it (mpirun -x LD_PRELOAD reaches all), or SLUICE_ENABLE is off"};
+  }
+  if (const auto ranks = find(is_of_this_layout); !ranks.empty()) {
+    return {Code::mismatch, describe_ranks(ranks) + " runs a Sluice that speaks another language"};
+  }
+  if (find(is_ready).empty()) return {};
+  std::vector<Verdict> verdicts;
+  for (size_t at = 0; at < packed.size(); at += Hello::packed_size) {
+    verdicts.push_back(static_cast<Verdict>(packed[at + verdict_at]));
+  }
+  return judge(verdicts);
+}
+
+Status judge(std::span<const Verdict> verdicts) {
+  constexpr std::pair<Verdict, const char*> explanations[] = {
+      {Verdict::memory, " had no memory to set it up"},
+      {Verdict::failed, " saw an earlier call on it fail"},
+  };
+  for (const auto& [verdict, words] : explanations) {
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < verdicts.size(); ++rank) {
+      if (verdicts[rank] == verdict) ranks.push_back(rank);
+    }
+    if (!ranks.empty()) return {Code::aborted, describe_ranks(ranks) + words};
+  }
+  return {};
 }
 
 std::vector<uint32_t> number_hosts(std::span<const Hello> hellos) {

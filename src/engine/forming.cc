@@ -2,8 +2,10 @@
 //
 // How a team comes about: Team::form.
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
@@ -22,7 +24,6 @@ Hello describe_self(const Process& process) {
   hello.host = process.host;
   hello.settings_digest = digest(process.settings);
   hello.settings_size = static_cast<uint32_t>(process.settings.size());
-  hello.enabled = process.knobs.enable;
   hello.able = process.endpoint != nullptr;
   hello.strict = process.knobs.on_mismatch == "abort";
   return hello;
@@ -38,123 +39,72 @@ std::string find_lack(const Process& process) {
   return lacks ? "no descriptors left for connections here" : "";
 }
 
-// This rank's hello, packed.
-std::vector<std::byte> introduce(Process& process, const std::string& hints, const TeamId& kept,
-                                 bool lacks = false) {
-  std::call_once(process.introduced, [&] {
-    process.introduction.resize(Hello::packed_size);
-    describe_self(process).pack(process.introduction);
-  });
-  std::vector<std::byte> packed = process.introduction;
-  Hello::Occasion{.kept = kept,
-                  .teams_formed = process.teams_formed++,
-                  .hints_digest = digest(hints),
-                  .hints_size = static_cast<uint32_t>(hints.size()),
-                  .lacks = lacks}
-      .pack(packed);
-  return packed;
-}
-
-// Why a rank takes no part in a team, for the others: one byte, the same in all versions.
-enum class Verdict : uint8_t { ready, timeout, memory, failed, trouble };
-
-Verdict verdict_of(const Status& status) {
-  if (status.code() == Code::timeout) return Verdict::timeout;
-  return status.code() == Code::memory ? Verdict::memory : Verdict::trouble;
-}
-
-constexpr std::pair<Verdict, const char*> explanations[] = {
-    {Verdict::timeout, " gave up waiting for all ranks to come (SLUICE_SETUP_TIMEOUT)"},
-    {Verdict::memory, " had no memory to set it up"},
-    {Verdict::failed, " saw an earlier call on it fail"},
-    {Verdict::trouble, " could not set it up"},
+// What a rank says when it knows all hellos, and may say again: whether it is ready; and the
+// leader, where there may be memory that all share.
+struct Word {
+  Verdict verdict;
+  ArenaOffer offer;
 };
-
-bool leave_with(Verdict verdict, Bootstrap& bootstrap) {
-  const std::byte byte{static_cast<uint8_t>(verdict)};
-  return bootstrap.leave({&byte, 1});
-}
-
-// Ok if all ranks are ready.
-Status judge(std::span<const std::byte> verdicts) {
-  for (const auto& [verdict, words] : explanations) {
-    std::vector<Rank> ranks;
-    for (Rank rank = 0; rank < verdicts.size(); ++rank) {
-      if (verdicts[rank] == static_cast<std::byte>(verdict)) ranks.push_back(rank);
-    }
-    if (!ranks.empty()) return {Code::aborted, describe_ranks(ranks) + words};
-  }
-  return {};
-}
-
-// Whether the others have this rank's part of an exchange that ended so.
-bool has_taken_part(const Status& status) { return status.code() != Code::memory; }
-
-// This rank has given up; those who find that all have kept this team learn it there.
-void turn_down(NewTeam& kept, const std::string& name, const Status& cause) {
-  try {
-    kept.serve(name);
-  } catch (const std::bad_alloc&) {  // then it goes by its old name
-  }
-  (void)kept.refuse(cause);
-}
 
 // A communicator's set-up on one rank: some exchanges, of which hellos and texts say how many.
 //
-//   hellos     where all name the same kept team, that was all
-//   verdicts   each has its team, or knows that MPI keeps the communicator
-//   hints      where they differ, as texts; and verdicts again, for the texts say whose it is
+//   hellos     that was all where all name the same kept team, or one in which they have all been
+//   words      each has its team, or knows that MPI keeps the communicator
+//   hints      where they differ, as texts; and words again, for the texts say whose it is
 //   settings   where they differ, as texts, so that people can be told
-//   offers     of shared memory, where all are on one host (shared_arena.h)
+//   answers    where all are on one host: how they found its memory (shared_arena.h)
 //
-// Who fails leaves behind its part in all that the others may still exchange, and so no rank is
-// without the others where it ends. All ranks know what comes of it before they give their
-// verdicts. Where it is MPI, the verdicts are waited for without a deadline: all have come by then,
-// and whose time was up in the last exchange of all could tell nobody. Where it is a team, those
-// that are late learn it there.
+// All ranks take part in each. Who has no memory says so in the next hello or word, after which all
+// give up alike; what the exchanges themselves take is there before the first.
 class Formation {
  public:
-  Formation(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints)
-      : process_(process), bootstrap_(bootstrap), name_(name), hints_(hints) {}
+  // verdict: what this rank says in its hello.
+  Formation(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
+            Verdict verdict)
+      : process_(process),
+        bootstrap_(bootstrap),
+        name_(name),
+        hints_(hints),
+        packed_(bootstrap.size() * Hello::packed_size),
+        words_(bootstrap.size()),
+        verdict_(verdict) {}
 
-  Result<std::unique_ptr<Team>> run() {
-    Status trouble = process_.no_memory;
-    try {
-      auto formed = form();
-      if (formed.ok()) return formed;
-      trouble = formed.status();
-    } catch (const std::bad_alloc&) {
-    }
-    return depart(trouble);
-  }
+  Result<std::unique_ptr<Team>> run();
 
  private:
   enum class Outcome { team, mpi, differs, asks };  // asks: the hints' texts decide
-  // What the others expect next of this rank.
-  enum class Next { hello, verdict, hints, settings, offer, calls, nothing };
-  using Limit = Bootstrap::Limit;
 
-  Result<std::unique_ptr<Team>> form();
+  void prepare();
+  SegmentName prepare_known();
   Status say_hello();
-  Result<std::unique_ptr<Team>> serve_again();
-  Status consider();
+  Result<std::unique_ptr<Team>> join_known(uint32_t number, const ArenaOffer& offer);
+  Result<std::unique_ptr<Team>> finish();
+  void forget_known();
+  void note_known();
+  void consider();
   Outcome find_outcome();
   void tell_of_lack();
-  void make_team();
+  void make_team(const TeamId& id, std::vector<Peer> peers, std::vector<uint32_t> hosts);
   Status settle();
-  Next after_verdicts() const;
   Status agree_on_hints();
   Outcome heed_hints(std::vector<std::string> complaints);
   Status differ();
   std::string find_differences();
   Status share_memory();
-  Result<std::vector<std::string>> exchange_texts(const std::string& mine,
-                                                  const std::vector<uint32_t>& sizes, Limit limit,
-                                                  Next next);
-  Status depart(const Status& cause);
-  void leave(const Status& cause);
-  bool leave_text(const std::vector<uint32_t>& sizes);
+  void prepare_texts();
+  Result<std::vector<std::string>> exchange_texts();
 
+  // A step that may lack memory: the others learn it in this rank's next word.
+  template <typename Step>
+  void attempt(const Step& step) {
+    if (verdict_ != Verdict::ready) return;
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      process_.reserve.release();
+      verdict_ = Verdict::memory;
+    }
+  }
   bool is_any(bool (*is)(const Hello& hello)) const { return std::ranges::any_of(hellos_, is); }
   static bool lacks(const Hello& hello) { return hello.occasion.lacks; }
   static bool is_unfit(const Hello& hello) { return !hello.able && !hello.occasion.lacks; }
@@ -167,32 +117,43 @@ class Formation {
     return std::ranges::any_of(hellos_,
                                [&](const Hello& each) { return of(each) != of(hellos_[0]); });
   }
-  template <typename Of>
-  std::vector<uint32_t> sizes(Of of) const {
-    std::vector<uint32_t> all;
-    for (const Hello& hello : hellos_) all.push_back(of(hello));
-    return all;
+  // Versions are alike, and what else is compared by texts is not.
+  bool has_other_settings() const {
+    return !differs_in([](const Hello& hello) { return hello.version; }) &&
+           differs_in([](const Hello& hello) { return hello.settings_digest; });
   }
-  static uint32_t hints_size(const Hello& hello) { return hello.occasion.hints_size; }
-  static uint32_t settings_size(const Hello& hello) { return hello.settings_size; }
 
   Process& process_;
   Bootstrap& bootstrap_;
   const std::string& name_;
   Hints* const hints_;
-  Next next_ = Next::hello;
-  std::string lack_;  // of this rank
-  std::vector<std::byte> hello_, packed_, verdicts_;
+  std::array<std::byte, Hello::packed_size> hello_{};
+  std::vector<std::byte> packed_;  // everybody's hello
+  std::vector<Word> words_;        // and word
+  Verdict verdict_;                // this rank's next
+  uint64_t mark_ = 0;
+  std::string lack_;                           // of this rank
+  std::shared_ptr<const Acquaintance> known_;  // named in the hello; its new team and offer:
+  ArenaOffer offer_;
   std::unique_ptr<NewTeam> kept_;  // named in the hello
   std::vector<Hello> hellos_;
+  std::vector<uint32_t> text_sizes_;     // of the texts that are exchanged next
+  std::vector<std::byte> text_, texts_;  // this rank's, and room for all; each as the longest
   Outcome outcome_ = Outcome::team;
   std::unique_ptr<NewTeam> team_;  // where it may come to one
+  std::optional<ArenaAgreement> arena_;
+  bool shares_ = false;  // all ranks of a team that is new to each other have the arena
 };
 
-Result<std::unique_ptr<Team>> Formation::form() {
+Result<std::unique_ptr<Team>> Formation::run() {
+  attempt([&] { prepare(); });
   if (Status status = say_hello(); !status.ok()) return status;
-  if (have_kept_the_same(packed_)) return serve_again();
-  if (Status status = consider(); !status.ok()) return status;
+  if (have_kept_the_same(packed_)) return std::unique_ptr<Team>(std::move(kept_));
+  uint32_t number = 0;
+  ArenaOffer offer;
+  if (know_the_same(packed_, &number, &offer)) return join_known(number, offer);
+  forget_known();
+  attempt([&] { consider(); });
   if (Status status = settle(); !status.ok()) return status;
   if (outcome_ == Outcome::asks) {
     if (Status status = agree_on_hints(); !status.ok()) return status;
@@ -202,57 +163,140 @@ Result<std::unique_ptr<Team>> Formation::form() {
     if (Status status = differ(); !status.ok()) return status;
   }
   if (outcome_ != Outcome::team) return std::unique_ptr<Team>();
-  if (Status status = share_memory(); !status.ok()) return status;
+  if (Status status = share_memory(); !status.ok()) return team_->refuse(status);
   if (!hints_->empty()) team_->heed(*hints_);
-  team_->set_mark(bootstrap_.mark());
+  note_known();
+  return finish();
+}
+
+Result<std::unique_ptr<Team>> Formation::finish() {
+  team_->set_mark(mark_);
   return std::unique_ptr<Team>(std::move(team_));
 }
 
-Status Formation::say_hello() {
+// A kept team is made ready to serve before the others are told of it.
+void Formation::prepare() {
+  mark_ = bootstrap_.mark();
   if (hints_->empty()) {
-    kept_ = process_.shelf.take(bootstrap_.mark(), bootstrap_.rank(), bootstrap_.size());
+    kept_ = process_.shelf.take(mark_, bootstrap_.rank(), bootstrap_.size());
   }
-  if (!kept_) lack_ = find_lack(process_);  // a team that served can serve
-  hello_ = introduce(process_, to_text(*hints_), kept_ ? kept_->id() : TeamId{}, !lack_.empty());
-  packed_.resize(bootstrap_.size() * Hello::packed_size);
-  verdicts_.resize(bootstrap_.size());
-  Status status = bootstrap_.allgather(hello_, packed_, Limit::deadline);
-  if (has_taken_part(status)) next_ = Next::verdict;
-  return status;
+  if (kept_) {
+    kept_->serve(name_);
+  } else {
+    lack_ = find_lack(process_);  // a team that served can serve
+  }
+  const SegmentName held = prepare_known();
+  std::call_once(process_.introduced, [&] {
+    process_.introduction.resize(Hello::packed_size);
+    describe_self(process_).pack(process_.introduction);
+  });
+  std::ranges::copy(process_.introduction, hello_.begin());
+  const std::string hints = to_text(*hints_);
+  Hello::Occasion{.kept = kept_ ? kept_->id() : TeamId{},
+                  .teams_formed = process_.teams_formed++,
+                  .hints_digest = digest(hints),
+                  .hints_size = static_cast<uint32_t>(hints.size()),
+                  .lacks = !lack_.empty(),
+                  .known = known_ ? known_->id : TeamId{},
+                  .held = held,
+                  .offer = offer_}
+      .pack(hello_);
 }
 
-// A team that all ranks have kept serves the new communicator too. That takes no verdict: who gave
-// up on this rank's account has told the team. (The ranks of a team are distinct processes, each
-// with one rank: where as many ranks as it has all have kept it, each with the rank it has there,
-// they are its ranks in its order.)
-Result<std::unique_ptr<Team>> Formation::serve_again() {
-  next_ = Next::nothing;
-  kept_->serve(name_);
-  return std::unique_ptr<Team>(std::move(kept_));
+// A team of the ranks that this one takes the others for; the segment that it maps for them. (It
+// takes all memory there, but for a view of the arena.)
+SegmentName Formation::prepare_known() {
+  if (kept_ || !lack_.empty() || !hints_->empty()) return {};
+  known_ = process_.acquaintances.find(mark_, bootstrap_.rank(), bootstrap_.size());
+  if (!known_) return {};
+  make_team(known_->id, known_->peers, known_->hosts);
+  if (!known_->shares) return {};
+  offer_ = arena_->offer();
+  const bool is_missing = bootstrap_.rank() == 0 && !offer_.made;
+  const SegmentName held = is_missing ? SegmentName{} : arena_->segment(offer_);
+  if (held == SegmentName{}) forget_known();
+  return held;
+}
+
+// In place of what comes after the hellos; other ranks go on to use the team at once.
+Result<std::unique_ptr<Team>> Formation::join_known(uint32_t number, const ArenaOffer& offer) try {
+  team_->set_id({known_->peers[0].process, number});
+  if (!arena_) return finish();
+  auto arena = arena_->take(offer);
+  if (arena.status().code() == Code::memory) {
+    process_.reserve.release();
+    arena = arena_->take(offer);
+  }
+  if (!arena.ok()) {
+    arena_->refuse(offer, arena.status());
+    return team_->refuse(arena.status());
+  }
+  const Status status = team_->share(std::move(*arena));
+  return status.ok() ? finish() : team_->refuse(status);
+} catch (const std::bad_alloc&) {
+  process_.reserve.release();
+  return team_->refuse(process_.no_memory);
+}
+
+void Formation::forget_known() {
+  if (arena_) arena_->withdraw(offer_);
+  arena_.reset();
+  team_.reset();
+  known_.reset();
+  offer_ = {};
+}
+
+// Without memory for it, it is not kept.
+void Formation::note_known() try {
+  if (may_share_memory() && !shares_) return;
+  auto known = std::make_shared<Acquaintance>();
+  known->id = team_->id();
+  known->rank = bootstrap_.rank();
+  for (const Hello& hello : hellos_) known->peers.push_back(hello.self);
+  known->hosts = number_hosts(hellos_);
+  known->shares = shares_;
+  process_.acquaintances.put(mark_, std::move(known));
+} catch (const std::bad_alloc&) {
+}
+
+// A team that all ranks have kept serves the new communicator too, and that was all. (The ranks of
+// a team are distinct processes, each with one rank: where as many ranks as it has all have kept
+// it, each with the rank it has there, they are its ranks in its order.)
+Status Formation::say_hello() {
+  if (verdict_ != Verdict::ready) {
+    kept_.reset();
+    forget_known();
+    Hello::Occasion occasion;
+    occasion.verdict = verdict_;
+    occasion.pack(hello_);
+  }
+  Status status = bootstrap_.allgather(hello_, packed_);
+  if (status.ok()) status = look_through(packed_);
+  if (!status.ok()) forget_known();
+  return verdict_ == Verdict::memory ? process_.no_memory : status;
 }
 
 // Everybody's hello; what takes memory is done before this rank says that it is ready.
-Status Formation::consider() {
+void Formation::consider() {
   kept_.reset();
   TeamId latest;  // that any rank has offered to use again
   hellos_.resize(bootstrap_.size());
   for (size_t i = 0; i < hellos_.size(); ++i) {
-    const auto bytes = std::span(packed_).subspan(i * Hello::packed_size, Hello::packed_size);
-    if (!hellos_[i].unpack(bytes)) {
-      next_ = Next::nothing;
-      return {Code::mismatch,
-              "rank " + std::to_string(i) + " runs a Sluice that speaks another language"};
-    }
+    hellos_[i].unpack(std::span(packed_).subspan(i * Hello::packed_size, Hello::packed_size));
     latest = std::max(latest, hellos_[i].occasion.kept);
   }
-  process_.shelf.drop(bootstrap_.mark(), bootstrap_.rank(), bootstrap_.size(), latest);
+  process_.shelf.drop(mark_, bootstrap_.rank(), bootstrap_.size(), latest);
   outcome_ = find_outcome();
-  if (outcome_ == Outcome::team || outcome_ == Outcome::asks) make_team();
-  return {};
+  if (outcome_ == Outcome::team || outcome_ == Outcome::asks) {
+    std::vector<Peer> peers;
+    for (const Hello& hello : hellos_) peers.push_back(hello.self);
+    const TeamId id{peers[0].process, hellos_[0].occasion.teams_formed};
+    make_team(id, std::move(peers), number_hosts(hellos_));
+  }
+  prepare_texts();
 }
 
 Formation::Outcome Formation::find_outcome() {
-  if (!is_any([](const Hello& hello) { return hello.enabled; })) return Outcome::mpi;
   if (is_any(is_unfit) || differs_in([](const Hello& hello) { return hello.version; }) ||
       differs_in([](const Hello& hello) { return hello.settings_digest; })) {
     return Outcome::differs;
@@ -280,69 +324,73 @@ void Formation::tell_of_lack() {
   }
 }
 
-void Formation::make_team() {
-  std::vector<Peer> peers;
-  for (const Hello& hello : hellos_) peers.push_back(hello.self);
-  const TeamId id{peers[0].process, hellos_[0].occasion.teams_formed};
-  team_ = make_new_team(process_, name_, bootstrap_.rank(), id, std::move(peers),
-                        number_hosts(hellos_));
-}
-
-Status Formation::settle() {
-  const std::byte ready{static_cast<uint8_t>(Verdict::ready)};
-  const bool is_mpis = outcome_ == Outcome::mpi || (outcome_ == Outcome::differs && !is_strict());
-  Status status =
-      bootstrap_.allgather({&ready, 1}, verdicts_, is_mpis ? Limit::none : Limit::deadline);
-  if (!has_taken_part(status)) return status;
-  next_ = after_verdicts();
-  if (!status.ok()) return status;
-  status = judge(verdicts_);
-  if (!status.ok()) next_ = Next::nothing;
-  return status;
-}
-
-Formation::Next Formation::after_verdicts() const {
-  const auto version = [](const Hello& hello) { return hello.version; };
-  const auto settings = [](const Hello& hello) { return hello.settings_digest; };
-  switch (outcome_) {
-    case Outcome::team:
-      return may_share_memory() ? Next::offer : Next::calls;
-    case Outcome::asks:
-      return Next::hints;
-    case Outcome::differs:
-      return !differs_in(version) && differs_in(settings) ? Next::settings : Next::nothing;
-    case Outcome::mpi:
-      break;
+void Formation::make_team(const TeamId& id, std::vector<Peer> peers, std::vector<uint32_t> hosts) {
+  if (known_ ? known_->shares : may_share_memory()) {
+    std::vector<ProcessId> processes;
+    for (const Peer& peer : peers) processes.push_back(peer.process);
+    arena_.emplace(*process_.arenas, bootstrap_, std::move(processes));
   }
-  return Next::nothing;
+  team_ = make_new_team(process_, name_, bootstrap_.rank(), id, std::move(peers), std::move(hosts));
 }
 
-// All ranks' texts, in rank order. sizes: of each rank's. next: what the others expect after this.
-Result<std::vector<std::string>> Formation::exchange_texts(const std::string& mine,
-                                                           const std::vector<uint32_t>& sizes,
-                                                           Limit limit, Next next) {
-  const size_t longest = *std::ranges::max_element(sizes);
-  std::vector<std::byte> packed(longest), all(longest * sizes.size());
-  std::ranges::copy(std::as_bytes(std::span(mine)), packed.begin());
-  Status status = bootstrap_.allgather(packed, all, limit);
-  if (has_taken_part(status)) next_ = next;
+// All ranks are on one host, and not told to do without its memory.
+bool Formation::may_share_memory() const {
+  const auto host = [](const Hello& hello) { return hello.host; };
+  return process_.arenas && hellos_[0].host != 0 && hellos_.size() > 1 && !differs_in(host);
+}
+
+// Ok if all ranks have what they need so far.
+Status Formation::settle() {
+  Word mine{verdict_, {}};
+  const bool offers = verdict_ == Verdict::ready && outcome_ == Outcome::team && arena_;
+  if (offers) mine.offer = arena_->offer();
+  Status status = bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)),
+                                       std::as_writable_bytes(std::span(words_)));
   if (!status.ok()) return status;
+  const auto is_ready = [](const Word& word) { return word.verdict == Verdict::ready; };
+  if (std::ranges::all_of(words_, is_ready)) return {};
+  if (offers) arena_->withdraw(mine.offer);
+  if (verdict_ != Verdict::ready) return process_.no_memory;
+  std::vector<Verdict> verdicts;
+  for (const Word& word : words_) verdicts.push_back(word.verdict);
+  return judge(verdicts);
+}
+
+void Formation::prepare_texts() {
+  const bool hints = outcome_ == Outcome::asks;
+  if (!hints && !(outcome_ == Outcome::differs && has_other_settings())) return;
+  for (const Hello& hello : hellos_) {
+    text_sizes_.push_back(hints ? hello.occasion.hints_size : hello.settings_size);
+  }
+  const std::string mine = hints ? to_text(*hints_) : process_.settings;
+  text_.resize(*std::ranges::max_element(text_sizes_));
+  std::ranges::copy(std::as_bytes(std::span(mine)), text_.begin());
+  texts_.resize(text_.size() * text_sizes_.size());
+}
+
+// All ranks' texts, in rank order. Throws std::bad_alloc when the exchange is over, if at all.
+Result<std::vector<std::string>> Formation::exchange_texts() {
+  if (Status status = bootstrap_.allgather(text_, texts_); !status.ok()) return status;
   std::vector<std::string> texts;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    texts.emplace_back(reinterpret_cast<const char*>(all.data()) + i * longest, sizes[i]);
+  for (size_t i = 0; i < text_sizes_.size(); ++i) {
+    texts.emplace_back(reinterpret_cast<const char*>(texts_.data()) + i * text_.size(),
+                       text_sizes_[i]);
   }
   return texts;
 }
 
 // Leaves of *hints_ what all ranks gave.
 Status Formation::agree_on_hints() {
-  const auto texts =
-      exchange_texts(to_text(*hints_), sizes(hints_size), Limit::deadline, Next::verdict);
-  if (!texts.ok()) return texts.status();
-  std::string differences;
-  *hints_ = common_hints(*texts, &differences);
-  outcome_ = heed_hints({"ranks differ: " + differences});
-  return {};
+  Status status;
+  attempt([&] {
+    const auto texts = exchange_texts();
+    status = texts.status();
+    if (!texts.ok()) return;
+    std::string differences;
+    *hints_ = common_hints(*texts, &differences);
+    outcome_ = heed_hints({"ranks differ: " + differences});
+  });
+  return status;
 }
 
 // Leaves of *hints_, which all gave, what makes sense.
@@ -363,8 +411,6 @@ Status Formation::differ() {
     text = find_differences();
   } catch (const std::bad_alloc&) {
   }
-  if (next_ == Next::settings) (void)leave_text(sizes(settings_size));
-  next_ = Next::nothing;
   if (is_strict()) {
     return {Code::mismatch, "ranks differ: " + text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
   }
@@ -375,76 +421,45 @@ Status Formation::differ() {
   return {};
 }
 
-// What keeps these ranks from forming a team, in words.
+// What keeps these ranks from forming a team, in words. Throws std::bad_alloc when the exchange is
+// over, if there is one.
 std::string Formation::find_differences() {
+  if (has_other_settings()) {
+    const auto texts = exchange_texts();
+    return texts.ok() ? describe_differences(*texts)
+                      : "settings (" + texts.status().message() + ")";
+  }
   std::vector<std::string> versions;
   std::vector<Rank> unable;
   for (Rank rank = 0; rank < hellos_.size(); ++rank) {
     versions.push_back("version=" + hellos_[rank].version);
     if (is_unfit(hellos_[rank])) unable.push_back(rank);
   }
-  if (std::string text = describe_differences(versions); !text.empty()) return "Sluice's " + text;
-  if (next_ != Next::settings) return describe_ranks(unable) + " can't use the transport";
-  const Limit limit = is_strict() ? Limit::deadline : Limit::none;
-  const auto texts = exchange_texts(process_.settings, sizes(settings_size), limit, Next::nothing);
-  return texts.ok() ? describe_differences(*texts) : "settings (" + texts.status().message() + ")";
+  const std::string text = describe_differences(versions);
+  return text.empty() ? describe_ranks(unable) + " can't use the transport" : "Sluice's " + text;
 }
 
-// All ranks are on one host, and not told to do without its memory.
-bool Formation::may_share_memory() const {
-  const auto host = [](const Hello& hello) { return hello.host; };
-  return process_.arenas && hellos_[0].host != 0 && hellos_.size() > 1 && !differs_in(host);
-}
-
-Status Formation::share_memory() {
-  if (!may_share_memory()) return {};
-  std::vector<ProcessId> processes;
-  for (const Hello& hello : hellos_) processes.push_back(hello.self.process);
-  next_ = Next::calls;
-  auto arena = agree_on_arena(*process_.arenas, bootstrap_, processes, name_);
+// What goes wrong from the end of its exchanges on is the team's to tell.
+Status Formation::share_memory() try {
+  if (!arena_) return {};
+  auto arena = arena_->agree(words_[0].offer, name_);
   if (!arena.ok()) return arena.status();
+  shares_ = *arena != nullptr;
   return team_->share(std::move(*arena));
+} catch (const std::bad_alloc&) {
+  process_.reserve.release();
+  return process_.no_memory;
 }
 
-// This rank's part in what is still to come.
-void Formation::leave(const Status& cause) {
-  const Verdict verdict = verdict_of(cause);
-  switch (next_) {
-    case Next::hello:
-      if (hello_.empty()) hello_ = introduce(process_, {}, {});
-      if (!bootstrap_.leave(hello_)) return;
-      [[fallthrough]];
-    case Next::verdict:
-      (void)leave_with(verdict, bootstrap_);
-      return;
-    case Next::hints:
-      if (leave_text(sizes(hints_size))) (void)leave_with(verdict, bootstrap_);
-      return;
-    case Next::settings:
-      (void)leave_text(sizes(settings_size));
-      return;
-    case Next::offer:
-      leave_arena_agreement(bootstrap_, cause.code());
-      return;
-    case Next::calls:
-    case Next::nothing:
-      return;
-  }
-}
-
-bool Formation::leave_text(const std::vector<uint32_t>& sizes) {
-  return bootstrap_.leave(std::vector<std::byte>(*std::ranges::max_element(sizes)));
-}
-
-Status Formation::depart(const Status& cause) {
-  if (cause.code() == Code::memory) process_.reserve.release();
+// What the exchanges take comes from what is held in reserve, if need be.
+Formation start(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
+                Verdict verdict) {
   try {
-    leave(cause);
-  } catch (const std::bad_alloc&) {  // no more can be said
+    return Formation(process, bootstrap, name, hints, verdict);
+  } catch (const std::bad_alloc&) {
+    process.reserve.release();
   }
-  if (kept_) turn_down(*kept_, name_, cause);
-  const bool has_team = next_ == Next::offer || next_ == Next::calls;
-  return has_team ? team_->refuse(cause) : cause;
+  return Formation(process, bootstrap, name, hints, verdict);
 }
 
 }  // namespace
@@ -461,18 +476,24 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
                                          const std::string& name, Hints* hints) {
   try {
     process.reserve.fill();
-    auto formed = Formation(process, bootstrap, name, hints).run();
+    auto formed = start(process, bootstrap, name, hints, Verdict::ready).run();
     return formed.ok() ? std::move(formed) : formed.status().with("setting up " + name);
   } catch (const std::bad_alloc&) {
     return process.no_memory;
   }
 }
 
-void Team::stay_away(Process& process, Bootstrap& bootstrap) try {
-  process.reserve.release();
-  if (bootstrap.leave(introduce(process, {}, {}))) (void)leave_with(Verdict::failed, bootstrap);
+bool Team::stay_away(Process& process, Bootstrap& bootstrap) try {
+  Hints hints;
+  const std::string name;
+  Formation formation = start(process, bootstrap, name, &hints, Verdict::failed);
+  try {
+    (void)formation.run();
+  } catch (const std::bad_alloc&) {  // when the others know
+  }
+  return true;
 } catch (const std::bad_alloc&) {
-  log(Level::warning, "no memory to tell others that a communicator's calls fail here");
+  return false;
 }
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The engine: teams, selection, the execution of plans, waiting, statistics.
 core_sources += \
+	src/engine/acquaintances.cc src/engine/acquaintances.h \
 	src/engine/agreement.cc src/engine/agreement.h \
 	src/engine/call.h \
 	src/engine/cells.cc src/engine/cells.h \
@@ -14,7 +15,9 @@ core_sources += \
 	src/engine/schedule.cc src/engine/schedule.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \
 	src/engine/shelf.cc src/engine/shelf.h \
+	src/engine/slots.cc src/engine/slots.h \
 	src/engine/statistics.cc src/engine/statistics.h \
+	src/engine/streams.h \
 	src/engine/team.cc src/engine/team.h \
 	src/engine/tuning.cc src/engine/tuning.h \
 	src/engine/waiter.cc src/engine/waiter.h

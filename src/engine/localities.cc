@@ -29,12 +29,12 @@ size_t count(const Processors& processors) {
   return sum;
 }
 
-using Key = std::pair<uint64_t, uint64_t>;
+using Domain = std::pair<uint64_t, uint64_t>;
 
 // Ranks with the same key are one group.
 template <typename KeyOf>
 std::vector<uint32_t> group_by(std::span<const Locality> localities, const KeyOf& key_of) {
-  std::map<Key, uint32_t> numbers;
+  std::map<Domain, uint32_t> numbers;
   std::vector<uint32_t> groups;
   for (const Locality& locality : localities) {
     const auto next = static_cast<uint32_t>(numbers.size());
@@ -78,11 +78,11 @@ std::vector<uint32_t> natural_groups(std::span<const Locality> localities) {
   };
   std::vector<uint32_t> best;
   if (all_know(&Locality::node)) {
-    best = group_by(localities, [](const Locality& locality) { return Key{locality.node, 0}; });
+    best = group_by(localities, [](const Locality& locality) { return Domain{locality.node, 0}; });
   }
   if (all_know(&Locality::cache)) {
     auto by_cache = group_by(localities, [](const Locality& locality) {
-      return Key{locality.node, locality.cache};
+      return Domain{locality.node, locality.cache};
     });
     const bool is_first = best.empty() || unless_one(best).empty();
     if (is_first || flags_of(by_cache) < flags_of(best)) best = std::move(by_cache);
@@ -92,14 +92,15 @@ std::vector<uint32_t> natural_groups(std::span<const Locality> localities) {
 
 }  // namespace
 
-bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& mine,
-                         std::vector<Locality>* localities) {
-  localities->resize(rounds.size());
-  rounds.begin(~uint32_t{0}, 0, &patience);
-  const auto hear = [&](uint32_t rank, const Locality& theirs) { (*localities)[rank] = theirs; };
-  if (!rounds.exchange(1, mine, hear)) return false;
-  rounds.end(1);
-  return true;
+uint32_t RoundTrips::find(const ProcessId& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(id);
+  return found == known_.end() ? 0 : found->second;
+}
+
+void RoundTrips::learn(const ProcessId& id, uint32_t nanoseconds) {
+  const std::lock_guard lock(mutex_);
+  known_[id] = nanoseconds;
 }
 
 bool measure_round_trip(Rounds& rounds, Patience& patience, uint32_t* nanoseconds) {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,10 +24,16 @@ using Locate = std::function<Locality(bool domains)>;
 // From so many ranks on, those that share a cache or a node form groups.
 inline constexpr uint32_t least_for_groups = 8;
 
-// Collective over the arena's ranks: everybody's locality, in rank order. False where the wait was
-// given up. Throws std::bad_alloc, before anything is said.
-bool exchange_localities(Rounds& rounds, Patience& patience, const Locality& mine,
-                         std::vector<Locality>* localities);
+// Round trips to other processes that were measured before. Any thread.
+class RoundTrips {
+ public:
+  uint32_t find(const ProcessId& id) const;  // nanoseconds; 0: not measured
+  void learn(const ProcessId& id, uint32_t nanoseconds);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<ProcessId, uint32_t> known_;
+};
 
 // Collective over the arena of two ranks with processors of their own: how long a flag takes from
 // one to the other and back, in nanoseconds, as rank 0 saw it at best. (Through a cache that both

@@ -16,6 +16,8 @@ namespace sluice {
 class NewTeam : public Team {
  public:
   virtual const TeamId& id() const = 0;
+  // Before anything else, where it was made with another.
+  virtual void set_id(const TeamId& id) = 0;
   // share and heed are called once at most, by all ranks, and share first. They meet in
   // shared memory; nullptr: they don't.
   virtual Status share(std::unique_ptr<Arena> arena) = 0;

@@ -2,12 +2,57 @@
 #include "src/engine/statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <vector>
 
 #include "src/base/knobs.h"
 
 namespace sluice {
+namespace {
+
+constexpr size_t columns = 8;
+using TableRow = std::array<std::string, columns>;
+
+// The first four are names, to the left.
+constexpr size_t names = 4;
+constexpr size_t least_widths[columns] = {24, 14, 20, 9, 12, 10, 12, 11};
+
+// A program may give a communicator any name.
+std::string shorten(std::string name) {
+  constexpr size_t most = 64;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return c < ' '; }, ' ');
+  if (name.size() <= most) return name;
+  size_t end = most - 3;
+  while (end > 0 && (name[end] & 0xc0) == 0x80) --end;  // within a character of UTF-8
+  return name.substr(0, end) + "...";
+}
+
+std::string print(const char* format, double number) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, number);
+  return text;
+}
+
+std::string align(const std::vector<TableRow>& lines) {
+  std::array<size_t, columns> widths{};
+  std::ranges::copy(least_widths, widths.begin());
+  for (const TableRow& cells : lines) {
+    for (size_t i = 0; i < columns; ++i) widths[i] = std::max(widths[i], cells[i].size());
+  }
+  std::string text;
+  for (const TableRow& cells : lines) {
+    for (size_t i = 0; i < columns; ++i) {
+      const std::string room(widths[i] - cells[i].size(), ' ');
+      text += i < names ? cells[i] + room : room + cells[i];
+      text += i + 1 < columns ? ' ' : '\n';
+    }
+  }
+  return text;
+}
+
+}  // namespace
 
 void Statistics::add(const std::string& communicator, Collective collective,
                      const std::string& algorithm, const std::string& transport,
@@ -26,28 +71,23 @@ std::string Statistics::table(std::chrono::nanoseconds passed) const {
   std::stable_sort(rows.begin(), rows.end(), [](const auto& left, const auto& right) {
     return left.second.nanoseconds > right.second.nanoseconds;
   });
-  std::string text;
-  char line[256];
-  std::snprintf(line, sizeof line, "%-24s %-14s %-20s %-9s %12s %10s %12s %11s\n", "communicator",
-                "collective", "algorithm", "transport", "calls", "bytes", "time ms", "us/call");
-  text += line;
+  std::vector<TableRow> lines = {{"communicator", "collective", "algorithm", "transport", "calls",
+                                  "bytes", "time ms", "us/call"}};
   double total = 0;
   for (const auto& [key, tally] : rows) {
     const auto& [communicator, collective, algorithm, transport] = key;
     const double microseconds = static_cast<double>(tally.nanoseconds) / 1e3;
-    std::snprintf(line, sizeof line, "%-24.24s %-14s %-20s %-9s %12llu %10s %12.3f %11.2f\n",
-                  communicator.c_str(), std::string(to_string(collective)).c_str(),
-                  algorithm.c_str(), transport.c_str(),
-                  static_cast<unsigned long long>(tally.calls), format_size(tally.bytes).c_str(),
-                  microseconds / 1e3, microseconds / static_cast<double>(tally.calls));
-    text += line;
+    lines.push_back({shorten(communicator), std::string(to_string(collective)), algorithm,
+                     transport, std::to_string(tally.calls), format_size(tally.bytes),
+                     print("%.3f", microseconds / 1e3),
+                     print("%.2f", microseconds / static_cast<double>(tally.calls))});
     total += microseconds;
   }
   const double seconds = std::chrono::duration<double>(passed).count();
-  std::snprintf(line, sizeof line, "in all %.3f ms, %.1f %% of the %.3f s since the first call\n",
+  char sum[128];
+  std::snprintf(sum, sizeof sum, "in all %.3f ms, %.1f %% of the %.3f s since the first call\n",
                 total / 1e3, total / 1e4 / seconds, seconds);
-  text += line;
-  return text;
+  return align(lines) + sum;
 }
 
 }  // namespace sluice

@@ -17,7 +17,7 @@ namespace sluice {
 
 struct Tally {
   uint64_t calls = 0;
-  uint64_t bytes = 0;        // Call::bytes, summed
+  uint64_t bytes = 0;  // Call::bytes, summed; of alltoallv what this rank had for all, itself too
   uint64_t nanoseconds = 0;  // in the call, waiting for late ranks included
 };
 
@@ -28,7 +28,7 @@ class Statistics {
   void add(const std::string& communicator, Collective collective, const std::string& algorithm,
            const std::string& transport, const Tally& tally);
   // A table for people, one line a row, busiest first, and what part all is of the time that has
-  // passed since the first call; empty if there is nothing.
+  // passed since the first call; empty if there is nothing. Names longer than 64 bytes are cut.
   std::string table(std::chrono::nanoseconds passed) const;
 
  private:

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <new>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "collectives/direct/direct.h"
@@ -16,6 +15,8 @@
 #include "src/engine/long_blocks.h"
 #include "src/engine/schedule.h"
 #include "src/engine/shared_arena.h"
+#include "src/engine/slots.h"
+#include "src/engine/streams.h"
 
 namespace sluice {
 namespace {
@@ -45,73 +46,6 @@ Clock::duration patience_of(const Knobs& knobs) {
   return patience;
 }
 
-// The peers of a team, and its streams to them, opened when a plan first needs them.
-class Streams final : public Channels {
- public:
-  Streams(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
-      : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {}
-
-  Result<Channel*> channel(Rank peer) override {
-    if (!channels_[peer]) {
-      auto opened = endpoint_->open(id_, peers_[peer]);
-      if (!opened.ok()) return opened.status();
-      channels_[peer] = std::move(*opened);
-    }
-    return channels_[peer].get();
-  }
-  // To whom there is a way.
-  void open_all(Rank self) {
-    for (Rank peer = 0; peer < size(); ++peer) {
-      if (peer == self) continue;
-      try {
-        (void)channel(peer);
-      } catch (const std::bad_alloc&) {  // others may have a way to it
-      }
-    }
-  }
-  void abort(const std::string& cause) {
-    for (const auto& channel : channels_) {
-      try {
-        if (channel) channel->abort(cause);
-      } catch (const std::bad_alloc&) {
-      }
-    }
-  }
-  // Code::aborted, if any of them has given up.
-  Status told_by_peers() {
-    for (Rank peer = 0; peer < size(); ++peer) {
-      if (!channels_[peer]) continue;
-      const Status told = channels_[peer]->told_by_peer();
-      if (!told.ok()) return told.with(describe(peer));
-    }
-    return {};
-  }
-  bool told() const {
-    return std::ranges::all_of(channels_,
-                               [](const auto& channel) { return !channel || channel->told(); });
-  }
-  // What carries its messages, for people: "tcp"; "shm+tcp" if not all go the same way.
-  std::string carrier() const {
-    std::set<std::string> names;
-    for (const auto& channel : channels_) {
-      if (channel) names.insert(channel->carrier());
-    }
-    std::string text;
-    for (const std::string& name : names) text += (text.empty() ? "" : "+") + name;
-    return text.empty() ? endpoint_->name() : text;
-  }
-  Rank size() const { return static_cast<Rank>(peers_.size()); }
-  std::string describe(Rank peer) const {
-    return "rank " + std::to_string(peer) + " (" + peers_[peer].label + ")";
-  }
-
- private:
-  Endpoint* endpoint_;
-  TeamId id_;
-  std::vector<Peer> peers_;
-  std::vector<std::unique_ptr<Channel>> channels_;
-};
-
 class EngineTeam final : public NewTeam {
  public:
   EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers,
@@ -121,19 +55,32 @@ class EngineTeam final : public NewTeam {
   Status share(std::unique_ptr<Arena> arena) override;
   void heed(const Hints& hints) override;
   const TeamId& id() const override { return id_; }
+  void set_id(const TeamId& id) override {
+    id_ = id;
+    streams_.set_id(id);
+  }
   void set_mark(uint64_t mark) override { mark_ = mark; }
   uint64_t mark() const override { return mark_; }
   bool retire() override;
   void serve(const std::string& name) override;
   Rank rank() const override { return rank_; }
   Rank size() const override { return streams_.size(); }
-  const Algorithm* choose(const Call& call) override;
+  const Algorithm* choose(const Call& call) override {
+    return choose(call, arena_ && fits_directly(call.element, size()));
+  }
   Status run_by(const Algorithm& algorithm, const Call& call) override;
   Status refuse(const Status& cause) override;
 
  private:
   void warn_of_mpi(const Call& call);
   const Selector& selector() const { return own_selector_ ? *own_selector_ : process_.selector; }
+  static bool is_ordered(const Call& call) {
+    return call.reduction.kernel && !call.reduction.commutative;
+  }
+  Situation situation_of(const Call& call, bool direct) const;
+  const Algorithm* choose(const Call& call, bool direct);
+  [[gnu::cold]] const Algorithm* choose_without_slots(const Call& call);
+  [[gnu::noinline]] const Algorithm* see_to_slots(const Algorithm& algorithm, const Call& call);
   Status execute(const Algorithm& algorithm, const Call& call);
   [[gnu::cold]] Status execute_counted(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
@@ -142,13 +89,14 @@ class EngineTeam final : public NewTeam {
   Status finish_plan();
   Status run_direct(const Algorithm& algorithm, const Call& call);
   class ByLinks;
-  Status learn_localities();
+  Status get_acquainted();
+  Status learn_round_trip(const std::vector<ArenaGreeting>& greetings);
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
   [[gnu::cold]] Status give_up_direct();
   Status why_not_direct() const;
-  [[gnu::cold]] void note_strays();
   Status wait();
   Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks);
+  bool is_aborted_in_arena() const { return arena_ && arena_->rounds().is_aborted(); }
   Status give_up(const Status& cause);
   void tell(const Status& cause);
   Tally& tally(const Algorithm* algorithm);
@@ -158,7 +106,7 @@ class EngineTeam final : public NewTeam {
   Process& process_;
   std::string name_;
   const Rank rank_;
-  const TeamId id_;
+  TeamId id_;
   uint64_t mark_ = 0;
   const std::vector<uint32_t> hosts_;  // as in Shape
   Streams streams_;
@@ -176,13 +124,15 @@ class EngineTeam final : public NewTeam {
   Status broken_;
   std::unique_ptr<Arena> arena_;                               // null: none
   std::optional<ArenaPatience> in_arena_;                      // with an arena
+  std::optional<Slots> slots_;                                 // with an arena
   std::optional<Groups> groups_;                               // in it, if there are two
   uint32_t per_processor_ = 1;                                 // most ranks that take turns on one
   uint32_t round_trip_ = 0;                                    // between two ranks, in nanoseconds
   Scratch fetched_;                                            // what fetching reductions need
+  std::unique_ptr<OverLinks> links_;                           // with an arena
+  const Algorithm* direct_ = nullptr;                          // that runs
   LongBlocks long_blocks_;                                     // that go over links
   const std::function<bool()>* is_sound_ = nullptr;            // asked while they do
-  bool strays_ = false;                                        // it was said that fetching failed
   std::optional<Selector> own_selector_;                       // with hints
   std::optional<Choices> choices_[collective_count][2][2][2];  // by ordered, ragged and direct
   std::vector<std::pair<const Algorithm*, Tally>> tallies_;
@@ -199,41 +149,85 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       waiter_(process.endpoint.get(), process.poke, process.knobs.spin, process.company),
       patience_(patience_of(process.knobs)) {}
 
+// Runs the plan on what is long. It is packed already.
+class EngineTeam::ByLinks final : public OverLinks {
+ public:
+  explicit ByLinks(EngineTeam& team) : team_(team) {}
+
+  bool start(size_t shorter) override {
+    LongBlocks& blocks = team_.long_blocks_;
+    Call packed = *team_.call_;
+    packed.input.source = nullptr;
+    if (!blocks.leave(packed, team_.rank_, team_.size(), shorter)) {
+      return team_.give_up(team_.no_memory_).ok();
+    }
+    return !blocks.any() || team_.start_plan(*team_.direct_, blocks.call()).ok();
+  }
+
+  bool finish(const std::function<bool()>& is_sound) override {
+    if (!team_.long_blocks_.any()) return true;
+    team_.is_sound_ = &is_sound;
+    const bool finished = team_.finish_plan().ok();
+    team_.is_sound_ = nullptr;
+    return finished;
+  }
+
+ private:
+  EngineTeam& team_;
+};
+
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
   arena_ = std::move(arena);
   in_arena_.emplace(waiter_, *arena_, [this](std::chrono::nanoseconds waited, Rank peer) {
     return watch(waited, {&peer, 1});
   });
-  Status status = agree_on_fetching(*arena_, *in_arena_);
-  if (status.ok()) status = learn_localities();
+  slots_.emplace(*arena_);
+  links_ = std::make_unique<ByLinks>(*this);
+  Status status = get_acquainted();
   if (status.ok()) return status;
   if (!in_arena_->status().ok()) status = in_arena_->status();
   arena_->rounds().abort("rank " + std::to_string(rank_) + ": " + status.message());
   return status;
 }
 
-Status EngineTeam::learn_localities() {
+Status EngineTeam::get_acquainted() {
   const std::string& how = process_.knobs.groups;
   const bool domains = how == "auto" && size() >= least_for_groups;
-  Locality mine = process_.locate ? process_.locate(domains) : Locality();
-  mine.known_per_processor = process_.company.per_processor();
+  ArenaGreeting mine;
+  if (process_.locate) mine.locality = process_.locate(domains);
+  mine.locality.known_per_processor = process_.company.per_processor();
+  mine.tries = process_.knobs.single_copy;
+  if (size() == 2) mine.round_trip = process_.round_trips.find(streams_.process(1 - rank_));
+  std::vector<ArenaGreeting> greetings;
   std::vector<Locality> localities;
-  Rounds& rounds = arena_->rounds();
-  if (!exchange_localities(rounds, *in_arena_, mine, &localities)) return why_not_met(rounds);
+  localities.reserve(size());
+  Status status = greet(*arena_, *in_arena_, mine, &greetings);
+  if (!status.ok()) return status;
+  for (const ArenaGreeting& greeting : greetings) localities.push_back(greeting.locality);
   process_.company.learn(ranks_per_processor(localities, rank_));
   per_processor_ = most_per_processor(localities);
-  if (size() == 2 && per_processor_ == 1) {
-    if (!measure_round_trip(rounds, *in_arena_, &round_trip_)) return why_not_met(rounds);
-    log(Level::info, "%s: a flag takes %u ns from one rank to the other and back", name_.c_str(),
-        round_trip_);
-  }
+  if (size() == 2 && per_processor_ == 1) status = learn_round_trip(greetings);
+  if (!status.ok()) return status;
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};
   groups_.emplace(groups, rank_);
   if (rank_ == 0) {
     log(Level::info, "%s: ranks %s form groups", name_.c_str(), describe_groups(groups).c_str());
   }
+  return {};
+}
+
+// Once for a pair of processes: both must know it.
+Status EngineTeam::learn_round_trip(const std::vector<ArenaGreeting>& greetings) {
+  const uint64_t known = greetings[0].round_trip;
+  round_trip_ = static_cast<uint32_t>(known);
+  if (known != 0 && known == greetings[1].round_trip) return {};
+  Rounds& rounds = arena_->rounds();
+  if (!measure_round_trip(rounds, *in_arena_, &round_trip_)) return why_not_met(rounds);
+  process_.round_trips.learn(streams_.process(1 - rank_), round_trip_);
+  log(Level::info, "%s: a flag takes %u ns from one rank to the other and back", name_.c_str(),
+      round_trip_);
   return {};
 }
 
@@ -259,7 +253,8 @@ bool EngineTeam::retire() {
   execution_.trim();
   cells_.reset();
   fetched_ = {};
-  return broken_.ok() && !own_selector_ && !(arena_ && arena_->rounds().is_aborted());
+  if (slots_ && broken_.ok() && !is_aborted_in_arena()) slots_->give_back();
+  return broken_.ok() && !own_selector_ && !is_aborted_in_arena();
 }
 
 void EngineTeam::serve(const std::string& name) {
@@ -268,24 +263,27 @@ void EngineTeam::serve(const std::string& name) {
   call_ = nullptr;
 }
 
-const Algorithm* EngineTeam::choose(const Call& call) {
-  const bool ordered = call.reduction.kernel && !call.reduction.commutative;
-  const bool direct = arena_ && fits_directly(call.element, size());
+Situation EngineTeam::situation_of(const Call& call, bool direct) const {
+  return {
+      .collective = call.collective,
+      .transport = direct ? "shm" : process_.endpoint->name(),
+      .ranks = size(),
+      .ordered = is_ordered(call),
+      .ragged = call.ragged,
+      .direct = direct,
+      .fetches = direct && arena_->rounds().fetcher() != nullptr,
+      .hosts = hosts_,
+      .groups = direct && groups_ ? std::span(groups_->of()) : std::span<const uint32_t>(),
+      .per_processor = per_processor_,
+      .round_trip = round_trip_,
+  };
+}
+
+const Algorithm* EngineTeam::choose(const Call& call, bool direct) {
+  const bool ordered = is_ordered(call);
   auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][direct];
   if (!choices) {
-    const Situation situation{
-        .collective = call.collective,
-        .transport = direct ? "shm" : process_.endpoint->name(),
-        .ranks = size(),
-        .ordered = ordered,
-        .ragged = call.ragged,
-        .direct = direct,
-        .fetches = direct && arena_->rounds().fetcher() != nullptr,
-        .hosts = hosts_,
-        .groups = direct && groups_ ? std::span(groups_->of()) : std::span<const uint32_t>(),
-        .per_processor = per_processor_,
-        .round_trip = round_trip_,
-    };
+    const Situation situation = situation_of(call, direct);
     choices = selector().choices(situation);
     if (const std::string name = selector().passed_over(situation); !name.empty() && rank_ == 0) {
       const bool reproducible = process_.knobs.reproducible && is_reducing(call.collective);
@@ -311,7 +309,60 @@ void EngineTeam::warn_of_mpi(const Call& call) {
 
 Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
-  return process_.knobs.stats ? execute_counted(algorithm, call) : execute(algorithm, call);
+  call_ = &call;
+  ++number_;
+  warned_ = false;
+  const Algorithm* by = &algorithm;
+  if (algorithm.direct && slots_->concern(algorithm, call.bytes, number_)) {
+    by = see_to_slots(algorithm, call);
+    if (!by) return broken_;
+  }
+  return process_.knobs.stats ? execute_counted(*by, call) : execute(*by, call);
+}
+
+// What serves the call, by slots or without; null where the team broke over that.
+const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call& call) {
+  const bool needs = needs_slots(algorithm, call.bytes, call.ragged, size());
+  in_arena_->begin();
+  switch (slots_->prepare(needs, number_, encode_what(call.collective, call.root), call.bytes,
+                          *in_arena_)) {
+    case Slots::Answer::go:
+      return &algorithm;
+    case Slots::Answer::lack:
+      return choose_without_slots(call);
+    case Slots::Answer::failed:
+      break;
+  }
+  (void)give_up_direct();
+  return nullptr;
+}
+
+// Not MPI, whatever the rules say of another transport: it was said that Sluice carries the call.
+const Algorithm* EngineTeam::choose_without_slots(const Call& call) try {
+  if (const Status why = slots_->take_why(); !why.ok()) {
+    static constinit std::atomic<bool> said{false};
+    log(said.exchange(true) ? Level::info : Level::warning,
+        "no shared memory for long messages on %s, another transport carries them: %s",
+        name_.c_str(), why.message().c_str());
+  }
+  if (const Algorithm* const plan = choose(call, false)) return plan;
+  Knobs knobs;
+  knobs.reproducible = process_.knobs.reproducible;
+  const auto builtin = Selector::make(knobs);
+  const Algorithm* plan = nullptr;
+  if (builtin.ok()) plan = builtin->choose(situation_of(call, false), call.bytes);
+  if (!plan) (void)give_up({Code::internal, "no algorithm serves it without slots"});
+  return plan;
+} catch (const std::bad_alloc&) {
+  (void)give_up(no_memory_);
+  return nullptr;
+}
+
+// By a rank to all, itself included.
+static size_t bytes_sent(const Call& call, Rank ranks) {
+  size_t elements = 0;
+  for (Rank to = 0; to < ranks; ++to) elements += call.input.block(to).count;
+  return elements * call.element;
 }
 
 Status EngineTeam::execute_counted(const Algorithm& algorithm, const Call& call) {
@@ -319,7 +370,7 @@ Status EngineTeam::execute_counted(const Algorithm& algorithm, const Call& call)
   Status status = execute(algorithm, call);
   Tally& sum = tally(&algorithm);
   ++sum.calls;
-  sum.bytes += call.bytes;
+  sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, size()) : call.bytes;
   sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
   return status;
 }
@@ -339,54 +390,25 @@ Tally& EngineTeam::tally(const Algorithm* algorithm) {
 }
 
 Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
-  call_ = &call;
-  ++number_;
-  warned_ = false;
   if (algorithm.direct) return run_direct(algorithm, call);
   return algorithm.cell > 0 ? run_in_cells(algorithm, call) : run_plan(algorithm, call);
 }
 
 // Direct algorithms find everything packed, and leave all unpacking to the caller.
+uint32_t input_blocks(Collective collective, Rank ranks) {
+  const bool many = collective == Collective::alltoall || collective == Collective::alltoallv ||
+                    collective == Collective::reduce_scatter;
+  return many ? ranks : 1;
+}
 void pack(const View& view, uint32_t blocks, size_t element) {
-  if (!view.source) return;
   for (uint32_t i = 0; i < blocks; ++i) {
     const View::Extent extent = view.block(blocks == 1 ? whole : i);
     view.source->move(extent.offset * element, extent.count * element);
   }
 }
 
-// Runs the plan on what is long. It is packed already.
-class EngineTeam::ByLinks final : public OverLinks {
- public:
-  ByLinks(EngineTeam& team, const Algorithm& algorithm, const Call& call)
-      : team_(team), algorithm_(algorithm), call_(call) {}
-
-  bool start(size_t shorter) override {
-    LongBlocks& blocks = team_.long_blocks_;
-    Call packed = call_;
-    packed.input.source = nullptr;
-    if (!blocks.leave(packed, team_.rank_, team_.size(), shorter)) {
-      return team_.give_up(team_.no_memory_).ok();
-    }
-    return !blocks.any() || team_.start_plan(algorithm_, blocks.call()).ok();
-  }
-
-  bool finish(const std::function<bool()>& is_sound) override {
-    if (!team_.long_blocks_.any()) return true;
-    team_.is_sound_ = &is_sound;
-    const bool finished = team_.finish_plan().ok();
-    team_.is_sound_ = nullptr;
-    return finished;
-  }
-
- private:
-  EngineTeam& team_;
-  const Algorithm& algorithm_;
-  const Call& call_;
-};
-
 Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
-  ByLinks links(*this, algorithm, call);
+  direct_ = &algorithm;
   DirectCall direct{
       .root = call.root,
       .element = call.element,
@@ -396,17 +418,14 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       .groups = groups_ ? &*groups_ : nullptr,
       .in_turns = per_processor_ > 1,
       .scratch = {},
-      .links = links,
+      .links = *links_,
   };
   if (algorithm.needs.fetching && call.reduction.kernel) {
     if (!fetched_.reserve(2 * DirectCall::scratch_half)) return give_up(no_memory_);
     direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_half};
   }
-  const bool many = call.collective == Collective::alltoall ||
-                    call.collective == Collective::alltoallv ||
-                    call.collective == Collective::reduce_scatter;
-  pack(call.input, many ? size() : 1, call.element);
-  pack(call.output, 1, call.element);
+  if (call.input.source) pack(call.input, input_blocks(call.collective, size()), call.element);
+  if (call.output.source) pack(call.output, 1, call.element);
   in_arena_->begin();
   Rounds& rounds = arena_->rounds();
   rounds.begin(encode_what(call.collective, call.root), call.bytes, &*in_arena_);
@@ -414,14 +433,7 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   const bool good =
       algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
   if (!good) return broken_.ok() ? give_up_direct() : broken_;
-  if (algorithm.needs.fetching && !strays_ && rounds.strays()) note_strays();
   return {};
-}
-
-void EngineTeam::note_strays() {
-  strays_ = true;
-  log(Level::info, "%s: a rank's memory got out of others' reach; large data is copied twice now",
-      name_.c_str());
 }
 
 Status EngineTeam::give_up_direct() { return give_up(why_not_direct()); }
@@ -439,6 +451,9 @@ Status EngineTeam::why_not_direct() const {
     }
     return describe_mismatch({what, other->expected}, {other->what, other->bytes})
         .with(streams_.describe(other->rank));
+  }
+  if (const auto& move = rounds.failed_move()) {
+    return why_not_moved(*move).with(streams_.describe(move->rank));
   }
   const Status& status = in_arena_->status();
   return status.code() == Code::peer_lost ? status.with(streams_.describe(in_arena_->rank()))
@@ -499,16 +514,15 @@ Status EngineTeam::wait() {
     switch (execution_.advance()) {
       case Execution::State::done:
         return {};
-      case Execution::State::failed:
+      case Execution::State::failed:  // perhaps because a rank that gave up has ended
+        if (is_aborted_in_arena()) return {Code::aborted, arena_->rounds().cause()};
         return execution_.status().with(streams_.describe(execution_.failed_peer()));
       case Execution::State::busy:
         process_.endpoint->progress();
         break;
       case Execution::State::waiting:
         waiter_.turn();
-        if (arena_ && arena_->rounds().is_aborted()) {
-          return {Code::aborted, arena_->rounds().cause()};
-        }
+        if (is_aborted_in_arena()) return {Code::aborted, arena_->rounds().cause()};
         if (Status status = watch(waiter_.waited(), {}); !status.ok()) return status;
     }
   }

@@ -13,6 +13,7 @@
 
 #include "src/base/knobs.h"
 #include "src/base/status.h"
+#include "src/engine/acquaintances.h"
 #include "src/engine/call.h"
 #include "src/engine/hints.h"
 #include "src/engine/localities.h"
@@ -55,6 +56,7 @@ struct Process {
   uint64_t host = 0;                    // see Hello
   Selector selector;
   Poke poke;
+  RoundTrips round_trips;
   Locate locate;  // empty: nothing is known of where ranks are
   Company company;
   Statistics statistics;
@@ -65,6 +67,7 @@ struct Process {
   std::once_flag introduced;
   std::vector<std::byte> introduction;  // a Hello, packed when first needed
   Shelf shelf;
+  Acquaintances acquaintances;
   Reserve reserve;
 };
 
@@ -74,16 +77,10 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
   virtual Rank rank() const = 0;
   virtual Rank size() const = 0;
-  // Everybody's `mine` (of one length on all ranks) in rank order into `all`. Waits for all ranks
-  // but lets MPI progress; reports after some seconds what it waits for, and again after twice as
-  // long; Code::timeout at its deadline, if it has one (Limit). Code::memory: this rank has taken
-  // no part in it, and must leave. Throws nothing.
-  enum class Limit { deadline, none };
-  virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all,
-                           Limit limit) = 0;
-  // This rank's part in the next allgather, for which it does not stay. False: there is no memory
-  // even for that, and nothing more can be said. Throws nothing.
-  [[nodiscard]] virtual bool leave(std::span<const std::byte> mine) = 0;
+  // Everybody's `mine` (of one length on all ranks) in rank order into `all`, which is zeroed
+  // before. Blocks until all ranks have come, while MPI progresses; reports after some seconds what
+  // it waits for, and again after twice as long. An error is one of MPI's. Throws nothing.
+  virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // Equal where the ranks are the same processes in the same order, and mostly where they are not,
   // different. Local.
   virtual uint64_t mark() const = 0;
@@ -92,19 +89,20 @@ class Bootstrap {
 class Team {
  public:
   // Collective over the bootstrap's ranks: exchanges addresses and settings. The value is nullptr
-  // where all ranks agreed that MPI keeps this communicator (Sluice is off everywhere, or a rank
-  // lacks what connections take, or ranks differ and SLUICE_ON_MISMATCH=mpi on all of them): a
-  // warning says why. An error, on all ranks
-  // unless one is lost, where ranks differ and SLUICE_ON_MISMATCH=abort on any; and where a rank
-  // gave up (its deadline passed, or it has no memory), also on ranks that come after that.
+  // where all ranks agreed that MPI keeps this communicator (a rank lacks what connections take, or
+  // ranks differ and SLUICE_ON_MISMATCH=mpi on all of them): a warning says why. An error, on all
+  // ranks, where ranks differ and SLUICE_ON_MISMATCH=abort on any, and where a rank has no memory
+  // for it or an earlier call on the communicator failed there (stay_away). Blocks until all ranks
+  // have come.
   // name: of the communicator, for people. *hints: what the program asked for on this rank; left
   // are those in force, the ones that all ranks gave and that make sense. The leader warns of the
   // others. (Asked for MPI, the value is nullptr too.)
   static Result<std::unique_ptr<Team>> form(Process& process, Bootstrap& bootstrap,
                                             const std::string& name, Hints* hints);
   // In place of `form`, where this rank will not: an earlier call on the communicator failed here.
-  // The others learn it when they come; waits for nobody.
-  static void stay_away(Process& process, Bootstrap& bootstrap);
+  // The others, for which it waits, learn it. False: there was no memory even for that, and nothing
+  // has happened.
+  [[nodiscard]] static bool stay_away(Process& process, Bootstrap& bootstrap);
   // In place of its end, when its communicator is freed in good order: it is kept for another of
   // the same processes in the same order. The process's endpoint must outlive its shelf's teams.
   static void retire(Process& process, std::unique_ptr<Team> team);

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t open_ended_from = size_t{1} << 20;
 constexpr double impossible = std::numeric_limits<double>::infinity();
 
-std::vector<std::string> words_of(std::string_view line) {
+std::vector<std::string> strings_of(std::string_view line) {
   std::vector<std::string> words;
   while (!line.empty()) {
     const size_t end = std::min(line.find(' '), line.size());
@@ -141,16 +141,16 @@ class Series {
 };
 
 // What rules look at besides ranks and bytes.
-struct Key {
+struct PointKind {
   Collective collective;
   std::string transport;
   bool one_host;
-  auto operator<=>(const Key&) const = default;
+  auto operator<=>(const PointKind&) const = default;
 };
 using ByRanks = std::map<Rank, std::vector<const TuningPoint*>>;
 
-std::map<Key, ByRanks> group(const std::vector<TuningPoint>& points) {
-  std::map<Key, ByRanks> groups;
+std::map<PointKind, ByRanks> group(const std::vector<TuningPoint>& points) {
+  std::map<PointKind, ByRanks> groups;
   for (const TuningPoint& point : points) {
     groups[{point.collective, point.transport, point.hosts == 1}][point.ranks].push_back(&point);
   }
@@ -172,7 +172,7 @@ Rule::Bounds ranks_around(const ByRanks& measured, ByRanks::const_iterator at) {
   return ranks;
 }
 
-Rule::Bounds hosts_like(const Key& key) {
+Rule::Bounds hosts_like(const PointKind& key) {
   if (key.one_host) return {1, 1};
   return {2, ~size_t{0}};
 }
@@ -265,7 +265,7 @@ Result<TuningLog> parse_tuning_log(std::string_view text) {
     if (line.starts_with("job ")) log.job = line.substr(4);
     if (!line.starts_with("point ")) continue;
     TuningPoint point;
-    if (!parse_point(words_of(line), &point)) {
+    if (!parse_point(strings_of(line), &point)) {
       return Status{Code::invalid, "line " + std::to_string(number) + " is no point"};
     }
     log.points.push_back(std::move(point));

@@ -13,17 +13,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto default_spin = 2000us;
-constexpr auto crowded_spin = 1000us;
-constexpr auto between_pokes = 100us;
-constexpr uint32_t turns_between_looks = 32;  // a turn over a socket takes some 300 ns
-constexpr uint32_t yields_between_looks = 8;  // to look at the clock takes as long as to yield
-constexpr uint32_t crowded_after = 3;         // looks in a row that found somebody else
-constexpr uint32_t alone_after = 32;          // looks in a row that found nobody
-constexpr auto first_nap = 200us;
-constexpr auto longest_nap = 1000us;
-constexpr auto crowded_yields = 200us;
-constexpr int naps = 64, crowded_naps = 8;  // such a part of a wait, where nothing ends the nap
+constexpr auto before_pokes = 5us;     // of waiting for one thing: short waits cost nothing
+constexpr auto between_pokes = 100us;  // while traffic goes on
+// A poke in which the kernel ran somebody else says nothing of what the next one will take.
+constexpr std::chrono::nanoseconds dearest_poke = 20us;
+constexpr uint32_t turns_between_looks =
+    32;                                      // at the clock; a turn over a socket takes some 300 ns
+constexpr auto between_yields = 5us;         // with a processor of one's own, to find out
+constexpr auto between_yields_alone = 25us;  // after so many looks in a row that found nobody
+constexpr uint32_t crowded_after = 3;        // looks in a row that found somebody else
+constexpr uint32_t alone_after = 32;         // looks in a row that found nobody
+constexpr auto between_waits = 10ms;
+constexpr auto nap = 50us;
 
 }  // namespace
 
@@ -32,7 +33,7 @@ constinit thread_local Company::Evidence Company::evidence;
 Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin, const Company& company)
     : endpoint_(endpoint),
       poke_(std::move(poke)),
-      spin_(spin < 0 ? std::chrono::nanoseconds(default_spin) : std::chrono::microseconds(spin)),
+      spin_(std::chrono::microseconds(spin)),
       adaptive_(spin < 0),
       company_(company) {}
 
@@ -43,43 +44,60 @@ void Waiter::begin() {
 
 void Waiter::turn() {
   const bool moved = endpoint_->progress();
-  if (moved) {
-    idle_since_ = {};
-    nap_ = first_nap;
-  }
+  if (moved) idle_since_ = {};
   // Traffic of other teams may go on for ever: MPI has its turn all the same.
-  if (++turns_ % turns_between_looks != 0 && (moved || !crowded())) return;
-  look_at_clock();
-  poke();
-  if (moved) return;
-  if (now_ - idle_since_ >= (crowded() ? crowded_spin : spin_)) {
-    nap();
-  } else if (adaptive_) {
-    yield();
-  }
-}
-
-void Waiter::idle() {
-  if (crowded() && ++idle_turns_ % yields_between_looks != 0) {
-    sched_yield();
+  if (++turns_ % turns_between_looks != 0 &&
+      (moved || (turns_ < turns_between_looks && !crowded()))) {
     return;
   }
-  look_at_clock();
-  poke();
-  const auto idle_for = now_ - idle_since_;
-  if (idle_for >= (crowded() ? crowded_yields : spin_)) {
-    // Nobody cuts this nap short: it is never more than a small part of the wait.
-    const auto part = idle_for / (crowded() ? crowded_naps : naps);
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(part, longest_nap));
-  } else if (adaptive_) {
-    yield();
+  if (moved) {
+    look_at_clock();
+    poke(between_pokes);
+  } else {
+    pass(true);
   }
 }
 
-void Waiter::poke() {
-  if (!poke_ || now_ - std::max(poked_, began_) < between_pokes) return;
+// (A turn on a crowded processor takes some microseconds; the first ones do without the clock.)
+void Waiter::idle() {
+  if (crowded() && ++turns_ < turns_between_looks) {
+    sched_yield();
+  } else {
+    pass(false);
+  }
+}
+
+void Waiter::pass(bool has_traffic) {
+  look_at_clock();
+  const auto idle_for = now_ - idle_since_;
+  const bool often = idle_for >= (crowded() ? between_pokes : before_pokes);
+  const bool may_have_yielded = poke(often ? poke_cost_ : between_pokes) && crowded();
+  if (may_have_yielded) return;
+  if (adaptive_) {
+    yield();
+    if (has_traffic) look_around();
+  } else if (idle_for >= spin_) {
+    has_traffic ? endpoint_->wait(nap) : std::this_thread::sleep_for(nap);
+  }
+}
+
+// An endpoint finds deaths when it may wait, at the latest.
+void Waiter::look_around() {
+  if (now_ - looked_around_ < between_waits) return;
+  looked_around_ = now_;
+  endpoint_->wait(std::chrono::microseconds(0));
+}
+
+// Not sooner than `after` the last time, nor in two turns in a row of a crowded processor: MPI may
+// yield in it, or not.
+bool Waiter::poke(std::chrono::nanoseconds after) {
+  const bool had_turn = std::exchange(just_poked_, false) && crowded();
+  if (!poke_ || had_turn || now_ - std::max(poked_, began_) < after) return false;
   poke_();
-  poked_ = now_;
+  poked_ = Clock::now();
+  poke_cost_ = std::min<std::chrono::nanoseconds>(poked_ - now_, dearest_poke);
+  just_poked_ = true;
+  return true;
 }
 
 void Waiter::look_at_clock() {
@@ -89,7 +107,11 @@ void Waiter::look_at_clock() {
 }
 
 void Waiter::yield() {
-  sched_yield();
+  const bool is_alone = Company::evidence.alone >= alone_after;
+  const bool due = now_ - yielded_ >= (is_alone ? between_yields_alone : between_yields);
+  if (due || crowded()) sched_yield();
+  if (!due) return;
+  yielded_ = now_;
   look_for_company();
 }
 
@@ -102,12 +124,6 @@ void Waiter::look_for_company() {
   seen.met = company ? seen.met + 1 : 0;
   seen.alone = company ? 0 : seen.alone + 1;
   seen.seems_there = seen.seems_there ? seen.alone < alone_after : seen.met >= crowded_after;
-}
-
-void Waiter::nap() {
-  endpoint_->wait(nap_);
-  nap_ = std::min<std::chrono::microseconds>(nap_ * 2, longest_nap);
-  now_ = Clock::now();
 }
 
 }  // namespace sluice

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The one class that waits. While a call waits it drives the endpoint: spins first, gives MPI its
-// progress now and then (a peer may be in MPI_Recv of a message that this rank sent before it
-// entered the collective), then sleeps in bounded naps which traffic cuts short. A rank that shares
-// its processor with others yields it at every turn, and naps sooner: what it burns, the peer it
-// waits for may need (unless all there wait for ranks on other processors: Rounds, arena.cc). That
-// it shares is known where ranks have told each other what they may run on (localities.h; 4 ranks
-// on 2 cores reduce 4 bytes in 2.45 us then, for 2.9); otherwise it finds out from whether the
-// kernel runs somebody else.
+// The one class that waits. While a call waits it drives the endpoint and spins. A peer may be in
+// an MPI call that needs this rank's MPI (an MPI_Recv of what this rank sent before it entered the
+// collective, an atomic operation on this rank's window): once a wait has lasted some microseconds,
+// every second turn gives MPI its progress, about as often as MPI's own waiting would, but for half
+// of the time at most. A rank that shares its processor with others yields it in the turns between:
+// spinning may take CPU time from the peer it waits for (unless all there wait for ranks on other
+// processors: Rounds, arena.cc). That it shares is known where ranks have told each other what they
+// may run on (localities.h; 4 ranks on 2 cores reduce 4 bytes in 2.45 us then, for 2.9); otherwise
+// it finds out from whether the kernel runs somebody else. It never sleeps, as MPI libraries don't,
+// unless the user asks for it (SLUICE_SPIN): what comes over MPI's own transports would not wake
+// it.
 //
 // (A futex of the peer's would cost more than it saves: where 4 processes on 2 cores wait for each
-// other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31. Naps that
-// sockets end are no different: where 8 ranks on 4 hosts share 2 cores, an allreduce of 8 bytes
-// took 173 us when they slept after 100 us without news, 92 after 1000, and large ones the same.)
+// other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31.)
 #pragma once
 
 #include <atomic>
@@ -58,7 +59,7 @@ class Waiter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // spin: microseconds to spin before giving the processor away; negative: found out.
+  // spin: microseconds to spin before short sleeps; negative: none, and yields as needed.
   Waiter(Endpoint* endpoint, Poke poke, int spin, const Company& company);
 
   // A call begins to wait.
@@ -74,24 +75,26 @@ class Waiter {
   // Ranks for each processor, as far as is known for certain.
   uint32_t per_processor() const { return company_.per_processor(); }
   Clock::time_point now() const { return now_; }
-  // How long this wait has lasted; looked up now and then, so up to a nap late.
+  // How long this wait has lasted; looked up now and then.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
 
  private:
+  void pass(bool has_traffic);
   void look_at_clock();
-  void poke();
+  bool poke(std::chrono::nanoseconds after);
   void yield();
+  void look_around();
   void look_for_company();
-  void nap();
 
   Endpoint* endpoint_;
   Poke poke_;
-  const std::chrono::nanoseconds spin_;  // spinning with a processor of one's own
+  const std::chrono::nanoseconds spin_;
   const bool adaptive_;
   const Company& company_;
-  uint32_t turns_ = 0, idle_turns_ = 0;
-  std::chrono::microseconds nap_{0};
-  Clock::time_point began_{}, idle_since_{}, now_{}, poked_{};
+  uint32_t turns_ = 0;
+  bool just_poked_ = false;
+  std::chrono::nanoseconds poke_cost_{0};
+  Clock::time_point began_{}, idle_since_{}, now_{}, poked_{}, yielded_{}, looked_around_{};
 };
 
 }  // namespace sluice

@@ -41,6 +41,7 @@ Communicator* look_up_communicator(MPI_Comm handle) {
   if (handle == real().comm_null || FreedCommunicator::is_freed(handle) || !is_mpi_running()) {
     return nullptr;
   }
+  note_this_thread();
   Runtime& runtime = Runtime::get();
   const uint64_t generation = communicators_freed.load(std::memory_order_acquire);
   Communicator* communicator = runtime.find(handle);
@@ -100,14 +101,15 @@ void Communicator::give_hints(const Hints& hints) {
   for (const auto& [key, value] : hints) hints_[key] = value;
   if (is_mpis()) return;
   end_team(Keeper::undecided);
-  if (!broken_.ok()) stay_away();
+  is_missed_ = !broken_.ok();
 }
 
-// The others learn it in their set-up.
-void Communicator::stay_away() try {
-  if (is_mpis() || std::exchange(stayed_away_, true)) return;
-  MpiBootstrap bootstrap(handle_, rank_, size_, "", "", 0);
-  Team::stay_away(runtime_.process(), bootstrap);
+// The others learn it in their set-up, which this call is on this rank. Without memory for that,
+// the next one is.
+void Communicator::stay_away(const char* function) try {
+  MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
+                         runtime_.process().knobs.setup_timeout);
+  is_missed_ = !Team::stay_away(runtime_.process(), bootstrap);
 } catch (const std::bad_alloc&) {
   log(Level::error, "no memory to tell others that a communicator's calls fail here");
 }
@@ -115,7 +117,7 @@ void Communicator::stay_away() try {
 void Communicator::give_up() {
   if (is_mpis()) return;
   broken_ = no_memory_;
-  stay_away();
+  is_missed_ = true;
 }
 
 void Communicator::leave_to_mpi() { end_team(Keeper::mpi); }
@@ -134,20 +136,13 @@ std::string Communicator::name() const {
   return *text ? text : "a communicator of " + std::to_string(size_) + " ranks";
 }
 
+// May throw std::bad_alloc, before this rank has met the others.
 Status Communicator::form_team(const char* function) {
-  std::optional<MpiBootstrap> bootstrap;
-  try {
-    bootstrap.emplace(handle_, rank_, size_, name(), function,
-                      runtime_.process().knobs.setup_timeout);
-  } catch (const std::bad_alloc&) {
-    stay_away();
-    return no_memory_;
-  }
-  return form_team(*bootstrap);
-}
-
-Status Communicator::form_team(MpiBootstrap& bootstrap) {
+  is_missed_ = true;
+  MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
+                         runtime_.process().knobs.setup_timeout);
   auto formed = Team::form(runtime_.process(), bootstrap, bootstrap.name(), &hints_);
+  is_missed_ = !bootstrap.has_met();
   if (!runtime_.failure().ok()) return runtime_.failure();
   if (!formed.ok()) return formed.status();
   team_ = std::move(*formed);
@@ -160,13 +155,15 @@ Status Communicator::form_team(MpiBootstrap& bootstrap) {
 bool Communicator::perform(const char* function, Function row, const Arguments& arguments,
                            Exchange* exchange, int* result) {
   Status status = broken_;
-  if (status.ok()) {
+  {
     const Inside inside;
     try {
-      if (!carry(function, row, arguments, exchange, &status)) return false;
+      if (status.ok() && !carry(function, row, arguments, exchange, &status)) return false;
     } catch (const std::bad_alloc&) {
+      runtime_.process().reserve.release();
       status = team_ ? team_->refuse(no_memory_) : no_memory_;
     }
+    if (!status.ok() && is_missed_) stay_away(function);
   }
   *result = status.ok() ? MPI_SUCCESS : fail(function, status);
   return true;

@@ -58,7 +58,8 @@ class Communicator {
 
   // Ends the team; what follows is MPI's.
   void leave_to_mpi();
-  // Every call fails from now on, here and on the others; for lack of memory.
+  // Every call fails from now on, here and on the others, which learn it at this rank's next; for
+  // lack of memory.
   void give_up();
 
  private:
@@ -71,8 +72,7 @@ class Communicator {
     return is_inter_ != 0;
   }
   Status form_team(const char* function);
-  Status form_team(MpiBootstrap& bootstrap);
-  void stay_away();
+  void stay_away(const char* function);
   void end_team(Keeper next);
   bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
              Status* status);
@@ -91,7 +91,7 @@ class Communicator {
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;
   bool reported_ = false;
-  bool stayed_away_ = false;
+  bool is_missed_ = false;  // broken, and not all others may know: they wait in a set-up
   Hints hints_;
   Staging input_, output_;
   std::array<std::unique_ptr<Repeat>, function_count> last_;

@@ -33,34 +33,37 @@ class Acquaintances {
  public:
   // What hangs on the type.
   const Datatype* find(MPI_Datatype handle) {
-    const ThreadLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = met_.find(handle);
     return found == met_.end() || !found->second.attached ? nullptr
                                                           : &found->second.attached->datatype;
   }
   // At its first use. False: it was met before.
   bool meet(std::unique_ptr<Description>& description) {
-    const ThreadLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     description->datatype.is_kept = false;
     const auto [place, is_new] = met_.try_emplace(description->datatype.handle);
     if (is_new) place->second.first = std::move(description);
     return is_new;
   }
+  // At a later use: what held for the first goes, if no other thread's call may go on with it.
+  void drop_first(MPI_Datatype handle) {
+    if (threads_call_mpi.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = met_.find(handle); found != met_.end()) found->second.first.reset();
+  }
   // Hangs on it from now on; null: does not.
   void attach(MPI_Datatype handle, Description* description) {
-    const ThreadLock lock(mutex_);
-    Met& met = met_[handle];
-    met.attached = description;
-    // Another thread's call of the first use may go on still.
-    if (!threads_call_mpi.load(std::memory_order_relaxed)) met.first.reset();
+    const std::lock_guard lock(mutex_);
+    met_[handle].attached = description;
   }
   void forget(MPI_Datatype handle) {
-    const ThreadLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     met_.erase(handle);
   }
   // Gives back what held for the first use, and forgets the type, if nothing hangs on it.
   std::unique_ptr<Description> take_first(MPI_Datatype handle) {
-    const ThreadLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = met_.find(handle);
     if (found == met_.end() || found->second.attached) return nullptr;
     std::unique_ptr<Description> first = std::move(found->second.first);
@@ -106,6 +109,7 @@ const Datatype* look_up(MPI_Datatype handle) {
   bool committed = false;
   if (!is_datatype(handle, &committed)) return nullptr;
   if (freed) return freed->describe(handle, committed);
+  acquaintances().drop_first(handle);
   std::unique_ptr<Description> made = describe(handle, committed);
   if (!made) return nullptr;
   const Datatype* const type = &made->datatype;

@@ -37,9 +37,7 @@ bool understand(Describe describe, const Arguments& arguments, Place place, Exch
 }
 
 // Whether all calls are MPI's for now.
-inline bool is_passing() {
-  return this_thread.inside || finalizing.load(std::memory_order_relaxed);
-}
+inline bool is_passing() { return this_thread.inside || all_pass.load(std::memory_order_relaxed); }
 
 // A row of the table.
 struct Row {
@@ -66,6 +64,7 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
   Exchange described;
   Exchange* exchange = &described;
   try {
+    if (!communicator && is_switched_off()) return false;
     if (!communicator) communicator = look_up_by_all_means(arguments.comm);
     if (!communicator || communicator->is_left_to_mpi()) return false;
     const Place place{communicator->rank(), communicator->size()};
@@ -78,7 +77,8 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
     return communicator->perform(row.function, row.row, arguments, exchange, result);
   communicators_missed.store(true, std::memory_order_relaxed);
   log(Level::error, "%s: out of memory", row.function);
-  *result = raise_error(arguments.comm, {Code::memory, "out of memory"});
+  *result = MPI_ERR_NO_MEM;
+  real().Comm_call_errhandler(arguments.comm, *result);
   return true;
 }
 
@@ -93,14 +93,14 @@ T for_mpi(const Arguments& arguments, T argument) {
 }
 
 int initialized(int result) {
-  if (result != MPI_SUCCESS) return result;
+  if (is_switched_off() || result != MPI_SUCCESS) return result;
   note_threads();
   begin_probes();
   return result;
 }
 
 int finalize() {
-  if (finalizing.exchange(true)) return real().Finalize();
+  if (all_pass.exchange(true)) return real().Finalize();
   Runtime* const runtime = Runtime::get_if_made();
   if (runtime) runtime->close();
   end_probes();

@@ -42,6 +42,12 @@ class Numbers {
     copy.first_ = std::memcpy(memory, first_, n * width());
     return copy;
   }
+  // The same without the first n.
+  Numbers from(size_t n) const {
+    Numbers rest = *this;
+    if (first_) rest.first_ = static_cast<const std::byte*>(first_) + n * width();
+    return rest;
+  }
   int64_t operator[](size_t index) const {
     if (!is_wide_) return static_cast<const int*>(first_)[index];
     int64_t number;  // MPI's types may be long or long long

@@ -13,14 +13,14 @@ namespace {
 
 int free_communicator(int (*mpi)(MPI_Comm*), MPI_Comm* comm) {
   const bool passes = !comm || *comm == real().comm_null || *comm == real().comm_world ||
-                      *comm == real().comm_self || finalizing.load(std::memory_order_relaxed);
+                      *comm == real().comm_self || all_pass.load(std::memory_order_relaxed);
   if (passes) return mpi(comm);
   const FreedCommunicator freed(*comm);
   return mpi(comm);
 }
 
 int free_datatype(MPI_Datatype* type) {
-  if (!type || finalizing.load(std::memory_order_relaxed)) return real().Type_free(type);
+  if (!type || all_pass.load(std::memory_order_relaxed)) return real().Type_free(type);
   const FreedDatatype freed(*type);
   return real().Type_free(type);
 }

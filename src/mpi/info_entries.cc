@@ -2,7 +2,8 @@
 //
 // The MPI functions that bring hints to communicators. MPI does as ever; Sluice remembers what was
 // meant for it, since MPI libraries forget the hints that they do not know. All of these are
-// collective: what ranks gave is compared when the team is set up.
+// collective: what ranks gave is compared when the team is set up. (Hints that come later end the
+// team, so that all ranks must give some, be they others.)
 #include <new>
 
 #include "src/base/log.h"
@@ -15,7 +16,7 @@ namespace sluice {
 namespace {
 
 bool is_for_sluice(int result) {
-  return result == MPI_SUCCESS && !finalizing.load(std::memory_order_relaxed) &&
+  return result == MPI_SUCCESS && !all_pass.load(std::memory_order_relaxed) && !is_switched_off() &&
          !this_thread.inside;
 }
 
@@ -37,11 +38,12 @@ int made(int result, MPI_Comm* made, MPI_Info info) try {
   return result;
 }
 
+// (An info without a hint of Sluice's is none of its business: libraries give such on one rank
+// alone.)
 int set(int result, MPI_Comm comm, MPI_Info info) try {
   if (!is_for_sluice(result)) return result;
   const Hints hints = read_hints(info);
-  Communicator* const communicator =
-      hints.empty() ? find_existing_communicator(comm) : look_up_communicator(comm);
+  Communicator* const communicator = hints.empty() ? nullptr : look_up_communicator(comm);
   if (communicator) remember(communicator, hints);
   return result;
 } catch (const std::bad_alloc&) {

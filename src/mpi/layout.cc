@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/base/copy.h"
 
@@ -10,51 +11,103 @@ namespace sluice {
 
 Layout Layout::run(size_t bytes) {
   Layout layout;
-  if (bytes == 0) return layout;
-  layout.loops_.push_back({0, 0, 1, 0, bytes, nullptr});
   layout.bytes_ = bytes;
   return layout;
 }
 
 Layout Layout::repeated(size_t n, ptrdiff_t stride) const {
-  if (n == 1 || bytes_ == 0) return *this;
-  Layout layout;
-  if (n == 0) return layout;
-  layout.bytes_ = n * bytes_;
-  Loop loop = loops_[0];
-  if (loops_.size() > 1) {
-    loop = {0, 0, n, stride, bytes_, std::make_shared<const Layout>(*this)};
-  } else if (loop.count > 1 && stride == static_cast<ptrdiff_t>(loop.count) * loop.stride) {
-    loop.count *= n;
-  } else if (loop.count > 1) {
-    loop = {0, 0, n, stride, bytes_, std::make_shared<const Layout>(*this)};
-  } else if (!loop.inner && stride == static_cast<ptrdiff_t>(loop.bytes)) {
-    loop.bytes *= n;
+  if (n == 1) return *this;
+  if (n == 0 || bytes_ == 0) return {};
+  Layout layout = *this;
+  if (count_ == 1 && !list_ && stride == static_cast<ptrdiff_t>(bytes_)) {
+    layout.bytes_ *= n;
+  } else if (count_ == 1 || stride == static_cast<ptrdiff_t>(count_) * stride_) {
+    layout.count_ *= n;
+    if (count_ == 1) layout.stride_ = stride;
   } else {
-    loop.count = n;
-    loop.stride = stride;
+    auto list = std::make_shared<List>();
+    list->append(0, *this);
+    list->pieces_.push_back({list->bytes_, 0, List::none});
+    layout.at_ = 0;
+    layout.count_ = n;
+    layout.stride_ = stride;
+    layout.bytes_ = list->bytes_;
+    layout.list_ = std::move(list);
   }
-  layout.loops_.push_back(std::move(loop));
   return layout;
 }
 
-void Layout::append(ptrdiff_t at, const Layout& next) {
+Layout Layout::moved(ptrdiff_t at) const {
+  Layout layout = *this;
+  layout.at_ += at;
+  return layout;
+}
+
+ptrdiff_t Layout::start() const {
+  const Layout* layout = this;
+  ptrdiff_t at = at_;
+  while (layout->list_) {
+    const List::Piece& first = layout->list_->pieces_[0];
+    at += first.at;
+    if (first.loop == List::none) break;
+    layout = &layout->list_->loops_[first.loop];
+  }
+  return bytes_ == 0 ? 0 : at;
+}
+
+// What has more bytes than all before it does not become a level of its own, which keeps their
+// number down.
+void Layout::List::append(ptrdiff_t at, const Layout& next) {
   if (next.bytes_ == 0) return;
-  Loop loop{0, 0, 1, 0, next.bytes_, nullptr};
-  if (next.loops_.size() == 1) {
-    loop = next.loops_[0];
-  } else {
-    loop.inner = std::make_shared<const Layout>(next);
+  at += next.at_;
+  if (next.count_ == 1 && next.list_ && next.bytes_ > bytes_) return splice(at, *next.list_);
+  add(at, next);
+}
+
+void Layout::List::add(ptrdiff_t at, const Layout& loop) {
+  Piece piece{bytes_, at, none};
+  bytes_ += loop.bytes();
+  if (loop.is_run()) {
+    const bool adjoins =
+        !pieces_.empty() && pieces_.back().loop == none &&
+        pieces_.back().at + static_cast<ptrdiff_t>(piece.begin - pieces_.back().begin) == at;
+    if (!adjoins) pieces_.push_back(piece);
+    return;
   }
-  loop.begin = bytes_;
-  loop.at += at;
-  bytes_ += next.bytes_;
-  if (!loops_.empty() && is_single_run(loop) && is_single_run(loops_.back()) &&
-      loops_.back().at + static_cast<ptrdiff_t>(loops_.back().bytes) == loop.at) {
-    loops_.back().bytes += loop.bytes;
-  } else {
-    loops_.push_back(std::move(loop));
+  const auto is_alike = [&](const Layout& known) {
+    return known.count_ == loop.count_ && known.stride_ == loop.stride_ &&
+           known.bytes_ == loop.bytes_ && known.list_ == loop.list_;
+  };
+  const size_t last = loops_.size() - std::min<size_t>(loops_.size(), 8);
+  piece.loop = static_cast<size_t>(
+      std::find_if(loops_.begin() + static_cast<ptrdiff_t>(last), loops_.end(), is_alike) -
+      loops_.begin());
+  if (piece.loop == loops_.size()) {
+    loops_.push_back(loop.moved(-loop.at_));
   }
+  pieces_.push_back(piece);
+}
+
+void Layout::List::splice(ptrdiff_t at, const List& list) {
+  for (size_t i = 0; i + 1 < list.pieces_.size(); ++i) {
+    const Piece& piece = list.pieces_[i];
+    add(at + piece.at, piece.loop == none ? run(list.pieces_[i + 1].begin - piece.begin)
+                                          : list.loops_[piece.loop]);
+  }
+}
+
+Layout Layout::List::finish() && {
+  if (pieces_.empty()) return {};
+  const Piece first = pieces_[0];
+  if (pieces_.size() == 1) {
+    return (first.loop == none ? run(bytes_) : loops_[first.loop]).moved(first.at);
+  }
+  pieces_.push_back({bytes_, 0, none});
+  pieces_.shrink_to_fit();
+  loops_.shrink_to_fit();
+  Layout layout = run(bytes_);
+  layout.list_ = std::make_shared<const List>(std::move(*this));
+  return layout;
 }
 
 // Copies in one direction.
@@ -63,14 +116,14 @@ class Layout::Mover {
   explicit Mover(bool packing) : packing_(packing) {}
 
   // Bytes [begin, end) of turns of so many bytes each, which are `stride` apart from `user` on.
-  void turns(const Layout* inner, size_t bytes, ptrdiff_t stride, std::byte* user, size_t begin,
+  void turns(const List* list, size_t bytes, ptrdiff_t stride, std::byte* user, size_t begin,
              size_t end, std::byte* dense) const {
     for (size_t size; begin < end; begin += size, dense += size) {
       const size_t from = begin % bytes;
       std::byte* const place = offset_by(user, static_cast<ptrdiff_t>(begin / bytes) * stride);
       size = std::min(bytes - from, end - begin);
-      if (inner) {
-        element(*inner, place, from, from + size, dense);
+      if (list) {
+        pieces(*list, place, from, from + size, dense);
       } else if (size == bytes) {
         const size_t whole = (end - begin) / bytes;
         size = whole * bytes;
@@ -81,21 +134,19 @@ class Layout::Mover {
     }
   }
 
-  // Bytes [begin, end) of one element.
-  void element(const Layout& layout, std::byte* user, size_t begin, size_t end,
-               std::byte* dense) const {
-    const auto& loops = layout.loops_;
-    const auto before = [](size_t at, const Loop& loop) { return at < loop.begin; };
-    auto loop = begin == 0 ? loops.begin()
-                           : std::upper_bound(loops.begin(), loops.end(), begin, before) - 1;
-    for (; loop != loops.end() && loop->begin < end; ++loop) {
-      const size_t from = begin - loop->begin;
-      const size_t to = std::min(end - loop->begin, loop->count * loop->bytes);
-      std::byte* const place = offset_by(user, loop->at);
-      if (is_single_run(*loop)) {
+  // Bytes [begin, end) of a list.
+  void pieces(const List& list, std::byte* user, size_t begin, size_t end, std::byte* dense) const {
+    const auto before = [](size_t at, const List::Piece& piece) { return at < piece.begin; };
+    auto piece = list.pieces_.begin();
+    if (begin > 0) piece = std::upper_bound(piece, list.pieces_.end(), begin, before) - 1;
+    for (; begin < end; ++piece) {
+      const size_t from = begin - piece->begin, to = std::min(end, piece[1].begin) - piece->begin;
+      std::byte* const place = offset_by(user, piece->at);
+      if (piece->loop == List::none) {
         copy(offset_by(place, static_cast<ptrdiff_t>(from)), dense, to - from);
       } else {
-        turns(loop->inner.get(), loop->bytes, loop->stride, place, from, to, dense);
+        const Layout& loop = list.loops_[piece->loop];
+        turns(loop.list_.get(), loop.bytes_, loop.stride_, place, from, to, dense);
       }
       dense += to - from;
       begin += to - from;
@@ -166,11 +217,16 @@ void Layout::unpack(void* user, ptrdiff_t extent, size_t begin, size_t size,
 void Layout::move(const Mover& mover, std::byte* user, ptrdiff_t extent, size_t begin, size_t size,
                   std::byte* dense) const {
   if (size == 0) return;
-  if (loops_.size() > 1 || loops_[0].count > 1) {
-    mover.turns(this, bytes_, extent, user, begin, begin + size, dense);
-  } else {  // one loop less
-    const Loop& loop = loops_[0];
-    mover.turns(loop.inner.get(), loop.bytes, extent, offset_by(user, loop.at), begin, begin + size,
+  user = offset_by(user, at_);
+  if (count_ == 1) {  // one loop less
+    return mover.turns(list_.get(), bytes_, extent, user, begin, begin + size, dense);
+  }
+  const size_t whole = bytes();
+  for (size_t some; size > 0; begin += some, size -= some, dense += some) {
+    const size_t from = begin % whole;
+    some = std::min(whole - from, size);
+    mover.turns(list_.get(), bytes_, stride_,
+                offset_by(user, static_cast<ptrdiff_t>(begin / whole) * extent), from, from + some,
                 dense);
   }
 }

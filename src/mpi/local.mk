@@ -15,6 +15,7 @@ face_sources += \
   src/mpi/functions.h \
   src/mpi/info.cc src/mpi/info.h \
   src/mpi/info_entries.cc \
+  src/mpi/late_ranks.cc src/mpi/late_ranks.h \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
   src/mpi/placement.cc src/mpi/placement.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \

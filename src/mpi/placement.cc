@@ -2,8 +2,11 @@
 #include "src/mpi/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <utility>
 
 #include "src/base/copy.h"
 
@@ -12,6 +15,36 @@ namespace {
 
 constexpr size_t alignment = 64;
 constexpr size_t kept = 256 << 10;  // by each communicator, of which programs make thousands
+
+// Larger memory that the process's communicators have in common between their calls, for what is
+// new must be zeroed by the kernel, page by page, which takes longer than the call.
+class Spares {
+ public:
+  // The memory, with its size; nullptr if none is so large.
+  std::pair<std::byte*, size_t> take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    for (auto& spare : spares_) {
+      if (spare.second >= bytes) return std::exchange(spare, {});
+    }
+    return {};
+  }
+  // What is left for the caller to free: nullptr, this, or smaller memory in place of which it is.
+  std::byte* give(std::byte* data, size_t bytes) {
+    if (bytes > largest) return data;
+    const std::lock_guard lock(mutex_);
+    auto& least =
+        *std::ranges::min_element(spares_, {}, [](const auto& each) { return each.second; });
+    if (least.second >= bytes) return data;
+    return std::exchange(least, {data, bytes}).first;
+  }
+
+ private:
+  static constexpr size_t largest = size_t{16} << 20;
+
+  std::mutex mutex_;
+  std::array<std::pair<std::byte*, size_t>, 2> spares_{};  // one for each side of a call
+};
+constinit Spares spares;
 
 // Where a block begins, in bytes from the side's buffer.
 ptrdiff_t displacement(const Side& side, uint32_t block, size_t elements_before) {
@@ -45,21 +78,26 @@ void Staging::Free::operator()(std::byte* data) const {
 
 std::byte* Staging::reserve(size_t bytes) {
   bytes = std::max<size_t>(bytes, 1);
-  if (bytes > bytes_) {
-    data_.reset();
-    bytes_ = 0;
-    void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
-    if (!data) return nullptr;
-    data_.reset(static_cast<std::byte*>(data));
-    bytes_ = bytes;
+  if (bytes <= bytes_) return data_.get();
+  data_.reset();
+  bytes_ = 0;
+  if (bytes > kept) {
+    const auto [spare, size] = spares.take(bytes);
+    data_.reset(spare);
+    bytes_ = size;
+    if (spare) return spare;
   }
+  void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+  if (!data) return nullptr;
+  data_.reset(static_cast<std::byte*>(data));
+  bytes_ = bytes;
   return data_.get();
 }
 
 void Staging::trim() {
   if (bytes_ <= kept) return;
+  data_.reset(spares.give(data_.release(), std::exchange(bytes_, 0)));
   data_.reset();
-  bytes_ = 0;
 }
 
 void StagedSide::begin(Way way, const Side& side, size_t element, std::byte* dense,

@@ -98,6 +98,7 @@ Real look_up_all() {
   found.comm_self = MPI_COMM_SELF;
   found.comm_world = MPI_COMM_WORLD;
   found.datatype_null = MPI_DATATYPE_NULL;
+  found.errors_return = MPI_ERRORS_RETURN;
   found.info_null = MPI_INFO_NULL;
   found.op_null = MPI_OP_NULL;
   return found;

@@ -35,11 +35,11 @@ void* find_data(const char* symbol);
               Comm_dup_with_info, Comm_free, Comm_get_errhandler, Comm_get_info, Comm_get_name,    \
               Comm_group, Comm_rank, Comm_set_attr, Comm_set_errhandler, Comm_set_info, Comm_size, \
               Comm_split, Comm_split_type, Comm_test_inter, Errhandler_free, Finalize, Finalized,  \
-              Grequest_complete, Grequest_start, Group_free, Group_translate_ranks, Iallgather,    \
-              Info_delete, Info_get, Info_get_nkeys, Info_get_nthkey, Info_set, Init, Init_thread, \
-              Initialized, Op_commutative, Op_create, Op_free, Pack, Query_thread, Reduce_local,   \
-              Send, Test, Type_commit, Type_contiguous, Type_delete_attr, Type_create_keyval,      \
-              Type_free, Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,   \
+              Grequest_complete, Grequest_start, Group_free, Group_translate_ranks, Info_delete,   \
+              Info_get, Info_get_nkeys, Info_get_nthkey, Info_set, Init, Init_thread, Initialized, \
+              Op_commutative, Op_create, Op_free, Pack, Query_thread, Reduce_local, Send, Test,    \
+              Type_commit, Type_contiguous, Type_delete_attr, Type_create_keyval, Type_free,       \
+              Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,              \
               Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait)
 #if MPI_VERSION >= 4
 #define SLUICE_USED_OF_MPI_4(ROW)                                                \
@@ -68,6 +68,7 @@ struct Real {
   // Predefined handles that are needed on every way.
   MPI_Comm comm_null, comm_self, comm_world;
   MPI_Datatype datatype_null;
+  MPI_Errhandler errors_return;
   MPI_Info info_null;
   MPI_Op op_null;
 };

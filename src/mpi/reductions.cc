@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "src/mpi/narrow_floats.h"
 #include "src/mpi/refusal.h"
 #include "src/mpi/thread_state.h"
+#include "src/mpi/typemap.h"
 #include "src/mpi/user_operation.h"
 
 namespace sluice {
@@ -162,6 +165,7 @@ struct Predefined {
   Datatype datatype;
   Type type;
   Family family;
+  std::shared_ptr<const Layout> layout = {};  // of pairs with gaps
 };
 
 bool before(const Predefined& a, const Predefined& b) {
@@ -172,11 +176,16 @@ std::optional<Predefined> describe_predefined(const Row& row) {
   Datatype datatype;
   if (row.handle == MPI_Datatype{} || !measure_datatype(row.handle, &datatype)) return {};
   const std::optional<Type> type = type_of(row, datatype.size);
-  // What has another layout here than the kernels know is left to MPI.
-  if (!type || datatype.extent != static_cast<ptrdiff_t>(size_of(*type))) return {};
-  datatype.size = size_of(*type);
+  // What is packed in another way here than the kernels know is left to MPI.
+  if (!type || datatype.size != size_of(*type)) return {};
   datatype.run = true;
-  return Predefined{datatype, *type, row.family};
+  if (datatype.is_dense(2)) return Predefined{datatype, *type, row.family};
+  auto layout = std::make_shared<Layout>();
+  if (row.family != Family::pair || !read_layout(row.handle, layout.get())) return {};
+  datatype.start = layout->start();
+  datatype.run = layout->is_run();
+  datatype.layout = layout.get();
+  return Predefined{datatype, *type, row.family, std::move(layout)};
 }
 
 // Types that Fortran programs ask for by their precision are predefined, too, but have no names.

@@ -9,10 +9,10 @@
 
 namespace sluice {
 
-// A predefined type under a predefined operation: elements are taken whole, with the gaps that pair
-// types have, so that they are always dense. Or any type under an operation that the program
-// defined, where elements are what the type's signature names; the kernel is UserOperation's, and
-// its context is to be set.
+// What a reduction works on: elements as MPI packs them. A pair type with a gap, as MPI_DOUBLE_INT
+// is (a double and an int in 16 bytes), has elements of 12 bytes then: the gap is the program's.
+// Under an operation that the program defined the kernel is UserOperation's, and its context is to
+// be set.
 struct Reducible {
   Datatype datatype;
   Reduction reduction;

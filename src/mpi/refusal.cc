@@ -53,7 +53,7 @@ class Quiet {
   MPI_Comm comm() const { return errors_ ? real().comm_self : own; }
 
  private:
-  const ThreadLock turn_{asking};
+  const std::lock_guard<std::mutex> turn_{asking};
   std::optional<QuietErrors> errors_;
 };
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/runtime.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "sluice/sluice.h"
 #include "src/base/log.h"
+#include "src/base/random.h"
 #include "src/engine/agreement.h"
 #include "src/engine/rules.h"
 #include "src/mpi/communicator.h"
@@ -23,16 +24,28 @@
 
 namespace sluice {
 
-constinit std::atomic<bool> finalizing{false};
+constinit std::atomic<bool> all_pass{false};
 constinit std::atomic<uint64_t> communicators_freed{0};
 constinit std::atomic<uint64_t> datatypes_freed{0};
 constinit thread_local ThreadState this_thread;
 constinit std::atomic<bool> threads_call_mpi{false};
 
+bool is_switched_off() {
+  static const bool off = is_switched_off(getenv);
+  if (off) all_pass.store(true, std::memory_order_relaxed);
+  return off;
+}
+
 void note_threads() {
   int level = MPI_THREAD_SINGLE;
   real().Query_thread(&level);
-  threads_call_mpi = level == MPI_THREAD_MULTIPLE;
+  if (level == MPI_THREAD_MULTIPLE) threads_call_mpi = true;
+}
+
+void note_this_thread() {
+  static constinit std::atomic<bool> any{false};
+  if (std::exchange(this_thread.noted, true)) return;
+  if (any.exchange(true)) threads_call_mpi = true;
 }
 
 namespace {
@@ -77,11 +90,14 @@ Level parse_level(const std::string& text) {
   return Level::warning;
 }
 
-ProcessId draw_id() {
-  ProcessId id;
-  while (getrandom(&id, sizeof id, 0) != sizeof id) {
-  }
-  return id;
+// Without random numbers no team forms, but the other ranks still read this id: it must differ from
+// theirs and from none.
+Status draw_id(ProcessId* id) {
+  const Status drawn = draw_random(id, sizeof *id);
+  if (drawn.ok()) return drawn;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  *id = {static_cast<uint64_t>(now.count()), static_cast<uint64_t>(getpid())};
+  return drawn;
 }
 
 std::string label_process() {
@@ -104,9 +120,9 @@ Runtime::Runtime() {
   real().Comm_rank(real().comm_world, &world_rank_);
   set_log_prefix("rank " + std::to_string(world_rank_));
   make_keyvals();
-  process_.id = draw_id();
+  if (Status drawn = draw_id(&process_.id); !drawn.ok()) process_.unable = drawn.message();
   process_.label = label_process();
-  process_.version = SLUICE_VERSION;
+  process_.version = sluice_version();
   process_.settings = agreed_settings(getenv) + "built-in rules=file with digest " +
                       std::to_string(digest(std::string(builtin_rules()))) + "\n";
   failure_ = configure();
@@ -132,28 +148,22 @@ Status Runtime::configure() {
   }
   if (Status status = read_knobs(getenv, &process_.knobs); !status.ok()) return status;
   set_log_level(parse_level(process_.knobs.log));
-  if (!process_.knobs.enable) return {};
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
   process_.host = shm_host();
   process_.locate = [this](bool domains) { return locator_.find(domains); };
-  if (process_.knobs.transport == "auto") process_.arenas = make_shm_source(process_.id);
+  if (!process_.unable.empty()) return {};
+  if (process_.knobs.transport == "auto") {
+    process_.arenas = make_shm_source(process_.id, process_.knobs.shm_memory);
+  }
   return open_endpoint();
 }
 
 Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
-  TcpOptions options;
+  TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
-  options.threaded = threads_call_mpi;
-  options.interfaces = knobs.interfaces;
-  options.family = knobs.address_family;
-  options.window = knobs.window;
-  options.max_message = 4 * knobs.segment;  // the longest that the engine cuts
-  options.socket_buffer = knobs.socket_buffer;
-  options.congestion = knobs.congestion;
-  options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));
   if (knobs.transport == "auto") options.shortcuts = make_shm_shortcuts();
   auto endpoint = make_tcp_endpoint(options);
   if (endpoint.ok()) {
@@ -166,17 +176,17 @@ Status Runtime::open_endpoint() {
 }
 
 void Runtime::add(MPI_Comm handle, Communicator* communicator) {
-  const ThreadLock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   communicators_.emplace(handle, communicator);
 }
 
 void Runtime::remove(MPI_Comm handle) {
-  const ThreadLock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   communicators_.erase(handle);
 }
 
 Communicator* Runtime::find(MPI_Comm handle) {
-  const ThreadLock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   const auto found = communicators_.find(handle);
   return found == communicators_.end() ? nullptr : found->second;
 }
@@ -184,7 +194,7 @@ Communicator* Runtime::find(MPI_Comm handle) {
 void Runtime::close() {
   static constinit std::atomic<bool> closed{false};
   if (closed.exchange(true)) return;
-  finalizing = true;
+  all_pass = true;
   for (const auto& [handle, communicator] : communicators_) communicator->leave_to_mpi();
   process_.shelf.clear();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
@@ -196,11 +206,9 @@ void Runtime::close() {
 void Runtime::print_statistics() {
   set_log_level(std::max(Level::info, parse_level(process_.knobs.log)));
   const std::string table = process_.statistics.table(std::chrono::steady_clock::now() - made_at_);
-  for (size_t begin = 0; begin < table.size();) {
-    const size_t end = std::min(table.find('\n', begin), table.size());
-    log(Level::info, "%.*s", static_cast<int>(end - begin), table.data() + begin);
-    begin = end + 1;
-  }
+  if (table.empty()) return;
+  std::fflush(stdout);  // lines that the program has printed, of which a part may have been written
+  log_lines(Level::info, table);
 }
 
 }  // namespace sluice

@@ -19,9 +19,13 @@ namespace sluice {
 
 class Communicator;
 
-// From the entry of MPI_Finalize on every collective is MPI's, on every rank: libraries still call
-// them from callbacks whose order differs between ranks.
-extern constinit std::atomic<bool> finalizing;
+// Every call is MPI's: with SLUICE_ENABLE=off; and from the entry of MPI_Finalize on, on every
+// rank, where libraries still call collectives from callbacks whose order differs between ranks.
+extern constinit std::atomic<bool> all_pass;
+
+// Reads SLUICE_ENABLE, once in a process, and sees to all_pass. Made by MPI_Init, or by what comes
+// first where the program's MPI_Init did not come by way of Sluice.
+bool is_switched_off();
 
 class Runtime {
  public:

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "src/mpi/datatypes.h"
 #include "src/mpi/real.h"
@@ -24,24 +23,19 @@ class FreedDatatype;
 extern constinit std::atomic<uint64_t> communicators_freed;
 extern constinit std::atomic<uint64_t> datatypes_freed;
 
-// MPI_THREAD_MULTIPLE: what is shared is locked; with less it is not.
+// Whether several threads may be in MPI at once. Programs have some below MPI_THREAD_MULTIPLE too,
+// which MPI libraries survive: what threads share is locked always. True at that level, and once
+// a second thread has called a collective.
 extern constinit std::atomic<bool> threads_call_mpi;
-
-class ThreadLock {
- public:
-  explicit ThreadLock(std::mutex& mutex) : lock_(mutex, std::defer_lock) {
-    if (threads_call_mpi.load(std::memory_order_relaxed)) lock_.lock();
-  }
-
- private:
-  std::unique_lock<std::mutex> lock_;
-};
 
 // Asks MPI for its level.
 void note_threads();
+// This thread calls a collective.
+void note_this_thread();
 
 struct ThreadState {
   bool inside = false;  // in Sluice: MPI calls made here are MPI's
+  bool noted = false;   // note_this_thread()
 
   MPI_Comm communicator_handle{};
   uint64_t communicator_generation = 0;

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "src/mpi/datatypes.h"
+#include "src/mpi/exchange.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {
@@ -42,15 +45,18 @@ class Construction {
 
   int combiner = MPI_COMBINER_NAMED;
   // All numbers among the arguments, in their order, but those which are bytes; and these.
-  std::vector<MPI_Count> numbers, bytes;
+  Numbers numbers, bytes;
   std::vector<MPI_Datatype> types;  // its to free
 
  private:
+  std::vector<int> integers_;
+  std::vector<MPI_Aint> addresses_;
+  std::vector<MPI_Count> large_;
   void get_plain(MPI_Datatype type);
 #if MPI_VERSION >= 4
   void get_large(MPI_Datatype type, MPI_Count integers, MPI_Count addresses, MPI_Count large,
                  MPI_Count kinds);
-  void sort_large(const std::vector<int>& integers, std::vector<MPI_Count> large);
+  void sort_large();
 #endif
 };
 
@@ -80,45 +86,45 @@ void Construction::get_plain(MPI_Datatype type) {
   int integers = 0, addresses = 0, kinds = 0;
   if (real().Type_get_envelope(type, &integers, &addresses, &kinds, &combiner)) combiner = unknown;
   if (combiner == unknown || is_predefined(combiner)) return;
-  std::vector<int> plain(static_cast<size_t>(integers));
-  std::vector<MPI_Aint> places(static_cast<size_t>(addresses));
+  integers_.resize(static_cast<size_t>(integers));
+  addresses_.resize(static_cast<size_t>(addresses));
   types.resize(static_cast<size_t>(kinds));
-  if (real().Type_get_contents(type, integers, addresses, kinds, plain.data(), places.data(),
-                               types.data())) {
+  if (real().Type_get_contents(type, integers, addresses, kinds, integers_.data(),
+                               addresses_.data(), types.data())) {
     types.clear();
     combiner = unknown;
     return;
   }
-  numbers.assign(plain.begin(), plain.end());
-  bytes.assign(places.begin(), places.end());
+  numbers = integers_.data();
+  bytes = addresses_.data();
 }
 
 #if MPI_VERSION >= 4
 void Construction::get_large(MPI_Datatype type, MPI_Count integers, MPI_Count addresses,
                              MPI_Count large, MPI_Count kinds) {
-  std::vector<int> plain(static_cast<size_t>(integers));
-  std::vector<MPI_Aint> places(static_cast<size_t>(addresses));
-  std::vector<MPI_Count> counts(static_cast<size_t>(large));
+  integers_.resize(static_cast<size_t>(integers));
+  addresses_.resize(static_cast<size_t>(addresses));
+  large_.resize(static_cast<size_t>(large));
   types.resize(static_cast<size_t>(kinds));
-  if (real().Type_get_contents_c(type, integers, addresses, large, kinds, plain.data(),
-                                 places.data(), counts.data(), types.data())) {
+  if (real().Type_get_contents_c(type, integers, addresses, large, kinds, integers_.data(),
+                                 addresses_.data(), large_.data(), types.data())) {
     types.clear();
     combiner = unknown;
     return;
   }
-  sort_large(plain, std::move(counts));
+  sort_large();
 }
 
 // Of what was constructed with large counts, all sizes and displacements come in one list.
-void Construction::sort_large(const std::vector<int>& integers, std::vector<MPI_Count> large) {
+void Construction::sort_large() {
   const auto split_at = [&](size_t place) {
-    const auto middle = large.begin() + static_cast<ptrdiff_t>(place);
-    numbers.assign(large.begin(), middle);
-    bytes.assign(middle, large.end());
+    numbers = large_.data();
+    bytes = large_.data() + place;
   };
   const auto insert_at = [&](ptrdiff_t place) {
-    numbers.assign(integers.begin(), integers.end());
-    numbers.insert(numbers.begin() + place, large.begin(), large.end());
+    large_.insert(large_.begin(), integers_.begin(), integers_.begin() + place);
+    large_.insert(large_.end(), integers_.begin() + place, integers_.end());
+    numbers = large_.data();
   };
   switch (combiner) {
     case MPI_COMBINER_HVECTOR:
@@ -126,7 +132,7 @@ void Construction::sort_large(const std::vector<int>& integers, std::vector<MPI_
       return split_at(2);
     case MPI_COMBINER_HINDEXED:
     case MPI_COMBINER_STRUCT:
-      return split_at(1 + static_cast<size_t>(large[0]));
+      return split_at(1 + static_cast<size_t>(large_[0]));
     case MPI_COMBINER_RESIZED:
       return split_at(0);
     case MPI_COMBINER_SUBARRAY:
@@ -134,25 +140,19 @@ void Construction::sort_large(const std::vector<int>& integers, std::vector<MPI_
     case MPI_COMBINER_DARRAY:
       return insert_at(3);
     default:
-      numbers = std::move(large);
+      numbers = large_.data();
   }
 }
 #endif
 
-// Of a type's components.
+// A type that was read.
 struct Component {
   Layout layout;
   ptrdiff_t extent = 0;
 
-  bool read(MPI_Datatype type);
   Layout times(MPI_Count n) const { return layout.repeated(static_cast<size_t>(n), extent); }
 };
-
-Layout place_at(ptrdiff_t at, const Layout& layout) {
-  Layout placed;
-  placed.append(at, layout);
-  return placed;
-}
+using Components = std::map<MPI_Datatype, Component>;
 
 Layout read_vector(const Construction& made, const Component& part) {
   const ptrdiff_t stride = made.combiner == MPI_COMBINER_VECTOR
@@ -161,7 +161,8 @@ Layout read_vector(const Construction& made, const Component& part) {
   return part.times(made.numbers[1]).repeated(static_cast<size_t>(made.numbers[0]), stride);
 }
 
-// The four with a list of displacements, in extents or in bytes.
+// The four with a list of displacements, in extents or in bytes. Blocks of one length are one
+// layout.
 Layout read_indexed(const Construction& made, const Component& part) {
   const auto count = static_cast<size_t>(made.numbers[0]);
   const bool one_length =
@@ -169,23 +170,30 @@ Layout read_indexed(const Construction& made, const Component& part) {
   const bool in_extents =
       made.combiner == MPI_COMBINER_INDEXED || made.combiner == MPI_COMBINER_INDEXED_BLOCK;
   const size_t first = one_length ? 2 : 1 + count;
-  Layout layout;
+  Layout::List list(count);
+  std::map<MPI_Count, Layout> known;
   for (size_t i = 0; i < count; ++i) {
     const auto at = in_extents ? static_cast<ptrdiff_t>(made.numbers[first + i]) * part.extent
                                : static_cast<ptrdiff_t>(made.bytes[i]);
-    layout.append(at, part.times(made.numbers[one_length ? 1 : 1 + i]));
+    const MPI_Count length = made.numbers[one_length ? 1 : 1 + i];
+    if (part.layout.is_run()) {
+      list.append(at, part.times(length));
+      continue;
+    }
+    const auto [block, is_new] = known.try_emplace(length);
+    if (is_new) block->second = part.times(length);
+    list.append(at, block->second);
   }
-  return layout;
+  return std::move(list).finish();
 }
 
-bool read_struct(const Construction& made, Layout* layout) {
-  std::map<MPI_Datatype, Component> known;
+Layout read_struct(const Construction& made, const Components& parts) {
+  Layout::List list(made.types.size());
   for (size_t i = 0; i < made.types.size(); ++i) {
-    const auto [part, is_new] = known.try_emplace(made.types[i]);
-    if (is_new && !part->second.read(made.types[i])) return false;
-    layout->append(static_cast<ptrdiff_t>(made.bytes[i]), part->second.times(made.numbers[1 + i]));
+    list.append(static_cast<ptrdiff_t>(made.bytes[i]),
+                parts.at(made.types[i]).times(made.numbers[1 + i]));
   }
-  return true;
+  return std::move(list).finish();
 }
 
 // The dimensions of an array, fastest first.
@@ -199,9 +207,8 @@ std::vector<size_t> by_speed(size_t dimensions, MPI_Count order) {
 
 Layout read_subarray(const Construction& made, const Component& part) {
   const auto dimensions = static_cast<size_t>(made.numbers[0]);
-  const MPI_Count* const sizes = made.numbers.data() + 1;
-  const MPI_Count* const taken = sizes + dimensions;
-  const MPI_Count* const starts = taken + dimensions;
+  const Numbers sizes = made.numbers.from(1), taken = sizes.from(dimensions);
+  const Numbers starts = taken.from(dimensions);
   Layout layout = part.layout;
   ptrdiff_t at = 0, stride = part.extent;
   for (const size_t i : by_speed(dimensions, starts[dimensions])) {
@@ -209,7 +216,7 @@ Layout read_subarray(const Construction& made, const Component& part) {
     at += static_cast<ptrdiff_t>(starts[i]) * stride;
     stride *= static_cast<ptrdiff_t>(sizes[i]);
   }
-  return place_at(at, layout);
+  return layout.moved(at);
 }
 
 // One dimension of a distributed array: what process `at` of `of` has of `size` rows.
@@ -227,21 +234,18 @@ Layout deal_out(const Layout& row, ptrdiff_t stride, MPI_Count size, MPI_Count d
   const MPI_Count next = first + whole * round;
   const MPI_Count rest = next < size ? std::min(block, size - next) : 0;
   const auto blocks = row.repeated(static_cast<size_t>(block), stride);
-  Layout layout;
-  layout.append(
-      static_cast<ptrdiff_t>(first) * stride,
-      blocks.repeated(static_cast<size_t>(whole), static_cast<ptrdiff_t>(round) * stride));
-  layout.append(static_cast<ptrdiff_t>(next) * stride,
-                row.repeated(static_cast<size_t>(rest), stride));
-  return layout;
+  Layout::List list;
+  list.append(static_cast<ptrdiff_t>(first) * stride,
+              blocks.repeated(static_cast<size_t>(whole), static_cast<ptrdiff_t>(round) * stride));
+  list.append(static_cast<ptrdiff_t>(next) * stride,
+              row.repeated(static_cast<size_t>(rest), stride));
+  return std::move(list).finish();
 }
 
 Layout read_distributed(const Construction& made, const Component& part) {
   const auto dimensions = static_cast<size_t>(made.numbers[2]);
-  const MPI_Count* const sizes = made.numbers.data() + 3;
-  const MPI_Count* const distributions = sizes + dimensions;
-  const MPI_Count* const arguments = distributions + dimensions;
-  const MPI_Count* const processes = arguments + dimensions;
+  const Numbers sizes = made.numbers.from(3), distributions = sizes.from(dimensions);
+  const Numbers arguments = distributions.from(dimensions), processes = arguments.from(dimensions);
   std::vector<MPI_Count> at(dimensions);
   MPI_Count rank = made.numbers[1];
   for (size_t i = dimensions; i-- > 0; rank /= processes[i]) at[i] = rank % processes[i];
@@ -271,9 +275,11 @@ bool probe(const Datatype& type, size_t span, Layout* layout) {
     }
     for (size_t i = 0; i < type.size; ++i) places[i] |= size_t{packed[i]} << 8 * digit;
   }
+  Layout::List list;
   for (const size_t place : places) {
-    layout->append(type.start + static_cast<ptrdiff_t>(place), Layout::run(1));
+    list.append(type.start + static_cast<ptrdiff_t>(place), Layout::run(1));
   }
+  *layout = std::move(list).finish();
   return true;
 }
 
@@ -287,7 +293,7 @@ bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
   if (!predefined || static_cast<size_t>(span) != type.size) {
     return probe(type, static_cast<size_t>(span), layout);
   }
-  *layout = place_at(type.start, Layout::run(type.size));
+  *layout = Layout::run(type.size).moved(type.start);
   return true;
 }
 
@@ -295,20 +301,20 @@ bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
 class Predefined {
  public:
   bool find(MPI_Datatype type, Component* component) {
-    const ThreadLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = components_.find(type);
     if (found == components_.end()) return false;
     *component = found->second;
     return true;
   }
   void add(MPI_Datatype type, const Component& component) {
-    const ThreadLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     components_.emplace(type, component);
   }
 
  private:
   std::mutex mutex_;
-  std::map<MPI_Datatype, Component> components_;
+  Components components_;
 };
 
 Predefined& predefined() {
@@ -316,49 +322,87 @@ Predefined& predefined() {
   return all;
 }
 
-bool Component::read(MPI_Datatype type) {
-  if (predefined().find(type, this)) return true;
+// A type that is being read, and what is known of those that it was constructed from.
+struct Unread {
+  explicit Unread(MPI_Datatype type) : type(type), made(type) {}
+
+  MPI_Datatype type;
+  Construction made;
+  Components parts;
+  size_t next = 0;  // of its types
+
+  bool finish(Component* component) const;
+};
+
+// From its parts, which are known.
+bool Unread::finish(Component* component) const {
   MPI_Count lower = 0, size = 0;
   if (real().Type_get_extent_x(type, &lower, &size)) return false;
-  extent = static_cast<ptrdiff_t>(size);
-  if (!read_layout(type, &layout)) return false;
-  if (is_predefined(combiner_of(type))) predefined().add(type, *this);
-  return true;
-}
-
-}  // namespace
-
-bool read_layout(MPI_Datatype type, Layout* layout) {
-  const Construction made(type);
-  if (made.combiner == MPI_COMBINER_STRUCT) return read_struct(made, layout);
-  Component part;
-  if (!made.types.empty() && !part.read(made.types[0])) return false;
+  component->extent = static_cast<ptrdiff_t>(size);
+  Layout& layout = component->layout;
+  const Component part = parts.empty() ? Component() : parts.begin()->second;
   switch (made.combiner) {
+    case MPI_COMBINER_STRUCT:
+      layout = read_struct(made, parts);
+      return true;
     case MPI_COMBINER_DUP:
     case MPI_COMBINER_RESIZED:
-      *layout = part.layout;
+      layout = part.layout;
       return true;
     case MPI_COMBINER_CONTIGUOUS:
-      *layout = part.times(made.numbers[0]);
+      layout = part.times(made.numbers[0]);
       return true;
     case MPI_COMBINER_VECTOR:
     case MPI_COMBINER_HVECTOR:
-      *layout = read_vector(made, part);
+      layout = read_vector(made, part);
       return true;
     case MPI_COMBINER_INDEXED:
     case MPI_COMBINER_HINDEXED:
     case MPI_COMBINER_INDEXED_BLOCK:
     case MPI_COMBINER_HINDEXED_BLOCK:
-      *layout = read_indexed(made, part);
+      layout = read_indexed(made, part);
       return true;
     case MPI_COMBINER_SUBARRAY:
-      *layout = read_subarray(made, part);
+      layout = read_subarray(made, part);
       return true;
     case MPI_COMBINER_DARRAY:
-      *layout = read_distributed(made, part);
+      layout = read_distributed(made, part);
       return true;
     default:
-      return read_undivided(type, is_predefined(made.combiner), layout);
+      return read_undivided(type, is_predefined(made.combiner), &layout);
+  }
+}
+
+}  // namespace
+
+// Without recursion: programs may nest types thousands deep.
+bool read_layout(MPI_Datatype type, Layout* layout) {
+  std::vector<std::unique_ptr<Unread>> unread;
+  unread.push_back(std::make_unique<Unread>(type));
+  while (true) {
+    Unread& top = *unread.back();
+    if (top.next < top.made.types.size()) {
+      const MPI_Datatype part = top.made.types[top.next];
+      Component known;
+      if (top.parts.contains(part)) {
+        ++top.next;
+      } else if (predefined().find(part, &known)) {
+        top.parts.emplace(part, std::move(known));
+      } else {
+        unread.push_back(std::make_unique<Unread>(part));
+      }
+      continue;
+    }
+    Component done;
+    if (!top.finish(&done)) return false;
+    const MPI_Datatype handle = top.type;
+    if (is_predefined(top.made.combiner)) predefined().add(handle, done);
+    unread.pop_back();
+    if (unread.empty()) {
+      *layout = std::move(done.layout);
+      return true;
+    }
+    unread.back()->parts.emplace(handle, std::move(done));
   }
 }
 

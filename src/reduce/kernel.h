@@ -34,7 +34,7 @@ enum class Type : uint8_t {
   logical16,
   logical32,
   logical64,
-  // pairs for minloc and maxloc, laid out as the C structures are
+  // pairs for minloc and maxloc, without the gaps that C structures have
   float32_int32,
   float64_int32,
   int64_int32,

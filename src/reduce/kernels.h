@@ -16,8 +16,7 @@
 //                 what fits of them, and become quiet
 //   complex sum   by component; prod (ac - bd, ad + bc), each operation as above, nothing fused
 //   minloc        the pair of the lesser value; of the lower index where neither is less (NaNs
-//   too);
-//                 copied whole, with its padding
+//   too)
 // The six padding bytes of an x87 long double are set to zero.
 #pragma once
 
@@ -278,14 +277,21 @@ bool left_wins(const P& left, const P& right) {
   return left_better || (!right_better && left.index <= right.index);
 }
 
-template <typename Better, typename P>
+template <typename Value, typename Index>
+Pair<Value, Index> load_pair(const Memory* from) {
+  return {load<Value>(from), load<Index>(from + sizeof(Value))};
+}
+
+template <typename Better, typename Value, typename Index>
 void locate(const void* left, const void* right, void* out, size_t n, const void*) {
+  constexpr size_t size = sizeof(Value) + sizeof(Index);
   const auto* l = static_cast<const Memory*>(left);
   const auto* r = static_cast<const Memory*>(right);
   auto* o = static_cast<Memory*>(out);
-  for (size_t at = 0; at < n * sizeof(P); at += sizeof(P)) {
-    const bool from_left = left_wins<Better>(load<P>(l + at), load<P>(r + at));
-    memmove(o + at, (from_left ? l : r) + at, sizeof(P));
+  for (size_t at = 0; at < n * size; at += size) {
+    const bool from_left =
+        left_wins<Better>(load_pair<Value, Index>(l + at), load_pair<Value, Index>(r + at));
+    memmove(o + at, (from_left ? l : r) + at, size);
   }
 }
 
@@ -336,8 +342,8 @@ constexpr void add_narrow(KernelTable& table) {
 
 template <typename Value, typename Index>
 constexpr void add_pair(KernelTable& table, Type type) {
-  set(table, Op::minloc, type, locate<Min, Pair<Value, Index>>);
-  set(table, Op::maxloc, type, locate<Max, Pair<Value, Index>>);
+  set(table, Op::minloc, type, locate<Min, Value, Index>);
+  set(table, Op::maxloc, type, locate<Max, Value, Index>);
 }
 
 constexpr KernelTable make_kernels() {

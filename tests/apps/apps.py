@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -138,6 +139,22 @@ class OpenFoam(Application):
         return in_order(r"Solving for (\w+), Initial residual = (\S+),", said)
 
 
+class Partition(Application):
+    """A mesh that PT-Scotch distributes, from two threads of each rank."""
+
+    def command(self, folder, ranks):
+        python = "/usr/bin/python3"
+        found = [python, "-c", "import petsc4py"]
+        if not os.path.exists(python) or subprocess.run(found, stderr=subprocess.DEVNULL, check=False).returncode:
+            raise jobs.Skipped("no petsc4py")
+        return [python, os.path.join(HERE, "partition.py")]
+
+    def results(self, folder, said):
+        rows = in_order(r"^round (\d+): (\d+) cells, (\d+) on one rank", said)
+        assert len(rows) == 8, said
+        return rows
+
+
 class Scalapack(Application):
     """One of ScaLAPACK's own test programs: which tests it made, and the residuals' verdicts."""
 
@@ -179,7 +196,7 @@ def share(job):
 
 def carried(job):
     """Calls that Sluice made, by rank 0's own account."""
-    rows = re.findall(r"^sluice: rank 0: (.{24}) (\w+) +(\w+) +(\w+) +(\d+) ", job.said, re.M)
+    rows = re.findall(r"^sluice: rank 0: (.+?) +(\w+) +(\w+) +([\w+]+) +(\d+) +\d+ +[\d.]+ +[\d.]+$", job.said, re.M)
     calls = sum(int(row[4]) for row in rows if row[2] != "mpi")
     assert calls > 0, f"no call was carried\n{job}"
     return calls

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|orphan FILE|strike FILE SEED|memory|type|starve|[no-]descriptors [all]|late:
-// the last rank is killed while the others wait for it, perhaps with a child that lives on, or any
-// at any moment; or has no memory, once or for each thing in turn; or has no descriptors left,
-// before its first collective or after some; or comes when the others have given up.
+// failures kill FILE|orphan FILE|strike FILE SEED|memory|type|starve|hinted|missed|[no-]descriptors
+// [all]|late: the last rank is killed while the others wait for it, perhaps with a child that lives
+// on, or any at any moment; or has no memory, once, for each thing in turn, before new hints, or
+// for anything in its first call; or has no descriptors left, before its first collective or after
+// some; or comes when the others have given up.
 #include <fcntl.h>
 #include <link.h>
 #include <sys/resource.h>
@@ -24,9 +25,10 @@
 
 #include "tests/mpi/harness.h"
 
-// Of what Sluice asks for, one allocation is refused: that behind so many others.
+// Of what Sluice asks for, one allocation is refused, that behind so many others; or some.
 namespace {
 std::atomic<long> granted{-1};  // less than 0: all
+std::atomic<long> refused{1};
 uintptr_t sluice_begin = 0, sluice_end = 0;
 }  // namespace
 
@@ -36,7 +38,12 @@ void* __libc_malloc(size_t bytes);  // NOLINT: glibc's own name for it
 void* malloc(size_t bytes) {
   const auto caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   const bool counts = caller >= sluice_begin && caller < sluice_end && granted.load() >= 0;
-  if (!counts || granted.fetch_sub(1) != 0) return __libc_malloc(bytes);
+  if (!counts) return __libc_malloc(bytes);
+  if (granted.load() > 0 || refused.fetch_sub(1) <= 0) {
+    granted.fetch_sub(1);
+    return __libc_malloc(bytes);
+  }
+  if (refused.load() == 0) granted = -1;
   errno = ENOMEM;
   return nullptr;
 }
@@ -212,6 +219,7 @@ bool starve_once(long things, MPI_Datatype spaced, int count) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   std::vector<int> from(2 * static_cast<size_t>(count), 1), to(from.size());
+  refused = 1;
   if (rank == size - 1) granted = things;
   const auto began = Clock::now();
   int failed[2];
@@ -231,6 +239,58 @@ bool starve_once(long things, MPI_Datatype spaced, int count) {
   return lacked;
 }
 
+// On one rank a call fails, of which the others may know nothing; then all give hints, and set up a
+// team anew. All fail, and nobody waits.
+void give_hints_after_a_failure() {
+  dl_iterate_phdr(find_sluice, nullptr);
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Datatype spaced;
+  MPI_Type_create_resized(MPI_INT, 0, 8, &spaced);
+  MPI_Type_commit(&spaced);
+  std::vector<int> data(20000, 1);
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  const bool poor = rank == size - 1;
+  if (poor) {
+    usleep(200'000);  // the root does not wait for it
+    granted = 0;
+    refused = 1;
+  }
+  const int result = MPI_Bcast(data.data(), 1000, spaced, 0, comm);
+  granted = -1;
+  if (poor) test::check(result != MPI_SUCCESS, "one rank has no memory");
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "sluice_bcast", "binomial");
+  MPI_Comm_set_info(comm, info);
+  MPI_Info_free(&info);
+  for (int i = 0; i < 2; ++i) {
+    test::check(MPI_Bcast(data.data(), 1, MPI_INT, 0, comm) != MPI_SUCCESS, "all fail");
+  }
+}
+
+// In its first call on a communicator one rank has no memory for anything; it may take part in the
+// next. Nothing new is Sluice's from then on.
+void miss_a_communicator() {
+  dl_iterate_phdr(find_sluice, nullptr);
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const bool poor = rank == size - 1;
+  int one = 1, sum = 0;
+  if (poor) {
+    refused = 1000;
+    granted = 0;
+  }
+  for (int i = 0; i < 3; ++i) {
+    const int result = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    granted = -1;
+    test::check(result != MPI_SUCCESS, "all fail");
+  }
+}
+
 void starve() {
   dl_iterate_phdr(find_sluice, nullptr);
   MPI_Datatype spaced;
@@ -243,7 +303,6 @@ void starve() {
   if (rank == 0) std::printf("%ld allocations\n", things);
 }
 
-// The last rank comes when the others have given up.
 // The first, or all ranks, use up what they may open.
 void use_up_descriptors(bool all) {
   if (rank != 0 && !all) return;
@@ -268,6 +327,7 @@ void make_do_without_descriptors(bool all) {
   }
 }
 
+// The last rank comes when the others have given up.
 void come_late() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const bool last = rank == size - 1;
@@ -296,6 +356,8 @@ int main(int argc, char** argv) {
   if (mode == "memory") run_out_of_memory();
   if (mode == "type") describe_without_memory();
   if (mode == "starve") starve();
+  if (mode == "hinted") give_hints_after_a_failure();
+  if (mode == "missed") miss_a_communicator();
   if (mode == "descriptors") make_do_without_descriptors(argc > 2);
   sum_up();
   test::summarize("failures");

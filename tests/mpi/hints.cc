@@ -133,7 +133,7 @@ void differing() {
   if (first) {
     MPI_Comm_set_info(comm, Info({{"sluice", "off"}}));
   } else {
-    MPI_Comm_set_info(comm, Info({{"unrelated", "yes"}}));
+    MPI_Comm_set_info(comm, Info({{"sluice_bcast", "auto"}}));
   }
   finish(comm);
 }

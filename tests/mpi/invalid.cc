@@ -33,6 +33,15 @@ struct Row {
 #function "(" #__VA_ARGS__ ")", [](MPI_Comm c) { (void)c; return MPI_##function(__VA_ARGS__); } \
   }
 
+// A call that differs from the communicator's last two in its input buffer alone.
+#define AGAIN(function, buffer, other, ...)                                              \
+  {                                                                                      \
+#function "(" #other ", " #__VA_ARGS__ "), after others", [](MPI_Comm c) {             \
+      for (int i = 0; i < 2; ++i) MPI_##function(buffer, __VA_ARGS__);                 \
+      return MPI_##function(other, __VA_ARGS__);                                       \
+    } \
+  }
+
 const MPI_Datatype& null_type() {
   static const MPI_Datatype null = MPI_DATATYPE_NULL;
   return null;
@@ -135,6 +144,18 @@ const Row moves[] = {
     ROW(Alltoallv, in, ones, places, MPI_INT, in, ones, places, MPI_INT, c),
 };
 
+int* own_block() { return reinterpret_cast<int*>(out) + rank; }
+
+const Row repeats[] = {
+    AGAIN(Allreduce, in, out, out, some, MPI_INT, MPI_SUM, c),
+    AGAIN(Reduce_scatter, in, out, out, ones, MPI_INT, MPI_SUM, c),
+    AGAIN(Reduce_scatter_block, in, out, out, 1, MPI_INT, MPI_SUM, c),
+    AGAIN(Allgather, in, own_block(), 1, MPI_INT, out, 1, MPI_INT, c),
+    AGAIN(Allgatherv, in, own_block(), 1, MPI_INT, out, ones, places, MPI_INT, c),
+    AGAIN(Alltoall, in, out, 1, MPI_INT, out, 1, MPI_INT, c),
+    AGAIN(Alltoallv, in, out, ones, places, MPI_INT, out, ones, places, MPI_INT, c),
+};
+
 #ifdef OPEN_MPI
 // What MPICH 4.0.2 crashes on.
 const Row of_one_mpi[] = {
@@ -207,6 +228,7 @@ const Row of_one_mpi[] = {
 std::vector<Row> all_rows() {
   std::vector<Row> rows(std::begin(reductions), std::end(reductions));
   rows.insert(rows.end(), std::begin(moves), std::end(moves));
+  rows.insert(rows.end(), std::begin(repeats), std::end(repeats));
   rows.insert(rows.end(), std::begin(of_one_mpi), std::end(of_one_mpi));
   return rows;
 }

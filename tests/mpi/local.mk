@@ -2,8 +2,10 @@
 # MPI programs under mpirun, with Sluice preloaded.
 
 mpi_programs = \
+  tests/mpi/besieged \
   tests/mpi/carriers \
   tests/mpi/communicators \
+  tests/mpi/deprived \
   tests/mpi/descriptors \
   tests/mpi/differential \
   tests/mpi/endings \
@@ -17,10 +19,13 @@ mpi_programs = \
   tests/mpi/operations \
   tests/mpi/payload \
   tests/mpi/progress \
+  tests/mpi/progress_rate \
   tests/mpi/reach \
   tests/mpi/reductions \
   tests/mpi/repeats \
   tests/mpi/reproducible \
+  tests/mpi/statistics \
+  tests/mpi/setup \
   tests/mpi/steps \
   tests/mpi/stress \
   tests/mpi/sum \
@@ -36,8 +41,10 @@ tests_mpi_libharness_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_libharness_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 mpi_harness = tests/mpi/libharness.la $(MPI_LIBS) -ldl
 
+tests_mpi_besieged_SOURCES = tests/mpi/besieged.cc
 tests_mpi_carriers_SOURCES = tests/mpi/carriers.cc
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc
+tests_mpi_deprived_SOURCES = tests/mpi/deprived.cc
 tests_mpi_descriptors_SOURCES = tests/mpi/descriptors.cc
 tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/rounding.cc tests/mpi/rounding.h tests/mpi/trial.cc tests/mpi/trial.h \
@@ -53,18 +60,23 @@ tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc
+tests_mpi_progress_rate_SOURCES = tests/mpi/progress_rate.cc
 tests_mpi_reach_SOURCES = tests/mpi/reach.cc
 tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc
 tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc
 tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc
+tests_mpi_statistics_SOURCES = tests/mpi/statistics.cc
+tests_mpi_setup_SOURCES = tests/mpi/setup.cc
 tests_mpi_steps_SOURCES = tests/mpi/steps.cc
 tests_mpi_stress_SOURCES = tests/mpi/stress.cc
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc
 tests_mpi_types_SOURCES = tests/mpi/types.cc
 
+tests_mpi_besieged_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_carriers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_deprived_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_descriptors_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_endings_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -78,18 +90,23 @@ tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_progress_rate_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reach_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_repeats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reproducible_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_statistics_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_setup_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_steps_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_stress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
+tests_mpi_besieged_LDADD = $(mpi_harness)
 tests_mpi_carriers_LDADD = $(mpi_harness)
 tests_mpi_communicators_LDADD = $(mpi_harness)
+tests_mpi_deprived_LDADD = $(mpi_harness)
 tests_mpi_descriptors_LDADD = $(mpi_harness)
 tests_mpi_differential_LDADD = $(mpi_harness)
 tests_mpi_endings_LDADD = $(mpi_harness)
@@ -103,10 +120,13 @@ tests_mpi_narrow_floats_LDADD = $(mpi_harness)
 tests_mpi_operations_LDADD = $(mpi_harness)
 tests_mpi_payload_LDADD = $(mpi_harness)
 tests_mpi_progress_LDADD = $(mpi_harness)
+tests_mpi_progress_rate_LDADD = $(mpi_harness)
 tests_mpi_reach_LDADD = $(mpi_harness)
 tests_mpi_reductions_LDADD = $(mpi_harness)
 tests_mpi_repeats_LDADD = $(mpi_harness)
 tests_mpi_reproducible_LDADD = $(mpi_harness)
+tests_mpi_statistics_LDADD = $(mpi_harness)
+tests_mpi_setup_LDADD = $(mpi_harness)
 tests_mpi_steps_LDADD = $(mpi_harness)
 tests_mpi_stress_LDADD = $(mpi_harness)
 tests_mpi_sum_LDADD = $(MPI_LIBS)
@@ -129,15 +149,17 @@ mpi_tests = \
   tests/mpi/test_groups \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
+  tests/mpi/test_deprived \
   tests/mpi/test_descriptors \
   tests/mpi/test_endings \
   tests/mpi/test_errors \
+  tests/mpi/test_setup \
   tests/mpi/test_shared_memory \
   tests/mpi/test_stress \
   tests/mpi/test_failures
 TESTS += $(mpi_tests) tests/mpi/test_other_mpi
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
-  tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
+  tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
 
 # tests/mpi/test_other_mpi makes a second build, for the other MPI.

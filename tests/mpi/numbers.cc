@@ -7,8 +7,6 @@
 namespace test {
 namespace {
 
-constexpr size_t long_double_bytes = 10;  // that hold the value, of the x87's
-
 template <typename T>
 void store(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
@@ -146,17 +144,18 @@ void Number::draw(MPI_Op op, std::byte* at, int rank, Random& random) const {
   put(at, values, extent, number);
 }
 
-void Number::clear_gaps(std::byte* at) const {
-  if (values == Values::pair) {
-    std::memset(at + first_size, 0, index_at - first_size);
-    std::memset(at + index_at + second_size, 0, extent - index_at - second_size);
-    return clear(at, first, first_size);
-  }
+void Number::clear_padding(std::byte* at) const {
+  if (values == Values::pair) return clear(at, first, first_size);
   if (values == Values::complex) {
     clear(at, Values::floating, extent / 2);
     return clear(at + extent / 2, Values::floating, extent / 2);
   }
   clear(at, values, extent);
+}
+
+std::vector<std::pair<size_t, size_t>> Number::gaps() const {
+  if (values != Values::pair) return {};
+  return {{first_size, index_at}, {index_at + second_size, extent}};
 }
 
 std::vector<Number> all_numbers() {

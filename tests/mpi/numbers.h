@@ -8,11 +8,15 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/mpi/harness.h"
 
 namespace test {
+
+// Bytes of a long double that hold its value: the x87's.
+constexpr size_t long_double_bytes = 10;
 
 enum class Values { integer, unsigned_integer, floating, complex, logical, bytes, pair };
 
@@ -36,8 +40,10 @@ struct Number {
 
   // One element of values that stay exact under the operation on up to 8 ranks, whatever the order.
   void draw(MPI_Op op, std::byte* at, int rank, Random& random) const;
-  // Zeroes the bytes of an element that hold no value.
-  void clear_gaps(std::byte* at) const;
+  // Zeroes the bytes of long doubles that hold no value.
+  void clear_padding(std::byte* at) const;
+  // Where the bytes of an element lie that are no member's, and so the program's own: begin, end.
+  std::vector<std::pair<size_t, size_t>> gaps() const;
 };
 
 // All that this MPI has.

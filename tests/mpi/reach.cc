@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// reach user|whole|middle: memory that other processes could reach when they first needed it, and
-// then can't, which is nothing to MPI. user: processes change their user, and may not read each
-// other any more (root alone can; others are only made undumpable). whole, middle: other memory, of
-// a kind that is never shared, takes the place of a buffer or of its middle; the kernel may have
-// none.
+// reach whole|middle|later|user: memory that other processes can't copy from, which is nothing to
+// MPI. whole, middle: a buffer of it, or one that has it in its middle (secret memory; the kernel
+// may have none). later: it comes to the middle of buffers that were used before. user: processes
+// change their user, and may not read each other any more (root alone can; others are only made
+// undumpable).
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -25,15 +25,18 @@ struct Buffers {
   int* out;
 };
 
-int* map_pages() {
+constexpr size_t page = 4096;
+
+// Begins a little behind a page's begin, elsewhere on each rank.
+int* map_buffer(int rank) {
   void* const pages =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) test::fail("no pages");
-  return static_cast<int*>(pages);
+  return static_cast<int*>(pages) + 4 * (rank + 1);
 }
 
-// The pages from `begin` on become secret.
-void hide(int* pages, size_t begin, size_t size) {
+// Pages of the buffer become secret: those from `begin` on, of so many bytes.
+void hide(int* buffer, size_t begin, size_t size) {
 #ifdef SYS_memfd_secret
   const int secret = static_cast<int>(syscall(SYS_memfd_secret, 0));
 #else
@@ -44,24 +47,25 @@ void hide(int* pages, size_t begin, size_t size) {
     std::fflush(stdout);
     MPI_Abort(MPI_COMM_WORLD, 77);
   }
-  void* const place = reinterpret_cast<char*>(pages) + begin;
+  char* const first = reinterpret_cast<char*>(buffer) - reinterpret_cast<uintptr_t>(buffer) % page;
+  void* const place = first + begin;
   const void* const got =
       mmap(place, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, secret, 0);
   if (got != place) test::fail("no secret pages");
   close(secret);
 }
 
-void change(const std::string& how, const Buffers& buffers) {
-  if (how == "user") {
-    constexpr uid_t nobody = 65534;
-    const bool is_root = geteuid() == 0;
-    if (is_root && setresuid(nobody, nobody, nobody) != 0) test::fail("can't change the user");
-    prctl(PR_SET_DUMPABLE, 0);
-    return;
+void hide_all(const Buffers& buffers, const std::string& how) {
+  for (int* const buffer : {buffers.in, buffers.out}) {
+    how == "whole" ? hide(buffer, 0, bytes + page) : hide(buffer, bytes / 4, bytes / 2);
   }
-  for (int* const pages : {buffers.in, buffers.out}) {
-    hide(pages, how == "whole" ? 0 : bytes / 4, how == "whole" ? bytes : bytes / 2);
-  }
+}
+
+void change_user() {
+  constexpr uid_t nobody = 65534;
+  const bool is_root = geteuid() == 0;
+  if (is_root && setresuid(nobody, nobody, nobody) != 0) test::fail("can't change the user");
+  prctl(PR_SET_DUMPABLE, 0);
 }
 
 int value(int rank, size_t i, int round) { return static_cast<int>(i % 1000) * (rank + 1) + round; }
@@ -79,29 +83,44 @@ void check_sum(const int* sum, int ranks, int round, const char* what) {
   test::check(true, what);
 }
 
-void communicate(const Buffers& at, int rank, int ranks, int round) {
-  fill(at.in, rank, round);
+void broadcast(const Buffers& at, int rank, int root, int round) {
+  if (rank == root) fill(at.out, root, round);
+  MPI_Bcast(at.out, count, MPI_INT, root, MPI_COMM_WORLD);
+  for (size_t i = 0; i < count; ++i) {
+    if (at.out[i] != value(root, i, round)) test::fail("broadcast: wrong at " + std::to_string(i));
+  }
+}
+
+// Of each rank's memory every other gets a share: the one that it has for it, or its first.
+void exchange(const Buffers& at, int rank, int ranks, int round, bool all_to_all) {
+  const int share = static_cast<int>(count) / ranks;
+  all_to_all ? MPI_Alltoall(at.in, share, MPI_INT, at.out, share, MPI_INT, MPI_COMM_WORLD)
+             : MPI_Allgather(at.in, share, MPI_INT, at.out, share, MPI_INT, MPI_COMM_WORLD);
+  for (int i = 0; i < share * ranks; ++i) {
+    const int there = (all_to_all ? rank * share : 0) + i % share;
+    if (at.out[i] != value(i / share, static_cast<size_t>(there), round)) {
+      test::fail("exchange: wrong at " + std::to_string(i));
+    }
+  }
+}
+
+void reduce(const Buffers& at, int rank, int ranks, int root, int round) {
+  MPI_Reduce(at.in, at.out, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+  if (rank == root) check_sum(at.out, ranks, round, "reduce");
   MPI_Allreduce(at.in, at.out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   check_sum(at.out, ranks, round, "allreduce");
   std::memcpy(at.out, at.in, bytes);
   MPI_Allreduce(MPI_IN_PLACE, at.out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   check_sum(at.out, ranks, round, "allreduce in place");
+}
+
+void communicate(const Buffers& at, int rank, int ranks, int round) {
   const int root = round % ranks;
-  MPI_Reduce(at.in, at.out, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
-  if (rank == root) check_sum(at.out, ranks, round, "reduce");
-  const int share = static_cast<int>(count) / ranks;
-  MPI_Alltoall(at.in, share, MPI_INT, at.out, share, MPI_INT, MPI_COMM_WORLD);
-  for (size_t i = 0; i < static_cast<size_t>(share * ranks); ++i) {
-    const int from = static_cast<int>(i) / share;
-    const size_t there = static_cast<size_t>(rank * share) + i % static_cast<size_t>(share);
-    if (at.out[i] != value(from, there, round)) test::fail("alltoall: wrong");
-  }
-  if (rank == root) fill(at.out, root, round);
-  MPI_Bcast(at.out, count, MPI_INT, root, MPI_COMM_WORLD);
-  for (size_t i = 0; i < count; ++i) {
-    if (at.out[i] != value(root, i, round)) test::fail("broadcast: wrong");
-  }
-  test::check(true, "moves");
+  fill(at.in, rank, round);
+  broadcast(at, rank, root, round);
+  exchange(at, rank, ranks, round, true);
+  exchange(at, rank, ranks, round, false);
+  reduce(at, rank, ranks, root, round);
 }
 
 }  // namespace
@@ -111,10 +130,13 @@ int main(int argc, char** argv) {
   int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 2) test::fail("reach user|whole|middle");
-  const Buffers buffers{map_pages(), map_pages()};
+  if (argc != 2) test::fail("reach whole|middle|later|user");
+  const std::string how = argv[1];
+  const Buffers buffers{map_buffer(rank), map_buffer(rank)};
+  if (how == "whole" || (how == "middle" && rank > 0)) hide_all(buffers, how);
   communicate(buffers, rank, ranks, 0);
-  change(argv[1], buffers);
+  if (how == "later") hide_all(buffers, how);
+  if (how == "user") change_user();
   for (int round = 1; round < 4; ++round) communicate(buffers, rank, ranks, round);
   test::summarize("reach");
   MPI_Finalize();

@@ -90,27 +90,55 @@ Bytes prepare(const Case& c, const Bytes& input) {
   return result;
 }
 
-void compare(const Case& c, Bytes ours, Bytes theirs) {
-  // Below the top of the result, gaps within elements may hold anything.
-  for (Bytes* bytes : {&ours, &theirs}) {
-    for (int i = 0; i < c.total(); ++i) {
-      c.number.clear_gaps(bytes->data() + guard + static_cast<size_t>(i) * c.number.extent);
+// What is expected of all bytes: where MPI defines a value, MPI's; in gaps what was `before`. (In
+// place, what stands behind the result may be used on the way, but its gaps may not.)
+Bytes expect(const Case& c, const Bytes& before, const Bytes& ours, Bytes theirs) {
+  const bool scatters = c.function.starts_with("reduce_scatter");
+  const int total = c.total();
+  const int defined = c.in_place && scatters ? c.counts[static_cast<size_t>(c.comm.rank)] : total;
+  const auto at = [&](int i) {
+    return static_cast<ptrdiff_t>(guard + static_cast<size_t>(i) * c.number.extent);
+  };
+  std::copy(ours.begin() + at(defined), ours.begin() + at(total), theirs.begin() + at(defined));
+  for (int i = 0; i < total; ++i) {
+    for (const auto& [begin, end] : c.number.gaps()) {
+      std::copy_n(before.begin() + at(i) + static_cast<ptrdiff_t>(begin), end - begin,
+                  theirs.begin() + at(i) + static_cast<ptrdiff_t>(begin));
     }
   }
-  // In place, what stands behind the result may be used on the way.
-  const bool scatters = c.function.starts_with("reduce_scatter");
-  const bool undefined_rest = c.in_place && scatters;
-  const size_t own = static_cast<size_t>(c.counts[scatters ? c.comm.rank : 0]) * c.number.extent;
-  const auto end = undefined_rest ? ours.begin() + static_cast<ptrdiff_t>(guard + own) : ours.end();
-  const auto [mine, other] = std::mismatch(ours.begin(), end, theirs.begin());
+  return theirs;
+}
+
+void compare(const Case& c, const Bytes& before, Bytes ours, Bytes theirs) {
+  theirs = expect(c, before, ours, std::move(theirs));
+  for (Bytes* bytes : {&ours, &theirs}) {
+    for (int i = 0; i < c.total(); ++i) {
+      c.number.clear_padding(bytes->data() + guard + static_cast<size_t>(i) * c.number.extent);
+    }
+  }
+  const auto [mine, other] = std::ranges::mismatch(ours, theirs);
+  const bool equal = mine == ours.end();
   const std::string where =
-      mine == end ? "" : std::to_string(mine - ours.begin() - static_cast<ptrdiff_t>(guard));
-  test::check(mine == end, c.function + " " + c.op.name + " of " + std::to_string(c.total()) + " " +
-                               c.number.name + " on " + std::to_string(c.comm.size) + " ranks" +
-                               (c.in_place ? ", in place" : "") + ": differs at byte " + where);
+      equal ? "" : std::to_string(mine - ours.begin() - static_cast<ptrdiff_t>(guard));
+  test::check(equal, c.function + " " + c.op.name + " of " + std::to_string(c.total()) + " " +
+                         c.number.name + " on " + std::to_string(c.comm.size) + " ranks" +
+                         (c.in_place ? ", in place" : "") + ": differs at byte " + where);
   test::check(
       std::all_of(ours.end() - guard, ours.end(), [](std::byte b) { return b == std::byte{0x5a}; }),
       c.function + " wrote behind its result");
+}
+
+// An operand's elements; in their gaps any bytes.
+Bytes draw_input(const Case& c, Random& random) {
+  const size_t extent = c.number.extent, total = static_cast<size_t>(c.total());
+  Bytes input(total * extent);
+  for (size_t at = 0; at < input.size(); at += extent) {
+    c.number.draw(c.op.handle, input.data() + at, c.comm.rank, random);
+    for (const auto& [begin, end] : c.number.gaps()) {
+      for (size_t i = begin; i < end; ++i) input[at + i] = static_cast<std::byte>(random.next());
+    }
+  }
+  return input;
 }
 
 void run(const Case& c, Random& random) {
@@ -118,19 +146,14 @@ void run(const Case& c, Random& random) {
                                  PMPI_Reduce_scatter_block};
   static const Functions theirs = {IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce),
                                    IN_MPI(MPI_Reduce_scatter), IN_MPI(MPI_Reduce_scatter_block)};
-  const auto total = static_cast<size_t>(c.total());
-  Bytes input(total * c.number.extent);
-  for (size_t i = 0; i < total; ++i) {
-    c.number.draw(c.op.handle, input.data() + i * c.number.extent, c.comm.rank, random);
-  }
-  const Bytes before = input;
-  Bytes mine = prepare(c, input), expected = mine;
+  const Bytes input = draw_input(c, random), before = input, result = prepare(c, input);
+  Bytes mine = result, expected = result;
   const bool in_place = c.in_place && (c.function != "reduce" || c.comm.rank == c.root);
   const void* const from = in_place ? MPI_IN_PLACE : input.data();
   call(ours, c, from, mine.data() + guard);
   // Never in place: there MPICH 4.0.2's own MPI_Reduce crashes.
   call(theirs, c, input.data(), expected.data() + guard);
-  compare(c, std::move(mine), std::move(expected));
+  compare(c, result, std::move(mine), std::move(expected));
   test::check(input == before, c.function + " changed its input");
 }
 

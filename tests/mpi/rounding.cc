@@ -9,8 +9,6 @@
 namespace test {
 namespace {
 
-constexpr size_t long_double_bytes = 10;  // that hold the value, of the x87's
-
 size_t parts_of(const Number& number) { return number.values == Values::complex ? 2 : 1; }
 
 size_t part_bytes(const Number& number) { return number.extent / parts_of(number); }

@@ -18,7 +18,10 @@ size_t size_of(const std::vector<Segment>& map) {
 std::vector<Segment> spread(const Unit& unit, const std::vector<ptrdiff_t>& places) {
   std::vector<Segment> map;
   for (const ptrdiff_t place : places) {
-    for (const Segment& segment : unit.map) map.push_back({place + segment.at, segment.bytes});
+    for (Segment segment : unit.map) {
+      segment.at += place;
+      map.push_back(segment);
+    }
   }
   return map;
 }
@@ -156,12 +159,15 @@ struct Dealt {
 };
 
 // A process's part of a matrix whose rows are dealt out round by round, and whose columns in
-// blocks.
+// blocks, of which the last may be shorter.
 ShapedType distributed(const Unit& unit, size_t units, Random& random) {
   const int columns = units % 3 == 0 ? 3 : 1, rows = static_cast<int>(units) / columns;
   const int block = random.chance(2) ? rows : 1;
   const Dealt down{2 * rows, block, 2, static_cast<int>(random.below(2))};
-  const Dealt across{3 * columns, columns, 3, static_cast<int>(random.below(3))};
+  const int place = static_cast<int>(random.below(3));
+  const int lacking = static_cast<int>(random.below(columns == 1 ? 2 : 3));
+  const int width = place == 2 ? columns + lacking : columns;
+  const Dealt across{3 * width - lacking, width, 3, place};
   const bool c_order = random.chance(2);
   const int sizes[] = {down.size, across.size};
   const int distributions[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
@@ -371,13 +377,16 @@ void Memory::scramble(Random& random) {
   for (std::byte& byte : bytes_) byte = static_cast<std::byte>(random.next());
 }
 
-void Memory::paint(size_t block, size_t first, size_t last, Fate fate, bool gaps_too,
-                   std::vector<Fate>* fates) const {
+void Memory::paint(size_t block, size_t first, size_t last, Fate fate,
+                   const std::vector<Segment>& where, std::vector<Fate>* fates) const {
   for (size_t i = first; i < last; ++i) {
-    const ptrdiff_t at = place(block, i);
-    if (gaps_too) std::fill_n(fates->begin() + at, type_->extent, fate);
-    for (const Segment& segment : type_->map) {
-      std::fill_n(fates->begin() + at + segment.at, segment.bytes, fate);
+    for (const Segment& segment : where) {
+      const auto from = fates->begin() + place(block, i) + segment.at;
+      std::fill_n(from, segment.bytes, fate);
+      if (fate == Fate::defined) {
+        std::fill_n(from + static_cast<ptrdiff_t>(segment.bytes - segment.padding), segment.padding,
+                    Fate::any);
+      }
     }
   }
 }

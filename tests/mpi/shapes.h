@@ -19,6 +19,7 @@ namespace test {
 struct Segment {
   ptrdiff_t at;
   size_t bytes;
+  size_t padding = 0;  // so many of them, the last, hold no value: MPI may leave them behind
 };
 
 // A predefined type.
@@ -82,9 +83,9 @@ class Memory {
   const std::vector<std::byte>& bytes() const { return bytes_; }
   std::vector<std::byte>& bytes() { return bytes_; }
   ptrdiff_t origin() const { return origin_; }
-  // Sets the fate of the bytes of a block's elements from `first` up to `last`: of those that the
-  // map names, or of all between.
-  void paint(size_t block, size_t first, size_t last, Fate fate, bool gaps_too,
+  // Sets the fate of bytes of a block's elements from `first` up to `last`: those `where` in each.
+  // Where others become defined, padding may get any value.
+  void paint(size_t block, size_t first, size_t last, Fate fate, const std::vector<Segment>& where,
              std::vector<Fate>* fates) const;
   bool operator==(const Memory& other) const { return bytes_ == other.bytes_; }
   // Where they differ first, and how, for people.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// threads [--seed S], threads handlers: MPI_THREAD_MULTIPLE, several threads in collectives at
-// once, each on communicators of its own, which are other threads' on other ranks; their first
-// collectives and their last included; and one thread that passes messages. Or "handlers": one
-// thread sets error handlers and makes errors while another one is in collectives.
+// threads [--seed S], threads handlers, threads funneled: MPI_THREAD_MULTIPLE, several threads in
+// collectives at once, each on communicators of its own, which are other threads' on other ranks;
+// their first collectives and their last included; and one thread that passes messages. Or
+// "handlers": one thread sets error handlers and makes errors while another one is in collectives.
+// Or "funneled": MPI_THREAD_FUNNELED, and two threads in collectives all the same, each with a
+// communicator that had its first one before; MPI libraries survive that, and programs do it.
 #include <sched.h>
 #include <unistd.h>
 
@@ -53,7 +55,7 @@ std::string move(MPI_Comm comm, int number, int count) {
 }
 
 // Returns what went wrong. (Checks are the main thread's.)
-std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed) {
+std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed, bool with_new_ones = true) {
   test::Random own(seed);
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < comms.size(); ++i) {
@@ -62,7 +64,7 @@ std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed) {
       std::string wrong = reduce(comms[i], number, count);
       if (wrong.empty()) wrong = move(comms[i], number, count);
       if (!wrong.empty()) return wrong;
-      if (round % 10 != 0) continue;
+      if (round % 10 != 0 || !with_new_ones) continue;
       MPI_Comm copy;
       MPI_Comm_dup(comms[i], &copy);
       MPI_Barrier(copy);
@@ -148,21 +150,48 @@ void run_handlers() {
   MPI_Comm_free(&alone);
 }
 
+void run_funneled(uint64_t seed) {
+  run_anywhere();
+  std::vector<MPI_Comm> comms(2);
+  for (MPI_Comm& comm : comms) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);
+  }
+  std::string wrong[2];
+  const auto run = [&](size_t i) {
+    const uint64_t own = seed + i * 64 + static_cast<uint64_t>(rank);
+    for (int time = 0; time < 4 && wrong[i].empty(); ++time) {
+      wrong[i] = work({comms[i]}, own, false);
+    }
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  for (const std::string& what : wrong) test::check(what.empty(), what + " went wrong in a thread");
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const int wanted = mode == "funneled" ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE;
+  MPI_Init_thread(&argc, &argv, wanted, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (level != MPI_THREAD_MULTIPLE) {
-    std::puts("this MPI has no MPI_THREAD_MULTIPLE");
+  if (level < wanted) {
+    std::puts("this MPI has no such threads");
     MPI_Finalize();
     return 77;
   }
   alarm(240);
-  if (argc > 1 && std::string(argv[1]) == "handlers") {
-    run_handlers();
+  if (mode == "handlers" || mode == "funneled") {
+    if (mode == "handlers") {
+      run_handlers();
+    } else {
+      run_funneled(test::agree_on_seed({argc, argv}));
+    }
     test::summarize("threads");
     MPI_Finalize();
     return 0;

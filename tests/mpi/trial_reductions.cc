@@ -96,7 +96,7 @@ class Reducer {
             const Words& to, MPI_Op op);
   void call_ours(Side* input, Side* output, MPI_Op op);
   void call_theirs(Side* input, Side* output, MPI_Op op);
-  void paint(Side* output) const;
+  void paint(Side* output, const Number* number) const;
   void compare(const Number& number, MPI_Op op, Side* input, Side* output);
   // All ranks have the same bits after an allreduce.
   void compare_ranks(Side* output);
@@ -269,16 +269,21 @@ void Reducer::call_theirs(Side* input, Side* output, MPI_Op op) {
   output->take_theirs();
 }
 
-// Of predefined types the gaps may become anything, as may what stands behind the result in place.
-void Reducer::paint(Side* output) const {
+// Of a long double the bytes that hold nothing may become anything, as may what stands behind the
+// result in place.
+void Reducer::paint(Side* output, const Number* number) const {
   const size_t elements = output->blocks[0].count;
-  const bool predefined = output->type.predefined;
-  const bool receives = own() > 0;
-  if (predefined && receives) {
-    output->before.paint(0, 0, elements, Fate::any, true, &output->fates);
+  const auto paint = [&](size_t n, Fate fate, const std::vector<Segment>& where) {
+    output->before.paint(0, 0, n, fate, where, &output->fates);
+  };
+  if (number && own() > 0) {
+    paint(elements, Fate::any, {{0, number->extent}});
+    for (const auto& [begin, end] : number->gaps()) {
+      paint(elements, Fate::kept, {{static_cast<ptrdiff_t>(begin), end - begin}});
+    }
   }
-  if (in_place()) output->before.paint(0, 0, elements, Fate::any, false, &output->fates);
-  output->before.paint(0, 0, own(), Fate::defined, false, &output->fates);
+  if (in_place()) paint(elements, Fate::any, output->type.map);
+  paint(own(), Fate::defined, output->type.map);
 }
 
 void Reducer::run(ShapedType type, const ShapedType& dense, const Task& task) {
@@ -306,7 +311,7 @@ void Reducer::run(ShapedType type, const ShapedType& dense, const Task& task) {
   call_ours(&input, &output, task.ours);
   reduced_type = &dense;
   call_theirs(&input, &output, task.theirs);
-  paint(&output);
+  paint(&output, number);
   damage(trial_, &input, &output);
   input.verify(trial_, "the input", true);
   const bool rounds = number && is_rounded(*number);

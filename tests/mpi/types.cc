@@ -3,10 +3,14 @@
 // types cycles [--cycles N]: datatypes made, used and freed over and over leave nothing behind.
 // types empty: types and calls without data. types hollow: types with components without data.
 // types absolute: MPI_BOTTOM on one rank alone. types callbacks: used by what is called while they
-// are freed. types huge: one element of more than 2 GiB, which is not contiguous and differs
-// between ranks.
+// are freed. types deep [--levels N]: types of types of types, with little stack. types many
+// [--blocks N]: one type of many blocks; tells the process's largest memory. types packed: what
+// many communicators pack large messages in is given back. types huge: one element of more than
+// 2 GiB, which is not contiguous and differs between ranks.
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -276,6 +280,115 @@ void run_callbacks() {
   MPI_Type_free_keyval(&keyval);
 }
 
+// A type of another, which is freed. Every 4,000th level is two of them, with a gap between; the
+// others are as large.
+MPI_Datatype wrap(MPI_Datatype inner, uint64_t level) {
+  MPI_Aint lower = 0, extent = 0;
+  MPI_Type_get_extent(inner, &lower, &extent);
+  const int one = 1, zero = 0;
+  const MPI_Aint start = 0;
+  MPI_Datatype type;
+  if (level % 4000 == 0) {
+    MPI_Type_vector(2, 1, 2, inner, &type);
+  } else if (level % 5 == 0) {
+    MPI_Type_contiguous(1, inner, &type);
+  } else if (level % 5 == 1) {
+    MPI_Type_create_resized(inner, lower, extent, &type);
+  } else if (level % 5 == 2) {
+    MPI_Type_create_struct(1, &one, &start, &inner, &type);
+  } else if (level % 5 == 3) {
+    MPI_Type_create_indexed_block(1, 1, &zero, inner, &type);
+  } else {
+    MPI_Type_create_hvector(1, 1, 0, inner, &type);
+  }
+  MPI_Type_free(&inner);
+  return type;
+}
+
+// So little that what calls itself for each level has too little.
+void limit_stack(rlim_t bytes) {
+  rlimit limit{};
+  getrlimit(RLIMIT_STACK, &limit);
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  setrlimit(RLIMIT_STACK, &limit);
+}
+
+void run_deep(uint64_t levels) {
+  MPI_Datatype type;
+  MPI_Type_dup(MPI_INT, &type);
+  size_t ints = 1, span = 1;
+  for (uint64_t level = 1; level <= levels; ++level) {
+    type = wrap(type, level);
+    if (level % 4000 == 0) ints *= 2, span *= 3;
+  }
+  MPI_Type_commit(&type);
+  std::vector<int> numbers(span, -1);
+  const bool root = rank_in_world() == 0;
+  limit_stack(1 << 20);
+  for (int use = 0; use < 3; ++use) {
+    if (root) std::iota(numbers.begin(), numbers.end(), use);
+    MPI_Bcast(numbers.data(), 1, type, 0, MPI_COMM_WORLD);
+    for (size_t i = 0; i < span && !root; ++i) {
+      bool hole = false;  // a digit 1, to the base 3
+      for (size_t rest = i; rest > 0; rest /= 3) hole = hole || rest % 3 == 1;
+      test::check(numbers[i] == (hole ? -1 : static_cast<int>(i) + use), "a deep type");
+    }
+  }
+  limit_stack(64 << 20);
+  test::check(ints > 1, "some levels hold two of what is below");
+  MPI_Type_free(&type);
+}
+
+// Blocks of one number and of two in turns, apart from each other.
+void run_many(size_t blocks) {
+  std::vector<int> numbers(3 * blocks, -1);
+  MPI_Datatype type;
+  {
+    std::vector<int> lengths(blocks), places(blocks);
+    for (size_t i = 0; i < blocks; ++i) {
+      lengths[i] = 1 + static_cast<int>(i % 2);
+      places[i] = 3 * static_cast<int>(i);
+    }
+    MPI_Type_indexed(static_cast<int>(blocks), lengths.data(), places.data(), MPI_INT, &type);
+  }
+  MPI_Type_commit(&type);
+  const bool root = rank_in_world() == 0;
+  for (int use = 0; use < 3; ++use) {
+    if (root) std::iota(numbers.begin(), numbers.end(), use);
+    MPI_Bcast(numbers.data(), 1, type, 0, MPI_COMM_WORLD);
+    for (size_t i = 0; i < numbers.size() && !root; ++i) {
+      const bool hole = i % 3 > i / 3 % 2;
+      if (numbers[i] != (hole ? -1 : static_cast<int>(i) + use))
+        test::fail("a type of many blocks");
+    }
+  }
+  MPI_Type_free(&type);
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  test::check(used.ru_maxrss > 0, "memory is told");
+  if (root) std::printf("memory %ld KiB\n", used.ru_maxrss);
+}
+
+// Each communicator's first long message of a type that is not dense.
+void run_packed() {
+  constexpr size_t bytes = size_t{40} << 20;  // mapped by malloc, whatever was freed before
+  std::vector<char> memory(2 * bytes, 'g');
+  MPI_Datatype type;
+  MPI_Type_vector(bytes / 64, 64, 128, MPI_CHAR, &type);
+  MPI_Type_commit(&type);
+  const size_t before = test::resident_bytes();
+  std::vector<MPI_Comm> comms(6);
+  for (MPI_Comm& comm : comms) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Bcast(memory.data(), 1, type, 0, comm);
+  }
+  const size_t after = test::resident_bytes();
+  test::check(after < before + bytes,
+              "memory grew from " + std::to_string(before) + " to " + std::to_string(after));
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+  MPI_Type_free(&type);
+}
+
 // The root sends one row over and over, from little memory; the others have a rectangle.
 void run_huge() {
   constexpr int rows = 2200, bytes = 1000000, pitch = bytes + 64;
@@ -311,6 +424,9 @@ int main(int argc, char** argv) {
   if (mode == "hollow") run_hollow();
   if (mode == "absolute") run_absolute();
   if (mode == "callbacks") run_callbacks();
+  if (mode == "deep") run_deep(options.number("levels", 20000));
+  if (mode == "many") run_many(options.number("blocks", 2000000));
+  if (mode == "packed") run_packed();
   if (mode == "huge") run_huge();
   test::summarize("types");
   MPI_Finalize();

@@ -15,9 +15,12 @@ unit_sources += \
   tests/unit/collectives/patterns_test.cc \
   tests/unit/collectives/plan_test.cc
 unit_sources += \
+  tests/unit/support/allocations.cc tests/unit/support/allocations.h \
   tests/unit/support/arenas.cc tests/unit/support/arenas.h \
   tests/unit/support/blocks.h \
+  tests/unit/support/child.h \
   tests/unit/support/ranks.cc tests/unit/support/ranks.h \
+  tests/unit/support/stopwatch.h \
   tests/unit/engine/agreement_test.cc \
   tests/unit/engine/cells_test.cc \
   tests/unit/engine/collectives_test.cc \
@@ -29,8 +32,10 @@ unit_sources += \
   tests/unit/engine/localities_test.cc \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/direct_test.cc \
+  tests/unit/engine/fetching_test.cc \
   tests/unit/engine/reproducible_test.cc \
   tests/unit/engine/rules_test.cc \
+  tests/unit/engine/slots_test.cc \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/tuning_test.cc \
   tests/unit/engine/turns_test.cc
@@ -43,11 +48,16 @@ unit_sources += \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/rig.h \
   tests/unit/transports/ring_test.cc \
+  tests/unit/transports/segment_test.cc \
   tests/unit/transports/shm_test.cc \
   tests/unit/transports/shortcut_test.cc \
+  tests/unit/transports/single_copy_test.cc \
   tests/unit/transports/tcp_address_test.cc \
+  tests/unit/transports/tcp_boxes_test.cc \
+  tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
+  tests/unit/transports/tcp_landing_test.cc \
   tests/unit/transports/tcp_played.h \
   tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_rig.h \

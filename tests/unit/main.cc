@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The main program of the unit tests and of the proof: GoogleTest with a watchdog over each test
-// (TEST_SECONDS, 120 unless set) and a last line "N passed, N failed".
+// (TEST_SECONDS, 300 unless set) and a last line "N passed, N failed".
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ class Watchdog : public testing::EmptyTestEventListener {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const char* limit = getenv("TEST_SECONDS");
-  unsigned seconds = limit ? static_cast<unsigned>(strtoul(limit, nullptr, 10)) : 120;
+  unsigned seconds = limit ? static_cast<unsigned>(strtoul(limit, nullptr, 10)) : 300;
   signal(SIGALRM, on_alarm);
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   listeners.Append(new Watchdog(seconds));

@@ -25,7 +25,6 @@ namespace {
 
 constexpr const char* folder = "/dev/shm";
 constexpr const char* name_format = "sluice-%" PRId32 "-%" PRIx64;
-constexpr size_t huge_page = size_t{2} << 20;
 
 Status error(const std::string& what, int number) {
   char buffer[128] = "";
@@ -55,17 +54,24 @@ bool is_within_limit(size_t bytes) {
 }
 
 bool is_same(const struct stat& about, const Segment::Handle& handle, size_t bytes) {
-  return about.st_dev == handle.device && about.st_ino == handle.inode &&
+  return S_ISREG(about.st_mode) && about.st_dev == handle.device && about.st_ino == handle.inode &&
          about.st_size == static_cast<off_t>(bytes);
 }
 
-// The name of a file that nobody has locked: who gave it died before all had opened the file.
+bool is_own_file(const struct stat& about) {
+  return S_ISREG(about.st_mode) && about.st_uid == geteuid();
+}
+
+// The name of a file that nobody has locked: who gave it died before all had opened the file. To
+// open what another user has put there might wait for him (a lease in fcntl(2), a FIFO).
 bool is_stale(const char* name, const std::string& path) {
   int32_t process = 0;
   uint64_t number = 0;
   if (std::sscanf(name, "sluice-%" SCNd32 "-%" SCNx64, &process, &number) != 2) return false;
-  const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return false;
+  struct stat about {};
+  if (lstat(path.c_str(), &about) != 0 || !is_own_file(about)) return false;
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file || fstat(file.fd(), &about) != 0 || !is_own_file(about)) return false;
   struct flock lock = lock_of(F_WRLCK, 0, 0);
   return fcntl(file.fd(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
@@ -131,29 +137,38 @@ Result<Segment> Segment::create(size_t bytes, Way way) {
 // processes under these numbers, and to open what they have there may do anything.
 Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
   const std::string path = handle.path();
+  const bool has_name = handle.number != 0;  // else the path is a link to the file
   struct stat about {};
-  if (stat(path.c_str(), &about) != 0) return error(path, errno);
+  if ((has_name ? lstat : stat)(path.c_str(), &about) != 0) return error(path, errno);
   const Status other{Code::unavailable, path + " is something else here"};
   if (!is_same(about, handle, bytes)) return other;
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | (has_name ? O_NOFOLLOW : 0);
+  Descriptor file(::open(path.c_str(), flags));
   if (!file) return error(path, errno);
   const int fd = file.fd();
   Segment segment(handle, std::move(file), bytes);
   if (fstat(fd, &about) != 0 || !is_same(about, handle, bytes)) return other;
   // Whoever could cut it short could end this process.
-  const bool is_named = handle.number != 0;
-  if (!is_named && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return other;
+  if (!has_name && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return other;
   if (Status status = segment.map(); !status.ok()) return status;
   return segment;
 }
 
 Status Segment::map() {
-  void* const data = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
+  void* const data = mmap(nullptr, bytes_, PROT_NONE, MAP_SHARED, file_.fd(), 0);
   if (data == MAP_FAILED) return error("mapping shared memory", errno);
   data_ = static_cast<std::byte*>(data);
+  // (What can be written to as soon as it is mapped is all reserved at once in a process that has
+  // called mlockall(MCL_FUTURE).)
+  if (mprotect(data, bytes_, PROT_READ | PROT_WRITE) != 0) {
+    return error("mapping shared memory", errno);
+  }
   if (madvise(data, bytes_, MADV_DONTFORK) != 0)
     return error("keeping memory from children", errno);
-  if (bytes_ >= huge_page) (void)madvise(data, bytes_, MADV_HUGEPAGE);  // where it is allowed
+  // What is there is mostly addresses without memory: huge pages would give them some, and a dump
+  // looks at each.
+  (void)madvise(data, bytes_, MADV_NOHUGEPAGE);
+  (void)madvise(data, bytes_, MADV_DONTDUMP);
   return {};
 }
 
@@ -179,6 +194,11 @@ Status Segment::reserve(size_t offset, size_t bytes) {
   if (failure == 0) return {};
   const std::string where = handle_.number == 0 ? "shared memory" : folder;
   return error(where + " has no room for " + std::to_string(bytes) + " bytes", failure);
+}
+
+void Segment::release(size_t offset, size_t bytes) {
+  (void)fallocate(file_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(offset), static_cast<off_t>(bytes));
 }
 
 Status Segment::give_name() {

@@ -52,6 +52,8 @@ class Segment {
   // From then on no access to these bytes can fail, by any process: an error where there is no
   // room. Memory that had none comes from near this process.
   Status reserve(size_t offset, size_t bytes);
+  // Gives their memory back, whole pages of it; they are zero again.
+  void release(size_t offset, size_t bytes);
   // Where it was made so: others can open it by name; nobody can any more.
   Status give_name();
   void remove_name();

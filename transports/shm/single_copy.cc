@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/shm/single_copy.h"
 
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 
 #include "src/base/copy.h"
@@ -18,22 +20,71 @@ constexpr size_t longest_stop = size_t{64} << 10;  // which the second cache hol
 
 using Move = decltype(process_vm_readv);
 
-bool move_all(Move move, uint64_t process, uint64_t address, std::byte* here, size_t bytes) {
+// 0, or the error. At a page that can't be copied a call moves less than it was asked to; the next
+// one says why.
+int move_all(Move move, uint64_t process, uint64_t address, std::byte* here, size_t bytes) {
   while (bytes > 0) {
     iovec local{here, std::min(bytes, longest_move)};
     iovec remote{reinterpret_cast<void*>(address), local.iov_len};
     const ssize_t moved = move(static_cast<pid_t>(process), &local, 1, &remote, 1, 0);
-    if (moved <= 0) return false;
+    if (moved <= 0) return moved < 0 ? errno : EFAULT;
     address += static_cast<size_t>(moved);
     here += moved;
     bytes -= static_cast<size_t>(moved);
+  }
+  return 0;
+}
+
+#ifdef MADV_POPULATE_READ
+constexpr int populate = MADV_POPULATE_READ;
+#else
+constexpr int populate = 22;
+#endif
+
+// Has the kernel read all the pages, as it does where it copies from them.
+bool populate_pages(uintptr_t begin, uintptr_t end) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = begin / page * page, last = (end + page - 1) / page * page;
+  return madvise(reinterpret_cast<void*>(first), last - first, populate) == 0;
+}
+
+// Reads a byte of each page. It takes three times as long.
+bool read_pages(uintptr_t begin, uintptr_t end) {
+  char bytes[128];
+  iovec places[sizeof(bytes)];
+  while (begin < end) {
+    size_t count = 0;
+    for (; begin < end && count < sizeof(bytes); begin = (begin / copy_page + 1) * copy_page) {
+      places[count++] = {reinterpret_cast<void*>(begin), 1};
+    }
+    const iovec here{bytes, count};
+    const ssize_t read = process_vm_readv(getpid(), &here, 1, places, count, 0);
+    if (read != static_cast<ssize_t>(count)) return false;
   }
   return true;
 }
 
 }  // namespace
 
-SingleCopy::SingleCopy(uint32_t ranks) : processes_(ranks) {
+bool SingleCopy::can_populate() {
+  const auto here = reinterpret_cast<uintptr_t>(&populate);
+  return populate_pages(here, here + 1);
+}
+
+SingleCopy::SingleCopy(ReachCache& cache, std::span<const ProcessId> ids)
+    : SingleCopy(static_cast<uint32_t>(ids.size())) {
+  reach_cache_ = &cache;
+  ids_.assign(ids.begin(), ids.end());
+  for (size_t rank = 0; rank < ids.size(); ++rank) {
+    const auto known = cache.find(ids[rank]);
+    if (!known) continue;
+    processes_[rank] = known->process;
+    met_[rank] = known->good;
+  }
+}
+
+SingleCopy::SingleCopy(uint32_t ranks, bool populates)
+    : populates_(populates), processes_(ranks), met_(ranks) {
   if (getrandom(&content_, sizeof(content_), 0) != sizeof(content_)) content_ = 0;
 }
 
@@ -44,27 +95,31 @@ Fetcher::Introduction SingleCopy::introduction() const {
 bool SingleCopy::meet(uint32_t rank, const Introduction& theirs) {
   processes_[rank] = theirs.process;
   uint64_t seen = 0;
-  return theirs.content != 0 &&
-         fetch(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) &&
-         seen == theirs.content &&
-         // What is there already.
-         put(rank, theirs.address, reinterpret_cast<const std::byte*>(&seen), sizeof(seen));
+  const bool good =
+      theirs.content != 0 &&
+      fetch(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) == 0 &&
+      seen == theirs.content &&
+      // What is there already.
+      put(rank, theirs.address, reinterpret_cast<const std::byte*>(&seen), sizeof(seen)) == 0;
+  if (reach_cache_) reach_cache_->learn(ids_[rank], {theirs.process, good});
+  return good;
+}
+
+// A process may change its user: its next team's ranks find out again.
+int SingleCopy::forget_if(int error, uint32_t rank) {
+  if (error != 0 && reach_cache_) reach_cache_->forget(ids_[rank]);
+  return error;
 }
 
 // What the kernel reads of this process for this process itself it reads for the others, and what
-// it writes as well: both go by the same kind of mapping. It takes 1.5 us. (A buffer is of one
-// kind: its first and last bytes stand for it.)
+// it writes as well: both go by the same kind of mapping. It takes 1.5 us, and 10 us for each MB.
 bool SingleCopy::is_in_reach(const std::byte* data, size_t bytes) {
   if (bytes == 0) return true;
   const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + bytes;
   for (const Range& range : reached_) {
     if (range.begin <= begin && end <= range.end) return true;
   }
-  char ends[2];
-  const iovec here{ends, sizeof(ends)};
-  const iovec there[2] = {{const_cast<std::byte*>(data), 1},
-                          {const_cast<std::byte*>(data + bytes - 1), 1}};
-  if (process_vm_readv(getpid(), &here, 1, there, 2, 0) != ssize_t{sizeof(ends)}) return false;
+  if (!(populates_ ? populate_pages : read_pages)(begin, end)) return false;
   reached_[next_++ % reached_.size()] = {begin, end};
   return true;
 }
@@ -75,31 +130,35 @@ std::byte* SingleCopy::stop_like(uint64_t address) {
   return stop_ ? place_like(stop_.get(), address) : nullptr;
 }
 
-bool SingleCopy::fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
+int SingleCopy::fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
   const bool is_slow = is_slow_by_string_moves(reinterpret_cast<uintptr_t>(to), address, bytes);
   std::byte* const stop = is_slow ? stop_like(address) : nullptr;
-  if (!stop) return move_all(process_vm_readv, processes_[rank], address, to, bytes);
-  for (size_t at = 0; at < bytes; at += longest_stop) {
-    const size_t piece = std::min(bytes - at, longest_stop);
-    if (!move_all(process_vm_readv, processes_[rank], address + at, stop, piece)) return false;
-    copy_bytes(to + at, stop, piece);
+  if (!stop) {
+    return forget_if(move_all(process_vm_readv, processes_[rank], address, to, bytes), rank);
   }
-  return true;
+  int error = 0;
+  for (size_t at = 0; error == 0 && at < bytes; at += longest_stop) {
+    const size_t piece = std::min(bytes - at, longest_stop);
+    error = move_all(process_vm_readv, processes_[rank], address + at, stop, piece);
+    if (error == 0) copy_bytes(to + at, stop, piece);
+  }
+  return forget_if(error, rank);
 }
 
-bool SingleCopy::put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
+int SingleCopy::put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
   const bool is_slow = is_slow_by_string_moves(address, reinterpret_cast<uintptr_t>(from), bytes);
   std::byte* const stop = is_slow ? stop_like(address) : nullptr;
   if (!stop) {
-    return move_all(process_vm_writev, processes_[rank], address, const_cast<std::byte*>(from),
-                    bytes);
+    auto* const data = const_cast<std::byte*>(from);
+    return forget_if(move_all(process_vm_writev, processes_[rank], address, data, bytes), rank);
   }
-  for (size_t at = 0; at < bytes; at += longest_stop) {
+  int error = 0;
+  for (size_t at = 0; error == 0 && at < bytes; at += longest_stop) {
     const size_t piece = std::min(bytes - at, longest_stop);
     copy_bytes(stop, from + at, piece);
-    if (!move_all(process_vm_writev, processes_[rank], address + at, stop, piece)) return false;
+    error = move_all(process_vm_writev, processes_[rank], address + at, stop, piece);
   }
-  return true;
+  return forget_if(error, rank);
 }
 
 }  // namespace sluice

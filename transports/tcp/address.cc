@@ -5,7 +5,6 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -212,14 +211,13 @@ uint64_t host_identity() {
   struct stat space {};
   const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen("/proc/sys/kernel/random/boot_id", "re"),
                                                    fclose);
-  if (file && fgets(boot, sizeof(boot), file.get()) != nullptr &&
-      stat("/proc/self/ns/net", &space) == 0) {
-    mix(boot, strlen(boot));
-    mix(&space.st_ino, sizeof(space.st_ino));
-    mix(&space.st_dev, sizeof(space.st_dev));
-  } else if (getrandom(&hash, sizeof(hash), 0) < 0) {
+  if (!file || fgets(boot, sizeof(boot), file.get()) == nullptr ||
+      stat("/proc/self/ns/net", &space) != 0) {
     return 0;
   }
+  mix(boot, strlen(boot));
+  mix(&space.st_ino, sizeof(space.st_ino));
+  mix(&space.st_dev, sizeof(space.st_dev));
   return hash;
 }
 

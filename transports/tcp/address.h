@@ -2,10 +2,13 @@
 //
 // Which addresses a process listens on, how it gives them out, and which of them a peer tries.
 //
-// Both sides decide by what they know alone: the listener binds one socket to each address that it
-// offers (never to all addresses at once); the connecting side takes loopback if both are on one
-// host (the same kernel and network namespace), else first what shares a subnet with it, then the
-// rest.
+// Both sides decide by what they know alone. The listener binds one socket to each address that it
+// offers (never to all addresses at once). The connecting side orders what the peer offers:
+// loopback first if both are known to be on one host (the same kernel and network namespace).
+// Otherwise first what shares a subnet with this process, then other addresses, and last those that
+// this process has too: they lead to another process if the peer is on another host, but to the
+// peer if it is on this one after all, which containers and missing /proc can hide. Only the peer's
+// answer tells (transports/tcp/dialer.h).
 #pragma once
 
 #include <sys/socket.h>
@@ -81,7 +84,7 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
                                                  const std::string& list, int family);
 
 // The kernel and network namespace that this process is in: equal on processes that reach each
-// other over loopback. Random where it can't be found out.
+// other over loopback. 0 if it can't be found out.
 uint64_t host_identity();
 
 // What Endpoint::address gives out.
@@ -103,12 +106,16 @@ struct AddressBlob {
   static Result<AddressBlob> decode(const std::vector<std::byte>& bytes);
 };
 
+// False where either side could not find out.
+bool is_same_host(const AddressBlob& peer, uint64_t host);
+
 // An address of the peer that may be tried, and the interface of ours that is on its subnet, if
 // any.
 struct Candidate {
   IpAddress address;
   uint16_t port = 0;
   std::string interface;
+  bool certain = false;  // no other process can be behind it: the same host, or not this host
 };
 
 // In the order to try. `all`: every local interface; `chosen`: those in use here.

@@ -3,6 +3,7 @@
 // The address as it is given out: version (1 byte), number of entries (1), host identity (8), key
 // (16), then for each entry family (1), prefix length (1), port (2), address (4 or 16).
 #include <algorithm>
+#include <array>
 
 #include "transports/tcp/address.h"
 
@@ -68,26 +69,29 @@ Result<AddressBlob> AddressBlob::decode(const std::vector<std::byte>& bytes) {
   return blob;
 }
 
+bool is_same_host(const AddressBlob& peer, uint64_t host) { return host != 0 && peer.host == host; }
+
 std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
                                   const std::vector<Interface>& all,
                                   const std::vector<Interface>& chosen) {
-  const bool same_host = peer.host == host;
-  std::vector<Candidate> first, rest;
+  const bool same_host = is_same_host(peer, host);
+  std::array<std::vector<Candidate>, 4> tiers;
   for (const AddressBlob::Entry& entry : peer.entries) {
-    const bool loopback = entry.address.is_loopback();
-    // An address of ours on another host is one of a network that every host has to itself
-    // (docker0).
-    if (!same_host && (loopback || has_address(all, entry.address))) continue;
     Candidate candidate{entry.address, entry.port, {}};
     const auto on_subnet = std::find_if(chosen.begin(), chosen.end(), [&](const Interface& ours) {
       return ours.address.shares_prefix(entry.address, std::min(ours.prefix, entry.prefix));
     });
     if (on_subnet != chosen.end()) candidate.interface = on_subnet->name;
-    const bool preferred = same_host ? loopback : on_subnet != chosen.end();
-    (preferred ? first : rest).push_back(candidate);
+    const bool loopback = entry.address.is_loopback();
+    // An address of ours on another host is one of a network that every host has to itself
+    // (docker0).
+    candidate.certain = same_host || !(loopback || has_address(all, entry.address));
+    const bool preferred = same_host ? loopback : !loopback && on_subnet != chosen.end();
+    tiers[candidate.certain ? !preferred : 2 + loopback].push_back(candidate);
   }
-  first.insert(first.end(), rest.begin(), rest.end());
-  return first;
+  std::vector<Candidate> ordered;
+  for (const auto& tier : tiers) ordered.insert(ordered.end(), tier.begin(), tier.end());
+  return ordered;
 }
 
 }  // namespace sluice

@@ -26,7 +26,7 @@ Status Link::know(const Peer& peer) {
   if (known_) return {};
   auto blob = AddressBlob::decode(peer.address);
   if (!blob.ok()) return blob.status().with(peer.label);
-  same_host_ = blob->host == shared_.host;
+  same_host_ = is_same_host(*blob, shared_.host);
   candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
   peer_key_ = blob->key;
   known_ = true;
@@ -41,7 +41,7 @@ bool Link::awaited() const { return pending() && !socket_ && !connects(); }
 
 // True once connected.
 bool Link::dial() {
-  if (!dialer_) dialer_ = std::make_unique<Dialer>(shared_.options, candidates_);
+  if (!dialer_) dialer_ = std::make_unique<Dialer>(shared_, candidates_, introduction());
   switch (dialer_->advance()) {
     case Dialer::State::dialing:
       return false;
@@ -52,21 +52,31 @@ bool Link::dial() {
       break;
   }
   socket_ = dialer_->take();
+  const std::optional<Greeting> answer = dialer_->answer();
   dialer_.reset();
-  greet();
-  return true;
+  if (!answer) {
+    greet();
+    return true;
+  }
+  introduced_ = greeted_ = true;
+  heed(*answer);
+  return status_.ok();
 }
 
 Status Link::unreachable() const {
   const std::string who = "cannot connect to " + label_ + ": ";
   if (candidates_.empty()) {
     return {Code::unavailable,
-            who + "none of its addresses can be reached from this host; see the interface lists"};
+            who + "it has no address that this process may use; see the interface lists"};
   }
-  if (dialer_->refused()) {
+  if (dialer_->absent()) {
     return {Code::peer_lost, who + dialer_->failures() + "; it is gone, or a firewall is between"};
   }
   return {Code::timeout, who + dialer_->failures() + "; is a firewall between?"};
+}
+
+Greeting Link::introduction() const {
+  return {wire_version, shared_.options.self, process_, peer_key_, shared_.options.window};
 }
 
 // The first thing that is sent.
@@ -74,9 +84,7 @@ void Link::greet() {
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;
   greeting.owned = std::make_unique<std::byte[]>(Greeting::bytes);
-  const Greeting words{wire_version, shared_.options.self, process_, peer_key_,
-                       shared_.options.window};
-  words.encode(greeting.owned.get());
+  introduction().encode(greeting.owned.get());
   out_.push_front(std::move(greeting));
   introduced_ = true;
 }
@@ -100,8 +108,7 @@ bool Link::take_greeting() {
   const bool whole = inbox_.size() >= Greeting::bytes;
   const bool foreign =
       !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
-      (whole && (!greeting.decode(inbox_.data()) || greeting.from != process_ ||
-                 greeting.to != shared_.options.self || greeting.key != shared_.key));
+      (whole && !(greeting.decode(inbox_.data()) && shared_.answers(greeting, process_)));
   if (foreign) {
     lost("another program answers at its address");
   } else if (whole) {

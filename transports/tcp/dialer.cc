@@ -1,78 +1,151 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/tcp/dialer.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 namespace sluice {
+namespace {
 
-Dialer::Dialer(const TcpOptions& options, std::vector<Candidate> candidates)
-    : options_(options),
+constexpr std::chrono::milliseconds longest_between_starts{250};
+
+}  // namespace
+
+Dialer::Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting)
+    : shared_(shared),
       candidates_(std::move(candidates)),
-      deadline_(Clock::now() + options.connect_timeout) {}
+      greeting_(greeting),
+      deadline_(Clock::now() + shared.options.connect_timeout),
+      between_starts_(std::min<Clock::duration>(
+          longest_between_starts,
+          shared.options.connect_timeout / std::max<size_t>(candidates_.size(), 1))) {}
 
 Dialer::State Dialer::advance() {
   while (true) {
-    if (socket_ && waits()) return State::dialing;
-    if (established_) return State::connected;
-    if (next_ == candidates_.size()) return State::failed;
-    try_next();
+    for (size_t i = 0; i < attempts_.size();) {
+      const Progress progress = look_at(attempts_[i]);
+      if (progress == Progress::connected) {
+        connected_ = std::move(attempts_[i].socket);
+        attempts_.clear();
+        return State::connected;
+      }
+      if (progress == Progress::waits) {
+        ++i;
+        continue;
+      }
+      attempts_.erase(attempts_.begin() + static_cast<ptrdiff_t>(i));
+      next_start_ = {};
+    }
+    if (next_ == candidates_.size()) return attempts_.empty() ? State::failed : State::dialing;
+    if (!attempts_.empty() && Clock::now() < next_start_) return State::dialing;
+    start_next();
   }
 }
 
-// Begins to connect to the next address.
-bool Dialer::try_next() {
-  const size_t left = candidates_.size() - next_;
+void Dialer::add_to(std::vector<pollfd>& polls) const {
+  for (const Attempt& attempt : attempts_) {
+    const int events = attempt.greeted ? POLLIN : POLLOUT;
+    polls.push_back({attempt.socket.fd(), static_cast<short>(events), 0});
+  }
+}
+
+void Dialer::start_next() {
   const Candidate& candidate = candidates_[next_++];
-  const Clock::time_point now = Clock::now();
-  give_up_at_ = now + (deadline_ - now) / left;
-  auto made = make_socket(candidate.address, options_);
+  next_start_ = Clock::now() + between_starts_;
+  auto made = make_socket(candidate.address, shared_.options);
+  while (!made.ok() && !has_descriptors(1) && shared_.make_room && shared_.make_room()) {
+    made = make_socket(candidate.address, shared_.options);
+  }
   if (!made.ok()) {
+    absent_ = false;
     failures_ += (failures_.empty() ? "" : "; ") + made.status().message();
-    refused_ = false;
-    return false;
+    return;
   }
-  socket_ = std::move(*made);
+  Attempt attempt{&candidate, std::move(*made), std::max(deadline_, next_start_)};
   const SocketAddress to = to_socket_address(candidate.address, candidate.port);
-  if (connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0) {
-    established_ = true;
-  } else if (errno != EINPROGRESS && errno != EINTR) {
-    note(errno);
+  const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
+  if (connect(attempt.socket.fd(), address, to.size) != 0 && errno != EINPROGRESS &&
+      errno != EINTR) {
+    fail(attempt, errno);
+    return;
   }
-  return bool(socket_);
+  attempts_.push_back(std::move(attempt));
 }
 
-// True if the attempt that is under way is so still.
-bool Dialer::waits() {
-  if (established_) return false;
-  pollfd ready{socket_.fd(), POLLOUT, 0};
+Dialer::Progress Dialer::look_at(Attempt& attempt) {
+  if (!attempt.greeted) {
+    const Progress progress = connect_further(attempt);
+    if (progress != Progress::connected || is_certain(attempt)) return progress;
+    if (!greet(attempt)) return fail(attempt, errno);
+  }
+  return hear_answer(attempt);
+}
+
+Dialer::Progress Dialer::connect_further(Attempt& attempt) {
+  pollfd ready{attempt.socket.fd(), POLLOUT, 0};
   if (poll(&ready, 1, 0) <= 0) {
-    if (Clock::now() < give_up_at_) return true;
-    note(ETIMEDOUT);
-    return false;
+    return Clock::now() < attempt.until ? Progress::waits : fail(attempt, ETIMEDOUT);
   }
   int error = 0;
   socklen_t size = sizeof(error);
-  getsockopt(socket_.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error == 0) {
-    established_ = true;
-  } else {
-    note(error);
-  }
-  return false;
+  getsockopt(attempt.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error == 0 ? Progress::connected : fail(attempt, error);
 }
 
-// The attempt has failed.
-void Dialer::note(int error) {
-  const Candidate& candidate = candidates_[next_ - 1];
-  socket_.close();
-  refused_ &= error == ECONNREFUSED;
+// The peer keeps the first connection that has greeted and closes the others: once one has, it is
+// the peer who chooses.
+bool Dialer::is_certain(const Attempt& attempt) const {
+  return attempt.candidate->certain &&
+         std::none_of(attempts_.begin(), attempts_.end(),
+                      [](const Attempt& each) { return each.greeted; });
+}
+
+// (A new socket has room for it.)
+bool Dialer::greet(Attempt& attempt) {
+  std::byte bytes[Greeting::bytes];
+  greeting_.encode(bytes);
+  attempt.greeted = send(attempt.socket.fd(), bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                    static_cast<ssize_t>(sizeof(bytes));
+  return attempt.greeted;
+}
+
+Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
+  ssize_t got;
+  do {
+    got = recv(attempt.socket.fd(), attempt.bytes.data() + attempt.got,
+               attempt.bytes.size() - attempt.got, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) {
+    const bool waits = errno == EAGAIN || errno == EWOULDBLOCK;
+    return waits ? Progress::waits : fail(attempt, errno);
+  }
+  attempt.got += static_cast<size_t>(got);
+  const bool whole = attempt.got == attempt.bytes.size();
+  Greeting answer;
+  if (got == 0 || !Greeting::may_begin(attempt.bytes.data(), attempt.got) ||
+      (whole && !(answer.decode(attempt.bytes.data()) && shared_.answers(answer, greeting_.to)))) {
+    note(*attempt.candidate, "another process is there");
+    return Progress::over;
+  }
+  if (!whole) return Progress::waits;
+  answer_ = answer;
+  return Progress::connected;
+}
+
+Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
+  const bool wrong = attempt.greeted && (error == ECONNRESET || error == EPIPE);
+  absent_ &= wrong || error == ECONNREFUSED;
+  note(*attempt.candidate, error_text(error));
+  return Progress::over;
+}
+
+void Dialer::note(const Candidate& candidate, const std::string& what) {
   failures_ += (failures_.empty() ? "" : "; ") + endpoint_text(candidate.address, candidate.port);
   if (!candidate.interface.empty()) failures_ += " over " + candidate.interface;
-  failures_ += ": " + error_text(error);
+  failures_ += ": " + what;
 }
 
 }  // namespace sluice

@@ -2,13 +2,14 @@
 #include "transports/tcp/driver.h"
 
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <thread>
 #include <utility>
+
+#include "src/base/random.h"
 
 namespace sluice {
 namespace {
@@ -32,16 +33,14 @@ thread_local Known known;
 
 }  // namespace
 
-// Holds the lock, if there are several threads, and wakes those who sleep if something changed.
+// Holds the lock, and wakes those who sleep if something changed.
 class Driver::Section {
  public:
   explicit Section(Driver& driver) : driver_(driver) {
-    if (!driver_.shared_.options.threaded) return;
     driver_.lock_.lock();
     finished_before_ = driver_.shared_.finished;
   }
   ~Section() {
-    if (!driver_.shared_.options.threaded) return;
     if (driver_.sleepers_ > 0 && (posted_ || driver_.shared_.finished != finished_before_)) {
       driver_.wake();
     }
@@ -59,15 +58,15 @@ class Driver::Section {
   bool posted_ = false;
 };
 
-Driver::Driver(const TcpOptions& options) : reception_(shared_) { shared_.options = options; }
+Driver::Driver(const TcpOptions& options) : reception_(shared_) {
+  shared_.options = options;
+  shared_.make_room = [this] { return reception_.drop_oldest(); };
+}
 
 Driver::~Driver() = default;
 
 Status Driver::start() {
-  if (getrandom(shared_.key.data(), shared_.key.size(), 0) !=
-      static_cast<ssize_t>(shared_.key.size())) {
-    return {Code::unavailable, "no random numbers: " + error_text(errno)};
-  }
+  if (Status drawn = draw_random(shared_.key.data(), shared_.key.size()); !drawn.ok()) return drawn;
   shared_.host = host_identity();
   auto all = local_interfaces();
   if (!all.ok()) return all.status();
@@ -75,10 +74,8 @@ Status Driver::start() {
   auto chosen = choose_interfaces(shared_.all, shared_.options.interfaces, shared_.options.family);
   if (!chosen.ok()) return chosen.status();
   shared_.chosen = std::move(*chosen);
-  if (shared_.options.threaded) {
-    wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
-  }
+  wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
   return reception_.open();
 }
 
@@ -271,18 +268,16 @@ void Driver::stop_sleeping() {
 
 void Driver::collect_polls(std::vector<pollfd>& polls) const {
   polls.clear();
-  for (const Link* link : shared_.pending) polls.push_back(link->poll_for());
+  for (const Link* link : shared_.pending) link->add_to(polls);
   if (anything_awaited()) reception_.add_to(polls);
-  if (wakeup_) polls.push_back({wakeup_.fd(), POLLIN, 0});
+  polls.push_back({wakeup_.fd(), POLLIN, 0});
 }
 
 bool Driver::missed_anything() const {
-  return shared_.options.threaded && (known.driver != this || known.finished != shared_.finished);
+  return known.driver != this || known.finished != shared_.finished;
 }
 
-void Driver::remember() {
-  if (shared_.options.threaded) known = {this, shared_.finished};
-}
+void Driver::remember() { known = {this, shared_.finished}; }
 
 void Driver::wake() {
   const uint64_t one = 1;

@@ -82,7 +82,7 @@ class Driver {
   uint32_t turns_ = 0;
   Clock::time_point looked_after_{}, looked_for_ends_{};
 
-  // With several threads.
+  // Threads.
   std::mutex lock_;
   Descriptor wakeup_;  // an eventfd: readable while woken_
   int sleepers_ = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -59,6 +60,18 @@ class TcpEndpoint : public Endpoint {
 };
 
 }  // namespace
+
+TcpOptions TcpOptions::of(const Knobs& knobs) {
+  TcpOptions options;
+  options.interfaces = knobs.interfaces;
+  options.family = knobs.address_family;
+  options.window = knobs.window;
+  options.max_message = 4 * knobs.segment;  // the longest that the engine cuts
+  options.socket_buffer = knobs.socket_buffer;
+  options.congestion = knobs.congestion;
+  options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));
+  return options;
+}
 
 Result<std::unique_ptr<Endpoint>> make_tcp_endpoint(const TcpOptions& options) {
   if (options.max_message > largest_message || options.window > largest_message) {

@@ -9,10 +9,8 @@
 namespace sluice {
 namespace {
 
-constexpr size_t max_runs = 64;  // of memory in one read, the inbox's own among them
-
 struct Runs {
-  std::array<iovec, max_runs> runs;
+  std::array<iovec, Inbox::max_runs> runs;
   size_t count = 0;
   size_t bytes = 0;
 
@@ -29,7 +27,7 @@ bool add_due(Runs& runs, ConstPieces due, size_t offset) {
       offset -= piece.size;
       continue;
     }
-    if (runs.count == max_runs - 1) return false;
+    if (runs.count == Inbox::max_runs - 1) return false;
     runs.add(piece.data + offset, piece.size - offset);
     offset = 0;
   }

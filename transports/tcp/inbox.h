@@ -32,6 +32,7 @@ class Inbox {
   Read read(Conduit& conduit, ConstPieces due, size_t offset, size_t ahead);
 
   static constexpr size_t capacity = size_t{32} << 10;
+  static constexpr size_t max_runs = 64;  // of memory in one read, the inbox's own among them
 
  private:
   std::unique_ptr<std::byte[]> buffer_;

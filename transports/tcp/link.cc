@@ -83,11 +83,18 @@ bool Link::pending() const {
 }
 
 pollfd Link::poll_for() const {
-  if (dialer_) return {dialer_->fd(), POLLOUT, 0};
   const bool sends = !out_.empty() && send_error_ == 0;
   // Room in a shortcut is told by a bell.
   const int events = (wanted() ? POLLIN : 0) | (sends ? (sends_short_ ? POLLIN : POLLOUT) : 0);
   return {socket_.fd(), static_cast<short>(events), 0};
+}
+
+void Link::add_to(std::vector<pollfd>& polls) const {
+  if (dialer_) {
+    dialer_->add_to(polls);
+  } else {
+    polls.push_back(poll_for());
+  }
 }
 
 void Link::list() {
@@ -138,7 +145,7 @@ void Link::note_send_error(int error) {
     fail({Code::invalid, "the memory of a message to " + label_ + " can't be read (" +
                              error_text(error) + "): a buffer is not as long as the call says"});
   } else {
-    lost(error_text(error));
+    lost(error != 0 ? error_text(error) : "it takes no more bytes");
   }
 }
 

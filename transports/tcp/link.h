@@ -81,6 +81,8 @@ class Link {
   // When drive() may do something: upon these events (no descriptor if none are its own), and while
   // it dials also as time passes.
   pollfd poll_for() const;
+  // The same for all that it dials, to sleep over.
+  void add_to(std::vector<pollfd>& polls) const;
   bool dials() const { return bool(dialer_); }
   // drive() is quicker than to ask poll whether it may do something.
   bool quick() const { return sends_short_ || reads_short_; }
@@ -130,6 +132,7 @@ class Link {
 
   bool dial();
   Status unreachable() const;
+  Greeting introduction() const;
   void greet();
   bool take_greeting();
   void heed(const Greeting& greeting);

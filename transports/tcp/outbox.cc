@@ -11,7 +11,6 @@
 namespace sluice {
 namespace {
 
-constexpr size_t max_runs = 64;          // of memory in one write
 constexpr size_t batch_bytes = 16384;    // of headers and small payloads in one write
 constexpr size_t small_run = 256;        // up to so many bytes are copied: cheaper than a run more
 constexpr int max_batches = 8;           // in one flush, so that what arrives gets its turn

@@ -55,6 +55,8 @@ class Outbox {
 
   void clear();
 
+  static constexpr size_t max_runs = 64;  // of memory in one write
+
  private:
   class Batch;
 

@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/tcp/reception.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 namespace sluice {
+namespace {
+
+constexpr size_t max_guests = 32;
+constexpr size_t descriptors_to_spare = 8;
+constexpr std::chrono::milliseconds time_to_greet{100};
+
+// How long the other side of a new connection has said nothing.
+std::chrono::milliseconds silence_of(const Socket& socket) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size);
+  return std::chrono::milliseconds(info.tcpi_last_data_recv);
+}
+
+}  // namespace
 
 Status Reception::open() {
   Status trouble;
@@ -37,20 +55,45 @@ void Reception::close() {
 Result<bool> Reception::admit(const Welcome& welcome) {
   bool any = false;
   for (const Listener& listener : listeners_) {
-    while (true) {
-      auto accepted = accept_from(listener.socket);
-      if (!accepted.ok()) return accepted.status();
-      if (!*accepted) break;
-      any = true;
-      // Whoever has greeted is let in before anybody is shown the door.
-      if (guests_.size() == max_guests) hear_all(welcome);
-      if (guests_.size() == max_guests) guests_.erase(guests_.begin());
-      guests_.push_back(
-          {std::move(*accepted), Clock::now() + shared_.options.connect_timeout, 0, {}});
-    }
+    const auto admitted = admit_from(listener, welcome);
+    if (!admitted.ok()) return admitted;
+    any |= *admitted;
   }
   hear_all(welcome);
   return any;
+}
+
+Result<bool> Reception::admit_from(const Listener& listener, const Welcome& welcome) {
+  for (bool any = false;; any = true) {
+    if (full_ && !(is_waited_at(listener.socket) && make_room(welcome))) return any;
+    auto accepted = accept_from(listener.socket);
+    if (!accepted.ok() && guests_.empty()) return accepted.status();
+    if (accepted.ok() && !*accepted) return any;
+    if (accepted.ok()) {
+      const Clock::time_point since = Clock::now() - silence_of(*accepted);
+      guests_.push_back({std::move(*accepted), since, 0, {}});
+    }
+    full_ =
+        !accepted.ok() || guests_.size() >= max_guests || !has_descriptors(descriptors_to_spare);
+  }
+}
+
+// Guests that have greeted are let in before any is closed.
+bool Reception::make_room(const Welcome& welcome) {
+  hear_all(welcome);
+  if (full_ && Clock::now() - oldest()->since >= time_to_greet) drop_oldest();
+  return !full_;
+}
+
+std::vector<Reception::Guest>::iterator Reception::oldest() {
+  return std::ranges::min_element(guests_, {}, &Guest::since);
+}
+
+bool Reception::drop_oldest() {
+  if (guests_.empty()) return false;
+  guests_.erase(oldest());
+  full_ = false;
+  return true;
 }
 
 void Reception::hear_all(const Welcome& welcome) {
@@ -62,6 +105,7 @@ void Reception::hear_all(const Welcome& welcome) {
     }
     Guest guest = std::move(guests_[i]);
     guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
+    full_ = false;
     Greeting greeting;
     if (verdict == Verdict::welcome && greeting.decode(guest.bytes.data())) {
       welcome(std::move(guest.socket), greeting);
@@ -76,7 +120,8 @@ Reception::Verdict Reception::hear(Guest& guest) const {
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return Clock::now() < guest.until ? Verdict::wait : Verdict::away;
+    const bool may_stay = Clock::now() - guest.since < shared_.options.connect_timeout;
+    return may_stay ? Verdict::wait : Verdict::away;
   }
   if (got <= 0) return Verdict::away;
   guest.got += static_cast<size_t>(got);
@@ -94,7 +139,9 @@ bool Reception::knows_us(const Greeting& greeting) const {
 }
 
 void Reception::add_to(std::vector<pollfd>& polls) const {
-  for (const Listener& listener : listeners_) polls.push_back({listener.socket.fd(), POLLIN, 0});
+  for (const Listener& listener : listeners_) {
+    if (!full_) polls.push_back({listener.socket.fd(), POLLIN, 0});
+  }
   for (const Guest& guest : guests_) polls.push_back({guest.socket.fd(), POLLIN, 0});
 }
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where connections come in: the listening sockets, and the connections that have not said who they
-// are. Who does not begin with a greeting that knows this process's key is sent away without an
-// answer; there are never more than so many of them, nor longer than the connect deadline.
+// Where connections come in: the listening sockets, and the guests: connections that have not
+// greeted yet. Those that begin with anything but a greeting with this process's key are closed
+// without an answer.
+//
+// Any user of the host can connect and say nothing. So guests are few, they leave some descriptors
+// free for peers and for the program, and none stays longer than the connect deadline. Where there
+// is no room for another, the oldest is closed, but not within its first tenth of a second, in
+// which a peer's greeting comes; until then new connections wait in the kernel.
 #pragma once
 
 #include <poll.h>
@@ -33,24 +38,26 @@ class Reception {
   const std::vector<AddressBlob::Entry>& entries() const { return entries_; }
 
   // Takes what has come, and hands on connections of peers. True if there was any. An error if
-  // connections can't be taken.
+  // connections can't be taken though there are no guests.
   Result<bool> admit(const Welcome& welcome);
+  // Closes the oldest guest. False if there is none.
+  bool drop_oldest();
   // Sockets on which there may be news.
   void add_to(std::vector<pollfd>& polls) const;
-  bool has_guests() const { return !guests_.empty(); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr size_t max_guests = 128;
-
   struct Guest {
     Socket socket;
-    Clock::time_point until;
+    Clock::time_point since;  // it was connected, before it was accepted
     size_t got = 0;
     std::array<std::byte, Greeting::bytes> bytes;
   };
   enum class Verdict { wait, welcome, away };
 
+  Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
+  bool make_room(const Welcome& welcome);
+  std::vector<Guest>::iterator oldest();
   void hear_all(const Welcome& welcome);
   Verdict hear(Guest& guest) const;
   bool knows_us(const Greeting& greeting) const;
@@ -58,7 +65,8 @@ class Reception {
   const TcpShared& shared_;
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;
-  std::vector<Guest> guests_;  // longest here first
+  std::vector<Guest> guests_;
+  bool full_ = false;  // there are guests, and no room for another
 };
 
 }  // namespace sluice

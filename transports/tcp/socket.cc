@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -145,13 +146,24 @@ bool has_descriptors(size_t count) {
   return true;
 }
 
+bool is_waited_at(const Socket& listener) {
+  pollfd waiting{listener.fd(), POLLIN, 0};
+  return poll(&waiting, 1, 0) > 0;
+}
+
 Result<Socket> accept_from(const Socket& listener) {
+  constexpr const char* trouble = "cannot accept a connection: ";
   Socket accepted;
+  if (!is_waited_at(listener)) return accepted;
+  // What is accepted with a number that Descriptor has to move, and can't, is lost.
+  if (!has_descriptors(1)) return Status(Code::unavailable, trouble + error_text(errno));
   do {
     accepted = Socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   } while (!accepted && (errno == EINTR || errno == ECONNABORTED));
   if (!accepted && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-    return Status(Code::unavailable, "cannot accept a connection: " + error_text(errno));
+    const int error = errno;  // which the kernel may give though no connection waits
+    if (!is_waited_at(listener)) return accepted;
+    return Status(Code::unavailable, trouble + error_text(error));
   }
   if (accepted) set_manners(accepted);
   return accepted;

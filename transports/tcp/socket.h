@@ -50,6 +50,9 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options);
 // Whether nobody holds that port of an address of this host.
 bool is_free(const IpAddress& address, uint16_t port);
 
+// Whether a connection waits to be accepted.
+bool is_waited_at(const Socket& listener);
+
 // The next connection that waits there; none: a closed socket. Never blocks. An error if there is
 // one but it can't be had, for lack of descriptors or memory.
 Result<Socket> accept_from(const Socket& listener);

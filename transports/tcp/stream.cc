@@ -133,7 +133,6 @@ void Stream::take(Arrival* taken, Operation* receive) {
 
 Landing Stream::land(const Frame& frame) {
   Landing landing{frame};
-  if (!aborted_.ok()) return landing;
   if (agreement_.theirs(frame.tag)) {
     disagree(frame.tag);
     return landing;
@@ -184,7 +183,6 @@ void Stream::landed(const Landing& landing) {
 }
 
 void Stream::announced(const Frame& frame) {
-  if (!aborted_.ok()) return;
   if (agreement_.theirs(frame.tag)) {
     disagree(frame.tag);
   } else if (posted_.find(frame.tag) != nullptr) {

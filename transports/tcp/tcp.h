@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "src/base/knobs.h"
 #include "src/base/status.h"
 #include "transports/conduit.h"
 #include "transports/transport.h"
@@ -16,13 +17,15 @@
 namespace sluice {
 
 struct TcpOptions {
+  // What settings say; the rest as below.
+  static TcpOptions of(const Knobs& knobs);
+
   ProcessId self;
-  bool threaded = false;  // may be called from several threads at once
 
   // Which interfaces to listen on: names and networks ("eth0,10.0.0.0/8,fd00::/16"), or all but
   // those
-  // ("^docker0,192.168.0.0/16"). Empty: all that are up; loopback is then offered too, as the way
-  // to processes on the same host, and never used between hosts.
+  // ("^docker0,192.168.0.0/16"). Empty: all that are up, loopback too, which serves processes of
+  // the same host.
   std::string interfaces;
   int family = 0;  // 4 or 6: only that; 0: both
 

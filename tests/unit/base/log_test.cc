@@ -2,7 +2,10 @@
 #include "src/base/log.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -47,6 +50,24 @@ TEST_F(Log, KeepsToOneLineOfBoundedLength) {
   EXPECT_EQ(line.back(), '\n');
   set_log_prefix(std::string(5000, 'p'));
   EXPECT_NE(said(Level::error, "hello").find("p: error: hello\n"), std::string::npos);
+}
+
+// A socket keeps writes apart.
+TEST_F(Log, WritesLinesThatBelongTogetherAtOnce) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+  const int saved = dup(STDERR_FILENO);
+  dup2(ends[0], STDERR_FILENO);
+  set_log_prefix("rank 3");
+  set_log_level(Level::info);
+  const std::string row(2000, 'x');
+  log_lines(Level::info, "head\n" + row + "\nsum\n");
+  dup2(saved, STDERR_FILENO);
+  std::string got(5000, '?');
+  const ssize_t size = recv(ends[1], got.data(), got.size(), MSG_DONTWAIT);
+  EXPECT_EQ(got.substr(0, static_cast<size_t>(std::max<ssize_t>(size, 0))),
+            "\nsluice: rank 3: head\nsluice: rank 3: " + row + "\nsluice: rank 3: sum\n");
+  for (const int each : {saved, ends[0], ends[1]}) close(each);
 }
 
 TEST_F(Log, LeavesErrnoAlone) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/unit/support/ranks.h"
 #include "transports/loopback/loopback.h"
 
@@ -16,9 +19,9 @@ TEST(Hello, ComesBackAsItWasPacked) {
   hello.occasion.teams_formed = 9;
   hello.occasion.hints_size = ~uint32_t{0};
   hello.occasion.lacks = true;
+  hello.occasion.verdict = Verdict::failed;
   hello.settings_digest = 0x1234567890abcdef;
   hello.settings_size = 77;
-  hello.enabled = false;
   hello.strict = false;
   std::byte bytes[Hello::packed_size];
   hello.pack(bytes);
@@ -31,13 +34,44 @@ TEST(Hello, ComesBackAsItWasPacked) {
   EXPECT_EQ(back.occasion.teams_formed, hello.occasion.teams_formed);
   EXPECT_EQ(back.occasion.hints_size, hello.occasion.hints_size);
   EXPECT_TRUE(back.occasion.lacks);
+  EXPECT_EQ(back.occasion.verdict, Verdict::failed);
   EXPECT_EQ(back.settings_digest, hello.settings_digest);
   EXPECT_EQ(back.settings_size, hello.settings_size);
-  EXPECT_FALSE(back.enabled);
   EXPECT_TRUE(back.able);
   EXPECT_FALSE(back.strict);
   bytes[0] ^= std::byte{1};
   EXPECT_FALSE(back.unpack(bytes));
+}
+
+// Of three ranks, the second with that hello.
+Status look_through_with(const std::vector<std::byte>& second) {
+  std::vector<std::byte> packed(3 * Hello::packed_size);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto place = std::span(packed).subspan(i * Hello::packed_size, Hello::packed_size);
+    Hello().pack(place);
+    if (i == 1) std::ranges::copy(second, place.begin());
+  }
+  return look_through(packed);
+}
+
+TEST(Hello, WhoSentNoneIsNamed) {
+  std::vector<std::byte> hello(Hello::packed_size);
+  Hello().pack(hello);
+  EXPECT_TRUE(look_through_with(hello).ok());
+  const struct {
+    size_t byte;
+    const char* words;
+  } cases[] = {{0, "rank 1 runs a Sluice that speaks another language"},
+               {7, "rank 1 took part without Sluice: the preload probably did not reach it"},
+               {53, "rank 1 had no memory to set it up"}};
+  for (const auto& [byte, words] : cases) {
+    auto changed = hello;
+    changed[byte] ^= std::byte{1};
+    const Status status = look_through_with(changed);
+    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+  }
+  const Status status = look_through_with(std::vector<std::byte>(Hello::packed_size));
+  EXPECT_NE(status.message().find(cases[1].words), std::string::npos) << status.message();
 }
 
 TEST(Hello, CutsWhatIsTooLong) {
@@ -112,15 +146,6 @@ TEST(Agreement, VersionsAreCompared) {
     EXPECT_NE(status.message().find("'0.1.0' on rank 0, '0.2.0' on ranks 1, 2"), std::string::npos)
         << status.message();
   }
-}
-
-TEST(Agreement, OffEverywhereLeavesAllToMpi) {
-  std::vector<bool> teams;
-  for (const Status& status :
-       form([](Rank, Process& process) { process.knobs.enable = false; }, &teams)) {
-    EXPECT_TRUE(status.ok());
-  }
-  EXPECT_EQ(teams, std::vector<bool>(3, false));
 }
 
 // It is no difference of theirs, and MPI may do without what it lacks.

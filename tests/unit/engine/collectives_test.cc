@@ -4,7 +4,10 @@
 // transport.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
@@ -323,8 +326,15 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
   });
 }
 
-TEST(Collectives, EveryAlgorithmOnRealMemory) {
+class EachCollective : public ::testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Collectives, EachCollective, ::testing::Range(0U, collective_count),
+                         [](const auto& param) {
+                           return std::string(to_string(static_cast<Collective>(param.param)));
+                         });
+
+TEST_P(EachCollective, EveryAlgorithmOnRealMemory) {
   for (const Algorithm& algorithm : algorithms()) {
+    if (static_cast<uint32_t>(algorithm.collective) != GetParam()) continue;
     for (const Rank ranks : sizes) {
       const auto hosts = hosts_for(algorithm, ranks), groups = groups_for(algorithm, ranks);
       if (!can_serve(algorithm, ranks, false, false, hosts, groups)) continue;
@@ -392,15 +402,17 @@ TEST(Collectives, TheOthersLeaveWhenARankGivesUp) {
 TEST(Collectives, ADeadlineNamesTheRanksWaitedFor) {
   LoopbackHub hub;
   const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 0.2; };
+  std::atomic<bool> ended{false};
   on_ranks(2, loopback(hub), hurry, [&](Member& member) {
     ASSERT_TRUE(member.team);
     if (member.rank == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      while (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return;
     }
     Call barrier;
     barrier.collective = Collective::barrier;
     const Status status = member.team->run(barrier);
+    ended = true;
     EXPECT_EQ(status.code(), Code::timeout);
     EXPECT_NE(status.message().find("rank 1"), std::string::npos) << status.message();
     EXPECT_NE(status.message().find("SLUICE_TIMEOUT"), std::string::npos) << status.message();

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <new>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "tests/unit/support/allocations.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 #include "transports/loopback/loopback.h"
@@ -32,25 +36,7 @@ TEST(Forming, ALateRankIsWaitedFor) {
   });
 }
 
-TEST(Forming, ARankThatComesAfterOthersGaveUpLearnsIt) {
-  LoopbackHub hub;
-  const auto dawdle = [](Rank rank, Process& process) {
-    process.knobs.setup_timeout = rank == 0 ? 0.2 : 30;
-    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  };
-  on_ranks(3, loopback(hub), dawdle, [](Member& member) {
-    EXPECT_FALSE(member.team);
-    if (member.rank == 0) {
-      EXPECT_EQ(member.formed.code(), Code::timeout);
-      return;
-    }
-    EXPECT_EQ(member.formed.code(), Code::aborted);
-    EXPECT_NE(member.formed.message().find("rank 0 gave up"), std::string::npos)
-        << member.formed.message();
-  });
-}
-
-TEST(Forming, ARankThatStaysAwayIsNotWaitedFor) {
+TEST(Forming, ARankWhoseEarlierCallFailedTellsTheOthers) {
   LoopbackHub hub;
   const auto expect_news = [](Member& member) {
     EXPECT_FALSE(member.team);
@@ -60,52 +46,6 @@ TEST(Forming, ARankThatStaysAwayIsNotWaitedFor) {
         << member.formed.message();
   };
   on_ranks(3, loopback(hub), {}, expect_news, {}, 1);
-}
-
-// A Poke that takes its time to be copied.
-struct Slow {
-  Slow() = default;
-  Slow(const Slow&) { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
-  Slow(Slow&&) = default;
-  void operator()() const {}
-};
-
-struct Late {
-  Rank rank;             // the one that is late
-  bool before_settling;  // or else as the hub says
-  std::chrono::milliseconds before_offers{0}, before_taking_up{0};
-  bool shares;  // memory
-};
-
-// The others' time is up in the exchange that one is late for, whichever it is.
-TEST(Forming, ARankThatComesLateWithATeamLearnsThatOthersGaveUp) {
-  constexpr std::chrono::milliseconds none{0}, long_time{600};
-  for (const Late& late :
-       {Late{1, true, none, none, false}, Late{1, true, none, none, true},
-        Late{0, false, long_time, none, true}, Late{1, false, none, long_time, true}}) {
-    LoopbackHub hub;
-    ArenaHub arenas;
-    arenas.dawdle(late.before_offers, late.before_taking_up);
-    const auto adjust = [&](Rank rank, Process& process) {
-      process.knobs.setup_timeout = rank == late.rank ? 20 : 0.2;
-      process.knobs.timeout = 5;
-      if (rank == late.rank && late.before_settling) process.poke = Slow();
-      if (late.shares) process.arenas = arenas.source();
-      process.host = 1;
-    };
-    on_ranks(2, loopback(hub), adjust, [&](Member& member) {
-      Status status = member.formed;
-      if (member.rank != late.rank) {
-        EXPECT_EQ(status.code(), Code::timeout) << status.message();
-        return;
-      }
-      if (member.team) status = member.team->run({});
-      EXPECT_EQ(status.code(), Code::aborted) << status.message();
-      const bool told_in_exchange = late.shares && late.before_taking_up == none;
-      const char* const words = told_in_exchange ? "gave up waiting" : "nobody came";
-      EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
-    });
-  }
 }
 
 // A Poke that can be copied so many times.
@@ -155,7 +95,9 @@ struct Course {
   const char* name;
   Hinter hints;
   bool settings_differ, strict, shares, blind;
-  bool mpi;  // is what it comes to, on all ranks
+  bool mpi;            // is what it comes to, on all ranks
+  uint32_t exchanges;  // that it takes
+  uint32_t known;      // and where the ranks have been in such a team before
 };
 
 const Hinter no_hints = [](Rank) { return Hints{}; };
@@ -168,104 +110,144 @@ const Hinter others = [](Rank rank) {
 };
 
 const Course courses[] = {
-    {"a team", no_hints, false, true, false, false, false},
-    {"shared memory", no_hints, false, true, true, false, false},
-    {"shared memory that one can't reach", no_hints, false, true, true, true, false},
-    {"hints alike, off", off_alike, false, true, true, false, true},
-    {"hints differ", others, false, true, true, false, false},
-    {"hints differ, off", off_and_others, false, true, true, false, true},
-    {"settings differ", no_hints, true, false, true, false, true},
-    {"settings differ, strictly", no_hints, true, true, true, false, false},
+    {"a team", no_hints, false, true, false, false, false, 2, 1},
+    {"shared memory", no_hints, false, true, true, false, false, 3, 1},
+    {"shared memory that one can't reach", no_hints, false, true, true, true, false, 5, 5},
+    {"hints alike, off", off_alike, false, true, true, false, true, 2, 2},
+    {"hints differ", others, false, true, true, false, false, 5, 5},
+    {"hints differ, off", off_and_others, false, true, true, false, true, 4, 4},
+    {"settings differ", no_hints, true, false, true, false, true, 3, 3},
+    {"settings differ, strictly", no_hints, true, true, true, false, false, 3, 3},
 };
-constexpr uint32_t most_exchanges = 9;
 
-// What each of three ranks comes to: ok with a team that works, ok without, or an error. timeouts:
-// of each rank.
-std::vector<Status> walk(const Course& course, const std::vector<double>& timeouts,
-                         const Hitch& hitch, int* teams, uint32_t* exchanges) {
+// What each of three ranks comes to: ok with a team that works, ok without, or an error.
+struct End {
+  std::vector<Status> statuses{3};
+  int teams = 0;  // that work
+  uint32_t exchanges = 0;
+  bool was_short = false;  // a poor rank asked for what it was refused
+};
+
+// Before each of a rank's exchanges, which are counted from 0.
+using Hitch = std::function<void(Rank rank, uint32_t exchange)>;
+
+class Hitched final : public Bootstrap {
+ public:
+  Hitched(Bootstrap& inner, const Hitch& hitch, bool known)
+      : inner_(inner), hitch_(hitch), known_(known) {}
+  Rank rank() const override { return inner_.rank(); }
+  Rank size() const override { return inner_.size(); }
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    const GrantedAllocations granted;
+    if (hitch_) hitch_(rank(), exchanges);
+    ++exchanges;
+    return inner_.allgather(mine, all);
+  }
+  uint64_t mark() const override { return inner_.mark() + (known_ ? 0 : 1); }
+
+  uint32_t exchanges = 0;
+
+ private:
+  Bootstrap& inner_;
+  const Hitch& hitch_;
+  const bool known_;
+};
+
+// A rank that is refused memory while it forms its team, as in RefusedAllocations.
+struct Poor {
+  Rank rank = ~Rank{0};
+  uint32_t first = 0, times = 0;
+};
+
+// known: as Course has it. hitch: may be empty.
+End walk(const Course& course, bool known, const Hitch& hitch, const Poor& poor = {}) {
   LoopbackHub hub;
   ArenaHub arenas;
   if (course.blind) arenas.blind(1);
-  std::vector<Status> ends(3);
+  End end;
   std::atomic<int> working{0};
-  std::atomic<uint32_t> most{0};
   const auto adjust = [&](Rank rank, Process& process) {
-    process.knobs.setup_timeout = timeouts[rank];
     process.knobs.timeout = 5;
     process.knobs.on_mismatch = course.strict ? "abort" : "mpi";
     if (course.settings_differ) process.settings = "SLUICE_SEGMENT=" + std::to_string(rank);
     if (course.shares) process.arenas = arenas.source();
     process.host = 1;
   };
-  const auto count_and_hitch = [&](Rank rank, uint32_t exchange) {
-    if (rank == 0) most = exchange + 1;
-    return hitch(rank, exchange);
-  };
-  on_ranks(
-      3, loopback(hub), adjust,
-      [&](Member& member) {
-        Call barrier;
-        barrier.collective = Collective::barrier;
-        ends[member.rank] = member.team ? member.team->run(barrier) : member.formed;
-        if (member.team && ends[member.rank].ok()) ++working;
-      },
-      course.hints, ~Rank{0}, count_and_hitch);
-  *teams = working;
-  *exchanges = most;
-  return ends;
+  on_ranks(3, loopback(hub), adjust, [&](Member& member) {
+    Hints hints = course.hints(member.rank);
+    Hitched bootstrap(member.bootstrap, hitch, known);
+    const std::string name = "another";
+    const auto form = [&]() -> Result<std::unique_ptr<Team>> {
+      if (member.rank != poor.rank) return Team::form(member.process, bootstrap, name, &hints);
+      const RefusedAllocations refused(poor.first, poor.times);
+      auto formed = Team::form(member.process, bootstrap, name, &hints);
+      end.was_short = RefusedAllocations::any();
+      return formed;
+    };
+    auto formed = form();
+    // As the face does where there was no memory even to take part.
+    if (bootstrap.exchanges == 0) {
+      EXPECT_TRUE(Team::stay_away(member.process, bootstrap));
+    }
+    if (member.rank == 0) end.exchanges = bootstrap.exchanges;
+    Status& status = end.statuses[member.rank];
+    status = formed.status();
+    if (!formed.ok() || !*formed) return;
+    status = (*formed)->run({});
+    if (status.ok()) ++working;
+  });
+  end.teams = working;
+  return end;
 }
 
-void expect_one_end(const std::vector<Status>& ends) {
-  for (const Status& end : ends) {
-    EXPECT_EQ(end.ok(), ends[0].ok()) << ends[0].message() << " | " << end.message();
+void expect_one_end(const End& end) {
+  for (const Status& status : end.statuses) {
+    EXPECT_EQ(status.ok(), end.statuses[0].ok())
+        << end.statuses[0].message() << " | " << status.message();
+    EXPECT_NE(status.code(), Code::timeout) << status.message();
   }
 }
 
-TEST(Forming, AllRanksComeToTheSameEndWhicheverExchangeOneHasNoMemoryFor) {
-  const std::vector<double> patient(3, 20);
+// Every exchange that one rank is late for waits for it.
+TEST(Forming, ALateRankChangesNothing) {
   for (const Course& course : courses) {
-    int teams = 0;
-    uint32_t exchanges = 0;
-    const auto ends = walk(
-        course, patient, [](Rank, uint32_t) { return true; }, &teams, &exchanges);
-    expect_one_end(ends);
-    EXPECT_EQ(teams, ends[0].ok() && !course.mpi ? 3 : 0) << course.name;
-    ASSERT_LT(exchanges, most_exchanges);
-    for (uint32_t which = 0; which < exchanges; ++which) {
-      for (Rank poor = 0; poor < 3; ++poor) {
-        SCOPED_TRACE(std::string(course.name) + ": rank " + std::to_string(poor) + " in exchange " +
-                     std::to_string(which));
-        uint32_t seen = 0;
-        const auto told = walk(
-            course, patient,
-            [&](Rank rank, uint32_t exchange) { return rank != poor || exchange != which; }, &teams,
-            &seen);
-        expect_one_end(told);
-        for (const Status& end : told) EXPECT_NE(end.code(), Code::timeout) << end.message();
+    SCOPED_TRACE(course.name);
+    const auto be_late = [](Rank rank, uint32_t exchange) {
+      if (rank == exchange % 3) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    };
+    const bool fails = course.settings_differ && course.strict;
+    for (const bool known : {false, true}) {
+      for (const Hitch& hitch : {Hitch(), Hitch(be_late)}) {
+        const End end = walk(course, known, hitch);
+        expect_one_end(end);
+        EXPECT_EQ(end.statuses[0].ok(), !fails) << end.statuses[0].message();
+        EXPECT_EQ(end.teams, fails || course.mpi ? 0 : 3);
+        EXPECT_EQ(end.exchanges, known ? course.known : course.exchanges);
       }
     }
   }
 }
 
-// One rank comes to an exchange when the time of the others is up there.
-TEST(Forming, AllRanksComeToTheSameEndWhicheverExchangeOneIsLateFor) {
+void starve(const Course& course, bool known, Rank poor, uint32_t times) {
+  bool was_short = true;
+  for (uint32_t first = 0; was_short; first += first < 8 ? 1 : 5) {
+    SCOPED_TRACE(std::string(course.name) + (known ? ", known" : "") + ": rank " +
+                 std::to_string(poor) + " without allocation " + std::to_string(first) + " and " +
+                 std::to_string(times - 1) + " more");
+    const End end = walk(course, known, {}, {poor, first, times});
+    expect_one_end(end);
+    was_short = end.was_short;
+  }
+}
+
+// One thing, or some in a row, so that what is held in reserve does not help.
+TEST(Forming, AllRanksComeToTheSameEndWhateverOneHasNoMemoryFor) {
   for (const Course& course : courses) {
-    int teams = 0;
-    uint32_t exchanges = 0;
-    (void)walk(
-        course, {20, 20, 20}, [](Rank, uint32_t) { return true; }, &teams, &exchanges);
-    for (uint32_t which = 0; which < exchanges; ++which) {
-      SCOPED_TRACE(std::string(course.name) + ": late for exchange " + std::to_string(which));
-      uint32_t seen = 0;
-      const auto be_late = [&](Rank rank, uint32_t exchange) {
-        if (rank == 1 && exchange == which) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(250));
-        }
-        return true;
-      };
-      const auto ends = walk(course, {0.1, 20, 0.1}, be_late, &teams, &seen);
-      expect_one_end(ends);
-      EXPECT_NE(ends[1].code(), Code::timeout) << ends[1].message();
+    for (const bool known : {false, true}) {
+      if (known && course.known == course.exchanges) continue;
+      for (const Rank poor : {0, 1}) {
+        for (const uint32_t times : {1, 10}) starve(course, known, poor, times);
+      }
     }
   }
 }

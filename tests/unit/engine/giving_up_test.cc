@@ -7,7 +7,9 @@
 #include <new>
 #include <thread>
 
+#include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
+#include "tests/unit/support/stopwatch.h"
 #include "transports/loopback/loopback.h"
 #include "transports/tcp/tcp.h"
 
@@ -16,7 +18,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Clock = std::chrono::steady_clock;
 
 // An endpoint with flaws.
 class Flawed final : public Endpoint {
@@ -61,6 +62,15 @@ Call barrier() {
   return call;
 }
 
+// Of one byte.
+Call broadcast(std::byte& data) {
+  Call call;
+  call.collective = Collective::broadcast;
+  call.bytes = call.output.count = 1;
+  call.output.base = &data;
+  return call;
+}
+
 // Returns when all ranks have; drives nothing.
 void rest_until_all_are_done(std::atomic<Rank>& done, Rank ranks) {
   ++done;
@@ -78,7 +88,7 @@ void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late
   std::atomic<Rank> done{0};
   on_ranks(ranks, endpoints, hurry, [&](Member& member) {
     ASSERT_TRUE(member.team) << member.formed.message();
-    const auto began = Clock::now();
+    const Stopwatch watch;
     Status status;
     if (member.rank != failing) {
       std::this_thread::sleep_for(others_late);
@@ -91,7 +101,7 @@ void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late
       status = member.team->run(barrier());
     }
     EXPECT_NE(status.message().find("no room at the inn"), std::string::npos) << status.message();
-    EXPECT_LT(Clock::now() - began, seconds(3));
+    EXPECT_LT(watch.elapsed(), seconds(3));
     rest_until_all_are_done(done, member.size);
   });
 }
@@ -144,10 +154,7 @@ TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
       [&](Member& member) {
         ASSERT_TRUE(member.team) << member.formed.message();
         std::byte data{};
-        Call call;
-        call.collective = Collective::broadcast;
-        call.bytes = call.output.count = 1;
-        call.output.base = &data;
+        Call call = broadcast(data);
         for (const Rank root : {0, 1, 2}) {
           call.root = root;
           EXPECT_TRUE(member.team->run(call).ok());
@@ -155,15 +162,78 @@ TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
         rest_until_all_are_done(connected, member.size);
         if (member.rank == 1) {
           call.root = 0;
-          const auto began = Clock::now();
+          const Stopwatch watch;
           const Status status = member.team->run(call);
           EXPECT_EQ(status.code(), Code::aborted);
           EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
-          EXPECT_LT(Clock::now() - began, seconds(3));
+          EXPECT_LT(watch.elapsed(), seconds(3));
         } else if (member.rank == 2) {
           EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
         }
         rest_until_all_are_done(done, member.size);
+      });
+}
+
+// In an arena a rank that gives up opens no connections: who waits in a plan for another looks
+// there.
+TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
+  ArenaHub arenas;
+  const auto patient = [&](Rank, Process& process) {
+    process.arenas = arenas.source();
+    process.host = 1;
+    process.knobs.timeout = 20;
+    process.knobs.algorithm[static_cast<size_t>(Collective::broadcast)] = "one_to_all";
+  };
+  std::atomic<Rank> done{0};
+  on_ranks(
+      3, [](Rank, const ProcessId& id) { return tcp(id); }, patient,
+      [&](Member& member) {
+        ASSERT_TRUE(member.team) << member.formed.message();
+        std::byte data{};
+        Call call = broadcast(data);
+        if (member.rank == 1) {
+          const Status status = member.team->run(call);
+          EXPECT_EQ(status.code(), Code::aborted) << status.message();
+          EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
+        } else if (member.rank == 2) {
+          std::this_thread::sleep_for(milliseconds(50));  // for rank 1 to wait by then
+          EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+        }
+        rest_until_all_are_done(done, member.size);
+      });
+}
+
+// It told why, and ended: that is what the others say, not that a connection ended.
+TEST(GivingUp, IsHeardAfterTheConnectionsEnd) {
+  ArenaHub arenas;
+  const auto share = [&](Rank, Process& process) {
+    process.arenas = arenas.source();
+    process.host = 1;
+    process.knobs.algorithm[static_cast<size_t>(Collective::broadcast)] = "one_to_all";
+  };
+  std::atomic<Rank> connected{0};
+  std::atomic<bool> gone{false};
+  on_ranks(
+      2, [](Rank, const ProcessId& id) { return tcp(id); }, share,
+      [&](Member& member) {
+        ASSERT_TRUE(member.team) << member.formed.message();
+        std::byte data{};
+        Call call = broadcast(data);
+        call.root = 1;
+        EXPECT_TRUE(member.team->run(call).ok());
+        rest_until_all_are_done(connected, member.size);
+        if (member.rank == 1) {
+          EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+          member.process.endpoint.reset();
+          gone = true;
+          return;
+        }
+        while (!gone) std::this_thread::sleep_for(milliseconds(1));
+        for (int i = 0; i < 100; ++i) member.process.endpoint->wait(milliseconds(1));
+        const Status status = member.team->run(call);
+        EXPECT_EQ(status.code(), Code::aborted);
+        EXPECT_NE(status.message().find("no room at the inn"), std::string::npos)
+            << status.message();
       });
 }
 
@@ -180,9 +250,9 @@ TEST(GivingUp, TakesNoTimeForThoseWhoAreGone) {
           return;
         }
         while (!gone) std::this_thread::sleep_for(milliseconds(1));
-        const auto began = Clock::now();
+        const Stopwatch watch;
         EXPECT_EQ(member.team->run(barrier()).code(), Code::peer_lost);
-        EXPECT_LT(Clock::now() - began, milliseconds(250));
+        EXPECT_LT(watch.elapsed(), milliseconds(250));
       });
 }
 

@@ -3,11 +3,14 @@
 // Teams that outlive their communicators, and serve others.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
+#include <memory>
+#include <set>
+#include <vector>
 
+#include "src/engine/acquaintances.h"
 #include "src/engine/new_team.h"
 #include "src/engine/shelf.h"
+#include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 #include "transports/loopback/loopback.h"
 
@@ -20,12 +23,10 @@ class Counted final : public Bootstrap {
   explicit Counted(Bootstrap& inner, uint64_t mark = 1) : inner_(inner), mark_(mark) {}
   Rank rank() const override { return inner_.rank(); }
   Rank size() const override { return inner_.size(); }
-  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all,
-                   Limit limit) override {
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     ++exchanges;
-    return inner_.allgather(mine, all, limit);
+    return inner_.allgather(mine, all);
   }
-  bool leave(std::span<const std::byte> mine) override { return inner_.leave(mine); }
   uint64_t mark() const override { return mark_; }
 
   int exchanges = 0;
@@ -53,7 +54,7 @@ Result<std::unique_ptr<Team>> form(Member& member, Bootstrap& bootstrap, Hints h
 
 TEST(Keeping, ATeamThatAllKeptServesAgainAfterOneExchange) {
   on_three([](Member& member) {
-    Counted bootstrap(member.bootstrap);
+    Counted bootstrap(member.bootstrap, 2);
     auto first = form(member, bootstrap);
     ASSERT_TRUE(first.ok());
     const int for_a_new_one = bootstrap.exchanges;
@@ -92,7 +93,7 @@ TEST(Keeping, TwoAtATime) {
 
 TEST(Keeping, ATeamThatSomeKeptIsGivenUpByAll) {
   on_three([](Member& member) {
-    Counted bootstrap(member.bootstrap);
+    Counted bootstrap(member.bootstrap, 2);
     auto team = form(member, bootstrap);
     ASSERT_TRUE(team.ok());
     const int for_a_new_one = bootstrap.exchanges;
@@ -102,7 +103,7 @@ TEST(Keeping, ATeamThatSomeKeptIsGivenUpByAll) {
     ASSERT_TRUE(team.ok());
     EXPECT_EQ(bootstrap.exchanges, 2 * for_a_new_one);
     EXPECT_TRUE(meet(**team).ok());
-    EXPECT_FALSE(member.process.shelf.take(1, member.rank, member.size));
+    EXPECT_FALSE(member.process.shelf.take(2, member.rank, member.size));
   });
 }
 
@@ -148,31 +149,89 @@ TEST(Keeping, HintsAreForANewTeam) {
   });
 }
 
-// The others find that all have kept the team, and the rank that gave up is in it.
-TEST(Keeping, ARankThatGaveUpHasToldTheTeam) {
-  const auto impatient = [](Rank rank, Process& process) {
-    process.knobs.setup_timeout = rank == 0 ? 1.5 : 30;
+// The others learn it in their hellos, and none goes on with the kept team.
+TEST(Keeping, ARankWhoseEarlierCallFailedIsHeardBeforeAKeptTeamServes) {
+  on_three([](Member& member) {
+    auto team = form(member, member.bootstrap);
+    ASSERT_TRUE(team.ok());
+    EXPECT_TRUE(meet(**team).ok());
+    Team::retire(member.process, std::move(*team));
+    if (member.rank == 1) {
+      EXPECT_TRUE(Team::stay_away(member.process, member.bootstrap));
+      return;
+    }
+    team = form(member, member.bootstrap);
+    EXPECT_EQ(team.status().code(), Code::aborted);
+    EXPECT_NE(team.status().message().find("rank 1 saw an earlier call on it fail"),
+              std::string::npos)
+        << team.status().message();
+  });
+}
+
+// With hints it takes more: they are compared.
+TEST(Knowing, RanksThatHaveBeenInATeamFormOthersInOneExchange) {
+  for (const bool shares : {false, true}) {
+    ArenaHub arenas;
+    const auto adjust = [&](Rank, Process& process) {
+      process.host = 1;
+      if (shares) process.arenas = arenas.source();
+    };
+    on_three(
+        [](Member& member) {
+          Counted bootstrap(member.bootstrap);
+          std::vector<std::unique_ptr<Team>> teams;
+          for (int i = 0; i < 3; ++i) teams.push_back(std::move(*form(member, bootstrap)));
+          EXPECT_EQ(bootstrap.exchanges, 3);
+          std::set<TeamId> ids;
+          for (const auto& team : teams) {
+            EXPECT_TRUE(meet(*team).ok());
+            ids.insert(static_cast<NewTeam&>(*team).id());
+          }
+          EXPECT_EQ(ids.size(), 3U);
+          const auto hinted = form(member, bootstrap, {{"sluice_barrier", "all_to_one"}});
+          EXPECT_TRUE(hinted.ok() && meet(**hinted).ok());
+          EXPECT_GT(bootstrap.exchanges, 4);
+        },
+        adjust);
+  }
+}
+
+TEST(Knowing, WhereOneDoesNotAllTellEachOtherAgain) {
+  ArenaHub arenas;
+  const auto adjust = [&](Rank, Process& process) {
+    process.host = 1;
+    process.arenas = arenas.source();
   };
   on_three(
       [](Member& member) {
-        auto team = form(member, member.bootstrap);
-        ASSERT_TRUE(team.ok());
-        EXPECT_TRUE(meet(**team).ok());
-        Team::retire(member.process, std::move(*team));
-        if (member.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(3000));
-        team = form(member, member.bootstrap);
-        if (member.rank == 0) {
-          EXPECT_EQ(team.status().code(), Code::timeout);
-          return;
+        for (Rank stranger = 0; stranger < member.size; ++stranger) {
+          Counted bootstrap(member.bootstrap, member.rank == stranger ? 7 + stranger : 1);
+          const auto team = form(member, bootstrap);
+          EXPECT_TRUE(team.ok() && meet(**team).ok());
+          EXPECT_EQ(bootstrap.exchanges, 3);
         }
-        ASSERT_TRUE(team.ok());
-        const Status status = meet(**team);
-        EXPECT_EQ(status.code(), Code::aborted);
-        EXPECT_NE(status.message().find("rank 0: call 1 on another: nobody came"),
-                  std::string::npos)
-            << status.message();
       },
-      impatient);
+      adjust);
+  EXPECT_EQ(arenas.missing(), 6U) << "of the leader's two offers in vain";
+}
+
+TEST(Knowing, KeepsWhatWasUsedLast) {
+  Acquaintances acquaintances;
+  const auto known = [](uint32_t number) {
+    auto made = std::make_shared<Acquaintance>();
+    made->id.number = number;
+    made->peers.resize(3);
+    return made;
+  };
+  for (uint32_t i = 0; i < Acquaintances::most; ++i) acquaintances.put(i, known(i));
+  acquaintances.put(1, known(100));
+  EXPECT_TRUE(acquaintances.find(0, 0, 3));
+  EXPECT_FALSE(acquaintances.find(0, 1, 3));
+  EXPECT_FALSE(acquaintances.find(0, 0, 2));
+  acquaintances.put(99, known(99));
+  EXPECT_FALSE(acquaintances.find(2, 0, 3));
+  ASSERT_TRUE(acquaintances.find(0, 0, 3));
+  EXPECT_EQ(acquaintances.find(1, 0, 3)->id.number, 100U);
 }
 
 TEST(Keeping, AShelfHoldsSoManyAndGivesTheLowestNumber) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 namespace sluice {
 namespace {
 
@@ -23,6 +26,22 @@ TEST(Statistics, AddUpWhatIsOfAKindAndSortByTime) {
             "MPI_COMM_WORLD           barrier        flat                 shm                  2"
             "          0        1.000      500.00\n"
             "in all 10.000 ms, 0.5 % of the 2.000 s since the first call\n");
+}
+
+TEST(Statistics, HaveRoomForLongNames) {
+  Statistics statistics;
+  const std::string fits = "a communicator of 16384 ranks, by the name of " + std::string(18, 'x');
+  const std::string longer = std::string(60, 'y') + "\u00e4\u00e4\u00e4", lines = "two\nlines";
+  for (const std::string& name : {fits, longer, lines}) {
+    statistics.add(name, Collective::alltoallv, "pairwise", "tcp", {1, 1000000, 1'000'000});
+  }
+  const std::string table = statistics.table(seconds(1));
+  EXPECT_NE(table.find("\n" + fits + " alltoallv "), std::string::npos) << table;
+  EXPECT_NE(table.find("\n" + std::string(60, 'y') + "...  alltoallv "), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("\ntwo lines" + std::string(55, ' ') + " alltoallv "), std::string::npos)
+      << table;
+  EXPECT_EQ(std::ranges::count(table, '\n'), 5);
 }
 
 }  // namespace

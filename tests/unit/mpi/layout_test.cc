@@ -4,7 +4,9 @@
 #include "src/mpi/layout.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
@@ -55,17 +57,20 @@ class Builder {
   }
 
   Both list(int depth) {
-    Both all;
+    Places all;
+    Layout::List layouts(below(9));
     ptrdiff_t at = static_cast<ptrdiff_t>(below(40)) - 20;
     for (size_t n = below(5); n > 0; --n) {
       const Both part = build(depth - 1);
-      all.layout.append(at, part.layout);
-      add(all.places, part.places, at);
-      // Now and then next to what went before.
-      at = below(2) == 0 && !all.places.empty() ? all.places.back() + 1
-                                                : at + static_cast<ptrdiff_t>(below(3000)) - 900;
+      // The same part now and then once more, perhaps next to what went before.
+      for (size_t times = 1 + below(2); times > 0; --times) {
+        layouts.append(at, part.layout);
+        add(all, part.places, at);
+        at = below(2) == 0 && !all.empty() ? all.back() + 1
+                                           : at + static_cast<ptrdiff_t>(below(3000)) - 900;
+      }
     }
-    return all;
+    return {std::move(layouts).finish(), all};
   }
 
   static void add(Places& all, const Places& more, ptrdiff_t at) {
@@ -135,14 +140,17 @@ TEST(Layout, MovesAnyStretchOfAnything) {
 TEST(Layout, KnowsARunHoweverItWasMade) {
   EXPECT_TRUE(Layout::run(8).is_run());
   EXPECT_TRUE(Layout::run(8).repeated(5, 8).repeated(3, 40).is_run());
-  Layout pieces;
+  Layout::List pieces;
   pieces.append(-4, Layout::run(4));
   pieces.append(0, Layout::run(0));
   pieces.append(0, Layout::run(4).repeated(2, 4));
-  EXPECT_TRUE(pieces.is_run());
-  EXPECT_EQ(pieces.bytes(), 12U);
-  pieces.append(-8, Layout::run(4));  // adjoins, but out of order
-  EXPECT_FALSE(pieces.is_run());
+  Layout::List more = pieces;
+  more.append(-8, Layout::run(4));  // adjoins, but out of order
+  const Layout twelve = std::move(pieces).finish();
+  EXPECT_TRUE(twelve.is_run());
+  EXPECT_EQ(twelve.bytes(), 12U);
+  EXPECT_EQ(twelve.start(), -4);
+  EXPECT_FALSE(std::move(more).finish().is_run());
   EXPECT_FALSE(Layout::run(8).repeated(2, 16).is_run());
   EXPECT_FALSE(Layout::run(8).repeated(2, -8).is_run());
   EXPECT_FALSE(Layout().is_run());
@@ -152,10 +160,10 @@ TEST(Layout, KnowsARunHoweverItWasMade) {
 TEST(Layout, SharesWhatIsNestedDeeply) {
   Layout layout = Layout::run(1).repeated(2, 3);
   for (int i = 0; i < 40; ++i) {
-    Layout twice;
+    Layout::List twice;
     twice.append(0, layout);
     twice.append(1, layout);
-    layout = std::move(twice);
+    layout = std::move(twice).finish();
   }
   EXPECT_EQ(layout.bytes(), size_t{2} << 40);
   std::byte memory[64], dense[3];
@@ -164,6 +172,68 @@ TEST(Layout, SharesWhatIsNestedDeeply) {
   EXPECT_EQ(static_cast<int>(dense[0]), 42);  // 39 times 1, the second place of the element before
   EXPECT_EQ(static_cast<int>(dense[1]), 40);
   EXPECT_EQ(static_cast<int>(dense[2]), 43);
+}
+
+// In a thread of so little stack.
+void run_on_small_stack(size_t bytes, void (*work)()) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  const auto begin = [](void* function) -> void* {
+    reinterpret_cast<void (*)()>(function)();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, begin, reinterpret_cast<void*>(work)), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+}
+
+// Each level puts a byte of its own before or behind what is nested in it: 2,000 levels.
+void move_a_tower() {
+  constexpr ptrdiff_t levels = 2000, middle = 2 * levels;
+  Layout layout = Layout::run(1).moved(middle);
+  Places places = {middle};
+  for (ptrdiff_t level = 1; level < levels; ++level) {
+    const bool before = level % 3 == 0;
+    const ptrdiff_t own = level % 2 == 0 ? middle - 2 * level : middle + 2 * level;
+    Layout::List list;
+    if (before) list.append(own, Layout::run(1));
+    list.append(0, layout);
+    if (!before) list.append(own, Layout::run(1));
+    layout = std::move(list).finish();
+    places.insert(before ? places.begin() : places.end(), own);
+  }
+  ASSERT_EQ(layout.bytes(), static_cast<size_t>(levels));
+  ASSERT_EQ(layout.start(), places[0]);
+  std::vector<std::byte> memory(4 * levels), dense(levels), back(memory.size());
+  for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i * 7 >> 2);
+  layout.pack(memory.data(), 0, 0, dense.size(), dense.data());
+  layout.unpack(back.data(), 0, 0, dense.size(), dense.data());
+  for (size_t i = 0; i < dense.size(); ++i) {
+    ASSERT_EQ(dense[i], memory[static_cast<size_t>(places[i])]) << i;
+    ASSERT_EQ(dense[i], back[static_cast<size_t>(places[i])]) << i;
+  }
+}
+
+TEST(Layout, TakesLittleStackHoweverDeepItIs) { run_on_small_stack(128 << 10, move_a_tower); }
+
+// Loops within lists within loops, as deep as can be: each level has at least twice the bytes.
+TEST(Layout, NestsWhatDoublesWithEachLevel) {
+  Layout layout = Layout::run(1);
+  for (int i = 0; i < 30; ++i) {
+    Layout::List list;
+    list.append(0, layout.repeated(2, 3));
+    list.append(5, Layout::run(1));
+    layout = std::move(list).finish().repeated(2, 7);
+  }
+  std::vector<std::byte> memory(1 << 10), dense(2);
+  for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i);
+  layout.pack(memory.data(), 0, layout.bytes() - 2, 2, dense.data());
+  // The last byte is the outermost list's own, in its second turn; before it comes the last byte of
+  // what is nested there: again an own byte in a second turn, of a second turn.
+  EXPECT_EQ(static_cast<int>(dense[1]), 12);
+  EXPECT_EQ(static_cast<int>(dense[0]), 7 + 3 + 7 + 5);
 }
 
 }  // namespace

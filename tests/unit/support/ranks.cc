@@ -28,25 +28,19 @@ class ThreadBootstrap final : public Bootstrap {
     std::map<uint32_t, Round> rounds;
   };
 
-  ThreadBootstrap(Shared& shared, Rank rank, double timeout, const Hitch& hitch)
-      : shared_(shared), rank_(rank), timeout_(timeout), hitch_(hitch) {}
+  ThreadBootstrap(Shared& shared, Rank rank) : shared_(shared), rank_(rank) {}
   Rank rank() const override { return rank_; }
   Rank size() const override { return shared_.size; }
-  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all,
-                   Limit limit) override {
-    if (hitch_ && !hitch_(rank_, next_)) return {Code::memory, "no room at the inn"};
+  // (A rank that the others wait for in vain is a mistake in Sluice.)
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     std::unique_lock lock(shared_.lock);
     const Round& round = give(mine);
     const auto complete = [&] { return round.came == shared_.size; };
-    const std::chrono::duration<double> time(limit == Limit::none ? 60 : timeout_);
-    if (!shared_.changed.wait_for(lock, time, complete)) return {Code::timeout, "nobody came"};
+    if (!shared_.changed.wait_for(lock, std::chrono::seconds(20), complete)) {
+      return {Code::timeout, "nobody came"};
+    }
     std::ranges::copy(round.bytes, all.begin());
     return {};
-  }
-  bool leave(std::span<const std::byte> mine) override {
-    const std::lock_guard lock(shared_.lock);
-    give(mine);
-    return true;
   }
   uint64_t mark() const override { return 1; }
 
@@ -62,8 +56,6 @@ class ThreadBootstrap final : public Bootstrap {
 
   Shared& shared_;
   const Rank rank_;
-  const double timeout_;
-  const Hitch& hitch_;
   uint32_t next_ = 0;
 };
 
@@ -76,7 +68,7 @@ ProcessId random_id() {
 }  // namespace
 
 void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body,
-              const Hinter& hints, Rank absent, const Hitch& hitch) {
+              const Hinter& hints, Rank absent) {
   ThreadBootstrap::Shared shared(ranks);
   std::vector<std::unique_ptr<Process>> processes;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -94,10 +86,10 @@ void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, 
       if (adjust) adjust(rank, process);
       auto selector = Selector::make(process.knobs);
       if (selector.ok()) process.selector = std::move(*selector);
-      ThreadBootstrap bootstrap(shared, rank, process.knobs.setup_timeout, hitch);
+      ThreadBootstrap bootstrap(shared, rank);
       Hints given = hints ? hints(rank) : Hints();
       if (rank == absent) {
-        Team::stay_away(process, bootstrap);
+        (void)Team::stay_away(process, bootstrap);
         return;
       }
       auto team = Team::form(process, bootstrap, "threads", &given);

@@ -20,9 +20,6 @@ using Adjust = std::function<void(Rank rank, Process& process)>;
 // What a rank gives its communicator as hints.
 using Hinter = std::function<Hints(Rank rank)>;
 
-// Before each of a rank's exchanges, which are counted from 0. False: it has no memory for it.
-using Hitch = std::function<bool(Rank rank, uint32_t exchange)>;
-
 // What a rank runs. The team may be null where MPI keeps the communicator; `formed` says why there
 // is none where forming failed.
 struct Member {
@@ -39,6 +36,6 @@ using Body = std::function<void(Member& member)>;
 // Runs `body` on `ranks` threads and waits for all. absent: a rank that stays away
 // (Team::stay_away).
 void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body,
-              const Hinter& hints = {}, Rank absent = ~Rank{0}, const Hitch& hitch = {});
+              const Hinter& hints = {}, Rank absent = ~Rank{0});
 
 }  // namespace sluice::testing

@@ -36,12 +36,6 @@ MakeEndpoint tcp_with(size_t window, TcpOptions options = {}) {
   return tcp(options);
 }
 
-MakeEndpoint tcp_threaded() {
-  TcpOptions options;
-  options.threaded = true;
-  return tcp_with(256 * kib, options);
-}
-
 // A socket takes little at a time: frames are cut everywhere.
 MakeEndpoint tcp_tight() {
   TcpOptions options;
@@ -53,12 +47,6 @@ MakeEndpoint tcp_tight() {
 MakeEndpoint shm_with(size_t window, TcpOptions options = {}) {
   options.shortcuts = make_shm_shortcuts();
   return tcp_with(window, options);
-}
-
-MakeEndpoint shm_threaded() {
-  TcpOptions options;
-  options.threaded = true;
-  return shm_with(256 * kib, options);
 }
 
 MakeEndpoint shm_tight() {
@@ -76,12 +64,10 @@ const Mode modes[] = {
     {"tcp", 256 * kib, [](uint64_t) { return tcp_with(256 * kib); }},
     {"tcp_small_window", small_window, [](uint64_t) { return tcp_with(small_window); }},
     {"tcp_no_window", 0, [](uint64_t) { return tcp_with(0); }},
-    {"tcp_threaded", 256 * kib, [](uint64_t) { return tcp_threaded(); }},
     {"tcp_tight", 256 * kib, [](uint64_t) { return tcp_tight(); }},
     {"shm", 256 * kib, [](uint64_t) { return shm_with(256 * kib); }},
     {"shm_small_window", small_window, [](uint64_t) { return shm_with(small_window); }},
     {"shm_no_window", 0, [](uint64_t) { return shm_with(0); }},
-    {"shm_threaded", 256 * kib, [](uint64_t) { return shm_threaded(); }},
     {"shm_tight", 256 * kib, [](uint64_t) { return shm_tight(); }},
 };
 

@@ -4,24 +4,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "tests/unit/support/child.h"
+
 namespace sluice {
 namespace {
-
-// Runs `body` in a child and gives what it returns.
-template <typename Body>
-int in_child(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 

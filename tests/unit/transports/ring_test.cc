@@ -143,6 +143,15 @@ TEST_F(RingTest, WriterFindsReadersCountCorrupt) {
   }
 }
 
+TEST_F(RingTest, WriterFindsReadersCountGoneBack) {
+  write(10);
+  read(10);
+  ASSERT_EQ(write(Ring::capacity), Ring::capacity);
+  ring_->taken = 9;
+  EXPECT_EQ(write(1), 0U);
+  EXPECT_TRUE(writer_.corrupt());
+}
+
 TEST_F(RingTest, WhoSleepsIsWokenOnce) {
   ASSERT_TRUE(reader_.sleeps());
   write(1);
@@ -186,7 +195,7 @@ class RingStress : public RingTest, public testing::WithParamInterface<size_t> {
 
   void send_all() {
     std::mt19937_64 random(1);
-    while (Clock::now() < end_ && good_) {
+    do {
       for (size_t left = random() % GetParam() + 1; left > 0 && good_;) {
         const size_t moved = write(left);
         left -= moved;
@@ -194,7 +203,7 @@ class RingStress : public RingTest, public testing::WithParamInterface<size_t> {
         if (left > 0 && writer_.sleeps() && !writers_.wait()) good_ = false;
         writer_.awake();
       }
-    }
+    } while (Clock::now() < end_ && good_);
     stopped_ = true;
     readers_.ring();
   }

@@ -152,7 +152,7 @@ std::string order(const AddressBlob& peer, uint64_t here, const std::vector<Inte
                   const std::vector<Interface>& ours) {
   std::string text;
   for (const Candidate& each : candidates(peer, here, all, ours)) {
-    text += each.address.text() + "(" + each.interface + ") ";
+    text += each.address.text() + "(" + each.interface + ")" + (each.certain ? " " : "? ");
   }
   return text;
 }
@@ -163,12 +163,15 @@ TEST(TcpCandidates, LoopbackOnTheSameHost) {
             "fd00::3(eth0) ");
 }
 
-TEST(TcpCandidates, NeverLoopbackBetweenHosts) {
+TEST(TcpCandidates, LoopbackIsTheLastBetweenHosts) {
   const std::vector<Interface> here = {on("lo", "127.0.0.1", 8), on("lo", "::1", 128),
                                        on("ens3", "10.9.0.9", 16)};
   EXPECT_EQ(order(blob_of(host), 78, here, here),
-            "10.1.2.3() 192.168.7.1() 172.17.0.1() fd00::3() ");
-  EXPECT_EQ(order(blob_of({on("lo", "127.0.0.1", 8)}), 78, here, here), "");
+            "10.1.2.3() 192.168.7.1() 172.17.0.1() fd00::3() 127.0.0.1(lo)? ::1(lo)? ");
+}
+
+TEST(TcpCandidates, TwoHostsThatAreNotKnownAreNotTheSame) {
+  EXPECT_EQ(order(blob_of({on("lo", "127.0.0.1", 8)}, 0), 0, host, host), "127.0.0.1(lo)? ");
 }
 
 TEST(TcpCandidates, ASharedSubnetComesFirst) {
@@ -179,9 +182,10 @@ TEST(TcpCandidates, ASharedSubnetComesFirst) {
 }
 
 // Each host has its own docker0, all with one and the same address.
-TEST(TcpCandidates, AnAddressOfOursIsNoWayToAnotherHost) {
+TEST(TcpCandidates, AnAddressOfOursIsHardlyAWayToAnotherHost) {
   const std::vector<Interface> here = {on("docker0", "172.17.0.1", 16), on("eth0", "10.1.9.9", 16)};
-  EXPECT_EQ(order(blob_of(host), 78, here, here), "10.1.2.3(eth0) 192.168.7.1() fd00::3() ");
+  EXPECT_EQ(order(blob_of(host), 78, here, here),
+            "10.1.2.3(eth0) 192.168.7.1() fd00::3() 172.17.0.1(docker0)? 127.0.0.1()? ::1()? ");
 }
 
 TEST(TcpHost, IdentityIsStable) {

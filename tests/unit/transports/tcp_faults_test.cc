@@ -64,7 +64,7 @@ TEST_F(TcpPlayed, MemoryThatCantBeSentIsNamedAtOnce) {
   send.operation.pieces = {&piece, 1};
   send.operation.bytes = piece.size;
   send.send(*channel_);
-  ASSERT_TRUE(done_in(pending, seconds(1)));
+  ASSERT_TRUE(done_in(pending, seconds(5)));
   EXPECT_EQ(pending.code(), Code::invalid);
   EXPECT_NE(pending.why().find("message to rank 0 can't be read"), std::string::npos)
       << pending.why();
@@ -85,7 +85,7 @@ TEST_F(TcpPlayed, MemoryThatCantBeReceivedIntoIsNamedAtOnce) {
   ASSERT_FALSE(receive.done());
   progress_a_while();
   peer.say(std::string(1 << 16, 'x').data(), 1 << 16);
-  ASSERT_TRUE(done_in(receive, seconds(1)));
+  ASSERT_TRUE(done_in(receive, seconds(5)));
   EXPECT_EQ(receive.code(), Code::invalid);
   EXPECT_NE(receive.why().find("message from rank 0 can't be written"), std::string::npos)
       << receive.why();
@@ -110,6 +110,104 @@ TEST_F(TcpPlayed, AbortsOfUnknownTeamsLeaveNothing) {
   const size_t before = allocated();
   say_aborts(1000, 5000);
   EXPECT_LT(allocated(), before + 100000);
+}
+
+// Nor does one of a team that is over here take the place of one that is to be opened yet.
+TEST_F(TcpPlayed, AbortsOfTeamsThatAreOverLeaveOthers) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  const auto abort_of = [&](uint32_t team) {
+    return Frame{FrameType::abort, false, 8, {Ranks::process(0), team}, {}, 0};
+  };
+  Script().add(abort_of(10)).say(peer);
+  for (uint32_t team = 11; team < 111; ++team) {
+    const auto over = open({Ranks::process(0), team});
+    Message never({1, 0, 0, 0}, 8);
+    never.receive(*over);
+  }
+  Script script;
+  for (uint32_t team = 11; team < 111; ++team) script.add(abort_of(team));
+  script.add(data(0)).say(peer);
+  Message token({1, 0, 0, 0}, 0);
+  token.receive(*channel_);
+  ASSERT_TRUE(done_in(token, seconds(5)));
+  const auto opened = open({Ranks::process(0), 10});
+  Message receive({1, 0, 0, 0}, 8);
+  receive.receive(*opened);
+  EXPECT_EQ(receive.code(), Code::aborted);
+}
+
+TEST_F(TcpPlayed, OfALongCauseSomeIsKept) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  Message pending({1, 0, 0, 0}, 8);
+  pending.receive(*channel_);
+  const std::string text(300000, 'x');
+  say(peer, {FrameType::abort, false, static_cast<uint32_t>(text.size()), team_, {}, 0});
+  for (size_t at = 0; at < text.size(); at += 1000) {
+    peer.say(text.data() + at, 1000);
+    endpoint_->progress();
+  }
+  ASSERT_TRUE(done_in(pending, seconds(5)));
+  EXPECT_EQ(pending.code(), Code::aborted);
+  EXPECT_GT(pending.why().size(), 4000U);
+  EXPECT_LT(pending.why().size(), 100000U);
+}
+
+// A socket takes little at a time.
+class TcpTight : public TcpPlayed {
+ protected:
+  TcpTight() : TcpPlayed(tight()) {}
+
+  static TcpOptions tight() {
+    TcpOptions options;
+    options.socket_buffer = 4096;
+    options.window = 1'200'000;
+    return options;
+  }
+  // The next frame, its payload thrown away, the endpoint driven meanwhile.
+  Frame next(Stranger& peer) {
+    std::vector<std::byte> bytes(Frame::bytes);
+    Frame frame;
+    for (size_t got = 0; got < bytes.size();) {
+      endpoint_->progress();
+      const ssize_t some = recv(peer.fd(), bytes.data() + got, bytes.size() - got, MSG_DONTWAIT);
+      if (some > 0) got += static_cast<size_t>(some);
+      if (got == Frame::bytes) {
+        EXPECT_TRUE(frame.decode(bytes.data()));
+        bytes.resize(Frame::bytes + frame.length);
+      }
+    }
+    return frame;
+  }
+};
+
+// A call that ends because the peer says it is another gives back what its sends have not used: of
+// the window, and the credit that would have gone with them.
+TEST_F(TcpTight, WhatHasNotGoneIsGivenBack) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  constexpr uint32_t bytes = 500'000;  // three exceed the window; the sockets take less than one
+  Message first({1, 0, 0, 0}, bytes), second({2, 0, 0, 7}, bytes), third({3, 0, 0, 0}, bytes),
+      token({4, 0, 0, 0}, 0), receive({2, 0, 0, 7}, 8);
+  first.fill().send(*channel_);
+  token.receive(*channel_);
+  Script().add({FrameType::data, true, 0, team_, {4, 0, 0, 0}, 0}).say(peer);
+  ASSERT_TRUE(done_in(token, seconds(5)));
+  second.fill().send(*channel_);
+  receive.receive(*channel_);
+  Script().add({FrameType::data, true, 0, team_, {2, 0, 0, 8}, 0}).say(peer);
+  ASSERT_TRUE(done_in(second, seconds(5)));
+  EXPECT_EQ(second.code(), Code::mismatch);
+  EXPECT_EQ(receive.code(), Code::mismatch);
+  ASSERT_FALSE(first.done());
+  third.fill().send(*channel_);
+  EXPECT_EQ(next(peer).tag.call, 1U);
+  const Frame frame = next(peer);
+  EXPECT_EQ(frame.type, FrameType::data);
+  EXPECT_EQ(frame.tag.call, 3U);
+  EXPECT_TRUE(frame.charged);
+  EXPECT_EQ(frame.credit, 2 * Frame::bytes) << "for the token and what came of another operation";
 }
 
 // There is no memory for the rest of a message that was withdrawn: nothing else goes in its place.

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <array>
 #include <string>
@@ -24,6 +25,8 @@ class Stranger {
     const SocketAddress to = to_socket_address(entry.address, entry.port);
     connected_ =
         connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0;
+    const timeval limit{20, 0};  // what never comes is not awaited for ever
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   }
   bool connected() const { return connected_; }
   int fd() const { return socket_.fd(); }

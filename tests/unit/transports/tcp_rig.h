@@ -4,14 +4,18 @@
 #pragma once
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/transports/rig.h"
 #include "transports/tcp/address.h"
+#include "transports/tcp/socket.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice {
@@ -36,6 +40,31 @@ inline std::set<int> descriptors() {
   closedir(directory);
   return open;
 }
+
+// While it lives, this process may open so many descriptors more, and one for each give_one().
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(size_t left) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const size_t room = left + 1;  // where no number below the highest is free
+    const rlimit now{static_cast<rlim_t>(*descriptors().rbegin()) + 1 + room, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &now);
+    const auto open_one = [] { return Socket(open("/dev/null", O_RDONLY | O_CLOEXEC)); };
+    for (Socket one = open_one(); one; one = open_one()) fillers_.push_back(std::move(one));
+    for (size_t i = 0; i < left; ++i) give_one();
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  void give_one() {
+    ASSERT_FALSE(fillers_.empty());
+    fillers_.pop_back();
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<Socket> fillers_;
+};
 
 // Both send and receive a message. False if anything goes wrong.
 inline bool exchange(Ranks& ranks, uint32_t team = 1, size_t bytes = 100) {

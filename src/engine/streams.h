@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A team's channels to its peers.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/engine/agreement.h"
+#include "src/engine/execution.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+// The peers of a team, and its streams to them, opened when a plan first needs them.
+class Streams final : public Channels {
+ public:
+  Streams(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
+      : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {}
+
+  Result<Channel*> channel(Rank peer) override {
+    if (!channels_[peer]) {
+      auto opened = endpoint_->open(id_, peers_[peer]);
+      if (!opened.ok()) return opened.status();
+      channels_[peer] = std::move(*opened);
+    }
+    return channels_[peer].get();
+  }
+  // To whom there is a way.
+  void open_all(Rank self) {
+    for (Rank peer = 0; peer < size(); ++peer) {
+      if (peer == self) continue;
+      try {
+        (void)channel(peer);
+      } catch (const std::bad_alloc&) {  // others may have a way to it
+      }
+    }
+  }
+  void abort(const std::string& cause) {
+    for (const auto& channel : channels_) {
+      try {
+        if (channel) channel->abort(cause);
+      } catch (const std::bad_alloc&) {
+      }
+    }
+  }
+  // Code::aborted, if any of them has given up.
+  Status told_by_peers() {
+    for (Rank peer = 0; peer < size(); ++peer) {
+      if (!channels_[peer]) continue;
+      const Status told = channels_[peer]->told_by_peer();
+      if (!told.ok()) return told.with(describe(peer));
+    }
+    return {};
+  }
+  bool told() const {
+    return std::ranges::all_of(channels_,
+                               [](const auto& channel) { return !channel || channel->told(); });
+  }
+  // What carries its messages, for people: "tcp"; "shm+tcp" if not all go the same way.
+  std::string carrier() const {
+    std::set<std::string> names;
+    for (const auto& channel : channels_) {
+      if (channel) names.insert(channel->carrier());
+    }
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : "+") + name;
+    return text.empty() ? endpoint_->name() : text;
+  }
+  const ProcessId& process(Rank peer) const { return peers_[peer].process; }
+  Rank size() const { return static_cast<Rank>(peers_.size()); }
+  void set_id(const TeamId& id) { id_ = id; }
+  std::string describe(Rank peer) const {
+    return "rank " + std::to_string(peer) + " (" + peers_[peer].label + ")";
+  }
+
+ private:
+  Endpoint* endpoint_;
+  TeamId id_;
+  std::vector<Peer> peers_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// besieged CONNECTIONS: each rank has a child that, once a first collective has made Sluice listen,
+// connects to it so many times and says nothing, and connects again where it is sent away.
+// Collectives that make further connections are right all the same.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+constexpr unsigned watchdog = 60;
+constexpr int most_returns = 500;  // of a child's connections that were closed
+
+int rank = 0, size = 0;
+
+using Addresses = std::vector<sockaddr_in>;
+
+// Where this process listens, by descriptor.
+std::map<int, sockaddr_in> listeners() {
+  std::map<int, sockaddr_in> found;
+  for (int fd = 0; fd < 64; ++fd) {
+    int listening = 0;
+    socklen_t length = sizeof listening;
+    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length);
+    sockaddr_in at{};
+    length = sizeof at;
+    if (!listening || getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) != 0) continue;
+    if (at.sin_family == AF_INET) found.emplace(fd, at);
+  }
+  return found;
+}
+
+int connect_to(const sockaddr_in& at) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  (void)!connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at);
+  return fd;
+}
+
+// The child: reads where to connect, says when it has, and goes on until its parent ends.
+[[noreturn]] void besiege(int orders, int reports, int connections) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(watchdog);
+  for (const int fd : {0, 1, 2}) close(fd);
+  rlimit most{};
+  getrlimit(RLIMIT_NOFILE, &most);
+  most.rlim_cur = most.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &most);
+  Addresses targets(16);
+  const ssize_t got = read(orders, targets.data(), targets.size() * sizeof targets[0]);
+  if (got <= 0) _exit(0);
+  targets.resize(static_cast<size_t>(got) / sizeof targets[0]);
+  std::vector<pollfd> polls{{orders, POLLIN, 0}};
+  const auto target = [&](size_t i) { return targets[i % targets.size()]; };
+  for (int i = 0; i < connections; ++i) {
+    polls.push_back({connect_to(target(polls.size())), POLLIN, 0});
+  }
+  (void)!write(reports, "!", 1);
+  for (int returns = 0; polls[0].revents == 0; poll(polls.data(), polls.size(), -1)) {
+    for (size_t i = 1; i < polls.size(); ++i) {
+      if (polls[i].revents == 0) continue;
+      close(polls[i].fd);
+      polls[i].fd = ++returns < most_returns ? connect_to(target(i)) : -1;
+    }
+    usleep(1000);
+  }
+  _exit(0);
+}
+
+void use(MPI_Comm comm) {
+  const std::vector<int> from(static_cast<size_t>(size), rank);
+  std::vector<int> to(from.size());
+  MPI_Alltoall(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, comm);
+  for (int i = 0; i < size; ++i) test::check(to[static_cast<size_t>(i)] == i, "an exchange");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  alarm(watchdog);
+  int orders[2], reports[2];
+  if (pipe(orders) != 0 || pipe(reports) != 0) return 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    close(orders[1]);
+    besiege(orders[0], reports[1], argc > 1 ? std::atoi(argv[1]) : 50);
+  }
+  close(orders[0]);
+  close(reports[1]);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<int> from(static_cast<size_t>(size)), to(from.size());
+  IN_MPI(MPI_Alltoall)(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  const auto before = listeners();
+  int word = 7;
+  MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  Addresses targets;
+  for (const auto& [fd, at] : listeners()) {
+    if (!before.contains(fd)) targets.push_back(at);
+  }
+  test::check(!targets.empty(), "Sluice listens");
+  char ready = 0;
+  (void)!write(orders[1], targets.data(), targets.size() * sizeof targets[0]);
+  (void)!read(reports[0], &ready, 1);
+  test::check(ready == '!', "there is a siege");
+  IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
+  for (int i = 0; i < 50; ++i) use(MPI_COMM_WORLD);
+  test::summarize("besieged");
+  MPI_Finalize();
+  close(orders[1]);
+  waitpid(child, nullptr, 0);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Time without the part of it for which threads were ready to run and had no processor, so that an
+// upper bound on it holds on a busy machine too.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace sluice {
+
+// For how long the thread with that folder in /proc has been ready to run and had no processor; 0
+// if it is gone, or the kernel does not say.
+inline std::chrono::nanoseconds held_up_in(const std::string& folder) {
+  const std::string path = folder + "/schedstat";
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  long long ran = 0, waited = 0;
+  if (!file || std::fscanf(file.get(), "%lld %lld", &ran, &waited) != 2) return {};
+  return std::chrono::nanoseconds(waited);
+}
+
+// Of the calling thread.
+inline std::chrono::nanoseconds held_up() { return held_up_in("/proc/thread-self"); }
+
+// Runs from when it is made. What the threads of this process waited for a processor since then is
+// taken off, but for threads that have ended.
+class Stopwatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  std::chrono::nanoseconds elapsed() const {
+    const auto passed = Clock::now() - began_;
+    std::chrono::nanoseconds waited{};
+    for (const auto& [thread, now] : held_up_by_each()) {
+      const auto before = held_up_before_.find(thread);
+      waited += now - (before == held_up_before_.end() ? now.zero() : before->second);
+    }
+    return passed - waited;
+  }
+
+ private:
+  using ByThread = std::map<std::string, std::chrono::nanoseconds>;
+
+  static ByThread held_up_by_each() {
+    ByThread times;
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+      times[thread.path()] = held_up_in(thread.path());
+    }
+    return times;
+  }
+
+  const ByThread held_up_before_ = held_up_by_each();
+  const Clock::time_point began_ = Clock::now();
+};
+
+}  // namespace sluice

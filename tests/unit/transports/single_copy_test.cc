@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One copy by the kernel between real processes: what it reaches, and what it says where it fails.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "transports/shm/single_copy.h"
+
+namespace sluice {
+namespace {
+
+// Also where data makes a stop on its way, once and more often.
+TEST(SingleCopy, MovesWhatLiesAnyhow) {
+  constexpr size_t page = 4096, most = 200000;
+  SingleCopy mine(2);
+  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays the other
+  std::vector<std::byte> here(most + 3 * page), there(most + 3 * page);
+  for (size_t i = 0; i < there.size(); ++i) there[i] = static_cast<std::byte>(i % 251);
+  const auto aligned = [&](std::vector<std::byte>& memory) {
+    return memory.data() + (page - reinterpret_cast<uintptr_t>(memory.data()) % page);
+  };
+  for (const size_t shift : {0, 1, 16, 63, 64, 4095}) {
+    for (const size_t bytes : {100UL, 3000UL, 65536UL, 65537UL, 200000UL}) {
+      std::byte* const to = aligned(here) + shift;
+      const std::byte* const from = aligned(there);
+      const auto moves_right = [&](auto move) {
+        std::ranges::fill(here, std::byte{255});
+        return move() && std::equal(from, from + bytes, to) && to[-1] == std::byte{255} &&
+               to[bytes] == std::byte{255};
+      };
+      const auto address = [](const std::byte* at) { return reinterpret_cast<uintptr_t>(at); };
+      EXPECT_TRUE(moves_right([&] { return mine.fetch(1, address(from), to, bytes) == 0; }))
+          << bytes << " bytes, " << shift;
+      EXPECT_TRUE(moves_right([&] { return mine.put(1, address(to), from, bytes) == 0; }))
+          << bytes << " bytes, " << shift;
+    }
+  }
+}
+
+// A parent may read its child's memory everywhere.
+TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
+  int up[2], down[2];
+  ASSERT_EQ(pipe(up), 0);
+  ASSERT_EQ(pipe(down), 0);
+  SingleCopy mine(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    SingleCopy theirs(2);
+    std::vector<char> text(100000, 'x');
+    const auto introduction = theirs.introduction();
+    const auto address = reinterpret_cast<uintptr_t>(text.data());
+    char done;
+    const bool told = write(up[1], &introduction, sizeof(introduction)) > 0 &&
+                      write(up[1], &address, sizeof(address)) > 0 && read(down[0], &done, 1) > 0;
+    _exit(told ? 0 : 1);
+  }
+  Fetcher::Introduction introduction;
+  uint64_t address = 0;
+  ASSERT_EQ(read(up[0], &introduction, sizeof(introduction)), ssize_t{sizeof(introduction)});
+  ASSERT_EQ(read(up[0], &address, sizeof(address)), ssize_t{sizeof(address)});
+  ASSERT_TRUE(mine.meet(1, introduction));
+  std::vector<std::byte> text(100000);
+  EXPECT_EQ(mine.fetch(1, address, text.data(), text.size()), 0);
+  EXPECT_EQ(text[99999], std::byte{'x'});
+  EXPECT_EQ(mine.fetch(1, 0, text.data(), 1), EFAULT) << "nothing is there";
+  introduction.content += 1;
+  EXPECT_FALSE(mine.meet(1, introduction)) << "some other process";
+  ASSERT_EQ(write(down[1], "", 1), 1);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(mine.fetch(1, address, text.data(), 1), ESRCH) << "the process is gone";
+  for (const int end : {up[0], up[1], down[0], down[1]}) close(end);
+}
+
+// Pages of the kernel's that every process has, where copying between processes does not go.
+const std::byte* beyond_copying() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with("[vvar]")) {
+      return reinterpret_cast<const std::byte*>(std::stoull(line, nullptr, 16));
+    }
+  }
+  return nullptr;
+}
+
+constexpr size_t page = 4096;
+
+// Memory of so many pages, of which one may be out of reach.
+class Pages {
+ public:
+  explicit Pages(size_t count)
+      : bytes_(count * page),
+        data_(static_cast<std::byte*>(
+            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    if (data_ == MAP_FAILED) throw std::runtime_error("no pages");
+  }
+  ~Pages() { munmap(data_, bytes_); }
+  std::byte* data() const { return data_; }
+  void make_hole(size_t at) const { mprotect(data_ + at * page, page, PROT_NONE); }
+
+ private:
+  const size_t bytes_;
+  std::byte* const data_;
+};
+
+// By either way of looking.
+TEST(SingleCopy, KnowsWhatOthersCantReach) {
+  for (const bool populates : {true, false}) {
+    SingleCopy mine(2, populates);
+    const std::vector<std::byte> memory(1000000);
+    EXPECT_TRUE(mine.is_in_reach(memory.data(), memory.size()));
+    EXPECT_TRUE(mine.is_in_reach(memory.data() + 1000, 10)) << "from memory";
+    EXPECT_TRUE(mine.is_in_reach(nullptr, 0));
+    EXPECT_FALSE(mine.is_in_reach(nullptr, 1));
+    if (const std::byte* const beyond = beyond_copying()) {
+      EXPECT_FALSE(mine.is_in_reach(beyond, page));
+    }
+  }
+}
+
+// Wherever the hole is, and wherever in its page the buffer begins and ends.
+TEST(SingleCopy, ABufferWithAHoleIsOutOfReach) {
+  constexpr size_t pages = 200;
+  for (const bool populates : {true, false}) {
+    for (const size_t hole : {0, 1, 127, 128, 198, 199}) {
+      for (const size_t shift : {1, 4095}) {
+        const Pages memory(pages);
+        const std::byte* const begin = memory.data() + shift;
+        const size_t bytes = (pages - 1) * page - shift + 1;  // the last page has one
+        EXPECT_TRUE(SingleCopy(2, populates).is_in_reach(begin, bytes));
+        memory.make_hole(hole);
+        EXPECT_FALSE(SingleCopy(2, populates).is_in_reach(begin, bytes)) << hole << ", " << shift;
+      }
+    }
+  }
+}
+
+// Also where data makes a stop on its way: where the other end lies a little further into its page.
+TEST(SingleCopy, APartialMoveIsAnError) {
+  constexpr size_t pages = 64, hole = 40, bytes = (pages - 1) * page;
+  SingleCopy mine(2);
+  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays the other
+  const Pages here(pages), there(pages);
+  there.make_hole(hole);
+  for (const size_t shift : {0, 16}) {
+    for (const size_t begin : {0, 100}) {
+      const auto address = reinterpret_cast<uintptr_t>(there.data() + begin);
+      EXPECT_EQ(mine.fetch(1, address, here.data() + begin + shift, bytes), EFAULT) << shift;
+      EXPECT_EQ(mine.put(1, address + shift, here.data() + begin, bytes), EFAULT) << shift;
+    }
+  }
+}
+
+// Where memory may be read and not written, it is no use.
+TEST(SingleCopy, MeetsOnlyWhoseMemoryItCanWrite) {
+  void* const page =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  auto* const word = static_cast<uint64_t*>(page);
+  *word = 42;
+  SingleCopy mine(2);
+  const Fetcher::Introduction self{static_cast<uint64_t>(getpid()),
+                                   reinterpret_cast<uintptr_t>(word), 42};
+  EXPECT_TRUE(mine.meet(1, self));
+  mprotect(page, 4096, PROT_READ);
+  EXPECT_FALSE(mine.meet(1, self));
+  munmap(page, 4096);
+}
+
+}  // namespace
+}  // namespace sluice

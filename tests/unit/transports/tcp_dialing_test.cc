@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which of a peer's addresses a connection is made to: some are silent, some lead to another
+// process.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
+
+#include "src/base/knobs.h"
+#include "tests/unit/transports/tcp_played.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+IpAddress loopback() {
+  IpAddress address;
+  parse_ip("127.0.0.1", &address);
+  return address;
+}
+
+TcpOptions patient() {
+  TcpOptions options;
+  options.connect_timeout = seconds(60);
+  options.interfaces = "127.0.0.0/8";
+  return options;
+}
+
+// Far less than patience: what takes this long would not have ended by itself.
+constexpr seconds soon{20};
+
+// Ranks 0 and 1, and rank 2 that is not meant. Rank 0 connects to rank 1.
+class TcpDialing : public testing::Test {
+ protected:
+  static constexpr uint64_t unknown_host = 0;
+
+  TcpDialing() : ranks_(tcp(patient()), 3) {}
+
+  AddressBlob::Entry listener_of(size_t rank) {
+    return address_of(ranks_.at(rank)).entries.front();
+  }
+  // Rank 0 and rank 1 talk, over these addresses of rank 1.
+  void open(uint64_t host, const std::vector<AddressBlob::Entry>& entries) {
+    AddressBlob blob = address_of(ranks_.at(1));
+    blob.host = host;
+    blob.entries = entries;
+    auto opened = ranks_.at(0).open(team_, {Ranks::process(1), blob.encode(), "rank 1"});
+    ASSERT_TRUE(opened.ok());
+    channel_ = std::move(*opened);
+    out_.fill().send(*channel_);
+    in_.receive(ranks_.channel(1, 0));
+  }
+  bool is_through() {
+    return ranks_.drive([&] { return out_.done() && in_.done(); }, soon);
+  }
+  void expect_right() {
+    ASSERT_TRUE(is_through()) << out_.why();
+    EXPECT_TRUE(out_.ok()) << out_.why();
+    EXPECT_TRUE(in_.ok() && in_.holds_pattern()) << in_.why();
+  }
+  // Makes rank 2 take connections: it waits for a process that never comes.
+  void make_rank_2_wait() {
+    const Peer nobody{{1, 1}, AddressBlob{1, {}, {}}.encode(), "nobody"};
+    auto opened = ranks_.at(2).open({Ranks::process(2), 9}, nobody);
+    ASSERT_TRUE(opened.ok());
+    waiting_ = std::move(*opened);
+    awaited_.receive(*waiting_);
+  }
+
+  Ranks ranks_;
+  const TeamId team_{Ranks::process(0), 1};
+  std::unique_ptr<Channel> channel_, waiting_;
+  Message out_{{1, 0, 0, 0}, 1000}, in_{{1, 0, 0, 0}, 1000}, awaited_{{1, 0, 0, 0}, 8};
+};
+
+// An address that drops what comes, as a firewall does: its backlog is full.
+class Silent {
+ public:
+  Silent() : listener_(std::move(*listen_on(loopback(), {}))) {
+    EXPECT_EQ(listen(listener_.socket.fd(), 0), 0);
+    const SocketAddress to = to_socket_address(loopback(), listener_.port);
+    for (int i = 0; i < 4; ++i) {
+      fillers_.push_back(std::move(*make_socket(loopback(), {})));
+      (void)!connect(fillers_.back().fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size);
+    }
+  }
+  AddressBlob::Entry entry() const { return {loopback(), 8, listener_.port}; }
+
+ private:
+  Listener listener_;
+  std::vector<Socket> fillers_;
+};
+
+TEST_F(TcpDialing, TheSecondAddressIsTriedWhileTheFirstIsSilent) {
+  const Silent silent;
+  open(host_identity(), {silent.entry(), listener_of(1)});
+  expect_right();
+}
+
+TEST_F(TcpDialing, AllAddressesAreTriedInAShortTime) {
+  TcpOptions options = patient();
+  options.connect_timeout = milliseconds(100);
+  const Silent silent;
+  auto sender = tcp(options)(Ranks::process(0));
+  AddressBlob blob = address_of(ranks_.at(1));
+  blob.entries = {silent.entry(), listener_of(1)};
+  auto opened = sender->open(team_, {Ranks::process(1), blob.encode(), "rank 1"});
+  ASSERT_TRUE(opened.ok());
+  Message message({1, 0, 0, 0}, 8);
+  message.send(**opened);
+  ASSERT_TRUE(wait_for(*sender, [&] { return message.done(); }));
+  EXPECT_TRUE(message.ok()) << message.why();
+}
+
+// It comes to its turn when the deadline has passed already.
+TEST_F(TcpDialing, TheLastAddressHasItsTimeHoweverLateItIsTried) {
+  TcpOptions options = patient();
+  options.connect_timeout = milliseconds(100);
+  const Silent first, second;
+  auto sender = tcp(options)(Ranks::process(0));
+  AddressBlob blob = address_of(ranks_.at(1));
+  blob.entries = {first.entry(), second.entry()};
+  auto opened = sender->open(team_, {Ranks::process(1), blob.encode(), "rank 1"});
+  ASSERT_TRUE(opened.ok());
+  Message message({1, 0, 0, 0}, 8);
+  message.send(**opened);
+  std::this_thread::sleep_for(milliseconds(150));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(wait_for(*sender, [&] { return message.done(); }));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(50));
+  EXPECT_EQ(message.code(), Code::timeout) << message.why();
+}
+
+// As a kernel without IPv6 does.
+bool refuse_ipv6() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+enum Verdict { good, no_filter, not_through, sent_away };
+
+// Rank 1 waits for rank 0, and connects to rank 2 meanwhile, of whose addresses one is of a kind
+// that is not to be had here.
+Verdict connect_beside_a_guest() {
+  if (!refuse_ipv6()) return no_filter;
+  Ranks ranks(tcp(patient()), 3);
+  Message awaited({1, 0, 0, 0}, 8);
+  awaited.receive(ranks.channel(1, 0));
+  const Stranger guest(address_of(ranks.at(1)).entries.front());
+  ranks.drive_a_while();
+  AddressBlob blob = address_of(ranks.at(2));
+  IpAddress other;
+  parse_ip("::1", &other);
+  blob.entries.insert(blob.entries.begin(), {other, 128, 9});
+  const TeamId team{Ranks::process(0), 1};
+  auto opened = ranks.at(1).open(team, {Ranks::process(2), blob.encode(), "rank 2"});
+  if (!opened.ok()) return not_through;
+  Message out({1, 0, 0, 0}, 8), in({1, 0, 0, 0}, 8);
+  out.send(**opened);
+  in.receive(ranks.channel(2, 1));
+  if (!ranks.drive([&] { return out.ok() && in.ok(); }, soon)) return not_through;
+  return guest.sent_away() ? sent_away : good;
+}
+
+// It may be a peer that has not greeted yet.
+TEST(TcpDialer, DropsNobodyForASocketThatCantBeHadAnyway) {
+  const pid_t child = fork();
+  if (child == 0) _exit(connect_beside_a_guest());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == no_filter) GTEST_SKIP() << "no filter of system calls here";
+  EXPECT_EQ(WEXITSTATUS(status), good);
+}
+
+// As where /proc is hidden from one of them.
+TEST_F(TcpDialing, ThatItIsThisHostNeedNotBeKnown) {
+  open(unknown_host, {listener_of(1)});
+  expect_right();
+}
+
+TEST_F(TcpDialing, AnotherProcessThatTakesConnections) {
+  make_rank_2_wait();
+  open(unknown_host, {listener_of(2), listener_of(1)});
+  expect_right();
+  EXPECT_FALSE(awaited_.done());
+  Message late({2, 0, 0, 0}, 8), sent({2, 0, 0, 0}, 8);
+  sent.send(ranks_.channel(1, 2));
+  late.receive(ranks_.channel(2, 1));
+  EXPECT_TRUE(ranks_.drive([&] { return late.ok() && sent.ok(); })) << "it is as it was";
+}
+
+TEST_F(TcpDialing, AnotherProcessThatIsBusy) {
+  open(unknown_host, {listener_of(2), listener_of(1)});
+  expect_right();
+}
+
+// Nothing but the greeting goes before the answer has come.
+TEST_F(TcpDialing, APeerThatIsBusy) {
+  open(unknown_host, {listener_of(1), listener_of(1)});
+  for (int i = 0; i < 30; ++i) {
+    ranks_.at(0).wait(milliseconds(20));
+    ranks_.at(0).progress();
+  }
+  EXPECT_FALSE(out_.done());
+  expect_right();
+  ranks_.drive_a_while();
+  EXPECT_TRUE(exchange(ranks_, 7)) << "the connection that is left is the same for both";
+}
+
+TEST_F(TcpDialing, AnotherProcessAlone) {
+  make_rank_2_wait();
+  open(unknown_host, {listener_of(2)});
+  ASSERT_TRUE(ranks_.drive([&] { return out_.done(); }, soon));
+  EXPECT_EQ(out_.code(), Code::peer_lost);
+  EXPECT_NE(out_.why().find("another process"), std::string::npos) << out_.why();
+}
+
+TEST_F(TcpDialing, AnotherProgramFirst) {
+  auto listener = listen_on(loopback(), {});
+  ASSERT_TRUE(listener.ok());
+  open(unknown_host, {{loopback(), 8, listener->port}, listener_of(1)});
+  Socket accepted;
+  ASSERT_TRUE(ranks_.drive(
+      [&] { return bool(accepted = std::move(*accept_from(listener->socket))); }, soon));
+  EXPECT_EQ(send(accepted.fd(), "220 mail ready\r\n", 16, MSG_NOSIGNAL), 16);
+  expect_right();
+}
+
+TEST(TcpOptions, ComeFromTheKnobs) {
+  Knobs knobs;
+  knobs.connect_timeout = 1.5;
+  knobs.interfaces = "eth7";
+  knobs.address_family = 6;
+  knobs.window = 1 << 20;
+  knobs.segment = 4096;
+  knobs.socket_buffer = 8192;
+  knobs.congestion = "reno";
+  const TcpOptions options = TcpOptions::of(knobs);
+  EXPECT_EQ(options.connect_timeout, milliseconds(1500));
+  EXPECT_EQ(options.interfaces, "eth7");
+  EXPECT_EQ(options.family, 6);
+  EXPECT_EQ(options.window, size_t{1} << 20);
+  EXPECT_EQ(options.max_message, 4 * size_t{4096});
+  EXPECT_EQ(options.socket_buffer, 8192U);
+  EXPECT_EQ(options.congestion, "reno");
+}
+
+}  // namespace
+}  // namespace sluice

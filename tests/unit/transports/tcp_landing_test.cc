@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What happens to a message while it lands, that is, after its header and part of its payload have
+// come.
+#include <algorithm>
+#include <vector>
+
+#include "tests/unit/transports/tcp_played.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::seconds;
+
+// The window holds three messages of 3,000 bytes with their headers.
+class TcpLanding : public TcpPlayed {
+ protected:
+  TcpLanding()
+      : TcpPlayed(small()),
+        peer_(blob_.entries[0]),
+        other_(open(alive_)),
+        keeps_reading_(tag(9), 0) {
+    greet(peer_);
+    keeps_reading_.receive(*other_);
+  }
+
+  static TcpOptions small() {
+    TcpOptions options;
+    options.window = 10000;
+    return options;
+  }
+  static Tag tag(uint32_t ordinal) { return {1, ordinal, 0, 0}; }
+
+  // The endpoint reads the frame's header and the first half of its payload.
+  void begin(const Frame& frame) {
+    Message token({2, tokens_, 0, 0}, 0);
+    token.receive(*other_);
+    Script()
+        .add({FrameType::data, true, 0, alive_, {2, tokens_++, 0, 0}, 0})
+        .add(frame, frame.length / 2)
+        .say(peer_);
+    ASSERT_TRUE(done_in(token, seconds(20)));
+  }
+  // The second half, and something for the other team behind it.
+  void end(const Frame& frame) {
+    const Message pattern(frame.tag, 0);
+    std::vector<std::byte> rest;
+    for (size_t i = frame.length / 2; i < frame.length; ++i) rest.push_back(pattern.expected(i));
+    peer_.say(rest.data(), rest.size());
+    Message behind({2, tokens_, 0, 0}, 100);
+    behind.receive(*other_);
+    Script().add({FrameType::data, true, 100, alive_, {2, tokens_++, 0, 0}, 0}).say(peer_);
+    ASSERT_TRUE(done_in(behind, seconds(20)));
+    EXPECT_TRUE(behind.ok() && behind.holds_pattern()) << behind.why();
+  }
+
+  static constexpr uint32_t bytes = 3000;
+  const TeamId alive_{Ranks::process(0), 2};
+  Stranger peer_;
+  std::unique_ptr<Channel> other_;
+  Message keeps_reading_;  // so that the link is read though nothing else is pending
+  uint32_t tokens_ = 0;
+};
+
+// Its receive gets what has come, and the rest. The room it took is free again: more comes in this
+// way than the window holds, and all of it is credited.
+TEST_F(TcpLanding, AReceivePostedMeanwhile) {
+  size_t owed = Frame::bytes;  // for the token of greet()
+  for (uint32_t i = 0; i < 8; ++i) {
+    SCOPED_TRACE(i);
+    Message message(tag(i), bytes, 3);
+    ASSERT_NO_FATAL_FAILURE(begin(data(bytes, i)));
+    message.receive(*channel_);
+    EXPECT_FALSE(message.done());
+    ASSERT_NO_FATAL_FAILURE(end(data(bytes, i)));
+    ASSERT_TRUE(message.ok() && message.holds_pattern()) << message.why();
+    owed += Frame::bytes + bytes;
+    if (owed < options_.window / 2) continue;
+    const Frame credit = hear(peer_);
+    ASSERT_EQ(credit.type, FrameType::credit);
+    ASSERT_EQ(credit.team, team_);
+    ASSERT_EQ(credit.credit, owed);
+    owed = 0;
+  }
+  Message last(tag(100), 8);
+  last.send(*channel_);
+  EXPECT_EQ(hear(peer_).credit, owed);
+}
+
+TEST_F(TcpLanding, AReceiveOfAnotherLengthPostedMeanwhile) {
+  for (uint32_t i = 0; i < 8; ++i) {
+    Message message(tag(i), bytes - 1);
+    ASSERT_NO_FATAL_FAILURE(begin(data(bytes, i)));
+    message.receive(*channel_);
+    EXPECT_EQ(message.code(), Code::mismatch);
+    EXPECT_EQ(message.operation.seen_bytes, bytes);
+    ASSERT_NO_FATAL_FAILURE(end(data(bytes, i)));
+  }
+}
+
+// What had been posted for, or set aside, when its team's channel was closed is dropped. The next
+// team's stream may begin where the closed one lay, and so may other memory: neither is touched.
+TEST_F(TcpLanding, ItsChannelIsClosed) {
+  for (const bool posted : {true, false}) {
+    const uint32_t number = posted ? 10 : 11;
+    const TeamId closed{Ranks::process(0), number}, next{Ranks::process(0), number + 10};
+    Frame frame = data(bytes);
+    frame.team = closed;
+    auto channel = open(closed);
+    {
+      Message message(tag(0), bytes);
+      if (posted) message.receive(*channel);
+      ASSERT_NO_FATAL_FAILURE(begin(frame));
+      EXPECT_FALSE(message.done());
+    }
+    channel.reset();
+    const auto opened = open(next);
+    const std::vector<std::byte> fresh(bytes);
+    ASSERT_NO_FATAL_FAILURE(end(frame));
+    EXPECT_EQ(std::ranges::count(fresh, std::byte{0}), bytes);
+    Message message(tag(1), 8);
+    message.send(*opened);
+    const Frame heard = hear(peer_);
+    EXPECT_EQ(heard.team, next);
+    EXPECT_EQ(heard.credit, 0U);
+  }
+}
+
+// The same where the team's other rank hears that it is aborted.
+TEST_F(TcpLanding, ItsTeamIsAborted) {
+  for (const bool posted : {true, false}) {
+    const TeamId aborted{Ranks::process(0), posted ? 10U : 11U};
+    Frame frame = data(bytes);
+    frame.team = aborted;
+    const auto channel = open(aborted);
+    {
+      Message message(tag(0), bytes);
+      if (posted) message.receive(*channel);
+      ASSERT_NO_FATAL_FAILURE(begin(frame));
+      channel->abort("enough");
+    }
+    const Frame heard = hear(peer_);
+    EXPECT_EQ(heard.type, FrameType::abort);
+    EXPECT_EQ(heard.team, aborted);
+    ASSERT_NO_FATAL_FAILURE(end(frame));
+  }
+}
+
+}  // namespace
+}  // namespace sluice
