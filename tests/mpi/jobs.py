@@ -5,9 +5,11 @@ A test is an executable whose functions named test_* are run in order by main();
 not so. Words on the command line pick those whose names contain one of them.
 """
 import collections
+import functools
 import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,10 +91,21 @@ def execute(command, env=None, status=0, limit=LIMIT):
         seconds = time.monotonic() - began
         output.seek(0)
         job = Job(command, result, output.read(), seconds)
-    fits = {"any": result is not None, "failure": result not in (None, 0),
-            "failure or hang": result != 0}.get(status, result == status)
+    # Of a job of MPICH 4.2 in which two ranks failed alike mpirun says 0, one time in two; without Sluice too.
+    failed = result is not None if mpich_version() >= (4, 2) else result not in (None, 0)
+    fits = {"any": result is not None, "failure": failed, "failure or hang": failed or result is None}.get(
+        status, result == status)
     assert fits, f"this job should have ended with status {status}:\n{job}"
     return job
+
+
+@functools.cache
+def mpich_version():
+    """The two first numbers; (0, 0) under Open MPI."""
+    told = "" if OPEN_MPI else subprocess.run([MPIRUN, "--version"], stdout=subprocess.PIPE, text=True, timeout=60,
+                                              check=False).stdout
+    version = re.search(r"Version: +(\d+)\.(\d+)", told)
+    return (int(version[1]), int(version[2])) if version else (0, 0)
 
 
 def outcome(process, limit):
