@@ -9,9 +9,9 @@
 namespace sluice {
 namespace {
 
-// While it lives, MPI returns errors on the communicator, and calls no handler of the program's:
-// where a rank without Sluice took part, its message may be of another length. (Other threads in
-// MPI would miss the handler: where there may be some, it stays.)
+// While it exists, MPI returns errors on the communicator and does not call the program's handler:
+// if a rank without Sluice takes part, its message may have another length. (If other threads may
+// be in MPI the handler stays, since they would miss it.)
 class ReturnedErrors {
  public:
   explicit ReturnedErrors(MPI_Comm comm) : comm_(comm) {
@@ -57,7 +57,8 @@ Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
   return result == MPI_SUCCESS ? Status() : failed_;
 }
 
-// Where some of its ranks are in the world. (All would take quadratic time in Open MPI.)
+// Hashes the size and the world ranks of up to six members. (To translate all ranks would take
+// quadratic time in Open MPI.)
 uint64_t MpiBootstrap::mark() const {
   const int last = static_cast<int>(size_) - 1, self = static_cast<int>(rank_);
   const int samples[] = {0, std::min(1, last), last / 2, last, self, self < last ? self + 1 : 0};

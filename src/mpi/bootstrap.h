@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How the ranks of a communicator find each other before they have a team: by MPI_Allgather on it,
-// the one thing that Sluice uses MPI for. It blocks, and stands where the program's own collective
-// does: so it meets neither receives nor non-blocking collectives that the program or MPI has under
-// way there.
+// How the ranks of a communicator exchange addresses and settings before they have a team: by
+// MPI_Allgather on that communicator, the only messages that Sluice sends through MPI. The call
+// blocks. It is made where the program's own collective is, so MPI matches it neither with receives
+// nor with non-blocking collectives that are pending on the communicator.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace sluice {
 
 class MpiBootstrap final : public Bootstrap {
  public:
-  // function: the call that brought the program here, for people: "MPI_Bcast". timeout: seconds
-  // for all of the set-up, after which this process is ended; 0: none.
+  // function: the MPI call that the program made ("MPI_Bcast"), for messages. timeout: seconds for
+  // the whole team set-up; this process is ended when they have passed. 0: no timeout.
   MpiBootstrap(MPI_Comm comm, Rank rank, Rank size, std::string name, const char* function,
                double timeout);
 

@@ -19,7 +19,7 @@ constinit std::atomic<bool> communicators_missed{false};
 
 namespace {
 
-// MPI's own calls, and those of callbacks it makes, pass Sluice by while this lives.
+// While it exists, calls that MPI or its callbacks make on this thread bypass Sluice.
 class Inside {
  public:
   Inside() { this_thread.inside = true; }
@@ -96,7 +96,8 @@ Communicator::~Communicator() {
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
 
-// The ranks may hear of different hints, and one perhaps of none: each does the same.
+// Ranks may give different hints; all do the same. Each one's next call is a team set-up, in which
+// a rank whose communicator has failed must tell the others.
 void Communicator::give_hints(const Hints& hints) {
   for (const auto& [key, value] : hints) hints_[key] = value;
   if (is_mpis()) return;
@@ -104,8 +105,8 @@ void Communicator::give_hints(const Hints& hints) {
   is_missed_ = !broken_.ok();
 }
 
-// The others learn it in their set-up, which this call is on this rank. Without memory for that,
-// the next one is.
+// Tells the other ranks, which are in a team set-up, that calls fail here: this call stands where
+// their set-up does. Without memory for that, the next call tries again.
 void Communicator::stay_away(const char* function) try {
   MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
                          runtime_.process().knobs.setup_timeout);
@@ -136,7 +137,7 @@ std::string Communicator::name() const {
   return *text ? text : "a communicator of " + std::to_string(size_) + " ranks";
 }
 
-// May throw std::bad_alloc, before this rank has met the others.
+// May throw std::bad_alloc, but only before this rank has taken part in an exchange.
 Status Communicator::form_team(const char* function) {
   is_missed_ = true;
   MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
@@ -150,8 +151,8 @@ Status Communicator::form_team(const char* function) {
   return {};
 }
 
-// Whether this rank has memory or not, it has taken part in the call when it returns or its peers
-// have been told that it can't: or ranks would count calls differently from here on.
+// On return this rank has taken part in the call, or has told its peers that it cannot, even if it
+// lacks memory. Otherwise ranks would number later calls differently.
 bool Communicator::perform(const char* function, Function row, const Arguments& arguments,
                            Exchange* exchange, int* result) {
   Status status = broken_;

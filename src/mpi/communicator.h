@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What Sluice keeps for each communicator: its team, and memory for packing. It hangs on the
-// communicator as an attribute, is made at the communicator's first collective, or with its first
-// hints, and goes when the communicator is freed. (A duplicate does not inherit it; neither Open
-// MPI nor MPICH passes hints on to duplicates.)
+// The state that Sluice keeps for each communicator: its team, its hints, its call cache and its
+// staging memory. It is an attribute of the communicator, made at the first collective or with the
+// first hints, and deleted when the communicator is freed. (A duplicate does not inherit it;
+// neither Open MPI nor MPICH passes hints on to duplicates.)
 #pragma once
 
 #include <array>
@@ -30,36 +30,39 @@ class Communicator {
 
   Rank rank() const { return rank_; }
   Rank size() const { return size_; }
-  // All its calls go to MPI: an intercommunicator; one of a single rank, which has nothing to
-  // carry, but in MPICH (4.0.2's own allgatherv puts such a rank's block in the wrong place); or
-  // its ranks have agreed to.
+  // Whether MPI does all its calls: it is an intercommunicator; it has one rank and the MPI is Open
+  // MPI (in MPICH 4.0.2 allgatherv puts the block of a single rank in the wrong place, so Sluice
+  // does that); or its ranks agreed to leave them to MPI.
   bool is_left_to_mpi() const { return keeper_ == Keeper::mpi; }
 
-  // Runs a call of `function` ("MPI_Bcast"), and forms the team at the first. False if MPI is to do
-  // it, on all ranks alike; nothing has happened then. Failures have been told to the program when
-  // it returns; *result is what the function returns. One thread at a time.
-  // exchange: nullptr where this rank had no memory to describe the call.
+  // Runs a call of `function` ("MPI_Bcast"); the first call sets the team up. Blocks. Returns false
+  // if MPI is to do the call: then all ranks agree and nothing has happened. Otherwise *result is
+  // what the function returns, and the error handler has been called for a failure. One thread at a
+  // time.
+  // exchange: nullptr if this rank had no memory to describe the call.
   bool perform(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
                int* result);
 
-  // What was performed last of a function; nullptr: nothing. A call that is the same may be made as
-  // its repetition; false if its buffers take a closer look, and nothing has happened.
+  // The call cache of a function: its last call that Sluice ran; nullptr if none. `repeat` runs
+  // that call again on other buffers. It returns false, and has done nothing, if these buffers need
+  // the full check.
   Repeat* last(Function row) const { return last_[static_cast<size_t>(row)].get(); }
   bool repeat(Repeat& last, const Buffers& buffers, int* result);
 
-  // What carried the last call that Sluice could carry; nullptr: MPI, or there was none.
+  // The algorithm chosen for the last call that Sluice understood; nullptr if MPI did that call, or
+  // if there was none.
   const Algorithm* last_algorithm() const { return last_algorithm_; }
 
-  // Collective: the program gives new hints, which add to those there are. The next call forms a
-  // team anew.
+  // Collective. Adds the hints that the program gives to the earlier ones, and ends the team. The
+  // next call sets up a new team.
   void give_hints(const Hints& hints);
-  // Those given, or those in force once there is a team.
+  // The hints given on this rank; once there is a team, the hints in force.
   const Hints& hints() const { return hints_; }
 
-  // Ends the team; what follows is MPI's.
+  // Ends the team; MPI does all later calls.
   void leave_to_mpi();
-  // Every call fails from now on, here and on the others, which learn it at this rank's next; for
-  // lack of memory.
+  // For lack of memory: makes every later call fail, on this rank and on the others. These learn of
+  // it at this rank's next call.
   void give_up();
 
  private:
@@ -91,16 +94,16 @@ class Communicator {
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;
   bool reported_ = false;
-  bool is_missed_ = false;  // broken, and not all others may know: they wait in a set-up
+  bool is_missed_ = false;  // if broken: others may wait for this rank in a set-up
   Hints hints_;
   Staging input_, output_;
   std::array<std::unique_ptr<Repeat>, function_count> last_;
   const Algorithm* last_algorithm_ = nullptr;
 };
 
-// While it lives, this thread frees a communicator: its state is gone, and MPI calls the program's
-// callbacks for attributes, in an order that may differ between ranks. Their collectives on it are
-// MPI's, on all of its ranks alike.
+// Exists while this thread frees a communicator. Its constructor deletes Sluice's state. Then MPI
+// calls the program's attribute callbacks, in an order that may differ between ranks. So
+// collectives that they call on this communicator are left to MPI, on all its ranks.
 class FreedCommunicator {
  public:
   explicit FreedCommunicator(MPI_Comm handle);
@@ -115,18 +118,19 @@ class FreedCommunicator {
   const FreedCommunicator* const outer_;
 };
 
-// There was no memory for the state of a communicator, which one is not known. Its other ranks
-// count calls that this one has not taken part in: all that get theirs later give up.
+// True once there was no memory for the state of a communicator; which one is not recorded. Its
+// other ranks count a call in which this rank took no part. So every communicator whose state is
+// made later gives up.
 extern std::atomic<bool> communicators_missed;
 
-// The state of a communicator, made if it has none. nullptr where the call is for MPI to judge: the
-// null communicator, one that is being freed, and before MPI_Init.
+// The state of a communicator, made if it has none. nullptr if the handle is for MPI to judge: the
+// null communicator, an invalid one, one that is being freed, or outside MPI_Init to MPI_Finalize.
 Communicator* look_up_communicator(MPI_Comm handle);
 
-// The same, without making one: nullptr too where there is none yet.
+// The same, but makes none: nullptr if there is no state yet.
 Communicator* find_existing_communicator(MPI_Comm handle);
 
-// The same if it is what this thread looked up last; else nullptr.
+// The same if this thread looked it up last and none was freed since; else nullptr. No lock.
 inline Communicator* last_communicator(MPI_Comm handle) {
   const ThreadState& thread = this_thread;
   const bool holds =

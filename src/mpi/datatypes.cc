@@ -27,18 +27,18 @@ std::unique_ptr<Description> describe(MPI_Datatype handle, bool committed) {
   return made;
 }
 
-// Types that were met. Asking here needs no valid handle, and MPI's answers are not to be trusted
-// while it deletes a type's attributes.
+// The types that were used so far. A look-up here needs no valid handle, and works while MPI
+// deletes the attributes of a type, when MPI's own answers are unreliable.
 class Acquaintances {
  public:
-  // What hangs on the type.
+  // The description attached to the type; nullptr if there is none.
   const Datatype* find(MPI_Datatype handle) {
     const std::lock_guard lock(mutex_);
     const auto found = met_.find(handle);
     return found == met_.end() || !found->second.attached ? nullptr
                                                           : &found->second.attached->datatype;
   }
-  // At its first use. False: it was met before.
+  // At the first use of a type: keeps its description for this call. False: it was used before.
   bool meet(std::unique_ptr<Description>& description) {
     const std::lock_guard lock(mutex_);
     description->datatype.is_kept = false;
@@ -46,13 +46,14 @@ class Acquaintances {
     if (is_new) place->second.first = std::move(description);
     return is_new;
   }
-  // At a later use: what held for the first goes, if no other thread's call may go on with it.
+  // At a later use: deletes the description of the first use, unless another thread's call may
+  // still use it.
   void drop_first(MPI_Datatype handle) {
     if (threads_call_mpi.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(mutex_);
     if (const auto found = met_.find(handle); found != met_.end()) found->second.first.reset();
   }
-  // Hangs on it from now on; null: does not.
+  // Records that the description is attached to the type; null: is not.
   void attach(MPI_Datatype handle, Description* description) {
     const std::lock_guard lock(mutex_);
     met_[handle].attached = description;
@@ -61,7 +62,7 @@ class Acquaintances {
     const std::lock_guard lock(mutex_);
     met_.erase(handle);
   }
-  // Gives back what held for the first use, and forgets the type, if nothing hangs on it.
+  // Returns the description of the first use and forgets the type, if none is attached to it.
   std::unique_ptr<Description> take_first(MPI_Datatype handle) {
     const std::lock_guard lock(mutex_);
     const auto found = met_.find(handle);
@@ -85,10 +86,10 @@ Acquaintances& acquaintances() {
   return all;
 }
 
-// Hangs it on the type. Where MPI can't, this rank alone lacks memory, and must not be the only one
-// to leave the call to MPI: throws std::bad_alloc, of which the others are told.
+// Attaches the description to the type. If MPI can't, this rank alone lacks memory, and must not be
+// the only one to leave the call to MPI. So this throws std::bad_alloc, and the others are told.
 const Datatype* attach(std::unique_ptr<Description> description) {
-  // Two threads may meet a type at once: the second attribute would take the first one's away.
+  // Two threads may use a type at once: the second attribute would replace and delete the first.
   static constinit std::mutex attaching;
   const std::lock_guard lock(attaching);
   const MPI_Datatype handle = description->datatype.handle;
@@ -157,7 +158,7 @@ FreedDatatype::FreedDatatype(MPI_Datatype handle)
   }
 }
 
-// The handles may mean other types from now on.
+// From now on the handles may mean other types.
 FreedDatatype::~FreedDatatype() {
   this_thread.freed_datatype = outer_;
   if ((own_ && own_->datatype.is_kept) || !descriptions_.empty())
@@ -172,7 +173,7 @@ const Datatype* FreedDatatype::find(MPI_Datatype handle) const {
   return outer_ ? outer_->find(handle) : nullptr;
 }
 
-// (Open MPI has taken a type apart when it calls its callbacks.)
+// Errors are silenced: Open MPI has already taken the type apart when it calls callbacks.
 const Datatype* FreedDatatype::describe(MPI_Datatype handle, bool committed) {
   const QuietErrors errors;
   std::unique_ptr<Description> made = sluice::describe(handle, committed);

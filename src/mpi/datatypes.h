@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datatypes of MPI, as far as moving them goes: how many bytes they carry, and where these lie in
-// memory.
+// MPI datatypes, as far as moving data needs: how many bytes an element carries, and where these
+// lie in memory.
 #pragma once
 
 #include <cstddef>
@@ -17,40 +17,41 @@ namespace sluice {
 struct Datatype {
   MPI_Datatype handle{};
   size_t size = 0;  // bytes of its type signature: what is on the wire
-  // Where its first byte lies, from the buffer's address on. (MPI's true lower bound may be lower:
-  // MPICH's counts components without data, too.)
+  // Bytes from the buffer's address to the first data byte. (MPI's true lower bound may be lower:
+  // MPICH also counts components without data.)
   ptrdiff_t start = 0;
-  ptrdiff_t extent = 0;   // from one element to the next
-  bool run = false;       // an element is `size` bytes one after another, in the signature's order
-  bool committed = true;  // when it was first seen; if not, it may have been since
-  bool is_kept = true;    // for later calls
-  const Layout* layout = nullptr;  // kept with the type; null only where elements are dense
+  ptrdiff_t extent = 0;   // bytes from one element to the next
+  bool run = false;       // an element's `size` bytes are contiguous, in the signature's order
+  bool committed = true;  // at its first use; if not, it may have been committed since
+  bool is_kept = true;    // for later calls; false: valid for this call only
+  const Layout* layout = nullptr;  // lives with the description; null only if dense
 
-  // Whether n elements in a row are one run, that is, already as they would be packed.
+  // Whether n consecutive elements are contiguous, that is, lie as if they were packed.
   bool is_dense(size_t n) const {
     return size == 0 || (run && (n <= 1 || extent == static_cast<ptrdiff_t>(size)));
   }
 };
 
-// Of a type.
+// A datatype and the layout that it points to.
 struct Description {
   Datatype datatype;
   Layout layout;
 };
 
-// The description of a type; nullptr for MPI_DATATYPE_NULL, and where MPI refuses to describe it.
+// The description of a type; nullptr for MPI_DATATYPE_NULL, and if MPI does not describe the type.
 // May throw std::bad_alloc.
-// From the second call on that uses a type it is kept with it (as an attribute) until it is freed;
-// what the first one gets is for that call. (Many types are used once, as by ScaLAPACK, which makes
-// one for each broadcast: to hang something on them takes longer than to describe them.)
+// From its second use on, the type keeps its description as an attribute until it is freed. The
+// description made at the first use is for that call only. (Many types are used once: ScaLAPACK
+// makes one for each broadcast. To attach an attribute takes longer than to describe the type.)
 const Datatype* find_datatype(MPI_Datatype handle);
 
-// The type is freed: the attribute's value, as the description was attached.
+// Called when MPI deletes the attribute of a type; `attribute` is the attached Description.
 void release_datatype(void* attribute);
 
-// While it lives, this thread frees a type, and MPI calls the program's callbacks for attributes,
-// of types that this one was made of, too. The type's description hangs here instead, and so does
-// what is described for calls that they make: MPI would not tell when it is to go.
+// Exists while this thread frees a type. MPI then calls the program's attribute callbacks, also for
+// types that this one was made of. Callbacks may use the types, so this object holds the
+// description of the freed type, and those of types that the callbacks' calls need described. (If
+// they were attached to the types, MPI would not report when to delete them.)
 class FreedDatatype {
  public:
   explicit FreedDatatype(MPI_Datatype handle);
@@ -58,11 +59,11 @@ class FreedDatatype {
   FreedDatatype(const FreedDatatype&) = delete;
   FreedDatatype& operator=(const FreedDatatype&) = delete;
 
-  // What hangs here.
+  // A description held here or by an outer object of this class; nullptr if there is none.
   const Datatype* find(MPI_Datatype handle) const;
-  // Describes a type; nullptr where MPI does not tell any more.
+  // Describes a type and keeps the description here; nullptr if MPI no longer describes the type.
   const Datatype* describe(MPI_Datatype handle, bool committed);
-  // Takes what hung on a type, if it is the one being freed.
+  // Takes over a description that was attached to a type, if it is the type being freed.
   void take(std::unique_ptr<Description>& description);
 
  private:
@@ -72,7 +73,7 @@ class FreedDatatype {
   std::vector<std::unique_ptr<Description>> descriptions_;
 };
 
-// Size, extent and, as its start, the true lower bound alone. False if MPI has no such type.
+// Sets handle, size, extent and, as start, the true lower bound. False if MPI has no such type.
 bool measure_datatype(MPI_Datatype handle, Datatype* description);
 
 }  // namespace sluice

@@ -12,7 +12,7 @@ constexpr ptrdiff_t first_page = 4096;
 
 bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
-// Blocks of one size; false if it can't be.
+// A side of equal blocks; false if the arguments are invalid.
 bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank blocks,
                  Side* side) {
   if (!type || count < 0 || is_in_place(buffer)) return false;
@@ -22,8 +22,8 @@ bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank
   return true;
 }
 
-// Whether blocks by absolute addresses (MPI_BOTTOM) can lie where they are said to: nothing is in
-// the first page of memory.
+// Whether blocks at absolute addresses (MPI_BOTTOM) can be valid: no data lies in the first page of
+// memory.
 bool is_absolute(const Side& side) {
   ptrdiff_t before = 0;
   for (Rank i = 0; i < side.blocks; ++i) {
@@ -35,7 +35,8 @@ bool is_absolute(const Side& side) {
   return true;
 }
 
-// Blocks of sizes of their own, one after another if there are no displacements.
+// A side of blocks of individual sizes, consecutive if there are no displacements; false if the
+// arguments are invalid.
 bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Numbers displacements,
                 Rank blocks, Side* side) {
   if (!type || !counts || is_in_place(buffer)) return false;
@@ -54,7 +55,7 @@ bool has_uneven_counts(Numbers counts, Rank blocks) {
   return false;
 }
 
-// One block out of a side of many.
+// One block of a side, as a side of its own.
 Side block_of(const Side& side, Rank block) {
   Side one = side;
   const ptrdiff_t before =
@@ -66,10 +67,10 @@ Side block_of(const Side& side, Rank block) {
   return one;
 }
 
-// (Both may be MPI_BOTTOM.)
+// (Null is MPI_BOTTOM, which both may be.)
 bool are_aliased(const void* input, const void* output) { return input == output && input; }
 
-// True.
+// Always true.
 bool take_in_place(Exchange* exchange, const Side& input) {
   exchange->input = input;
   exchange->in_place = true;
@@ -78,7 +79,7 @@ bool take_in_place(Exchange* exchange, const Side& input) {
 
 size_t block_bytes(const Side& side, Rank block) { return side.elements(block) * side.type->size; }
 
-// Sets what all reductions have in common; nullptr if it is MPI's.
+// Sets what all reductions have in common and returns the type; nullptr if MPI is to do the call.
 const Datatype* set_reduction(const Arguments& arguments, Collective what, Exchange* exchange) {
   const Reducible* found = find_reducible(arguments.datatype, arguments.op);
   if (!found) return nullptr;
@@ -136,7 +137,7 @@ bool describe_Barrier(const Arguments&, Place, Exchange* x) {
 
 namespace {
 
-// A rank's own block must not be its place in the result.
+// MPI forbids an input that is this rank's own block of the result.
 void set_gathered_aliasing(const Arguments& a, const Side& own, Exchange* x) {
   x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, own.buffer);
   x->alias_at =
@@ -204,8 +205,8 @@ bool describe_Alltoallv(const Arguments& a, Place place, Exchange* x) {
 
 namespace {
 
-// What the two reduce_scatters have in common, once the input, which may be the result's memory, is
-// known to be there.
+// What both reduce_scatter functions have in common. The input is set; with MPI_IN_PLACE it is the
+// result's memory.
 bool set_scattered(const Arguments& a, Place place, Exchange* x) {
   const size_t own = x->input.elements(place.rank);
   x->call.bytes = x->input.bytes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From an MPI function's arguments to an Exchange: one function for each row of the table
+// Turns the arguments of an MPI function into an Exchange: one function for each row of the table
 // (functions.h).
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// The type of each role's arguments, given those of counts and displacements.
+// The C type of each role, for given types of counts and of displacements.
 template <typename Count, typename Counts, typename Displacements>
 struct Roles {
   using sendbuf = const void*;
@@ -33,7 +33,7 @@ struct Roles {
 using SmallRoles = Roles<int, const int*, const int*>;                   // of MPI_X
 using LargeRoles = Roles<MPI_Count, const MPI_Count*, const MPI_Aint*>;  // of MPI_X_c
 
-// What a program called a function with, of either kind. Roles which the function lacks are not
+// The arguments of a call of MPI_X or MPI_X_c. Members for roles that the function lacks are not
 // set.
 struct Arguments {
   using Either = Roles<MPI_Count, Numbers, Numbers>;
@@ -42,15 +42,15 @@ struct Arguments {
 #undef SLUICE_MEMBER
 };
 
-// The communicator's part in the meaning of arguments.
+// What describing a call needs to know of the communicator.
 struct Place {
   Rank rank, size;
 };
 
-// Each returns false where the call is MPI's: reductions that MPI does not define, which is the
-// same on all ranks; and arguments that make no sense, for which MPI has its own errors. Nothing
-// here depends on whether a type is contiguous or a buffer aligned, for that differs between the
-// ranks of one call.
+// Each returns false if MPI is to do the call: for reductions that MPI does not define, which is
+// the same on all ranks; and for invalid arguments, for which MPI has its own errors. The result
+// must not depend on whether a type is contiguous or a buffer aligned: that differs between the
+// ranks of one call. May throw std::bad_alloc.
 #define SLUICE_DESCRIBE(function, ...) \
   bool describe_##function(const Arguments& arguments, Place place, Exchange* exchange);
 SLUICE_COLLECTIVES(SLUICE_DESCRIBE)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI functions that programs reach: each row of the table as MPI_X and PMPI_X, and as MPI_X_c
-// and PMPI_X_c where the MPI has these. Both, because
-// Fortran programs arrive at PMPI_X in some MPI libraries; and tools that define MPI_X stack on top
-// of us.
+// The MPI functions that programs call: each row of the table as MPI_X and PMPI_X, and as MPI_X_c
+// and PMPI_X_c if the MPI library has these. Both names are defined because the Fortran bindings of
+// some MPI libraries call PMPI_X, and so that tools which define MPI_X stack on top of Sluice.
 #include <new>
 #include <string_view>
 
@@ -24,8 +23,8 @@ namespace {
 
 using Describe = bool (*)(const Arguments& arguments, Place place, Exchange* exchange);
 
-// Whether Sluice may carry the call, and what it is; *exchange is nullptr if there is no memory to
-// say so.
+// Describes a call; false if MPI is to do it. If this rank has no memory for that, *exchange
+// becomes nullptr and the result is true.
 bool understand(Describe describe, const Arguments& arguments, Place place, Exchange** exchange) {
   this_thread.passing_datatype = nullptr;
   try {
@@ -36,7 +35,7 @@ bool understand(Describe describe, const Arguments& arguments, Place place, Exch
   }
 }
 
-// Whether all calls are MPI's for now.
+// Whether this call bypasses Sluice.
 inline bool is_passing() { return this_thread.inside || all_pass.load(std::memory_order_relaxed); }
 
 // A row of the table.
@@ -47,7 +46,7 @@ struct Row {
   int (*attempt)(const Probe& probe);
 };
 
-// With what is held in reserve, if need be.
+// If memory is short, releases the reserve and tries again.
 Communicator* look_up_by_all_means(MPI_Comm handle) {
   try {
     return look_up_communicator(handle);
@@ -57,7 +56,7 @@ Communicator* look_up_by_all_means(MPI_Comm handle) {
   return look_up_communicator(handle);
 }
 
-// Carries a call; false where MPI is to do it.
+// Runs a call; false if MPI is to do it.
 bool carry(const Row& row, const Arguments& arguments, int* result) {
   if (is_passing()) return false;
   Communicator* communicator = last_communicator(arguments.comm);
@@ -82,7 +81,7 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
   return true;
 }
 
-// An argument as MPI is to have it.
+// An argument in the form to pass to MPI: operations on Sluice's own types are replaced.
 template <bool is_op, typename T>
 T for_mpi(const Arguments& arguments, T argument) {
   if constexpr (is_op) {
@@ -124,7 +123,7 @@ int finalize() {
 #define SLUICE_IS_SAME(role) \
   &&last.is_same<sluice::Arguments::Either::role>(role, last.arguments.role)
 
-// Returns from an entry where its call is the communicator's last one again.
+// Returns from an entry if the call is in the communicator's call cache.
 #define SLUICE_REPEAT(row, ...)                                                      \
   sluice::Communicator* const known = sluice::last_communicator(comm);               \
   sluice::Repeat* const kept =                                                       \
@@ -138,7 +137,7 @@ int finalize() {
     }                                                                                \
   }
 
-// function: as it is called; row: as it is in the table.
+// function: the name that is called (Bcast or Bcast_c); row: the name in the table (Bcast).
 #define SLUICE_DEFINE(PARAMETER, function, row, ...)                                           \
   SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                          \
     static constexpr char entry[] = "MPI_" #function;                                          \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How MPI's functions are defined: `SLUICE_ENTRY PMPI_X(...) {...}` and, for the program's calls,
+// Macros that define MPI functions: `SLUICE_ENTRY PMPI_X(...) {...}` and, as its alias,
 // `int MPI_X(...) SLUICE_ALIAS("PMPI_X");`.
 #pragma once
 

@@ -10,8 +10,9 @@ namespace {
 
 constexpr size_t kinds = static_cast<size_t>(Code::internal) + 1;
 
-// One MPI code for each of ours, in a class of Sluice's own, made when first needed. (Codes in
-// MPI's own classes have other codes' strings in MPICH.) MPI_ERR_OTHER where MPI makes none.
+// The MPI error code for one of Sluice's, in an error class of Sluice's own, made when first
+// needed. (In MPICH, codes added to MPI's own classes get the strings of other codes.)
+// MPI_ERR_OTHER if MPI makes none.
 int code_of(Code code) {
   static constinit std::mutex mutex;
   static constinit int error_class = 0;
@@ -27,7 +28,7 @@ int code_of(Code code) {
   return mpi_code;
 }
 
-// Without memory the code keeps the string it has, if any.
+// Sets the string of a code. Without memory the code keeps the string it has, if any.
 void word(int code, const Status& status) try {
   const std::string text = ("Sluice: " + status.message()).substr(0, MPI_MAX_ERROR_STRING - 1);
   real().Add_error_string(code, const_cast<char*>(text.c_str()));

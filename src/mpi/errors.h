@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a program learns that a call failed.
+// Reports a failed call to the program.
 #pragma once
 
 #include "src/base/status.h"
@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-// Calls the communicator's error handler with an error code of a class of Sluice's own, whose
-// string says what happened; returns the code where the handler returns (MPI_ERRORS_RETURN).
+// Calls the communicator's error handler with an error code of Sluice's own error class, whose
+// string says what happened. Returns the code if the handler returns (MPI_ERRORS_RETURN).
 int raise_error(MPI_Comm comm, const Status& status);
 
 }  // namespace sluice

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A call in MPI's terms, once its arguments are understood: what goes in and what comes out, in
-// elements of datatypes. Placement (placement.h) turns it into the engine's terms, dense memory.
+// A collective call in MPI's terms, after its arguments have been checked: input and output, as
+// elements of datatypes. Placement (placement.h) turns it into the engine's terms: contiguous
+// memory.
 #pragma once
 
 #include <concepts>
@@ -16,8 +17,8 @@
 
 namespace sluice {
 
-// An array of a program's counts or displacements: int, or 64 bits wide (MPI_Count, MPI_Aint) in
-// functions for large counts.
+// A program's array of counts or displacements: int, or 64 bits wide (MPI_Count, MPI_Aint) in the
+// MPI_X_c functions.
 class Numbers {
  public:
   Numbers() = default;
@@ -26,23 +27,23 @@ class Numbers {
     static_assert(sizeof(T) == sizeof(int) || sizeof(T) == sizeof(int64_t));
   }
   explicit operator bool() const { return first_ != nullptr; }
-  // The same array.
+  // Whether both are the same array in memory.
   bool operator==(const Numbers&) const = default;
   size_t width() const { return is_wide_ ? sizeof(int64_t) : sizeof(int); }
-  // Whether the first n are the same, of arrays of one width.
+  // Whether the first n values are equal.
   bool begin_alike(Numbers other, size_t n) const {
     for (size_t i = 0; i < n; ++i) {
       if ((*this)[i] != other[i]) return false;
     }
     return true;
   }
-  // The same numbers in other memory, n * width() bytes of it.
+  // Copies the first n values to `memory` (n * width() bytes) and returns that array.
   Numbers copied_to(std::byte* memory, size_t n) const {
     Numbers copy = *this;
     copy.first_ = std::memcpy(memory, first_, n * width());
     return copy;
   }
-  // The same without the first n.
+  // The array without its first n values.
   Numbers from(size_t n) const {
     Numbers rest = *this;
     if (first_) rest.first_ = static_cast<const std::byte*>(first_) + n * width();
@@ -64,11 +65,11 @@ class Numbers {
 // Input or output on this rank: blocks of elements of one datatype.
 struct Side {
   const void* buffer = nullptr;
-  const Datatype* type = nullptr;  // nullptr: there is no such side
+  const Datatype* type = nullptr;  // nullptr: this rank has no such side
   uint32_t blocks = 1;
   size_t count = 0;       // elements of each block
-  Numbers counts;         // instead, elements of each, where they may differ
-  Numbers displacements;  // where each begins, in extents; none: one after another
+  Numbers counts;         // if set, elements of each block, in place of `count`
+  Numbers displacements;  // start of each block in extents; unset: consecutive
 
   size_t elements(uint32_t block) const {
     return counts ? static_cast<size_t>(counts[block]) : count;
@@ -78,24 +79,24 @@ struct Side {
 };
 
 struct Exchange {
-  Call call;  // all but its views
+  Call call;  // complete except for its views
   Side input, output;
-  // The program's own operation, where that is what is reduced with: the call's kernel still needs
-  // its context (user_operation.h).
+  // The user-defined operation, if the call reduces with one. The kernel's context must still be
+  // set (user_operation.h).
   std::optional<MPI_Op> user_op;
-  // The input lies in the output's memory, where an algorithm can't have it (MPI_IN_PLACE in
-  // alltoall and reduce_scatter): it must be set aside.
+  // The input lies in the output's memory, and no algorithm works in place (MPI_IN_PLACE in
+  // alltoall, alltoallv and reduce_scatter): the input must be copied first.
   bool set_aside = false;
-  // The program gave the same memory for both, which MPI does not allow: where that is, in bytes
-  // from the output's buffer.
+  // The program gave the same memory for input and output, which MPI does not allow. alias_at:
+  // where such an input lies, in bytes from the output's buffer.
   bool aliased = false;
   ptrdiff_t alias_at = 0;
-  // MPI_IN_PLACE.
+  // The program passed MPI_IN_PLACE.
   bool in_place = false;
-  // The output holds the data before the call, and the call does not change it (a broadcast's
-  // root).
+  // The output holds the data before the call, which does not change it (at a broadcast's root).
   bool filled = false;
-  // Before its types were looked up: a handle may mean another type once one was freed.
+  // The count of freed types before the types of this call were looked up: if the count has
+  // changed, a handle may mean another type.
   uint64_t types_freed = datatypes_freed.load(std::memory_order_acquire);
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI functions that free communicators and datatypes. The program's callbacks for attributes,
-// which MPI calls there, may use what is being freed, and its handle be given out again right
-// after: what Sluice keeps for it goes before.
+// The MPI functions that free communicators and datatypes. In them MPI calls the program's
+// attribute callbacks, which may use the object being freed, and right afterwards MPI may reuse its
+// handle. So Sluice deletes its own state before it calls MPI.
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
 #include "src/mpi/entry.h"

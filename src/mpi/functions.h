@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The table of MPI functions that Sluice stands in for: a row for each, with its parameters in
-// MPI's order, named by the role they play. From it come the entries MPI_X and PMPI_X (entries.cc),
-// the pointers to the real functions that calls pass through to (real.h), and the form that a call
-// has inside (Arguments in describe.h).
+// The table of the MPI collectives that Sluice implements: a row for each, with its parameters in
+// MPI's order, named by role. It generates the entries MPI_X and PMPI_X (entries.cc), the pointers
+// to the MPI library's functions (real.h), and the struct Arguments (describe.h).
 #pragma once
 
-// ROW(function, roles...). MPI_X is described to the engine by the overload of `describe` for it
-// (describe.h).
+// ROW(function, roles...). describe_X (describe.h) translates the arguments of MPI_X for the
+// engine.
 #define SLUICE_COLLECTIVES(ROW) \
   ROW(Barrier, comm)            \
   SLUICE_COUNTING_COLLECTIVES(ROW)
@@ -23,20 +22,21 @@
   ROW(Reduce_scatter, sendbuf, recvbuf, recvcounts, datatype, op, comm)                          \
   ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)
 
-// Those that also exist as MPI_X_c, with counts and displacements of 64 bits (configure looks
-// whether the MPI has them).
+// Those that also exist as MPI_X_c, with 64-bit counts and displacements (configure checks whether
+// the MPI library has them).
 #ifdef SLUICE_LARGE_COUNTS
 #define SLUICE_LARGE_COLLECTIVES(ROW) SLUICE_COUNTING_COLLECTIVES(ROW)
 #else
 #define SLUICE_LARGE_COLLECTIVES(ROW)
 #endif
 
-// Every role; the types are those of Roles in describe.h.
+// Every role. Their C types are in Roles (describe.h).
 #define SLUICE_ROLES(M)                                                                         \
   SLUICE_EACH(M, sendbuf, recvbuf, buffer, count, sendcount, recvcount, sendcounts, recvcounts, \
               sdispls, rdispls, datatype, sendtype, recvtype, op, root, comm)
 
-// SLUICE_EACH(M, a, b, c) is M(a) M(b) M(c), for up to some 60; SLUICE_LIST puts commas between.
+// SLUICE_EACH(M, a, b, c) is M(a) M(b) M(c), for up to about 60 arguments; SLUICE_LIST puts commas
+// between.
 #define SLUICE_PARENTHESES ()
 #define SLUICE_EXPAND(...) \
   SLUICE_EXPAND_A(SLUICE_EXPAND_A(SLUICE_EXPAND_A(SLUICE_EXPAND_A(__VA_ARGS__))))

@@ -28,7 +28,7 @@ Hints read_hints(MPI_Info info) {
     char key[MPI_MAX_INFO_KEY + 1] = "";
     if (real().Info_get_nthkey(info, i, key) || !is_hint(key)) continue;
     std::string value = value_of(info, key);
-    std::ranges::replace(value, '\n', ' ');  // hints go in lines
+    std::ranges::replace(value, '\n', ' ');  // hints are sent as lines of text
     hints[key] = value;
   }
   return hints;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Hints (src/engine/hints.h) in MPI's form, an info.
+// Converts hints (src/engine/hints.h) from and to an MPI_Info.
 #pragma once
 
 #include "src/engine/hints.h"
@@ -8,10 +8,10 @@
 
 namespace sluice {
 
-// Those in an info, which may be MPI_INFO_NULL.
+// The hints for Sluice in an info, which may be MPI_INFO_NULL.
 Hints read_hints(MPI_Info info);
 
-// These are to be its hints, and no others.
+// Sets these hints in an info, and deletes all other hints for Sluice from it.
 void write_hints(const Hints& hints, MPI_Info info);
 
 }  // namespace sluice

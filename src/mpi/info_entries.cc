@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI functions that bring hints to communicators. MPI does as ever; Sluice remembers what was
-// meant for it, since MPI libraries forget the hints that they do not know. All of these are
-// collective: what ranks gave is compared when the team is set up. (Hints that come later end the
-// team, so that all ranks must give some, be they others.)
+// The MPI functions that give hints to communicators, and MPI_Comm_get_info. Each calls MPI first;
+// then Sluice stores its own hints, since MPI libraries drop those that they do not know. The
+// functions that give hints are collective, and the ranks' hints are compared at team set-up.
+// (Hints that come later end the team, so all ranks must give some, but may give different ones.)
 #include <new>
 
 #include "src/base/log.h"
@@ -26,7 +26,8 @@ void remember(Communicator* communicator, const Hints& hints) try {
   log(Level::warning, "no memory for a communicator's hints");
 }
 
-// A communicator of all ranks that are in it was just made.
+// Called on all ranks of a communicator after MPI has made it (or, in MPI_Comm_idup_with_info, has
+// begun to make it).
 int made(int result, MPI_Comm* made, MPI_Info info) try {
   if (!is_for_sluice(result) || *made == real().comm_null) return result;
   const Hints hints = read_hints(info);
@@ -38,8 +39,8 @@ int made(int result, MPI_Comm* made, MPI_Info info) try {
   return result;
 }
 
-// (An info without a hint of Sluice's is none of its business: libraries give such on one rank
-// alone.)
+// Called after MPI_Comm_set_info. (An info without a hint for Sluice is ignored: libraries set such
+// an info on one rank alone.)
 int set(int result, MPI_Comm comm, MPI_Info info) try {
   if (!is_for_sluice(result)) return result;
   const Hints hints = read_hints(info);

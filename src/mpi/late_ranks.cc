@@ -16,8 +16,8 @@
 namespace sluice {
 namespace {
 
-// Those with a timer. A timer that expires while its set-up ends finds it no more: it knows a
-// number.
+// The set-ups that have a timer. A timer has the number of its set-up, not a pointer, so if it
+// expires while the set-up ends it finds none.
 constinit std::mutex mutex;
 constinit LateRanks* first = nullptr;
 constinit uintptr_t last_number = 0;
@@ -26,7 +26,7 @@ constinit uintptr_t last_number = 0;
 
 struct LateRanksTimer {
   static void expire(sigval number) {
-    sigset_t all;  // signals are the program's threads' to handle
+    sigset_t all;  // the program's own threads handle its signals
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     const std::lock_guard lock(mutex);
@@ -48,7 +48,7 @@ LateRanks::~LateRanks() {
   timer_delete(timer_);
 }
 
-// Then nothing is reported.
+// Late ranks are not reported then.
 void LateRanks::warn_of_no_timer(int error) const {
   static constinit std::atomic<bool> warned{false};
   if (timeout_ <= 0 || warned.exchange(true)) return;
@@ -79,13 +79,13 @@ void LateRanks::set_timer() {
   const double until = timeout_ > 0 ? std::min(timeout_, report_after_) : report_after_;
   const double left = std::max(until - waited, 0.1);
   itimerspec when{};
-  when.it_interval.tv_sec = 1;  // once more where no thread could be started
+  when.it_interval.tv_sec = 1;  // again each second, in case no thread could be started
   when.it_value.tv_sec = static_cast<time_t>(left);
   when.it_value.tv_nsec = static_cast<long>((left - std::floor(left)) * 1e9);
   timer_settime(timer_, 0, &when, nullptr);
 }
 
-// MPI does not tell who is missing.
+// (MPI does not tell which ranks are missing.)
 void LateRanks::look() {
   constexpr const char* causes =
       "one has not called a collective on it yet, or runs without Sluice because the preload did "

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reports that ranks are late for a communicator's set-up, which blocks in MPI meanwhile: a timer
-// does it, on a thread that the C library starts for it. That thread calls no MPI.
+// Reports that ranks are late for a communicator's team set-up. The calling thread is blocked in
+// MPI meanwhile, so a timer reports, on a thread that the C library starts for it. That thread
+// calls no MPI.
 #pragma once
 
 #include <atomic>
@@ -11,18 +12,18 @@
 
 namespace sluice {
 
-// Of one set-up. A timer of the kernel's is set at its first wait, and goes with it.
+// One set-up. Its kernel timer is made at the first wait, and deleted with this object.
 class LateRanks {
  public:
-  // function, name: of the MPI call and of the communicator, which has so many ranks. timeout:
-  // seconds after which the process is ended; 0: none. Reports after 5 s, 10 s, 20 s, ...
+  // function, name: the MPI call and the communicator, for messages; size: its ranks. timeout:
+  // seconds after which the process is ended; 0: never. Reports after 5 s, 10 s, 20 s, ...
   LateRanks(const char* function, const std::string& name, uint32_t size, double timeout)
       : function_(function), name_(name), size_(size), timeout_(timeout) {}
   ~LateRanks();
   LateRanks(const LateRanks&) = delete;
   LateRanks& operator=(const LateRanks&) = delete;
 
-  // While it lives, ranks are waited for.
+  // Exists while this rank waits for others.
   class Wait {
    public:
     explicit Wait(LateRanks& late) : late_(late) {
@@ -51,7 +52,8 @@ class LateRanks {
   const uint32_t size_;
   const double timeout_;
   std::atomic<bool> waits_{false};
-  // What follows is changed with the lock on all that have a timer (late_ranks.cc).
+  // Written under the lock on the list of all that have a timer (late_ranks.cc), or before this is
+  // in that list.
   bool has_begun_ = false, has_timer_ = false;
   timer_t timer_{};
   uintptr_t number_ = 0;

@@ -55,8 +55,8 @@ ptrdiff_t Layout::start() const {
   return bytes_ == 0 ? 0 : at;
 }
 
-// What has more bytes than all before it does not become a level of its own, which keeps their
-// number down.
+// A list with more bytes than all before it is spliced in and does not become a level of its own.
+// This bounds the number of levels.
 void Layout::List::append(ptrdiff_t at, const Layout& next) {
   if (next.bytes_ == 0) return;
   at += next.at_;
@@ -110,12 +110,13 @@ Layout Layout::List::finish() && {
   return layout;
 }
 
-// Copies in one direction.
+// Copies in one direction: packs or unpacks.
 class Layout::Mover {
  public:
   explicit Mover(bool packing) : packing_(packing) {}
 
-  // Bytes [begin, end) of turns of so many bytes each, which are `stride` apart from `user` on.
+  // Bytes [begin, end) of a loop whose iterations have `bytes` bytes each and lie `stride` apart
+  // from `user` on.
   void turns(const List* list, size_t bytes, ptrdiff_t stride, std::byte* user, size_t begin,
              size_t end, std::byte* dense) const {
     for (size_t size; begin < end; begin += size, dense += size) {
@@ -218,7 +219,7 @@ void Layout::move(const Mover& mover, std::byte* user, ptrdiff_t extent, size_t 
                   std::byte* dense) const {
   if (size == 0) return;
   user = offset_by(user, at_);
-  if (count_ == 1) {  // one loop less
+  if (count_ == 1) {  // the elements are the iterations
     return mover.turns(list_.get(), bytes_, extent, user, begin, begin + size, dense);
   }
   const size_t whole = bytes();

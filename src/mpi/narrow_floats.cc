@@ -10,14 +10,14 @@
 namespace sluice {
 namespace {
 
-// The operations there are of them.
+// The operations defined on these types.
 constexpr Op ops[] = {Op::sum, Op::prod, Op::min, Op::max};
 
 struct NarrowFloat {
   Type type;
   const char* name;
   MPI_User_function* functions[std::size(ops)];
-  std::atomic<bool> made{false};  // what follows holds from then on, until MPI_Finalize
+  std::atomic<bool> made{false};  // if so, what follows is valid until MPI_Finalize
   MPI_Datatype handle{};
   MPI_Op substitutes[std::size(ops)]{};
 };
@@ -56,7 +56,7 @@ int make(NarrowFloat& narrow) {
   return error;
 }
 
-// Gives the type out, and makes it for the first who asks.
+// Returns the type in *handle; the first call makes it.
 int give(NarrowFloat& narrow, MPI_Datatype* handle) {
   int begun = 0, ended = 0;
   real().Initialized(&begun);

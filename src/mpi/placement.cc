@@ -14,13 +14,13 @@ namespace sluice {
 namespace {
 
 constexpr size_t alignment = 64;
-constexpr size_t kept = 256 << 10;  // by each communicator, of which programs make thousands
+constexpr size_t kept = 256 << 10;  // bytes a communicator keeps; programs make thousands
 
-// Larger memory that the process's communicators have in common between their calls, for what is
-// new must be zeroed by the kernel, page by page, which takes longer than the call.
+// Larger staging memory, shared by the process's communicators between their calls. The kernel
+// would have to zero new memory page by page, which takes longer than the call.
 class Spares {
  public:
-  // The memory, with its size; nullptr if none is so large.
+  // Memory of at least so many bytes, and its size; nullptr if there is none.
   std::pair<std::byte*, size_t> take(size_t bytes) {
     const std::lock_guard lock(mutex_);
     for (auto& spare : spares_) {
@@ -28,7 +28,8 @@ class Spares {
     }
     return {};
   }
-  // What is left for the caller to free: nullptr, this, or smaller memory in place of which it is.
+  // Keeps memory. Returns what the caller must free: nullptr, the same memory, or smaller memory
+  // that it replaces.
   std::byte* give(std::byte* data, size_t bytes) {
     if (bytes > largest) return data;
     const std::lock_guard lock(mutex_);
@@ -46,15 +47,15 @@ class Spares {
 };
 constinit Spares spares;
 
-// Where a block begins, in bytes from the side's buffer.
+// The start of a block, in bytes from the side's buffer.
 ptrdiff_t displacement(const Side& side, uint32_t block, size_t elements_before) {
   const auto extents =
       side.displacements ? side.displacements[block] : static_cast<ptrdiff_t>(elements_before);
   return extents * side.type->extent;
 }
 
-// Whether each block is dense where it lies. Views count in elements: where these are what is
-// reduced, blocks must also lie whole elements apart.
+// Whether each block is dense in the program's memory. Views count in engine elements: in a
+// reduction, blocks must also lie a whole number of elements apart.
 bool is_dense(const Side& side, bool reduces) {
   if (side.type->is_dense(2)) return true;
   if (reduces && side.blocks > 1) return false;
@@ -65,7 +66,7 @@ bool is_dense(const Side& side, bool reduces) {
   return true;
 }
 
-// Whether blocks are dense and lie one after another; so are those of a side that is not there.
+// Whether blocks are dense and consecutive; true for a side that does not exist.
 bool is_adjacent(const Side& side) {
   return !side.type || (!side.counts && side.type->is_dense(2));
 }
@@ -146,7 +147,7 @@ void StagedSide::move_grain(size_t grain) {
   }
 }
 
-// Bytes [begin, end) of the side, which lie in a block that begins at `block_begin`.
+// Moves bytes [begin, end) of the packed side, all in the block that begins at `block_begin`.
 void StagedSide::move_within(uint32_t block, size_t block_begin, size_t begin, size_t end) const {
   if (begin >= end) return;
   const Datatype& type = *side_->type;
@@ -224,7 +225,7 @@ void Placement::place_directly(const Side& side, Staging& staging, View* view) c
   const size_t units = scale(side);
   place_adjacent(side, view);
   if (is_adjacent(side) || (!side.counts && side.blocks == 1)) return;
-  // Offsets count from the lowest block. (Where a block is empty its displacement may be anything.)
+  // Offsets count from the lowest block. (The displacement of an empty block may be anything.)
   ptrdiff_t lowest = std::numeric_limits<ptrdiff_t>::max();
   size_t before = 0;
   for (uint32_t i = 0; i < side.blocks; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where the engine finds a call's data: in the program's own memory where elements are dense there,
-// else in staging memory, packed and unpacked piece by piece as the call goes on.
+// Where the engine finds a call's data: in the program's own memory if elements are dense there,
+// else in staging memory, which is packed and unpacked piece by piece during the call.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace sluice {
 
-// Memory of one side of a communicator's calls, kept from call to call.
+// Staging memory for one side (input or output) of a communicator's calls, kept between calls.
 class Staging {
  public:
-  // nullptr if there is not so much memory.
+  // At least so many bytes; nullptr if out of memory. The contents are undefined.
   std::byte* reserve(size_t bytes);
-  // Gives large memory back.
+  // Gives the memory back if it is more than 256 KB: to the process's spares, or to the heap.
   void trim();
 
   std::vector<size_t> counts, offsets;  // of View
@@ -31,18 +31,18 @@ class Staging {
   size_t bytes_ = 0;
 };
 
-// One side that is in staging memory. It is moved by the grain, each once: packed when the first of
-// its bytes is wanted, unpacked when the last of them is there. (As a plan writes no byte of the
-// output before it has read that of an input in the same memory, neither comes too late or too
-// early in place.)
+// A side that is in staging memory. It is moved in grains of 32 KB, each once: packed when the
+// first of its bytes is needed, unpacked when the last of them has its final value. (This is safe
+// in place, too: a plan writes no byte of the output before it has read that byte of the input.)
 class StagedSide final : public Packing {
  public:
   enum class Way { pack, unpack };
 
-  // Takes staging memory, with the offsets of ragged blocks filled in. May throw std::bad_alloc.
+  // dense: the memory in `staging`, where the offsets of ragged blocks are set. element: bytes of
+  // an engine element. May throw std::bad_alloc.
   void begin(Way way, const Side& side, size_t element, std::byte* dense, Staging& staging);
   void move(size_t offset, size_t bytes) override;
-  // All that is left.
+  // Moves all that has not been moved.
   void finish();
 
  private:
@@ -57,18 +57,18 @@ class StagedSide final : public Packing {
   std::byte* dense_ = nullptr;
   Staging* staging_ = nullptr;
   size_t bytes_ = 0;
-  uint32_t* left_ = nullptr;  // by grain: bytes not moved yet
+  uint32_t* left_ = nullptr;  // bytes of each grain that are not moved yet
 };
 
-// One call's. Everything that can fail fails in `begin`, before anything is sent.
+// The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
 class Placement {
  public:
   Placement(Exchange& exchange, Staging& input, Staging& output)
       : exchange_(exchange), input_(input), output_(output) {}
 
-  // Sets the call's views. They, and so the call, point to this.
+  // Sets the call's views. They point to this object, which must outlive the call.
   Status begin();
-  // Unpacks what is left of what was received.
+  // Unpacks the rest of the received data, and gives large staging memory back.
   void end();
 
  private:
@@ -77,7 +77,7 @@ class Placement {
   void place_adjacent(const Side& side, View* view) const;
   void place_directly(const Side& side, Staging& staging, View* view) const;
   Status place_apart(const Side& side, Staging& staging, View* view) const;
-  // The engine's elements in one of a side's.
+  // The number of engine elements in one element of a side.
   size_t scale(const Side& side) const {
     return exchange_.call.reduction.kernel ? 1 : side.type->size;
   }

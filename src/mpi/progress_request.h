@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Gives MPI its progress while Sluice waits. A peer may be in MPI_Recv of a message that this rank
-// sent with MPI_Isend before it entered a collective, and MPI moves only when it is called. Testing
-// a generalized request that is never completed calls it: locally, for some 40 ns, and with every
-// transport.
+// Lets MPI progress while Sluice waits. A peer may be in MPI_Recv of a message that this rank sent
+// with MPI_Isend before it entered a collective, and MPI progresses only when it is called.
+// MPI_Test on a generalized request that never completes is such a call: it is local, takes some 40
+// ns, and works with every transport of MPI.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,9 @@ namespace sluice {
 class ProgressRequest {
  public:
   bool start();
-  // Any thread that may call MPI; returns at once where another is at it.
+  // Any thread that may call MPI; returns at once if another thread is in it.
   void poke();
-  // Completes and frees the request, which MPI_Finalize waits for. Pokes are idle from then on.
+  // Completes and frees the request, for which MPI_Finalize would wait. Later pokes do nothing.
   void end();
 
  private:

@@ -22,7 +22,7 @@ int collect_name(dl_phdr_info* object, size_t, void* names) {
   return 0;
 }
 
-// The MPI library where it was loaded out of sight (RTLD_LOCAL), as by a language's module; else
+// The MPI library if it was loaded with RTLD_LOCAL, as by an extension module of a language; else
 // nullptr.
 void* find_hidden_library() {
   std::vector<std::string> names;
@@ -63,9 +63,9 @@ std::string library_version() {
   return text;
 }
 
-// Open MPI's handles are pointers and those of MPICH and its kin numbers: a call would pass the one
-// for the other. Ends the process where the program's MPI is not of the kind that this library was
-// compiled for.
+// Open MPI's handles are pointers, those of MPICH and its derivatives integers: passed to the other
+// kind of library, they mean nothing. Ends the process if the program's MPI is not of the kind that
+// this library was compiled for.
 void refuse_other_kind() {
 #ifdef OPEN_MPI
   constexpr bool pointers = true;
@@ -106,8 +106,8 @@ Real look_up_all() {
 
 }  // namespace
 
-// In the global scope first: a program that is not position-independent has copies of MPI's data,
-// and those are what counts.
+// Searches the global scope first: a program that is not position-independent has copies of MPI's
+// data, and these are the ones in use.
 void* find_data(const char* symbol) {
   void* found = dlsym(RTLD_DEFAULT, symbol);
   return found ? found : find_hidden(symbol);

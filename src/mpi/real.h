@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI library underneath, as Sluice reaches it: through pointers that are looked up at the
-// first call, never through a name. A name would bind to Sluice itself, which defines PMPI_X as
-// well as MPI_X, or keep Sluice from being loaded into a process without MPI, which preloading
+// The MPI library underneath. Sluice reaches it only through pointers that are looked up at the
+// first call, never by name. A name would bind to Sluice itself, which defines PMPI_X as well as
+// MPI_X. Or it would keep Sluice from being loaded into a process without MPI, which preloading
 // reaches too. (The only header of the library that includes <mpi.h>.)
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "src/mpi/functions.h"
 
 #ifdef OMPI_PREDEFINED_GLOBAL
-// Open MPI's predefined handles are addresses of its data: those are looked up, too. (MPICH's are
+// Open MPI's predefined handles are addresses of its data, so they are looked up, too. (MPICH's are
 // numbers.)
 #undef OMPI_PREDEFINED_GLOBAL
 #define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(::sluice::find_data(#global)))
@@ -28,7 +28,7 @@ namespace sluice {
 // The address of a data symbol of MPI; nullptr if there is none. Takes about a microsecond.
 void* find_data(const char* symbol);
 
-// What Sluice itself asks of MPI.
+// The MPI functions that Sluice itself calls.
 #define SLUICE_USED(ROW)                                                                           \
   SLUICE_EACH(ROW, Add_error_class, Add_error_code, Add_error_string, Comm_call_errhandler,        \
               Comm_create_errhandler, Comm_create_keyval, Comm_delete_attr, Comm_disconnect,       \
@@ -48,7 +48,7 @@ void* find_data(const char* symbol);
 #else
 #define SLUICE_USED_OF_MPI_4(ROW)
 #endif
-// And of one kind of MPI.
+// And those that it calls in one kind of MPI only.
 #ifdef OPEN_MPI
 #define SLUICE_USED_OF_ONE(ROW) ROW(Comm_c2f)
 #else
@@ -65,7 +65,7 @@ struct Real {
   SLUICE_USED_OF_ONE(SLUICE_POINTER)
 #undef SLUICE_LARGE_POINTER
 #undef SLUICE_POINTER
-  // Predefined handles that are needed on every way.
+  // Predefined handles that calls need often.
   MPI_Comm comm_null, comm_self, comm_world;
   MPI_Datatype datatype_null;
   MPI_Errhandler errors_return;
@@ -73,9 +73,9 @@ struct Real {
   MPI_Op op_null;
 };
 
-// Looked up at the first use, by whichever thread. Ends the process if there is no MPI library, or
-// one of another kind than this was built for: an MPI function was called, and there is none to
-// answer.
+// Looked up at the first use, by any thread. Ends the process if there is no MPI library, or if it
+// is of another kind than Sluice was built for: the program has called an MPI function, and nothing
+// can do the call.
 const Real& real();
 
 }  // namespace sluice

@@ -17,12 +17,12 @@
 namespace sluice {
 namespace {
 
-// What kind of number a predefined type holds. Its size is asked of MPI, since Fortran's depend on
+// The kind of number in a predefined type. MPI is asked for its size, since Fortran's depends on
 // compiler options, and C's on the machine.
 enum class Family : uint8_t {
   integer,
   unsigned_integer,
-  plain_integer,  // Fortran's, and the multi-language ones: without logical operations
+  plain_integer,  // Fortran's and multi-language types: no logical operations
   byte,
   floating,
   long_floating,  // C's long double, which Fortran's REAL*16 is not
@@ -31,7 +31,7 @@ enum class Family : uint8_t {
   logical,
   pair,
   narrow,        // Sluice's own
-  f90_floating,  // by precision: what is longer than double may be either of two types
+  f90_floating,  // by precision: one longer than double may be either of two types
   f90_complex,
   none,
 };
@@ -39,7 +39,7 @@ enum class Family : uint8_t {
 struct Row {
   MPI_Datatype handle;
   Family family;
-  Type type = Type::int8;  // where size and family do not say
+  Type type = Type::int8;  // if size and family do not tell it
 };
 
 std::vector<Row> list_c_types() {
@@ -122,7 +122,7 @@ std::vector<Row> list_fortran_types() {
   };
 }
 
-// The type of a family that takes so many bytes.
+// The kernels' type for a row whose elements have `size` bytes.
 std::optional<Type> type_of(const Row& row, size_t size) {
   const auto sized = [size](std::initializer_list<std::pair<size_t, Type>> types) {
     for (const auto& [bytes, type] : types) {
@@ -176,7 +176,7 @@ std::optional<Predefined> describe_predefined(const Row& row) {
   Datatype datatype;
   if (row.handle == MPI_Datatype{} || !measure_datatype(row.handle, &datatype)) return {};
   const std::optional<Type> type = type_of(row, datatype.size);
-  // What is packed in another way here than the kernels know is left to MPI.
+  // Types that MPI packs in another size than the kernels' are left to MPI.
   if (!type || datatype.size != size_of(*type)) return {};
   datatype.run = true;
   if (datatype.is_dense(2)) return Predefined{datatype, *type, row.family};
@@ -188,7 +188,8 @@ std::optional<Predefined> describe_predefined(const Row& row) {
   return Predefined{datatype, *type, row.family, std::move(layout)};
 }
 
-// Types that Fortran programs ask for by their precision are predefined, too, but have no names.
+// The types that Fortran programs request by precision (MPI_Type_create_f90_real and the like) are
+// predefined, too, but have no named handles.
 Family family_of_f90(MPI_Datatype handle) {
   int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
   const bool told = !real().Type_get_envelope(handle, &integers, &addresses, &types, &combiner);
@@ -242,7 +243,8 @@ std::optional<Op> find_op(MPI_Op handle) {
   return {};
 }
 
-// Whether it is MPI's: the null operation, and what is for windows alone, too.
+// Whether MPI predefines the operation; also true for the null operation and those for RMA windows
+// alone.
 bool is_predefined(MPI_Op handle) {
   static const MPI_Op others[] = {
       MPI_Op{},  // no handle at all
@@ -254,7 +256,7 @@ bool is_predefined(MPI_Op handle) {
   return std::ranges::find(others, handle) != std::end(others) || find_op(handle);
 }
 
-// Nothing is kept: the program may free an operation, and MPI give its handle to another.
+// Nothing is cached: the program may free an operation, and MPI reuse its handle.
 const Reducible* find_user_defined(MPI_Datatype handle, MPI_Op op, Reducible* found) {
   const Datatype* datatype = find_datatype(handle);
   int commutes = 0;
@@ -264,7 +266,8 @@ const Reducible* find_user_defined(MPI_Datatype handle, MPI_Op op, Reducible* fo
   return found;
 }
 
-// Where MPI defines less than the kernels can do (MPI, section "Predefined Reduction Operations").
+// Whether MPI defines an operation on a family; the kernels can do more (MPI, section "Predefined
+// Reduction Operations").
 bool is_defined(Family family, Op op) {
   const bool logical = op == Op::logical_and || op == Op::logical_or || op == Op::logical_xor;
   const bool bits = op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor;

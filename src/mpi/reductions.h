@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which kernel serves a datatype and an operation.
+// Chooses the reduction kernel for a datatype and an operation.
 #pragma once
 
 #include "src/mpi/datatypes.h"
@@ -9,19 +9,19 @@
 
 namespace sluice {
 
-// What a reduction works on: elements as MPI packs them. A pair type with a gap, as MPI_DOUBLE_INT
-// is (a double and an int in 16 bytes), has elements of 12 bytes then: the gap is the program's.
-// Under an operation that the program defined the kernel is UserOperation's, and its context is to
-// be set.
+// The elements of a reduction, as MPI packs them, and its kernel. A pair type with a gap, such as
+// MPI_DOUBLE_INT (a double and an int in 16 bytes), has elements of 12 bytes: Sluice does not touch
+// the gap. With a user-defined operation the kernel is UserOperation's, and the caller sets its
+// context.
 struct Reducible {
   Datatype datatype;
   Reduction reduction;
   bool user_defined = false;
 };
 
-// nullptr where MPI is to judge: pairs of type and operation that it does not define (it has an
-// error for those), and types without data. MPI makes type and operation equal on all ranks, and so
-// is the answer. Valid until the thread's next call.
+// nullptr if MPI is to do the call: it does not define the operation on the type (and has an error
+// for that), or the type has no data. MPI makes type and operation equal on all ranks, so the
+// answer is equal, too. Valid until the thread's next call.
 const Reducible* find_reducible(MPI_Datatype datatype, MPI_Op op);
 
 }  // namespace sluice

@@ -12,26 +12,26 @@
 namespace sluice {
 namespace {
 
-// Whose handlers are called for errors without a communicator: the world's before MPI 4, since then
-// that of MPI_COMM_SELF.
+// The handlers that MPI calls for errors without a communicator: that of MPI_COMM_WORLD before MPI
+// 4, that of MPI_COMM_SELF since.
 struct Handlers {
   MPI_Errhandler of_world, of_self;
 };
 
 constinit std::mutex quieting;
-constinit int quiet = 0;  // how many want it so
+constinit int quiet = 0;  // number of QuietErrors that exist
 constinit Handlers kept{};
 constinit MPI_Errhandler ignoring{};  // made when first needed
 constinit bool has_ignoring = false;
 
-// A communicator whose errors are nobody's but Sluice's.
+// The communicator of this process alone on which probes are made.
 constinit std::atomic<bool> has_own{false};
 constinit MPI_Comm own{};
 constinit std::mutex asking;  // one thread at a time in its collectives
 
 void ignore(MPI_Comm*, int*, ...) {}
 
-// But not over a handler that another thread has set meanwhile.
+// Restores a handler, unless another thread has set one meanwhile.
 void restore(MPI_Comm comm, MPI_Errhandler* handler) {
   const Real& mpi = real();
   MPI_Errhandler now;
@@ -41,11 +41,12 @@ void restore(MPI_Comm comm, MPI_Errhandler* handler) {
   mpi.Errhandler_free(handler);
 }
 
-// A communicator of this process alone on which errors are returned.
+// Gives a communicator of this process alone on which MPI returns errors.
 class Quiet {
  public:
-  // about_world: what is asked may be an error of MPI_COMM_WORLD's, whatever its communicator (as
-  // Open MPI has it of buffers in one memory). Where several threads may be in MPI, it is heard.
+  // about_world: MPI may report the error on MPI_COMM_WORLD, whatever the communicator of the call
+  // (Open MPI does so for input and output in the same memory). If several threads may be in MPI,
+  // the program's handler of MPI_COMM_WORLD is called then.
   explicit Quiet(bool about_world = false) {
     const bool put_aside = about_world && !threads_call_mpi.load(std::memory_order_relaxed);
     if (put_aside || !has_own.load(std::memory_order_acquire)) errors_.emplace();
@@ -57,7 +58,7 @@ class Quiet {
   std::optional<QuietErrors> errors_;
 };
 
-// Types without data, so that nothing is moved where MPI has nothing against a probe.
+// Types without data, so that a probe which MPI accepts moves nothing.
 struct EmptyTypes {
   EmptyTypes() {
     real().Type_contiguous(0, MPI_BYTE, &committed);
@@ -98,7 +99,7 @@ QuietErrors::~QuietErrors() {
   restore(real().comm_self, &kept.of_self);
 }
 
-// (A duplicate would call the callbacks of the program's attributes.)
+// (MPI_Comm_dup would call the callbacks of the program's attributes.)
 void begin_probes() {
   if (has_own) return;
   const QuietErrors errors;
@@ -116,7 +117,8 @@ bool is_communicator(MPI_Comm handle) {
 #ifdef OPEN_MPI
   return real().Comm_c2f(handle) != -1;
 #else
-  // Other handles than communicators' are for MPI_COMM_WORLD's handler, whatever the function.
+  // MPICH reports a handle of another kind to MPI_COMM_WORLD's handler, whatever the function, so
+  // the kind is checked here.
   constexpr unsigned kind = 0x3c000000, place = 0xc0000000;
   const auto bits = static_cast<unsigned>(handle), self = static_cast<unsigned>(real().comm_self);
   if ((bits & kind) != (self & kind) || (bits & place) == 0) return false;
@@ -132,7 +134,7 @@ bool is_committed(MPI_Datatype type) {
   return !real().Send(data, 1, type, MPI_PROC_NULL, 0, quiet_errors.comm());
 }
 
-// All others are errors of the program's.
+// If the type is not committed the program is in error, so the slower way is good enough.
 bool is_datatype(MPI_Datatype type, bool* committed) {
   *committed = type != real().datatype_null && is_committed(type);
   if (*committed || type == real().datatype_null) return *committed;
@@ -141,7 +143,7 @@ bool is_datatype(MPI_Datatype type, bool* committed) {
   return !real().Type_size_x(type, &size);
 }
 
-// (MPI_Op_commutative has an answer for any handle in MPICH.)
+// (MPICH's MPI_Op_commutative accepts any handle.)
 bool is_operation(MPI_Op op) {
   const Quiet quiet_errors;
   const char left[1] = {};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What MPI refuses, and how to ask it without the program noticing. Arguments that make no sense
-// are MPI's to judge; those here make sense to Sluice, and MPI libraries differ in what they say.
+// Error probes: ask MPI whether it has an error for a call, without the program's error handlers
+// being called. Calls with invalid arguments are left to MPI anyway. The calls probed here make
+// sense to Sluice, but MPI libraries differ on them.
 #pragma once
 
 #include "src/mpi/exchange.h"
@@ -9,9 +10,9 @@
 
 namespace sluice {
 
-// While it lives, what MPI has to say about handles and about calls on MPI_COMM_SELF is returned,
-// and no error handler called. Takes some 40 ns. Of all threads, while any has one: where several
-// may be in MPI, it is for what only programs in error come to.
+// While it exists, MPI returns errors about handles and about calls on MPI_COMM_SELF, and calls
+// none of the program's error handlers. Takes some 40 ns. It affects all threads. So if several may
+// be in MPI, it is used only for what erroneous programs do.
 class QuietErrors {
  public:
   QuietErrors();
@@ -20,23 +21,23 @@ class QuietErrors {
   QuietErrors& operator=(const QuietErrors&) = delete;
 };
 
-// MPI runs from now on. What is asked gets a communicator of Sluice's own, of this process alone:
-// the error handlers of MPI_COMM_WORLD and MPI_COMM_SELF, which is asked otherwise, can't be put
-// aside where several threads may be in MPI, and take longer. (Later would be too late: while the
-// program makes a communicator, Open MPI lets nobody else make another.)
+// Called when MPI_Init is done. Makes a communicator of this process alone for the probes. Without
+// it, probes use MPI_COMM_SELF and replace the error handlers of MPI_COMM_WORLD and MPI_COMM_SELF.
+// That takes longer, and must not be done if several threads may be in MPI. (Later is too late:
+// while the program makes a communicator, Open MPI lets nobody else make another.)
 void begin_probes();
-// Before MPI ends.
+// Called before MPI_Finalize.
 void end_probes();
 
-// Whether a handle is that of a communicator, of a type, or of an operation, and whether the
-// program has committed a type. Some 50 ns.
+// Whether a handle is valid as a communicator, a type or an operation, and whether the program has
+// committed a type. Some 50 ns.
 bool is_communicator(MPI_Comm handle);
 bool is_datatype(MPI_Datatype type, bool* committed);
 bool is_committed(MPI_Datatype type);
 bool is_operation(MPI_Op op);
 
-// Arguments of a call on a communicator of this process that is like another in what MPI may object
-// to, by role.
+// The arguments of a probe, by role: a call on a communicator of this process that resembles
+// another call in everything that MPI may object to.
 struct Probe {
   const void* sendbuf;
   void *recvbuf, *buffer;
@@ -48,15 +49,15 @@ struct Probe {
   MPI_Comm comm;
 };
 
-// Input and output in the same memory, or a type that is not committed, as far as is known: MPI may
-// have an error for that.
+// Whether MPI may have an error for the call: input and output are the same memory, or a type is
+// not committed, as far as is known.
 inline bool is_doubtful(const Exchange& exchange) {
   const auto committed = [](const Datatype* type) { return !type || type->committed; };
   return exchange.aliased || !committed(exchange.input.type) || !committed(exchange.output.type);
 }
 
-// Whether this MPI has an error for such a call. It is tried out; `attempt` makes a probe's call by
-// MPI's own function.
+// Whether this MPI has an error for the call. Makes a probe: `attempt` calls MPI's own function
+// with the probe's arguments.
 bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe));
 
 }  // namespace sluice

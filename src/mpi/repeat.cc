@@ -39,7 +39,7 @@ void Repeat::keep(const char* name, const Arguments& with, const Exchange& excha
   entry = name;
 }
 
-// The program's may have other numbers the next time. False if there is no memory.
+// Copies the arrays: the program may have changed its own by the next call. False if out of memory.
 bool Repeat::keep_arrays() try {
   Numbers* const all[] = {&arguments.sendcounts, &arguments.recvcounts, &arguments.sdispls,
                           &arguments.rdispls};
@@ -77,7 +77,7 @@ bool Repeat::put_on(const Buffers& buffers) {
   }
   if (has_input) {
     if (in_place ? buffers.send != MPI_IN_PLACE : !is_memory(buffers.send)) return false;
-    // MPI may have something against both in one memory (refusal.h).
+    // MPI may have an error for input and output in the same memory (refusal.h).
     if (!in_place && has_output && buffers.send == offset_by(buffers.receive, alias_at)) {
       return false;
     }

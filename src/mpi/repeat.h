@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A communicator's last call of a function, ready to be made again: most programs' next one differs
-// from it in its buffers alone, and what its arguments mean need not be worked out anew.
+// The call cache: a communicator's last call of a function, ready to be made again. In most
+// programs the next call differs in its buffers alone, so its arguments need not be interpreted
+// again.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +13,28 @@
 
 namespace sluice {
 
-// A call's buffers, as far as its function has them.
+// The buffers of a call; those that the function lacks stay null.
 struct Buffers {
   const void* send = nullptr;
   void* receive = nullptr;
 
   void take(const void* sendbuf) { send = sendbuf; }
-  void take(void* recvbuf) { receive = recvbuf; }  // MPI_Bcast's, too
+  void take(void* recvbuf) { receive = recvbuf; }  // MPI_Bcast's buffer, too
   template <typename T>
   void take(const T&) {}
 };
 
-// The rows of the table, and how many they are.
+// The rows of the table (functions.h), and their number.
 #define SLUICE_ROW(function, ...) function,
 enum class Function : uint8_t { SLUICE_COLLECTIVES(SLUICE_ROW) count };
 #undef SLUICE_ROW
 inline constexpr auto function_count = static_cast<size_t>(Function::count);
 
 struct Repeat {
-  const char* entry = nullptr;  // "MPI_Bcast", the one such string of its entry; null: none
+  const char* entry = nullptr;  // "MPI_Bcast", compared by address; null: nothing is cached
   Arguments arguments;          // arrays are copies
   Rank ranks = 0;
-  uint64_t types_freed = 0;  // then: a handle may mean another type since
+  uint64_t types_freed = 0;  // if it has changed, a handle may mean another type
   const Algorithm* algorithm = nullptr;
   Call call;
   ptrdiff_t input_start = 0, output_start = 0;  // from the program's buffer to the view's memory
@@ -41,11 +42,12 @@ struct Repeat {
   bool in_place = false;   // the input lies in the output's buffer
   ptrdiff_t alias_at = 0;  // see Exchange
 
-  // Keeps a call that was made, if its data was dense where the program has it. Throws nothing.
+  // Caches a successful call if its data was dense in the program's memory; else caches nothing.
+  // Throws nothing.
   void keep(const char* name, const Arguments& with, const Exchange& exchange, const Algorithm* by,
             Rank size);
-  // Whether an argument does not keep a call from being the same as this one: buffers may differ.
-  // (In place, a function's arrays for its input may be anything: ask of the buffers first.)
+  // Whether an argument allows the cached call to be repeated: it is the same, or it is a buffer.
+  // (With MPI_IN_PLACE the arrays for the input may be anything: compare the buffers first.)
   template <typename T>
   bool is_same(const T& now, const T& then) const {
     if constexpr (std::is_convertible_v<T, const void*> &&
@@ -57,14 +59,14 @@ struct Repeat {
       return now == then;
     }
   }
-  // Puts the call on these buffers; false where that takes a closer look.
+  // Sets the buffers of the cached call; false if they need the full check.
   bool put_on(const Buffers& buffers);
 
  private:
   bool keep_arrays();
 
   std::vector<std::byte> arrays_;
-  std::vector<size_t> extents_;  // of the call's views
+  std::vector<size_t> extents_;  // counts and offsets of the call's views
 };
 
 }  // namespace sluice

@@ -52,8 +52,8 @@ namespace {
 
 constinit std::atomic<Runtime*> made{nullptr};
 
-// Attributes are not copied to duplicates. (MPI's own functions for this are symbols of its
-// library.)
+// Attributes are not copied to duplicates. (MPI's own null copy functions are symbols of the MPI
+// library, which Sluice is not linked with.)
 int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
@@ -76,8 +76,8 @@ int forget_datatype(MPI_Datatype, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// MPI_COMM_SELF goes first in MPI_Finalize: for programs whose MPI_Finalize did not come by way of
-// Sluice.
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF first. This serves programs whose
+// MPI_Finalize does not go through Sluice.
 int close_with_self(MPI_Comm, int, void* value, void*) {
   static_cast<Runtime*>(value)->close();
   return MPI_SUCCESS;
@@ -90,8 +90,8 @@ Level parse_level(const std::string& text) {
   return Level::warning;
 }
 
-// Without random numbers no team forms, but the other ranks still read this id: it must differ from
-// theirs and from none.
+// Without random numbers no team is set up, but the other ranks still read this id: it must differ
+// from theirs and from none.
 Status draw_id(ProcessId* id) {
   const Status drawn = draw_random(id, sizeof *id);
   if (drawn.ok()) return drawn;
@@ -207,7 +207,7 @@ void Runtime::print_statistics() {
   set_log_level(std::max(Level::info, parse_level(process_.knobs.log)));
   const std::string table = process_.statistics.table(std::chrono::steady_clock::now() - made_at_);
   if (table.empty()) return;
-  std::fflush(stdout);  // lines that the program has printed, of which a part may have been written
+  std::fflush(stdout);  // the program may have printed a part of a line
   log_lines(Level::info, table);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The composition root: what there is once in a process, made at its first collective and wired
-// together here: settings, transport, the engine's Process, MPI's progress, and the keys of
-// attributes.
+// The composition root: what exists once in a process. It is made at the first collective, or with
+// the first hints. It connects the settings, the transport, the engine's Process, MPI's progress,
+// and the attribute keys.
 #pragma once
 
 #include <atomic>
@@ -19,25 +19,26 @@ namespace sluice {
 
 class Communicator;
 
-// Every call is MPI's: with SLUICE_ENABLE=off; and from the entry of MPI_Finalize on, on every
-// rank, where libraries still call collectives from callbacks whose order differs between ranks.
+// True if MPI does every call: with SLUICE_ENABLE=off, and, on every rank, from the entry of
+// MPI_Finalize on. In MPI_Finalize libraries still call collectives from callbacks, whose order
+// differs between ranks.
 extern constinit std::atomic<bool> all_pass;
 
-// Reads SLUICE_ENABLE, once in a process, and sees to all_pass. Made by MPI_Init, or by what comes
-// first where the program's MPI_Init did not come by way of Sluice.
+// Whether SLUICE_ENABLE is off. Reads it once in a process and sets all_pass. Called by MPI_Init,
+// or by the first intercepted call if the program's MPI_Init did not go through Sluice.
 bool is_switched_off();
 
 class Runtime {
  public:
-  // Made by whoever comes first, from MPI's local functions alone; never destroyed, since programs
-  // call MPI from exit handlers. MPI is running.
+  // Made by the first caller, with local functions of MPI only. MPI must be running. Never
+  // destroyed, since programs call MPI from exit handlers.
   static Runtime& get();
   // nullptr if it was never needed.
   static Runtime* get_if_made();
 
   Process& process() { return process_; }
-  // What is wrong with the settings, if anything. No team can be formed then: all ranks of a
-  // communicator hear of it when they try, and fail together.
+  // What is wrong with the settings, if anything. No team can be set up then: the set-up fails on
+  // all ranks of the communicator.
   const Status& failure() const { return failure_; }
   int communicator_keyval() const { return communicator_keyval_; }
   int datatype_keyval() const { return datatype_keyval_; }
@@ -47,10 +48,10 @@ class Runtime {
   // nullptr if there is none.
   Communicator* find(MPI_Comm handle);
 
-  // MPI_Finalize begins: ends all teams, says goodbye to peers, prints statistics. Only the first
-  // call does anything.
+  // Called when MPI_Finalize begins: ends all teams, prints statistics, says BYE to peers. Only the
+  // first call does anything.
   void close();
-  // MPI_Finalize is done everywhere: no peer needs this process any more.
+  // Called when MPI_Finalize has returned: no peer needs this process any more.
   void disconnect() { process_.endpoint.reset(); }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the face keeps for each thread: the guard against recursion, and what the last call looked
-// up, which most programs' next call needs again. Constant-initialised and trivial, so that reading
-// it is one instruction.
+// What src/mpi keeps for each thread: the guard against recursion, and the results of the last
+// look-ups, which the next call of most programs needs again. Constant-initialised and trivial, so
+// that reading it is one instruction.
 #pragma once
 
 #include <atomic>
@@ -18,23 +18,23 @@ class Communicator;
 class FreedCommunicator;
 class FreedDatatype;
 
-// Handles are used again by MPI once freed: what was looked up for one holds until the count of
-// freed objects that Sluice knew changes.
+// MPI reuses the handles of freed objects. So the result of a look-up is valid only until the count
+// of freed objects changes; objects that Sluice did not know are not counted.
 extern constinit std::atomic<uint64_t> communicators_freed;
 extern constinit std::atomic<uint64_t> datatypes_freed;
 
-// Whether several threads may be in MPI at once. Programs have some below MPI_THREAD_MULTIPLE too,
-// which MPI libraries survive: what threads share is locked always. True at that level, and once
-// a second thread has called a collective.
+// Whether several threads may be in MPI at once. True at MPI_THREAD_MULTIPLE, and once a second
+// thread has called a collective: some programs do that below this level, and MPI libraries survive
+// it. So what threads share is always locked.
 extern constinit std::atomic<bool> threads_call_mpi;
 
-// Asks MPI for its level.
+// Asks MPI for its thread level, for threads_call_mpi.
 void note_threads();
-// This thread calls a collective.
+// Records that this thread calls collectives, for threads_call_mpi.
 void note_this_thread();
 
 struct ThreadState {
-  bool inside = false;  // in Sluice: MPI calls made here are MPI's
+  bool inside = false;  // in Sluice: MPI does the calls made meanwhile
   bool noted = false;   // note_this_thread()
 
   MPI_Comm communicator_handle{};
@@ -46,13 +46,13 @@ struct ThreadState {
   uint64_t datatype_generation[2]{};
   const Datatype* datatype[2]{};
   uint32_t next_datatype = 0;
-  const Datatype* passing_datatype = nullptr;  // of this call: met for the first time in it
+  const Datatype* passing_datatype = nullptr;  // first used in this call, and valid for it
 
-  // What this thread is freeing now, the innermost first: callbacks may free other things.
+  // What this thread is freeing, innermost first: attribute callbacks may free other objects.
   const FreedCommunicator* freed_communicator = nullptr;
   FreedDatatype* freed_datatype = nullptr;
 
-  // Predefined types and operations are never freed.
+  // The last reduction; reused only for predefined types and operations, which MPI never frees.
   MPI_Datatype reduced_datatype{};
   MPI_Op reduced_op{};
   Reducible reducible;

@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-constexpr int unknown = -1;  // a combiner
+constexpr int unknown = -1;  // stands for a combiner that MPI does not report
 
 bool is_predefined(int combiner) {
   constexpr int predefined[] = {MPI_COMBINER_NAMED, MPI_COMBINER_F90_REAL, MPI_COMBINER_F90_COMPLEX,
@@ -27,7 +27,7 @@ bool is_predefined(int combiner) {
 int combiner_of(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = unknown;
 #if MPI_VERSION >= 4
-  // The plain function refuses types that were constructed with large counts.
+  // Without _c the function has an error for types that were constructed with large counts.
   MPI_Count few = 0, places = 0, large = 0, kinds = 0;
   if (!real().Type_get_envelope_c(type, &few, &places, &large, &kinds, &combiner)) return combiner;
 #endif
@@ -35,7 +35,7 @@ int combiner_of(MPI_Datatype type) {
                                                                                   : combiner;
 }
 
-// The call that constructed a type.
+// The call that constructed a type, and its arguments.
 class Construction {
  public:
   explicit Construction(MPI_Datatype type);
@@ -44,9 +44,10 @@ class Construction {
   Construction& operator=(const Construction&) = delete;
 
   int combiner = MPI_COMBINER_NAMED;
-  // All numbers among the arguments, in their order, but those which are bytes; and these.
+  // The numeric arguments in MPI's order: in `bytes` those that are displacements, strides or
+  // extents in bytes, in `numbers` all others.
   Numbers numbers, bytes;
-  std::vector<MPI_Datatype> types;  // its to free
+  std::vector<MPI_Datatype> types;  // freed by the destructor unless predefined
 
  private:
   std::vector<int> integers_;
@@ -115,7 +116,8 @@ void Construction::get_large(MPI_Datatype type, MPI_Count integers, MPI_Count ad
   sort_large();
 }
 
-// Of what was constructed with large counts, all sizes and displacements come in one list.
+// For types constructed with large counts MPI returns sizes, counts and byte displacements in one
+// list.
 void Construction::sort_large() {
   const auto split_at = [&](size_t place) {
     numbers = large_.data();
@@ -145,7 +147,7 @@ void Construction::sort_large() {
 }
 #endif
 
-// A type that was read.
+// A type whose layout is known.
 struct Component {
   Layout layout;
   ptrdiff_t extent = 0;
@@ -161,8 +163,8 @@ Layout read_vector(const Construction& made, const Component& part) {
   return part.times(made.numbers[1]).repeated(static_cast<size_t>(made.numbers[0]), stride);
 }
 
-// The four with a list of displacements, in extents or in bytes. Blocks of one length are one
-// layout.
+// The four constructors with a list of displacements, in extents or in bytes. Blocks of equal
+// length share a layout.
 Layout read_indexed(const Construction& made, const Component& part) {
   const auto count = static_cast<size_t>(made.numbers[0]);
   const bool one_length =
@@ -196,7 +198,7 @@ Layout read_struct(const Construction& made, const Components& parts) {
   return std::move(list).finish();
 }
 
-// The dimensions of an array, fastest first.
+// The dimensions of an array, the fastest varying first.
 std::vector<size_t> by_speed(size_t dimensions, MPI_Count order) {
   std::vector<size_t> list(dimensions);
   for (size_t i = 0; i < dimensions; ++i) {
@@ -219,7 +221,8 @@ Layout read_subarray(const Construction& made, const Component& part) {
   return layout.moved(at);
 }
 
-// One dimension of a distributed array: what process `at` of `of` has of `size` rows.
+// One dimension of a distributed array: those of `size` rows that process `at` of `of` processes
+// has.
 Layout deal_out(const Layout& row, ptrdiff_t stride, MPI_Count size, MPI_Count distribution,
                 MPI_Count argument, MPI_Count at, MPI_Count of) {
   MPI_Count block = argument;
@@ -259,7 +262,8 @@ Layout read_distributed(const Construction& made, const Component& part) {
   return layout;
 }
 
-// Packs an element whose bytes are numbered, a digit at a time, and looks where they went.
+// Numbers the bytes of an element and packs it, one digit (of base 256) at a time: the packed
+// numbers tell where each byte came from.
 bool probe(const Datatype& type, size_t span, Layout* layout) {
   constexpr size_t longest = std::numeric_limits<int>::max();
   if (type.size > longest || span > longest) return false;
@@ -283,7 +287,8 @@ bool probe(const Datatype& type, size_t span, Layout* layout) {
   return true;
 }
 
-// What has no constructor: predefined types, which mostly are runs, and what is not known here.
+// Types without components: predefined ones, most of which are runs, and those whose constructor is
+// not known here.
 bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
   Datatype type;
   MPI_Count start = 0, span = 0;
@@ -297,7 +302,7 @@ bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
   return true;
 }
 
-// What most types are made of: predefined ones, which are never freed.
+// The predefined types that were read. MPI never frees them, and most types are made of them.
 class Predefined {
  public:
   bool find(MPI_Datatype type, Component* component) {
@@ -322,19 +327,19 @@ Predefined& predefined() {
   return all;
 }
 
-// A type that is being read, and what is known of those that it was constructed from.
+// A type that is being read, and those of its component types that are known.
 struct Unread {
   explicit Unread(MPI_Datatype type) : type(type), made(type) {}
 
   MPI_Datatype type;
   Construction made;
   Components parts;
-  size_t next = 0;  // of its types
+  size_t next = 0;  // index in made.types: the component to read next
 
   bool finish(Component* component) const;
 };
 
-// From its parts, which are known.
+// Builds the type from its parts, which are all known.
 bool Unread::finish(Component* component) const {
   MPI_Count lower = 0, size = 0;
   if (real().Type_get_extent_x(type, &lower, &size)) return false;
@@ -375,7 +380,7 @@ bool Unread::finish(Component* component) const {
 
 }  // namespace
 
-// Without recursion: programs may nest types thousands deep.
+// Does not recurse: programs may nest types thousands deep.
 bool read_layout(MPI_Datatype type, Layout* layout) {
   std::vector<std::unique_ptr<Unread>> unread;
   unread.push_back(std::make_unique<Unread>(type));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From a datatype to its layout: MPI tells how a type was constructed (MPI, section "Decoding a
-// Datatype"), and the layout is constructed likewise. Where MPI does not tell, the bytes of one
-// packed element say where they came from.
+// Builds the layout of a datatype. MPI reports how the type was constructed (MPI standard, section
+// "Decoding a Datatype"), and the layout is constructed likewise. If MPI does not report it, an
+// element whose bytes are numbered is packed, and shows where each byte came from.
 #pragma once
 
 #include "src/mpi/layout.h"
@@ -10,8 +10,8 @@
 
 namespace sluice {
 
-// False if it can't be found out: MPI refuses, or the type is of a kind without a constructor here
-// and too large to be packed as a whole. May throw std::bad_alloc.
+// False if the layout can't be found: MPI has an error, or the type has a constructor that is not
+// known here and is too large to be packed as a whole. May throw std::bad_alloc.
 bool read_layout(MPI_Datatype type, Layout* layout);
 
 }  // namespace sluice

@@ -10,10 +10,10 @@
 namespace sluice {
 namespace {
 
-constexpr size_t chunk = 32 << 10;  // bytes of an operand that are laid out at a time
+constexpr size_t chunk = 32 << 10;  // bytes of an operand that are unpacked at a time
 constexpr size_t alignment = 64;
 
-// The first address from `bytes` on that is so far behind a multiple of the alignment.
+// The first address from `bytes` on that lies `behind` bytes after a multiple of the alignment.
 std::byte* align(std::byte* bytes, ptrdiff_t behind) {
   const auto multiple = reinterpret_cast<uintptr_t>(bytes) - static_cast<uintptr_t>(behind);
   return offset_by(bytes, static_cast<ptrdiff_t>(-multiple % alignment));
@@ -21,8 +21,8 @@ std::byte* align(std::byte* bytes, ptrdiff_t behind) {
 
 }  // namespace
 
-// Where one element's memory begins and ends: what its type names, and its extent, for functions
-// that assign whole structures.
+// The memory of one element, as offsets: its data and its extent, as functions may assign whole
+// structures.
 Status UserOperation::measure(ptrdiff_t* low, ptrdiff_t* high) const {
   MPI_Count lower = 0, extent = 0, start = 0, length = 0;
   if (real().Type_get_extent_x(type_.handle, &lower, &extent) ||
@@ -76,7 +76,7 @@ Status UserOperation::combine(const std::byte* left, const std::byte* right, std
   return is_laid_out() ? combine_in_place(left, right, out, n) : combine_apart(left, right, out, n);
 }
 
-// MPI's functions put the result where the right operand was.
+// MPI_Reduce_local puts the result in the memory of the right operand.
 Status UserOperation::combine_in_place(const std::byte* left, const std::byte* right,
                                        std::byte* out, size_t n) const {
   const size_t bytes = n * type_.size;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reductions with an operation that the program defined: the host kernel of those is MPI's own
-// MPI_Reduce_local, which knows how each language's functions are called.
+// Reductions with user-defined operations. Their host kernel is MPI's own MPI_Reduce_local, which
+// knows how to call the functions of each language.
 //
-// The engine's elements are packed, `size` bytes each; a program's function wants them as its
-// datatype lays them out. Where the two differ, operands are unpacked into memory of this class, a
-// bounded number at a time, and the result is packed again.
+// The engine's elements are packed, `size` bytes each; the program's function expects the layout of
+// its datatype. If the two differ, operands are unpacked into memory of this class, a bounded
+// number at a time, and the result is packed again.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,25 @@
 
 namespace sluice {
 
-// One call's. Stays where it is while the call runs, for the kernel's context is its address.
+// Belongs to one call. Must not move while the call runs: its address is the kernel's context.
 class UserOperation {
  public:
   UserOperation(MPI_Op op, const Datatype& type) : op_(op), type_(type) {}
   UserOperation(const UserOperation&) = delete;
   UserOperation& operator=(const UserOperation&) = delete;
 
-  // Memory for a call on vectors of so many elements; nothing is allocated after that.
+  // Allocates memory for a call on vectors of so many elements; nothing is allocated after that.
   Status prepare(size_t elements);
 
-  // Calls the program's function, in the caller's thread. Its context is a UserOperation that is
-  // prepared.
+  // A ReduceKernel: calls the program's function in the calling thread. context: a prepared
+  // UserOperation.
   static void kernel(const void* left, const void* right, void* out, size_t n, const void* context);
 
-  // What went wrong in the kernel, which can't tell.
+  // The first error of the kernel, which has no return value.
   const Status& failure() const { return failure_; }
 
  private:
-  // Whether elements in a row are in the engine's memory just as the program lays them out.
+  // Whether consecutive packed elements lie just as the datatype lays them out.
   bool is_laid_out() const { return type_.is_dense(2) && type_.start == 0; }
   Status measure(ptrdiff_t* low, ptrdiff_t* high) const;
   Status combine(const std::byte* left, const std::byte* right, std::byte* out, size_t n) const;
