@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What an element holds, as a symbol: which rank's which element, or what was combined with what.
-// The model of plans runs on these instead of numbers. Equal expressions have equal names, so that
-// comparing two costs nothing however large they are.
+// Symbolic values of elements: an input element of a rank, or a combination of two values. The
+// model of plans (model.h) computes with these instead of numbers. Equal expressions have equal
+// numbers, so two of any size are compared in constant time.
 #pragma once
 
 #include <cstddef>
@@ -16,38 +16,38 @@
 
 namespace sluice {
 
-// Names an expression of one Expressions.
+// The number of an expression within one Expressions object.
 using Expression = uint32_t;
 
 class Expressions {
  public:
-  // Holds nothing: memory that was never written.
+  // The value of memory that was never written.
   static constexpr Expression nothing = 0;
-  // Stands for an index where the operands of a combination have different ones.
+  // The index of a combination whose operands have different ones.
   static constexpr uint32_t mixed = std::numeric_limits<uint32_t>::max();
 
   Expressions() : nodes_(1) {}
 
-  // Element `index` of what the rank contributes. To be called once for each.
+  // Element `index` of what the rank contributes. Call it once for each.
   Expression leaf(Rank rank, uint32_t index);
-  // left (op) right; neither is nothing.
+  // left (op) right. Neither may be `nothing`.
   Expression combine(Expression left, Expression right);
 
   bool is_leaf(Expression e) const { return nodes_[e].left == nothing; }
-  // The index that all leaves have, or mixed.
+  // The index that all its leaves have, or `mixed`.
   uint32_t index(Expression e) const { return nodes_[e].index; }
-  // Of a leaf; of a combination the leftmost.
+  // The rank of its leftmost leaf.
   Rank rank(Expression e) const { return nodes_[e].first; }
   // Whether it combines ranks 0 to size - 1, each once, in this order.
   bool is_in_order(Expression e, Rank size) const;
-  // Whether it does so by the balanced tree (Bracketing in algorithm.h).
+  // The same, and by the balanced tree (Bracketing in algorithm.h).
   bool is_balanced(Expression e, Rank size) const;
   // Whether it combines ranks 0 to size - 1, each once, in any order.
   bool is_complete(Expression e, Rank size) const;
 
   // The ranks that it combines, from left to right; no more than `most` of them.
   std::vector<Rank> ranks(Expression e, size_t most) const;
-  // For people: "nothing", "2" (rank 2's element), "((0 1) 2)".
+  // For messages: "nothing", "2" (rank 2's element), "((0 1) 2)", or "(70 operands)" if over 64.
   std::string to_string(Expression e) const;
 
  private:
@@ -55,7 +55,7 @@ class Expressions {
     Expression left = nothing, right = nothing;
     uint32_t index = mixed;
     Rank first = 0, last = 0;  // leftmost and rightmost
-    bool consecutive = false;  // ranks first to last, in order
+    bool consecutive = false;  // combines ranks first to last, in order
     bool balanced = false;     // by the balanced tree
     uint32_t leaves = 0;       // at most too_many
   };

@@ -89,7 +89,8 @@ Partners match(const PlanSet& set, Faults& faults) {
   return partners;
 }
 
-// Whatever the number of elements, a message is taken to be sent: less could only wait for less.
+// Counts every message as sent, whatever the number of elements: with fewer messages, steps only
+// wait for less.
 std::vector<StepAt> find_sequence(const PlanSet& set, const Partners& partners, Faults& faults) {
   Segments segments;
   for (const Plan& plan : set.plans) segments.emplace_back(plan.steps.size(), 1);
@@ -100,7 +101,8 @@ std::vector<StepAt> find_sequence(const PlanSet& set, const Partners& partners, 
   return sequence;
 }
 
-// Which ranks must have come before a step can be done; whatever is buffered on the way.
+// For each step, the ranks that must have entered before it can be done, whatever is buffered on
+// the way.
 class Arrivals {
  public:
   Arrivals(const PlanSet& set, const Partners& partners) : set_(set), partners_(partners) {

@@ -9,7 +9,7 @@ namespace sluice {
 
 namespace {
 
-// Times all steps, called in an order in which they can run.
+// Times all steps. Call run() in an order in which they can run.
 class Clock {
  public:
   Clock(const PlanSet& set, const Partners& partners, const Counts& counts)
@@ -41,7 +41,7 @@ class Clock {
   Timeline result() && { return std::move(timeline_); }
 
  private:
-  // What there is to say as soon as all that it waits for is done.
+  // Times a step by its own dependencies alone, and counts its elements.
   StepTime& ready(const StepAt& at) {
     const Plan& plan = set_.plans[at.rank];
     const Step& step = plan.steps[at.step];
@@ -61,8 +61,7 @@ class Clock {
   Timeline timeline_;
 };
 
-// The elements of S in Cost: of the vector, or of all blocks as if all were as large as the
-// largest.
+// S of Cost, in elements: of the vector, or of all blocks as if all were as large as the largest.
 double full_size(const PlanSet& set, const Counts& counts) {
   switch (set.collective) {
     case Collective::allreduce:
@@ -98,8 +97,8 @@ Timeline Model::timeline(const Counts& counts) const {
 
 namespace {
 
-// Elements sent against a figure in S: `slack` more where parts do not come out even, and some
-// that sends as many if the figure is exact.
+// Compares elements sent with a cost. Each may exceed it by its `slack`, where parts do not divide
+// evenly. If the cost is exact, at least one must reach it.
 void check_sent(const std::vector<size_t>& sent, const std::vector<size_t>& slack, double said,
                 bool exact, const std::string& who, Faults& faults) {
   double most = 0;
@@ -126,7 +125,7 @@ Faults Model::check_cost(const Counts& counts, const Cost& cost) const {
   if (timeline.length > cost.steps || (exact && timeline.length < cost.steps)) {
     add_fault(faults, compared("steps on the critical path", timeline.length, cost.steps));
   }
-  // Each part that does not come out even may be an element larger than it should be.
+  // If parts do not divide evenly, each may be an element too large.
   std::vector<size_t> slack(set_.size(), 0), slack_between(timeline.between.size(), 0);
   for (Rank rank = 0; rank < set_.size(); ++rank) {
     if (!even) slack[rank] = pieces_sent(set_.plans[rank]);
@@ -144,7 +143,7 @@ Faults Model::check_cost(const Counts& counts, const Cost& cost) const {
 }
 
 size_t Model::even_count() const {
-  // Scratch is cut after what it is as large as has been.
+  // A scratch slot may be as large as a part of a block, and is itself cut into parts.
   size_t blocks = 1, slots = 1;
   for (const Plan& plan : set_.plans) {
     for (const Piece& piece : plan.pieces) {

@@ -39,7 +39,7 @@ bool may_alias(const PlanSet& set, Rank rank) {
 
 namespace {
 
-// What is wrong with one step by itself; empty if nothing.
+// Finds what is wrong with one step by itself; null if nothing.
 class StepCheck {
  public:
   StepCheck(const PlanSet& set, Rank rank) : set_(set), rank_(rank), plan_(set.plans[rank]) {}
@@ -149,7 +149,7 @@ class StepSets {
   std::vector<uint64_t> bits_;
 };
 
-// One rank's plan: what touches what, and what is ordered.
+// One rank's plan: which steps touch the same memory, and which are ordered.
 class MemoryOrder {
  public:
   MemoryOrder(const PlanSet& set, Rank rank, Faults& faults)
@@ -210,7 +210,8 @@ class MemoryOrder {
     for (const Piece& piece : canonical) uses_.push_back({piece, id, slice_number, writes});
   }
 
-  // Input as the output that it may be, fractions in lowest terms.
+  // Replaces input by the output that it may share memory with, and reduces fractions to lowest
+  // terms.
   void make_canonical(Piece& piece) const {
     if (piece.area == Area::input && may_alias(set_, rank_)) {
       piece.area = Area::output;
@@ -263,7 +264,8 @@ class MemoryOrder {
     known->second &= a.slice == b.slice;
   }
 
-  // Which steps are done, whole or at least in the same segment, before a segment of a step starts.
+  // Finds which steps are done, whole or at least in the same segment, before a segment of a step
+  // starts.
   void find_reach() {
     for (StepId id = 0; id < steps(); ++id) {
       for (const After& after : plan_.after_of(plan_.steps[id])) {
@@ -294,7 +296,7 @@ class MemoryOrder {
   Faults& faults_;
   std::map<std::vector<uint32_t>, uint32_t> slices_;
   std::vector<Use> uses_;
-  std::unordered_map<uint64_t, bool> conflicts_;  // later << 32 | earlier: as the same slice only
+  std::unordered_map<uint64_t, bool> conflicts_;  // later << 32 | earlier: same slice only
   StepSets done_, done_whole_;
 };
 

@@ -127,12 +127,12 @@ class Run {
   using Addresses = std::vector<uint32_t>;  // of elements
   struct Operands {
     Addresses from, with, to;
-    size_t left = 0;  // elements that are still to be performed
+    size_t left = 0;  // elements still to be performed
   };
 
   const Step& step_at(const StepAt& at) const { return set_.plans[at.rank].steps[at.step]; }
 
-  // Kept from a step's first segment to its last.
+  // The resolved operands of a step, kept from its first segment to its last.
   const Operands& operands(const StepAt& at) {
     Operands& operands = operands_[at.rank][at.step];
     if (operands.left == 0) {
@@ -151,7 +151,7 @@ class Run {
     if (operands.left == 0) operands = {};
   }
 
-  // What the rank brings: its input, or the buffer of a broadcast's root.
+  // Fills what the rank contributes: its input, or the buffer of a broadcast's root.
   void fill_source(Rank rank) {
     const bool broadcast = set_.collective == Collective::broadcast;
     if (broadcast && rank != set_.root) return;
@@ -215,7 +215,7 @@ class Run {
   std::vector<std::vector<Operands>> operands_;  // by rank and step
 };
 
-// Whether all ranks end with what the collective promises.
+// Checks that all ranks end with what the collective promises.
 class Judge {
  public:
   Judge(const PlanSet& set, const Counts& counts, Outcome& outcome)
@@ -271,7 +271,7 @@ class Judge {
     return "a rank counts more than once";
   }
 
-  // Data movement: whose input it must be, and which element of it.
+  // For collectives that only move data: checks the rank and the index of the input element.
   std::string wrong_source(Rank rank, uint32_t block, uint32_t i) const {
     const bool broadcast = set_.collective == Collective::broadcast;
     const Rank source = broadcast ? set_.root : block;

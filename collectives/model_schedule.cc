@@ -29,7 +29,7 @@ class Scheduler {
     return std::move(runnable_);
   }
 
-  // A message that one side alone has posted hangs.
+  // Reports messages that only one side has posted.
   void find_hanging(Faults& faults) const {
     for (Rank rank = 0; rank < set_.size(); ++rank) {
       for (StepId id = 0; id < states_[rank].size(); ++id) {
@@ -44,14 +44,14 @@ class Scheduler {
 
  private:
   struct SegmentState {
-    uint32_t waits = 0;  // pipelined ones that are not done
+    uint32_t waits = 0;  // for pipelined steps that are not done
     bool posted = false;
   };
   struct State {
     uint32_t whole_waits = 0;
     size_t left = 0;
     std::vector<SegmentState> segments;  // at least one, though it may have nothing to do
-    std::vector<After> later;            // who waits for this one
+    std::vector<After> later;            // the steps that wait for this one
   };
 
   void prepare(Rank rank) {
@@ -123,7 +123,7 @@ class Scheduler {
   const Segments& segments_;
   std::mt19937_64* const random_;
   std::vector<std::vector<State>> states_;
-  std::vector<Unit> runnable_;  // before next_: what has run, in this order
+  std::vector<Unit> runnable_;  // before next_: units that have run, in order
   size_t next_ = 0;
 };
 

@@ -27,15 +27,15 @@ bool operator<(const Fraction& a, const Fraction& b) {
   return uint64_t{a.numerator} * b.denominator < uint64_t{b.numerator} * a.denominator;
 }
 
-// A step's use of a piece, as one of a slice. Slices that are the same have the same number.
+// A step's access to a piece of a slice. Equal slices have equal numbers.
 struct Access {
   StepId step;
   uint32_t slice;
 };
 constexpr StepId nobody = std::numeric_limits<StepId>::max();
 
-// Who used a block last: its last writer, and its readers since, for each stretch that they used
-// alike.
+// The last users of a block: for each stretch of it that they used alike, the last writer and the
+// readers since.
 class BlockHistory {
  public:
   template <typename Visit>  // void(const Access& earlier, bool wrote)
@@ -54,7 +54,7 @@ class BlockHistory {
       if (it->second.writer.step != nobody) visit(it->second.writer, true);
       for (const Access& reader : it->second.readers) visit(reader, false);
     }
-    // Whoever comes later waits for this writer, and so for all before it.
+    // Later steps wait for this writer, and through it for all before.
     first->second = {access, {}};
     stretches_.erase(std::next(first), last);
   }
@@ -64,8 +64,7 @@ class BlockHistory {
     Access writer{nobody, 0};
     std::vector<Access> readers;
   };
-  using Stretches =
-      std::map<Fraction, Users>;  // by where they begin; each ends where the next begins
+  using Stretches = std::map<Fraction, Users>;  // by begin; each ends where the next begins
 
   std::pair<Stretches::iterator, Stretches::iterator> stretches(const Part& part) {
     const auto first = split({part.begin, part.of});
@@ -82,7 +81,7 @@ class BlockHistory {
   Stretches stretches_{{Fraction{0, 1}, Users{}}};
 };
 
-// Gives the same number to slices that are the same once aliases are resolved.
+// Gives equal slices the same number, after aliases are resolved.
 class SliceNumbers {
  public:
   uint32_t number(std::vector<Piece> pieces) {
@@ -116,7 +115,7 @@ class SliceNumbers {
   std::unordered_multimap<uint64_t, uint32_t> by_hash_;
 };
 
-// Works out what each step waits for, in program order, and writes it into the plan.
+// Finds what each step waits for, in program order, and writes it into the plan.
 class Dependencies {
  public:
   Dependencies(Plan& plan, PlanBuilder::Alias alias) : plan_(plan), alias_(alias) {
@@ -170,7 +169,7 @@ class Dependencies {
       if (writes && wrote) plan_.steps[earlier.step].settles = false;
     };
     for (const Piece& piece : slices_.pieces(access.slice)) {
-      if (piece.part.begin >= piece.part.end) continue;  // not allowed; the model says so
+      if (piece.part.begin >= piece.part.end) continue;  // invalid; the model reports it
       BlockHistory& history = history_[{piece.area, piece.block}];
       if (writes) {
         history.write(piece.part, access, conflict);
@@ -180,7 +179,7 @@ class Dependencies {
     }
   }
 
-  // The memory that the slice may be: input as the output that it may share.
+  // The slice with input replaced by the output that it may share memory with.
   std::vector<Piece> resolved(const Slice& slice) const {
     const Pieces pieces = plan_.of(slice);
     std::vector<Piece> result(pieces.begin(), pieces.end());
@@ -191,7 +190,7 @@ class Dependencies {
     return result;
   }
 
-  // A joint waits for all steps since the last one that nobody else waits for.
+  // A joint waits for all steps since the last joint that no other step waits for.
   void join(StepId id) {
     for (StepId earlier = joint_ == none ? 0 : joint_; earlier < id; ++earlier) {
       if (!awaited_[earlier]) wait_for(earlier, false);
@@ -199,15 +198,15 @@ class Dependencies {
     joint_ = id;
   }
 
-  // What went before the last joint is waited for through the joint.
+  // A step waits for steps before the last joint only through the joint.
   void respect_joint(StepId id) {
     if (joint_ == none) return;
     keep_if([&](const After& wait) { return wait.step >= joint_; });
     if (waits_.empty() && id > joint_) wait_for(joint_, false);
   }
 
-  // Leaves out what follows from other waits: q -> r -> s makes q -> s superfluous, unless s needs
-  // the whole of q and both others are pipelined. Only where that is found at little expense.
+  // Removes waits that follow from other waits: q -> r -> s makes q -> s superfluous, unless s
+  // needs all of q and both others are pipelined. Looks only at steps with few waits, to save time.
   void drop_implied() {
     constexpr uint32_t few = 16;
     if (waits_.size() < 2) return;
@@ -251,8 +250,8 @@ class Dependencies {
   const PlanBuilder::Alias alias_;
   SliceNumbers slices_;
   std::map<std::pair<Area, uint32_t>, BlockHistory> history_;
-  StepId joint_ = none;          // the last one
-  std::vector<After> waits_;     // of the step at hand
+  StepId joint_ = none;          // the last joint so far
+  std::vector<After> waits_;     // of the current step
   std::vector<uint32_t> place_;  // in waits_, by step
   std::vector<bool> awaited_;    // by step
 };

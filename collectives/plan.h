@@ -2,10 +2,10 @@
 //
 // The plan contract: what one rank does in one collective, as a graph of steps over named memory.
 //
-// A plan knows neither addresses nor bytes. It names memory by Pieces (an area, a block of it, a
-// part of that block), which an Execution resolves through the call's counts and displacements; so
-// a plan's size depends on the number of ranks alone, and one plan serves every message size. (The
-// field's names for the idea: GOAL schedules, Hoefler et al. 2009; libnbc; MSCCL programs.)
+// A plan contains no addresses and no byte counts. It names memory by Pieces (an area, a block of
+// it, a part of that block), which an Execution resolves through the call's counts and
+// displacements. So a plan's size depends only on the number of ranks, and one plan serves every
+// message size. (Elsewhere called a schedule: GOAL, Hoefler et al. 2009; libnbc; MSCCL programs.)
 //
 // Areas and blocks, by collective (p ranks):
 //
@@ -19,8 +19,8 @@
 //   barrier          (none)                       (none)
 //
 // Input and output may be the same memory (MPI_IN_PLACE) in allreduce, in reduce at the root, and
-// in allgather, where the input is the output's own block. In reduce_scatter and alltoall they
-// never overlap: the caller sets the input aside first. A plan never writes to input.
+// in allgather, where the input is this rank's block of the output. In reduce_scatter and alltoall
+// they never overlap: the caller copies the input elsewhere first. A plan never writes to input.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ enum class Kind : uint8_t {
   recv,         // the peer -> to
   recv_reduce,  // to = from (op) received, or received (op) from: see Step::received_first
   reduce,       // to = from (op) with
-  copy,         // to = from; free where both are the same memory; see Step::is_joint
+  copy,         // to = from; no work if both are the same memory; see Step::is_joint
 };
 
 enum class Area : uint8_t { input, output, scratch };
@@ -48,17 +48,17 @@ enum class Area : uint8_t { input, output, scratch };
 // The whole of an area that has no blocks (see the table above).
 inline constexpr uint32_t whole = std::numeric_limits<uint32_t>::max();
 
-// Where an area's blocks really lie: memory that is dense in elements of one size.
+// Where an area's blocks are in memory, which is dense in elements of one size.
 struct Blocks {
   std::byte* base = nullptr;
-  size_t count = 0;  // elements: of the whole; or of each block where blocks are uniform
+  size_t count = 0;                 // elements of the whole, or of each block if blocks are uniform
   std::span<const size_t> counts;   // ragged blocks: elements of each
   std::span<const size_t> offsets;  // and where each begins, in elements from base
 };
 
 // The fraction [begin/of, end/of) of a block, cut between elements: of n elements, those from
-// floor(n * begin / of) up to floor(n * end / of). Never empty as a fraction (begin < end <= of),
-// though it may hold no element where the block has few.
+// floor(n * begin / of) up to floor(n * end / of). The fraction is never empty (begin < end <= of),
+// but it may contain no element if the block has few.
 struct Part {
   uint32_t begin = 0;
   uint32_t end = 1;
@@ -66,7 +66,7 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-// The elements of a block of n that a part spans: its first, and how many.
+// The elements of a part of a block of n: index of the first, and how many.
 struct Range {
   size_t first;
   size_t count;
@@ -81,10 +81,10 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-// Pieces of a plan's pool, read one after another as one message or operand. No pieces at all make
-// a token: a message that carries no payload and yet is sent, as barriers need. A slice with pieces
-// that come out empty (fewer elements than ranks) is neither sent nor received: both sides see
-// that.
+// Consecutive pieces of a plan's pool, which together are one message or operand. A slice without
+// pieces makes a token: a message without payload that is sent all the same, as barriers need. If a
+// slice has pieces but all are empty (fewer elements than ranks), the message is neither sent nor
+// received; both sides know that.
 struct Slice {
   uint32_t first = 0;
   uint32_t count = 0;
@@ -92,31 +92,31 @@ struct Slice {
 
 struct Step {
   Kind kind = Kind::copy;
-  bool received_first = false;  // recv_reduce: the received operand stands left (lower ranks')
-  bool settles = false;  // no later step writes any of what it writes: its result is there to stay
+  bool received_first = false;  // recv_reduce: the received operand is the left one (lower ranks)
+  bool settles = false;         // no later step writes any of what it writes: its result is final
   Rank peer = 0;
-  uint32_t ordinal = 0;  // this is the n-th message between the two ranks in this direction
+  uint32_t ordinal = 0;  // counts messages between the two ranks in this direction, from 0
   Slice from, with, to;
   uint32_t first_after = 0, after_count = 0;  // in Plan::after
 
-  // A copy without pieces does nothing but wait for others and be waited for: PlanBuilder::fence.
+  // A copy without pieces only orders other steps: PlanBuilder::fence.
   bool is_joint() const { return kind == Kind::copy && to.count == 0; }
 };
 
-// That a step waits for an earlier one. Pipelined: wherever the two touch the same memory they name
-// the very same slice, so that segment k may start when segment k of the earlier step is done.
-// Otherwise the earlier step must be done whole. Edges that follow from others are left out, so a
-// step that has nothing to do (its slices come out empty, or it is a joint) is done no sooner than
-// what it waits for.
+// A dependency on an earlier step. Pipelined: wherever the two steps touch the same memory they
+// name the same slice, so segment k may start when segment k of the earlier step is done. Otherwise
+// the whole earlier step must be done. Edges that follow from other edges are left out. So a step
+// with nothing to do (its slices are empty, or it is a joint) is done no sooner than the steps that
+// it waits for.
 struct After {
   uint32_t step = 0;
   bool pipelined = false;
 };
 
 struct Plan {
-  std::vector<Step> steps;     // in program order: `after` points backwards only
+  std::vector<Step> steps;     // in program order: a step waits for earlier ones only
   std::vector<Piece> pieces;   // the pool that slices point into
-  std::vector<After> after;    // likewise for steps
+  std::vector<After> after;    // the pool that steps point into
   std::vector<Piece> scratch;  // slot i holds as many elements as this piece of input or output
 
   std::span<const Piece> of(const Slice& slice) const {
@@ -130,15 +130,16 @@ struct Plan {
 using Pieces = std::span<const Piece>;
 using StepId = uint32_t;
 
-// Writes a plan in program order, as a sequential program for this rank that would be correct if
-// run one step after another with unbounded buffers. What a step has to wait for is worked out from
-// the memory it touches (read after write, write after read, write after write), input and output
-// taken to overlap where they may (Alias); what is not ordered by memory runs in any order, all at
-// once. Ordinals are counted per peer and direction, so two ranks must list the messages between
-// them in one and the same order.
+// Builds a plan. The caller adds the steps of a sequential program for this rank, which would be
+// correct if run one step after another with unbounded buffers. The builder derives what each step
+// waits for from the memory that steps touch (read after write, write after read, write after
+// write). Input and output count as overlapping where they may (Alias). Steps that memory does not
+// order run at the same time, in any order. Ordinals are counted per peer and direction, so two
+// ranks must add the messages between them in the same order.
 class PlanBuilder {
  public:
-  // Which output memory the input may be: none; the whole of it; or, as in allgather, one block.
+  // Which part of the output may be the same memory as the input: none, the whole, or (allgather)
+  // one block.
   struct Alias {
     bool possible = false;
     uint32_t block = whole;
@@ -165,23 +166,24 @@ class PlanBuilder {
     return reduce(Pieces(&from, 1), Pieces(&with, 1), Pieces(&to, 1));
   }
   StepId copy(const Piece& from, const Piece& to) { return copy(Pieces(&from, 1), Pieces(&to, 1)); }
-  // Peers are from here on places in this group, as when a plan for few ranks is carried out by
-  // some of many; {} ends it.
+  // From here on, `peer` arguments are indices into this group of ranks; {} ends it. For running a
+  // plan for few ranks on some of many.
   void talk_among(std::vector<Rank> group) { group_ = std::move(group); }
 
   // Tokens: messages without payload.
   StepId send_token(Rank peer) { return send(peer, Pieces()); }
   StepId recv_token(Rank peer) { return recv(peer, Pieces()); }
 
-  // `later` also waits for `earlier`, whole, though they share no memory. For tokens, and to bound
-  // what is in flight.
+  // `later` also waits until all of `earlier` is done, though they share no memory. For tokens, and
+  // to limit how much is in flight.
   void order(StepId earlier, StepId later);
-  // All steps from here on wait for all steps so far. Adds a joint: a copy without pieces, which
-  // waits for what went before and is waited for by what follows, so that m steps before and n
-  // after take m + n edges.
+  // All later steps wait for all steps so far. Adds a joint, a copy without pieces, which waits for
+  // the steps before it and which the steps after it wait for. So m steps before and n after need m
+  // + n edges.
   void fence();
 
-  // A new scratch slot that holds as many elements as `like`: of input or output, or another slot.
+  // Adds a scratch slot with as many elements as `like`, a piece of input or output or another
+  // slot.
   Piece scratch(const Piece& like);
 
   Plan build() &&;

@@ -23,7 +23,7 @@ std::vector<Algorithm> joined() {
                             alltoall_algorithms(), barrier_algorithms(), direct_algorithms()}) {
     table.insert(table.end(), folder.begin(), folder.end());
   }
-  // A folder may serve two collectives; `algorithms(collective)` wants each in one run.
+  // A folder may serve two collectives, but `algorithms(collective)` needs each in one run.
   std::stable_sort(table.begin(), table.end(), [](const Algorithm& a, const Algorithm& b) {
     return a.collective < b.collective;
   });
@@ -33,7 +33,7 @@ std::vector<Algorithm> joined() {
 }  // namespace
 
 std::span<const Algorithm> algorithms() {
-  // Made when first asked for and never destroyed: nothing runs at load or at exit.
+  // Made at the first call and never destroyed: nothing runs at load or at exit.
   static const auto& table = *new std::vector<Algorithm>(joined());
   return table;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where a rank finds the blocks that it sends in an allgather: its own in the input, which is there
-// from the start (and may be the output's own block: nothing has to be copied first), the others in
-// the output.
+// Where a rank finds the blocks that it sends in an allgather: its own in the input, the others in
+// the output. The input is valid from the start, and may be the output's own block, so nothing is
+// copied first.
 #pragma once
 
 #include <vector>
@@ -27,7 +27,8 @@ inline std::vector<Piece> gathered_blocks(const Shape& shape, Rank first, Rank c
   return blocks;
 }
 
-// The last step of each allgather: nothing waits for it, and it is free with MPI_IN_PLACE.
+// The last step of each allgather: copies the rank's own block. No step waits for it, and with
+// MPI_IN_PLACE it does nothing.
 inline void keep_own_block(const Shape& shape, PlanBuilder& plan) {
   plan.copy(all_input, {Area::output, shape.rank, {}});
 }

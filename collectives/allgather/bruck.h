@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bruck's allgather: in round k each rank has the blocks of the 2^k ranks from itself on, sends
-// them 2^k places back and gets as many from 2^k places ahead; the last round brings what is still
-// missing. A message gathers its blocks from where they stand in the output, so they need not be
-// rotated at the end.
+// Bruck's allgather: in round k each rank has the blocks of the 2^k ranks from itself on. It sends
+// them to the rank 2^k places back and receives as many from the rank 2^k places ahead; the last
+// round moves only the missing blocks. A message is gathered from the blocks' final places in the
+// output, so no rotation is needed at the end.
 //
-// Cost (Bruck, Ho, Kipnis, Upfal and Weathersby, Efficient algorithms for all-to-all
-// communications in multiport message-passing systems, IEEE TPDS 8, 1997): ceil(log2 p) rounds,
-// each rank sends (p-1)/p x S. The last round does not wait for the one before if it brings at
-// most half of what it could, so the steps one after another are 1 + ceil(log2(p/3)), for p > 1.
+// Cost (Bruck, Ho, Kipnis, Upfal and Weathersby, Efficient algorithms for all-to-all communications
+// in multiport message-passing systems, IEEE TPDS 8, 1997): ceil(log2 p) rounds, each rank sends
+// (p-1)/p x S. The last round does not wait for the one before if it moves at most half of the
+// blocks that it could, so the critical path has 1 + ceil(log2(p/3)) steps, for p > 1.
 // Scratch: none.
 #pragma once
 

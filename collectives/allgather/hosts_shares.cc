@@ -23,8 +23,8 @@ class Gathering {
 
   const Hosts& hosts() const { return hosts_; }
 
-  // Leaders pass on what they have of host `outgoing`, and get what they shall have of `incoming`,
-  // which they hand on.
+  // Leaders send their blocks of host `outgoing` to host `to`, receive their blocks of `incoming`
+  // from host `from`, and send these on to the other ranks here.
   void pass_on(uint32_t from, uint32_t incoming, uint32_t outgoing, uint32_t to) {
     for (const Rank share : hosts_.own_shares()) {
       plan_.talk_among(hosts_.across(share));
@@ -40,7 +40,8 @@ class Gathering {
   }
 
  private:
-  // The blocks of a host in a share, but one; none, where it has fewer ranks than there are shares.
+  // The blocks of a host in a share, except that of rank `out`. None if the host has too few ranks
+  // for the share.
   std::vector<Piece> blocks_of(uint32_t host, Rank share, Rank out) const {
     std::vector<Piece> blocks;
     for (Rank place = share; place < hosts_.size_of(host); place += hosts_.shares()) {
@@ -50,7 +51,7 @@ class Gathering {
     return blocks;
   }
 
-  // Without blocks there is nothing to say: a message without pieces would be a token.
+  // Sends nothing if there are no blocks: a message without pieces would be a token.
   void send(Rank to, const std::vector<Piece>& blocks) {
     if (!blocks.empty()) plan_.send(to, blocks);
   }
@@ -58,7 +59,7 @@ class Gathering {
     if (!blocks.empty()) plan_.recv(from, blocks);
   }
 
-  // From ranks beyond those that carry shares.
+  // Ranks without a share send their block to a leader.
   void bring_to_leaders() {
     const Rank shares = hosts_.shares();
     if (hosts_.place >= shares) plan_.send(hosts_.place % shares, all_input);
@@ -68,7 +69,7 @@ class Gathering {
     }
   }
 
-  // To the other ranks here, what its leaders have of a host.
+  // Leaders send the blocks that they have of a host to the other ranks here.
   void hand_on(uint32_t host) {
     plan_.talk_among(hosts_.here());
     for (const Rank share : hosts_.own_shares()) {

@@ -13,15 +13,15 @@ namespace sluice {
 
 namespace {
 
-// What the core rank `of` has after its rounds up to distance `span`: the blocks of an aligned run
-// of `span` core ranks.
+// What the core rank `of` has before the round at distance `span`: the blocks of an aligned run of
+// `span` core ranks.
 std::vector<Piece> run_of(const Shape& shape, const Fold& fold, Rank of, Rank span) {
   const Rank first = of / span * span;
   const Rank begin = fold.first_of(first);
   return gathered_blocks(shape, begin, fold.first_of(first + span) - begin);
 }
 
-// The part of a rank that folds: gives its block, then gets what its neighbour gets.
+// The steps of a rank that folds: sends its block, then receives what its neighbour receives.
 void be_served(const Shape& shape, const Fold& fold, PlanBuilder& plan) {
   const Rank neighbour = shape.rank + 1;
   const Rank self = fold.to_core(neighbour);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Allreduce: the operands of all ranks, combined, on every rank; the same bits on all of them.
-// Output is where sums are gathered, so it is written while the algorithm runs.
+// Allreduce: combines the operands of all ranks and gives every rank the result, with the same bits
+// on all. Partial results are kept in output, so it is written while the algorithm runs.
 #pragma once
 
 #include <span>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Allreduce as a reduction up a binomial tree to rank 0, and a broadcast down the same tree: the
-// fewest steps for any number of ranks by which all operands are combined by the balanced tree
-// (Bracketing).
+// Allreduce as a reduction up a binomial tree to rank 0, and a broadcast down the same tree. For
+// any number of ranks, all operands are combined by the balanced tree (Bracketing), in few steps.
 //
 // Cost (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in
 // MPICH, IJHPCA 19, 2005, for each half): ceil(log2 p) steps up and floor(log2 p) down; rank 0

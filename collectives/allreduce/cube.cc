@@ -10,7 +10,8 @@ namespace sluice {
 
 namespace {
 
-// One group of ranks, and what it cuts up: `share` chunks of `of` for each member, from `first` on.
+// A round of one group of ranks, and the chunks that it divides: `share` chunks (of `of`) for each
+// member, from `first` on.
 struct Round {
   const Fold& fold;
   Rank in_core;
@@ -23,7 +24,8 @@ struct Round {
     return chunks(of_all, first + member * share, first + (member + 1) * share, of);
   }
 
-  // The other members, those after this rank first, so that not all send to the same one at once.
+  // Visits the other members, those after this rank first, so that not all send to the same one at
+  // once.
   template <typename Visit>  // void(uint32_t member)
   void for_others(Visit visit) const {
     for (uint32_t member = own() + 1; member < digit.radix; ++member) visit(member);
@@ -42,8 +44,8 @@ std::vector<Round> rounds_of(Rank in_core, const Fold& fold, uint32_t radix) {
   return rounds;
 }
 
-// Operands join the sum from its left and its right, nearest first, so that it is of a run of
-// ranks.
+// Adds operands to the left and to the right of the sum, nearest first, so it always stands for a
+// run of ranks.
 void reduce_scatter(PlanBuilder& plan, const Round& round, const Piece& source,
                     const Piece& result) {
   round.for_others(

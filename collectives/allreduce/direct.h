@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Allreduce in which every rank reduces one chunk of the vector: all send it theirs at once, it
-// combines them by the balanced tree (Bracketing), and sends the result to all. As few bytes as on
-// a ring, and the same bits as with other algorithms of that bracketing.
+// Allreduce in which every rank reduces one chunk of the vector: all ranks send it their part at
+// once, it combines them by the balanced tree (Bracketing), and sends the result to all. It sends
+// as few bytes as a ring, and gives the same bits as other algorithms with that bracketing.
 //
 // Cost (the direct algorithms of Chan, Heimlich, Purkayastha and van de Geijn, Collective
 // communication: theory, practice, and experience, CCPE 19, 2007): 2 steps, of p-1 messages at

@@ -25,7 +25,7 @@ Cost allreduce_double_tree_cost(const Shape& shape) {
   const Rank others = shape.size - 1;
   const uint32_t depth = floor_log2(others) + 1;
   const uint32_t rounds = others == 1 ? 1 : floor_log2(others) + ceil_log2(others);
-  // From four ranks on, a rank sends 3/2 in the tree in which it has a parent and two children.
+  // From four ranks on, a rank sends 3/2 x S in the tree where it has a parent and two children.
   return {.steps = static_cast<double>(rounds + depth), .bytes = std::min(2.0, shape.size / 2.0)};
 }
 

@@ -17,8 +17,8 @@ namespace sluice {
 
 namespace {
 
-// All hosts, round the ring: from the one before this on backwards, or from the next on ahead; this
-// one is last.
+// All hosts in ring order, this one last: backwards from the one before this, or forwards from the
+// one after it.
 std::vector<uint32_t> from_here(const Hosts& hosts, bool backwards) {
   std::vector<uint32_t> order;
   for (uint32_t by = 1; by <= hosts.count(); ++by) {
@@ -29,7 +29,7 @@ std::vector<uint32_t> from_here(const Hosts& hosts, bool backwards) {
   return order;
 }
 
-// As results come: this host's, which is last in `order`, first.
+// The order in which results come: this host's, last in `order`, is first.
 std::vector<uint32_t> as_they_come(std::vector<uint32_t> order) {
   std::rotate(order.begin(), order.end() - 1, order.end());
   return order;
@@ -52,11 +52,11 @@ void exchange_directly(PlanBuilder& plan, const Hosts& hosts, const Piece& sum,
   }
 }
 
-// What is the same in both costs: all but the steps and the scratch between hosts.
+// The common part of the costs. steps: between hosts. chunks: scratch, in chunks of a share.
 Cost cost_of(const Hosts& hosts, double steps, double chunks) {
   const double h = hosts.count(), n = hosts.most, shares = hosts.shares();
   const double between = 2 * (h - 1) / h;
-  double of_leaders = hosts.even() ? 0 : shares;  // who leads nothing sends all
+  double of_leaders = hosts.even() ? 0 : shares;  // a rank without a share sends all
   for (const auto& there : hosts.ranks) {
     const auto ranks = static_cast<Rank>(there.size());
     const double carried = hosts.carried(ranks);

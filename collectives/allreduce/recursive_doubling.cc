@@ -8,12 +8,13 @@ namespace sluice {
 
 namespace {
 
-// mine = mine (op) the peer's, which combines the same: `to` is where it goes.
+// Adds an exchange with the peer: to = mine (op) the peer's; the peer computes the same.
 //
-// Neither side may receive where it still sends from, or each would wait for the other's receive.
-// So the result goes to other memory than `mine`, in turn output and scratch, such that the last
-// goes to output. Only a first exchange may find both its operand in input and its turn to be
-// output's, which may be the same memory: it receives into scratch.
+// A rank may not receive into memory that it still sends from, or each side would wait for the
+// other's receive. So the result goes to other memory than `mine`: alternately to output and
+// scratch, such that the last result is in output. In the first exchange the operand may be in
+// input and the result's place be output, which may be the same memory; then it receives into
+// scratch.
 void exchange(PlanBuilder& plan, Rank peer, bool peer_first, const Piece& mine, const Piece& to,
               const Piece& scratch) {
   plan.send(peer, mine);

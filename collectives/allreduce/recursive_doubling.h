@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Allreduce by recursive doubling: in round i, ranks that differ in bit i exchange all that they
-// have, and both combine it. Ranks beyond a power of two fold into a neighbour first (Fold), and
-// get the result from it at the end. The fastest for small messages.
+// Allreduce by recursive doubling: in round i, ranks that differ in bit i exchange their partial
+// results, and both combine them. Ranks beyond a power of two fold into a neighbour first (Fold),
+// and receive the result from it at the end. The fastest for small messages.
 //
 // Cost (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in
-// MPICH, IJHPCA 19, 2005): log2 p steps; each rank sends log2 p x S. Where p is no power of two,
+// MPICH, IJHPCA 19, 2005): log2 p steps; each rank sends log2 p x S. If p is not a power of two,
 // with k = floor(log2 p): k+2 steps and (k+1) x S.
 // Order: kept.
 // Scratch: S.
@@ -16,14 +16,14 @@
 
 namespace sluice {
 
-// The steps of one rank of at least two, for those who begin with sums of other ranks.
+// The steps of one of two ranks or more. Other algorithms use it to combine partial results.
 class RecursiveDoubling {
  public:
   RecursiveDoubling(PlanBuilder& plan, Rank rank, Rank size);
 
-  // Where such a sum is to be gathered: output or scratch.
+  // Where the caller must put such a partial result before run(): output or scratch.
   Piece place() const;
-  // Adds the steps. `mine`: input, or place(). The result is in output.
+  // Adds the steps. mine: this rank's operand, in input or place(). The result is in output.
   void run(Piece mine);
 
  private:
@@ -31,7 +31,7 @@ class RecursiveDoubling {
   const Rank rank_;
   const Fold fold_;
   Piece scratch_;
-  uint32_t exchanges_;  // to come
+  uint32_t exchanges_;  // still to come
 };
 
 Plan allreduce_recursive_doubling(const Shape& shape);

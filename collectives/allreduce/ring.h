@@ -5,7 +5,7 @@
 //
 // Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
 // JPDC 69, 2009): 2(p-1) steps; each rank sends 2(p-1)/p x S, the least possible.
-// Order: not kept: the operands of a chunk are taken round the ring.
+// Order: not kept: the operands of a chunk are combined in ring order.
 // Scratch: none.
 #pragma once
 

@@ -14,13 +14,14 @@ namespace sluice {
 
 namespace {
 
-// Scratch slots of whole vectors, used again in the order in which they became free.
+// Scratch slots of whole vectors, reused in the order in which they became free.
 class Slots {
  public:
   explicit Slots(PlanBuilder& plan) : plan_(plan) {}
 
-  // Not `passed_on`, which is still being sent: if each rank received where it sends from, all
-  // would wait for each other round the ring. That one was given back last, if at all.
+  // Returns a slot other than `passed_on`, which is still being sent: if each rank received where
+  // it sends from, all would wait for each other round the ring. If free at all, `passed_on` was
+  // freed last.
   Piece take(const Piece& passed_on) {
     if (free_.empty() || free_.front() == passed_on) return plan_.scratch(all_input);
     const Piece slot = free_.front();
@@ -34,9 +35,9 @@ class Slots {
   std::deque<Piece> free_;
 };
 
-// Combines operands by the binary tree over rank numbers, whatever order they come in. What a
-// subtree comes to stays where one of its operands was; for the subtree with this rank's own, which
-// is in input, that is output.
+// Combines operands by the binary tree over rank numbers, in whatever order they arrive. The result
+// of a subtree is stored where one of its operands was; for the subtree with this rank's own
+// operand, which is in input, that is output.
 class Combination {
  public:
   Combination(PlanBuilder& plan, Rank size, Slots& slots)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What `tree` and `double_tree` share: reduce up a tree and broadcast down again.
+// The common part of tree algorithms: reduces up a tree and broadcasts down again.
 #pragma once
 
 #include "collectives/patterns/tree.h"

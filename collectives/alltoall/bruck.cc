@@ -17,7 +17,7 @@ Plan alltoall_bruck(const Shape& shape) {
   for (Rank d = 1; d < size; ++d) {
     if (!std::has_single_bit(d)) slots[d] = plan.scratch({Area::input, shape.rank, {}});
   }
-  // Where the blocks with d places to go stand when they have gone by the bits below `bit`.
+  // Where a block that must travel d places is stored after the hops for the bits below `bit`.
   const auto place = [&](Rank d, Rank bit) -> Piece {
     if ((d & (bit - 1)) == 0) return {Area::input, ahead(shape.rank, d, size), {}};
     const bool is_output = std::popcount(d & ~(bit - 1)) % 2 == 0;

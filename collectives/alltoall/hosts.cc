@@ -14,8 +14,8 @@ namespace {
 
 Piece block(Area area, Rank rank) { return {area, rank, {}}; }
 
-// The place on `host` of the rank that gathers what goes to `other`, and hands out what comes from
-// there.
+// The place on `host` of the rank that gathers the blocks for `other`, and distributes those from
+// it.
 Rank gatherer(const Hosts& hosts, uint32_t host, uint32_t other) {
   return (behind(other, host, hosts.count()) - 1) % hosts.size_of(host);
 }
@@ -62,7 +62,7 @@ class Exchange {
     return some;
   }
 
-  // By the rank here that they come from, and then the one that they go to.
+  // Blocks for the other host, ordered by sender here, then by receiver there.
   std::vector<Piece> gather() {
     std::vector<Piece> all;
     for (Rank place = 0; place < hosts_.here().size(); ++place) {
@@ -74,7 +74,7 @@ class Exchange {
     return all;
   }
 
-  // By the rank there that they come from, and then the one here that they go to.
+  // Places for blocks from the other host, ordered by sender there, then by receiver here.
   std::vector<Piece> places_of_arrivals() {
     std::vector<Piece> all;
     for (const Rank from : there_) {
@@ -106,7 +106,7 @@ class Exchange {
   const Rank gatherer_;
 };
 
-// Blocks that a rank sends, and takes into scratch.
+// The blocks that a rank sends, and those that it keeps in scratch.
 struct Load {
   double sent, scratch;
 };

@@ -9,7 +9,7 @@ namespace sluice {
 
 Plan alltoall_pairwise(const Shape& shape) {
   PlanBuilder plan;
-  // Of the exchange before, and of the one before that.
+  // Steps of the previous exchange; received_before: of the one before that.
   StepId sent = 0, received = 0, received_before = 0;
   for (Rank distance = 1; distance < shape.size; ++distance) {
     const Rank source = behind(shape.rank, distance, shape.size);

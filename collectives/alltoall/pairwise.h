@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All-to-all in p-1 exchanges, one after another: in the d-th a rank sends to the one d places
-// ahead and receives from the one d places behind, so that one rank at a time sends to each. A
-// receive is posted one exchange early, so that its message finds it there.
+// All-to-all in p-1 exchanges, one after another: in exchange d a rank sends to the rank d places
+// ahead and receives from the rank d places behind, so each rank receives from one rank at a time.
+// A receive is posted one exchange early, so that it is there when its message arrives.
 //
 // Cost (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in
 // MPICH, IJHPCA 19, 2005): p-1 steps, each rank sends (p-1)/p x S.

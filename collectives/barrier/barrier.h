@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Barrier: all ranks wait for each other; no payload, so the plans are tokens and their order.
+// Barrier: no rank leaves before all have entered. No payload, so plans are tokens and their order.
 #pragma once
 
 #include <span>

@@ -26,7 +26,7 @@ Cost broadcast_binomial_cost(const Shape& shape) {
   const uint32_t rounds = ceil_log2(shape.size);
   const bool root_in_rest = shape.root >= std::bit_ceil(shape.size) / 2;
   const uint32_t depth = root_in_rest ? rounds : floor_log2(shape.size);
-  // Besides the root, the one that leads the half without it.
+  // Most is sent by the root, or by the rank that leads the half without it.
   const auto of_root = binomial_tree(shape.root, shape.size, shape.root).children.size();
   return {.steps = static_cast<double>(depth), .bytes = std::max<double>(of_root, rounds - 1)};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Broadcast from rank to rank: each sends a segment on while it receives the next. Long vectors
+// Broadcast from rank to rank: each forwards a segment while it receives the next. Long vectors
 // reach every rank at the speed of one link.
 //
 // Cost (Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel and Dongarra, Performance analysis of

@@ -15,7 +15,7 @@ bool contains(const Subtree& tree, Rank rank) { return tree.first <= rank && ran
 
 }  // namespace
 
-// Ranks are virtual from here: the root is 0, so that the cost is the same for any root.
+// Uses virtual ranks, in which the root is 0, so that the cost is the same for any root.
 Plan broadcast_scatter_allgather(const Shape& shape) {
   const Rank size = shape.size;
   const Rank self = behind(shape.rank, shape.root, size);

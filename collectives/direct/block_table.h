@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Round 1 of exchanges whose blocks may be long: what each rank has for each other and where, with
-// the short blocks themselves, and how much it expects.
+// Round 1 of exchanges whose blocks may be long. Each rank publishes a table: for each other rank
+// the size and address of the block for it, and the size expected from it. Short blocks follow the
+// table.
 #pragma once
 
 #include "collectives/direct/cuts.h"
 
 namespace sluice {
 
-// A rank's begins with a number of the algorithm's, of which all learn the largest.
+// A table begins with a number that the algorithm chooses. All ranks learn the largest.
 class BlockTable {
  public:
   static constexpr size_t longest_short = size_t{16} << 10;
 
   BlockTable(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
 
-  // A short block's bytes at most, so that all may be short.
+  // The most bytes of a short block. All blocks of a rank may be short.
   size_t room() const { return room_; }
   bool is_short(size_t bytes) const { return bytes <= room_; }
 
-  // This rank's.
+  // Publishes this rank's table and short blocks. Blocks until their place is free; false as
+  // Rounds::open.
   bool put(uint64_t number) {
     size_t used = table_;
     for (Rank rank = 0; rank < ranks_; ++rank) {
@@ -45,8 +47,9 @@ class BlockTable {
     return true;
   }
 
-  // What another rank has for this one: moves it if it is short; else where it is in that rank's
-  // memory. Waits for that rank, and for no other.
+  // Receives another rank's block for this one: copies a short block, returns the address of a long
+  // one in that rank's memory. Waits for that rank only. False if the wait failed or the sizes
+  // differ.
   bool get(Rank rank, uint64_t* address) {
     Entry entry;
     const std::byte* const from = read(rank, &entry);
@@ -67,16 +70,16 @@ class BlockTable {
     }
     return true;
   }
-  // The largest number, of those put and got so far.
+  // The largest number in the tables put and read so far.
   uint64_t largest() const { return largest_; }
 
  private:
   struct Entry {
     uint64_t bytes;
-    uint64_t place;  // address, or of a short block its offset in the round
+    uint64_t place;  // address; of a short block, its offset in the round
     uint64_t expected;
   };
-  // Until that rank has told; null where it disagrees.
+  // Waits for that rank's table. Null if the wait failed or the ranks disagree about a size.
   const std::byte* read(Rank rank, Entry* entry) {
     const std::byte* const from = rounds_.await_data(rank, 1);
     if (!from) return nullptr;
@@ -92,7 +95,7 @@ class BlockTable {
             : rounds_.disagree(rank, entry->bytes, expected);
     return good ? from : nullptr;
   }
-  // A rank's entry in another's table.
+  // Offset of a rank's entry in another rank's table.
   static size_t entry_at(Rank rank, Rank in) {
     return sizeof(uint64_t) + (rank < in ? rank : rank - 1) * sizeof(Entry);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Arithmetic that direct algorithms share: data cut into what a round takes.
+// Arithmetic of the shared-memory algorithms: data cut into pieces, one for each round.
 #pragma once
 
 #include <algorithm>
@@ -10,38 +10,39 @@
 
 namespace sluice {
 
-// Some bytes, in rounds of at most `piece` each.
+// Some bytes, cut into rounds of at most `piece` each.
 struct Cuts {
   size_t bytes, piece;
 
   uint64_t count() const { return bytes <= piece ? bytes > 0 : (bytes + piece - 1) / piece; }
-  // Round k's, from 1 on; empty behind the last.
+  // The bytes of round k, counted from 1; none after the last round.
   size_t begin(uint64_t k) const { return std::min(bytes, (k - 1) * piece); }
   size_t size(uint64_t k) const { return std::min(piece, bytes - begin(k)); }
 };
 
-// What a round takes of long data: few, long rounds are better where ranks take turns on the
-// processors; else shorter ones overlap better.
+// Bytes of long data in a round. If ranks are oversubscribed, few long rounds are better; otherwise
+// shorter rounds overlap better.
 inline size_t long_piece(const DirectCall& call) {
   return call.in_turns ? ArenaSlot::capacity : ArenaSlot::capacity / 2;
 }
 
-// And of data that streams through the slots.
+// The same for data that streams through the slots. Two ranks use short slots, unless
+// oversubscribed.
 inline size_t stream_piece(const Rounds& rounds, const DirectCall& call) {
   return rounds.size() == 2 && !call.in_turns ? ArenaShortSlot::capacity : long_piece(call);
 }
 
-// The largest multiple of the element in so many bytes; at least one.
+// The largest multiple of `element` up to `bytes`; at least one element.
 inline size_t whole_elements(size_t bytes, size_t element) {
   return std::max(is_power_of_two(element) ? bytes & ~(element - 1) : bytes - bytes % element,
                   element);
 }
 
-// What a rank has for each of the others, in rounds that hold a piece for everyone, at equal
+// The layout of rounds in which a rank has a piece for each other rank. The pieces lie at equal
 // distances.
 class Dealing {
  public:
-  // longest: nobody gets more bytes. Pieces hold whole elements.
+  // longest: bytes of the longest block. Pieces hold whole elements.
   Dealing(Rounds& rounds, const DirectCall& call, size_t longest, size_t element)
       : rounds_(rounds),
         others_(std::max(rounds.size() - 1, Rank{1})),
@@ -62,7 +63,7 @@ class Dealing {
   const size_t piece_;
 };
 
-// A rank's share of a round's bytes: nearly equal ones, cut between elements.
+// A rank's share of a round's bytes. Shares are nearly equal, and cut between elements.
 inline Bytes share(std::byte* data, size_t bytes, size_t element, Rank rank, Rank ranks) {
   const size_t n = bytes / element;
   const size_t begin = n * rank / ranks, end = n * (rank + 1) / ranks;
@@ -73,14 +74,14 @@ inline void move_bytes(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes > 0 && to != from) copy_bytes(to, from, bytes);
 }
 
-// A rank's block for itself.
+// Copies this rank's block for itself.
 inline void move_own_block(const Rounds& rounds, const DirectCall& call) {
   const Bytes from = call.block(call.input, rounds.rank());
   move_bytes(call.block(call.output, rounds.rank()).data, from.data, from.size);
 }
 
-// Where the operands of one round are, by rank; `out` may be one of the first two, or own memory
-// that is no operand.
+// Combines all ranks' operands of one round in rank order. operand(rank) returns an address; `out`
+// may be one of the first two operands, or memory that is no operand.
 template <typename Operand>
 void combine_in_order(const DirectCall& call, Rank ranks, const Operand& operand, std::byte* out,
                       size_t bytes) {

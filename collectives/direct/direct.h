@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Direct algorithms: collectives of ranks that share memory, as plain loops over the rounds of an
-// arena (transports/arena.h). All of a call's data lies in the callers' memory and passes through
-// the arena, a round at a time; a rank may be some rounds ahead of the slowest (ArenaRank::depth),
-// so that the next piece is copied in while the last one is reduced.
+// Shared-memory algorithms, called direct: collectives of ranks that map one arena
+// (transports/arena.h), as plain loops over its rounds. A call's data passes from the callers'
+// memory through the arena, a piece each round. A rank may be some rounds ahead of the slowest
+// (ArenaRank::depth), so it copies the next piece in while the last one is reduced.
 //
-// Each returns false where the wait was given up or ranks disagree; its rounds are then lost and so
-// is the team. How many rounds a call takes follows from what is equal on all ranks (alltoallv asks
-// first).
+// Each blocks. It returns false if the wait was given up, a CMA copy failed or ranks disagree; its
+// rounds are then lost, and the team is broken. The number of rounds follows from values that are
+// equal on all ranks (alltoallv exchanges it first).
 //
-// The idea of flags and data that travel together, and of slots in place of closing barriers, is
-// that of Graham and Shipman, "MPI Support for Multi-core Architectures: Optimized Shared Memory
-// Collectives" (2008), and of Parsons and Pai, "Accelerating MPI Collective Communications through
-// Hierarchical Algorithms Without Sacrificing Inter-Node Communication Flexibility" (2014).
+// Flags that travel with the data, and slots in place of closing barriers, follow Graham and
+// Shipman, "MPI Support for Multi-core Architectures: Optimized Shared Memory Collectives" (2008),
+// and Parsons and Pai, "Accelerating MPI Collective Communications through Hierarchical Algorithms
+// Without Sacrificing Inter-Node Communication Flexibility" (2014).
 #pragma once
 
 #include <bit>
@@ -28,8 +28,8 @@ namespace sluice {
 
 class Groups;
 
-// Where it is one, a division, which takes as long as much of a short call, can be spared.
-// (std::has_single_bit calls a function where the processor may be any.)
+// For a power of two callers avoid a division, which would take a large part of a short call's
+// time. (std::has_single_bit calls a function when compiled for any processor.)
 inline bool is_power_of_two(size_t n) { return (n & (n - 1)) == 0; }
 
 // What of a call goes over links, by the algorithm's plan: the blocks between this rank and others
@@ -45,7 +45,8 @@ class OverLinks {
 };
 
 struct DirectCall {
-  // Two operands, each with what it takes to be as far into a page as another rank's.
+  // Scratch holds two operands, each with a page of padding, so that it can have the page offset of
+  // a remote operand.
   static constexpr size_t scratch_piece = size_t{256} << 10,
                           scratch_half = scratch_piece + copy_page;
 
@@ -53,9 +54,9 @@ struct DirectCall {
   size_t element;  // bytes
   const Reduction& reduction;
   const Blocks &input, &output;
-  const Groups* groups;          // for those that need them (groups.h)
-  bool in_turns;                 // ranks take turns on processors
-  std::span<std::byte> scratch;  // 2 * scratch_half bytes, for those that fetch
+  const Groups* groups;          // for algorithms that need them (groups.h)
+  bool in_turns;                 // ranks are oversubscribed
+  std::span<std::byte> scratch;  // 2 * scratch_half bytes, for CMA algorithms
   OverLinks& links;
 
   Bytes block(const Blocks& blocks, Rank rank) const {
@@ -65,7 +66,7 @@ struct DirectCall {
     return {blocks.base + blocks.offsets[rank] * element, blocks.counts[rank] * element};
   }
   Bytes all(const Blocks& blocks) const { return {blocks.base, blocks.count * element}; }
-  // In so many bytes.
+  // The number of elements in so many bytes.
   size_t elements(size_t bytes) const {
     return is_power_of_two(element) ? bytes >> std::countr_zero(element) : bytes / element;
   }
@@ -77,38 +78,38 @@ struct DirectCall {
 
 std::span<const Algorithm> direct_algorithms();
 
-// Whether such a call (Call in src/engine/call.h) may go through slots. Equal on all ranks.
+// Whether a call of this shape (Call in src/engine/call.h) may use slots. Equal on all ranks.
 bool needs_slots(const Algorithm& algorithm, size_t bytes, bool ragged, Rank ranks);
 
 bool direct_barrier(Rounds& rounds, const DirectCall& call);
 // Every rank copies the root's data out of its slots.
 bool direct_broadcast(Rounds& rounds, const DirectCall& call);
-// The root combines all operands. (p - 1) V bytes are read by one rank.
+// The root combines all operands: it reads (p - 1) V bytes, with V the bytes of the vector.
 bool direct_reduce(Rounds& rounds, const DirectCall& call);
 // Every rank combines its share, the root gathers the shares.
 bool direct_reduce_split(Rounds& rounds, const DirectCall& call);
-// Every rank combines all operands, in rank order. (p - 1) V bytes are read by each.
+// Every rank combines all operands, in rank order: each reads (p - 1) V bytes.
 bool direct_allreduce(Rounds& rounds, const DirectCall& call);
-// Every rank combines its share, all gather the shares: 2 (p - 1) / p V bytes are read by each.
+// Every rank combines its share, all gather the shares: each reads 2 (p - 1) / p V bytes.
 bool direct_allreduce_split(Rounds& rounds, const DirectCall& call);
 // Every rank combines its block.
 bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call);
 // Also allgatherv.
 bool direct_allgather(Rounds& rounds, const DirectCall& call);
 bool direct_alltoall(Rounds& rounds, const DirectCall& call);
-// Ranks first tell each other how long it takes.
+// Ranks first exchange how many rounds each needs.
 bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
 // Short blocks through the slots, others over links, where nobody waits for ranks that it has no
 // piece for or from. For few ranks that take turns.
 bool direct_alltoallv_mixed(Rounds& rounds, const DirectCall& call);
 
-// The same with one copy: ranks tell each other where their data is, and fetch it, or put it there.
-// A rank leaves when nobody needs its memory any more. If the kernel can't copy some rank's memory,
-// the call goes through the slots.
+// The same with one copy (CMA): ranks publish the addresses of their data, then get or put it. A
+// rank leaves when no other rank needs its memory any more. If the kernel can't copy some rank's
+// memory, the call uses the slots.
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
-// Also alltoall. What is short goes through the slots all the same; and what is not long, where
-// ranks take turns: there a call of the kernel's that waits for another's memory is a turn lost.
+// Also alltoall. Short blocks use the slots all the same. If ranks are oversubscribed, so do medium
+// ones: there a CMA copy that waits for the other rank's memory costs a scheduling turn.
 bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call);
 bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call);
@@ -124,9 +125,9 @@ bool direct_allreduce_grouped(Rounds& rounds, const DirectCall& call);
 // Leaders collect their groups' blocks, then all groups', then hand these out. Also allgatherv.
 bool direct_allgather_grouped(Rounds& rounds, const DirectCall& call);
 
-// Slots are shared out among so many ranks at most: 64 bytes for each.
+// A slot is divided among at most so many ranks, with 64 bytes for each.
 inline constexpr Rank most_direct_ranks = 512;
-// Whether the slots hold an element of everybody's share.
+// Whether a slot has room for an element for every rank.
 inline bool fits_directly(size_t element, Rank ranks) {
   return ranks <= most_direct_ranks && element <= ArenaSlot::capacity / ranks;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Kernel-assisted single copy, after Jin, Sur, Chai and Panda, "LiMIC: Support for High-Performance
-// MPI Intra-node Communication on Linux Cluster" (2005), and Ma, Bosilca, Bouteiller and Dongarra,
-// "Kernel-assisted and topology-aware MPI collective communications on multicore/many-core
-// platforms" (2013).
+// Single copy by the kernel (CMA), after Jin, Sur, Chai and Panda, "LiMIC: Support for
+// High-Performance MPI Intra-node Communication on Linux Cluster" (2005), and Ma, Bosilca,
+// Bouteiller and Dongarra, "Kernel-assisted and topology-aware MPI collective communications on
+// multicore/many-core platforms" (2013).
 #include "collectives/direct/block_table.h"
 #include "collectives/direct/slot_exchange.h"
 #include "collectives/direct/streaming.h"
@@ -11,14 +11,14 @@
 namespace sluice {
 namespace {
 
-// Where a rank's data is, in its own memory.
+// The addresses of a rank's buffers, in its own address space.
 struct Place {
   uint64_t address;
   uint64_t bytes;
-  uint64_t result;  // and where it wants the result
+  uint64_t result;  // address for the result; 0: none
   uint64_t is_in_reach;
 
-  // What its round says that it holds: no data's length.
+  // Published as the round's size, in place of a length of data.
   static constexpr size_t claim = 0xFFFF'FFFF;
 };
 
@@ -26,7 +26,8 @@ using Slots = bool (*)(Rounds& rounds, const DirectCall& call);
 
 uint64_t address_of(const std::byte* data) { return reinterpret_cast<uintptr_t>(data); }
 
-// Round 1 of all these: who has what where. It stays to be read until this rank has taken it.
+// Round 1 of the CMA algorithms: each rank publishes its Place. A rank can read the others' Places
+// until it has taken the round.
 class Places {
  public:
   explicit Places(Rounds& rounds) : rounds_(rounds) {}
@@ -42,7 +43,8 @@ class Places {
     rounds_.publish(1, Place::claim);
     return true;
   }
-  // Until that rank has told; that it has so many bytes, or they disagree.
+  // Waits for that rank's Place. False if the wait failed, or if that rank does not have `bytes`
+  // bytes.
   bool learn(Rank rank, size_t bytes) {
     if (!rounds_.await(rank, 1, Place::claim)) return false;
     const Place place = of(rank);
@@ -55,10 +57,11 @@ class Places {
     }
     return true;
   }
-  // Of all that have told or been learned of. Where it decides, all know the same ones.
+  // Whether the kernel can copy the buffers of all ranks whose Places are known, this one's
+  // included. When an algorithm decides by it, all ranks know the same Places.
   bool all_in_reach() const { return all_in_reach_; }
-  // Some memory is not: the call goes through the slots instead. Nobody leaves that algorithm
-  // before all have come to it, after what they may have fetched here.
+  // Runs the call through the slots, because some memory is out of reach. If ranks may have fetched
+  // here (allgather), none leaves that algorithm before all have entered it.
   bool go_by(Slots algorithm, const DirectCall& call) {
     return end_alone() && algorithm(rounds_, call);
   }
@@ -72,7 +75,7 @@ class Places {
   bool put_result(Rank rank, size_t offset, const Bytes& from) {
     return put_at(rank, of(rank).result + offset, from);
   }
-  // Nothing more is moved by this rank; and until nobody will touch this rank's memory any more.
+  // This rank moves nothing more. Waits until no other rank will touch its memory any more.
   bool end_with_all() {
     rounds_.take(1);
     return rounds_.await_taken(1) && end();
@@ -88,8 +91,8 @@ class Places {
     std::memcpy(&place, rounds_.data(rank, 1, sizeof(place)), sizeof(place));
     return place;
   }
-  // In pieces, each only as long as nobody has given up: that rank's memory may be used for
-  // something else then.
+  // Puts piece by piece, and stops when a rank has aborted: the target may then use its memory for
+  // something else.
   bool put_at(Rank rank, uint64_t address, const Bytes& from) {
     const Cuts cuts{from.size, DirectCall::scratch_piece};
     for (uint64_t k = 1; k <= cuts.count(); ++k) {
@@ -107,15 +110,16 @@ class Places {
   bool all_in_reach_ = true;
 };
 
-// Combines operands that lie with their ranks, in rank order, piece by piece. A piece is handed on
-// while it is in the cache.
+// Combines all ranks' operands in rank order, piece by piece, and fetches remote ones by CMA. A
+// piece of the result is handed on while it is in the cache.
 class Combining {
  public:
   Combining(Rounds& rounds, const DirectCall& call, Places& places)
       : rounds_(rounds), call_(call), places_(places) {}
 
-  // The bytes `own` (this rank's) of every operand from `offset` on; out: null for scratch, else
-  // the result, and may be `own`. hand_on(offset, piece of the result): false if it failed.
+  // Combines a stretch of every operand from `offset` on; `own` is this rank's. out: the result,
+  // which may be `own`; null: each piece of the result goes to scratch. hand_on(offset, piece of
+  // the result): false if it failed.
   template <typename HandOn>
   bool combine(size_t offset, const Bytes& own, std::byte* out, const HandOn& hand_on) {
     const Cuts cuts{own.size, whole_elements(DirectCall::scratch_piece, call_.element)};
@@ -129,7 +133,8 @@ class Combining {
   }
 
  private:
-  // In this half of the scratch, where that rank's operand from `offset` on is quick to fetch to.
+  // Where in this half of the scratch to fetch that rank's operand from `offset` on: at the same
+  // page offset, so that the copy is fast.
   std::byte* aside(size_t half, Rank rank, size_t offset) {
     return place_like(call_.scratch.data() + half * DirectCall::scratch_half,
                       places_.address(rank) + offset);
@@ -181,9 +186,9 @@ struct OwnBlock {
 
 }  // namespace
 
-// Of two ranks the root would only look on: it puts the first half into the other's memory, which
-// fetches the rest. (More ranks may have to take turns on the processors: there the root waits for
-// nobody before all have what they need.)
+// With two ranks, the root puts the first half into the other's memory, which gets the rest;
+// otherwise the root would be idle. (More ranks may be oversubscribed: there the root waits for no
+// rank before all have their data.)
 bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
   const Bytes data = call.all(call.output);
   const Bytes half = share(data.data, data.size, call.element, 0, 2);
@@ -226,8 +231,8 @@ bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
 
 namespace {
 
-// The number in a rank's table: of how many further rounds its medium blocks need, or that some of
-// its long ones are out of the others' reach.
+// The number in a rank's table is how many further rounds its medium blocks need, or out_of_reach
+// if the kernel can't copy some of its long ones.
 class FetchingExchange {
  public:
   FetchingExchange(Rounds& rounds, const DirectCall& call)
@@ -247,7 +252,9 @@ class FetchingExchange {
       if (!get_from((me_ + step) % ranks_)) return false;
     }
     rounds_.take(1);
-    if (table_.largest() == out_of_reach) {  // all again, where all meet: some may have fetched
+    // If so, repeats the exchange. Its first round waits for all ranks, as some may still be
+    // fetching.
+    if (table_.largest() == out_of_reach) {
       rounds_.end(1);
       return direct_alltoallv(rounds_, call_);
     }
@@ -265,16 +272,16 @@ class FetchingExchange {
   static constexpr size_t most_rounds = 8;
   static constexpr Rank most_with_medium = 16;
 
-  // What medium blocks have at most: they take a few rounds of all ranks'. Two ranks fetch; and
-  // where many ranks take turns, most of them may have nothing for each other.
+  // The most bytes of a medium block: it takes all ranks a few rounds. 0 unless oversubscribed;
+  // also for two ranks, which use CMA, and for many, most of which may have nothing for each other.
   size_t medium() const {
     if (!call_.in_turns || ranks_ == 2 || ranks_ > most_with_medium) return 0;
     return std::min(longest_medium, most_rounds * ArenaSlot::capacity / ranks_);
   }
   bool is_long(size_t bytes) const { return bytes > std::max(table_.room(), medium()); }
 
-  // Whether the others can reach this rank's long blocks. Those that lie close together are looked
-  // at as one run.
+  // Whether the kernel can copy this rank's long blocks. Blocks that lie close together are checked
+  // as one run.
   bool look_at_long_blocks(bool* has_long) const {
     uint64_t begin = 0, end = 0;
     const auto reaches_run = [&] {
@@ -295,7 +302,7 @@ class FetchingExchange {
     }
     return good && reaches_run();
   }
-  // As soon as that rank has told, whoever else is late.
+  // Receives that rank's block as soon as its table is there, however late other ranks are.
   bool get_from(Rank rank) {
     uint64_t address = 0;
     if (!table_.get(rank, &address)) return false;
@@ -348,8 +355,8 @@ bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call) {
          places.end_with_all();
 }
 
-// Every rank combines its share and puts it into everybody's memory. (In place: nobody overwrites a
-// share but its owner, who is through with it.)
+// Every rank combines its share and puts it into every rank's output. (In place: a share is
+// overwritten only by the rank that combines it, which has read it by then.)
 bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes input = call.all(call.input);

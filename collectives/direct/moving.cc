@@ -36,7 +36,7 @@ bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
 
 namespace {
 
-// Round k holds the k-th piece of everybody's block.
+// Allgather: round k holds the k-th piece of each rank's block.
 class Gathering {
  public:
   Gathering(Rounds& rounds, const DirectCall& call)
@@ -58,7 +58,7 @@ class Gathering {
  private:
   Cuts pieces(const Bytes& block) const { return {block.size, piece_}; }
 
-  // For the others, and while it is in the cache into this rank's own result.
+  // Publishes a piece, and copies it into this rank's own result while it is in the cache.
   bool put(uint64_t k) {
     const Cuts cuts = pieces(own_);
     const std::byte* const from = own_.data + cuts.begin(k);

@@ -6,8 +6,9 @@
 namespace sluice {
 namespace {
 
-// Reduce and allreduce where everybody combines a share of each round. A round passes three stages,
-// each a round behind the one before, so that nobody waits for what others are just doing.
+// Reduce and allreduce in which each rank combines a share of each round. A round passes three
+// stages (put, combine, gather), each a round behind the one before, so that no rank waits for what
+// others are just doing.
 class SplitReduction {
  public:
   SplitReduction(Rounds& rounds, const DirectCall& call, bool gathers)
@@ -37,7 +38,7 @@ class SplitReduction {
     return share(data, pieces_.size(k), call_.element, rank, rounds_.size());
   }
 
-  // What others combine.
+  // Publishes the shares that other ranks combine.
   bool put(uint64_t k) {
     if (!rounds_.open(k, ArenaSlot::capacity)) return false;
     std::byte* const to = slot(rounds_.rank(), k);
@@ -114,7 +115,7 @@ bool direct_reduce(Rounds& rounds, const DirectCall& call) {
   const Bytes input = call.all(call.input);
   const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
-  // The root's own operand stays where it is, unless the first two's result would overwrite it.
+  // The root's own operand is read in place, unless the result of ranks 0 and 1 would overwrite it.
   const bool is_put = me != call.root || (me > 1 && input.data == call.output.base);
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
     const size_t at = pieces.begin(k), bytes = pieces.size(k);
@@ -171,7 +172,7 @@ bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
   for (uint64_t k = 0; k <= last; ++k) {
     if (k < last && !put(k + 1)) return false;
     if (k == 0) continue;
-    // A rank with nothing to combine waits for nobody.
+    // A rank with nothing to combine does not wait.
     if (mine.size(k) > 0 && !await_all(rounds, k, total)) return false;
     const auto operand = [&](Rank rank) -> const std::byte* {
       return rank == me ? own.data + mine.begin(k) : dealing.place(rank, me, k);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Blocks that each rank has for each other, through the slots.
+// An exchange of blocks between all pairs of ranks, through the slots.
 #pragma once
 
 #include <limits>
@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// Those blocks between others whose bytes are within bounds: round k holds the k-th piece of each,
-// at equal distances. `before` rounds of the call have passed.
+// Exchanges the blocks between different ranks whose bytes are within bounds. Round k holds the
+// k-th piece of each block, at equal distances. `before` rounds of the call came before.
 class SlotExchange {
  public:
   struct Bounds {
@@ -18,8 +18,8 @@ class SlotExchange {
     bool contain(size_t bytes) const { return least <= bytes && bytes <= most; }
   };
 
-  // claim: what all ranks know alike of the call's size. longest: no block has more bytes, or as
-  // many as pieces may have.
+  // claim: the size to publish, equal on all ranks. longest: bytes of the longest block, or, if not
+  // all ranks know it, of the longest piece.
   SlotExchange(Rounds& rounds, const DirectCall& call, uint64_t before, size_t claim,
                size_t longest, Bounds bounds)
       : rounds_(rounds),
@@ -39,7 +39,7 @@ class SlotExchange {
     return most;
   }
 
-  // length: the most of any rank's.
+  // length: the largest of all ranks' length().
   bool run(uint64_t length) {
     for (uint64_t k = 0; k <= length; ++k) {
       if (k < length && !put(k + 1)) return false;
@@ -49,7 +49,7 @@ class SlotExchange {
   }
 
  private:
-  // (A rank's own block takes no round.)
+  // (A rank's own block is not moved.)
   Cuts pieces(const Blocks& blocks, Rank rank) const {
     const size_t bytes = call_.block(blocks, rank).size;
     const bool is_moved = rank != rounds_.rank() && bounds_.contain(bytes);

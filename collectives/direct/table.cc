@@ -10,7 +10,7 @@ constexpr Algorithm row(Collective collective, const char* name, const char* hel
   return {collective, name, help, {}, nullptr, nullptr, Bracketing::any, direct};
 }
 
-// Even where it is short.
+// Uses slots even for short calls.
 constexpr Algorithm by_slots(Algorithm algorithm) {
   algorithm.slots = true;
   return algorithm;
@@ -31,7 +31,7 @@ constexpr Algorithm grouped(Collective collective, const char* help,
 
 bool needs_slots(const Algorithm& algorithm, size_t bytes, bool ragged, Rank ranks) {
   if (algorithm.slots) return true;
-  size_t most = bytes;  // in a round of one rank
+  size_t most = bytes;  // bytes of a rank in a round
   switch (algorithm.collective) {
     case Collective::allgather:
     case Collective::allgatherv:
@@ -43,7 +43,7 @@ bool needs_slots(const Algorithm& algorithm, size_t bytes, bool ragged, Rank ran
       break;
     case Collective::alltoall:
     case Collective::reduce_scatter:
-      most = (ragged ? bytes : bytes / ranks) * (ranks - 1);  // and here
+      most = (ragged ? bytes : bytes / ranks) * (ranks - 1);  // ragged: room for the longest block
       break;
     default:
       break;

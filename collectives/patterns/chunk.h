@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Chunks: a block cut into `of` equal parts, as far as its elements divide. Used where a vector
-// that has no blocks of its own is shared out among ranks.
+// Chunks: a block cut into `of` parts, as equal as its elements allow. Used to divide a vector that
+// has no blocks of its own among ranks.
 #pragma once
 
 #include "collectives/plan.h"

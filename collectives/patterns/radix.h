@@ -11,13 +11,14 @@
 
 namespace sluice {
 
-// The factors of `size`: `radix` for as often as it divides, then what remains in primes, rising.
-// None for 1. A radix under 2 divides nothing.
+// The factors of `size`: `radix` as often as it divides, then the primes of the rest, ascending.
+// Empty for 1. A radix below 2 divides nothing.
 //
 //   size 12: radix 2 -> 2 2 3, radix 4 -> 4 3, radix 5 -> 2 2 3;   size 7, radix 2 -> 7
 std::vector<uint32_t> factorize(Rank size, uint32_t radix);
 
-// One digit of a rank. Ranks that differ in it alone make a group of `radix`, `stride` apart.
+// One digit of a rank. Ranks that differ only in this digit form a group of `radix` ranks, `stride`
+// apart.
 struct Digit {
   uint32_t radix;
   Rank stride;

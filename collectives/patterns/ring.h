@@ -2,8 +2,8 @@
 //
 // Ranks as a ring: arithmetic modulo their number. For 0 <= rank, by < size < 2^31.
 //
-// Also rotation: with root r, the virtual rank of a rank is behind(rank, r, size), and back again
-// ahead(virtual, r, size).
+// Also for rotation: with root r, the virtual rank of a rank is behind(rank, r, size), and the rank
+// of a virtual one is ahead(virtual, r, size).
 #pragma once
 
 #include "collectives/plan.h"

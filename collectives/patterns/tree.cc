@@ -8,7 +8,8 @@ namespace sluice {
 
 namespace {
 
-// Where a rank stands in the tree that `children_of` (a subtree) -> subtrees spans from `tree` on.
+// Finds a rank's node in the tree over `tree`. children_of(subtree) returns the subtrees of its
+// root's children.
 template <typename ChildrenOf>
 TreeNode descend(Rank rank, const Subtree& tree, ChildrenOf children_of) {
   TreeNode node{no_rank, tree, children_of(tree)};
@@ -37,14 +38,13 @@ std::vector<Subtree> binomial_children(Subtree tree) {
   return children;
 }
 
-// How the ranks below the root of a run of `ranks` are shared out among its children, in rank
-// order.
+// Divides the ranks of a run, except its root, among the root's children, in rank order.
 struct Shares {
   Shares(Rank ranks, uint32_t radix)
       : others(ranks - 1), count(std::clamp(radix, 1u, std::max(others, 1u))) {}
 
   uint32_t on_the_left() const { return count / 2; }
-  // How many ranks the first `shares` have.
+  // How many ranks the first `shares` shares have together.
   Rank before(uint32_t shares) const {
     return static_cast<Rank>(uint64_t{others} * shares / count);
   }
@@ -70,7 +70,7 @@ std::vector<Subtree> in_order_children(const Subtree& tree, uint32_t radix) {
   return children;
 }
 
-// A run of ranks whose root is the one with most trailing zeros in rank + shift.
+// The subtree of a run of ranks whose root is the one with most trailing zeros in rank + shift.
 Subtree even_subtree(Rank first, Rank last, Rank shift) {
   const Rank low = first + shift, high = last - 1 + shift;
   const Rank highest_change = std::bit_floor((low - 1) ^ high);

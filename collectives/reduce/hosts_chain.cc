@@ -11,8 +11,8 @@ namespace sluice {
 
 namespace {
 
-// The sum of a share that this rank carries, on this host and those before it in the chain; passed
-// on unless this is the last.
+// Reduces a share that this rank carries over this host and those before it in the chain, and sends
+// the sum to the next host; on the root's host, to the root.
 void reduce_share(PlanBuilder& plan, const Hosts& hosts, Rank share, uint32_t home, bool is_root) {
   const uint32_t count = hosts.count();
   const uint32_t previous = previous_in_ring(hosts.own, count);

@@ -7,7 +7,7 @@ namespace sluice {
 
 namespace {
 
-// One of so many chunks of a share.
+// Chunk `index` of `of` of a share.
 struct Cut {
   const Hosts& hosts;
   uint32_t index, of;
@@ -17,8 +17,8 @@ struct Cut {
   }
 };
 
-// Operands join the sum from its left and its right, nearest first, so that it is of a run of
-// ranks.
+// Adds operands to the left and to the right of the sum, nearest first, so it always stands for a
+// run of ranks.
 void gather(PlanBuilder& plan, const Hosts& hosts, const Cut& cut, Rank share) {
   const Piece total = cut.of_share(Area::output, share);
   Piece sum = cut.of_share(Area::input, share);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Phases of reductions on two levels whose leaders carry a share each (patterns/hosts.h).
+// Phases of two-level reductions in which each leader carries a share (patterns/hosts.h).
 #pragma once
 
 #include <span>
@@ -10,12 +10,13 @@
 
 namespace sluice {
 
-// Reduces each share of input on its leader, in the order of ranks here. Shares go in as many
-// chunks as `order` has numbers, in that order. Returns what then holds the sums of the shares that
-// this rank carries: input (of the only rank here) or output.
+// Reduces each share of input to its leader, in the order of ranks here. A share goes in as many
+// chunks as `order` has numbers, in that order. Returns the area that then holds the sums of this
+// rank's shares: input (if it is alone on its host) or output.
 Area reduce_shares(PlanBuilder& plan, const Hosts& hosts, std::span<const uint32_t> order);
 
-// Hands out the results, which leaders have in output, chunk by chunk in `order`.
+// Leaders send their results, which are in output, to the other ranks here, chunk by chunk in
+// `order`.
 void share_out(PlanBuilder& plan, const Hosts& hosts, std::span<const uint32_t> order);
 
 }  // namespace sluice

@@ -56,7 +56,7 @@ class BalancedTree {
       : plan_(plan), rank_(rank), own_(own), total_(total) {}
 
   // Adds the steps that combine ranks [first, last); returns where the result is. `total` may be
-  // the same memory as `own`, so it holds nothing but what `own` went into.
+  // the same memory as `own`, so only results that include `own` are written to it.
   Piece combine(Rank first, Rank last) {
     const bool has_own = first <= rank_ && rank_ < last;
     if (last - first == 1) return has_own ? own_ : receive(first);

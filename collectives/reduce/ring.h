@@ -5,8 +5,8 @@
 // Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
 // JPDC 69, 2009, for the reduce-scatter): p-1 steps, and 1 for all chunks to the root. Each rank
 // sends (p-1)/p x S, and those that are not the root S/p more: S.
-// Order: not kept: the operands of a chunk are taken round the ring.
-// Scratch: S, where sums pass that are not the root's.
+// Order: not kept: the operands of a chunk are combined in ring order.
+// Scratch: S, on ranks other than the root, for partial results.
 #pragma once
 
 #include "collectives/algorithm.h"

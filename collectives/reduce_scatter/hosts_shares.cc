@@ -19,8 +19,8 @@ class Scattering {
  public:
   explicit Scattering(const Shape& shape) : hosts_(shape), partials_(shape, plan_) {}
 
-  // Reduces the blocks of each host's ranks here, those of the nearest before this one first: in
-  // that order they go round the ring. This host's are last.
+  // Reduces the blocks of each host's ranks on this host, in the order in which the ring needs
+  // them: first those of the host before this one, and so on backwards. This host's are last.
   void reduce_here() {
     plan_.talk_among(hosts_.here());
     for (uint32_t distance = 1; distance <= hosts_.count(); ++distance) {
@@ -59,7 +59,7 @@ class Scattering {
     }
   }
 
-  // To ranks that carry no share.
+  // Sends results to ranks that carry no share.
   Plan hand_out() && {
     plan_.talk_among(hosts_.here());
     const Rank shares = hosts_.shares();
@@ -75,7 +75,7 @@ class Scattering {
   std::vector<Rank> own_shares() const { return hosts_.own_shares(); }
 
  private:
-  // None, where the host has fewer ranks than there are shares.
+  // None if the host has too few ranks for the share.
   std::vector<Rank> blocks_of(uint32_t host, Rank share) const {
     std::vector<Rank> blocks;
     for (Rank place = share; place < hosts_.size_of(host); place += hosts_.shares()) {
@@ -84,8 +84,8 @@ class Scattering {
     return blocks;
   }
 
-  // Operands join the sum from its left and its right, nearest first, so that it is of a run of
-  // ranks.
+  // Adds operands to the left and to the right of the sum, nearest first, so it always stands for a
+  // run of ranks.
   void gather(const std::vector<Rank>& blocks) {
     for (Rank from = hosts_.place; from-- > 0;) partials_.reduce_onto(from, blocks, true);
     for (Rank from = hosts_.place + 1; from < hosts_.here().size(); ++from) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where a rank of a reduce_scatter has its partial results: each block's is the input's at first,
-// then scratch of its own, and for the block that is this rank's the output.
+// Where a rank of a reduce_scatter has its partial result of each block: at first in the input,
+// then in a scratch slot, or, for the rank's own block, in the output.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace sluice {
 
 class Partials {
  public:
-  // plan: of this rank; outlives this.
+  // plan: this rank's; must outlive this object.
   Partials(const Shape& shape, PlanBuilder& plan) : own_(shape.rank), plan_(plan) {
     for (Rank block = 0; block < shape.size; ++block) held_.push_back({Area::input, block, {}});
   }
@@ -23,7 +23,7 @@ class Partials {
     for (const Rank block : blocks) pieces.push_back(held_[block]);
     return pieces;
   }
-  // Where the block's next partial result goes, which is held from here on.
+  // Returns where the block's next partial result goes. From here on `of` returns that place.
   const Piece& renew(Rank block) {
     if (block == own_) {
       held_[block] = all_output;

@@ -14,7 +14,7 @@ namespace sluice {
 
 namespace {
 
-// The part of a rank that folds.
+// The plan of a rank that folds.
 Plan folded(const Shape& shape) {
   std::vector<Piece> operands;
   for (Rank block = 0; block < shape.size; ++block) operands.push_back({Area::input, block, {}});
@@ -44,7 +44,7 @@ class Halving {
   }
 
  private:
-  // The blocks of all core ranks that are `of` modulo `stride`, and of who folded into them.
+  // The blocks of all core ranks that are `of` modulo `stride`, and of ranks that folded into them.
   std::vector<Rank> blocks_of(Rank of, Rank stride) const {
     std::vector<Rank> blocks;
     for (Rank owner = of % stride; owner < fold_.core; owner += stride) {

@@ -19,7 +19,7 @@ Plan reduce_scatter_ring(const Shape& shape) {
   }
   const Rank next = next_in_ring(shape.rank, size);
   const Rank previous = previous_in_ring(shape.rank, size);
-  // The first partial result, of the block that ends one place back, is this rank's operand alone.
+  // The first partial result, of the previous rank's block, is this rank's operand alone.
   Piece partial = operand(previous);
   for (Rank step = 1; step < size; ++step) {
     const Piece own = operand(behind(previous, step, size));

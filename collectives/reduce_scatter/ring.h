@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reduce-scatter round the ring: the partial result of block r starts at rank r+1 and goes from
-// neighbour to neighbour, each adding its own operand, until it is whole at rank r.
+// Reduce-scatter on a ring: the partial result of block r starts at rank r+1 and goes from
+// neighbour to neighbour, each adding its own operand, until it is complete at rank r.
 //
 // Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
 // JPDC 69, 2009): p-1 steps, each rank sends (p-1)/p x S, the least possible.
-// Order: operands are taken round the ring, not in rank order. Scratch: (p-2)/p x S, a slot for
+// Order: operands are combined in ring order, not in rank order. Scratch: (p-2)/p x S, a slot for
 // each block that passes through, as blocks may differ in size.
 #pragma once
 
