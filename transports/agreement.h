@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether two ranks mean the same thing, and how an operation ends when they do not.
+// Checks that two ranks are in the same collective, and ends an operation with an error if not.
 #pragma once
 
 #include <array>
@@ -13,12 +13,13 @@
 
 namespace sluice {
 
-// What each side of a channel said its calls are. All messages of a call carry the same Tag::what,
-// so one look at the call finds ranks that disagree even where no two of their messages match.
-// Remembers the latest calls of each side, one for every residue: as many calls at once.
+// What each side of a channel has said its calls are. All messages of a call have the same
+// Tag::what, so comparing calls finds ranks that disagree even if none of their messages match.
+// Keeps each side's 8 latest calls, one for each residue of the call number.
 class Agreement {
  public:
-  // Notes what this side, or the peer, says the call is. What the other side said, if it differs.
+  // Notes what this side (or the peer) says the call is. Returns what the other side said, if
+  // different.
   std::optional<uint32_t> ours(const Tag& tag) { return note(ours_, theirs_, tag); }
   std::optional<uint32_t> theirs(const Tag& tag) { return note(theirs_, ours_, tag); }
 
@@ -41,7 +42,7 @@ class Agreement {
   Calls ours_, theirs_;
 };
 
-// The operation's end when the peer is in something else, or its message has another length.
+// Set Code::mismatch: the peer is in another collective, or the message has another length.
 void end_with_other_what(Operation* operation, uint32_t theirs, const std::string& label);
 void end_with_other_length(Operation* operation, size_t theirs, const std::string& label);
 

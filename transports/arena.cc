@@ -18,13 +18,13 @@ inline void relax() {
 #endif
 }
 
-constexpr uint32_t most_looked_at = 64;  // ranks: to look at more takes as long as a switch
+constexpr uint32_t most_looked_at = 64;  // ranks; polling more takes as long as a context switch
 constexpr uint32_t unaborted = 0, writing = 1, written = 2;
 constexpr auto longest_writing = std::chrono::milliseconds(400);
 
 }  // namespace
 
-// Rounds go on where the earlier team had most: what its ranks published belongs to the past.
+// Rounds continue after the highest that the earlier team used, so old flags count as past rounds.
 void Rounds::prepare(std::byte* memory, uint32_t ranks) {
   auto* const header = reinterpret_cast<ArenaHeader*>(memory);
   auto* const areas = reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader));
@@ -103,8 +103,7 @@ bool Rounds::open_slowly(uint64_t round) {
   return true;
 }
 
-// (Rounds of different algorithms, which calls of different sizes may use, hold what can't be
-// compared.)
+// (Calls of different sizes may use different algorithms, whose rounds can't be compared.)
 bool Rounds::disagree_in_round(uint32_t rank, uint64_t k, size_t bytes) {
   const ArenaLine& at = line(rank, k);
   disagreement_ = {rank, at.what, at.bytes, bytes};
@@ -122,7 +121,8 @@ void Rounds::abort(std::byte* memory, const std::string& cause) {
   header->aborted.store(written, std::memory_order_release);
 }
 
-// Writing a cause takes a moment; longer only where who writes is not let run, or was killed.
+// Writing a cause takes a moment. It takes longer only if the writer is not scheduled, or was
+// killed.
 std::string Rounds::cause() const {
   const auto end = std::chrono::steady_clock::now() + longest_writing;
   uint32_t state = header_->aborted.load(std::memory_order_acquire);

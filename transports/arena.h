@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The arena contract: memory that all ranks of a team map, and how they take turns in it.
+// The arena contract: memory that all ranks of a team map, and the protocol by which they use it.
 //
-//   Lease     a team's part of a shared segment; lives where all its ranks see it
-//   Line      one rank's place for the flag and the first bytes of one round, and
-//   Slot      for longer data; the rank alone writes there, all read. Its memory is reserved when
-//             the team first needs it, and given back
-//   Round     a step that all ranks of the team count alike: one call takes one or more
-//   Rounds    a rank's view of its lease; what direct algorithms are written with
-//   Patience  how to wait: spinning is done here, what comes after is the caller's
+//   Lease     a team's part of a shared segment; all ranks of the team map it
+//   Line      one rank's place for the flag and the first bytes of one round
+//   Slot      one rank's place for longer data of a round. Lines and slots are written by that rank
+//             only and read by all. Slot memory is reserved when first needed, and can be given
+//             back
+//   Round     a step that all ranks of the team count alike; a call takes one or more
+//   Rounds    a rank's view of its lease; shared-memory algorithms are written with it
+//   Patience  the wait policy: Rounds only polls flags, the caller decides what to do between polls
 //
-// A rank that has data for round k waits until everybody has taken what was in that place before,
-// some rounds ago (open), writes, and says so (publish). The others wait for that (await) and read
-// in place; when a rank will read nothing more of round k it says that (take). Nobody meets anybody
-// at the end of a call: the next call's rounds go to other places. A flag and short data share a
-// cache line, so a small message costs its reader one miss; there are many lines, so that whose
-// data is short seldom looks for what others have taken.
+// A rank with data for round k waits until all ranks have read what its place held some rounds
+// before (open), writes the data, and sets the flag (publish). The others wait for the flag (await)
+// and read in place. A rank that reads nothing more of round k says so (take). There is no barrier
+// at the end of a call, because the next call's rounds use other places. A flag and short data
+// share a cache line, so a small message costs its reader one miss. There are many lines, so a rank
+// with short data seldom checks what others have taken.
 //
-// Where ranks can read and write each other's memory, a call may move its data with one copy
-// (fetch, put), from and to the addresses that their owners publish in its first round. There each
-// owner also says whether the kernel can copy all of its buffer (Fetcher::is_in_reach); if any
-// can't be copied, the call goes through the slots. A fetch or put that fails after that is an
-// error, and the team is broken: results may have overwritten operands already, so the call can't
-// be repeated. An owner leaves such a call only when all ranks that may need its memory have taken
-// its round (await_taken), and after an error only when nobody writes into its memory any more
-// (is_put_to).
+// If ranks can read and write each other's memory, a call may move its data with one copy (CMA:
+// fetch is a get, put a put), from and to the addresses that the owners publish in the first round.
+// There each owner also says whether the kernel can copy all of its buffer (Fetcher::is_in_reach).
+// If one can't be copied, the call uses the slots. A CMA failure after that is an error, and the
+// team is broken: results may have overwritten operands, so the call can't be repeated. An owner
+// leaves such a call only when all ranks that may need its memory have taken its round
+// (await_taken), and after an error only when no rank writes into its memory any more (is_put_to).
 //
-// What a slot holds says which collective it belongs to and how much there is: ranks that disagree
-// find out. Nothing here blocks but open and the awaits, and these only as Patience lets them. No
-// allocation, no system call but a Fetcher's (and getcpu, where ranks take turns). Lines are
-// written by one rank each.
+// A line names the collective and the size of its data, so ranks that disagree get an error. Only
+// open and the awaits block, and only as long as Patience lets them. No allocation, and no system
+// call except a Fetcher's (and getcpu, if oversubscribed).
 #pragma once
 
 #include <algorithm>
@@ -50,31 +49,30 @@
 
 namespace sluice {
 
-// What is under a rank's control in a lease. Two cache lines apart: processors fetch them in pairs.
+// Alignment of what one rank writes: two cache lines, because processors prefetch lines in pairs.
 inline constexpr size_t arena_line = 128;
 
-// Words of a rank that others watch; each only grows.
+// A word that one rank writes and the others poll. It only grows.
 struct alignas(arena_line) ArenaCounter {
   std::atomic<uint64_t> round;
 };
 
-// A round of a rank: that it is there, what it holds, and its data if that is short. The data of a
-// longer one is in a slot.
+// A round of a rank: flag, size of its data, and the data if short. Longer data is in a slot.
 struct alignas(arena_line) ArenaLine {
   static constexpr size_t inlined = arena_line - 32;
 
   std::atomic<uint64_t> published;        // the round that is here
-  uint32_t what;                          // opaque here: which collective with which root
+  uint32_t what;                          // opaque here: the collective and its root
   uint32_t bytes;                         // of its data
-  uint64_t call_bytes;                    // of the call that it belongs to, for messages
-  alignas(32) std::byte beside[inlined];  // a program's own operation may want it aligned
+  uint64_t call_bytes;                    // size of the whole call, for error messages
+  alignas(32) std::byte beside[inlined];  // the program's own operation may expect alignment
 };
 
-// Two kinds of slots. Short ones are for streams between ranks that run at the same time: all of
-// them stay in the first level of the cache (twice as fast, measured). Long ones are for ranks that
-// take turns on a processor, and for what is dealt out among many: the longer they are, the more is
-// done in a turn (4 and 8 ranks on 2 cores take 0.6 to 0.8 of the time that slots of 32 KB take,
-// and those of 128 KB gain less again).
+// Slots have two lengths. Short ones are for streams between ranks that run at the same time: all
+// of them stay in the first-level cache (measured: twice as fast). Long ones are for oversubscribed
+// ranks and for data that is distributed among many ranks. The longer a slot is, the more a rank
+// does in one scheduling turn: 4 and 8 ranks on 2 cores take 0.6 to 0.8 of the time that they take
+// with slots of 32 KB, and slots of 128 KB gain little more.
 struct ArenaSlot {
   static constexpr size_t capacity = size_t{64} << 10;  // bytes of data in a round
 };
@@ -89,7 +87,7 @@ struct alignas(arena_line) ArenaPlace {
 };
 
 struct ArenaRank {
-  // Rounds that a rank may be ahead, by where their data is.
+  // By how many rounds a rank may be ahead, for each kind of place.
   static constexpr uint32_t lines_depth = 64;
   static constexpr uint32_t short_slots_depth = 4;
   static constexpr uint32_t slots_depth = 4;
@@ -102,48 +100,49 @@ struct ArenaRank {
 
   ArenaCounter taken;     // reads no data of rounds up to this any more
   ArenaCounter combined;  // has written its part of this round's result
-  ArenaCounter left;      // 1: will come to no further round
-  ArenaCounter puts;      // into this rank's memory, less one; 0: into nobody's
+  ArenaCounter left;      // 1: will enter no further round
+  ArenaCounter puts;      // target rank + 1 of a put in progress; 0: none
   ArenaPlace place;
   ArenaLine lines[lines_depth];
 };
 
-// A rank's slots: thirty times as much memory as its lines.
+// A rank's slots, thirty times as much memory as its lines.
 struct ArenaSlots {
   alignas(arena_line) std::byte short_slots[ArenaRank::short_slots_depth][ArenaShortSlot::capacity];
-  // A line apart: else all slots compete for the same sets of a cache.
+  // Padded by a line; without that all slots would compete for the same cache sets.
   alignas(arena_line) std::byte slots[ArenaRank::slots_depth][ArenaSlot::capacity + arena_line];
 };
 
-// What precedes the ranks: why the team is done for, if it is.
+// The start of a lease, before the ranks' areas. Holds the abort cause, if any.
 struct alignas(arena_line) ArenaHeader {
   static constexpr size_t longest_cause = 1000;
 
-  std::atomic<uint32_t> aborted;    // 0, 1: being written, 2: `cause` holds
+  std::atomic<uint32_t> aborted;    // 0: no, 1: being written, 2: `cause` is valid
   uint64_t start;                   // the last round before the team's first
-  uint32_t used;                    // so many ranks' lines were in use since the memory was zeroed
-  std::atomic<uint32_t> holding;    // ranks that reserved slots
-  std::atomic<uint32_t> returning;  // that gave them back, or had none to give; all did: 0
+  uint32_t used;                    // ranks of the largest team since the memory was zeroed
+  std::atomic<uint32_t> holding;    // ranks that have reserved slots
+  std::atomic<uint32_t> returning;  // ranks that gave slots back or had none; all: reset to 0
   char cause[longest_cause];
 };
 
-// Goes on waiting, or not. One for each thread in a call.
+// The wait policy of a blocking call, one for each thread in a call.
 class Patience {
  public:
   virtual ~Patience() = default;
-  // A turn of waiting for that rank: lets time pass as it sees fit. False: the call is given up.
+  // Called again and again while waiting for that rank; may spin, yield or sleep. False: give up.
   virtual bool wait(uint32_t rank) = 0;
-  // So often a flag is looked at before the first turn, and between turns; and before both, where
-  // all the team's ranks that share this processor wait for the same short round, and are at least
-  // so many.
+  // How often a flag is polled before the first call of wait(), and between two calls.
+  // looks_together: before both, if all the team's ranks that share this processor wait for the
+  // same short round, and are at least least_together.
   uint32_t looks = 100, looks_between = 100, looks_together = 100, least_together = 2;
-  // The next turn is the first for another flag: what came before was not in vain.
+  // True if the next wait() is the first for another flag, that is, if the wait before it
+  // succeeded.
   bool fresh = true;
 };
 
-// Reads and writes other ranks' memory, at addresses that they name, in one copy. Ranks introduce
-// themselves to each other first; only where each then has read and written something of everybody
-// is fetching tried, and then for memory that its owner has found within reach.
+// CMA get and put: reads and writes other ranks' memory in one copy, at addresses that those ranks
+// name. Ranks exchange introductions first. CMA is used only if each rank has then read and written
+// a word of every other, and only on memory whose owner has found it in reach.
 class Fetcher {
  public:
   struct Introduction {
@@ -151,23 +150,23 @@ class Fetcher {
   };
   virtual ~Fetcher() = default;
   virtual Introduction introduction() const = 0;
-  // Whether that rank's memory can be read and written. System calls.
+  // Tries whether that rank's memory can be read and written. System calls.
   virtual bool meet(uint32_t rank, const Introduction& theirs) = 0;
-  // What this process found when it met that rank's in an earlier team; nothing if it did not. Then
-  // it need not meet it again.
+  // The result of meet() for that rank's process in an earlier team, so that it need not be
+  // repeated; no value if there was none.
   virtual std::optional<bool> met(uint32_t) const { return {}; }
-  // Whether others can reach all of this memory of this process's own: the kernel does not copy a
-  // card's memory that is mapped. A system call, unless it was asked lately.
+  // Whether others can reach all of this memory, which is this process's own. The kernel does not
+  // copy device memory that is mapped. A system call, unless the answer is cached.
   virtual bool is_in_reach(const std::byte* data, size_t bytes) = 0;
-  // 0 if all was moved; else the system's error number, and part of it may have been. System calls.
+  // CMA get. 0 if all was moved; else an errno value, and part may have been moved. System calls.
   virtual int fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
-  // The other way.
+  // CMA put, with the same results.
   virtual int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
 };
 
 class Rounds {
  public:
-  // A lease holds the header and all ranks' lines, and from a page's begin on all ranks' slots.
+  // A lease holds the header, all ranks' lines and, from a page boundary on, all ranks' slots.
   struct Extent {
     size_t offset, bytes;
   };
@@ -179,12 +178,12 @@ class Rounds {
   }
   static constexpr size_t bytes(uint32_t ranks) { return slots(ranks).offset + slots(ranks).bytes; }
 
-  // Gets a lease ready for a team of so many ranks, before any of them has it. Its memory was
-  // zeroed before its first team, and teams of any size have had it since, whose ranks all let go
-  // of it in good order.
+  // Prepares a lease for a team of this size, before any rank uses it. The memory was zeroed before
+  // its first team. Earlier teams may have had other sizes; all their ranks have left without an
+  // error.
   static void prepare(std::byte* memory, uint32_t ranks);
 
-  // memory: a lease for `room` ranks at most.
+  // memory: a lease for at most `room` ranks.
   Rounds(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t room)
       : header_(reinterpret_cast<ArenaHeader*>(memory)),
         ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
@@ -200,9 +199,9 @@ class Rounds {
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
 
-  // Rounds of one call are counted from 1 on; `end` makes them the past, on all ranks alike.
-  // what: equal on all ranks, or they disagree. bytes: what the program calls the size of this
-  // call, which is told where they disagree about others.
+  // A call's rounds are counted from 1; end(n) moves past n rounds, on all ranks alike. what: must
+  // be equal on all ranks. bytes: the size of this call as the program states it, for error
+  // messages when ranks disagree about other sizes.
   void begin(uint32_t what, size_t bytes, Patience* patience) {
     what_ = what;
     call_bytes_ = bytes;
@@ -212,8 +211,8 @@ class Rounds {
 
   // This rank has reserved its slots.
   void hold_slots() { header_->holding.fetch_add(1); }
-  // It goes to them no more, and reads no other's. True for the last of the team's ranks, with how
-  // many had reserved theirs: nobody will touch them until some are reserved again.
+  // This rank uses no slots any more, its own or others'. True for the team's last rank, with the
+  // number of ranks that had reserved slots: no rank touches them until some are reserved again.
   bool give_slots_back(uint32_t* held) {
     if (header_->returning.fetch_add(1) + 1 < size_) return false;
     *held = header_->holding.exchange(0);
@@ -221,13 +220,13 @@ class Rounds {
     return true;
   }
 
-  // Waits until this rank's place for so many bytes of round k may be written.
+  // Waits until this rank may write its place for `bytes` bytes of round k. False: gave up.
   bool open(uint64_t k, size_t bytes) {
     const uint64_t needed = round_ + k;
     const uint32_t depth = ArenaRank::depth(bytes);
     return needed <= all_taken_ + depth || open_slowly(needed - depth);
   }
-  // bytes: of its data, or another number that all ranks know alike (its last 32 bits count).
+  // bytes: the size of the data, or another number that all ranks know alike (32 bits count).
   void publish(uint64_t k, size_t bytes) {
     ArenaLine& at = line(rank_, k);
     at.what = what_;
@@ -235,30 +234,30 @@ class Rounds {
     at.call_bytes = call_bytes_;
     at.published.store(round_ + k, std::memory_order_release);
   }
-  // Until that rank's data of round k is there, `bytes` of them.
+  // Waits for that rank's data of round k, `bytes` long. False: gave up, or the ranks disagree.
   bool await(uint32_t rank, uint64_t k, size_t bytes) {
     const ArenaLine& at = line(rank, k);
     if (!await_round(rank, k, bytes <= ArenaShortSlot::capacity)) return false;
     return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
            disagree_in_round(rank, k, bytes);
   }
-  // Whether it is already.
+  // Whether that data is there already.
   bool is_there(uint32_t rank, uint64_t k) const {
     return line(rank, k).published.load(std::memory_order_acquire) >= round_ + k;
   }
-  // Of a round whose size its rank alone knows: where its data is; null as `await` is false.
+  // As await, but only that rank knows the size. Returns the data; null where await returns false.
   const std::byte* await_data(uint32_t rank, uint64_t k) {
     const ArenaLine& at = line(rank, k);
     if (!await_round(rank, k, false)) return nullptr;
     if (at.what != what_) return disagree_in_round(rank, k, at.bytes), nullptr;
     return data(rank, k, at.bytes);
   }
-  // How many lines a value takes in an exchange, each of them a round.
+  // Lines for a value in an exchange. Each line is a round.
   template <typename T>
   static constexpr uint64_t lines_of = (sizeof(T) + ArenaLine::inlined - 1) / ArenaLine::inlined;
-  // Rounds k to k + lines_of<T> - 1 as an exchange of values, one of each rank's: hear(rank, value)
-  // of everybody's, this rank's included. Done with these rounds then. Needs no slots. mark: added
-  // to what is told of its bytes, so that nobody takes it for a round of a call's.
+  // An allgather of one value per rank in rounds k to k + lines_of<T> - 1. Calls hear(rank, value)
+  // for all ranks, this one included, then takes these rounds. Needs no slots. False as await.
+  // mark: added to the published sizes, so that no rank mistakes these rounds for a call's.
   template <typename T, typename Hear>
   bool exchange(uint64_t k, const T& mine, const Hear& hear, size_t mark = 0) {
     static_assert(std::is_trivially_copyable_v<T> && lines_of<T> <= ArenaRank::lines_depth);
@@ -286,14 +285,14 @@ class Rounds {
   bool await_combined(uint32_t rank, uint64_t k) {
     return await_value(area(rank).combined.round, round_ + k, rank);
   }
-  // This rank goes.
+  // This rank enters no further round.
   void leave() { own().left.round.store(1, std::memory_order_release); }
   bool has_left(uint32_t rank) const {
     return area(rank).left.round.load(std::memory_order_acquire) != 0;
   }
   void take(uint64_t k) { own().taken.round.store(round_ + k, std::memory_order_release); }
 
-  // Where a rank's data of round k is: `bytes` of it, as in `open`, decide.
+  // Address of a rank's data of round k. `bytes` selects line, short slot or slot, as in `open`.
   std::byte* data(uint32_t rank, uint64_t k, size_t bytes) const {
     if (bytes <= ArenaLine::inlined) return line(rank, k).beside;
     const uint64_t round = round_ + k;
@@ -302,14 +301,14 @@ class Rounds {
                : slots_area_[rank].slots[round % ArenaRank::slots_depth];
   }
 
-  // Until all have taken round k of this rank's.
+  // Waits until all ranks have taken this rank's round k. False: gave up.
   bool await_taken(uint64_t k) { return round_ + k <= all_taken_ || open_slowly(round_ + k); }
-  // Null where not all ranks can read the others' memory.
+  // Null unless all ranks can use CMA.
   Fetcher* fetcher() const { return fetcher_; }
   void set_fetcher(Fetcher* fetcher) { fetcher_ = fetcher; }
-  // With a fetcher, where that rank has said in the call's first round that this is in reach, and
-  // stays until this rank has taken that round: from there to here, and from here to there. False
-  // where that fails, or a put comes after somebody has given up.
+  // CMA get and put. Need a fetcher, and that rank must have said in the call's first round that
+  // this memory is in reach; it stays valid until this rank has taken that round. False if the copy
+  // fails (failed_move) or, for a put, if a rank has aborted.
   bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
     return has_moved({rank, fetcher_->fetch(rank, address, to, bytes), false});
   }
@@ -319,7 +318,7 @@ class Rounds {
     end_put();
     return has_moved({rank, error, true});
   }
-  // Where one of them failed: whose memory it was, and the system's error number.
+  // The fetch or put that failed: whose memory, and an errno value.
   struct FailedMove {
     uint32_t rank;
     int error;
@@ -327,32 +326,32 @@ class Rounds {
   };
   const std::optional<FailedMove>& failed_move() const { return failed_move_; }
 
-  // Where an await found what it did not expect.
+  // Set when an await finds another collective or size than expected.
   struct Disagreement {
     uint32_t rank, what;
     size_t bytes, expected;
-    bool about_own = false;  // that rank expects so many bytes of this one, which has `expected`
+    bool about_own = false;  // `rank` expects `bytes` of this rank, which has `expected`
   };
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
-  // An algorithm's finding: that rank has so many bytes for this call. False.
+  // Called by an algorithm that finds that `rank` has another size for this call. Returns false.
   bool disagree(uint32_t rank, size_t bytes, size_t expected) {
     disagreement_ = {rank, what_, bytes, expected};
     return false;
   }
-  // And that it expects so many of this rank's.
+  // Called by one that finds that `rank` expects another size from this rank. Returns false.
   bool disagree_about_own(uint32_t rank, size_t bytes, size_t own) {
     disagreement_ = {rank, what_, bytes, own, true};
     return false;
   }
 
-  // The team is done for: whoever waits learns it, and why. The first cause stays.
+  // Aborts the team: all ranks that wait see it, with the cause. The first cause stays.
   void abort(const std::string& cause) { abort(reinterpret_cast<std::byte*>(header_), cause); }
-  // The same by a rank that has no view of the lease, which `prepare` was called on.
+  // The same for a rank without a Rounds object. prepare() must have been called on the lease.
   static void abort(std::byte* memory, const std::string& cause);
   bool is_aborted() const { return header_->aborted.load(std::memory_order_acquire) != 0; }
 
-  // Whether anybody still writes into this rank's memory. Once it has called abort, and this is
-  // false, nobody will.
+  // Whether any rank still puts into this rank's memory. After this rank has called abort, false
+  // means that no rank will.
   bool is_put_to() const {
     for (uint32_t rank = 0; rank < size_; ++rank) {
       const std::atomic<uint64_t>& puts = area(rank).puts.round;
@@ -360,7 +359,7 @@ class Rounds {
     }
     return false;
   }
-  // Empty as long as it is not.
+  // The abort cause; empty if not aborted. Waits up to 0.4 s for a rank that is still writing it.
   std::string cause() const;
 
  private:
@@ -391,7 +390,7 @@ class Rounds {
   void note_processor();
   bool all_here_wait_for(uint64_t round) const;
   bool open_slowly(uint64_t round);
-  // Around what writes into another rank's memory. False: not now that somebody has given up.
+  // Around a put into another rank's memory. False: not allowed, because a rank has aborted.
   bool begin_put(uint32_t rank) {
     own().puts.round.store(rank + uint64_t{1}, std::memory_order_seq_cst);
     if (header_->aborted.load(std::memory_order_seq_cst) == 0) return true;
@@ -410,7 +409,7 @@ class Rounds {
   ArenaSlots* slots_area_;
   uint32_t rank_, size_;
   uint64_t round_;      // the last one before this call
-  uint64_t all_taken_;  // everybody has taken so many at least
+  uint64_t all_taken_;  // all ranks have taken at least up to this round
   uint32_t what_ = 0;
   size_t call_bytes_ = 0;
   Patience* patience_ = nullptr;
@@ -419,32 +418,33 @@ class Rounds {
   std::optional<FailedMove> failed_move_;
 };
 
-// A lease, for as long as this lives; once all its ranks have let go, another team may have it.
+// Owns a rank's share of a lease. When all its ranks have let go, another team may get the lease.
 class Arena {
  public:
   explicit Arena(const Rounds& rounds) : rounds_(rounds) {}
   virtual ~Arena() = default;
   Rounds& rounds() { return rounds_; }
-  // A lease has lines from the start, slots only while its ranks want them. Reserves this rank's:
-  // no access to them can fail then. An error where there is no room, or processes of this segment
-  // have as many as they may. Either way this rank gives them back in the end, and reserves none
-  // before all ranks have. The last one's returns their memory. System calls, in a few tens of
-  // microseconds.
+  // A lease has lines from the start, but slots only while its ranks need them. Reserves this
+  // rank's slots, so that no access to them can fail. An error if there is no room, or the
+  // processes of this segment have reserved as much as they may. In both cases this rank must call
+  // give_slots_back in the end, and may reserve again only after all ranks have; the last one's
+  // call returns the memory. System calls, taking a few tens of microseconds.
   virtual Status reserve_slots() = 0;
   virtual void give_slots_back() = 0;
-  // Whether the process of that rank still lives. A system call.
+  // Whether that rank's process still lives. A system call.
   virtual bool lives(uint32_t rank) = 0;
-  // This rank's own; whether it works must be tried. Null where there is no such thing.
+  // This rank's CMA access, which must be tried before use. Null if the arena has none.
   virtual Fetcher* fetcher() = 0;
 
  private:
   Rounds rounds_;
 };
 
-// A segment that several processes map, for as long as any of them does. All zero: none.
+// A segment that several processes map, and that exists as long as any of them maps it. All zero:
+// none.
 struct SegmentName {
   ProcessId maker;
-  uint64_t number = 0;  // of those that it made, from 1 on
+  uint64_t number = 0;  // counts the segments that it made, from 1
   auto operator<=>(const SegmentName&) const = default;
 };
 
@@ -453,37 +453,37 @@ struct HeldSegment {
   std::shared_ptr<const void> pin;  // while it lives, the process does not unmap the segment
 };
 
-// Where a process gets arenas. The ranks of a team agree on one in two steps, between which they
-// tell each other how it went: the leader offers, all take the offer up. A segment serves all
-// teams of the processes that it was made for, and of some of them. Where all ranks have named one
-// segment (held_for) and the offer lies in it (segment_of), they need not tell each other: all map
-// that memory already, and the leader has reserved it.
+// Makes arenas. The ranks of a team agree on one in two steps: the leader offers it, then all ranks
+// take it up. After each step they tell each other the result. A segment serves all teams whose
+// ranks are among the processes that it was made for. If all ranks named the same segment
+// (held_for) and the offer lies in it (segment_of), they need not tell each other: all map the
+// memory already, and the leader has reserved it.
 class ArenaSource {
  public:
   static constexpr size_t offer_bytes = 64;
   using Offer = std::array<std::byte, offer_bytes>;
 
   virtual ~ArenaSource() = default;
-  // The segment that `offer` would take first, of those that this process maps and that serve all
+  // The segment that `offer` would try first, among those that this process maps and that serve all
   // these processes. Processes that map the same segments name the same one. Local, no system call.
   virtual HeldSegment held_for(std::span<const ProcessId> processes) = 0;
-  // The segment that an offer lies in, if this process maps it.
+  // The segment that the offer lies in, if this process maps it.
   virtual HeldSegment segment_of(const Offer& offer) = 0;
-  // The leader's (rank 0). processes: of all ranks, in rank order. again: some could not reach what
-  // was offered last; other memory, made for these processes alone, to be reached in another way.
-  // Reserves what all ranks need for short calls. An error where there is none.
+  // Called by the leader (rank 0). processes: of all ranks, in rank order. again: some ranks could
+  // not reach the last offer, so offers other memory, made for these processes alone and reached by
+  // a file name. Reserves what all ranks need for short calls. An error if there is none.
   virtual Result<Offer> offer(std::span<const ProcessId> processes, bool again) = 0;
-  // All ranks', the leader included. An error where this process can't reach that memory: then
-  // nobody may use it. Where it maps the segment already, nothing can be missing but memory of its
-  // own (std::bad_alloc).
+  // Called by all ranks, the leader too. An error if this process can't reach the memory: then no
+  // rank may use it. If it maps the segment already, it can fail only for lack of memory of its own
+  // (std::bad_alloc).
   virtual Result<std::unique_ptr<Arena>> take_up(const Offer& offer,
                                                  std::span<const ProcessId> processes,
                                                  uint32_t rank) = 0;
-  // In place of take_up, of an offer in a segment that this process maps: the others learn the
-  // cause in the arena, and nobody uses it again. Throws nothing.
+  // Called in place of take_up, for an offer in a segment that this process maps: aborts the arena
+  // with this cause, so no rank uses it again. Throws nothing.
   virtual void refuse(const Offer& offer, const std::string& cause) = 0;
-  // The leader's, when all have answered: the memory needs no name any more. missing: so many ranks
-  // could not take it up, and hold nothing of it.
+  // Called by the leader when all ranks have answered: removes the memory's file name, if any.
+  // missing: how many ranks could not take up the offer, and hold nothing of it.
   virtual void settle(const Offer& offer, uint32_t missing) = 0;
 };
 

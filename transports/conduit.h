@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How the bytes of one connection move between two processes, in order, each way: what lies under a
-// link's frames. A link knows conduits only: a socket, a ring in shared memory that takes its
-// place, a filter over either. Nothing here blocks. A link's own lock guards its conduits.
+// A conduit is a byte stream between two processes, in order, in both directions. It carries the
+// frames of one link, which knows it only by this contract: a socket, a ring in shared memory that
+// replaces the socket, or a filter over either. Nothing here blocks. The endpoint's lock guards it.
 #pragma once
 
 #include <sys/uio.h>
@@ -27,49 +27,51 @@ class Conduit {
 
   virtual ~Conduit() = default;
 
-  // Takes what there is room for, from the runs in order; nothing: there is no room now. What was
-  // taken arrives even if this process ends right now. Failed with EPIPE, ECONNRESET or ETIMEDOUT:
-  // the peer is gone, but what it sent before may still be read.
+  // Writes the runs in order, as many bytes as there is room for now. Result `nothing`: no room.
+  // Written bytes arrive even if this process ends right after. `failed` with EPIPE, ECONNRESET or
+  // ETIMEDOUT: the peer is gone, but what it sent before may still be read.
   virtual Moved write(std::span<const iovec> runs) = 0;
-  // Fills the runs in order with what has come. Closed: all that ever came has been read.
+  // Fills the runs in order with what has arrived. Result `closed`: everything has been read, and
+  // the peer sends no more.
   virtual Moved read(std::span<const iovec> runs) = 0;
 };
 
-// A quicker way than the socket that two processes have already. The socket stays: it wakes who
-// sleeps over it, and its end is the death notice. While nothing moves, reading and writing make no
-// system call.
+// An upgrade: a faster conduit in place of the socket that two processes already have. The socket
+// stays: it carries the doorbell for a sleeping peer, and its end is the death notice. While
+// nothing moves, reading and writing make no system call.
 class Shortcut : public Conduit {
  public:
-  // All that this side had to send over the socket has gone: what it sends there from now on are
-  // bells, bytes that mean nothing. (Before that it wakes nobody.)
+  // All that this side had to send over the socket has been sent. From now on this side sends only
+  // doorbell bytes there, which carry no meaning. (Before this call, reading wakes no sleeping
+  // peer.)
   virtual void take_socket() = 0;
 
-  // This process is about to poll the socket for a bell, because it waits for something to read, or
-  // for room to write, or both. False if it is there already.
+  // Called before this process polls the socket for a doorbell, because it waits for something to
+  // read, for room to write, or for both. False if either is there already.
   virtual bool may_sleep(bool reads, bool writes) = 0;
-  // It does not sleep any more.
+  // The process no longer sleeps.
   virtual void awake() = 0;
-  // The peer sends nothing but bells over the socket: takes them, and notes the peer's end, which
-  // read and write tell of from then on. True if anything was there.
+  // Takes the doorbell bytes from the socket, once the peer sends no frames over it any more. Also
+  // notes the peer's end, which read and write report from then on. True if there was anything.
   virtual bool hear() = 0;
 };
 
-// How shortcuts come about: one side makes one and offers it over the socket, the other tries to
-// take up the offer. Both may fail, and the link stays on its socket.
+// How upgrades are made: one side makes one and offers it over the socket, and the other side
+// attaches to it. If either step fails, the link stays on its socket.
 class ShortcutMaker {
  public:
   static constexpr size_t max_offer = 256;  // bytes
 
   struct Made {
     std::unique_ptr<Shortcut> shortcut;
-    std::vector<std::byte> offer;  // for the peer, opaque
+    std::vector<std::byte> offer;  // sent to the peer; opaque to the link
   };
 
   virtual ~ShortcutMaker() = default;
   virtual const char* name() const = 0;  // "shm"
-  // The socket is the link's, open for as long as the shortcut lives.
+  // socket: the link's; it stays open as long as the shortcut lives.
   virtual Result<Made> make(int socket) = 0;
-  // The offer is a peer's that has shown who it is, and not to be trusted otherwise.
+  // offer: from a peer that has proved its identity; its content must not be trusted.
   virtual Result<std::unique_ptr<Shortcut>> attach(std::span<const std::byte> offer,
                                                    int socket) = 0;
 };

@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// Which are open, a bit each. Higher ones are a child's, too.
+// Which descriptors are open, one bit each. Higher numbers are not tracked: children inherit them.
 constexpr size_t word_bits = 64, most_noted = size_t{1} << 16;
 constinit std::atomic<uint64_t> noted[most_noted / word_bits];
 
@@ -30,7 +30,7 @@ void note(int fd, bool is_open) {
   }
 }
 
-// In a child, before fork() returns there: calls only what a signal handler may.
+// Runs in the child before fork() returns there, so it calls only async-signal-safe functions.
 void empty_all() {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (size_t i = 0; i < std::size(noted); ++i) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// File descriptors that Sluice makes, of whatever kind.
+// Ownership of the file descriptors that Sluice opens, of any kind.
 #pragma once
 
 #include <utility>
 
 namespace sluice {
 
-// Owns one that has just been made, close-on-exec; -1: there is none, and errno says why. It moves
-// out of the way of standard input, output and error: a program that closed one of these may write
-// to it all the same, and may put there what it likes at any time. A child of fork() has nothing
-// behind its number, which stays taken, for the child has the object, too: else a process that dies
-// would look alive to its peers for as long as a child of its lives.
+// Owns a newly made close-on-exec descriptor. -1: making it failed, and errno says why. A
+// descriptor with the number of standard input, output or error is moved to a higher number: a
+// program that closed one of those may still write to it, or open something else there at any time.
+// In a child of fork() the number stays taken but refers to /dev/null. Otherwise the child would
+// keep the file open, and a dead process would look alive to its peers while its child lives.
 class Descriptor {
  public:
   Descriptor() = default;

@@ -13,9 +13,9 @@ inline bool same_message(const Tag& a, const Tag& b) {
   return a.call == b.call && a.ordinal == b.ordinal && a.segment == b.segment;
 }
 
-// What waits for its other half, found by what messages match on: a hash table of T's that are
-// chained through `T::next` and known by `T::tag`. It owns nothing; memory is taken only when it
-// grows. Not locked.
+// A hash table of posted receives or unexpected messages, found by the tag fields that messages
+// match on. Items are chained through `T::next` and found by `T::tag`. The table does not own them,
+// and allocates memory only when it grows. Not locked.
 template <typename T>
 class TagTable {
  public:
@@ -30,7 +30,7 @@ class TagTable {
 
   T* find(const Tag& tag) const { return size_ == 0 ? nullptr : *slot(tag); }
 
-  // Takes it out; nullptr if there is none.
+  // Removes the item and returns it; nullptr if there is none.
   T* remove(const Tag& tag) {
     if (size_ == 0) return nullptr;
     T** place = slot(tag);
@@ -41,7 +41,7 @@ class TagTable {
     return item;
   }
 
-  // Takes out all that `matches`, linked by `next`, in no particular order.
+  // Removes all items for which `matches` is true, linked by `next`, in no particular order.
   template <typename Predicate>
   T* remove_if(Predicate matches) {
     T* removed = nullptr;

@@ -9,7 +9,8 @@
 namespace sluice {
 namespace {
 
-// What a message takes of a window beside its payload, or windows would not bound empty messages.
+// Bytes of the window that a message takes beside its payload; without them, empty messages would
+// be unlimited.
 constexpr size_t header_bytes = 48;
 
 const auto everything = [](const Operation&) { return true; };
@@ -102,7 +103,7 @@ void LoopbackHub::State::take(LoopbackEnd& at, LoopbackArrival& arrival, Operati
 
 bool LoopbackHub::State::deliver(LoopbackEnd& from, Operation* send) {
   LoopbackEnd& to = *from.other;
-  if (!to.aborted.ok()) return true;  // goes nowhere, as into a socket that nobody reads
+  if (!to.aborted.ok()) return true;  // dropped, as bytes to a socket that nobody reads
   if (to.agreement.theirs(send->tag)) {
     disagree(to, send->tag);
     return true;
@@ -118,7 +119,7 @@ bool LoopbackHub::State::deliver(LoopbackEnd& from, Operation* send) {
   return true;
 }
 
-// Ends what is pending of a call that the peer says is another.
+// Ends all pending operations of a call that the peer says is another collective.
 void LoopbackHub::State::disagree(LoopbackEnd& end, const Tag& theirs) {
   const auto of_call = [&](const Operation& each) { return each.tag.call == theirs.call; };
   for (Operation* pending : {end.posted.remove_if(of_call), take_sends(end, of_call)}) {
@@ -152,7 +153,7 @@ bool LoopbackHub::State::under_way(const LoopbackNode& node) const {
   });
 }
 
-// Moves about half of what is under way to or from this process, in any order.
+// Moves about half of the messages in transit to or from this process, in any order.
 void LoopbackHub::State::move_some(const LoopbackNode& node) {
   std::shuffle(travelling.begin(), travelling.end(), random);
   std::vector<Travelling> moving;
@@ -167,7 +168,7 @@ void LoopbackHub::State::move_some(const LoopbackNode& node) {
   }
 }
 
-// The sends of this end that are not done, and match, linked by `next`.
+// Removes this end's unfinished sends that match, linked by `next`.
 template <typename Predicate>
 Operation* LoopbackHub::State::take_sends(LoopbackEnd& from, Predicate matches) {
   Operation* taken = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Inside the loopback transport: what all its endpoints share, under one lock.
+// Internal to the loopback transport: the state that its endpoints share, under one lock.
 #pragma once
 
 #include <condition_variable>
@@ -24,12 +24,12 @@ namespace sluice {
 struct LoopbackNode {
   enum class Life { present, finished, dead };
   Life life = Life::present;
-  uint64_t events = 0;  // completions so far
-  uint64_t seen = 0;    // of those, known to progress()
+  uint64_t events = 0;  // completed operations
+  uint64_t seen = 0;    // of those, seen by progress()
   std::condition_variable changed;
 };
 
-// A message that came before its receive: copied if the window had room, else still its sender's.
+// An unexpected message: a copy if the window had room, else still in its sender's memory.
 struct LoopbackArrival {
   Tag tag;
   size_t bytes = 0;
@@ -44,23 +44,23 @@ struct LoopbackKey {
   auto operator<=>(const LoopbackKey&) const = default;
 };
 
-// One process's end of a channel. Made by whichever side needs it first, and gone with both
-// channels.
+// One process's end of a channel. Made by the side that needs it first, deleted when both channels
+// are closed.
 struct LoopbackEnd {
   ~LoopbackEnd();
 
   LoopbackKey key;
-  bool closed = false;  // its channel is gone
+  bool closed = false;  // its channel is closed
 
   LoopbackNode* owner = nullptr;
   LoopbackNode* peer = nullptr;
   LoopbackEnd* other = nullptr;
   std::string label;                  // of the peer
   TagTable<Operation> posted;         // receives
-  TagTable<LoopbackArrival> arrived;  // messages without a receive
+  TagTable<LoopbackArrival> arrived;  // unexpected messages
   size_t set_aside = 0;               // bytes of the window in use
   Agreement agreement;
-  Status aborted;  // by the peer: nothing goes through any more
+  Status aborted;  // set by the peer's abort; the channel carries nothing after it
 };
 
 struct LoopbackHub::State {
@@ -71,7 +71,7 @@ struct LoopbackHub::State {
 
   explicit State(const LoopbackOptions& options) : options(options), random(options.seed) {}
 
-  // All below with the lock held.
+  // Call all of these with the lock held.
   LoopbackEnd& end(const LoopbackKey& key);
   void close(LoopbackEnd& end);
   bool send(LoopbackEnd& from, Operation* operation);
@@ -87,8 +87,8 @@ struct LoopbackHub::State {
 
   std::map<ProcessId, LoopbackNode> nodes;
   std::map<LoopbackKey, LoopbackEnd> ends;
-  std::vector<Travelling> travelling;  // sends, with a seed
-  uint64_t messages = 0;               // sends, ever
+  std::vector<Travelling> travelling;  // sends in transit; only with a seed
+  uint64_t messages = 0;               // all sends so far
 
  private:
   bool deliver(LoopbackEnd& from, Operation* send);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ranks as threads of one process: the transport for tests of all that stands on transports.
+// A transport between ranks that are threads of one process. Tests use it for everything that is
+// built on transports.
 //
-// It keeps every promise of the contract, and can be made as unkind as the contract allows: without
-// a window a send is not done before its receive is posted; with a seed messages travel late and in
-// any order. It measures nothing: every call takes the hub's one lock.
+// It keeps every promise of the contract and can be as harsh as the contract allows: without a
+// window, a send is not done before its receive is posted; with a seed, messages arrive late and in
+// any order. Not for measurements: every call takes the hub's one lock.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +17,28 @@
 namespace sluice {
 
 struct LoopbackOptions {
-  // Of each channel, in bytes. A message that finds no room in it, or any if it is 0, waits at its
-  // sender until its receive is posted.
+  // Bytes of each channel's window. A message that finds no room in it (any message if 0) stays
+  // with its sender until its receive is posted.
   size_t window = size_t{1} << 20;
   size_t max_message = size_t{1} << 20;
-  // Not 0: no message moves when it is posted; calls of progress() move some of those under way, by
-  // chance.
+  // If not 0, no message moves when it is posted. Calls of progress() move some messages in
+  // transit, chosen at random.
   uint64_t seed = 0;
 };
 
-// What its endpoints are joined by. May go before they do: they share what they need.
+// Connects its endpoints. May be deleted before them: they share ownership of the state.
 class LoopbackHub {
  public:
   explicit LoopbackHub(const LoopbackOptions& options = {});
   ~LoopbackHub();
 
-  // `self` is not in use yet in this hub. Every endpoint may be called from several threads.
+  // self: not yet in use in this hub. Several threads may call an endpoint.
   std::unique_ptr<Endpoint> endpoint(const ProcessId& self);
 
-  // As if the process had died without a word: its peers find it gone, and its own operations fail.
+  // As if the process had died silently: its peers see it gone, and its own operations fail.
   void kill(const ProcessId& process);
 
-  // So many have been sent.
+  // Number of messages sent so far.
   uint64_t messages() const;
 
   struct State;

@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// What can be moved at once from position `at` on: what is left to move, up to the ring's end.
+// Bytes that one copy can move from position `at` on, at most up to the ring's end.
 size_t reach(uint64_t at, size_t left, size_t available) {
   return std::min({left, available, Ring::capacity - at % Ring::capacity, Ring::stride});
 }
@@ -34,7 +34,7 @@ size_t RingWriter::write(std::span<const iovec> runs) {
   return written_ - before;
 }
 
-// False if there was no room for all of it.
+// False if there was not room for all.
 bool RingWriter::write(const std::byte* from, size_t left) {
   while (left > 0) {
     if (room() < left) look();
@@ -74,7 +74,7 @@ size_t RingReader::read(std::span<const iovec> runs) {
   return taken_ - before;
 }
 
-// False if there was less than that.
+// False if there were fewer bytes.
 bool RingReader::read(std::byte* to, size_t left) {
   while (left > 0) {
     if (there() < left) look();

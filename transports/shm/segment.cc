@@ -46,8 +46,8 @@ Descriptor make_unnamed() {
   return Descriptor(memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));  // before Linux 6.3
 }
 
-// Memory counts as a file's bytes to the process's limit on these: beyond it comes SIGXFSZ, which
-// ends the process.
+// This memory counts as the size of a file. Beyond the process's limit the kernel sends SIGXFSZ,
+// which ends the process.
 bool is_within_limit(size_t bytes) {
   rlimit limit{};
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;
@@ -62,8 +62,9 @@ bool is_own_file(const struct stat& about) {
   return S_ISREG(about.st_mode) && about.st_uid == geteuid();
 }
 
-// The name of a file that nobody has locked: who gave it died before all had opened the file. To
-// open what another user has put there might wait for him (a lease in fcntl(2), a FIFO).
+// Whether this is the name of a file that no process has locked: its maker died before all had
+// opened it. Checks the owner first, since opening another user's file may block (a lease in
+// fcntl(2), a FIFO).
 bool is_stale(const char* name, const std::string& path) {
   int32_t process = 0;
   uint64_t number = 0;
@@ -133,8 +134,8 @@ Result<Segment> Segment::create(size_t bytes, Way way) {
   return segment;
 }
 
-// What can be seen there is looked at before it is opened: another process namespace has other
-// processes under these numbers, and to open what they have there may do anything.
+// Checks the file before it opens it: in another process namespace these numbers denote other
+// processes, and opening one of their files can have any effect.
 Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
   const std::string path = handle.path();
   const bool has_name = handle.number != 0;  // else the path is a link to the file
@@ -148,7 +149,7 @@ Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
   const int fd = file.fd();
   Segment segment(handle, std::move(file), bytes);
   if (fstat(fd, &about) != 0 || !is_same(about, handle, bytes)) return other;
-  // Whoever could cut it short could end this process.
+  // A process that could shrink the file could crash this one.
   if (!has_name && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return other;
   if (Status status = segment.map(); !status.ok()) return status;
   return segment;
@@ -158,15 +159,15 @@ Status Segment::map() {
   void* const data = mmap(nullptr, bytes_, PROT_NONE, MAP_SHARED, file_.fd(), 0);
   if (data == MAP_FAILED) return error("mapping shared memory", errno);
   data_ = static_cast<std::byte*>(data);
-  // (What can be written to as soon as it is mapped is all reserved at once in a process that has
-  // called mlockall(MCL_FUTURE).)
+  // (After mlockall(MCL_FUTURE), the kernel allocates all memory that is writable when mapped. So
+  // this maps it inaccessible first.)
   if (mprotect(data, bytes_, PROT_READ | PROT_WRITE) != 0) {
     return error("mapping shared memory", errno);
   }
   if (madvise(data, bytes_, MADV_DONTFORK) != 0)
     return error("keeping memory from children", errno);
-  // What is there is mostly addresses without memory: huge pages would give them some, and a dump
-  // looks at each.
+  // Most pages of a segment have no memory. Huge pages would allocate some, and a core dump would
+  // visit all of them.
   (void)madvise(data, bytes_, MADV_NOHUGEPAGE);
   (void)madvise(data, bytes_, MADV_DONTDUMP);
   return {};
@@ -180,7 +181,7 @@ Segment::Segment(Segment&& other) noexcept
       named_(std::exchange(other.named_, false)),
       process_(other.process_) {}
 
-// (A child has nothing mapped there, or something else.)
+// (In a child, nothing or something else is mapped there.)
 Segment::~Segment() {
   remove_name();
   if (data_ != nullptr && is_ours()) munmap(data_, bytes_);

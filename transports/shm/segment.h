@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A piece of memory that some processes of a host map. It has no name (memfd_create(2)): the others
-// open its maker's descriptor under /proc, and nothing is left when all are gone, whichever way
-// they go. Where the kernel does not let them (containers with process or user namespaces of their
-// own), a segment is a file in /dev/shm, mode 0600, that has a name only until all have opened it;
-// a name that its maker died with is removed by whoever makes the next one.
+// Memory that some processes of a host map. It has no name (memfd_create(2)): the other processes
+// open its maker's descriptor under /proc, and nothing is left when all have ended, however they
+// end. If the kernel does not allow that (containers with process or user namespaces of their own),
+// a segment is a file in /dev/shm, mode 0600, that has a name only until all have opened it. If its
+// maker dies before that, the next process that makes such a segment removes the name.
 //
-// Each process holds a lock on one byte of the file for as long as it lives; the others can look
-// whether it does. The lock is the open file's (F_OFD_SETLK in fcntl(2)), not the process's, which
-// would lose it as soon as anybody in it opened and closed the file once more. A child of fork()
-// has neither the file nor the mapping nor a say in the name.
+// Each process locks one byte of the file as long as it lives, so that the others can test whether
+// it does. The lock belongs to the open file (F_OFD_SETLK in fcntl(2)): a lock of the process would
+// be lost as soon as anything in the process opened and closed the file again. A child of fork()
+// inherits neither the file nor the mapping, and never removes the name.
 #pragma once
 
 #include <sys/types.h>
@@ -25,10 +25,10 @@ namespace sluice {
 
 class Segment {
  public:
-  // How another process opens it, and knows that it is the right one.
+  // How another process opens the segment and checks that it is the right one.
   struct Handle {
     uint64_t device = 0, inode = 0;
-    uint64_t number = 0;  // in its name in /dev/shm; 0: no name
+    uint64_t number = 0;  // part of its name in /dev/shm; 0: no name
     int32_t process = 0, file = 0;
 
     bool operator==(const Handle&) const = default;
@@ -36,10 +36,10 @@ class Segment {
   };
   enum class Way { unnamed, named };
 
-  // Makes one, zeroed, of which no memory is reserved yet, and which has no name yet. (Where it is
-  // to get one, those of the dead go first.)
+  // Makes a zeroed segment, with no memory reserved and no name yet (see give_name). With
+  // Way::named, first removes names left by dead processes.
   static Result<Segment> create(size_t bytes, Way way);
-  // Opens one that another process of the same user made. An error if it can't be seen from here.
+  // Opens a segment of another process of this user. An error if this process can't reach it.
   static Result<Segment> open(const Handle& handle, size_t bytes);
 
   Segment(Segment&& other) noexcept;
@@ -49,23 +49,25 @@ class Segment {
   std::byte* data() const { return data_; }
   size_t size() const { return bytes_; }
   const Handle& handle() const { return handle_; }
-  // From then on no access to these bytes can fail, by any process: an error where there is no
-  // room. Memory that had none comes from near this process.
+  // Reserves memory, so that no process's access to these bytes can fail. An error if there is no
+  // room. Newly reserved memory comes from near this process (NUMA).
   Status reserve(size_t offset, size_t bytes);
-  // Gives their memory back, whole pages of it; they are zero again.
+  // Frees the memory of these bytes, whole pages only; they read as zero again.
   void release(size_t offset, size_t bytes);
-  // Where it was made so: others can open it by name; nobody can any more.
+  // With Way::named: lets others open the segment by name, and ends that again.
   Status give_name();
   void remove_name();
 
-  // Once all have opened it, and if nobody has signed: it stays mapped, and takes no descriptor.
+  // For use when all have opened the segment and none has called sign: it stays mapped, but needs
+  // no descriptor.
   void close_file() { file_.close(); }
 
-  // This process is number `index` of it. False if the kernel grants no lock.
+  // Locks byte `index`, as process number `index` of the segment. False if the kernel grants no
+  // lock.
   bool sign(uint32_t index);
-  // Whether the process that signed as that number lives. (Not to be asked of itself.)
+  // Whether the process that signed with that number lives. Not for this process's own number.
   bool lives(uint32_t index) const;
-  // False in a child of the process that has it.
+  // False in a child of the process that owns this object.
   bool is_ours() const;
 
  private:
@@ -76,7 +78,7 @@ class Segment {
   Descriptor file_;
   std::byte* data_ = nullptr;
   size_t bytes_;
-  bool named_ = false;  // by us, and not removed yet
+  bool named_ = false;  // this process gave the name, and has not removed it
   pid_t process_;
 };
 

@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// What is mapped. Who made it writes to the first ring.
+// The mapped memory. The process that made it writes to the first ring.
 struct Rings {
   Ring rings[2];
 };
@@ -45,13 +45,13 @@ class ShmShortcut final : public Shortcut {
       if (bell_is_ours_ && in_.wakes()) ring_bell();
       return {Moved::Result::some, bytes};
     }
-    // The end was noted before this look at the ring: nothing can have come since.
+    // The peer's end was noted before this look at the ring, so no more bytes can come.
     if (!ended_) return {Moved::Result::nothing};
     if (error_ != 0) return {Moved::Result::failed, 0, error_};
     return {Moved::Result::closed};
   }
 
-  // The peer has opened the segment by then.
+  // The peer has opened the segment by now.
   void take_socket() override {
     bell_is_ours_ = true;
     segment_.close_file();
@@ -86,7 +86,7 @@ class ShmShortcut final : public Shortcut {
  private:
   Ring* rings() const { return reinterpret_cast<Rings*>(segment_.data())->rings; }
 
-  // If the socket has no room, bells are on their way.
+  // If the socket has no room, it holds doorbell bytes that the peer has not read yet.
   void ring_bell() {
     const char bell = 0;
     while (send(socket_, &bell, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR) {
@@ -98,8 +98,8 @@ class ShmShortcut final : public Shortcut {
   RingWriter out_;
   RingReader in_;
   bool bell_is_ours_ = false;
-  bool ended_ = false;  // the peer
-  int error_ = 0;       // how
+  bool ended_ = false;  // the peer has closed the socket, or it failed
+  int error_ = 0;       // errno if it failed
 };
 
 class ShmShortcuts final : public ShortcutMaker {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A link's shortcut: a pair of rings in a segment without a name (transports/shm/segment.h), so
-// that nothing can be left of it. Where the peer may not open it (a pid namespace of its own, a
-// process that may not be traced) there is no shortcut: a link has its socket. Pages come as they
-// are first used.
+// A link's upgrade to shared memory: a pair of rings in a segment without a name
+// (transports/shm/segment.h), so that nothing is left behind. If the peer may not open the segment
+// (a process namespace of its own, a process that may not be traced), there is no upgrade, and the
+// link stays on its socket. Pages are allocated at first use.
 #pragma once
 
 #include <memory>

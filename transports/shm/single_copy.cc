@@ -16,12 +16,12 @@ namespace sluice {
 namespace {
 
 constexpr size_t longest_move = size_t{1} << 30;
-constexpr size_t longest_stop = size_t{64} << 10;  // which the second cache holds
+constexpr size_t longest_stop = size_t{64} << 10;  // fits the second-level cache
 
 using Move = decltype(process_vm_readv);
 
-// 0, or the error. At a page that can't be copied a call moves less than it was asked to; the next
-// one says why.
+// Returns 0 or errno. A call that meets a page that can't be copied moves less than asked; the call
+// after it returns the error.
 int move_all(Move move, uint64_t process, uint64_t address, std::byte* here, size_t bytes) {
   while (bytes > 0) {
     iovec local{here, std::min(bytes, longest_move)};
@@ -41,14 +41,14 @@ constexpr int populate = MADV_POPULATE_READ;
 constexpr int populate = 22;
 #endif
 
-// Has the kernel read all the pages, as it does where it copies from them.
+// Makes the kernel read all pages, as it would to copy from them.
 bool populate_pages(uintptr_t begin, uintptr_t end) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t first = begin / page * page, last = (end + page - 1) / page * page;
   return madvise(reinterpret_cast<void*>(first), last - first, populate) == 0;
 }
 
-// Reads a byte of each page. It takes three times as long.
+// Reads a byte of each page; three times as slow as populate_pages.
 bool read_pages(uintptr_t begin, uintptr_t end) {
   char bytes[128];
   iovec places[sizeof(bytes)];
@@ -99,20 +99,20 @@ bool SingleCopy::meet(uint32_t rank, const Introduction& theirs) {
       theirs.content != 0 &&
       fetch(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) == 0 &&
       seen == theirs.content &&
-      // What is there already.
+      // Writes back the value just read.
       put(rank, theirs.address, reinterpret_cast<const std::byte*>(&seen), sizeof(seen)) == 0;
   if (reach_cache_) reach_cache_->learn(ids_[rank], {theirs.process, good});
   return good;
 }
 
-// A process may change its user: its next team's ranks find out again.
+// After a CMA failure: a process may change its user, so the ranks of its next team must try again.
 int SingleCopy::forget_if(int error, uint32_t rank) {
   if (error != 0 && reach_cache_) reach_cache_->forget(ids_[rank]);
   return error;
 }
 
-// What the kernel reads of this process for this process itself it reads for the others, and what
-// it writes as well: both go by the same kind of mapping. It takes 1.5 us, and 10 us for each MB.
+// Tests this process's own access, by the kernel. The result holds for other processes, and for
+// writing too, because it depends only on the kind of mapping. Takes 1.5 us, plus 10 us per MB.
 bool SingleCopy::is_in_reach(const std::byte* data, size_t bytes) {
   if (bytes == 0) return true;
   const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + bytes;
@@ -124,7 +124,7 @@ bool SingleCopy::is_in_reach(const std::byte* data, size_t bytes) {
   return true;
 }
 
-// Of longest_stop bytes; nullptr if there is no memory.
+// A bounce buffer of longest_stop bytes; nullptr if there is no memory.
 std::byte* SingleCopy::stop_like(uint64_t address) {
   if (!stop_) stop_.reset(new (std::nothrow) std::byte[longest_stop + copy_page]);
   return stop_ ? place_like(stop_.get(), address) : nullptr;

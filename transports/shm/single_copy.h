@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fetching by process_vm_readv(2) and its sister for writing, which the kernel grants between
-// processes of one user, unless a security module or a container says no. Where the kernel's way to
-// copy would be slow (src/base/copy.h), data makes a stop in memory that lies as the other's does.
+// CMA (cross memory attach): get by process_vm_readv(2), put by process_vm_writev(2). The kernel
+// permits both between processes of one user, unless a security module or a container forbids it.
+// If the kernel's copy would be slow (src/base/copy.h), data goes through a bounce buffer that has
+// the remote end's alignment in its page.
 //
-// Memory is in reach if the kernel copies from every page of it: not from a card's memory that is
-// mapped (VM_IO), secret memory, or where nothing is mapped. A buffer with such a hole is not in
-// reach. A buffer found in reach is remembered; if the program then maps something else there, or
-// changes its user, fetching fails, which is an error and never a partial success.
+// Memory is in reach if the kernel can copy every page of it. It can't copy device memory that is
+// mapped (VM_IO), secret memory, or unmapped addresses; a buffer that contains any is not in reach.
+// Buffers found in reach are cached. If the program then maps something else there, or changes its
+// user, fetch and put fail: that is an error, never a partial success.
 #pragma once
 
 #include <array>
@@ -22,11 +23,12 @@
 
 namespace sluice {
 
-// What a process knows of those that it has met. Any thread.
+// CMA results for the processes that this process has tried, kept across teams. Any thread may
+// call.
 class ReachCache {
  public:
   struct Met {
-    uint64_t process = 0;  // as in Introduction
+    uint64_t process = 0;  // pid, as in Introduction
     bool good = false;     // its memory can be read and written
   };
   std::optional<Met> find(const ProcessId& id) const {
@@ -50,9 +52,9 @@ class ReachCache {
 
 class SingleCopy final : public Fetcher {
  public:
-  // populates: madvise(2) knows MADV_POPULATE_READ (Linux 5.14).
+  // populates: whether madvise(2) has MADV_POPULATE_READ (Linux 5.14).
   explicit SingleCopy(uint32_t ranks, bool populates = can_populate());
-  // Of those processes, by rank, some of which may have been met before.
+  // ids: the processes by rank. Some may be in the cache.
   SingleCopy(ReachCache& cache, std::span<const ProcessId> ids);
   Introduction introduction() const override;
   std::optional<bool> met(uint32_t rank) const override { return met_[rank]; }
@@ -70,13 +72,13 @@ class SingleCopy final : public Fetcher {
   int forget_if(int error, uint32_t rank);
 
   const bool populates_;
-  uint64_t content_;                 // random: another process has other content there
+  uint64_t content_;                 // random, so another process has other content at this address
   std::vector<uint64_t> processes_;  // by rank
   std::vector<std::optional<bool>> met_;
   ReachCache* reach_cache_ = nullptr;
-  std::vector<ProcessId> ids_;      // with cache
-  std::array<Range, 8> reached_{};  // lately
-  size_t next_ = 0;                 // in reached_, to be forgotten
+  std::vector<ProcessId> ids_;      // only with a cache
+  std::array<Range, 8> reached_{};  // latest buffers found in reach
+  size_t next_ = 0;                 // entry of reached_ to replace next
   std::unique_ptr<std::byte[]> stop_;
 };
 

@@ -16,26 +16,26 @@
 namespace sluice {
 namespace {
 
-// A set's first segment has leases for about so many bytes of addresses, each later one four times
-// as many. Memory is reserved as leases are used.
+// The first segment of a set of processes has leases for about first_bytes of addresses, each later
+// one four times as many leases. Memory is reserved only as leases are used.
 constexpr size_t first_bytes = size_t{64} << 20, most_bytes = size_t{16} << 30;
 constexpr size_t first_leases = 64, most_leases = 4096, growth = 4;
-constexpr size_t most_segments = 64;      // of a process: each has a descriptor
-constexpr std::ptrdiff_t most_idle = 16;  // segments without a lease of ours
+constexpr size_t most_segments = 64;      // of a process; each has a descriptor
+constexpr std::ptrdiff_t most_idle = 16;  // segments in which this process holds no lease
 constexpr size_t page = 4096;
 
-// The beginning of a segment. Behind it, for each lease: by how many processes it is still held.
+// The start of a segment. After it, for each lease, the number of processes that still hold it.
 struct Register {
   SegmentName name;
-  std::atomic<uint64_t> slot_bytes;  // that are reserved
+  std::atomic<uint64_t> slot_bytes;  // reserved now
 };
 using Holders = std::atomic<uint32_t>;
 
-// On the way from the leader to the others.
+// An offer as the leader sends it to the other ranks.
 struct Written {
   Segment::Handle handle;
-  uint64_t ranks;   // that leases have room for
-  uint64_t leases;  // in all
+  uint64_t ranks;   // for which each lease has room
+  uint64_t leases;  // in the segment
   uint64_t lease;
 };
 static_assert(sizeof(Written) <= ArenaSource::offer_bytes);
@@ -49,7 +49,7 @@ size_t segment_bytes(size_t ranks, size_t leases) {
   return register_bytes(leases) + leases * lease_bytes(ranks);
 }
 
-// Of a segment after one with so many (0: the set's first).
+// Leases of the next segment, after one with `before` leases (0: of the set's first).
 size_t next_leases(size_t ranks, size_t before) {
   const size_t most = std::clamp<size_t>(most_bytes / lease_bytes(ranks), 1, most_leases);
   if (before > 0) return std::min(growth * before, most);
@@ -66,14 +66,14 @@ uint32_t index_of(const std::vector<ProcessId>& set, const ProcessId& process) {
   return static_cast<uint32_t>(std::lower_bound(set.begin(), set.end(), process) - set.begin());
 }
 
-// A segment and whose it is. Kept for a while when this process has no lease in it: processes that
-// met once meet again.
+// A segment and the set of processes that it serves. Kept for a while after this process has
+// released its last lease, because the same processes often form teams again.
 struct Shared {
   Segment segment;
   std::vector<ProcessId> set;
   size_t leases;
-  size_t held = 0;                                                   // by this process
-  std::shared_ptr<const bool> pin = std::make_shared<const bool>();  // others hold it, too: pinned
+  size_t held = 0;  // leases that this process holds
+  std::shared_ptr<const bool> pin = std::make_shared<const bool>();  // HeldSegments copy it
 
   Register& registered() const { return *reinterpret_cast<Register*>(segment.data()); }
   Holders& holders(size_t lease) const {
@@ -116,7 +116,7 @@ class ShmArena final : public Arena {
   ShmSource& source_;
   Shared& shared_;
   const size_t lease_;
-  bool owes_slots_ = false;  // has not given them back yet
+  bool owes_slots_ = false;  // must still call give_slots_back
   SingleCopy single_copy_;
   std::vector<uint32_t> indices_;  // in the set, by rank
 };
@@ -200,7 +200,7 @@ class ShmSource final : public ArenaSource {
 
   const size_t most_slots_;
 
-  // A team that broke may have stopped anywhere: its lease is not given out again.
+  // A broken team may have stopped at any point, so its lease is not used again.
   void let_go(Shared& shared, size_t lease, bool broken) {
     const std::lock_guard lock(mutex_);
     if (!broken) shared.holders(lease).fetch_sub(1);
@@ -220,7 +220,7 @@ class ShmSource final : public ArenaSource {
     segments_.remove_if(
         [&](const Shared& shared) { return shared.set == set && shared.is_idle(); });
   }
-  // Segments for all of these: for fewest others first, then the largest.
+  // Segments that serve all these processes: those of the smallest sets first, then the largest.
   std::vector<Shared*> serving(const std::vector<ProcessId>& set) {
     std::vector<Shared*> found;
     for (Shared& shared : segments_) {
@@ -237,7 +237,7 @@ class ShmSource final : public ArenaSource {
     });
     return found == segments_.end() ? nullptr : &*found;
   }
-  // With fewer leases where there are not so many addresses.
+  // If there is not enough address space, tries with fewer leases.
   Result<Shared*> make(Segment::Way way, const std::vector<ProcessId>& set, size_t leases) {
     auto segment = Segment::create(segment_bytes(set.size(), leases), way);
     if (!segment.ok() && leases > 1) return make(way, set, std::max<size_t>(leases / 8, 1));
@@ -262,12 +262,12 @@ class ShmSource final : public ArenaSource {
     return &segments_.emplace_back(Shared{std::move(*segment), std::move(set), leases});
   }
 
-  // Takes the lease for all its future holders.
+  // Takes a free lease for all of its future holders. False if it is taken.
   static bool hire(const Shared& shared, size_t lease, size_t ranks) {
     uint32_t nobody = 0;
     return shared.holders(lease).compare_exchange_strong(nobody, static_cast<uint32_t>(ranks));
   }
-  // What all ranks of a lease that was hired for them need for short calls.
+  // Reserves what all ranks of a taken lease need for short calls, and makes the offer.
   static Result<Offer> prepare(Shared& shared, size_t lease, size_t ranks) {
     const Rounds::Extent lines = Rounds::lines(static_cast<uint32_t>(ranks));
     const Status status = shared.segment.reserve(shared.offset(lease) + lines.offset, lines.bytes);
@@ -294,7 +294,7 @@ class ShmSource final : public ArenaSource {
   uint64_t made_ = 0;           // segments
 };
 
-// A child of fork() has no say in its parent's arenas.
+// A child of fork() changes nothing in its parent's arenas.
 ShmArena::~ShmArena() {
   if (!shared_.segment.is_ours()) return;
   rounds().leave();
@@ -339,7 +339,7 @@ std::unique_ptr<ArenaSource> make_shm_source(const ProcessId& self, size_t most_
 
 uint64_t shm_host() {
   struct stat about {};
-  (void)stat("/dev/shm", &about);  // zeros where there is none: memory without a name needs none
+  (void)stat("/dev/shm", &about);      // zeros if missing: unnamed memory needs no /dev/shm
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto mix = [&](const void* data, size_t size) {
     const auto* bytes = static_cast<const unsigned char*>(data);

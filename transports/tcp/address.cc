@@ -133,7 +133,7 @@ Result<std::vector<Interface>> local_interfaces() {
   return found;
 }
 
-// One item of the list. Why it makes no sense, if it doesn't.
+// Adds one item of the list. Returns what is wrong with it; nullptr if nothing.
 const char* InterfaceList::add(const std::string& item) {
   if (item.empty()) return "is no name or network";
   const size_t slash = item.find('/');
@@ -189,7 +189,7 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
   for (const Interface& each : all) {
     const bool of_family = family == 0 || family == each.address.family;
     if (!each.running || !of_family || !parsed->allows(each)) continue;
-    // One way to the processes of this host is enough.
+    // One loopback address is enough for the processes of this host.
     if (each.address.is_loopback() && std::exchange(has_loopback, true)) continue;
     chosen.push_back(each);
   }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which addresses a process listens on, how it gives them out, and which of them a peer tries.
+// Which addresses a process listens on, how it publishes them, and in which order a peer tries
+// them.
 //
-// Both sides decide by what they know alone. The listener binds one socket to each address that it
-// offers (never to all addresses at once). The connecting side orders what the peer offers:
-// loopback first if both are known to be on one host (the same kernel and network namespace).
-// Otherwise first what shares a subnet with this process, then other addresses, and last those that
-// this process has too: they lead to another process if the peer is on another host, but to the
-// peer if it is on this one after all, which containers and missing /proc can hide. Only the peer's
-// answer tells (transports/tcp/dialer.h).
+// Each side decides from what it knows alone. The listener binds one socket to each address that it
+// offers, never to the wildcard address. The connecting side orders the peer's addresses. If both
+// are known to be on one host (same kernel and network namespace), loopback comes first. Otherwise
+// addresses on a subnet of this process come first, then other addresses, and last those that this
+// host has too. Those lead to another process if the peer is on another host, but to the peer if it
+// is on this host after all, which containers and a missing /proc can hide. Only the peer's answer
+// tells (transports/tcp/dialer.h).
 #pragma once
 
 #include <sys/socket.h>
@@ -30,14 +31,14 @@ struct IpAddress {
 
   bool operator==(const IpAddress&) const = default;
   bool is_loopback() const;
-  bool is_link_local_v6() const;  // means nothing without an interface: never offered
-  // The first `prefix` bits are equal, and the family.
+  bool is_link_local_v6() const;  // needs an interface to be usable: never offered
+  // Whether the families and the first `prefix` bits are equal.
   bool shares_prefix(const IpAddress& other, unsigned prefix) const;
   unsigned bits() const { return family == 4 ? 32 : 128; }
   std::string text() const;
 };
 
-// False if the text is no numeric address.
+// False if the text is not a numeric address.
 bool parse_ip(const std::string& text, IpAddress* address);
 
 struct SocketAddress {
@@ -45,7 +46,7 @@ struct SocketAddress {
   socklen_t size = 0;
 };
 SocketAddress to_socket_address(const IpAddress& address, uint16_t port);
-// Its address and port, in words: "10.0.0.7:4711", "[fd00::7]:4711".
+// Address and port as text: "10.0.0.7:4711", "[fd00::7]:4711".
 std::string endpoint_text(const IpAddress& address, uint16_t port);
 
 // An address of an interface that is up.
@@ -56,10 +57,11 @@ struct Interface {
   bool running = true;  // it has a carrier
 };
 
-// All of this host, in the kernel's order, but for addresses that mean nothing elsewhere.
+// All interfaces of this host that are up, in the kernel's order, without link-local IPv6
+// addresses.
 Result<std::vector<Interface>> local_interfaces();
 
-// Which interfaces to use; see TcpOptions::interfaces.
+// Which interfaces to use. TcpOptions::interfaces describes the syntax.
 class InterfaceList {
  public:
   static Result<InterfaceList> parse(const std::string& text);
@@ -78,16 +80,16 @@ class InterfaceList {
   std::vector<Network> networks_;
 };
 
-// Those of `all` that run and that the list and the family (0, 4, 6) allow. An error lists what
-// there is.
+// The interfaces in `all` that have a carrier and that the list and the family (0, 4, 6) allow, but
+// at most one loopback address. If there are none, the error lists all interfaces.
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
                                                  const std::string& list, int family);
 
-// The kernel and network namespace that this process is in: equal on processes that reach each
-// other over loopback. 0 if it can't be found out.
+// A hash of the kernel (boot id) and network namespace of this process: equal on processes that
+// reach each other over loopback. 0 if unknown.
 uint64_t host_identity();
 
-// What Endpoint::address gives out.
+// The content of Endpoint::address.
 struct AddressBlob {
   static constexpr size_t max_bytes = 159;
 
@@ -101,24 +103,23 @@ struct AddressBlob {
   Key key{};
   std::vector<Entry> entries;
 
-  // As many entries as there is room for, the first ones.
+  // Encodes the first entries, as many as there is room for.
   std::vector<std::byte> encode() const;
   static Result<AddressBlob> decode(const std::vector<std::byte>& bytes);
 };
 
-// False where either side could not find out.
+// False also if either side does not know its host identity.
 bool is_same_host(const AddressBlob& peer, uint64_t host);
 
-// An address of the peer that may be tried, and the interface of ours that is on its subnet, if
-// any.
+// A peer's address to try, and this host's interface on its subnet, if any.
 struct Candidate {
   IpAddress address;
   uint16_t port = 0;
   std::string interface;
-  bool certain = false;  // no other process can be behind it: the same host, or not this host
+  bool certain = false;  // surely the peer's: same host, or not an address of this host
 };
 
-// In the order to try. `all`: every local interface; `chosen`: those in use here.
+// The peer's addresses in the order to try. `all`: every local interface; `chosen`: those in use.
 std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
                                   const std::vector<Interface>& all,
                                   const std::vector<Interface>& chosen);

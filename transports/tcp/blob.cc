@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The address as it is given out: version (1 byte), number of entries (1), host identity (8), key
-// (16), then for each entry family (1), prefix length (1), port (2), address (4 or 16).
+// The encoded address: version (1 byte), number of entries (1), host identity (8), key (16), then
+// for each entry family (1), prefix length (1), port (2), address (4 or 16).
 #include <algorithm>
 #include <array>
 
@@ -83,8 +83,8 @@ std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
     });
     if (on_subnet != chosen.end()) candidate.interface = on_subnet->name;
     const bool loopback = entry.address.is_loopback();
-    // An address of ours on another host is one of a network that every host has to itself
-    // (docker0).
+    // If this host has the same address as a peer on another host, it is on a network that each
+    // host has for itself (docker0).
     candidate.certain = same_host || !(loopback || has_address(all, entry.address));
     const bool preferred = same_host ? loopback : !loopback && on_subnet != chosen.end();
     tiers[candidate.certain ? !preferred : 2 + loopback].push_back(candidate);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a link comes about, and how it ends.
+// How a link connects and how it ends.
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// A host that answers nothing for so long is taken for dead.
+// A host is taken for dead after 30 s without an answer and at least 3 tries.
 constexpr std::chrono::seconds host_patience{30};
 constexpr unsigned host_tries = 3;
 
@@ -30,7 +30,7 @@ Status Link::know(const Peer& peer) {
   candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
   peer_key_ = blob->key;
   known_ = true;
-  if (socket_) {  // it was faster
+  if (socket_) {  // the peer connected first
     greet();
     flush();
   }
@@ -79,7 +79,7 @@ Greeting Link::introduction() const {
   return {wire_version, shared_.options.self, process_, peer_key_, shared_.options.window};
 }
 
-// The first thing that is sent.
+// Queues the greeting before everything else.
 void Link::greet() {
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;
@@ -90,7 +90,7 @@ void Link::greet() {
 }
 
 void Link::accept(Socket socket, const Greeting& greeting) {
-  if (connects() || socket_ || !status_.ok()) return;  // the second of one process: none of ours
+  if (connects() || socket_ || !status_.ok()) return;  // closes a second connection
   socket_ = std::move(socket);
   greeted_ = true;
   if (known_) {
@@ -101,7 +101,7 @@ void Link::accept(Socket socket, const Greeting& greeting) {
   list();
 }
 
-// The answer to ours, on the connecting side. True if it has come.
+// Connecting side: reads the peer's answer to the greeting. True if it has come.
 bool Link::take_greeting() {
   if (inbox_.empty()) return false;
   Greeting greeting;
@@ -120,7 +120,7 @@ bool Link::take_greeting() {
   return greeted_ && status_.ok();
 }
 
-// What must be the same on both sides is.
+// Fails the link if wire versions or windows differ.
 void Link::heed(const Greeting& greeting) {
   const auto differs = [&](const char* what, uint64_t theirs, uint64_t ours) {
     fail({Code::mismatch, label_ + " has " + what + " " + std::to_string(theirs) +
@@ -140,7 +140,7 @@ void Link::say_bye() {
   flush();
 }
 
-// The BYE itself need not have arrived: nobody waits for it.
+// The BYE itself need not have arrived, because no rank waits for it.
 bool Link::flushed() const {
   if (!socket_ || !introduced_ || send_error_ != 0) return true;
   tcp_info info{};
@@ -163,7 +163,7 @@ void Link::look_after() {
   }
 }
 
-// What is left for the next look is little, or put off.
+// What remains after this loop is small or put off; the next call reads it.
 void Link::look_for_end() {
   pollfd end{socket_.fd(), POLLRDHUP, 0};
   if (!socket_ || wanted() || poll(&end, 1, 0) <= 0) return;
@@ -182,8 +182,8 @@ void Link::look_around() {
   curious_ = false;
 }
 
-// A process that died before it connected closes nothing that would be noticed. On this host it
-// shows in that its port is free again.
+// If a process dies before it connects, no connection closes. On this host its death shows because
+// its port is free again.
 void Link::look_for_listener() {
   if (!known_ || !same_host_ || candidates_.empty()) return;
   const bool gone = std::all_of(candidates_.begin(), candidates_.end(), [](const Candidate& each) {
@@ -192,8 +192,8 @@ void Link::look_for_listener() {
   if (gone) lost("it ended before it connected");
 }
 
-// A host that died says nothing. While this side only waits, keepalive finds out; while it has sent
-// something that is not acknowledged, this does.
+// A dead host sends nothing. Keepalive finds that while this side only waits; this function finds
+// it while sent data is not acknowledged.
 void Link::look_for_life() {
   tcp_info info{};
   socklen_t size = sizeof(info);

@@ -95,15 +95,15 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
   return error == 0 ? Progress::connected : fail(attempt, error);
 }
 
-// The peer keeps the first connection that has greeted and closes the others: once one has, it is
-// the peer who chooses.
+// Once this side has greeted on one connection, the peer chooses: it keeps the first connection
+// that has greeted, and closes the others.
 bool Dialer::is_certain(const Attempt& attempt) const {
   return attempt.candidate->certain &&
          std::none_of(attempts_.begin(), attempts_.end(),
                       [](const Attempt& each) { return each.greeted; });
 }
 
-// (A new socket has room for it.)
+// (A new socket has room for the greeting.)
 bool Dialer::greet(Attempt& attempt) {
   std::byte bytes[Greeting::bytes];
   greeting_.encode(bytes);

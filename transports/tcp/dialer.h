@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Connects to a process, without blocking: tries its addresses in order until one connects. The
-// next one is tried as soon as one fails, and also if none has come to anything for a quarter of a
-// second; the slower attempts go on beside it ("Happy Eyeballs", RFC 8305). One that is begun late,
-// as this process was busy or the one before took all the time there was, has that time all the
-// same.
+// Connects to a process without blocking. Tries its addresses in order until one connects. The next
+// attempt starts as soon as one fails, or after at most a quarter of a second without success,
+// while slower attempts continue ("Happy Eyeballs", RFC 8305). An attempt that starts late, because
+// this process was busy or an earlier attempt used up the deadline, still gets its quarter of a
+// second.
 //
-// A connection to an address that is not certain to be the peer's may lead to another process. So
-// this side greets first and sends nothing else until the answer holds the key that only the peer
-// knows. That answer may take any time, as the peer may be busy elsewhere; a wrong process closes
-// the connection or answers something else.
+// Another process may answer at an address that is not certain to be the peer's. There this side
+// sends only its greeting until the answer contains the key that only the peer knows. The answer
+// may take any time, because the peer may be busy. A wrong process closes the connection or answers
+// something else.
 #pragma once
 
 #include <poll.h>
@@ -36,18 +36,18 @@ class Dialer {
 
   Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting);
 
-  // Goes on as far as it can now.
+  // Goes on as far as possible now.
   State advance();
 
-  // While dialing: sockets on which there may be news.
+  // While dialing: adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const;
-  // Once connected, once.
+  // Once connected; to be called once.
   Socket take() { return std::move(connected_); }
-  // Once connected: the peer's greeting, if it was waited for. Then this side's was sent, too.
+  // Once connected: the peer's greeting, if the dialer waited for it. It has sent this side's then.
   const std::optional<Greeting>& answer() const { return answer_; }
-  // Once failed: each address, and what was wrong with it.
+  // Once failed: each address and its error.
   const std::string& failures() const { return failures_; }
-  // At every address nobody listens, or somebody else.
+  // True if at every address nobody or another process was listening.
   bool absent() const { return absent_; }
 
  private:
@@ -55,9 +55,9 @@ class Dialer {
   struct Attempt {
     const Candidate* candidate;
     Socket socket;
-    Clock::time_point until;  // it connects
-    bool greeted = false;     // by this side
-    size_t got = 0;           // of the answer
+    Clock::time_point until;  // deadline for connecting
+    bool greeted = false;     // this side has sent its greeting
+    size_t got = 0;           // bytes of the answer so far
     std::array<std::byte, Greeting::bytes> bytes{};
   };
 
@@ -75,8 +75,8 @@ class Dialer {
   const Greeting greeting_;
   const Clock::time_point deadline_;
   const Clock::duration between_starts_;
-  size_t next_ = 0;               // in candidates_
-  Clock::time_point next_start_;  // at the latest
+  size_t next_ = 0;               // index in candidates_
+  Clock::time_point next_start_;  // latest time to start the next attempt
   std::vector<Attempt> attempts_;
   Socket connected_;
   std::optional<Greeting> answer_;

@@ -14,17 +14,17 @@
 namespace sluice {
 namespace {
 
-// So many links are tried one by one; more of them are looked at by one poll first.
+// Up to this number, links are driven one by one; above it, one poll selects those to drive.
 constexpr size_t few_links = 2;
-// How long the end of a process waits for its peers' kernels to take what it has sent.
+// How long close_all waits for the peers' kernels to take what was sent.
 constexpr std::chrono::seconds linger_limit{10};
 constexpr std::chrono::microseconds longest_sleep{std::chrono::milliseconds(250)};
-constexpr std::chrono::milliseconds look_after_every{500};  // deaths show within a second
+constexpr std::chrono::milliseconds look_after_every{500};  // a death is noticed within a second
 constexpr std::chrono::milliseconds look_for_ends_every{100};
 constexpr uint32_t turns_between_clocks = 4096;
 
-// What this thread knew when it last looked: so that it doesn't go to sleep over an end of its own
-// operation that another thread brought about in between.
+// The driver that this thread drove last, and its completion count then. If that has changed,
+// another thread may have completed this thread's operation, so this thread must not sleep.
 struct Known {
   const Driver* driver = nullptr;
   uint64_t finished = 0;
@@ -33,7 +33,7 @@ thread_local Known known;
 
 }  // namespace
 
-// Holds the lock, and wakes those who sleep if something changed.
+// Holds the lock, and wakes sleeping threads if an operation completed or was posted.
 class Driver::Section {
  public:
   explicit Section(Driver& driver) : driver_(driver) {
@@ -49,7 +49,7 @@ class Driver::Section {
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
 
-  // Sleepers have something more to watch.
+  // Sleeping threads must poll for more.
   void note_post() { posted_ = true; }
 
  private:
@@ -213,11 +213,11 @@ void Driver::look_after(Clock::time_point now) {
   if (now - looked_after_ < look_after_every) return;
   looked_after_ = now;
   for (Link* link : shared_.pending) link->look_after();
-  if (sleepers_ > 0) wake();  // it may have taken their bells
+  if (sleepers_ > 0) wake();  // look_after may have read their doorbell bytes
 }
 
-// Of links that nobody waits for: programs that spawn others by the thousand would run out of
-// descriptors.
+// For links that no operation waits for. Programs that spawn thousands of others would run out of
+// descriptors without this.
 void Driver::look_for_ends(Clock::time_point now) {
   if (now - looked_for_ends_ < look_for_ends_every) return;
   looked_for_ends_ = now;
@@ -256,7 +256,7 @@ bool Driver::may_sleep() {
                      [](Link* link) { return link->may_sleep(); });
 }
 
-// The bell that was heard here may have been for another thread, too.
+// The doorbell that this thread read may have been for another thread too.
 void Driver::stop_sleeping() {
   bool heard = false;
   for (Link* link : shared_.pending) {
@@ -307,7 +307,7 @@ bool Driver::all_flushed() {
   Section section(*this);
   bool flushed = true;
   for (auto& [process, link] : links_) {
-    (void)link->hear();  // a peer that is gone takes nothing more
+    (void)link->hear();  // notes dead peers, which take no more bytes
     link->drive();
     flushed &= link->flushed();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Drives all links of a process: one lock, one list of those with something to do, one place to
-// sleep. Owned by the endpoint and its channels together, so that they may go in any order.
+// Drives all links of a process: one lock, one list of links with something to do, one place to
+// sleep. The endpoint and its channels share ownership, so they may be deleted in any order.
 #pragma once
 
 #include <poll.h>
@@ -33,14 +33,14 @@ class Driver {
   const TcpOptions& options() const { return shared_.options; }
   std::vector<std::byte> address() const;
 
-  struct Place {  // of a channel
+  struct Place {  // what a channel refers to
     Link* link;
     Stream* stream;
   };
   Result<Place> open(const TeamId& team, const Peer& peer);
   void close(const Place& place);
 
-  // Each true if the operation is done.
+  // Each returns true if the operation is done.
   bool post_send(const Place& place, Operation* operation);
   bool post_recv(const Place& place, Operation* operation);
   void withdraw(const Place& place);
@@ -52,7 +52,7 @@ class Driver {
   bool progress();
   void wait(std::chrono::microseconds limit);
   void say_bye();
-  // The end: BYE, all that was sent in the peers' kernels if they take it soon, and no links left.
+  // Sends BYE, waits up to 10 s until the peers' kernels have all data, and closes all links.
   void close_all();
 
  private:
@@ -77,16 +77,16 @@ class Driver {
   TcpShared shared_;
   Reception reception_;
   std::map<ProcessId, std::unique_ptr<Link>> links_;
-  std::vector<pollfd> polls_;  // memory of a call, kept for the next
-  std::vector<Link*> asked_;   // the same; those that polls_ is about
+  std::vector<pollfd> polls_;  // kept between calls to save allocations
+  std::vector<Link*> asked_;   // the same; the links that polls_ is about
   uint32_t turns_ = 0;
   Clock::time_point looked_after_{}, looked_for_ends_{};
 
-  // Threads.
+  // Threads that sleep in wait().
   std::mutex lock_;
   Descriptor wakeup_;  // an eventfd: readable while woken_
   int sleepers_ = 0;
-  bool woken_ = false;  // and not all sleepers have left
+  bool woken_ = false;  // and some sleepers have not left yet
 };
 
 }  // namespace sluice

@@ -10,10 +10,10 @@
 namespace sluice {
 namespace {
 
-constexpr size_t largest_message = size_t{1} << 30;  // the wire's lengths and credits have 32 bits
-// A socket, and what comes and goes while a connection is made or its shortcut is mapped.
+constexpr size_t largest_message = size_t{1} << 30;  // lengths and credits have 32 bits in frames
+// One socket, and one descriptor that is open only while connecting or mapping an upgrade's memory.
 constexpr size_t descriptors_to_connect = 2;
-// With less, the kernel may never find room to announce.
+// With smaller buffers the kernel may never have a window to advertise.
 constexpr size_t smallest_buffer = size_t{4} << 10;
 
 class TcpChannel : public Channel {
@@ -66,7 +66,7 @@ TcpOptions TcpOptions::of(const Knobs& knobs) {
   options.interfaces = knobs.interfaces;
   options.family = knobs.address_family;
   options.window = knobs.window;
-  options.max_message = 4 * knobs.segment;  // the longest that the engine cuts
+  options.max_message = 4 * knobs.segment;  // the engine's longest segment
   options.socket_buffer = knobs.socket_buffer;
   options.congestion = knobs.congestion;
   options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));

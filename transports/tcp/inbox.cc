@@ -20,7 +20,7 @@ struct Runs {
   }
 };
 
-// True if all that is due found room.
+// True if all of `due` found room.
 bool add_due(Runs& runs, ConstPieces due, size_t offset) {
   for (const Bytes& piece : due) {
     if (offset >= piece.size) {
@@ -44,7 +44,7 @@ Inbox::Read Inbox::read(Conduit& conduit, ConstPieces due, size_t offset, size_t
   }
   Runs runs;
   bool follows = add_due(runs, due, offset);
-  if (!follows && runs.bytes < capacity / 2) {  // in tiny pieces: cheaper to copy
+  if (!follows && runs.bytes < capacity / 2) {  // many tiny pieces: copying is cheaper
     runs.count = runs.bytes = 0;
     follows = true;
     ahead = capacity;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What has been read from a connection and not been looked at yet.
+// Bytes that have been read from a connection and not been parsed yet.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,16 @@ class Inbox {
   struct Read {
     Conduit::Moved::Result result;
     int error = 0;         // errno if it failed
-    size_t straight = 0;   // bytes that went to `due`
-    bool drained = false;  // there was less than was asked for
+    size_t straight = 0;   // bytes read directly into `due`
+    bool drained = false;  // the conduit had fewer bytes than asked for
   };
-  // One read. The bytes that come next go straight to `due`, from its byte `offset` on, and what
-  // follows them is kept here: at most `ahead` bytes. With a `due`, nothing is kept here when it is
-  // called.
+  // Reads once. The next bytes go directly to `due`, from its byte `offset` on. Bytes after those
+  // are kept here, at most `ahead` of them. If there is a `due`, the inbox must be empty before the
+  // call.
   Read read(Conduit& conduit, ConstPieces due, size_t offset, size_t ahead);
 
   static constexpr size_t capacity = size_t{32} << 10;
-  static constexpr size_t max_runs = 64;  // of memory in one read, the inbox's own among them
+  static constexpr size_t max_runs = 64;  // of memory in one read, the inbox's own included
 
  private:
   std::unique_ptr<std::byte[]> buffer_;

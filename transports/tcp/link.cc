@@ -13,13 +13,13 @@
 namespace sluice {
 namespace {
 
-// What is read behind a large payload, or before one: enough for headers, little to copy.
+// Read ahead around a large payload: enough for headers, and little to copy.
 constexpr size_t small_read_ahead = 1024;
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
 constexpr size_t max_text = 4096;
 constexpr size_t max_early_aborts = 64;
 constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
-// So many ended links are remembered: a team may have one of their processes and not have used it.
+// Ended links to remember: a team may include such a process without having used its link yet.
 constexpr uint64_t max_ended = 256;
 
 }  // namespace
@@ -65,7 +65,7 @@ void Link::kick() {
   if (!socket_ && connects() && pending()) dial();
   if (socket_ && !out_.empty() && (!blocked_ || torn_)) flush();
   if (socket_ && !settled_) look_for_shortcut();
-  // Poll knows nothing of what has been read and not been looked at.
+  // Poll does not report bytes that are in the inbox.
   if (wanted() && !inbox_.empty()) shared_.unfinished = true;
   list();
 }
@@ -84,7 +84,7 @@ bool Link::pending() const {
 
 pollfd Link::poll_for() const {
   const bool sends = !out_.empty() && send_error_ == 0;
-  // Room in a shortcut is told by a bell.
+  // A doorbell byte, not POLLOUT, reports room in a shared-memory ring.
   const int events = (wanted() ? POLLIN : 0) | (sends ? (sends_short_ ? POLLIN : POLLOUT) : 0);
   return {socket_.fd(), static_cast<short>(events), 0};
 }
@@ -135,8 +135,8 @@ void Link::finish_sends(Operation* sent) {
   }
 }
 
-// What a peer sent before it went may still be read, and says more than errno. All else ends the
-// link: its frames can't go on where one was broken off.
+// If the peer is gone, what it sent before may still be read, and explains more than errno. Any
+// other error ends the link, because a frame that is cut off can't be continued.
 void Link::note_send_error(int error) {
   const bool gone = error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
   if (gone) {
@@ -170,7 +170,7 @@ bool Link::read() {
   return moved;
 }
 
-// Nothing can be read any more.
+// Nothing more can be read.
 void Link::note_end(int error) {
   if (error == EFAULT) {
     fail({Code::invalid, "the memory for a message from " + label_ + " can't be written (" +
@@ -199,7 +199,7 @@ Inbox::Read Link::read_once() {
   return read;
 }
 
-// Goes through what has been read, for as long as anything is wanted of it.
+// Parses what has been read, as long as an operation needs it.
 void Link::parse() try {
   while (wanted() && step()) {
   }
@@ -268,7 +268,7 @@ void Link::take_frame(const Frame& frame) {
   }
 }
 
-// nullptr for a team that is done for, or unknown and not to be made.
+// nullptr if the team's stream is closed, or does not exist and is not to be made.
 Stream* Link::find_stream(const TeamId& team, bool make) {
   if (latest_ != nullptr && latest_->team() == team) return latest_;
   if (!dead_teams_.empty() && dead_teams_.contains(team)) return nullptr;
@@ -291,7 +291,7 @@ void Link::begin_landing(Stream* to, const Frame& frame) {
   if (frame.length == 0) finish_landing();
 }
 
-// Moves payload from the inbox to where it belongs. False if there is none.
+// Moves payload from the inbox to its destination. False if there is none.
 bool Link::deposit() {
   const size_t bytes = std::min(inbox_.size(), landing_.frame.length - landing_.moved);
   if (bytes == 0) return false;

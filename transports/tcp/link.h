@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The connection to one process, and what its teams make of it.
+// The connection to one process, and the streams of the teams that share it.
 //
-// Which side connects is fixed: the lower process does, when it first needs to; the other waits for
-// it. While nothing is pending on a link it is not read: what comes stays in the socket. Only now
-// and then it is looked for whether the peer has ended (look_for_end), and who waits long for
-// others asks whether it has aborted a team (look_around). Once the connection stands between
-// processes of one host, the connecting side offers a shortcut; each side's bytes leave the socket
-// for it behind a frame that says so (FrameType::shift).
+// The process with the lower id connects, when it first needs to; the other waits for that. While
+// nothing is pending on a link, it is not read, and incoming bytes stay in the socket. There are
+// two exceptions: the driver checks from time to time whether the peer has ended (look_for_end),
+// and a rank that waits long for others checks whether the peer has aborted a team (look_around).
+// Between processes of one host, the connecting side offers an upgrade (Shortcut) once connected.
+// Each side's bytes leave the socket after a frame that says so (FrameType::shift).
 #pragma once
 
 #include <poll.h>
@@ -39,7 +39,7 @@ struct TeamHash {
 
 class Link {
  public:
-  // Receives of so many bytes and more are read straight into place.
+  // Receives of at least this size are read directly into place.
   static constexpr size_t large = size_t{8} << 10;
 
   Link(TcpShared& shared, const ProcessId& process);
@@ -47,69 +47,71 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Makes the peer known: its address and name. Again and again, with every team.
+  // Tells the link the peer's address and name. Called for every team; only the first address
+  // counts.
   Status know(const Peer& peer);
 
   // The team's stream, made if there is none.
   Stream& stream(const TeamId& team);
   void close(Stream& stream);
 
-  // After a receive was posted: goes through what has been read already.
+  // After a receive was posted: parses what has been read already.
   void look();
-  // After anything was posted: connects if this is the side that does, and sends what can be sent.
+  // After anything was posted: connects if this side has to, and sends what can be sent.
   void kick();
 
-  // The other side has connected.
+  // Called when the other side has connected.
   void accept(Socket socket, const Greeting& greeting);
 
   // Moves what can be moved. True if anything moved.
   bool drive();
-  // Once in a while: whether the peer is still there.
+  // Called from time to time while something is pending: checks whether the peer is still there.
   void look_after();
-  // The same while nothing is pending: if the peer has ended, reads what it sent before, as far as
-  // windows allow, and closes the connection. Teams that go on to use it hear how it ended.
+  // The same while nothing is pending. If the peer has ended, reads what it sent before, as far as
+  // windows allow, and closes the connection. Teams that use the link later get the reason.
   void look_for_end();
-  // Reads some of what has come though nothing is pending.
+  // Reads some of what has arrived although nothing is pending.
   void look_around();
-  // Ended, without a stream, and longer ago than so many others: nobody will ask for it.
+  // The link has ended, has no stream, and max_ended others have ended since: nobody will ask for
+  // it.
   bool forgotten() const;
 
-  // Something is to be done, or expected.
+  // Something remains to be done, or is expected.
   bool pending() const;
-  // After drive(): false if it is not to be in TcpShared::pending any longer.
+  // Called after drive(). False if the link leaves TcpShared::pending.
   bool stays_listed();
-  // When drive() may do something: upon these events (no descriptor if none are its own), and while
-  // it dials also as time passes.
+  // The events on which drive() may have something to do (descriptor -1 without a socket). A link
+  // that dials must also be driven as time passes.
   pollfd poll_for() const;
-  // The same for all that it dials, to sleep over.
+  // Adds the same for sleeping; while it dials, all sockets that it dials on.
   void add_to(std::vector<pollfd>& polls) const;
   bool dials() const { return bool(dialer_); }
-  // drive() is quicker than to ask poll whether it may do something.
+  // True if drive() is cheaper than polling first, because the link uses shared memory.
   bool quick() const { return sends_short_ || reads_short_; }
-  // This process is about to poll: false if there is something to do now, of which poll knows
-  // nothing. And when nobody polls any more.
+  // Before and after this process polls. may_sleep is false if there is something to do now that
+  // poll would not report.
   bool may_sleep();
   void awake();
-  // Takes what came over a socket that carries no frames any more. True if anything did.
+  // Reads doorbell bytes once the socket carries no more frames. True if there was anything.
   bool hear() { return reads_short_ && shortcut_ && shortcut_->hear(); }
-  // What its bytes go over: "tcp", or its shortcut's name.
+  // What the link's bytes travel over: "tcp", or the upgrade's name.
   const char* carrier() const;
-  // It waits for the other side to connect.
+  // The link needs the other side to connect.
   bool awaited() const;
-  // The kernel has all that was to be sent, or never will.
+  // The kernel has all that was to be sent, or never will have.
   bool has_told() const { return out_.empty() || send_error_ != 0 || !status_.ok(); }
 
-  // BYE, behind all else.
+  // Sends BYE after all queued frames.
   void say_bye();
-  // The peer's kernel has all that was sent.
+  // The peer's kernel has acknowledged everything but perhaps the BYE.
   bool flushed() const;
 
-  // Ends all that is pending with this, and all that comes.
+  // Ends all pending and later operations with this status.
   void fail(const Status& status);
 
   // For streams.
   struct Demand {
-    size_t receives = 0;  // posted or landing
+    size_t receives = 0;  // posted, or in progress
     size_t sends = 0;     // not yet in the kernel's hands
     size_t large = 0;     // posted receives of `large` bytes or more
   } demand;
@@ -120,7 +122,7 @@ class Link {
   Landing* landing_of(const Stream& stream) {
     return landing_stream_ == &stream ? &landing_ : nullptr;
   }
-  // The socket can't be used any more: a frame is broken off.
+  // A partly sent frame can't be completed, so the connection can't be used any more.
   void tear() { torn_ = true; }
 
  private:
@@ -169,7 +171,7 @@ class Link {
   std::string label_;
   std::vector<Candidate> candidates_;
   Key peer_key_{};
-  bool known_ = false;  // the three above
+  bool known_ = false;  // know() has succeeded
   bool same_host_ = false;
 
   std::unique_ptr<Dialer> dialer_;
@@ -177,18 +179,18 @@ class Link {
   SocketConduit plain_{socket_};
   std::unique_ptr<Shortcut> shortcut_;  // offered, or in use
   bool sends_short_ = false, reads_short_ = false;
-  bool settled_ = false;     // whether there will be one
-  bool curious_ = false;     // reads though nothing is pending
-  uint32_t looks_ = 0;       // that might have been taken
+  bool settled_ = false;     // it is decided whether there will be a shortcut
+  bool curious_ = false;     // reads although nothing is pending
+  uint32_t looks_ = 0;       // calls of look_for_shortcut so far
   bool introduced_ = false;  // the greeting is sent, or queued
-  bool greeted_ = false;     // by the peer
+  bool greeted_ = false;     // the peer's greeting has come
   bool said_bye_ = false;
   bool torn_ = false;
   bool listed_ = false;   // in TcpShared::pending
-  bool blocked_ = false;  // the conduit took less than there was when last asked
-  int send_error_ = 0;    // what the peer sent before may still be read
+  bool blocked_ = false;  // the conduit took less than offered last time
+  int send_error_ = 0;    // errno; the peer's earlier bytes may still be read
   Status status_;
-  uint64_t ended_ = 0;  // which of all links that did
+  uint64_t ended_ = 0;  // its number among the links that ended
 
   Outbox out_;
   Inbox inbox_;
@@ -196,12 +198,12 @@ class Link {
   bool landing_now_ = false;
   Landing landing_;
   Stream* landing_stream_ = nullptr;  // nullptr: its payload is dropped
-  std::string text_;                  // payload of a frame that is the link's own
+  std::string text_;                  // payload of an offer or abort frame
 
   std::unordered_map<TeamId, std::unique_ptr<Stream>, TeamHash> streams_;
-  Stream* latest_ = nullptr;                         // the stream asked for last
-  std::unordered_set<TeamId, TeamHash> dead_teams_;  // closed with something still to come
-  // The latest aborts of teams that have no stream: not opened yet, or never to be.
+  Stream* latest_ = nullptr;                         // the stream used last
+  std::unordered_set<TeamId, TeamHash> dead_teams_;  // closed, but messages may still come
+  // The latest aborts of teams that have no stream, because it is not open yet or never will be.
   struct EarlyAbort {
     TeamId team;
     std::string cause;

@@ -11,14 +11,14 @@
 namespace sluice {
 namespace {
 
-constexpr size_t batch_bytes = 16384;    // of headers and small payloads in one write
-constexpr size_t small_run = 256;        // up to so many bytes are copied: cheaper than a run more
-constexpr int max_batches = 8;           // in one flush, so that what arrives gets its turn
-constexpr size_t max_sent_frames = 256;  // kept before what is still to go is moved up
+constexpr size_t batch_bytes = 16384;    // headers and small payloads in one write
+constexpr size_t small_run = 256;        // up to so many bytes, copying beats another run
+constexpr int max_batches = 8;           // in one flush, so that receiving gets its turn
+constexpr size_t max_sent_frames = 256;  // sent frames kept before the rest moves to the front
 
 }  // namespace
 
-// What one write sends: runs of memory, and bytes copied together.
+// The content of one write: runs of memory, and small ones copied together.
 class Outbox::Batch {
  public:
   // False if there is no room.
@@ -99,7 +99,7 @@ void Outbox::advance(size_t bytes, Flushed& flushed) {
   }
 }
 
-// All that goes in one write: nothing goes together with what is behind a shift.
+// Fills one write: no frame after a SHIFT, because later frames go over the other conduit.
 void Outbox::fill(Batch& batch) const {
   for (size_t at = first_, skip = sent_; at < frames_.size(); ++at, skip = 0) {
     if (!gather(batch, frames_[at], skip) || frames_[at].frame.type == FrameType::shift) return;

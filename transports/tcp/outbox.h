@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Frames on their way to the peer, in order. Payloads are gathered from where they are.
+// Frames queued for the peer, in order. Payloads are sent from where they are.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Outgoing {
   Frame frame;
   Operation* operation = nullptr;        // a send, whose pieces are the payload; or
   std::unique_ptr<std::byte[]> owned{};  // frame.length bytes, if any
-  bool bare = false;                     // the payload goes without a header: a greeting
+  bool bare = false;                     // payload without a header: a greeting
 
   size_t header_bytes() const { return bare ? 0 : Frame::bytes; }
   size_t bytes() const { return header_bytes() + frame.length; }
@@ -31,20 +31,20 @@ class Outbox {
   // Before all others. Nothing has been sent yet.
   void push_front(Outgoing&& frame) { frames_.insert(frames_.begin(), std::move(frame)); }
 
-  // shifted: the frame went behind which all goes another way.
+  // shifted: a SHIFT frame was sent; what follows goes over the other conduit.
   enum class Result { drained, blocked, shifted, failed };
   struct Flushed {
     Result result;
     int error = 0;              // errno if it failed
-    bool moved = false;         // some bytes went
-    Operation* done = nullptr;  // sends that are in the kernel's hands now, linked by `next`
+    bool moved = false;         // some bytes were sent
+    Operation* done = nullptr;  // sends now complete (in the kernel), linked by `next`
   };
   // Sends what the conduit takes. Several frames go in one write.
   Flushed flush(Conduit& conduit);
 
-  // What is queued for the team's sends, all or those of one call, taken out again: the sends,
-  // linked by `next`; what they took of the window; the credit that would have gone with them. One
-  // that is on the wire in part is finished from a copy; `torn`, if there is no memory for that.
+  // Removes what is queued for the team's sends, all or those of one call. Returns the sends
+  // (linked by `next`), the window bytes that they took, and the credit that they would have
+  // carried. A partly sent one is completed from a copy; torn: no memory for the copy.
   struct GivenUp {
     Operation* sends = nullptr;
     size_t charge = 0;
@@ -65,8 +65,8 @@ class Outbox {
   void advance(size_t bytes, Flushed& flushed);
 
   std::vector<Outgoing> frames_;
-  size_t first_ = 0;  // in frames_: those before it are sent
-  size_t sent_ = 0;   // bytes of the first
+  size_t first_ = 0;  // index in frames_; those before it are sent
+  size_t sent_ = 0;   // bytes sent of the first
 };
 
 }  // namespace sluice

@@ -16,7 +16,7 @@ constexpr size_t max_guests = 32;
 constexpr size_t descriptors_to_spare = 8;
 constexpr std::chrono::milliseconds time_to_greet{100};
 
-// How long the other side of a new connection has said nothing.
+// How long the other side of a new connection has sent nothing.
 std::chrono::milliseconds silence_of(const Socket& socket) {
   tcp_info info{};
   socklen_t size = sizeof(info);
@@ -35,7 +35,7 @@ Status Reception::open() {
     const size_t before = AddressBlob{0, {}, entries_}.encode().size();
     if (blob.encode().size() == before) continue;  // no room
     auto listener = listen_on(interface.address, shared_.options);
-    if (!listener.ok()) {  // one that was asked for, or an address that is not ready yet
+    if (!listener.ok()) {  // an error if the user named it, else perhaps not ready yet
       trouble = listener.status().with("interface " + interface.name);
       if (!shared_.options.interfaces.empty()) return trouble;
       continue;
@@ -78,7 +78,7 @@ Result<bool> Reception::admit_from(const Listener& listener, const Welcome& welc
   }
 }
 
-// Guests that have greeted are let in before any is closed.
+// Passes on connections that have greeted before it closes any.
 bool Reception::make_room(const Welcome& welcome) {
   hear_all(welcome);
   if (full_ && Clock::now() - oldest()->since >= time_to_greet) drop_oldest();
@@ -133,7 +133,7 @@ Reception::Verdict Reception::hear(Guest& guest) const {
 }
 
 bool Reception::knows_us(const Greeting& greeting) const {
-  std::byte different{0};  // looks at all of the key, however early it differs
+  std::byte different{0};  // compares the whole key: constant time
   for (size_t i = 0; i < greeting.key.size(); ++i) different |= greeting.key[i] ^ shared_.key[i];
   return different == std::byte{0} && greeting.to == shared_.options.self;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where connections come in: the listening sockets, and the guests: connections that have not
-// greeted yet. Those that begin with anything but a greeting with this process's key are closed
+// The acceptor: the listening sockets, and the pending connections (guests), which have not greeted
+// yet. A connection that begins with anything but a greeting with this process's key is closed
 // without an answer.
 //
-// Any user of the host can connect and say nothing. So guests are few, they leave some descriptors
-// free for peers and for the program, and none stays longer than the connect deadline. Where there
-// is no room for another, the oldest is closed, but not within its first tenth of a second, in
-// which a peer's greeting comes; until then new connections wait in the kernel.
+// Any user of the host can connect and send nothing. So there are few pending connections, they
+// leave some descriptors free for peers and for the program, and none stays longer than the connect
+// deadline. If there is no room for another, the oldest is closed, but not in its first tenth of a
+// second, in which a peer's greeting arrives. Until then new connections wait in the kernel.
 #pragma once
 
 #include <poll.h>
@@ -31,25 +31,25 @@ class Reception {
 
   explicit Reception(const TcpShared& shared) : shared_(shared) {}
 
-  // On every interface chosen that the address has room for.
+  // Listens on every chosen interface for which the address has room.
   Status open();
   void close();
-  // What peers are told.
+  // The entries of this process's address.
   const std::vector<AddressBlob::Entry>& entries() const { return entries_; }
 
-  // Takes what has come, and hands on connections of peers. True if there was any. An error if
-  // connections can't be taken though there are no guests.
+  // Accepts new connections, and passes on those that have greeted. True if any were accepted. An
+  // error if accepting fails although no connection is pending.
   Result<bool> admit(const Welcome& welcome);
-  // Closes the oldest guest. False if there is none.
+  // Closes the oldest pending connection. False if there is none.
   bool drop_oldest();
-  // Sockets on which there may be news.
+  // Adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Guest {
     Socket socket;
-    Clock::time_point since;  // it was connected, before it was accepted
+    Clock::time_point since;  // when it was connected (accepted later)
     size_t got = 0;
     std::array<std::byte, Greeting::bytes> bytes;
   };
@@ -66,7 +66,7 @@ class Reception {
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;
   std::vector<Guest> guests_;
-  bool full_ = false;  // there are guests, and no room for another
+  bool full_ = false;  // guests_ is not empty, and there is no room for another
 };
 
 }  // namespace sluice

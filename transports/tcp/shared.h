@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What all links of an endpoint share. Guarded by the endpoint's lock, as all behind it.
+// What all links of an endpoint share. The endpoint's lock guards it, and the links.
 #pragma once
 
 #include <cstddef>
@@ -24,25 +24,24 @@ struct TcpShared {
   std::vector<Interface> all, chosen;
 
   std::vector<Link*> pending;  // links with something to do, each once
-  // Closes a connection of somebody who has not said who it is, for its descriptor. False if there
-  // is none.
+  // Closes a pending connection to free its descriptor. False if there is none.
   std::function<bool()> make_room;
-  const Status no_memory{Code::memory,
-                         "no memory for what a peer sent"};  // made while there is some
-  bool unfinished = false;  // a link stopped though it could have gone on
-  uint64_t ended = 0;       // links so far
+  const Status no_memory{Code::memory, "no memory for what a peer sent"};  // made in advance
+  bool unfinished = false;  // a link stopped although it could have gone on
+  uint64_t ended = 0;       // links that have ended so far
 
-  // The operation being posted: that it is done is told by the post's return value.
+  // The operation being posted. If it completes, the post's return value reports that, not the
+  // queue.
   Operation* posting = nullptr;
-  uint64_t finished = 0;  // operations so far
+  uint64_t finished = 0;  // operations completed so far
   uint64_t heard = 0;     // of these, when this turn began: of later ones no caller has heard yet
 
-  // Whether this is how that process, and no other, answers this one's greeting.
+  // Whether this is the answer to this process's greeting by that process, and no other.
   bool answers(const Greeting& greeting, const ProcessId& process) const {
     return greeting.from == process && greeting.to == options.self && greeting.key == key;
   }
 
-  // The operation is its owner's again, and not to be touched.
+  // Completes the operation. It is the caller's again; the transport must not touch it any more.
   void finish(Operation* operation) {
     if (operation == posting) {
       posting = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a link leaves its socket for a shortcut, and sleeps over it.
+// How a link is upgraded from its socket to a shortcut, and sleeps with it.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -14,7 +14,7 @@ constexpr uint32_t posts_between_looks = 16;
 
 }  // namespace
 
-// Who only sends reads nothing, and would never learn of the peer's offer or answer.
+// A link that is only sent on is not read, so the peer's offer or answer would never be seen.
 void Link::look_for_shortcut() {
   if (!same_host_ || shared_.options.shortcuts == nullptr) return;
   if (++looks_ % posts_between_looks != 0) return;
@@ -24,7 +24,7 @@ void Link::look_for_shortcut() {
   if (!out_.empty()) flush();
 }
 
-// By the connecting side, once it knows that the other is who it should be.
+// Called on the connecting side once the peer's answer has proved its identity.
 void Link::offer_shortcut() {
   if (!status_.ok() || !same_host_ || shared_.options.shortcuts == nullptr) return;
   auto made = shared_.options.shortcuts->make(socket_.fd());
@@ -50,8 +50,8 @@ void Link::take_offer() {
   out_.push({Frame{shortcut_ ? FrameType::shift : FrameType::decline}});
 }
 
-// What has been read behind it are bells. Whoever sent them has been heard: the shortcut is looked
-// at next.
+// Bytes already read after this frame are doorbell bytes. They can be dropped, because the shortcut
+// is read next.
 void Link::take_shift() {
   if (!shortcut_ || reads_short_) {
     return fail({Code::internal, label_ + " takes a shortcut that it has not"});
@@ -69,7 +69,7 @@ void Link::take_decline() {
   shortcut_.reset();
 }
 
-// The frame that says so has gone.
+// The SHIFT frame has been sent.
 void Link::shift_sending() {
   sends_short_ = true;
   shortcut_->take_socket();

@@ -16,10 +16,10 @@
 namespace sluice {
 namespace {
 
-// An idle connection is probed after 10 s, then every 5 s, and given up after 4 probes without
+// An idle connection is probed after 10 s, then every 5 s, and given up after 4 probes without an
 // answer.
 constexpr int keepalive_idle = 10, keepalive_interval = 5, keepalive_probes = 4;
-constexpr int backlog = 4096;  // the kernel cuts it to net.core.somaxconn
+constexpr int backlog = 4096;  // the kernel limits it to net.core.somaxconn
 
 bool set(const Socket& socket, int level, int option, int value) {
   return setsockopt(socket.fd(), level, option, &value, sizeof(value)) == 0;
@@ -30,8 +30,8 @@ bool set_congestion(const Socket& socket, const std::string& name) {
                     static_cast<socklen_t>(name.size())) == 0;
 }
 
-// TCP_USER_TIMEOUT is left alone: it also ends connections to peers that are well and merely don't
-// read for a while (tcp(7): "buffered data may remain untransmitted"). See Link::look_after.
+// TCP_USER_TIMEOUT is not set: it would also end connections to live peers that merely do not read
+// for a while (tcp(7): "buffered data may remain untransmitted"). See Link::look_after.
 void set_manners(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -40,10 +40,10 @@ void set_manners(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes);
 }
 
-// A window of up to 64 KiB is told in whole segments, and where less than a segment of the peer's
-// fits, nothing goes until the peer's kernel probes, 5 times a second (RFC 9293, 3.8.6.2: how silly
-// windows are avoided). Over loopback, segments are half such a window: of the rest that a little
-// less leaves, one is told. Where a window holds four, some always fit.
+// The kernel advertises a window of up to 64 KiB in whole segments. If less than a segment fits,
+// the sender sends nothing until its kernel probes, 5 times a second (RFC 9293, 3.8.6.2: silly
+// window avoidance). Over loopback a segment is half such a window, so with a little less room only
+// one is advertised. A maximum segment size of a quarter of the window always leaves room for some.
 void set_buffers(const Socket& socket, size_t bytes) {
   constexpr size_t largest_told_in_segments = 65535, segments = 4;
   set(socket, SOL_SOCKET, SO_SNDBUF, static_cast<int>(bytes));
@@ -122,7 +122,7 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) 
     return Status(Code::unavailable,
                   "cannot listen on " + address.text() + ": " + error_text(errno));
   }
-  in_port_t port;  // stands at the same place in both families
+  in_port_t port;  // same offset in both families
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   std::memcpy(&port, reinterpret_cast<char*>(&at.storage) + offsetof(sockaddr_in, sin_port),
               sizeof(port));
@@ -155,13 +155,13 @@ Result<Socket> accept_from(const Socket& listener) {
   constexpr const char* trouble = "cannot accept a connection: ";
   Socket accepted;
   if (!is_waited_at(listener)) return accepted;
-  // What is accepted with a number that Descriptor has to move, and can't, is lost.
+  // Accepting may give a number that Descriptor must move; if moving fails, the connection is lost.
   if (!has_descriptors(1)) return Status(Code::unavailable, trouble + error_text(errno));
   do {
     accepted = Socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   } while (!accepted && (errno == EINTR || errno == ECONNABORTED));
   if (!accepted && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-    const int error = errno;  // which the kernel may give though no connection waits
+    const int error = errno;  // the kernel may report it although none waits
     if (!is_waited_at(listener)) return accepted;
     return Status(Code::unavailable, trouble + error_text(error));
   }

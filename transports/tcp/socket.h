@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sockets as this transport uses them: non-blocking, without Nagle's delay, with keepalive, so that
-// the death of an idle peer's host shows within half a minute.
+// Sockets of this transport: non-blocking, without Nagle's delay, and with keepalive, so that the
+// death of an idle peer's host is noticed within half a minute.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace sluice {
 
 using Socket = Descriptor;
 
-// A connected socket's bytes. One system call a write or read, of 64 runs at most.
+// A connected socket as a conduit. Each write or read is one system call, of at most 64 runs.
 class SocketConduit final : public Conduit {
  public:
   explicit SocketConduit(const Socket& socket) : socket_(socket) {}
@@ -29,32 +29,32 @@ class SocketConduit final : public Conduit {
   const Socket& socket_;
 };
 
-// "Connection refused"
+// The text of an errno value: "Connection refused".
 std::string error_text(int error);
 
-// Whether this process may open so many descriptors more.
+// Whether this process may open `count` more descriptors. Makes system calls.
 bool has_descriptors(size_t count);
 
-// A socket of the options' kind, to be bound or connected to that address. Over loopback, where
-// there is nothing to congest, it uses the one congestion control that every kernel has and that
-// doesn't pace, unless the options name another.
+// A socket with these options, to be bound or connected to that address. On loopback, which has no
+// congestion, it uses reno unless the options name another: every kernel has reno, and it does not
+// pace.
 Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options);
 
-// Listens on that address alone, at a port of the kernel's choice.
+// Listens on that address only, at a port that the kernel chooses.
 struct Listener {
   Socket socket;
   uint16_t port = 0;
 };
 Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options);
 
-// Whether nobody holds that port of an address of this host.
+// Whether no socket holds that port of an address of this host.
 bool is_free(const IpAddress& address, uint16_t port);
 
 // Whether a connection waits to be accepted.
 bool is_waited_at(const Socket& listener);
 
-// The next connection that waits there; none: a closed socket. Never blocks. An error if there is
-// one but it can't be had, for lack of descriptors or memory.
+// Accepts the next waiting connection; a closed socket if there is none. Never blocks. An error if
+// one waits but can't be accepted for lack of descriptors or memory.
 Result<Socket> accept_from(const Socket& listener);
 
 }  // namespace sluice

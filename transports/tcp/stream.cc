@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t max_cause = 1000;  // bytes of an abort's text
 
-// What a message takes of a window. The header counts, or windows would not bound empty messages.
+// Window bytes of a message. The header counts, because empty messages would be unlimited
+// otherwise.
 size_t charge_of(size_t bytes) { return bytes + Frame::bytes; }
 
 }  // namespace
@@ -105,7 +106,7 @@ void Stream::wait_for(Operation* receive) {
   if (receive->bytes >= Link::large) ++link_.demand.large;
 }
 
-// What has come of a message goes to its receive.
+// Gives what has arrived of an unexpected message to its receive.
 void Stream::take(Arrival* taken, Operation* receive) {
   const std::unique_ptr<Arrival> arrival(taken);
   if (arrival->state == Arrival::State::announced) {
@@ -149,7 +150,7 @@ Landing Stream::land(const Frame& frame) {
   } else if (frame.charged) {
     set_aside(landing);
   }
-  return landing;  // a granted message whose receive was withdrawn is dropped
+  return landing;  // the payload is dropped if its receive was withdrawn after the CTS
 }
 
 void Stream::set_aside(Landing& landing) {
@@ -161,7 +162,7 @@ void Stream::set_aside(Landing& landing) {
   if (memory == nullptr) {
     return link_.fail({Code::memory, "no memory for what " + link_.label() + " sent ahead"});
   }
-  Arrival* arrival = arrived_.find(frame.tag);  // announced, if any
+  Arrival* arrival = arrived_.find(frame.tag);  // the RTS, if one came
   if (arrival == nullptr) arrived_.insert(arrival = new Arrival{frame.tag});
   arrival->data = std::move(memory);
   arrival->state = Arrival::State::landing;
@@ -205,7 +206,7 @@ void Stream::credited(uint32_t bytes) {
   }
 }
 
-// Credit goes with the next data frame, or alone once it is worth a frame.
+// Credit goes with the next data frame, or in a frame of its own once it is half the window.
 void Stream::owe(size_t bytes) {
   owed_ += bytes;
   if (owed_ >= link_.shared().options.window / 2) queue(FrameType::credit, {});
@@ -237,7 +238,7 @@ void Stream::aborted(const std::string& cause) {
   end_all(std::nullopt, [&](Operation* operation) { operation->status = aborted_; });
 }
 
-// Ends what is pending of a call that the peer says is another.
+// Ends all pending operations of a call that the peer says is another collective.
 void Stream::disagree(const Tag& theirs) {
   end_all(theirs.call, [&](Operation* operation) {
     end_with_other_what(operation, theirs.what, link_.label());
@@ -246,7 +247,7 @@ void Stream::disagree(const Tag& theirs) {
 
 void Stream::lose(const Status& status) {
   end_all(std::nullopt, [&](Operation* operation) { operation->status = status; });
-  // Only what has come whole can still be had.
+  // Receives can still get only messages that have arrived whole.
   Arrival* lost = arrived_.remove_if(
       [](const Arrival& arrival) { return arrival.state != Arrival::State::complete; });
   while (lost != nullptr) delete std::exchange(lost, lost->next);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A team's share of a link: what is posted, what came before its receive, and the window each way.
-// Exists from the first frame or the opening of the channel, whichever comes first, until the
-// channel is closed.
+// A team's share of a link: posted operations, unexpected messages, and a window in each direction.
+// Exists from the first frame or the opening of the channel, whichever is first, until the channel
+// is closed.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace sluice {
 
 class Link;
 
-// A message whose receive is not posted.
+// An unexpected message: its receive is not posted.
 struct Arrival {
   Tag tag{};
   Arrival* next = nullptr;
@@ -30,12 +30,12 @@ struct Arrival {
   std::unique_ptr<std::byte[]> data{};
 };
 
-// A frame whose payload is being read, and where to.
+// A receive in progress: a frame whose payload is being read, and where to.
 struct Landing {
   Frame frame;
   size_t moved = 0;              // bytes of the payload so far
-  Operation* receive = nullptr;  // to its pieces; or
-  Arrival* arrival = nullptr;    // set aside; or neither: dropped
+  Operation* receive = nullptr;  // the posted receive, whose pieces it fills; or
+  Arrival* arrival = nullptr;    // the unexpected message; neither: payload dropped
 };
 
 // Operations in order of posting.
@@ -43,7 +43,7 @@ class OperationList {
  public:
   Operation* front() const { return first_; }
   void push_back(Operation* operation);
-  // Takes out the first; the one with that tag (nullptr if none); all, or those of a call.
+  // Remove the first, the one with that tag (nullptr if none), or all (of a call), and return them.
   Operation* pop_front() { return take(&first_); }
   Operation* remove(const Tag& tag);
   Operation* remove_all(std::optional<uint32_t> call);
@@ -64,13 +64,14 @@ class Stream {
 
   const TeamId& team() const { return team_; }
 
-  // Each ends through TcpShared::finish, at once or later.
+  // Each operation completes through TcpShared::finish, at once or later.
   void post_send(Operation* operation);
   void post_recv(Operation* operation);
   void withdraw();
   void abort(const std::string& cause);
 
-  // Frames from the peer. What becomes of the payload of a data frame, and that it has been read.
+  // Handle frames from the peer. land() says where a data frame's payload goes; landed() is called
+  // when all of it has been read.
   Landing land(const Frame& frame);
   bool expects(const Tag& tag) const { return posted_.find(tag) != nullptr; }
   void landed(const Landing& landing);
@@ -81,10 +82,10 @@ class Stream {
 
   const Status& told_by_peer() const { return aborted_; }
 
-  // The link is done for: ends all that is pending.
+  // The link has ended: ends all pending operations.
   void lose(const Status& status);
 
-  // Something may still come for this team that nobody will take.
+  // Messages that no receive will take may still come for this team.
   bool left_open() const { return left_open_; }
 
  private:
@@ -106,10 +107,10 @@ class Stream {
   const TeamId team_;
   TagTable<Operation> posted_;
   TagTable<Arrival> arrived_;
-  OperationList waiting_;  // sends without room in the window, announced
+  OperationList waiting_;  // sends that had no room in the window, announced (RTS)
   size_t sent_ = 0;        // bytes of the peer's window in use
-  size_t set_aside_ = 0;   // bytes of ours that are set aside
-  size_t owed_ = 0;        // bytes of ours that are free again and have not been credited
+  size_t set_aside_ = 0;   // bytes of our window with unexpected messages
+  size_t owed_ = 0;        // bytes of our window free again, not yet credited
   Agreement agreement_;
   Status aborted_;
   bool left_open_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What goes over a TCP connection: a greeting each way, then frames. All integers little-endian.
+// What is sent over a TCP connection: a greeting each way, then frames. Integers are little-endian.
 //
 // Greeting, the first bytes each way:
 //
@@ -9,12 +9,12 @@
 //   8-11     wire version
 //   12-15    0
 //   16-31    the sender's process
-//   32-47    the process it means to reach
-//   48-63    the key which that process gave out with its address
+//   32-47    the process that it wants to reach
+//   48-63    the key that the latter published with its address
 //   64-71    the sender's window, in bytes
 //
-// The connecting side sends frames right behind its greeting. The accepting side answers with its
-// own, once it knows the other's key; who does not know its key gets no answer.
+// The connecting side sends frames directly after its greeting. The accepting side answers with its
+// own greeting when it knows the peer's key. A connection without the right key gets no answer.
 //
 // Frame:
 //
@@ -29,26 +29,26 @@
 //   32-35    ordinal          data, announce, grant
 //   36-39    segment          data, announce, grant
 //   40-43    what             data, announce
-//   44-47    credit           data, credit: so many bytes of the team's window are free again
+//   44-47    credit           data, credit: bytes of the team's window that are free again
 //   48-      payload          data, abort, offer
 //
 //   data      a message
-//   announce  a message that finds no room in its window
-//   grant     an announced message's receive is posted: it may come, window or not
-//   credit    see above
-//   abort     the team is done for, and why
+//   announce  RTS: a message that finds no room in its window
+//   grant     CTS: the message's receive is posted, so it may be sent without room in the window
+//   credit    bytes 44-47 alone
+//   abort     the team has failed, and why
 //   bye       the process is done; the last frame
-//   offer     a shortcut (transports/conduit.h), from the connecting side, and how to attach to it
-//   decline   the offer is not taken
-//   shift     the last frame over this socket: what follows goes by the shortcut. The accepting
-//   side
-//             takes the offer with it, and the connecting side does the same once it has read that.
-//             What the socket carries from then on means nothing and wakes who sleeps.
+//   offer     an upgrade (Shortcut in transports/conduit.h) from the connecting side, and how to
+//             attach to it
+//   decline   the offer is not accepted
+//   shift     the last frame over this socket; what follows goes over the upgrade. The accepting
+//             side accepts the offer with it, and the connecting side sends its own when it has
+//             read that. After it, the socket carries doorbell bytes only.
 //
-// The last four are the link's, the others a team's.
+// The last four belong to the link, the others to a team.
 //
-// A data frame takes its payload and this header of the window; an announced one may be sent in the
-// window too, if it opens before the grant comes (which then is for nothing).
+// A data frame takes the bytes of its payload and header in the window. If the window opens before
+// the CTS comes, the sender may send an announced message in the window, and ignores that CTS.
 #pragma once
 
 #include <array>
@@ -87,9 +87,9 @@ struct Greeting {
   uint64_t window = 0;
 
   void encode(std::byte* to_bytes) const;
-  // Whether the first bytes there are may be those of a greeting.
+  // Whether the first `count` bytes may begin a greeting.
   static bool may_begin(const std::byte* from_bytes, size_t count);
-  // False if this is no greeting at all. Fields behind the version are the same in all versions.
+  // False if this is not a greeting. The fields after the version are the same in all versions.
   bool decode(const std::byte* from_bytes);
 };
 
@@ -116,7 +116,7 @@ struct Frame {
   uint32_t credit = 0;
 
   void encode(std::byte* to) const;
-  // False if no peer of this version sends such a thing.
+  // False if no peer of this version sends such a frame.
   bool decode(const std::byte* from);
 };
 
