@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a process keeps of the teams it has formed: the peers. A new communicator of the same
-// processes in the same order has its team after one exchange, as these have told each other all
-// there is to tell.
+// What a process remembers of each team that it formed: the peers. A new communicator of the same
+// processes in the same order then needs one exchange to set its team up, because they know each
+// other's addresses and settings already.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,22 @@
 
 namespace sluice {
 
-// Of a team that was formed. It has this id; who has been in it with the same rank knows the same.
+// A team that was formed. Each of its ranks remembers it under the same id, with its own rank.
 struct Acquaintance {
   TeamId id;
   uint32_t rank;
   std::vector<Peer> peers;
   std::vector<uint32_t> hosts;  // as in Shape
-  bool shares;                  // its ranks met in an arena; else they are not all on one host
+  bool shares;  // its ranks share an arena; false: they are on several hosts, or may not share one
 };
 
 class Acquaintances {
  public:
-  static constexpr size_t most = 16;  // the one that was not used for longest has to go
+  static constexpr size_t most = 16;  // then the least recently used is dropped
 
-  // Any thread may do these. A mark is equal for communicators that probably have the same
-  // processes in the same order (Bootstrap::mark). What is put replaces what is like it.
+  // Any thread may call these. mark: the group fingerprint, equal for communicators that probably
+  // have the same processes in the same order (Bootstrap::mark). `put` replaces an entry of the
+  // same mark, rank and size.
   void put(uint64_t mark, std::shared_ptr<const Acquaintance> known);
   // nullptr if there is none.
   std::shared_ptr<const Acquaintance> find(uint64_t mark, uint32_t rank, size_t size);
@@ -42,7 +43,7 @@ class Acquaintances {
     }
   };
   std::mutex mutex_;
-  std::vector<Entry> entries_;  // used last at the end
+  std::vector<Entry> entries_;  // most recently used last
 };
 
 }  // namespace sluice

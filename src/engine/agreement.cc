@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t magic = 0x6563'6975'6c53'0003;  // "Sluice", layout 3
 
-// Lays fields out one after another.
+// Writes fields one after another. A number takes 8 bytes, little-endian.
 class Packer {
  public:
   explicit Packer(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -125,7 +125,7 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
 
 namespace {
 
-// Whether all hellos name the same team there, and have the same bytes from there on.
+// Whether all hellos have the same `size` bytes at `at`, beginning with a team id that is not zero.
 bool name_the_same(std::span<const std::byte> packed, size_t at, size_t size) {
   const auto first = packed.subspan(at, size);
   const auto is_zero = [](std::byte b) { return b == std::byte{}; };
@@ -152,7 +152,7 @@ bool know_the_same(std::span<const std::byte> packed, uint32_t* number, ArenaOff
 
 namespace {
 
-// The ranks whose hellos are so.
+// The ranks whose hellos satisfy `is`.
 template <typename Is>
 std::vector<uint32_t> find_ranks(std::span<const std::byte> packed, const Is& is) {
   std::vector<uint32_t> ranks;

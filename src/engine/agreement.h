@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the ranks of a communicator tell each other at its first collective, before there is a team:
-// who they are, how to reach them, and what they were told to do. All ranks see the same hellos and
-// so come to the same verdict.
+// What the ranks of a communicator exchange at its first collective, before there is a team: their
+// identities, addresses and settings. All ranks see the same hellos, so all draw the same
+// conclusions.
 #pragma once
 
 #include <cstddef>
@@ -18,81 +18,81 @@
 
 namespace sluice {
 
-// Whether a rank can take part in a team: one byte, the same in all versions.
+// Whether a rank can take part in a team, and if not, why: it lacks memory, or an earlier call on
+// the communicator failed there. One byte, the same in all versions.
 enum class Verdict : uint8_t { ready, memory, failed };
 
-// Ok if all are ready; else Code::aborted, which names the ranks that are not, and why.
+// Ok if all are ready; else Code::aborted, which names the ranks that are not, and the reason.
 Status judge(std::span<const Verdict> verdicts);
 
-// The leader's (rank 0) offer of an arena, on its way to the others.
+// An offer of an arena, as the leader (rank 0) sends it to the other ranks.
 struct ArenaOffer {
   bool made = false;
   ArenaSource::Offer where{};
 };
 
-// One process's introduction. On the wire it has one size and layout for ever (`packed_size`
-// bytes), so that different versions can tell each other that they differ.
+// One process's introduction. Its wire size (`packed_size` bytes) and its first word, which names
+// the layout, are the same in all versions, so that different versions can tell that they differ.
 struct Hello {
   static constexpr size_t packed_size = 528;
   static constexpr size_t longest_address = 160;
 
   std::string version;  // of the library; up to 23 bytes
   Peer self;            // process, address and label (up to 95 bytes)
-  // What differs from one of its introductions to the next.
+  // The fields that may change from one introduction of a process to the next.
   struct Occasion {
     static constexpr size_t packed_size = 176;
 
-    TeamId kept;                // the team that this rank has kept for these (shelf.h); zeros: none
-    uint32_t teams_formed = 0;  // the leader's numbers the team
-    uint64_t hints_digest = 0;  // of the communicator's hints (hints.h) as text
-    uint32_t hints_size = 0;    // bytes of that, told only if digests differ
-    bool lacks = false;         // what a further connection takes: MPI keeps the communicator
+    TeamId kept;                // in this rank's team cache, for these ranks (shelf.h); zeros: none
+    uint32_t teams_formed = 0;  // the leader's is the new team's number
+    uint64_t hints_digest = 0;  // of the communicator's hints as text (hints.h)
+    uint32_t hints_size = 0;    // bytes of that text, which is exchanged only if digests differ
+    bool lacks = false;         // resources for further connections: MPI keeps the communicator
     Verdict verdict = Verdict::ready;
-    // A team of these ranks in which this one has been (acquaintances.h), and the segment that it
-    // maps for them; zeros: none, or it needs to hear more.
+    // An earlier team of these ranks (acquaintances.h), and the segment that this rank maps for
+    // them. Zeros: none, or this rank needs more exchanges.
     TeamId known;
     SegmentName held;
     ArenaOffer offer;  // the leader's, in that segment
 
-    // The beginning of a hello.
+    // Writes the first `packed_size` bytes of a hello.
     void pack(std::span<std::byte> bytes) const;
   } occasion;
-  uint64_t host = 0;  // equal where processes may share memory; 0: not known
+  uint64_t host = 0;  // equal for processes that may share memory; 0: not known
   uint64_t settings_digest = 0;
-  uint32_t settings_size = 0;  // bytes of the settings' text, told only if digests differ
-  bool able = true;            // has an endpoint; if not, and not `lacks`, settings are to blame
+  uint32_t settings_size = 0;  // bytes of the settings' text, exchanged only if digests differ
+  bool able = true;            // has an endpoint; if not, and not `lacks`, settings are invalid
   bool strict = true;          // SLUICE_ON_MISMATCH=abort
 
   void pack(std::span<std::byte> bytes) const;
-  // False if these are no hello's bytes.
+  // False if the bytes are not a hello of this layout. Does not read `known`, `held` and `offer`.
   bool unpack(std::span<const std::byte> bytes);
 };
 
-// The host of each rank as in Shape, from what they say of theirs; empty if one can't say.
+// The host of each rank, numbered as in Shape; empty if any rank does not know its host.
 std::vector<uint32_t> number_hosts(std::span<const Hello> hellos);
 
-// What is found in all ranks' hellos before memory is needed. packed: the hellos, one after
-// another.
+// These read all ranks' hellos without allocating. packed: the hellos, one after another.
 //
-// Whether all ranks have kept the same team.
+// Whether all ranks name the same team of their team caches.
 bool have_kept_the_same(std::span<const std::byte> packed);
-// Whether all ranks know the same team, and map the same segment, in which the leader then offers
-// an arena. These are the number of the new team, and the offer.
+// Whether all ranks remember the same earlier team and map the same segment. *number: of the new
+// team. *offer: the leader's, in that segment.
 bool know_the_same(std::span<const std::byte> packed, uint32_t* number, ArenaOffer* offer);
-// Ok if all are hellos of this layout, and all ranks are ready. Where they are not, it may throw
+// Ok if all are hellos of this layout and all ranks are ready. Otherwise it may throw
 // std::bad_alloc.
 Status look_through(std::span<const std::byte> packed);
 
 uint64_t digest(const std::string& text);
 
-// Of "NAME=value" lines, by name.
+// The values in a text of "NAME=value" lines, by name.
 std::map<std::string, std::string> values_of(const std::string& text);
 
-// How ranks differ, a line a difference: "SLUICE_SEGMENT is 64k on rank 3, 128k on ranks 0-2".
-// texts: each rank's value by name, one "NAME=value" a line.
+// How ranks differ: "SLUICE_SEGMENT is '64k' on rank 3, '128k' on ranks 0-2"; differences are
+// separated by "; ". texts: each rank's values, one "NAME=value" a line.
 std::string describe_differences(std::span<const std::string> texts);
 
-// "rank 3", "ranks 0-2, 5", of ascending ranks.
+// "rank 3", "ranks 0-2, 5". ranks: ascending.
 std::string describe_ranks(std::span<const uint32_t> ranks);
 
 }  // namespace sluice

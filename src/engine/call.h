@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the engine is asked to do: one collective on real memory.
+// A request to the engine: one collective call on real memory.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,23 @@
 
 namespace sluice {
 
-// The way between a view's memory and the program's own, where these are two because elements are
-// not dense in the program's. Data goes it piece by piece while others are on the wire.
+// Copies data between a view's memory and the program's buffer, if these differ because elements
+// are not dense in the buffer. Data is copied piece by piece, while other pieces are on the wire.
 class Packing {
  public:
   virtual ~Packing() = default;
-  // Moves bytes [offset, offset + bytes) from View::base. Can't fail, does not block.
+  // Copies bytes [offset, offset + bytes), counted from View::base. Can't fail, does not block.
   virtual void move(size_t offset, size_t bytes) = 0;
 };
 
-// An area (collectives/plan.h says which blocks each collective has), in elements of Call::element
-// bytes.
+// The memory of an area, in elements of Call::element bytes. collectives/plan.h lists each
+// collective's areas and blocks.
 struct View : Blocks {
-  // Fills the memory: called for all bytes before they are read, for some of them more than once.
+  // Packs the program's data into this memory. Called for all bytes before they are read, for some
+  // of them more than once.
   Packing* source = nullptr;
-  // Takes the results away: called once for bytes that have got their final value, as far as that
-  // is known before the end of the call. The rest is the caller's to move when the call is done.
+  // Unpacks results from this memory. Called once for bytes that have their final value, as far as
+  // that is known before the end of the call. The caller unpacks the rest after the call.
   Packing* sink = nullptr;
 
   struct Extent {
@@ -44,11 +45,11 @@ struct View : Blocks {
 struct Call {
   Collective collective = Collective::barrier;
   Rank root = 0;
-  size_t element = 1;   // bytes; 1 where nothing is reduced. Equal on all ranks
-  Reduction reduction;  // kernel is null where nothing is reduced
+  size_t element = 1;   // bytes; 1 if nothing is reduced. Equal on all ranks
+  Reduction reduction;  // kernel is null if nothing is reduced
   View input, output;   // see plan.h; the same memory where MPI_IN_PLACE allows it
-  // What rules look at: the bytes of the whole vector, result or input on one rank (Cost in
-  // algorithm.h); equal on all ranks; 0 for alltoallv, where ranks know no common figure.
+  // The size that rules test: bytes of the whole vector, result or input on one rank (Cost in
+  // algorithm.h). Equal on all ranks; 0 for alltoallv, where ranks know no common figure.
   size_t bytes = 0;
   bool ragged = false;  // allgatherv and reduce_scatter: blocks differ in size (equal on all ranks)
 };

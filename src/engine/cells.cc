@@ -36,7 +36,7 @@ void Cells::count() {
   }
 }
 
-// (What a cell has no data for goes as well.)
+// (Cells have one size: their unused bytes are sent too, as zeros.)
 void Cells::pack(Rank rank) const {
   Header header = own_;
   const size_t bytes = header.bytes = bytes_of(call_.input, rank);
@@ -70,8 +70,8 @@ Status Cells::take(Rank* rank) {
   return {};
 }
 
-// By what all ranks have in cells, which all know: it was little if less than half of those between
-// ranks had something.
+// Decides by a total that all ranks know: cells carried little if less than half of those between
+// two different ranks held a block.
 void Cells::judge(uint64_t short_blocks) {
   const uint64_t cells = uint64_t{ranks_} * (ranks_ - 1);
   if (2 * short_blocks >= cells) {

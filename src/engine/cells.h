@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An alltoallv as two exchanges whose messages can be forwarded or need not be. Only who sends and
-// who receives a block know how long it is. So that others may carry it, what is short goes in a
-// cell, of a size that all ranks know, with its length before it; a block that no cell holds goes
-// straight, as both its ends can tell.
+// An alltoallv as two exchanges. Only the sender and the receiver of a block know its length. So
+// that other ranks can forward short blocks, each goes with its length in a cell, whose size all
+// ranks know. A block too long for a cell goes straight to its receiver; both ends can tell.
 //
-// The cells come first: they say all lengths, and where two ranks disagree about one, nobody waits
-// for what never comes. They also say how much each rank has in cells: all ranks learn the same of
-// the whole exchange. Programs mostly exchange again what they exchanged before, and cells take
-// about as long as what goes straight: where they carried little, they are left out for a number of
-// calls, and for twice as many each time that it was little again.
+// The cells go first. They contain all lengths, so if two ranks disagree about one, neither waits
+// for a block that never comes. They also say how many short blocks each rank has, so all ranks
+// know the same total. Programs mostly repeat their exchanges, and the exchange of cells takes
+// about as long as the direct one. So if cells carried little, the next calls leave them out: 31
+// calls at first, and about twice as many each time that it was little again, up to 1023.
 #pragma once
 
 #include "src/engine/execution.h"
@@ -20,34 +19,35 @@ namespace sluice {
 class Cells {
   struct Header {
     uint64_t bytes;         // of the block
-    uint64_t short_blocks;  // of its rank's that are not empty, its own apart, those in cells
+    uint64_t short_blocks;  // blocks that the sender has in cells; not empty ones, not its own
   };
 
  public:
-  // Bytes of a block that a cell of so many holds.
+  // Bytes of a block that fit a cell of `cell` bytes.
   static constexpr size_t room(size_t cell) { return cell - sizeof(Header); }
 
-  // Asked once for each call: whether all goes straight. Equal on all ranks.
+  // Whether this call leaves the cells out, and all blocks go straight. To be called once for each
+  // call. Equal on all ranks.
   bool are_left_out() {
     if (left_out_ == 0) return false;
     --left_out_;
     return true;
   }
 
-  // Puts the short blocks of `call` into cells, and this rank's own in its place. False if there is
-  // no memory. What `call` points to stays valid until take().
+  // Copies the short blocks of `call` into cells, and this rank's own block to the output. False if
+  // there is no memory. What `call` points to must stay valid until both exchanges are done.
   bool fill(const Call& call, Rank rank, Rank ranks, size_t cell);
 
-  // The exchange of cells: blocks of one size.
+  // The exchange of cells, all of one size.
   const Call& cells() const { return cells_; }
-  // And of the rest.
+  // The exchange of the blocks that are too long for a cell.
   const LongBlocks& rest() const { return rest_; }
 
-  // After the exchange of cells: takes the short blocks to their places. An error where a rank's
-  // block is not as long as this one expects; `rank` is that rank.
+  // To be called after the exchange of cells: copies the short blocks to the output. An error if a
+  // rank's block has another length than this rank expects; *rank is then that rank.
   Status take(Rank* rank);
 
-  // Between communicators: gives the memory back, and forgets what was exchanged.
+  // To be called between communicators: frees the memory, and forgets earlier exchanges.
   void reset() { *this = {}; }
 
  private:
@@ -66,9 +66,9 @@ class Cells {
   LongBlocks rest_;
   Rank rank_ = 0, ranks_ = 0;
   size_t cell_ = 0;
-  Scratch memory_;         // cells to send, and to receive
-  Header own_{};           // but for the length
-  uint32_t left_out_ = 0;  // for so many calls
+  Scratch memory_;         // cells to send, then cells to receive
+  Header own_{};           // this rank's, without the length
+  uint32_t left_out_ = 0;  // calls that still leave cells out
   uint32_t next_left_out_ = first_left_out;
 };
 

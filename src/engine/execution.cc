@@ -70,7 +70,7 @@ Status Execution::start(const Schedule& schedule, const Call& call, uint32_t num
   return {};
 }
 
-// Sizes everything for this plan and call; the only place where memory is asked for.
+// Sizes everything for this plan and call. Allocates all memory but what connect() takes.
 Status Execution::lay_out() try {
   const size_t steps = plan_->steps.size();
   progress_.assign(steps, {});
@@ -169,8 +169,8 @@ size_t Execution::slice_bytes(const Slice& slice) const {
   return bytes;
 }
 
-// What a recv_reduce needs to receive into. Where its result does not overwrite its operand it
-// receives into the result's place; otherwise beside, `depth` segments at a time.
+// The size of a recv_reduce's bounce buffer. None if its result does not overwrite its operand: it
+// receives into the result's place. Otherwise `depth` segments.
 size_t Execution::bounce_bytes(const Step& step) const {
   if (step.kind != Kind::recv_reduce || step.to.count == 0) return 0;
   if (runs_[step.from.first].data != runs_[step.to.first].data) return 0;
@@ -194,7 +194,7 @@ Execution::State Execution::advance() {
   return unfinished_ == 0 ? State::done : State::waiting;
 }
 
-// Takes in what the transport has finished, oldest first.
+// Handles the operations that the transport has completed, oldest first.
 void Execution::drain() {
   Operation* oldest = nullptr;
   for (Operation* latest = landed_.take(); latest;) {
@@ -219,8 +219,8 @@ void Execution::run_ready() {
   }
 }
 
-// The processor's work, about a segment of it at a time so that the network does not wait: first
-// what others wait for. True if some is left.
+// Does local work, about one segment at a time so that the network does not wait. First comes what
+// other ranks wait for. True if some is left.
 bool Execution::run_work() {
   size_t budget = segment_bytes_;
   return pack_some(budget) || compute_some(budget) || unpack_some(budget);
@@ -354,7 +354,7 @@ void Execution::land(Message* message) {
   const Step& step = plan_->steps[index];
   if (step.kind == Kind::recv_reduce) compute(step, progress, message->tag.segment);
   message->landed = true;
-  // Segments count in order, whatever order they landed in.
+  // Segments may complete in any order, but count as done in order.
   while (progress.done < progress.started &&
          messages_[index * depth + progress.done % depth].landed) {
     messages_[index * depth + progress.done % depth].landed = false;
@@ -411,7 +411,7 @@ std::span<const Bytes> Execution::gather(const Slice& slice, size_t offset, size
   return {into, count};
 }
 
-// The arithmetic or the copying of one segment of a step.
+// Combines or copies one segment of a step.
 void Execution::compute(const Step& step, Progress& progress, uint32_t segment) {
   const size_t begin = segment_begin(segment), bytes = segment_size(progress, segment);
   if (bytes == 0) return;
@@ -453,7 +453,7 @@ void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
   }
 }
 
-// Between the memory of so many bytes of a slice and what it stands in for.
+// Packs or unpacks these bytes of a slice (way: source or sink), where its views have a Packing.
 void Execution::move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) const {
   if (!staged_ || slice.count == 0) return;
   for (Cursor at = seek(slice, offset); bytes > 0; ++at.run, at.offset = 0) {

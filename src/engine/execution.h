@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An Execution runs one plan on real memory. It never blocks: blocking, non-blocking and persistent
-// collectives are the same code, waited for or not.
+// An Execution runs one plan on real memory. It never blocks: the caller drives the endpoint and
+// advances the execution until it is done. So the same code can serve blocking, non-blocking and
+// persistent collectives.
 //
-// Segments. Every step covers its slices piece by piece: segment k of a step may start when segment
-// k of the steps it waits for is done (where the plan says `pipelined`; otherwise when they are
-// done whole). A message of many segments has at most `depth` of them posted at a time, so that one
-// is reduced while the next is on the wire.
+// Segments. Every step covers its slices segment by segment. Segment k of a step may start when
+// segment k of each step it waits for is done, if the plan says `pipelined`, and otherwise when
+// those steps are done whole. At most `depth` segments of a message are posted at a time, so that
+// one can be reduced while the next is on the wire.
 //
-// Packing. Where a view has a source, a segment is packed just before it is sent or computed with;
-// where it has a sink, a segment that no later step writes is unpacked as soon as nothing more
-// urgent is left to do. Both are done about a segment at a time, the network looked after in
-// between.
+// Packing. If a view has a source, a segment is packed just before it is sent or computed with. If
+// it has a sink, a segment that no later step writes is unpacked when nothing more urgent is left.
+// Each advance() packs or unpacks about one segment, so the caller drives the network in between.
 #pragma once
 
 #include <cstdint>
@@ -24,37 +24,37 @@
 
 namespace sluice {
 
-// Where an execution gets its channels: a team. An error names what is wrong with the peer's
-// address.
+// Provides an execution with channels; implemented by the team (streams.h). An error says what is
+// wrong with the peer's address.
 class Channels {
  public:
   virtual ~Channels() = default;
   virtual Result<Channel*> channel(Rank peer) = 0;
 };
 
-// Names what a message belongs to, in Tag::what: the collective and its root.
+// Encodes what a message belongs to, for Tag::what: the collective and its root.
 inline uint32_t encode_what(Collective collective, Rank root) {
   return static_cast<uint32_t>(collective) | root << 4;
 }
 // "broadcast from root 3", "allreduce".
 std::string describe_what(uint32_t what);
 
-// What a message, or the data of a round, says of itself.
+// What a message, or the data of a round, says about itself.
 struct Claim {
   uint32_t what = 0;
   size_t bytes = 0;
   bool operator==(const Claim&) const = default;
 };
-// How a peer's claim differs from what this rank expected of it.
+// The error for a peer's claim that differs from what this rank expected. It names no rank.
 Status describe_mismatch(const Claim& expected, const Claim& theirs);
 
-// Memory that only grows, kept from call to call; 64-byte aligned.
+// Memory that only grows and is kept from call to call; 64-byte aligned.
 class Scratch {
  public:
-  // False if there is not so much memory.
+  // May lose the contents. False if there is not enough memory.
   bool reserve(size_t bytes);
   std::byte* data() const { return data_.get(); }
-  // Gives it back where it is more than that.
+  // Frees the memory if it is larger than `bytes`.
   void trim(size_t bytes) {
     if (bytes_ > bytes) *this = Scratch();
   }
@@ -67,10 +67,10 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// Steps of a plan that wait for their turn, first in first out, each in it once at most.
+// A FIFO of a plan's steps. Each step is in it at most once.
 class StepQueue {
  public:
-  // Empties it, and makes room for all of so many steps.
+  // Empties it, and makes room for `steps` steps.
   void reset(size_t steps) {
     ring_.resize(steps);
     head_ = count_ = 0;
@@ -100,25 +100,25 @@ class Execution {
     failed,   // see status(); cancel() before anything else
   };
 
-  // Begins what has the team's number `number` in its messages: a call, or a part of one. All that
-  // can fail for lack of memory or for an impossible address fails here, before the first send.
-  // What `call` points to stays valid until done or cancelled. segment: bytes of a pipelined piece;
-  // equal on all ranks.
+  // Begins a call, or a part of one, whose messages carry `number` (Tag::call). Everything that can
+  // fail for lack of memory or for an invalid address fails here, before the first send. What
+  // `call` points to must stay valid until the execution is done or cancelled. segment: bytes of a
+  // pipelined piece; equal on all ranks.
   Status start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
                Channels& channels);
 
   State advance();
 
-  // Why it failed, in words that name no rank; the rank concerned is `failed_peer()`.
+  // Why it failed. The text names no rank: the rank concerned is `failed_peer()`.
   const Status& status() const { return status_; }
   Rank failed_peer() const { return failed_peer_; }
   // The ranks that unfinished receives and sends wait for, each once, ascending.
   std::vector<Rank> waiting_for() const;
 
-  // Withdraws all that is posted; afterwards no memory of the call is touched any more.
+  // Withdraws all posted operations. After that no memory of the call is touched.
   void cancel();
 
-  // Between calls: gives back what only large ones need.
+  // To be called between calls: frees memory that only large calls need.
   void trim() {
     scratch_.trim(much_scratch);
     bounce_.trim(much_scratch);
@@ -138,14 +138,14 @@ class Execution {
     size_t bytes = 0;
     uint32_t segments = 1;
     uint32_t started = 0, done = 0;
-    uint32_t gathered = 0;   // its place in gathered_: room for the runs of `depth` segments
+    uint32_t gathered = 0;   // index in gathered_: room for the runs of `depth` segments
     uint32_t unpacked = 0;   // segments
     bool packs = false;      // sends from memory that has a source
-    bool unpacks = false;    // writes for the last time to memory that has a sink
-    bool queued = false;     // to be started
-    bool unpacking = false;  // queued to be unpacked
+    bool unpacks = false;    // writes final values to memory that has a sink
+    bool queued = false;     // in ready_, packing_ or local_
+    bool unpacking = false;  // in unpacking_
   };
-  // A place in memory that is read or written run by run: a slice's runs, or one of its own.
+  // A position in memory that is read or written run by run: a slice's runs, or one bounce buffer.
   struct Cursor {
     const Bytes* run;
     size_t offset;
@@ -193,13 +193,13 @@ class Execution {
   uint32_t what_ = 0;
   size_t segment_bytes_ = 0;   // whole elements
   uint32_t unfinished_ = 0;    // steps
-  std::vector<size_t> slots_;  // where each scratch slot begins, in scratch_
-  std::vector<Bytes> runs_;    // the plan's pieces, resolved
+  std::vector<size_t> slots_;  // offset of each scratch slot in scratch_
+  std::vector<Bytes> runs_;    // the plan's pieces, resolved to memory
   std::vector<Bytes> gathered_;
   std::vector<Progress> progress_;
   std::vector<Message> messages_;  // `depth` for each step
   StepQueue ready_;                // messages to try
-  StepQueue packing_;              // the same, which have to be packed
+  StepQueue packing_;              // the same, for messages that must be packed first
   std::vector<uint32_t> local_;    // steps of local work to try
   StepQueue unpacking_;
   bool staged_ = false;  // a view has a source or a sink

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a team comes about: Team::form.
+// Team set-up: Team::form and its relatives.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -29,8 +29,8 @@ Hello describe_self(const Process& process) {
   return hello;
 }
 
-// Why this process can't reach others that it has not reached yet; empty: nothing is known to be in
-// the way. (What it lacks later is an error then.)
+// Why this process can't make new connections; empty if no reason is known. (What it turns out to
+// lack later is an error.)
 std::string find_lack(const Process& process) {
   if (!process.unable.empty()) {
     return "no " + process.knobs.transport + " transport here: " + process.unable;
@@ -39,23 +39,24 @@ std::string find_lack(const Process& process) {
   return lacks ? "no descriptors left for connections here" : "";
 }
 
-// What a rank says when it knows all hellos, and may say again: whether it is ready; and the
-// leader, where there may be memory that all share.
+// What a rank says after the hellos, once or twice: whether it is ready. The leader's word also
+// offers an arena, if all ranks may share memory.
 struct Word {
   Verdict verdict;
   ArenaOffer offer;
 };
 
-// A communicator's set-up on one rank: some exchanges, of which hellos and texts say how many.
+// Team set-up on one rank: a sequence of exchanges. All ranks take part in each, and all know from
+// the hellos and texts which ones follow:
 //
-//   hellos     that was all where all name the same kept team, or one in which they have all been
-//   words      each has its team, or knows that MPI keeps the communicator
-//   hints      where they differ, as texts; and words again, for the texts say whose it is
-//   settings   where they differ, as texts, so that people can be told
-//   answers    where all are on one host: how they found its memory (shared_arena.h)
+//   hellos     the only exchange if all ranks name the same cached team or the same earlier team
+//   words      each rank has its team, or knows that MPI keeps the communicator
+//   hints      if they differ, as texts, which decide whether MPI keeps it; then words again
+//   settings   if they differ, as texts, for the message
+//   answers    if all ranks are on one host: whether they could map its memory (shared_arena.h)
 //
-// All ranks take part in each. Who has no memory says so in the next hello or word, after which all
-// give up alike; what the exchanges themselves take is there before the first.
+// A rank that lacks memory says so in its next hello or word, and all ranks then give up. The
+// memory for the exchanges themselves is allocated before the first.
 class Formation {
  public:
   // verdict: what this rank says in its hello.
@@ -94,7 +95,7 @@ class Formation {
   void prepare_texts();
   Result<std::vector<std::string>> exchange_texts();
 
-  // A step that may lack memory: the others learn it in this rank's next word.
+  // Runs a step that may lack memory. If it does, this rank's next hello or word says so.
   template <typename Step>
   void attempt(const Step& step) {
     if (verdict_ != Verdict::ready) return;
@@ -117,7 +118,7 @@ class Formation {
     return std::ranges::any_of(hellos_,
                                [&](const Hello& each) { return of(each) != of(hellos_[0]); });
   }
-  // Versions are alike, and what else is compared by texts is not.
+  // Whether versions are equal and settings are not.
   bool has_other_settings() const {
     return !differs_in([](const Hello& hello) { return hello.version; }) &&
            differs_in([](const Hello& hello) { return hello.settings_digest; });
@@ -128,21 +129,21 @@ class Formation {
   const std::string& name_;
   Hints* const hints_;
   std::array<std::byte, Hello::packed_size> hello_{};
-  std::vector<std::byte> packed_;  // everybody's hello
-  std::vector<Word> words_;        // and word
-  Verdict verdict_;                // this rank's next
+  std::vector<std::byte> packed_;  // all ranks' hellos
+  std::vector<Word> words_;        // all ranks'
+  Verdict verdict_;                // of this rank's next hello or word
   uint64_t mark_ = 0;
-  std::string lack_;                           // of this rank
-  std::shared_ptr<const Acquaintance> known_;  // named in the hello; its new team and offer:
+  std::string lack_;                           // what this rank lacks
+  std::shared_ptr<const Acquaintance> known_;  // named in the hello, with team_ and offer_ made
   ArenaOffer offer_;
   std::unique_ptr<NewTeam> kept_;  // named in the hello
   std::vector<Hello> hellos_;
   std::vector<uint32_t> text_sizes_;     // of the texts that are exchanged next
-  std::vector<std::byte> text_, texts_;  // this rank's, and room for all; each as the longest
+  std::vector<std::byte> text_, texts_;  // this rank's, and all ranks'; padded to the longest
   Outcome outcome_ = Outcome::team;
-  std::unique_ptr<NewTeam> team_;  // where it may come to one
+  std::unique_ptr<NewTeam> team_;  // made before it is known whether all ranks want it
   std::optional<ArenaAgreement> arena_;
-  bool shares_ = false;  // all ranks of a team that is new to each other have the arena
+  bool shares_ = false;  // agreed in `answers`: all ranks have the arena
 };
 
 Result<std::unique_ptr<Team>> Formation::run() {
@@ -174,7 +175,7 @@ Result<std::unique_ptr<Team>> Formation::finish() {
   return std::unique_ptr<Team>(std::move(team_));
 }
 
-// A kept team is made ready to serve before the others are told of it.
+// Prepares the hello. A cached team is made ready to serve before the hello names it.
 void Formation::prepare() {
   mark_ = bootstrap_.mark();
   if (hints_->empty()) {
@@ -183,7 +184,7 @@ void Formation::prepare() {
   if (kept_) {
     kept_->serve(name_);
   } else {
-    lack_ = find_lack(process_);  // a team that served can serve
+    lack_ = find_lack(process_);  // not asked of a cached team, which has served already
   }
   const SegmentName held = prepare_known();
   std::call_once(process_.introduced, [&] {
@@ -203,8 +204,8 @@ void Formation::prepare() {
       .pack(hello_);
 }
 
-// A team of the ranks that this one takes the others for; the segment that it maps for them. (It
-// takes all memory there, but for a view of the arena.)
+// Makes a team of the ranks that this communicator probably has, by its fingerprint. Returns the
+// segment that this rank maps for them. (Only the view of the arena is allocated later.)
 SegmentName Formation::prepare_known() {
   if (kept_ || !lack_.empty() || !hints_->empty()) return {};
   known_ = process_.acquaintances.find(mark_, bootstrap_.rank(), bootstrap_.size());
@@ -218,7 +219,8 @@ SegmentName Formation::prepare_known() {
   return held;
 }
 
-// In place of what comes after the hellos; other ranks go on to use the team at once.
+// Replaces all exchanges after the hellos. Other ranks use the team at once, so an error here
+// breaks it (refuse).
 Result<std::unique_ptr<Team>> Formation::join_known(uint32_t number, const ArenaOffer& offer) try {
   team_->set_id({known_->peers[0].process, number});
   if (!arena_) return finish();
@@ -246,7 +248,7 @@ void Formation::forget_known() {
   offer_ = {};
 }
 
-// Without memory for it, it is not kept.
+// Remembers the team as an Acquaintance, if there is memory for that.
 void Formation::note_known() try {
   if (may_share_memory() && !shares_) return;
   auto known = std::make_shared<Acquaintance>();
@@ -259,9 +261,9 @@ void Formation::note_known() try {
 } catch (const std::bad_alloc&) {
 }
 
-// A team that all ranks have kept serves the new communicator too, and that was all. (The ranks of
-// a team are distinct processes, each with one rank: where as many ranks as it has all have kept
-// it, each with the rank it has there, they are its ranks in its order.)
+// Exchanges hellos. If all ranks name the same cached team, it serves the new communicator. (The
+// ranks of a team are distinct processes, and a rank names only a team of the communicator's size
+// in which it has the same rank. So if all name one team, they are its ranks in its order.)
 Status Formation::say_hello() {
   if (verdict_ != Verdict::ready) {
     kept_.reset();
@@ -276,10 +278,10 @@ Status Formation::say_hello() {
   return verdict_ == Verdict::memory ? process_.no_memory : status;
 }
 
-// Everybody's hello; what takes memory is done before this rank says that it is ready.
+// Evaluates all ranks' hellos. Allocates what is needed before this rank says that it is ready.
 void Formation::consider() {
   kept_.reset();
-  TeamId latest;  // that any rank has offered to use again
+  TeamId latest;  // the highest id of the cached teams that ranks named
   hellos_.resize(bootstrap_.size());
   for (size_t i = 0; i < hellos_.size(); ++i) {
     hellos_[i].unpack(std::span(packed_).subspan(i * Hello::packed_size, Hello::packed_size));
@@ -309,7 +311,8 @@ Formation::Outcome Formation::find_outcome() {
   return asks ? Outcome::asks : heed_hints({});
 }
 
-// A warning once in a process that lacks something; and who does, for those who want to know.
+// A process that lacks something warns once, and logs infos after that. If rank 0 lacks nothing, it
+// logs at level info which ranks do.
 void Formation::tell_of_lack() {
   if (!lack_.empty()) {
     const bool again = process_.warned_of_lack.exchange(true);
@@ -333,13 +336,13 @@ void Formation::make_team(const TeamId& id, std::vector<Peer> peers, std::vector
   team_ = make_new_team(process_, name_, bootstrap_.rank(), id, std::move(peers), std::move(hosts));
 }
 
-// All ranks are on one host, and not told to do without its memory.
+// All ranks are on one host, and shared memory is not switched off.
 bool Formation::may_share_memory() const {
   const auto host = [](const Hello& hello) { return hello.host; };
   return process_.arenas && hellos_[0].host != 0 && hellos_.size() > 1 && !differs_in(host);
 }
 
-// Ok if all ranks have what they need so far.
+// Exchanges words. Ok if all ranks have what they need so far; else an error on all ranks.
 Status Formation::settle() {
   Word mine{verdict_, {}};
   const bool offers = verdict_ == Verdict::ready && outcome_ == Outcome::team && arena_;
@@ -368,7 +371,7 @@ void Formation::prepare_texts() {
   texts_.resize(text_.size() * text_sizes_.size());
 }
 
-// All ranks' texts, in rank order. Throws std::bad_alloc when the exchange is over, if at all.
+// Returns all ranks' texts, in rank order. May throw std::bad_alloc, but only after the exchange.
 Result<std::vector<std::string>> Formation::exchange_texts() {
   if (Status status = bootstrap_.allgather(text_, texts_); !status.ok()) return status;
   std::vector<std::string> texts;
@@ -379,7 +382,7 @@ Result<std::vector<std::string>> Formation::exchange_texts() {
   return texts;
 }
 
-// Leaves of *hints_ what all ranks gave.
+// Reduces *hints_ to those that all ranks gave alike.
 Status Formation::agree_on_hints() {
   Status status;
   attempt([&] {
@@ -393,7 +396,7 @@ Status Formation::agree_on_hints() {
   return status;
 }
 
-// Leaves of *hints_, which all gave, what makes sense.
+// Reduces *hints_, which all ranks gave, to the valid ones. The leader logs the complaints.
 Formation::Outcome Formation::heed_hints(std::vector<std::string> complaints) {
   std::ranges::move(drop_nonsense(hints_), std::back_inserter(complaints));
   for (const std::string& complaint : complaints) {
@@ -403,8 +406,8 @@ Formation::Outcome Formation::heed_hints(std::vector<std::string> complaints) {
   return asks_for_mpi(*hints_) ? Outcome::mpi : Outcome::team;
 }
 
-// An error, or a warning where all agree to go on in MPI. That is settled: who can't find out how
-// they differ does as the others do.
+// Returns an error, or warns if all ranks agreed to go on in MPI. The outcome is known by now: a
+// rank without memory to describe the differences does as the others do.
 Status Formation::differ() {
   std::string text;
   try {
@@ -421,8 +424,8 @@ Status Formation::differ() {
   return {};
 }
 
-// What keeps these ranks from forming a team, in words. Throws std::bad_alloc when the exchange is
-// over, if there is one.
+// Describes what keeps these ranks from forming a team. May throw std::bad_alloc, but only after
+// the exchange, if there is one.
 std::string Formation::find_differences() {
   if (has_other_settings()) {
     const auto texts = exchange_texts();
@@ -439,7 +442,8 @@ std::string Formation::find_differences() {
   return text.empty() ? describe_ranks(unable) + " can't use the transport" : "Sluice's " + text;
 }
 
-// What goes wrong from the end of its exchanges on is the team's to tell.
+// Agrees on an arena by the last exchanges, and gives it to the team. The caller reports an error
+// through the team (refuse).
 Status Formation::share_memory() try {
   if (!arena_) return {};
   auto arena = arena_->agree(words_[0].offer, name_);
@@ -451,7 +455,7 @@ Status Formation::share_memory() try {
   return process_.no_memory;
 }
 
-// What the exchanges take comes from what is held in reserve, if need be.
+// Allocates what the exchanges need, if necessary from the reserve.
 Formation start(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
                 Verdict verdict) {
   try {
@@ -465,11 +469,11 @@ Formation start(Process& process, Bootstrap& bootstrap, const std::string& name,
 }  // namespace
 
 void Team::retire(Process& process, std::unique_ptr<Team> team) try {
-  // There are no other teams.
+  // Every Team is a NewTeam.
   std::unique_ptr<NewTeam> made(static_cast<NewTeam*>(team.release()));
   const uint64_t mark = made->mark();
   if (made->retire()) process.shelf.put(mark, std::move(made));
-} catch (const std::bad_alloc&) {  // then it is not kept
+} catch (const std::bad_alloc&) {  // the team is not cached
 }
 
 Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
@@ -489,7 +493,7 @@ bool Team::stay_away(Process& process, Bootstrap& bootstrap) try {
   Formation formation = start(process, bootstrap, name, &hints, Verdict::failed);
   try {
     (void)formation.run();
-  } catch (const std::bad_alloc&) {  // when the others know
+  } catch (const std::bad_alloc&) {  // the other ranks have been told
   }
   return true;
 } catch (const std::bad_alloc&) {

@@ -23,7 +23,7 @@ std::string key_of(const Knob& knob) {
   return key;
 }
 
-// Keys of all hints but the first, with the collectives they are for.
+// The keys of the hints for a collective, with that collective.
 std::map<std::string, Collective> collective_keys() {
   std::map<std::string, Collective> keys;
   for (const Knob& knob : knob_table()) {
@@ -41,7 +41,7 @@ std::string unknown_hint(const std::string& key) {
          (nearest.empty() ? "sluice(7) lists those that exist" : "did you mean " + nearest + "?");
 }
 
-// Empty if it makes sense.
+// Why a hint is not accepted; empty if it is.
 std::string complain(const std::string& key, const std::string& value) {
   if (key == enabling) {
     bool on = false;

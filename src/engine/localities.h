@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the ranks of a team in an arena know of each other's localities on the host, and what
-// follows from that: whether they have processors of their own, and the groups that they form. All
-// ranks hold the same localities, so that what is made of them is the same on all.
+// What the ranks of a team in an arena know about each other's localities on the host, and what
+// follows from that: whether they are oversubscribed, and the groups that they form. All ranks hold
+// the same localities, so all ranks draw the same conclusions.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@
 
 namespace sluice {
 
-// Finds a Locality, of the calling thread; with its cache and node, if asked to. Empty: not known.
+// Finds the Locality of the calling thread, with its cache and NUMA node if `domains` is true. An
+// empty function: localities are not known.
 using Locate = std::function<Locality(bool domains)>;
 
 // From so many ranks on, those that share a cache or a node form groups.
@@ -41,12 +42,12 @@ class RoundTrips {
 // where the wait was given up.
 bool measure_round_trip(Rounds& rounds, Patience& patience, uint32_t* nanoseconds);
 
-// How many of these ranks there are for each of the processors that one of them shares with the
-// others: those that its thread may run on, or that its control group pays for. Rounded up; 1 if
-// that is not known. What its process has learned in other teams counts: those of a few ranks share
-// processors with the ranks of others.
+// The number of ranks for each processor of `rank`, rounded up; 1 if unknown. It is the largest of
+// three: ranks confined to the processors that this rank's thread may run on, per such processor;
+// ranks under the same cgroup quota, per processor that the quota pays for; and what this rank's
+// process has learned in other teams, because ranks of small teams share processors with others.
 uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank);
-// Of the rank that has most beside it.
+// The same for the rank that has most.
 uint32_t most_per_processor(std::span<const Locality> localities);
 
 // The group of each rank, numbered in the order of their lowest ranks; empty: all are one. how:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is left of an alltoallv whose short blocks go another way. Who sends a block and who
-// receives it both know how long it is, so both leave it out.
+// An alltoallv without its short blocks, which go another way. The sender and the receiver of a
+// block both know its length, so both leave out the same blocks.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace sluice {
 
 class LongBlocks {
  public:
-  // Leaves the blocks between this rank and others that have more than so many bytes. False if
+  // Keeps the blocks between this rank and others that are longer than `most_short` bytes. False if
   // there is no memory.
   bool leave(const Call& call, Rank rank, Rank ranks, size_t most_short);
 
-  // A call whose other blocks are empty; valid until the next leave().
+  // The call with all other blocks empty; valid until the next leave().
   const Call& call() const { return call_; }
   bool any() const { return any_; }
 
@@ -25,7 +25,7 @@ class LongBlocks {
   void leave(View* view, std::span<size_t> counts, Rank rank, size_t most_short);
 
   Call call_;
-  std::vector<size_t> counts_;  // sent, and received
+  std::vector<size_t> counts_;  // elements to each rank, then from each rank
   bool any_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What goes on between the forming of teams (forming.cc) and the team that comes of it (team.cc).
+// The interface between team set-up (forming.cc) and the team that it makes (team.cc).
 #pragma once
 
 #include <memory>
@@ -12,23 +12,24 @@
 
 namespace sluice {
 
-// A team before its communicator has it, and after that was freed.
+// A team before its communicator has it, and after that communicator was freed.
 class NewTeam : public Team {
  public:
   virtual const TeamId& id() const = 0;
-  // Before anything else, where it was made with another.
+  // Replaces the id that the team was made with. To be called before all others, if at all.
   virtual void set_id(const TeamId& id) = 0;
-  // share and heed are called once at most, by all ranks, and share first. They meet in
-  // shared memory; nullptr: they don't.
+  // All ranks call share and heed, each at most once, share first. share: the ranks exchange
+  // greetings in the arena (blocks) and use it from then on; nullptr: they share no memory.
   virtual Status share(std::unique_ptr<Arena> arena) = 0;
-  // Hints that all ranks gave, and that make sense.
+  // Applies hints, which all ranks gave and which are valid.
   virtual void heed(const Hints& hints) = 0;
-  // A communicator of that mark (Bootstrap::mark) has it.
+  // The group fingerprint (Bootstrap::mark) of the communicator that has the team.
   virtual void set_mark(uint64_t mark) = 0;
   virtual uint64_t mark() const = 0;
-  // Its communicator is no more; false if it can serve no other.
+  // To be called when the communicator is freed. False if the team can't serve another.
   virtual bool retire() = 0;
-  // It serves another, of the same processes in the same order. Throws std::bad_alloc.
+  // Prepares the team for another communicator, of the same processes in the same order. Throws
+  // std::bad_alloc.
   virtual void serve(const std::string& name) = 0;
 };
 

@@ -26,7 +26,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-// "A-B", "A-", "-B", "A" with sizes for bounds; false if it is none.
+// Parses "A-B", "A-", "-B" or "A", with sizes as bounds. False if it is none of these.
 bool parse_range(std::string_view text, size_t* low, size_t* high) {
   const size_t dash = text.find('-');
   const std::string_view first = text.substr(0, dash);
@@ -40,7 +40,7 @@ bool parse_range(std::string_view text, size_t* low, size_t* high) {
   return *low <= *high && (!first.empty() || !second.empty());
 }
 
-// What a condition of that name bounds; nullptr if there is none.
+// The bounds that a condition of that name sets; nullptr if there is no such condition.
 Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
   if (name == "ranks") return &rule->ranks;
   if (name == "hosts") return &rule->hosts;
@@ -210,7 +210,7 @@ std::string Selector::passed_over(const Situation& situation) const {
   return forced.empty() || forced == leave_to_mpi || able(forced, situation) ? "" : forced;
 }
 
-// Between two bounds of any rule the choice is one and the same.
+// The choice can change only at a bound of some rule.
 Choices Selector::choices(const Situation& situation) const {
   std::set<size_t> bounds{0};
   for (const Rule& rule : rules_) {

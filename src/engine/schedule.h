@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A plan made ready to run, and a team's bounded store of them.
+// A plan made ready to run, and a team's bounded cache of such plans.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// A plan, with the steps that wait for each step (the graph's edges the other way round).
+// A plan, with the steps that wait for each step (the graph's edges reversed).
 class Schedule {
  public:
   Schedule(const Algorithm* algorithm, Rank root, Plan plan);
@@ -31,12 +31,13 @@ class Schedule {
   std::vector<uint32_t> dependents_;
 };
 
-// The schedules of one team, by (algorithm, root), least recently used out.
+// The schedules of one team, by (algorithm, root). Evicts the least recently used.
 class ScheduleCache {
  public:
   static constexpr size_t capacity = 64;
 
-  // shape: all but the root. The schedule stays until `capacity` others have been asked for.
+  // shape: its root is ignored. The schedule stays valid until `capacity` others have been asked
+  // for. May throw std::bad_alloc.
   const Schedule* get(const Algorithm* algorithm, Rank root, Shape shape);
 
  private:

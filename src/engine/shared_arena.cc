@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto between_looks_for_life = 100ms;
 
-// A warning once in this process.
+// Logs a warning the first time in this process, and infos after that.
 void say_why_not(const std::string& name, const Status& why) {
   static constinit std::atomic<bool> said{false};
   log(said.exchange(true) ? Level::info : Level::warning,
@@ -116,7 +116,7 @@ Status why_not_moved(const Rounds::FailedMove& move) {
                                  " (SLUICE_SINGLE_COPY=off on all ranks does without)"};
 }
 
-// One round if all have met before, two otherwise.
+// One exchange if all ranks have met before or some rank does without CMA, two otherwise.
 Status greet(Arena& arena, Patience& patience, ArenaGreeting mine,
              std::vector<ArenaGreeting>* greetings) {
   Rounds& rounds = arena.rounds();

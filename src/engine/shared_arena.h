@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How the ranks of a team that share a host come to an arena, and how they wait in it.
+// How the ranks of a team on one host agree on an arena, and how they wait in it.
 #pragma once
 
 #include <memory>
@@ -16,36 +16,38 @@
 
 namespace sluice {
 
-// How the bootstrap's ranks come to an arena: the leader's first offer goes to all with what they
-// exchange anyway; then they say how they found it, and if some did not, that happens once more.
+// How the bootstrap's ranks agree on an arena. The leader's first offer goes to all ranks in an
+// exchange that they make anyway. Then each rank says whether it could take the offer up. If some
+// could not, the leader makes one more offer.
 class ArenaAgreement {
  public:
-  // Throws std::bad_alloc; nothing else here does.
+  // Throws std::bad_alloc. The other functions throw nothing, unless they say so.
   ArenaAgreement(ArenaSource& source, Bootstrap& bootstrap, std::vector<ProcessId> processes);
 
-  // The leader's; nothing of any other rank's.
+  // The leader makes its first offer; other ranks get an empty one. If it fails, `made` is false.
   ArenaOffer offer() { return offer(false); }
-  // The segment that the leader's offer lies in, or that this rank maps for these processes: it
-  // stays mapped while this object lives. May throw std::bad_alloc.
+  // On the leader, the segment that its offer lies in; on others, the segment that they map for
+  // these processes. It stays mapped while this object lives. May throw std::bad_alloc.
   SegmentName segment(const ArenaOffer& offered) {
     held_ = leads() ? source_.segment_of(offered.where) : source_.held_for(processes_);
     return held_.name;
   }
-  // Of an offer in a segment that all map: nothing is missing but, perhaps, memory (Code::memory).
+  // Takes up an offer in a segment that all ranks map already. Local; fails only for lack of memory
+  // (Code::memory).
   Result<std::unique_ptr<Arena>> take(const ArenaOffer& offered);
-  // Where that failed: the others learn the cause when they come to the arena. Throws nothing.
+  // To be called if that failed: aborts the arena, so the others see the cause when they use it.
   void refuse(const ArenaOffer& offered, const Status& cause);
-  // In place of `agree`, where all ranks know that nobody will take it up.
+  // To be called in place of `agree`, if all ranks know that none will take the offer up.
   void withdraw(const ArenaOffer& offered);
-  // Collective. nullptr where a rank can't reach the memory: no fault, and the first such rank says
-  // why. offered: what the leader offered, on all ranks. name: of the communicator, for people. An
-  // error is one of the bootstrap's.
+  // Collective, by exchanges of the bootstrap, whose errors it returns. nullptr if a rank can't
+  // reach the memory: that is no error, and the first such rank logs the reason. offered: the
+  // leader's offer, on all ranks. name: of the communicator, for messages.
   Result<std::unique_ptr<Arena>> agree(const ArenaOffer& offered, const std::string& name);
 
  private:
   struct Answer {
-    bool good;  // it found what was offered
-    ArenaOffer next;
+    bool good;        // this rank took up the last offer
+    ArenaOffer next;  // the leader's second offer
   };
 
   bool leads() const { return bootstrap_.rank() == 0; }
@@ -62,34 +64,36 @@ class ArenaAgreement {
   Status trouble_;
 };
 
-// What a rank tells the others of its arena when they come to it.
+// What a rank tells the others when it enters their arena.
 struct ArenaGreeting {
   Locality locality;
   uint64_t round_trip = 0;  // to the other one of two, as measured before; 0: it was not
   Fetcher::Introduction introduction{};
-  bool tries = false;        // whether they reach each other's memory
-  bool has_met_all = false;  // before, in other teams
-  bool reached_all = false;  // whom it has met
+  bool tries = false;        // wants CMA, and its arena can do it
+  bool has_met_all = false;  // has tried CMA with all others in earlier teams
+  bool reached_all = false;  // and it worked with those that it has tried
 };
 
-// Collective over the arena's ranks: everybody's greeting, in rank order, and whether all can read
-// all the others' memory; then the arena's rounds have the fetcher. It is tried between those that
-// have not met in earlier teams, if all ranks want it (tries). Of `mine` the caller gives locality,
-// round_trip and tries. An error where the wait was given up. Throws std::bad_alloc, before
-// anything is said.
+// Collective over the arena's ranks; blocks. *greetings: all ranks', in rank order. If every rank
+// can use CMA with every other, the arena's rounds get the fetcher. Ranks that have not met in
+// earlier teams try it, if all ranks want it (tries). The caller sets locality, round_trip and
+// tries of `mine`. An error if the wait was given up. Throws std::bad_alloc, before anything is
+// published.
 Status greet(Arena& arena, Patience& patience, ArenaGreeting mine,
              std::vector<ArenaGreeting>* greetings);
 
-// Where ranks that set a team up in an arena did not meet in a round.
+// The error for a round of team set-up that failed.
 Status why_not_met(const Rounds& rounds);
 
-// Where a fetch or a put failed, of a rank whose memory was said to be in reach.
+// The error for a CMA get or put that failed although the owner found its memory in reach.
 Status why_not_moved(const Rounds::FailedMove& move);
 
-// Waits for ranks in an arena: as the Waiter does, and looks now and then whether they are alive.
+// The wait policy in an arena: waits as the Waiter does, and checks every 0.1 s whether the rank
+// that is waited for lives.
 class ArenaPatience final : public Patience {
  public:
-  // Asked at every turn, with how long the call has waited for which rank: an error ends the wait.
+  // Called at every turn, with how long the call has waited, and for which rank. An error ends the
+  // wait.
   using Watch = std::function<Status(std::chrono::nanoseconds waited, Rank rank)>;
 
   ArenaPatience(Waiter& waiter, Arena& arena, Watch watch)
@@ -100,14 +104,14 @@ class ArenaPatience final : public Patience {
     look_as_often();
   }
   bool wait(uint32_t rank) override;
-  // Why it would wait no longer; ok if it was not that.
+  // Why the wait was given up; ok if it was not.
   const Status& status() const { return status_; }
-  Rank rank() const { return rank_; }  // waited for last
+  Rank rank() const { return rank_; }  // the last that was waited for
 
  private:
-  static constexpr uint32_t looks_alone = 200;  // at some 20 ns each
+  static constexpr uint32_t looks_alone = 200;  // polls of a flag, some 20 ns each
   static constexpr uint32_t looks_between_alone = 5;
-  static constexpr uint32_t looks_crowded = 1;  // whoever shares this processor may be waited for
+  static constexpr uint32_t looks_crowded = 1;  // the rank waited for may need this processor
   static constexpr uint32_t looks_together_crowded = 100;
 
   void look_as_often() {
@@ -124,7 +128,7 @@ class ArenaPatience final : public Patience {
   const Watch watch_;
   bool begun_ = false;
   Rank rank_ = 0;
-  bool gone_ = false;  // the rank waited for; what it left may still be found
+  bool gone_ = false;  // the rank waited for has ended; it may have published its data before
   Waiter::Clock::time_point looked_{};
   Status status_;
 };

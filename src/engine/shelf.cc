@@ -16,7 +16,7 @@ Shelf::Shelf() = default;
 Shelf::~Shelf() = default;
 
 void Shelf::put(uint64_t mark, std::unique_ptr<NewTeam> team) {
-  std::unique_ptr<NewTeam> oldest;  // ends without the lock
+  std::unique_ptr<NewTeam> oldest;  // destroyed after the unlock
   const std::lock_guard lock(mutex_);
   if (kept_.size() == most) {
     oldest = std::move(kept_.front().team);
@@ -39,7 +39,7 @@ std::unique_ptr<NewTeam> Shelf::take(uint64_t mark, uint32_t rank, uint32_t size
 }
 
 void Shelf::drop(uint64_t mark, uint32_t rank, uint32_t size, const TeamId& last) {
-  std::vector<Kept> dropped;  // end without the lock
+  std::vector<Kept> dropped;  // destroyed after the unlock
   const std::lock_guard lock(mutex_);
   const auto stays = [&](const Kept& each) {
     return each.mark != mark || each.team->rank() != rank || each.team->size() != size ||
@@ -51,7 +51,7 @@ void Shelf::drop(uint64_t mark, uint32_t rank, uint32_t size, const TeamId& last
 }
 
 void Shelf::clear() {
-  std::vector<Kept> all;  // end without the lock
+  std::vector<Kept> all;  // destroyed after the unlock
   const std::lock_guard lock(mutex_);
   all.swap(kept_);
 }

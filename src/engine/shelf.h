@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Teams whose communicators have been freed, kept for those that will be made of the same processes
-// in the same order: with their channels, leases and plans. Programs make and free communicators by
-// the thousand, and mostly the same ones.
+// The team cache: teams of freed communicators, with their channels, leases and plans. A cached
+// team can serve a new communicator of the same processes in the same order. Programs make and free
+// communicators by the thousand, mostly of the same processes.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ class NewTeam;
 
 class Shelf {
  public:
-  static constexpr size_t most = 16;  // the oldest has to go
+  static constexpr size_t most = 16;  // then the oldest is evicted
 
   Shelf();
   ~Shelf();
 
-  // Any thread may do these. A mark is equal for communicators that probably have the same
-  // processes in the same order (Bootstrap::mark).
+  // Any thread may call these. mark: the group fingerprint, equal for communicators that probably
+  // have the same processes in the same order (Bootstrap::mark).
   void put(uint64_t mark, std::unique_ptr<NewTeam> team);
-  // The one with the lowest number, for it is likely to be what the other ranks take, with so many
-  // ranks and this one; nullptr if there is none.
+  // Removes and returns a team of this mark, rank and size; nullptr if there is none. Of several,
+  // the one with the lowest id, because the other ranks are likely to take the same.
   std::unique_ptr<NewTeam> take(uint64_t mark, uint32_t rank, uint32_t size);
-  // Ends those of that kind up to that number: not all ranks have kept them. From then on the ranks
-  // have the same ones again.
+  // Ends the teams of this mark, rank and size with ids up to `last`, because not all ranks have
+  // cached them. After that the caches of all ranks agree again.
   void drop(uint64_t mark, uint32_t rank, uint32_t size, const TeamId& last);
   void clear();
 

@@ -6,8 +6,9 @@
 namespace sluice {
 namespace {
 
-constexpr uint32_t far_ahead = uint32_t{1} << 30;  // of a number that comes round
-// Ranks that disagree about a call's size may disagree about whether it needs slots, too.
+constexpr uint32_t far_ahead = uint32_t{1} << 30;  // call numbers wrap around
+// Marks these rounds, so that they are not mistaken for a call's: ranks that disagree about a
+// call's size may disagree about whether it needs slots.
 constexpr size_t mark = size_t{1} << 31;
 
 bool has_come(uint32_t number, uint32_t due) { return static_cast<int32_t>(number - due) >= 0; }
@@ -33,7 +34,7 @@ Slots::Answer Slots::reserve(uint32_t number, uint32_t what, size_t bytes, Patie
   Rounds& rounds = arena_.rounds();
   rounds.begin(what, bytes, &patience);
   uint64_t round = 0;
-  // All must have given back what they had: the last one to do so returns everybody's memory.
+  // Wait until all ranks have given their old slots back: the last one to do so frees all of them.
   const auto meet = [](uint32_t, bool) {};
   if (had_ && !rounds.exchange(++round, true, meet, mark)) return Answer::failed;
   why_ = arena_.reserve_slots();

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t columns = 8;
 using TableRow = std::array<std::string, columns>;
 
-// The first four are names, to the left.
+// The first four columns are names, aligned left.
 constexpr size_t names = 4;
 constexpr size_t least_widths[columns] = {24, 14, 20, 9, 12, 10, 12, 11};
 
@@ -25,7 +25,7 @@ std::string shorten(std::string name) {
       name, [](unsigned char c) { return c < ' '; }, ' ');
   if (name.size() <= most) return name;
   size_t end = most - 3;
-  while (end > 0 && (name[end] & 0xc0) == 0x80) --end;  // within a character of UTF-8
+  while (end > 0 && (name[end] & 0xc0) == 0x80) --end;  // not inside a UTF-8 character
   return name.substr(0, end) + "...";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A team's channels to its peers.
+// A team's channels to its peers (Channels in execution.h).
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// The peers of a team, and its streams to them, opened when a plan first needs them.
+// The peers of a team, and its channels to them, opened when a plan first needs them.
 class Streams final : public Channels {
  public:
   Streams(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
@@ -31,13 +31,13 @@ class Streams final : public Channels {
     }
     return channels_[peer].get();
   }
-  // To whom there is a way.
+  // Opens channels to all peers. Ignores errors.
   void open_all(Rank self) {
     for (Rank peer = 0; peer < size(); ++peer) {
       if (peer == self) continue;
       try {
         (void)channel(peer);
-      } catch (const std::bad_alloc&) {  // others may have a way to it
+      } catch (const std::bad_alloc&) {  // other ranks may have a channel to it
       }
     }
   }
@@ -49,7 +49,7 @@ class Streams final : public Channels {
       }
     }
   }
-  // Code::aborted, if any of them has given up.
+  // Code::aborted with the cause, if any peer has sent an ABORT.
   Status told_by_peers() {
     for (Rank peer = 0; peer < size(); ++peer) {
       if (!channels_[peer]) continue;
@@ -62,7 +62,7 @@ class Streams final : public Channels {
     return std::ranges::all_of(channels_,
                                [](const auto& channel) { return !channel || channel->told(); });
   }
-  // What carries its messages, for people: "tcp"; "shm+tcp" if not all go the same way.
+  // What carries the team's messages, for people: "tcp"; "shm+tcp" if its channels differ.
   std::string carrier() const {
     std::set<std::string> names;
     for (const auto& channel : channels_) {

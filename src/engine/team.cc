@@ -27,15 +27,14 @@ Clock::duration seconds(double count) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
 }
 
-// So long a rank that gives up sees to it that peers learn why to whom it has no connection yet:
-// those that wait for it are on their way.
+// How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to it.
 constexpr Clock::duration farewell = std::chrono::milliseconds(500);
 
-// Bytes of a segment, where an algorithm wants many (Algorithm::segments): less costs more than it
-// wins.
+// Least bytes of a segment, if an algorithm wants many (Algorithm::segments). Shorter ones cost
+// more than they gain.
 constexpr size_t least_segment = 4096;
 
-// So often a rank that waits long asks whether another than whom it waits for has given up.
+// How often a rank that waits long checks all its channels for an ABORT.
 constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
 
 Clock::duration patience_of(const Knobs& knobs) {
@@ -114,21 +113,21 @@ class EngineTeam final : public NewTeam {
   Execution execution_;
   Cells cells_;
   Waiter waiter_;
-  const Clock::duration patience_;  // of a wait, before anything is said or done about it
-  const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is some
+  const Clock::duration patience_;  // length of a wait before watch() does anything
+  const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is memory
   const Call* call_ = nullptr;
-  uint32_t number_ = 0;   // of the call, as its messages have it
-  uint32_t earlier_ = 0;  // numbers that no call of this communicator began with
+  uint32_t number_ = 0;   // of the call, as in Tag::call
+  uint32_t earlier_ = 0;  // number_ less the calls of this communicator
   bool warned_ = false;
-  Clock::time_point asked_{};  // what watch() asks
+  Clock::time_point asked_{};  // when watch() last checked for an ABORT
   Status broken_;
   std::unique_ptr<Arena> arena_;                               // null: none
   std::optional<ArenaPatience> in_arena_;                      // with an arena
   std::optional<Slots> slots_;                                 // with an arena
   std::optional<Groups> groups_;                               // in it, if there are two
-  uint32_t per_processor_ = 1;                                 // most ranks that take turns on one
+  uint32_t per_processor_ = 1;                                 // most ranks for a processor
   uint32_t round_trip_ = 0;                                    // between two ranks, in nanoseconds
-  Scratch fetched_;                                            // what fetching reductions need
+  Scratch fetched_;                                            // operands got by CMA
   std::unique_ptr<OverLinks> links_;                           // with an arena
   const Algorithm* direct_ = nullptr;                          // that runs
   LongBlocks long_blocks_;                                     // that go over links
@@ -320,7 +319,8 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   return process_.knobs.stats ? execute_counted(*by, call) : execute(*by, call);
 }
 
-// What serves the call, by slots or without; null where the team broke over that.
+// The algorithm for the call: the one given, or one without slots if not all ranks can reserve
+// them. Null if the team broke.
 const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call& call) {
   const bool needs = needs_slots(algorithm, call.bytes, call.ragged, size());
   in_arena_->begin();
@@ -337,7 +337,8 @@ const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call
   return nullptr;
 }
 
-// Not MPI, whatever the rules say of another transport: it was said that Sluice carries the call.
+// Never MPI, even if the rules leave the other transport's calls to it: the caller has been told
+// that Sluice carries this call.
 const Algorithm* EngineTeam::choose_without_slots(const Call& call) try {
   if (const Status why = slots_->take_why(); !why.ok()) {
     static constinit std::atomic<bool> said{false};
@@ -358,7 +359,7 @@ const Algorithm* EngineTeam::choose_without_slots(const Call& call) try {
   return nullptr;
 }
 
-// By a rank to all, itself included.
+// Bytes that this rank sends to all ranks, itself included.
 static size_t bytes_sent(const Call& call, Rank ranks) {
   size_t elements = 0;
   for (Rank to = 0; to < ranks; ++to) elements += call.input.block(to).count;
@@ -394,7 +395,7 @@ Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
   return algorithm.cell > 0 ? run_in_cells(algorithm, call) : run_plan(algorithm, call);
 }
 
-// Direct algorithms find everything packed, and leave all unpacking to the caller.
+// Shared-memory algorithms need everything packed, and leave all unpacking to the caller.
 uint32_t input_blocks(Collective collective, Rank ranks) {
   const bool many = collective == Collective::alltoall || collective == Collective::alltoallv ||
                     collective == Collective::reduce_scatter;
@@ -429,7 +430,7 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   in_arena_->begin();
   Rounds& rounds = arena_->rounds();
   rounds.begin(encode_what(call.collective, call.root), call.bytes, &*in_arena_);
-  // Who has given up may have left, and what was fetched from it be anything.
+  // A rank that aborted may have left the call, so data that was fetched from it may be anything.
   const bool good =
       algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
   if (!good) return broken_.ok() ? give_up_direct() : broken_;
@@ -460,8 +461,8 @@ Status EngineTeam::why_not_direct() const {
                                           : status;
 }
 
-// Two ranks forward nothing, and have little to overlap. Longer segments then save calls into the
-// kernel (an allreduce of 4 MB over loopback TCP takes 0.75 of the time). Equal on all ranks.
+// Bytes of a segment; equal on all ranks. Two ranks forward nothing, so longer segments save system
+// calls (an allreduce of 4 MB over loopback TCP takes 0.75 of the time).
 size_t EngineTeam::segment_of(const Algorithm& algorithm, size_t bytes) const {
   const size_t knob = process_.knobs.segment;
   const size_t most = std::min(size() > 2 ? knob : 4 * knob, process_.endpoint->caps().max_message);
@@ -474,7 +475,7 @@ Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) {
   return status.ok() ? finish_plan() : status;
 }
 
-// The messages of both parts need numbers of their own, on all ranks.
+// Each of the two exchanges needs its own call number, on all ranks.
 Status EngineTeam::run_in_cells(const Algorithm& algorithm, const Call& call) try {
   if (cells_.are_left_out()) return run_plan(*algorithm.beside, call);
   if (!cells_.fill(call, rank_, size(), algorithm.cell)) return give_up(no_memory_);
@@ -490,7 +491,7 @@ Status EngineTeam::run_in_cells(const Algorithm& algorithm, const Call& call) tr
   return give_up(no_memory_);
 }
 
-// What can fail for lack of memory. Nothing is sent yet.
+// Does all that can fail for lack of memory, before anything is sent.
 Status EngineTeam::start_plan(const Algorithm& algorithm, const Call& call) try {
   const Shape shape{rank_, size(), 0, static_cast<uint32_t>(process_.knobs.radix), hosts_};
   const Schedule* schedule = schedules_.get(&algorithm, call.root, shape);
@@ -514,7 +515,7 @@ Status EngineTeam::wait() {
     switch (execution_.advance()) {
       case Execution::State::done:
         return {};
-      case Execution::State::failed:  // perhaps because a rank that gave up has ended
+      case Execution::State::failed:  // perhaps because a rank that aborted has ended
         if (is_aborted_in_arena()) return {Code::aborted, arena_->rounds().cause()};
         return execution_.status().with(streams_.describe(execution_.failed_peer()));
       case Execution::State::busy:
@@ -528,8 +529,8 @@ Status EngineTeam::wait() {
   }
 }
 
-// Speaks up when a wait gets long, and ends it at its deadline or if a rank has given up. ranks:
-// waited for; those of the execution if empty.
+// Called at every turn of a wait. Warns if the wait gets long; ends it at its deadline or if a rank
+// has aborted. ranks: those waited for; if empty, the execution's.
 Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks) {
   if (waited < patience_) return {};
   if (waiter_.now() - asked_ >= ask_every) {
@@ -559,20 +560,19 @@ std::string EngineTeam::describe_call() const {
   return describe_what(encode_what(call_->collective, call_->root)) + " (" + which + ")";
 }
 
-// Breaks the team: withdraws what is posted and tells the peers why, so that they leave too.
+// Breaks the team: withdraws posted operations and tells the peers why, so that they leave too.
 Status EngineTeam::give_up(const Status& cause) {
   if (cause.code() == Code::memory) process_.reserve.release();
   execution_.cancel();
   broken_ = cause;
   try {
     tell(cause);
-  } catch (const std::bad_alloc&) {  // no more can be said
+  } catch (const std::bad_alloc&) {  // the peers can't be told
   }
   return broken_;
 }
 
-// A rank that only passes on what it was told has channels to all whom its plan knows. Who fails
-// first may have failed before it had any, and tells everybody.
+// The rank that fails first may have no channels yet: it opens them to all peers.
 void EngineTeam::tell(const Status& cause) {
   const bool passes_on = cause.code() == Code::aborted;
   if (!passes_on) {
@@ -584,7 +584,7 @@ void EngineTeam::tell(const Status& cause) {
   if (arena_) arena_->rounds().abort(text);
   streams_.abort(text);
   waiter_.begin();
-  // The program may do as it likes with its memory once this call has ended.
+  // The program may reuse its memory after this call, so wait (up to `farewell`) for others' puts.
   const auto is_put_to = [&] { return arena_ && arena_->rounds().is_put_to(); };
   while ((!streams_.told() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
 }

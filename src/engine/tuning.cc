@@ -31,8 +31,8 @@ bool parse_number(const std::string& text, T* number) {
   return error == std::errc() && stop == end;
 }
 
-// "point COLLECTIVE RANKS BYTES TRANSPORT [hosts=N] incumbent=NAME NAME=US... end". After the
-// incumbent come algorithms, one of which may be called hosts.
+// "point COLLECTIVE RANKS BYTES TRANSPORT [hosts=N] incumbent=NAME NAME=US... end". Names after the
+// incumbent are algorithms, one of which may be called hosts.
 bool parse_point(const std::vector<std::string>& words, TuningPoint* point) {
   if (words.size() < 8 || words.back() != "end" || !parse(words[1], &point->collective) ||
       !parse_number(words[2], &point->ranks) || !parse_number(words[3], &point->bytes)) {
@@ -56,7 +56,7 @@ bool parse_point(const std::vector<std::string>& words, TuningPoint* point) {
   return point->times.contains(point->incumbent);
 }
 
-// The points of one collective on so many ranks, by size, and who wins them.
+// The points of one collective at one number of ranks, by size. Finds their winners.
 class Series {
  public:
   Series(std::vector<const TuningPoint*> points, double margin)
@@ -66,7 +66,7 @@ class Series {
     }
   }
 
-  // One for all: what alltoallv must have, whose rules know no bytes.
+  // One winner for all points: for alltoallv, whose rules test no bytes.
   std::vector<std::string> common_winner() const {
     std::string best;
     double least = impossible;
@@ -81,7 +81,7 @@ class Series {
     return std::vector<std::string>(points_.size(), best);
   }
 
-  // The cheapest path from the smallest size to the largest, where every change costs.
+  // The cheapest path from the smallest size to the largest; every change of winner costs.
   std::vector<std::string> winners() const {
     std::vector<std::map<std::string, Step>> steps;
     for (const TuningPoint* point : points_) {
@@ -108,7 +108,7 @@ class Series {
     std::string from;
   };
 
-  // In logarithms of time. most: what it may lose to the fastest.
+  // A candidate's cost at a point, in logarithms of time. most: what it may lose to the fastest.
   double cost(const TuningPoint& point, const std::string& name, double most) const {
     const auto found = point.times.find(name);
     if (found == point.times.end()) return impossible;
@@ -140,7 +140,7 @@ class Series {
   double switching_;
 };
 
-// What rules look at besides ranks and bytes.
+// What rules test besides ranks and bytes.
 struct PointKind {
   Collective collective;
   std::string transport;

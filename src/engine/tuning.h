@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From measurements to rules: what `sluice tune` does with what its MPI program (osu/tune.cc) wrote
-// into its log. A point is one collective on so many ranks with so many bytes, and how long each
-// candidate took there; MPI's own collective is a candidate. The log is text, a point a line:
+// From measurements to rules: `sluice tune` makes rules from the log that its MPI program
+// (osu/tune.cc) writes. A point is one collective at one number of ranks and bytes, with the time
+// of each candidate. MPI's own collective is a candidate. The log is text, one point a line:
 //
 //   job 4 ranks on 1 host (n12), Sluice 0.1.0, Open MPI v4.1.4
 //   point allreduce 4 1024 shm hosts=1 incumbent=flat flat=1.31 split=1.9 mpi=2.6 end
 //
-// with the incumbent that is chosen without the rules to be made, and medians in microseconds.
+// The incumbent is the algorithm that is chosen without the new rules. Times are medians in
+// microseconds.
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ namespace sluice {
 struct TuningPoint {
   Collective collective = Collective::allreduce;
   Rank ranks = 1;
-  size_t bytes = 0;  // Call::bytes; for alltoallv, whose rules know no bytes, of a rank's input
+  size_t bytes = 0;  // Call::bytes; for alltoallv, whose rules test no bytes, of a rank's input
   std::string transport;                // as rules name it
   size_t hosts = 1;                     // that the ranks are on
   std::string incumbent;                // an algorithm, or "mpi"
@@ -35,7 +36,7 @@ struct TuningLog {
   std::vector<TuningPoint> points;
 };
 
-// The last line may be cut off: its point is left out. Errors name the line.
+// A last line that is cut off is ignored. Errors name the line.
 Result<TuningLog> parse_tuning_log(std::string_view text);
 
 struct TunedRule {
@@ -50,12 +51,12 @@ struct Tuning {
   size_t mpi_wins = 0;               // points that MPI keeps
 };
 
-// Chooses a winner for each point and makes rules of them. No winner is slower than the fastest
-// candidate by more than `margin` (0.05: 5%), alltoallv's apart. Within that, the incumbent stays
-// and neighbouring sizes have the same winner where the loss is less than a margin's worth. Numbers
-// of ranks that were not measured go with the nearest that was. Nothing is said of more ranks than
-// were measured, nor of more bytes unless a megabyte was. Over links, what was measured on one host
-// holds for one, and what was measured on several for several.
+// Chooses a winner for each point and makes rules of the winners. Except for alltoallv, no winner
+// is slower than the fastest candidate by more than `margin` (0.05: 5%). Within that, the incumbent
+// stays, and neighbouring sizes get the same winner, if the time lost is less than `margin`.
+// Between the numbers of ranks measured, the nearest one's rules hold; for more or fewer ranks
+// there are none. Rules cover more bytes than were measured only if a megabyte was. Over links,
+// points on one host make rules for one host, and points on several hosts rules for several.
 Tuning make_tuning(const TuningLog& log, double margin);
 
 // A file of rules. The header says what it is made of.

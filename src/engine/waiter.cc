@@ -13,16 +13,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto before_pokes = 5us;     // of waiting for one thing: short waits cost nothing
+constexpr auto before_pokes = 5us;     // shorter waits without traffic do not poke MPI
 constexpr auto between_pokes = 100us;  // while traffic goes on
-// A poke in which the kernel ran somebody else says nothing of what the next one will take.
+// Caps the measured cost: a poke in which the kernel ran another thread says nothing of the next.
 constexpr std::chrono::nanoseconds dearest_poke = 20us;
 constexpr uint32_t turns_between_looks =
     32;                                      // at the clock; a turn over a socket takes some 300 ns
-constexpr auto between_yields = 5us;         // with a processor of one's own, to find out
-constexpr auto between_yields_alone = 25us;  // after so many looks in a row that found nobody
-constexpr uint32_t crowded_after = 3;        // looks in a row that found somebody else
-constexpr uint32_t alone_after = 32;         // looks in a row that found nobody
+constexpr auto between_yields = 5us;         // to find out whether the processor is shared
+constexpr auto between_yields_alone = 25us;  // the same, after alone_after checks
+constexpr uint32_t crowded_after = 3;        // checks in a row that found another thread
+constexpr uint32_t alone_after = 32;         // checks in a row that found none
 constexpr auto between_waits = 10ms;
 constexpr auto nap = 50us;
 
@@ -45,7 +45,7 @@ void Waiter::begin() {
 void Waiter::turn() {
   const bool moved = endpoint_->progress();
   if (moved) idle_since_ = {};
-  // Traffic of other teams may go on for ever: MPI has its turn all the same.
+  // Traffic of other teams may never end, so MPI must progress while bytes move, too.
   if (++turns_ % turns_between_looks != 0 &&
       (moved || (turns_ < turns_between_looks && !crowded()))) {
     return;
@@ -58,7 +58,7 @@ void Waiter::turn() {
   }
 }
 
-// (A turn on a crowded processor takes some microseconds; the first ones do without the clock.)
+// (If oversubscribed, a turn takes some microseconds. The first ones do not read the clock.)
 void Waiter::idle() {
   if (crowded() && ++turns_ < turns_between_looks) {
     sched_yield();
@@ -81,15 +81,15 @@ void Waiter::pass(bool has_traffic) {
   }
 }
 
-// An endpoint finds deaths when it may wait, at the latest.
+// An endpoint checks for dead peers in wait(), at the latest.
 void Waiter::look_around() {
   if (now_ - looked_around_ < between_waits) return;
   looked_around_ = now_;
   endpoint_->wait(std::chrono::microseconds(0));
 }
 
-// Not sooner than `after` the last time, nor in two turns in a row of a crowded processor: MPI may
-// yield in it, or not.
+// Lets MPI progress, if `after` has passed since the last time. If oversubscribed, not in two turns
+// in a row: it is not known whether MPI yields, so the next turn does.
 bool Waiter::poke(std::chrono::nanoseconds after) {
   const bool had_turn = std::exchange(just_poked_, false) && crowded();
   if (!poke_ || had_turn || now_ - std::max(poked_, began_) < after) return false;

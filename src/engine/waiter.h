@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The one class that waits. While a call waits it drives the endpoint and spins. A peer may be in
-// an MPI call that needs this rank's MPI (an MPI_Recv of what this rank sent before it entered the
-// collective, an atomic operation on this rank's window): once a wait has lasted some microseconds,
-// every second turn gives MPI its progress, about as often as MPI's own waiting would, but for half
-// of the time at most. A rank that shares its processor with others yields it in the turns between:
-// spinning may take CPU time from the peer it waits for (unless all there wait for ranks on other
-// processors: Rounds, arena.cc). That it shares is known where ranks have told each other what they
-// may run on (localities.h; 4 ranks on 2 cores reduce 4 bytes in 2.45 us then, for 2.9); otherwise
-// it finds out from whether the kernel runs somebody else. It never sleeps, as MPI libraries don't,
-// unless the user asks for it (SLUICE_SPIN): what comes over MPI's own transports would not wake
-// it.
+// The one class that waits. While a call waits, it drives the endpoint and spins.
 //
-// (A futex of the peer's would cost more than it saves: where 4 processes on 2 cores wait for each
-// other in turn, yields take 2 us a round, sleeping and being woken 17; with 8, 6 and 31.)
+// MPI progress. A peer may be in an MPI call that needs this rank's MPI: an MPI_Recv of what this
+// rank sent before it entered the collective, or an atomic operation on this rank's window. So once
+// a wait has lasted some microseconds, about every second turn lets MPI progress, as often as MPI's
+// own waiting would, but for half of the time at most.
+//
+// Oversubscription. A rank that shares its processor yields it in the turns between, because
+// spinning may take CPU time from the peer it waits for (unless all ranks there wait for ranks on
+// other processors: Rounds, arena.cc). Ranks that have told each other which processors they may
+// use know that they share them (localities.h; 4 ranks on 2 cores then reduce 4 bytes in 2.45 us,
+// else in 2.9). Otherwise a rank infers it from involuntary context switches.
+//
+// The waiter never sleeps unless SLUICE_SPIN says so (MPI libraries do not either), because data on
+// MPI's own transports would not wake it. Nor do peers wake each other by futex, which would cost
+// more than it saves: if 4 processes on 2 cores wait for each other in turn, a round takes 2 us
+// with yields and 17 with sleeps and wake-ups; with 8 processes 6 and 31.
 #pragma once
 
 #include <atomic>
@@ -24,14 +27,14 @@
 
 namespace sluice {
 
-// Gives MPI a chance to progress; local, never blocks. Empty in programs without MPI.
+// Lets MPI progress; local, never blocks. Empty in programs without MPI.
 using Poke = std::function<void()>;
 
-// Whether others want this process's processors. What one of its waiters learns goes for all, for
-// programs' communicators are many, and some live for a few calls only.
+// Whether this process's processors are oversubscribed. What one of its waiters learns holds for
+// all, because programs have many communicators, and some live for a few calls only.
 class Company {
  public:
-  // So many ranks there are for each of its processors: the most is kept, for good. Any thread.
+  // per_processor: ranks for each of its processors. The largest value stays for good. Any thread.
   void learn(uint32_t per_processor) {
     uint32_t known = per_processor_.load(std::memory_order_relaxed);
     while (known < per_processor &&
@@ -41,11 +44,11 @@ class Company {
   uint32_t per_processor() const { return per_processor_.load(std::memory_order_relaxed); }
   bool is_certain() const { return per_processor() > 1; }
 
-  // What a thread has seen of its own processor.
+  // What a thread has observed about its own processor.
   struct Evidence {
-    bool seems_there = false;
-    uint32_t met = 0, alone = 0;  // so many looks in a row found somebody else, or nobody
-    long switches = 0;            // to others by the kernel's will
+    bool seems_there = false;     // another thread that wants it
+    uint32_t met = 0, alone = 0;  // checks in a row that found another thread, or none
+    long switches = 0;            // involuntary context switches so far
   };
   static constinit thread_local Evidence evidence __attribute__((tls_model("initial-exec")));
 
@@ -59,23 +62,24 @@ class Waiter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // spin: microseconds to spin before short sleeps; negative: none, and yields as needed.
+  // spin: microseconds to spin before short sleeps; negative: never sleep, yield as needed.
   Waiter(Endpoint* endpoint, Poke poke, int spin, const Company& company);
 
-  // A call begins to wait.
+  // To be called when a call begins to wait.
   void begin();
-  // One turn: moves bytes, or lets time pass as the state of the wait asks.
+  // One turn: drives the endpoint, and at times yields, sleeps or lets MPI progress.
   void turn();
-  // The same where there is nothing to drive: lets time pass.
+  // The same without the endpoint, for waits in an arena.
   void idle();
-  // Something has come since the last turn, and more is waited for.
+  // To be called if something has come since the last turn, and more is waited for.
   void stir() { idle_since_ = {}; }
-  // Whether others want this processor, as far as has been found out.
+  // Whether this processor is oversubscribed, as far as is known. False if SLUICE_SPIN allows
+  // sleep.
   bool crowded() const { return adaptive_ && company_.is_there(); }
-  // Ranks for each processor, as far as is known for certain.
+  // Ranks for each processor, as far as is known for certain; else 1.
   uint32_t per_processor() const { return company_.per_processor(); }
   Clock::time_point now() const { return now_; }
-  // How long this wait has lasted; looked up now and then.
+  // How long this wait has lasted. The clock is read only now and then.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
 
  private:
