@@ -26,8 +26,8 @@ void remember(Communicator* communicator, const Hints& hints) try {
   log(Level::warning, "no memory for a communicator's hints");
 }
 
-// Called on all ranks of a communicator after MPI has made it (or, in MPI_Comm_idup_with_info, has
-// begun to make it).
+// Called on all ranks of a communicator after MPI has made it. (Not in MPI_Comm_idup_with_info: its
+// communicator may not be used before the request completes.)
 int made(int result, MPI_Comm* made, MPI_Info info) try {
   if (!is_for_sluice(result) || *made == real().comm_null) return result;
   const Hints hints = read_hints(info);
@@ -89,13 +89,6 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     SLUICE_ALIAS("PMPI_Comm_split_type");
 
 #if MPI_VERSION >= 4
-SLUICE_ENTRY PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made,
-                                      MPI_Request* request) {
-  return sluice::made(sluice::real().Comm_idup_with_info(comm, info, made, request), made, info);
-}
-int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made, MPI_Request* request)
-    SLUICE_ALIAS("PMPI_Comm_idup_with_info");
-
 SLUICE_ENTRY PMPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                          MPI_Errhandler errors, MPI_Comm* made) {
   return sluice::made(sluice::real().Comm_create_from_group(group, tag, info, errors, made), made,

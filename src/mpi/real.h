@@ -43,8 +43,8 @@ void* find_data(const char* symbol);
               Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait)
 #if MPI_VERSION >= 4
 #define SLUICE_USED_OF_MPI_4(ROW)                                                \
-  SLUICE_EACH(ROW, Comm_create_from_group, Comm_idup_with_info, Info_get_string, \
-              Type_get_contents_c, Type_get_envelope_c)
+  SLUICE_EACH(ROW, Comm_create_from_group, Info_get_string, Type_get_contents_c, \
+              Type_get_envelope_c)
 #else
 #define SLUICE_USED_OF_MPI_4(ROW)
 #endif
