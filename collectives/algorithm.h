@@ -60,7 +60,7 @@ struct Needs {
   // Two hosts or more, one of them with two ranks or more. Reductions keep the order of operands
   // only if each host's ranks are consecutive.
   bool hosts = false;
-  // Two groups or more (collectives/direct/groups.h); the order of operands as with hosts.
+  // Two groups or more (collectives/shm/groups.h); the order of operands as with hosts.
   bool groups = false;
 };
 
@@ -92,7 +92,7 @@ class Rounds;
 struct DirectCall;
 
 // An algorithm has a plan; or it is direct, a shared-memory algorithm
-// (collectives/direct/direct.h); or it is direct and moves its long blocks by a plan.
+// (collectives/shm/shm.h); or it is direct and moves its long blocks by a plan.
 struct Algorithm {
   Collective collective;
   const char* name;
@@ -110,7 +110,7 @@ struct Algorithm {
   // block goes in its cell together with its length; longer blocks go by the plan of `beside`.
   uint32_t cell = 0;
   const Algorithm* beside = nullptr;
-  // Only for direct ones: even the shortest call may use slots (transports/arena.h).
+  // Only for direct ones: even the shortest call may use slots (transports/shm/arena.h).
   bool slots = false;
 };
 

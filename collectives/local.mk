@@ -4,18 +4,21 @@
 core_sources += \
   collectives/algorithm.cc \
   collectives/algorithm.h \
-  collectives/expression.cc \
-  collectives/expression.h \
-  collectives/model.cc \
-  collectives/model.h \
-  collectives/model_cost.cc \
-  collectives/model_memory.cc \
-  collectives/model_parts.h \
-  collectives/model_run.cc \
-  collectives/model_schedule.cc \
   collectives/plan.cc \
   collectives/plan.h \
   collectives/registry.cc
+
+# The symbolic run of all ranks' plans: the command, the proof and unit tests use it, the library does not.
+offline_sources += \
+  collectives/model/cost.cc \
+  collectives/model/expression.cc \
+  collectives/model/expression.h \
+  collectives/model/memory.cc \
+  collectives/model/model.cc \
+  collectives/model/model.h \
+  collectives/model/parts.h \
+  collectives/model/run.cc \
+  collectives/model/schedule.cc
 
 # Arithmetic that algorithms share.
 core_sources += \
@@ -143,18 +146,18 @@ core_sources += \
   collectives/reduce_scatter/ring.cc \
   collectives/reduce_scatter/ring.h
 core_sources += \
-  collectives/direct/direct.h \
-  collectives/direct/fetching.cc \
-  collectives/direct/grouped.h \
-  collectives/direct/grouped_moving.cc \
-  collectives/direct/grouped_reducing.cc \
-  collectives/direct/groups.h \
-  collectives/direct/mixed.cc \
-  collectives/direct/moving.cc \
-  collectives/direct/block_table.h \
-  collectives/direct/cuts.h \
-  collectives/direct/slot_exchange.h \
-  collectives/direct/reducing.cc \
-  collectives/direct/streaming.cc \
-  collectives/direct/streaming.h \
-  collectives/direct/table.cc
+  collectives/shm/shm.h \
+  collectives/shm/fetching.cc \
+  collectives/shm/grouped.h \
+  collectives/shm/grouped_moving.cc \
+  collectives/shm/grouped_reducing.cc \
+  collectives/shm/groups.h \
+  collectives/shm/mixed.cc \
+  collectives/shm/moving.cc \
+  collectives/shm/block_table.h \
+  collectives/shm/cuts.h \
+  collectives/shm/slot_exchange.h \
+  collectives/shm/reducing.cc \
+  collectives/shm/streaming.cc \
+  collectives/shm/streaming.h \
+  collectives/shm/table.cc

@@ -8,9 +8,9 @@
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/barrier/barrier.h"
 #include "collectives/broadcast/broadcast.h"
-#include "collectives/direct/direct.h"
 #include "collectives/reduce/reduce.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
+#include "collectives/shm/shm.h"
 
 namespace sluice {
 

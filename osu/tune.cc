@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // osu_tune: what `sluice tune` starts on every rank, with Sluice preloaded: measures collectives by
-// each candidate in turn and adds a line for each point to a log (src/engine/tuning.h). A candidate
+// each candidate in turn and adds a line for each point to a log (src/tool/tuning.h). A candidate
 // is a duplicate of the communicator with a hint to use that algorithm, or MPI's own collective.
 // Points that are in the log are not measured again. At the end rank 0 becomes the command behind
 // "--", which makes rules of the log.

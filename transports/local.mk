@@ -13,12 +13,6 @@ core_sources += \
   transports/transport.h
 
 core_sources += \
-  transports/loopback/endpoint.cc \
-  transports/loopback/hub.cc \
-  transports/loopback/hub.h \
-  transports/loopback/loopback.h
-
-core_sources += \
   transports/tcp/address.cc \
   transports/tcp/address.h \
   transports/tcp/blob.cc \
@@ -47,8 +41,8 @@ core_sources += \
   transports/tcp/wire.h
 
 core_sources += \
-  transports/arena.cc \
-  transports/arena.h \
+  transports/shm/arena.cc \
+  transports/shm/arena.h \
   transports/shm/ring.cc \
   transports/shm/ring.h \
   transports/shm/segment.cc \

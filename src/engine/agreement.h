@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 #include "transports/transport.h"
 
 namespace sluice {

@@ -19,7 +19,6 @@ core_sources += \
 	src/engine/statistics.cc src/engine/statistics.h \
 	src/engine/streams.h \
 	src/engine/team.cc src/engine/team.h \
-	src/engine/tuning.cc src/engine/tuning.h \
 	src/engine/waiter.cc src/engine/waiter.h
 
 # The rules that ship: data, installed to be read and copied, and built in.

@@ -14,7 +14,7 @@
 
 #include "src/base/status.h"
 #include "src/host/locality.h"
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 namespace sluice {
 

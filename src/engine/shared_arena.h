@@ -12,7 +12,7 @@
 #include "src/engine/localities.h"
 #include "src/engine/team.h"
 #include "src/engine/waiter.h"
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 namespace sluice {
 

@@ -10,7 +10,7 @@
 
 #include "collectives/algorithm.h"
 #include "src/base/status.h"
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 namespace sluice {
 

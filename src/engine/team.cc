@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "collectives/direct/direct.h"
-#include "collectives/direct/groups.h"
+#include "collectives/shm/groups.h"
+#include "collectives/shm/shm.h"
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
 #include "src/engine/cells.h"

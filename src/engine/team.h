@@ -21,7 +21,7 @@
 #include "src/engine/shelf.h"
 #include "src/engine/statistics.h"
 #include "src/engine/waiter.h"
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 #include "transports/transport.h"
 
 namespace sluice {

@@ -26,3 +26,6 @@ tool_sources += \
   src/tool/tune.h \
   src/tool/winners.cc \
   src/tool/winners.h
+
+# What unit tests link of it.
+offline_sources += src/tool/tuning.cc src/tool/tuning.h

@@ -12,11 +12,11 @@
 
 #include "collectives/algorithm.h"
 #include "src/base/knobs.h"
-#include "src/engine/tuning.h"
 #include "src/tool/build.h"
 #include "src/tool/preload.h"
 #include "src/tool/run.h"
 #include "src/tool/text.h"
+#include "src/tool/tuning.h"
 #include "src/tool/winners.h"
 
 namespace sluice {

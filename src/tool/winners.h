@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "src/engine/tuning.h"
+#include "src/tool/tuning.h"
 
 namespace sluice {
 

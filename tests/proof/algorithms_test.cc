@@ -7,7 +7,7 @@
 #include <string>
 
 #include "collectives/algorithm.h"
-#include "collectives/model.h"
+#include "collectives/model/model.h"
 #include "tests/proof/cases.h"
 
 namespace sluice {

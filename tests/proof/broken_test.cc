@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectives/algorithm.h"
-#include "collectives/model.h"
+#include "collectives/model/model.h"
 
 namespace sluice {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collectives/algorithm.h"
-#include "collectives/model.h"
+#include "collectives/model/model.h"
 
 namespace sluice {
 

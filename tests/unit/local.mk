@@ -37,9 +37,14 @@ unit_sources += \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/slots_test.cc \
   tests/unit/engine/statistics_test.cc \
-  tests/unit/engine/tuning_test.cc \
   tests/unit/engine/turns_test.cc
 unit_sources += tests/unit/host/topology_test.cc
+unit_sources += tests/unit/tool/tuning_test.cc
+# A transport between threads of this process, which loses, delays and reorders as a test asks.
+unit_sources += \
+  tests/unit/loopback/endpoint.cc \
+  tests/unit/loopback/hub.cc tests/unit/loopback/hub.h \
+  tests/unit/loopback/loopback.h
 unit_sources += tests/unit/mpi/layout_test.cc
 unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 namespace sluice {
 

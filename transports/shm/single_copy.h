@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 namespace sluice {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectives/model.h"
+#include "collectives/model/model.h"
 
 namespace sluice {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the model yields for plans that are right; that it finds what is wrong is tests/proof's.
-#include "collectives/model.h"
+#include "collectives/model/model.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "collectives/expression.h"
+#include "collectives/model/expression.h"
 
 namespace sluice {
 namespace {

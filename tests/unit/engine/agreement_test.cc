@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

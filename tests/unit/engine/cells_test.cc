@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/blocks.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

@@ -9,11 +9,11 @@
 #include <random>
 #include <thread>
 
-#include "collectives/direct/direct.h"
+#include "collectives/shm/shm.h"
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 #include "tests/unit/support/stopwatch.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

@@ -12,10 +12,10 @@
 #include <string>
 #include <thread>
 
-#include "collectives/direct/direct.h"
+#include "collectives/shm/shm.h"
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/allocations.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

@@ -7,10 +7,10 @@
 #include <new>
 #include <thread>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 #include "tests/unit/support/stopwatch.h"
-#include "transports/loopback/loopback.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice::testing {

@@ -10,9 +10,9 @@
 #include <random>
 #include <thread>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

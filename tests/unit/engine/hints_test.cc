@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

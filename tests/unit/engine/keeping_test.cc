@@ -10,9 +10,9 @@
 #include "src/engine/acquaintances.h"
 #include "src/engine/new_team.h"
 #include "src/engine/shelf.h"
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

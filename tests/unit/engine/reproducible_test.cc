@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

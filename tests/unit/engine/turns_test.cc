@@ -11,10 +11,10 @@
 #include <string>
 #include <thread>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/blocks.h"
 #include "tests/unit/support/ranks.h"
-#include "transports/loopback/loopback.h"
 
 namespace sluice::testing {
 namespace {

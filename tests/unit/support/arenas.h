@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 namespace sluice::testing {
 

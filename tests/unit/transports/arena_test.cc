@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What ranks of an arena see of one that gives up.
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 #include <gtest/gtest.h>
 

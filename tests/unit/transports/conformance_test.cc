@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "tests/unit/loopback/loopback.h"
 #include "tests/unit/transports/tcp_rig.h"
-#include "transports/loopback/loopback.h"
 #include "transports/shm/shortcut.h"
 
 namespace sluice {

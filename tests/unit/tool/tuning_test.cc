@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/engine/tuning.h"
+#include "src/tool/tuning.h"
 
 #include <gtest/gtest.h>
 

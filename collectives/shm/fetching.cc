@@ -4,9 +4,9 @@
 // High-Performance MPI Intra-node Communication on Linux Cluster" (2005), and Ma, Bosilca,
 // Bouteiller and Dongarra, "Kernel-assisted and topology-aware MPI collective communications on
 // multicore/many-core platforms" (2013).
-#include "collectives/direct/block_table.h"
-#include "collectives/direct/slot_exchange.h"
-#include "collectives/direct/streaming.h"
+#include "collectives/shm/block_table.h"
+#include "collectives/shm/slot_exchange.h"
+#include "collectives/shm/streaming.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/direct/streaming.h"
+#include "collectives/shm/streaming.h"
 
 #include <unistd.h>
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "collectives/direct/direct.h"
+#include "collectives/shm/shm.h"
 #include "src/base/copy.h"
 
 namespace sluice {

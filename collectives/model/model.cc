@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/model.h"
+#include "collectives/model/model.h"
 
 #include <algorithm>
 #include <tuple>
 
-#include "collectives/model_parts.h"
+#include "collectives/model/parts.h"
 
 namespace sluice {
 

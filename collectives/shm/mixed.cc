@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/direct/block_table.h"
+#include "collectives/shm/block_table.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Shared-memory algorithms, called direct: collectives of ranks that map one arena
-// (transports/arena.h), as plain loops over its rounds. A call's data passes from the callers'
+// (transports/shm/arena.h), as plain loops over its rounds. A call's data passes from the callers'
 // memory through the arena, a piece each round. A rank may be some rounds ahead of the slowest
 // (ArenaRank::depth), so it copies the next piece in while the last one is reduced.
 //
@@ -22,7 +22,7 @@
 #include "collectives/algorithm.h"
 #include "src/base/copy.h"
 #include "src/reduce/kernel.h"
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 namespace sluice {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "collectives/model_parts.h"
+#include "collectives/model/parts.h"
 
 namespace sluice {
 

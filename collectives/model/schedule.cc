@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "collectives/model_parts.h"
+#include "collectives/model/parts.h"
 
 namespace sluice {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "collectives/model_parts.h"
+#include "collectives/model/parts.h"
 
 namespace sluice {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/expression.h"
+#include "collectives/model/expression.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/arena.h"
+#include "transports/shm/arena.h"
 
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/direct/grouped.h"
+#include "collectives/shm/grouped.h"
 
 #include "src/base/copy.h"
 

@@ -5,7 +5,7 @@
 // table.
 #pragma once
 
-#include "collectives/direct/cuts.h"
+#include "collectives/shm/cuts.h"
 
 namespace sluice {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/loopback/loopback.h"
 #include "transports/agreement.h"
-#include "transports/loopback/loopback.h"
 #include "transports/tag_table.h"
 #include "transports/transport.h"
 

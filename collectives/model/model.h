@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "collectives/algorithm.h"
-#include "collectives/expression.h"
+#include "collectives/model/expression.h"
 
 namespace sluice {
 

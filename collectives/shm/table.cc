@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/alltoall/linear.h"
-#include "collectives/direct/direct.h"
+#include "collectives/shm/shm.h"
 
 namespace sluice {
 namespace {

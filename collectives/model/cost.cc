@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "collectives/model_parts.h"
+#include "collectives/model/parts.h"
 
 namespace sluice {
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include "transports/loopback/hub.h"
+#include "tests/unit/loopback/hub.h"
 
 namespace sluice {
 namespace {

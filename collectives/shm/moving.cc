@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/direct/slot_exchange.h"
+#include "collectives/shm/slot_exchange.h"
 
 #include "src/base/copy.h"
 

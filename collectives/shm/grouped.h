@@ -3,8 +3,8 @@
 // What the algorithms in groups share: who waits for whom in a round.
 #pragma once
 
-#include "collectives/direct/cuts.h"
-#include "collectives/direct/groups.h"
+#include "collectives/shm/cuts.h"
+#include "collectives/shm/groups.h"
 
 namespace sluice {
 

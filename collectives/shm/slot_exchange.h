@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "collectives/direct/cuts.h"
+#include "collectives/shm/cuts.h"
 
 namespace sluice {
 

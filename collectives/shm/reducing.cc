@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/direct/cuts.h"
+#include "collectives/shm/cuts.h"
 
 #include "src/base/copy.h"
 

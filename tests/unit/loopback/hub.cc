@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/loopback/hub.h"
+#include "tests/unit/loopback/hub.h"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/model.h"
+#include "collectives/model/model.h"
 
 namespace sluice {
 
