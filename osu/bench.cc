@@ -21,8 +21,7 @@ struct World {
   int size = 1;
 };
 
-// What a trial comes to, on all ranks together; in microseconds. Complete on rank 0, `valid` on
-// all.
+// The result of a trial over all ranks, in microseconds. Complete on rank 0; `valid` on all ranks.
 struct Outcome {
   double average = 0, fastest = 0, slowest = 0;
   std::vector<double> percentiles;
@@ -34,7 +33,7 @@ class Benchmark {
   Benchmark(const Function& function, const Options& options, World world)
       : function_(function), options_(options), world_(world) {}
 
-  // False once contents were wrong.
+  // Returns false if results were wrong.
   bool run();
 
  private:
@@ -117,7 +116,7 @@ Outcome Benchmark::measure(Trial* trial, size_t bytes) {
   return outcome;
 }
 
-// Whether the contents are right on all ranks.
+// Whether the results are right on all ranks.
 bool Benchmark::verify(Trial* trial, size_t bytes) {
   std::string wrong = trial->verify();
   if (!wrong.empty()) {

@@ -13,14 +13,14 @@ namespace sluice::osu {
 namespace {
 
 constexpr size_t element = sizeof(float);
-constexpr size_t as_malloc = 16;    // into a page, where a program's large buffers mostly are
-constexpr double sample_us = 1000;  // so long a sample should be
-constexpr int most_calls = 200;     // and so many calls at most
-constexpr double hopeless = 4;      // times the best, at first sight
-constexpr double beaten = 1.5;      // times the best, after a few samples
+constexpr size_t as_malloc = 16;    // bytes into a page, as large malloc buffers mostly begin
+constexpr double sample_us = 1000;  // wanted duration of a sample
+constexpr int most_calls = 200;     // limit on the calls in a sample
+constexpr double hopeless = 4;      // times the best: left out of the first rounds
+constexpr double beaten = 1.5;      // times the best: left out of later rounds
 constexpr int few = 3;
 
-// Functions and hints have MPI's names, rules have others in two places.
+// Functions and hints have MPI's names; the rules' names differ in two places.
 const char* function_of(const std::string& collective) {
   if (collective == "broadcast") return "bcast";
   return collective == "reduce_scatter" ? "reduce_scatter_block" : collective.c_str();
@@ -35,7 +35,7 @@ bool has_blocks(const Function& function) {
          function.flow == Flow::sum_shared;
 }
 
-// Layout's count: of the whole, or of each block.
+// Layout's count: elements of the whole vector, or of one block.
 size_t count_of(const Function& function, size_t bytes, int ranks) {
   const size_t elements = std::max<size_t>(bytes / element, 1);
   const bool by_block = has_blocks(function) && function.flow != Flow::sum_shared;
@@ -107,8 +107,8 @@ void Contest::call(MPI_Comm comm) const {
                   MPI_FLOAT, comm});
 }
 
-// Microseconds: the median of some calls, which a rank that loses its processor for a moment does
-// not spoil, averaged over the ranks.
+// Microseconds: each rank's median of `calls` calls, which a moment without its processor does not
+// distort, averaged over the ranks.
 double Contest::sample(MPI_Comm comm, int calls) const {
   std::vector<double> took;
   for (int i = 0; i < calls; ++i) {
@@ -125,7 +125,7 @@ double Contest::sample(MPI_Comm comm, int calls) const {
 
 double Contest::Candidate::time() const { return samples.empty() ? probe : median(samples); }
 
-// Whether it can serve here, on all ranks.
+// Whether the candidate can serve this shape on all ranks.
 bool Contest::try_out(Candidate* candidate) const {
   candidate->samples.clear();
   call(candidate->comm);
@@ -176,7 +176,7 @@ Contest::Result Contest::run(size_t bytes, int rounds) {
     const double limit = best() * (round < few ? hopeless : beaten);
     take_turns(round, [&](const Candidate& each) { return each.time() <= limit; });
   }
-  // Who would take the incumbent's place has to show it again.
+  // If a candidate beats the incumbent, measure these two again.
   std::string first;
   for (const Candidate& each : candidates_) {
     if (each.serves && each.time() <= best()) first = each.name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One collective on one set of ranks by all that could carry it, in turns: each candidate has a
-// duplicate of the communicator with a hint to use it.
+// Compares all candidates for one collective on one set of ranks, in turns. Each candidate is a
+// duplicate of the communicator with a hint to use that algorithm, or MPI's own collective.
 #pragma once
 
 #include <mpi.h>
@@ -18,8 +18,8 @@ namespace sluice::osu {
 
 class Contest {
  public:
-  // Collective over the members, as all here. collective: as in rules; candidates: algorithms, and
-  // "mpi". control: a duplicate that Sluice leaves to MPI.
+  // Collective over `members`, like all functions of this class. collective: name as in rules;
+  // candidates: algorithms, and "mpi"; control: a duplicate that Sluice leaves to MPI.
   Contest(const std::string& collective, const std::vector<std::string>& candidates,
           MPI_Comm members, MPI_Comm control);
   ~Contest();
@@ -27,13 +27,13 @@ class Contest {
   Contest& operator=(const Contest&) = delete;
 
   struct Result {
-    std::string transport, incumbent;                   // incumbent: what the rules in force choose
-    std::vector<std::pair<std::string, double>> times;  // us: of those that can serve
+    std::string transport, incumbent;                   // incumbent: chosen by the rules in force
+    std::vector<std::pair<std::string, double>> times;  // microseconds; candidates that can serve
   };
-  // The same on all members. bytes: as rules count them.
+  // Returns the same on all members. bytes: counted as in rules.
   Result run(size_t bytes, int rounds);
 
-  // Whether there is such a size for so many ranks.
+  // Whether a call with so many bytes exists for so many ranks.
   static bool has_size(const std::string& collective, size_t bytes, int ranks);
   static bool is_sized(const std::string& collective) { return collective != "barrier"; }
 
@@ -43,7 +43,7 @@ class Contest {
     MPI_Comm comm;
     bool serves = false;
     double probe = 0;
-    int calls = 1;  // in a sample
+    int calls = 1;  // per sample
     std::vector<double> samples;
     double time() const;
   };
@@ -66,7 +66,7 @@ class Contest {
   std::unique_ptr<Buffers> buffers_;
 };
 
-// The algorithm of the last collective there, or "mpi"; nullptr where Sluice is not in the process.
+// The algorithm of the communicator's last collective, or "mpi"; nullptr if Sluice is not loaded.
 const char* last_algorithm(MPI_Comm comm);
 
 }  // namespace sluice::osu

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// osu_face: how long the way through Sluice is, apart from what carries the data. Two ranks call
-// MPI_Allreduce of 8 bytes back to back; in turn with that they exchange 8 bytes by the same moves,
-// written down bare over memory that they share: flag and payload in one cache line, four lines in
-// turn, a word that says what has been read. No rank can be a call ahead of the other, so all that
-// it does is on the critical path, and what a call takes longer than a bare exchange is the way
-// from the MPI symbol to the first store of the payload and the way from the last load back into
-// the program. Rounds are short, so that on a machine that is at work some of them are undisturbed:
-// the quick ones, of which the second column tells. Without Sluice it shows how long MPI's own ways
-// are.
+// osu_face measures Sluice's own time in a call, without the time that the data takes. Two ranks
+// call MPI_Allreduce of 8 bytes back to back. In turn with that, they exchange 8 bytes by the same
+// steps, hand-coded over shared memory: flag and payload in one cache line, four lines in turn, and
+// a word that says what was read. Neither rank can be a call ahead of the other, so all its work is
+// on the critical path. So the difference between a call and a bare exchange is the time from the
+// MPI symbol to the first store of the payload, plus the time from the last load back to the
+// program. Rounds are short, so that some are undisturbed on a busy machine; the second column
+// shows these fast rounds. Without Sluice, the program measures the MPI library in the same way.
 #include <mpi.h>
 #include <sched.h>
 
@@ -32,7 +31,7 @@ struct alignas(128) Line {
   std::byte payload[48];
 };
 
-// What one rank writes.
+// The memory that one rank writes.
 struct Side {
   Line taken;
   Line slots[depth];
@@ -74,7 +73,7 @@ class Exchange {
   uint64_t round_ = 0, seen_ = 0;
 };
 
-// The memory of both ranks, and the exchange over it.
+// The shared memory of both ranks, and the exchange over it.
 class Shared {
  public:
   explicit Shared(int rank) {
@@ -102,12 +101,12 @@ class Shared {
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
-// Nanoseconds for each of n calls.
+// Nanoseconds per call, over n calls.
 template <typename Call>
 double time(int n, const Call& call) {
   const double in = 1;
   double out = 0;
-  call(&in, &out);  // nobody begins early
+  call(&in, &out);  // so that both ranks start together
   const double began = MPI_Wtime();
   for (int i = 0; i < n; ++i) call(&in, &out);
   const double took = MPI_Wtime() - began;
@@ -115,7 +114,7 @@ double time(int n, const Call& call) {
   return 1e9 * took / n;
 }
 
-// The one below which such a part of the values lies.
+// The value below which this fraction of the values lies.
 double quantile(std::vector<double> values, double part) {
   const auto place = static_cast<ptrdiff_t>(part * static_cast<double>(values.size()));
   std::nth_element(values.begin(), values.begin() + place, values.end());

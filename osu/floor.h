@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the programs share that show what a machine's sockets and memory alone take: processes of
-// their own, without MPI, each on a processor.
+// Shared code of the programs that measure the lower bound that sockets and memory set
+// (osu_*_floor): they start their own processes, without MPI, and pin each to a processor.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,15 @@ struct ByteRange {
 // "MIN:MAX"; throws CLI::ValidationError.
 ByteRange parse_byte_range(const std::string& text, size_t least);
 
-// Says what failed, by errno, and exits.
+// Prints what failed and strerror(errno), then exits.
 [[noreturn]] void give_up(const char* what);
 
-// The n-th of the processors this process may use, in turns; false if it must share it with others.
+// Pins the caller to the n-th of its allowed processors, modulo their number. `of` is the number of
+// processes; returns false if there are fewer processors, so that some are shared.
 bool take_processor(int n, int of);
 
-// Runs `body` with numbers from 0 up, each but 0 in a child; true if all ended well.
+// Runs `body` with 0 to count - 1: 0 in this process, the others in children. Returns true if all
+// children exit with status 0.
 bool run_processes(int count, const std::function<void(int number)>& body);
 
 }  // namespace sluice::osu

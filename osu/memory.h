@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A buffer that begins so many bytes into a page: how fast copies are depends on that
-// (src/base/copy.h), and it is left to chance otherwise.
+// A buffer with a given offset into its page. Copy speed depends on the offset (src/base/copy.h),
+// which malloc would leave to chance.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class Memory {
   bool lies_at(size_t offset) const {
     return reinterpret_cast<uintptr_t>(get()) % page == offset % page;
   }
-  // From get() on: all that was asked for, and more.
+  // Bytes from get() to the end of the memory: the requested bytes and some more.
   size_t room() const { return whole_ - offset_; }
 
  private:

@@ -11,7 +11,7 @@
 namespace sluice::osu {
 namespace {
 
-// Above this many bytes a call takes long enough that a tenth of the iterations will do.
+// Larger messages use a tenth of the iterations, because each call takes longer.
 constexpr size_t small_message = 8192;
 
 constexpr size_t most_offset = 65536, widest_element = 4;
@@ -52,7 +52,7 @@ void read_range(const std::string& text, Options* options) {
   }
 }
 
-// The items of a list with commas between them.
+// Splits a list at its commas.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> items;
   size_t begin = 0;

@@ -18,7 +18,7 @@ namespace sluice::osu {
 struct Options {
   size_t min_bytes = 1;
   size_t max_bytes = size_t{1} << 20;
-  std::optional<int> iterations;  // none: by message size
+  std::optional<int> iterations;  // empty: depends on message size
   std::optional<int> warmup;
   size_t memory_limit = size_t{512} << 20;
   std::vector<const ElementType*> types;
@@ -32,8 +32,8 @@ struct Options {
   int warmup_for(size_t bytes) const;
 };
 
-// What to do after the command line was read: run with `options`, or say `text` (help, version, an
-// error that names the option) and leave with `status`.
+// The result of parsing: `options` to run with, or a `text` to print (help, version, or an error
+// that names the option) and the exit `status`.
 struct Parsed {
   std::optional<Options> options;
   std::string text;

@@ -8,7 +8,7 @@
 namespace sluice::osu {
 namespace {
 
-// Up to here every whole number is exact.
+// The type represents all integers up to this one exactly.
 template <typename T>
 constexpr uint32_t exact_limit = uint32_t{1} << std::min(std::numeric_limits<T>::digits, 31);
 template <>
@@ -24,8 +24,9 @@ uint32_t mix(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-// The rule for one piece: contribution(source, index) in 0..exact/ranks. With more ranks than the
-// type can count to, only a window of ranks, another one for each index, contributes ones.
+// The values of one piece: contribution(source, index) is in 0..exact_limit/ranks. If there are
+// more ranks than exact_limit, only exact_limit ranks contribute (0 or 1); which ranks depends on
+// the index.
 template <typename T>
 class Rule {
  public:

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What buffers are filled with, and what must have come of it.
+// The values that buffers are filled with, and the expected results.
 //
-// Every element is a number that depends on the rank it comes from, the block (the destination,
-// where ranks send different things to different ranks), its index and the round. Numbers are small
-// enough that sums over all ranks are exact in the type, so that one missing, doubled or swapped
-// contribution shows.
+// Each element's value depends on its source rank, its block (the destination, if a rank sends
+// different data to different ranks), its index and the round. Values are so small that sums over
+// all ranks are exact in the type. So a missing, doubled or swapped contribution is detected.
 #pragma once
 
 #include <mpi.h>
@@ -18,17 +17,17 @@
 
 namespace sluice::osu {
 
-// A stretch of a buffer, in elements.
+// A range of a buffer, in elements.
 struct Piece {
   static constexpr int all = -1;
-  size_t at;  // where it begins
+  size_t at;  // offset of its first element
   size_t count;
-  int source;    // the rank whose contribution it is; all: the sum over ranks
+  int source;    // the contributing rank; all: the sum over ranks
   int block;     // which of the source's blocks
   size_t first;  // index in that block of the first element
 };
 
-// What numbers depend on besides their place.
+// What values depend on besides their place.
 struct Round {
   int ranks;
   uint32_t number;
@@ -40,14 +39,14 @@ struct ElementType {
   MPI_Datatype handle;
   size_t bytes;
   void (*fill)(void* buffer, const Piece& piece, Round round);
-  // Empty if the piece holds what it must, else a sentence on the first wrong element.
+  // Empty if the piece holds the expected values, else a sentence on the first wrong element.
   std::string (*check)(const void* buffer, const Piece& piece, Round round);
 };
 
-// The types that benchmarks know. Not before MPI_Init.
+// The types that the benchmarks support. Call it after MPI_Init.
 std::span<const ElementType> element_types();
 
-// Memory that no call wrote to: all bits set, which no contribution and no sum is.
+// Sets all bits, a value that no contribution and no sum has, to detect memory that no call wrote.
 void poison(void* buffer, size_t bytes);
 bool is_poisoned(const void* buffer, size_t bytes);
 

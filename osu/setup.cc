@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// osu_setup: what a new communicator costs: MPI_Comm_dup of MPI_COMM_WORLD and its first
-// MPI_Allreduce, of 8 bytes. In turn with that, a duplicate whose first MPI_Allreduce is the MPI
-// library's own, past a preloaded Sluice. The communicators of all rounds live until the end, or
-// are freed at once (--free). Between two that are timed all ranks meet in MPI's own barrier.
+// osu_setup: the cost of a new communicator: MPI_Comm_dup of MPI_COMM_WORLD and its first
+// MPI_Allreduce, of 8 bytes. In turn with that, it times a duplicate whose first MPI_Allreduce is
+// the MPI library's own, bypassing a preloaded Sluice. Communicators live until the end, or are
+// freed after each timing (--free). All ranks meet in MPI's own barrier before each timing.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -20,12 +20,12 @@ struct Options {
   bool free = false;
 };
 
-// MPI's own functions.
+// Looks a function up in the MPI library itself, bypassing Sluice.
 template <typename Function>
 Function* in_mpi(Function*, const char* name) {
   static void* const library = [] {
     Dl_info mpi{};
-    dladdr(dlsym(RTLD_DEFAULT, "PMPI_Comm_size"), &mpi);  // Sluice has none
+    dladdr(dlsym(RTLD_DEFAULT, "PMPI_Comm_size"), &mpi);  // Sluice does not define this one
     return dlopen(mpi.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   }();
   void* const found = library ? dlsym(library, name) : nullptr;
@@ -33,7 +33,7 @@ Function* in_mpi(Function*, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-// Microseconds, of the slowest rank.
+// Microseconds, on the slowest rank.
 double time(const Options& options, decltype(&MPI_Allreduce) allreduce) {
   static const auto meet = in_mpi(&PMPI_Barrier, "PMPI_Barrier");
   static const auto most = in_mpi(&PMPI_Allreduce, "PMPI_Allreduce");

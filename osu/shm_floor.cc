@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// osu_shm_floor: what one host's memory alone takes for processes to hand each other a block, with
-// flags in cache lines and nothing else: no header, no matching, no MPI. As in the benchmarks, all
-// meet before each exchange, which alone is timed. Blocks go the two ways there are: through memory
-// that all share (copied in, and out by each; up to 64 KB), and by process_vm_readv out of the
-// other's own (copied once, by the kernel). Each also copies its own block, as an allgather or an
-// alltoall must; with 0 bytes it is a barrier. No collective of the kind that takes these ways can
-// be quicker. Prints what the OSU Micro-Benchmarks print, of the quicker way first.
+// osu_shm_floor: the lower bound that one host's memory sets for processes that pass each other
+// blocks. It uses only flags in cache lines: no headers, no matching, no MPI. As in the benchmarks,
+// all processes meet before each exchange, and only the exchange is timed. Blocks go by the two
+// possible ways: through shared memory (each process copies in and out; up to 64 KB), or by
+// process_vm_readv from the owner's memory (one copy, by the kernel). Each process also copies its
+// own block, as allgather and alltoall must; with 0 bytes it is a barrier. No such collective can
+// be faster on these ways. Prints in the format of the OSU Micro-Benchmarks; the first column is
+// the faster way.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -40,10 +41,10 @@ struct Settings {
   bool all_to_all = false;
 };
 
-// What one process writes; the slots lie behind, by rank and turn.
+// The flag line that one process writes. Its slots follow in Shared, by rank and turn.
 struct alignas(128) Side {
   std::atomic<uint64_t> round{0};
-  uint64_t address = 0;  // of its blocks, for the kernel
+  uint64_t address = 0;  // of its blocks, for process_vm_readv
   double microseconds = 0;
 };
 
@@ -68,7 +69,7 @@ class Rank {
     meet();
   }
 
-  // Of one exchange of so many bytes, the mean over iterations and processes.
+  // Microseconds per exchange of so many bytes, averaged over iterations and processes.
   double measure(size_t bytes, bool by_kernel) {
     const int iterations = bytes > 65536 ? settings_.iterations / 10 + 1 : settings_.iterations;
     Clock::duration took{};
@@ -111,7 +112,7 @@ class Rank {
     for (size_t rank = 0; rank < ranks_; ++rank) await(rank);
   }
   char* place_of(size_t rank, size_t bytes) { return in_.data() + rank * bytes; }
-  // In its owner's memory.
+  // Offset of the block for `rank` in the owner's memory.
   size_t offset_for(size_t rank, size_t bytes) const {
     return settings_.all_to_all ? rank * bytes : 0;
   }
@@ -119,7 +120,7 @@ class Rank {
     std::memcpy(place_of(me_, bytes), out_.data() + offset_for(me_, bytes), bytes);
   }
 
-  // The meeting after the next is the earliest at which a slot is written again.
+  // Two slots suffice: processes meet twice before a slot is written again.
   void pass(size_t bytes) {
     std::byte* const slot = shared_.slots[me_][turn_ % 2];
     std::memcpy(slot, out_.data(), bytes);
@@ -147,7 +148,7 @@ class Rank {
         give_up("process_vm_readv");
       }
     }
-    meet();  // its memory is nobody's any more
+    meet();  // until then others may read this process's memory
   }
 
   Shared& shared_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// osu_tcp_floor: what the kernel's TCP alone takes for processes to exchange messages over
-// loopback: one send and as few receives as the kernel allows, no header, no matching, no MPI. Two
-// of them, each spinning on a processor of its own, exchange one message each: no allreduce,
-// allgather, alltoall or barrier of two ranks over TCP can be faster. More (a power of two) do so
-// in turns with the partners of recursive doubling, and yield where they share processors: an
-// allreduce or barrier without its arithmetic. Prints what the OSU Micro-Benchmarks print.
+// osu_tcp_floor: the lower bound that the kernel's TCP sets for messages between processes over
+// loopback: one send and as few receives as the kernel allows, no headers, no matching, no MPI. Two
+// processes, each spinning on a processor of its own, exchange one message each; no allreduce,
+// allgather, alltoall or barrier of two ranks over TCP can be faster. A larger power of two of
+// processes exchanges with the partners of recursive doubling in turn, and yields if processors are
+// shared: an allreduce or barrier without arithmetic. Prints in the format of the OSU
+// Micro-Benchmarks.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -41,7 +42,7 @@ void need(bool good, const char* what) {
 void set_manners(int socket) {
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);  // others may pace loopback
+  setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);  // other algorithms may pace loopback
 }
 
 void count(ssize_t bytes, size_t* done) {
@@ -126,7 +127,7 @@ std::vector<Rank> make_ranks(int ranks) {
 
 void run_alone(std::vector<Rank>& all, int number, const ByteRange& range, int iterations) {
   all[number].alone = take_processor(number, static_cast<int>(all.size()));
-  // (So that who waits for a process that has died is told.)
+  // So that a process that waits for a dead one gets an end of file.
   for (const Rank& other : all) {
     for (const int socket : other.sockets) {
       if (other.number != number) close(socket);

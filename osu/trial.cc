@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t guard = 64;  // bytes behind a buffer that no call may touch
+constexpr size_t guard = 64;  // bytes after a buffer that no call may write
 
 int rank_in(MPI_Comm comm) {
   int rank;
@@ -25,7 +25,7 @@ int size_of(MPI_Comm comm) {
   return size;
 }
 
-// Touched, poisoned, with a guard behind it.
+// Memory that is paged in and poisoned, with a guard after it.
 Memory make_memory(size_t bytes, size_t offset) {
   Memory memory(bytes + guard, offset);
   poison(memory.get(), memory.room());
@@ -95,14 +95,14 @@ class Transfer : public Trial {
   const ElementType& type_;
   Layout layout_;
   bool in_place_;
-  bool loaded_;  // the receive buffer holds input
+  bool loaded_;  // the receive buffer is also input
   Memory send_, recv_;
   bool lie_right_ = false;
   Round round_{1, 0};
 };
 
-// MPI_Barrier: no rank may leave before the last one has come. Ranks of one host have one clock to
-// show it by.
+// MPI_Barrier: no rank may leave before the last one has entered. Checked among ranks of one host,
+// which share a clock.
 class Meeting : public Trial {
  public:
   explicit Meeting(const Function& function) : function_(function) {
@@ -110,7 +110,7 @@ class Meeting : public Trial {
   }
   ~Meeting() override { MPI_Comm_free(&host_); }
 
-  // Another rank is late in each round.
+  // In each round another rank is late.
   void prepare(uint32_t round) override {
     late_ = round % static_cast<uint32_t>(size_of(host_)) == static_cast<uint32_t>(rank_in(host_));
     if (late_) std::this_thread::sleep_for(std::chrono::microseconds(50));

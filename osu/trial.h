@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One function at one size: its memory, the call, and the check that the call did what it must.
+// One function at one size: its memory, the call, and the check of the results.
 #pragma once
 
 #include <mpi.h>
@@ -17,21 +17,21 @@ namespace sluice::osu {
 class Trial {
  public:
   virtual ~Trial() = default;
-  // Makes ready for a call. Rounds count up, so that no result can be left over from the last call.
+  // Prepares a call. Rounds count up, so that stale results of an earlier call are detected.
   virtual void prepare(uint32_t round) = 0;
-  // The call; returns the seconds it took.
+  // Makes the call and returns its duration in seconds.
   virtual double call() = 0;
-  // Collective. Empty if the call did what it must on this rank, else what is wrong.
+  // Collective. Empty if the results are right on this rank, else what is wrong.
   virtual std::string verify() = 0;
 };
 
-// How a trial lays out its memory.
+// Where a trial's buffers begin.
 struct Buffers {
   bool in_place = false;
-  size_t send_offset = 0, recv_offset = 0;  // bytes from a page's begin
+  size_t send_offset = 0, recv_offset = 0;  // bytes into a page
 };
 
-// Bytes that the buffers of such a trial take on one rank.
+// Bytes of both buffers of such a trial on one rank.
 size_t memory_of(const Function& function, const ElementType& type, size_t count, int ranks);
 
 // A trial of `count` elements on MPI_COMM_WORLD.

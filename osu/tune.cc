@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// osu_tune: what `sluice tune` starts on every rank, with Sluice preloaded: measures collectives by
-// each candidate in turn and adds a line for each point to a log (src/tool/tuning.h). A candidate
-// is a duplicate of the communicator with a hint to use that algorithm, or MPI's own collective.
-// Points that are in the log are not measured again. At the end rank 0 becomes the command behind
-// "--", which makes rules of the log.
+// osu_tune: started by `sluice tune` on every rank, with Sluice preloaded. It measures collectives
+// with all candidates in turn and appends a line per point to a log (src/tool/tuning.h). A
+// candidate is a duplicate of the communicator with a hint to use that algorithm, or MPI's own
+// collective. Points already in the log are not measured again. At the end rank 0 execs the command
+// after "--", which makes rules from the log.
 #include <mpi.h>
 #include <unistd.h>
 

@@ -20,7 +20,7 @@ namespace {
 constexpr double between_reports = 2;  // seconds
 constexpr size_t coarsest = 8;
 
-// The points of one Contest.
+// The points that one Contest measures.
 struct Block {
   size_t subject;
   int ranks;
@@ -31,16 +31,16 @@ std::string key_of(const std::string& collective, int ranks, size_t bytes) {
   return collective + " " + std::to_string(ranks) + " " + std::to_string(bytes);
 }
 
-// The log, on rank 0.
+// The log file; only rank 0 has it open.
 class Journal {
  public:
-  // Reads what is there. An error in words; empty if all is well.
+  // Reads what an earlier run left. Returns an error message, or an empty string.
   std::string open(const std::string& path, const std::string& job) {
     file_.reset(std::fopen(path.c_str(), "a+e"));
     if (!file_) return path + ": " + std::strerror(errno);
     std::string text, line;
     for (int c; (c = std::fgetc(file_.get())) != EOF;) text += static_cast<char>(c);
-    size_t whole = 0;  // what was cut off goes
+    size_t whole = 0;  // an incomplete last line is truncated
     for (size_t end; (end = text.find('\n', whole)) != text.npos; whole = end + 1) {
       if (std::string wrong = take(text.substr(whole, end - whole), job); !wrong.empty()) {
         return path + wrong;
@@ -117,7 +117,7 @@ class Tuner {
   MPI_Comm control_ = MPI_COMM_NULL;
   Journal journal_;
   std::vector<std::string> hosts_;  // on rank 0, by rank
-  std::string done_;                // keys of points in the log, a line each
+  std::string done_;                // keys of the points in the log, one a line
   size_t total_ = 0, made_ = 0, resumed_ = 0;
   double began_ = 0, reported_ = 0;
   int stop_ = 0;
@@ -157,7 +157,7 @@ std::string Tuner::describe_job() const {
          (hosts == 1 ? " host (" : " hosts (") + hosts_[0] + "), Sluice " SLUICE_VERSION ", " + mpi;
 }
 
-// On rank 0; the others have none of their own.
+// Called on rank 0 only. Returns an error message, or an empty string.
 std::string Tuner::find_trouble() {
   if (!last_algorithm(MPI_COMM_WORLD)) return "Sluice is not in the program: start `sluice tune`";
   if (size_ < 2) return "there is 1 rank: start it as `mpirun -n 4 sluice tune -o FILE`";
@@ -194,7 +194,7 @@ std::vector<int> Tuner::numbers_of_ranks() const {
   return {numbers.begin(), numbers.end()};
 }
 
-// The sizes of a pass: every eighth, then those between, and so on.
+// The sizes of a pass: first every eighth, then those halfway between, and so on.
 std::vector<size_t> Tuner::sizes_of_pass(size_t stride, const std::string& name, int ranks) const {
   std::vector<size_t> sizes;
   if (!Contest::is_sized(name)) {
@@ -209,7 +209,7 @@ std::vector<size_t> Tuner::sizes_of_pass(size_t stride, const std::string& name,
   return sizes;
 }
 
-// Coarse first: what is interrupted, or out of time, has seen something of everything.
+// Coarse sizes first, so that an interrupted or short run has measured something of everything.
 std::vector<Block> Tuner::plan() {
   std::set<std::string> done;
   for (size_t at = 0, end; (end = done_.find('\n', at)) != done_.npos; at = end + 1) {
@@ -236,7 +236,7 @@ std::vector<Block> Tuner::plan() {
   return blocks;
 }
 
-// Says what is measured now, how far it is, and how long it will take.
+// Prints what is measured now, the progress and the time left.
 void Tuner::report(const Block& block, size_t bytes) {
   const double now = MPI_Wtime() - began_;
   if (rank_ != 0 || (reported_ > 0 && now - reported_ < between_reports)) return;
@@ -279,7 +279,7 @@ void Tuner::compete(const Block& block, MPI_Comm members, MPI_Comm control) {
   }
 }
 
-// Of all ranks: those that have nothing to do sleep, for who measures needs the processors.
+// Waits for all ranks. Idle ranks sleep, because the measuring ranks need the processors.
 void Tuner::meet() {
   MPI_Request request;
   MPI_Ibarrier(control_, &request);

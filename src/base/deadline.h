@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A moment after which something is given up, on the monotonic clock; or no such moment.
+// A point in time on the monotonic clock at which a wait gives up; or never.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Deadline {
   Deadline() = default;
   static Deadline never() { return {}; }
 
-  // So many seconds from now; as in the knobs, 0 is never.
+  // This many seconds from now; 0 means never, as in the knobs.
   static Deadline after(double seconds) {
     Deadline deadline;
     if (seconds > 0 && seconds < most_seconds) {
@@ -29,8 +29,8 @@ class Deadline {
   bool is_never() const { return when_ == Clock::time_point::max(); }
   bool passed() const { return !is_never() && Clock::now() >= when_; }
 
-  // The time that is left, but at most `limit`; zero if it passed. Rounded up, so that a sleeper
-  // who wakes finds it passed.
+  // The time left, at most `limit`; zero if the deadline passed. Rounded up, so that a thread that
+  // sleeps this long finds the deadline passed when it wakes.
   std::chrono::microseconds left(std::chrono::microseconds limit) const {
     if (is_never()) return limit;
     const auto rest = std::chrono::ceil<std::chrono::microseconds>(when_ - Clock::now());

@@ -142,7 +142,7 @@ bool parse_amount(KnobType type, const std::string& text, Value* value) {
   return true;
 }
 
-// The alternatives of a range: "a, b, c" -> a; b; c.
+// Splits a range into its alternatives: "a, b, c" -> a; b; c.
 std::vector<std::string> alternatives(std::string_view range) {
   std::vector<std::string> found;
   while (true) {
@@ -153,7 +153,7 @@ std::vector<std::string> alternatives(std::string_view range) {
   }
 }
 
-// Whether one alternative of a range, "a" or "a to b", holds the value.
+// Whether one alternative of a range, "a" or "a to b", contains the value.
 bool spans(KnobType type, const std::string& alternative, const Value& value) {
   const size_t to = alternative.find(" to ");
   const std::string first = alternative.substr(0, to);
@@ -265,7 +265,7 @@ const char* written(const Environment& environment, const Knob& knob) {
   return text && *text ? text : nullptr;
 }
 
-// What to say of a name that the table lacks.
+// The warning about a name that the table lacks.
 std::string unknown_name(const std::string& name) {
   std::vector<std::string> names;
   for (const Knob& knob : table) names.emplace_back(knob.name);
@@ -275,7 +275,7 @@ std::string unknown_name(const std::string& name) {
   return name + " is not a setting of Sluice" + hint;
 }
 
-// FNV-1a, 64 bits: it must tell files apart, not resist anybody.
+// FNV-1a, 64 bits: it only tells files apart; it need not be collision-resistant.
 uint64_t hash_more(uint64_t hash, const char* data, size_t size) {
   for (size_t i = 0; i < size; ++i) {
     hash = (hash ^ static_cast<unsigned char>(data[i])) * 0x100000001b3ULL;

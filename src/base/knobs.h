@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All configuration: one typed table of SLUICE_* variables. `sluice info` prints it, the manual
-// page is checked against it, and what a row says about its range is what is enforced.
+// All configuration: one typed table of SLUICE_* variables. `sluice info` prints the table, and a
+// test checks the manual page against it. The range that a row shows is the range that is enforced.
 #pragma once
 
 #include <cstddef>
@@ -16,47 +16,47 @@
 
 namespace sluice {
 
-// The values, filled from the environment. Times in seconds, sizes in bytes.
+// The values, filled from the environment. Times are in seconds, sizes in bytes.
 struct Knobs {
-  bool enable = true;                 // SLUICE_ENABLE: off hands every call to MPI
+  bool enable = true;                 // SLUICE_ENABLE: off passes every call to MPI
   std::string log = "warning";        // SLUICE_LOG: error, warning, info, debug
   bool stats = false;                 // SLUICE_STATS
   std::string transport = "auto";     // SLUICE_TRANSPORT
   std::string on_mismatch = "abort";  // SLUICE_ON_MISMATCH: mpi, abort
-  double setup_timeout = 0;           // SLUICE_SETUP_TIMEOUT: a team's set-up; 0: none
-  double warn_after = 30;             // SLUICE_WARN_AFTER: reports what a call waits for; 0: never
+  double setup_timeout = 0;           // SLUICE_SETUP_TIMEOUT: for a team's set-up; 0: none
+  double warn_after = 30;             // SLUICE_WARN_AFTER: report what a call waits for; 0: never
   double timeout = 0;                 // SLUICE_TIMEOUT: a call's deadline; 0: none
   double connect_timeout = 30;        // SLUICE_CONNECT_TIMEOUT
-  bool reproducible = false;          // SLUICE_REPRODUCIBLE: one bracketing of operands always
+  bool reproducible = false;          // SLUICE_REPRODUCIBLE: operands always bracketed alike
   size_t segment = 256 << 10;         // SLUICE_SEGMENT: bytes of a pipelined piece
-  size_t window = 32 << 20;           // SLUICE_WINDOW: bytes in flight for a team on a link
-  std::string interfaces;             // SLUICE_TCP_INTERFACES: names and CIDRs, '^' first excludes
-  int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
-  size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0 leaves it to the kernel
-  std::string congestion;             // SLUICE_TCP_CONGESTION: empty leaves it to the kernel
-  int spin = -1;                      // SLUICE_SPIN: microseconds to spin before sleeps; -1: none
-  int radix = 2;                      // SLUICE_RADIX: of bcube and tree
-  std::string groups = "auto";        // SLUICE_GROUPS: auto, off, or ranks a group
-  bool single_copy = true;      // SLUICE_SINGLE_COPY: ranks of a host read each other's memory
-  size_t shm_memory = 1 << 30;  // SLUICE_SHM_MEMORY: bytes of slots, of all that share a segment
+  size_t window = 32 << 20;           // SLUICE_WINDOW: bytes in flight per team and link
+  std::string interfaces;    // SLUICE_TCP_INTERFACES: names and CIDRs; a first '^' excludes
+  int address_family = 0;    // SLUICE_TCP_FAMILY: 0 any, 4, 6
+  size_t socket_buffer = 0;  // SLUICE_TCP_BUFFER: 0: the kernel decides
+  std::string congestion;    // SLUICE_TCP_CONGESTION: empty: the kernel's default
+  int spin = -1;             // SLUICE_SPIN: microseconds to spin before sleeping; -1: never sleep
+  int radix = 2;             // SLUICE_RADIX: of bcube and tree
+  std::string groups = "auto";  // SLUICE_GROUPS: auto, off, or ranks per group
+  bool single_copy = true;      // SLUICE_SINGLE_COPY: CMA between ranks of a host
+  size_t shm_memory = 1 << 30;  // SLUICE_SHM_MEMORY: bytes of slots per segment, all teams
   std::string rules;            // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,
   // SLUICE_REDUCE_SCATTER, SLUICE_ALLTOALL, SLUICE_ALLTOALLV, SLUICE_BARRIER: an algorithm's name,
-  // or "mpi" to leave it to MPI; empty: the rules decide. In the order of enum Collective
-  // (collectives/algorithm.h).
+  // or "mpi" to leave the collective to MPI; empty: the rules decide. In the order of enum
+  // Collective (collectives/algorithm.h).
   std::string algorithm[9];
 };
 
-// What a variable holds, and how its range is read:
+// The type of a variable's value, and how its range is read:
 //   boolean  1, on, yes, true or 0, off, no, false
-//   integer, size, seconds  a number; the range lists single values and spans: "0, 4k to 1g"
-//   choice   one of the range's words, or a number in one of its spans: "auto, off, 2 to 8"
-//   word     letters a-z, digits and underscores, or nothing; who uses it knows which exist
+//   integer, size, seconds  a number; the range lists single values and intervals: "0, 4k to 1g"
+//   choice   one of the range's words, or a number in one of its intervals: "auto, off, 2 to 8"
+//   word     letters a-z, digits and underscores, or empty; the user of the value checks the name
 //   text     anything
 enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, word, text };
 
-// Where a value is kept; a number is the index in Knobs::algorithm.
+// Where the value is stored; a number is an index into Knobs::algorithm.
 using KnobField = std::variant<bool Knobs::*, int Knobs::*, double Knobs::*, size_t Knobs::*,
                                std::string Knobs::*, uint32_t>;
 
@@ -64,8 +64,8 @@ using KnobField = std::variant<bool Knobs::*, int Knobs::*, double Knobs::*, siz
 struct Knob {
   const char* name;  // "SLUICE_SEGMENT"
   KnobType type;
-  const char* fallback;  // the default, as one would write it: "128k"
-  const char* range;     // what is accepted, for people and for the parser: "4k to 16m"
+  const char* fallback;  // the default, as a user would write it: "128k"
+  const char* range;     // accepted values, shown to users and parsed: "4k to 16m"
   const char* help;      // one line
   bool agreed;           // must be equal on all ranks of a team
   KnobField field;
@@ -73,40 +73,40 @@ struct Knob {
 
 struct KnobValue {
   const Knob* knob;
-  std::string
-      value;  // as it is in force, in canonical form; as it was written if it is not accepted
+  std::string value;  // the value in force, in canonical form; as written if not accepted
   bool from_environment;
 };
 
 std::span<const Knob> knob_table();
 
-// Reads one variable; nullptr if unset. getenv for programs, a map in tests. A variable that is
-// set to nothing counts as unset.
+// Reads one variable; nullptr if unset. Programs pass getenv, tests a map. A variable with an empty
+// value counts as unset.
 using Environment = std::function<const char*(const char* name)>;
 
-// Fills `knobs` from the table's defaults and the environment. A value out of its range is an error
+// Fills `knobs` from the table's defaults and the environment. A value out of range is an error
 // that names the variable, the value and the accepted range. Outputs are set only on success.
 Status read_knobs(const Environment& environment, Knobs* knobs);
 
-// Every SLUICE_* name in `environment` (strings "NAME=value", ended by a null pointer; none of them
-// if it is nullptr) that the table lacks, with the nearest name that the table has: lines to warn
-// with.
+// Warns of unknown variables: one line for each SLUICE_* name in `environment` that the table
+// lacks, with the nearest known name. `environment` is a null-terminated array of "NAME=value"
+// strings, or nullptr for none.
 std::vector<std::string> unknown_knobs(const char* const* environment);
 
 // All rows with their values, in the table's order.
 std::vector<KnobValue> knob_values(const Environment& environment);
 
-// The agreed rows as "NAME=value" lines, in the table's order: what ranks compare. The file of
-// rules is compared by its content, for its path may differ between hosts.
+// The rows that must be equal on all ranks (`agreed`), as "NAME=value" lines in the table's order.
+// Ranks compare this text. The rules file is compared by content, because its path may differ
+// between hosts.
 std::string agreed_settings(const Environment& environment);
 
-// Whether SLUICE_ENABLE is off. (A value that is neither is for read_knobs to complain of.)
+// Whether SLUICE_ENABLE is off. (read_knobs reports a value that is neither on nor off.)
 bool is_switched_off(const Environment& environment);
 
-// As a boolean knob is written: on, off, 1, 0, ... False if it is none of them.
+// Parses a boolean: on, off, 1, 0, ... Returns false if `text` is none of them.
 bool parse_switch(const std::string& text, bool* on);
 
-// "128k", "4m", "1g", "65536" -> bytes; "-1" is no size.
+// "128k", "4m", "1g", "65536" -> bytes. False if `text` is no size, such as "-1".
 bool parse_size(const std::string& text, size_t* bytes);
 std::string format_size(size_t bytes);
 

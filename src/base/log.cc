@@ -18,7 +18,7 @@ namespace {
 constexpr size_t line_limit = 1000;
 constexpr size_t prefix_limit = 100;
 
-// Constant-initialised and trivially destroyed: usable at load time and after exit handlers.
+// Constant-initialised and trivially destroyed, so usable at load time and after exit handlers.
 constinit std::mutex prefix_mutex;
 constinit char prefix_text[prefix_limit + 1] = "";
 constinit std::atomic<Level> shown{Level::warning};
@@ -48,7 +48,7 @@ void write_whole(const char* text, size_t size) {
   while (size > 0) {
     const ssize_t written = write(STDERR_FILENO, text, size);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody to tell
+    if (written <= 0) return;  // nowhere left to report to
     text += written;
     size -= static_cast<size_t>(written);
   }

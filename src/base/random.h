@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Random numbers that nobody can guess, from the kernel.
+// Unpredictable random numbers from the kernel.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// Fills `bytes` bytes, at most 256. An error (unavailable) where the kernel gives none: a filter of
-// system calls may forbid it.
+// Fills `bytes` bytes, at most 256. Returns `unavailable` if getrandom fails, for example because a
+// seccomp filter forbids it.
 Status draw_random(void* to, size_t bytes);
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What somebody may have meant by a name that does not exist.
+// Suggestions for misspelled names.
 #pragma once
 
 #include <span>
@@ -8,8 +8,9 @@
 
 namespace sluice {
 
-// The nearest of `names` (by Levenshtein's distance) to `name`, which begins with `prefix` as they
-// do; empty if none is near: more than half of its own letters would have to change.
+// The one of `names` nearest to `name` by Levenshtein distance; empty if none is near. `name` and
+// all `names` begin with `prefix`. A name is near if the distance is at most half of the letters
+// after the prefix (at least 1).
 std::string nearest_name(const std::string& name, const std::string& prefix,
                          std::span<const std::string> names);
 

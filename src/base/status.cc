@@ -30,7 +30,7 @@ const char* to_string(Code code) {
   return "unknown";
 }
 
-// (Takes no memory, and is never destroyed.)
+// The empty string is placed in static storage: no allocation, never destroyed.
 const std::string& Status::message() const {
   alignas(std::string) static std::byte room[sizeof(std::string)];
   static const std::string* const none = new (room) std::string();

@@ -8,24 +8,24 @@
 
 namespace sluice {
 
-// Why something failed, as far as a caller acts on it; the message says the rest.
+// The kind of a failure, as far as callers act on it. The message holds the details.
 enum class Code {
   ok,
   invalid,      // an argument, a setting or an address that makes no sense
-  unavailable,  // this machine or process lacks what it takes (an interface, a module)
+  unavailable,  // this machine or process lacks something needed (an interface, a module)
   memory,       // out of memory
   timeout,      // a deadline passed
-  peer_lost,    // a process that was still needed is gone
-  aborted,      // another rank gave up and said why
+  peer_lost,    // a process that was still needed has ended
+  aborted,      // another rank failed and sent its reason
   mismatch,     // ranks disagree: another collective, root, length, setting or version
-  internal,     // a broken promise inside Sluice
+  internal,     // a broken invariant inside Sluice
 };
 
 const char* to_string(Code code);
 
-// Success, or a code with a message for the user. One pointer wide and free to pass when ok.
-// The function that first can name an error (rank, setting, errno) writes the message; callers
-// may put context before it with `Status::with`.
+// Success, or a code with a message for the user. One shared_ptr, null on success, so passing
+// success is free. The first function that can name an error (rank, setting, errno) writes the
+// message; callers may prepend context with `Status::with`.
 class [[nodiscard]] Status {
  public:
   Status() = default;

@@ -21,8 +21,8 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// Thousandths of processors that the group of that folder may use; 0: as many as there are. The
-// second version of control groups has one file for it, the first has two.
+// The CPU quota of the cgroup in `folder`, in thousandths of a processor; 0: no limit. cgroup v2
+// has one file for it, v1 has two.
 uint64_t bound_of(const std::string& folder) {
   long long quota = 0, period = 0;
   const std::string both = read_text(folder + "/cpu.max");
@@ -35,7 +35,7 @@ uint64_t bound_of(const std::string& folder) {
   return quota > 0 && period > 0 ? static_cast<uint64_t>(quota * 1000 / period) : 0;
 }
 
-// Equal where the folder is the same, however it is called.
+// A number that is equal for all paths of the same folder.
 uint64_t identity_of(const std::string& folder) {
   struct stat about {};
   if (stat(folder.c_str(), &about) != 0) return 0;
@@ -51,7 +51,7 @@ bool lists_cpu(std::string_view controllers) {
   return false;
 }
 
-// The bounds of a group and of those that it is in.
+// Applies the quotas of a cgroup and of all its ancestors; the smallest wins.
 void tighten(Budget* budget, const std::string& mount, std::string path) {
   while (true) {
     const std::string folder = mount + path;
@@ -66,8 +66,9 @@ void tighten(Budget* budget, const std::string& mount, std::string path) {
 
 }  // namespace
 
-// In a container the paths may be the host's, and what is mounted its own part alone: of folders
-// that are not there nothing is found, and the mount itself counts.
+// In a container, `membership` may hold paths of the host, while only the container's part of the
+// tree is mounted. Folders that do not exist have no quota; the mount point itself is always
+// checked.
 Budget find_budget(const std::string& membership, const std::string& mounts) {
   Budget budget;
   const std::string text = read_text(membership);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * libsluice-hwloc.so: the topology module by hwloc (Broquedis et al., hwloc: a generic framework
- * for managing hardware affinities in HPC applications, PDP 2010).
+ * libsluice-hwloc.so: the topology module that uses hwloc (Broquedis et al., hwloc: a generic
+ * framework for managing hardware affinities in HPC applications, PDP 2010).
  */
 #include <hwloc.h>
 
@@ -9,7 +9,7 @@
 
 static hwloc_topology_t machine;
 
-/* What this process may not use is part of it: other ranks may, and all must number alike. */
+/* Includes processors that this process may not use: other ranks may, and all must number alike. */
 static int load(void) {
   hwloc_topology_t made;
   if (machine) return 0;
@@ -25,7 +25,7 @@ static int load(void) {
 
 static uint64_t number(int first) { return first < 0 ? 0 : (uint64_t)first + 1; }
 
-/* The largest cache around an object, or within it; NULL if it has several. */
+/* The outermost data cache that contains the object; NULL if there is none. */
 static hwloc_obj_t last_cache(hwloc_obj_t object) {
   hwloc_obj_t found = NULL;
   for (; object; object = object->parent) {

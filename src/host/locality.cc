@@ -7,7 +7,7 @@
 namespace sluice {
 namespace {
 
-// Where this library is.
+// The folder that holds this library.
 std::string own_folder() {
   Dl_info about{};
   if (dladdr(reinterpret_cast<const void*>(&find_domains), &about) == 0 || !about.dli_fname) {

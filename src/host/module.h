@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a module that knows the machine's topology offers to the library: a table of functions in C,
- * found by its name. The library needs nothing but libc; what needs hwloc is in a module of its own
- * (hwloc.c), opened when it is wanted, and missed by nobody where it is not there.
+ * The interface between the library and the module that knows the machine's topology: a table of C
+ * functions, found by symbol name. The library itself needs only libc. The code that needs hwloc is
+ * in a module of its own (hwloc.c), loaded on demand and optional.
  */
 #pragma once
 
@@ -18,20 +18,20 @@ extern "C" {
 
 struct SluiceDomains {
   uint64_t cache; /* the last-level cache that all of the processors share, and */
-  uint64_t node;  /* their NUMA node: the lowest number in it, and one; 0: more than one, or none */
+  uint64_t node;  /* their NUMA node: the lowest number in it, plus one; 0: several, or none */
 };
 
 struct SluiceTopology {
   int version; /* SLUICE_TOPOLOGY_VERSION */
-  /* Of these processors, bits by the kernel's numbers: 0 and *domains, or -1 where nothing can be
-   * learnt of the machine. What it says is equal in all processes of a host. Takes milliseconds the
-   * first time. One thread at a time. */
+  /* For a set of processors (bits by kernel number): returns 0 and sets *domains, or returns -1
+   * if the topology cannot be read. The result is equal in all processes of a host. The first
+   * call takes milliseconds. Not thread-safe. */
   int (*find)(const uint64_t* processors, size_t words, struct SluiceDomains* domains);
-  /* Of the whole machine. */
+  /* Counts of the whole machine. */
   int (*count)(unsigned* caches, unsigned* nodes);
 };
 
-/* A module's one symbol, SLUICE_TOPOLOGY_SYMBOL. */
+/* The module's only symbol, SLUICE_TOPOLOGY_SYMBOL. */
 typedef const struct SluiceTopology* SluiceTopologyEntry(void);
 
 #ifdef __cplusplus

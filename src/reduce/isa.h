@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The host kernels are compiled once for every level of vector instructions, from one source
-// (kernels.h), and the best that the processor has is taken when a kernel is first asked for. All
-// levels give the same bits; the unit tests compare them, which is why they can be named.
+// The host kernels are compiled from one source (kernels.h) for each level of vector instructions.
+// The first lookup of a kernel picks the best level that the processor has. All levels give the
+// same bits; levels can be selected by name so that the unit tests can compare them.
 //
-// AVX-512 is not among them: on 64 KiB in cache it moved 70% of what AVX2 did out of place and as
-// much in place (Zen 4), and beyond the cache memory is the limit.
+// There is no AVX-512 level: on 64 KiB in cache it had 70% of AVX2's throughput out of place and
+// the same in place (Zen 4). Beyond the cache, memory is the limit.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct KernelTable {
   ReduceKernel at[op_count][type_count];
 };
 
-// Those that were built and that this processor has, the best last; `baseline` is always there.
+// The levels that were built and that this processor supports, best last; always has `baseline`.
 std::span<const Isa> usable_isas();
 
-// As find_kernel(op, type), of a level that is usable.
+// Like find_kernel(op, type), for a given usable level.
 ReduceKernel find_kernel(Isa isa, Op op, Type type);
 
 extern const KernelTable baseline_kernels;

@@ -58,7 +58,7 @@ constexpr std::string_view op_names[op_count] = {
     "logical_xor", "bit_and", "bit_or", "bit_xor", "minloc",      "maxloc",
 };
 
-// The best level last.
+// Best level last.
 constexpr Isa isas[] = {
     Isa::baseline,
 #ifdef SLUICE_HAVE_AVX2_KERNELS
@@ -67,7 +67,7 @@ constexpr Isa isas[] = {
 };
 
 #ifdef SLUICE_HAVE_AVX2_KERNELS
-// Not every compiler's __builtin_cpu_supports knows it.
+// Some compilers' __builtin_cpu_supports does not know f16c.
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

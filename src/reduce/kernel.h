@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Element types that have host kernels. (A face maps its own datatypes onto these.)
+// Element types that have host kernels. (A language binding maps its datatypes to these.)
 enum class Type : uint8_t {
   int8,
   int16,
@@ -23,18 +23,18 @@ enum class Type : uint8_t {
   bfloat16,  // the upper half of a float32
   float32,
   float64,
-  float80,   // x87 long double, 16 bytes a piece
-  float128,  // IEEE quadruple, where the compiler has it: Fortran's REAL(16)
+  float80,   // x87 long double, stored in 16 bytes
+  float128,  // IEEE quadruple, if the compiler supports it: Fortran's REAL(16)
   complex64,
   complex128,
   complex160,
-  complex256,  // pairs of float32, float64, float80, float128
-  // C and C++ bool, Fortran LOGICAL by size: zero is false
+  complex256,  // the complex types are pairs of float32, float64, float80, float128
+  // C and C++ bool, Fortran LOGICAL, by size: zero is false
   logical8,
   logical16,
   logical32,
   logical64,
-  // pairs for minloc and maxloc, without the gaps that C structures have
+  // pairs for minloc and maxloc, without the padding of C structures
   float32_int32,
   float64_int32,
   int64_int32,
@@ -66,19 +66,19 @@ size_t size_of(Type type);
 std::string_view to_string(Type type);
 std::string_view to_string(Op op);
 
-// out[i] = left[i] (op) right[i] for n elements. `out` may be `left` or `right`, but not overlap
-// them otherwise. No alignment is asked of any pointer. `context` is what the Reduction holds.
+// out[i] = left[i] (op) right[i] for n elements. `out` may equal `left` or `right`, but must not
+// overlap them partially. Pointers need no alignment. `context` is Reduction::context.
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, size_t n,
                               const void* context);
 
-// What an execution needs of an operation.
+// What an Execution needs to know about an operation.
 struct Reduction {
   ReduceKernel kernel = nullptr;
-  const void* context = nullptr;  // the kernel's own; outlives the call
+  const void* context = nullptr;  // passed to the kernel; outlives the call
   bool commutative = true;
 };
 
-// The host kernel; nullptr where MPI does not define the operation on that type (section 6.9.2), or
+// The host kernel; nullptr if MPI does not define the operation on that type (section 6.9.2), or if
 // the compiler lacks the type.
 ReduceKernel find_kernel(Op op, Type type);
 

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The loops of the host kernels, as plain C++ that the compiler vectorises for whatever target is
-// in force where this is included: once in each of kernels_*.cc, nowhere else. Everything has
-// internal linkage, so that no level's code can stand in for another's.
+// The loops of the host kernels, in plain C++ that the compiler vectorises for the target in force
+// at the include. Each kernels_*.cc includes this file once; no other file does. Everything has
+// internal linkage, so that the linker cannot merge code of different levels.
 //
-// What is computed, bit for bit, on every level:
+// Results, bit for bit the same on every level:
 //   integers      wrap around (computed unsigned)
-//   logical ops   1 or 0, an operand being true where it is not zero
-//   float sum     left if it is a NaN, else left + right; prod likewise. (Which of two NaNs an
-//                 addition returns depends on the order that the compiler gave the operands.)
-//   float min     left < right ? left : right, and max with >. So a NaN yields the right operand,
-//   as
-//                 do zeros of different sign.
-//   16-bit floats the same in float32, and rounded once, to the nearest, ties to even; NaNs keep
-//                 what fits of them, and become quiet
+//   logical ops   1 or 0; an operand is true if it is not zero
+//   float sum     left if it is a NaN, else left + right; prod likewise. (Otherwise the compiler's
+//                 operand order would decide which of two NaNs is returned.)
+//   float min     left < right ? left : right; max with >. So the right operand is returned if
+//                 either is a NaN, or if they are zeros of different sign.
+//   16-bit floats computed in float32, then rounded once to nearest, ties to even; NaNs become
+//                 quiet and keep the payload bits that fit
 //   complex sum   by component; prod (ac - bd, ad + bc), each operation as above, nothing fused
-//   minloc        the pair of the lesser value; of the lower index where neither is less (NaNs
-//   too)
+//   minloc        the pair with the smaller value; if neither is smaller (NaNs too), the pair
+//                 with the lower index
 // The six padding bytes of an x87 long double are set to zero.
 #pragma once
 
@@ -45,13 +44,13 @@ template <>
 inline constexpr bool is_floating<Floats> = true;
 #endif
 
-// By lanes, of vectors.
+// For vectors: lane by lane.
 template <typename T>
 auto is_nan(T value) {
   return value != value;  // NOLINT(misc-redundant-expression)
 }
 
-// No alignment is assumed.
+// Unaligned.
 template <typename T>
 T load(const Memory* from) {
   T value;
@@ -87,7 +86,7 @@ struct Prod {
       const T product = left * right;
       return is_nan(left) ? left : product;
     } else {
-      return static_cast<T>(1U * left * right);  // 1U: a product of uint16_t must not become an int
+      return static_cast<T>(1U * left * right);  // 1U: uint16_t would become int and overflow
     }
   }
 };
@@ -148,23 +147,23 @@ struct BitXor {
   }
 };
 
-// `parts` numbers of type T make an element, each combined alone.
+// An element consists of `parts` numbers of type T, combined independently.
 template <typename Operation, typename T, size_t parts = 1>
 void combine(const void* left, const void* right, void* out, size_t n, const void*) {
   const auto* l = static_cast<const Memory*>(left);
   const auto* r = static_cast<const Memory*>(right);
   auto* o = static_cast<Memory*>(out);
   n *= parts;
-#pragma GCC ivdep  // `out` is `left` or `right`, or apart from both
+#pragma GCC ivdep  // `out` equals `left` or `right`, or overlaps neither
   for (size_t i = 0; i < n; ++i) {
     const size_t at = i * sizeof(T);
     store(o + at, Operation::of(load<T>(l + at), load<T>(r + at)));
   }
 }
 
-// IEEE half precision, by integers alone but for the numbers that are too small to be normal in it:
-// for these the processor's addition does the rounding (after F. Giesen's public-domain notes on
-// half-float conversion, 2012). The same bits as the processor's own instructions.
+// IEEE half precision in integer arithmetic, except for subnormal halves: there a float addition
+// does the rounding (after F. Giesen's public-domain notes on half-float conversion, 2012). Gives
+// the same bits as the F16C instructions.
 struct Float16 {
   static float widen(uint16_t half) {
     constexpr uint32_t rebias = 112U << 23, least_normal = 113U << 23, all_ones = 0x7c00U << 13;
@@ -224,7 +223,7 @@ void combine_eight(const Memory* left, const Memory* right, Memory* out) {
                    _mm256_cvtps_ph(Operation::of(a, b), _MM_FROUND_TO_NEAREST_INT));
 }
 
-// The processor's conversions, which the compiler does not find by itself.
+// Uses the F16C conversion instructions, which the compiler does not generate by itself.
 template <typename Operation>
 void combine_float16(const void* left, const void* right, void* out, size_t n, const void*) {
   constexpr size_t eight = 8 * sizeof(uint16_t);
@@ -268,7 +267,7 @@ struct Pair {
   Index index;
 };
 
-// Whether the left pair wins: Better is Min or Max.
+// Whether the left pair wins; Better is Min or Max.
 template <typename Better, typename P>
 bool left_wins(const P& left, const P& right) {
   constexpr bool least = std::is_same_v<Better, Min>;

@@ -9,7 +9,7 @@
 #ifdef SLUICE_HAVE_AVX2_KERNELS
 #include <immintrin.h>
 
-// After all other headers, so that nothing of theirs is compiled for this target.
+// After all other headers, so that none of their code is compiled for this target.
 #pragma GCC target("avx2,f16c")
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
 #include "src/reduce/kernels.h"

@@ -6,7 +6,7 @@
 
 #include "src/reduce/isa.h"
 
-// The vectoriser needs O3, and selects only where nobody looks at floating-point exception flags.
+// Vectorisation needs O3. It turns branches into selects only with no-trapping-math.
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
 #include "src/reduce/kernels.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What this build is: known when it was configured.
+// Facts about this build, fixed at configure time.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct BuildInfo {
   std::string version;
   std::string compiler;
   std::string flags;       // CXXFLAGS
-  std::string mpi;         // the MPI that it serves: "Open MPI 4.1.4"
+  std::string mpi;         // the MPI that it was built for: "Open MPI 4.1.4"
   std::string mpi_soname;  // "libmpi.so.40"
 };
 

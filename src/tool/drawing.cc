@@ -20,8 +20,8 @@ constexpr const char* grey = "#888";
 constexpr const char* reduced = "#f08c00";
 constexpr const char* dark = "#333";
 
-// The middle of the data that a piece is, as a fraction of the whole; below 0 where it is all of it
-// or (scratch) not to be told.
+// The middle of a piece as a fraction of the whole data; below 0 if the piece is all of it, or if
+// it is scratch with unknown content.
 double position_of(const Piece& piece, Rank ranks) {
   const Part& part = piece.part;
   if (piece.area == Area::scratch) return -1;
@@ -30,8 +30,8 @@ double position_of(const Piece& piece, Rank ranks) {
   return part.begin == 0 && part.end == part.of ? -1 : within;
 }
 
-// A slot of scratch as large as the whole vector is cut as the vector is. Of others nobody knows
-// what they hold.
+// Maps a scratch piece to the part of the vector that it holds. This is known only for scratch as
+// large as the whole vector; other pieces are returned as they are.
 Piece resolved(const Plan& plan, Piece piece) {
   if (piece.area != Area::scratch) return piece;
   const Piece& like = plan.scratch[piece.block];
@@ -40,7 +40,7 @@ Piece resolved(const Plan& plan, Piece piece) {
   return piece;
 }
 
-// Round the colours from red to violet.
+// Maps 0..1 to hues from red to violet; below 0: the default colour.
 std::string color_at(double position) {
   if (position < 0) return "#3b5b92";
   char text[40];
@@ -48,7 +48,7 @@ std::string color_at(double position) {
   return text;
 }
 
-// What an arrow is labelled with: the number of its part or block.
+// The label of an arrow: the number of its part or block.
 std::string label_of(const Piece& piece) {
   const Part& part = piece.part;
   const bool is_part = part.begin != 0 || part.end != part.of;
@@ -79,7 +79,7 @@ class Drawing {
   }
 
  private:
-  // A mark on a lane: how many of a kind happen at one time.
+  // The kinds of symbols on a rank's line, and how many of each kind fall on one time.
   enum class Mark { received, received_reduced, reduced, copied };
   using Marks = std::map<std::tuple<Rank, uint32_t, Mark>, int>;
 
@@ -100,7 +100,7 @@ class Drawing {
   const Study& study_;
   double unit_, lane_;
   Svg svg_;
-  bool has_colors_ = false;  // some message carries a part of the data
+  bool has_colors_ = false;  // some arrow has a colour by its part of the data
   std::set<Mark> used_;
 };
 
@@ -178,7 +178,7 @@ void Drawing::draw_marks() {
       ++marks[{rank, time.end, of_kind[static_cast<size_t>(kind)]}];
     }
   }
-  std::map<std::pair<Rank, uint32_t>, int> beside;  // marks so far at one place
+  std::map<std::pair<Rank, uint32_t>, int> beside;  // symbols drawn so far at one place
   for (const auto& [place, count] : marks) {
     const auto& [rank, time, mark] = place;
     const Point at{x(time) + mark_distance * beside[{rank, time}]++, y(rank)};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The drawing of `sluice explain --svg`: ranks below each other, time from left to right, an arrow
-// for every message in the colour of the data that it carries, a mark where something is received,
-// reduced or copied.
+// The drawing of `sluice explain --svg`: one line per rank, time from left to right, an arrow per
+// message, coloured by the data it carries, and a symbol for each receive, reduction or copy.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace sluice {
 
-// The whole file.
+// Returns the content of the SVG file.
 std::string draw(const Study& study);
 
 }  // namespace sluice

@@ -16,8 +16,8 @@
 namespace sluice {
 namespace {
 
-constexpr unsigned most_hosts = 1024;  // and ranks on one
-constexpr size_t few_steps = 48;       // of all ranks together: then all are shown
+constexpr unsigned most_hosts = 1024;  // the same limit holds for ranks on one host
+constexpr size_t few_steps = 48;       // up to this many steps of all ranks: show all
 
 bool is_message(const Step& step) {
   return step.kind == Kind::send || step.kind == Kind::recv || step.kind == Kind::recv_reduce;
@@ -185,7 +185,7 @@ Status write_file(const std::string& path, const std::string& text) {
   return {Code::invalid, "--svg " + path + ": " + strerror(errno)};
 }
 
-// "4x2": ranks 0 and 1 on host 0, and so on; whatever the number of ranks is.
+// "4x2": ranks 0 and 1 on host 0, and so on. The caller compares the number of ranks.
 Status parse_hosts(const std::string& text, std::vector<uint32_t>* hosts) {
   unsigned count = 0, each = 0;
   char more = 0;
@@ -197,7 +197,7 @@ Status parse_hosts(const std::string& text, std::vector<uint32_t>* hosts) {
   return {};
 }
 
-// "0,0,1,1", hosts numbered in the order of their lowest ranks.
+// "0,0,1,1": hosts are numbered in the order of their lowest ranks.
 Status parse_placement(const std::string& text, std::vector<uint32_t>* hosts) {
   uint32_t count = 0;
   const char* at = text.c_str();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `sluice explain`: an algorithm's plan as a table of steps and costs, as JSON, and as a drawing.
+// `sluice explain`: shows an algorithm's plan as a table of steps and costs, as JSON, or drawn.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace sluice {
 
 struct ExplainOptions {
   StudyOptions study;
-  std::string size = "1m";   // as it was written: study.bytes
-  std::optional<Rank> rank;  // whose steps; nothing: all if they are few, else rank 0's
-  std::string hosts;         // "4x2": so many hosts of so many ranks each; or
-  std::string placement;     // "0,0,1,1": the host of each rank; both empty: not known
+  std::string size = "1m";   // as given by the user; parsed into study.bytes
+  std::optional<Rank> rank;  // show this rank's steps; empty: all if few, else rank 0's
+  std::string hosts;         // "4x2": 4 hosts of 2 ranks each; or
+  std::string placement;     // "0,0,1,1": the host of each rank; both empty: unknown
   bool json = false;
-  std::string svg;  // a file; empty: no drawing
+  std::string svg;  // output file; empty: no drawing
 };
 
 Status explain(const ExplainOptions& options);

@@ -36,7 +36,7 @@ std::vector<std::string> needs_of(const Algorithm& algorithm) {
   return needs;
 }
 
-// The numbers of ranks on which SLUICE_REPRODUCIBLE lets it serve.
+// The numbers of ranks on which the algorithm may run with SLUICE_REPRODUCIBLE.
 const char* reproducible_on(const Algorithm& algorithm) {
   if (!is_reducing(algorithm.collective) || algorithm.bracketing == Bracketing::balanced) {
     return "any ranks";
@@ -63,7 +63,7 @@ Library installed_library() {
   return {*path, *version, ""};
 }
 
-// What the module that groups of ranks depend on knows of this machine; or why there is none.
+// The topology module's counts for this machine (groups of ranks depend on them), or the problem.
 struct Machine {
   unsigned caches = 0, nodes = 0;
   std::string problem;

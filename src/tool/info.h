@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `sluice info`: what this Sluice is and how it is set.
+// `sluice info`: prints version, settings, algorithms and rules.
 #pragma once
 
 #include "src/base/status.h"
@@ -9,13 +9,13 @@ namespace sluice {
 
 struct InfoOptions {
   bool json = false;
-  // Which parts; all if none is asked for.
+  // Which parts to print; all if none is set.
   bool knobs = false;
   bool algorithms = false;
   bool rules = false;
 };
 
-// An error if a setting is not accepted, after everything was printed.
+// Prints everything first, then returns an error if a setting is not accepted.
 Status info(const InfoOptions& options);
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The `sluice` command: one subcommand per thing that it does, each an options structure and a
-// function; here is only what their command lines look like.
+// The `sluice` command. Each subcommand is an options structure and a function; this file defines
+// only their command lines.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
@@ -22,7 +22,7 @@ using sluice::Status;
 constexpr int exit_failed = 1, exit_usage = 2;
 constexpr uint32_t most_ranks = 1024;
 
-// What is done once the command line is understood, and under which name it complains.
+// The subcommand to run after parsing, and the name that its error messages begin with.
 struct Chosen {
   std::string name;
   std::function<Status()> act;
@@ -42,7 +42,7 @@ void add_run(CLI::App& app, sluice::PreloadOptions* options, Chosen* chosen) {
   run->add_option("PROGRAM", options->command, "what to start, and its arguments")
       ->type_name("[ARGUMENTS...]")
       ->required();
-  run->positionals_at_end();  // all that follows PROGRAM is its own
+  run->positionals_at_end();  // all arguments after PROGRAM belong to it
   run->callback([=] { *chosen = {"sluice run", [=] { return sluice::run(*options); }}; });
 }
 
@@ -160,7 +160,7 @@ int report(const Chosen& chosen, const Status& status) {
 int main(int argc, char** argv) {
   CLI::App app("Sluice carries MPI collectives over its own algorithms and transports", "sluice");
   app.set_version_flag("--version", "sluice " + sluice::build_info().version);
-  app.require_subcommand(0, 1);  // none: see below
+  app.require_subcommand(0, 1);  // without a subcommand, main prints the help
   app.failure_message(usage_error);
   app.footer("`sluice COMMAND --help` says more; so do the manual pages sluice(1) and sluice(7).");
   sluice::PreloadOptions run;

@@ -28,21 +28,21 @@ std::string absolute(const std::string& path) {
   return result;
 }
 
-// The folder of this command's own file.
+// The folder that holds this command's file.
 std::string own_folder() {
   const std::string self = own_file();
   return self.substr(0, self.rfind('/'));
 }
 
-// In a build tree libtool keeps libraries in .libs; installed, the configured folder counts, or, if
-// the whole installation was moved, the one beside.
+// Where the library may be: in a build tree, in libtool's .libs; installed, in the configured
+// folder, or, if the whole installation was moved, in the lib folder beside this command's.
 std::vector<std::string> usual_places() {
   const std::string own = own_folder();
   return {own + "/.libs/" + library_name, own + "/" + library_name,
           std::string(SLUICE_LIBDIR) + "/" + library_name, own + "/../lib/" + library_name};
 }
 
-// A line of the dynamic linker's list: "name => path (0x...)", "path (0x...)", "name => not found".
+// One line of `ld.so --list`: "name => path (0x...)", "path (0x...)", "name => not found".
 struct Entry {
   std::string name, path;
 };
@@ -102,7 +102,7 @@ std::string read_all(int fd) {
   }
 }
 
-// What a command prints, standard error included.
+// Runs a command and returns its standard output and standard error.
 Result<std::string> output_of(std::vector<std::string> command, const std::string& preload) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Status(Code::unavailable, strerror(errno));
@@ -125,7 +125,7 @@ Result<std::string> output_of(std::vector<std::string> command, const std::strin
   return text;
 }
 
-// The linker's lines about the library, or all that it said.
+// The linker's lines that name the library; all of its output if none does.
 std::string complaint(const std::string& said, const std::string& library) {
   std::string about;
   std::string_view rest = said;
@@ -180,7 +180,7 @@ Result<std::string> library_version(const std::string& library) {
     return Status(Code::invalid, std::string("the library cannot be loaded: ") + dlerror());
   auto* version = reinterpret_cast<const char* (*)()>(dlsym(handle, "sluice_version"));
   if (!version) return Status(Code::invalid, library + " is not a library of Sluice");
-  return std::string(version());  // stays loaded: the text is its own
+  return std::string(version());  // the library stays loaded: it owns the text
 }
 
 std::string preload_value(const std::string& library, const char* existing) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The library that `sluice run` preloads, and whether a program would really load it.
+// Finds the library that `sluice run` preloads, and checks that a program would load it.
 #pragma once
 
 #include <string>
@@ -10,30 +10,30 @@
 
 namespace sluice {
 
-// The library: `named` if it is not empty, else the one of the build tree or installation that this
-// command belongs to. The path is absolute. Errors list where was looked.
+// The absolute path of the library: `named` if not empty, else the one of the build tree or
+// installation that this command belongs to. An error lists the places searched.
 Result<std::string> find_library(const std::string& named);
 
-// An MPI program of Sluice's own, of the build tree or installation that this command belongs to.
+// The path of an MPI program of Sluice, in this command's build tree or installation.
 Result<std::string> find_program(const std::string& name);
 
-// This command's own file.
+// The file of this command.
 std::string own_file();
 
-// The version that the library says it has. An error if it cannot be loaded or is not Sluice's.
+// Loads the library and asks its version. An error if it cannot be loaded or is not Sluice's.
 Result<std::string> library_version(const std::string& library);
 
-// LD_PRELOAD with the library in front of what is there already (nullptr: nothing).
+// The value for LD_PRELOAD: the library, then what `existing` holds (nullptr: nothing).
 std::string preload_value(const std::string& library, const char* existing);
 
-// What the dynamic linker would load for a program.
+// Result of try_preload: the MPI library that the dynamic linker would load for a program.
 struct Loaded {
-  std::string mpi;       // the soname of the MPI that the program is linked with; empty: none
-  std::string mpi_path;  // where it was found; empty: nowhere
+  std::string mpi;       // soname of the MPI that the program is linked with; empty: none
+  std::string mpi_path;  // where it was found; empty: not found
 };
 
-// Asks the program's own dynamic linker, without starting the program. An error if the library
-// would not be loaded, with the linker's words.
+// Asks the program's dynamic linker, without starting the program. An error, with the linker's
+// message, if the library would not be loaded.
 Result<Loaded> try_preload(const Program& program, const std::string& library,
                            const std::string& preload);
 

@@ -18,7 +18,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t longest_chain = 8;
-constexpr size_t head_size = 4096;  // of a file: enough for a script's first line
+constexpr size_t head_size = 4096;  // bytes read of a file: enough for a script's first line
 
 using Header = ElfW(Ehdr);
 using Segment = ElfW(Phdr);
@@ -72,7 +72,7 @@ Status check_runnable(const std::string& path) {
   return {};
 }
 
-// The file of a command: a path is itself, a name is looked up in PATH.
+// The file of a command: a path as it is; a name is looked up in PATH.
 Result<std::string> find_file(const std::string& command) {
   if (command.find('/') != std::string::npos) {
     const Status status = check_runnable(command);
@@ -89,7 +89,7 @@ Result<std::string> find_file(const std::string& command) {
                                  : "is neither a file here nor a program in PATH");
 }
 
-// The dynamic linker ignores preloads with slashes where a program gains rights.
+// In secure-execution mode (setuid, setgid, capabilities) ld.so ignores preloads with slashes.
 Status check_rights(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return refuse(path, strerror(errno));
@@ -147,7 +147,7 @@ Result<std::string> dynamic_linker_of(const std::string& path, const File& file,
   return linker;
 }
 
-// What /usr/bin/env would start, given the rest of a script's first line.
+// The program that /usr/bin/env would start, given the rest of a script's #! line.
 std::string command_of_env(const std::string& arguments) {
   for (const std::string& word : split(arguments, ' ')) {
     const bool is_option = word.empty() || word[0] == '-';
@@ -156,7 +156,7 @@ std::string command_of_env(const std::string& arguments) {
   return "";
 }
 
-// What a file without ELF's magic is run by: the interpreter of its first line, or the shell.
+// What runs a file that is not ELF: the interpreter in its #! line, or the shell.
 std::string interpreter_of(const std::string& head) {
   if (!head.starts_with("#!")) return "/bin/sh";
   const std::string line = head.substr(2, head.find('\n') - 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a command line would really start: the file behind a name, through scripts to the ELF
-// program that the dynamic linker will load, which is where a preload takes effect or does not.
+// Finds the file that a command line would run, and follows scripts to the ELF program that the
+// dynamic linker loads. Only there does a preload take effect.
 #pragma once
 
 #include <string>
@@ -12,17 +12,18 @@
 namespace sluice {
 
 struct Program {
-  // The file of the command, then the interpreters that scripts name, the ELF program last.
+  // The file of the command, then the interpreter of each script, last the ELF program.
   std::vector<std::string> chain;
-  std::string dynamic_linker;  // the one that the ELF program asks for
+  std::string dynamic_linker;  // the one that the ELF program names (PT_INTERP)
 
   const std::string& file() const { return chain.front(); }
   const std::string& elf() const { return chain.back(); }
 };
 
-// Looks the command up as execvp() would and follows it. Errors say which file will not take a
-// preload and why: there is none, it is no executable, it is statically linked, it changes its user
-// or has capabilities (the dynamic linker then ignores preloads), it is of another architecture.
+// Looks the command up as execvp() does, and follows scripts. An error names the file that cannot
+// take a preload, and why: it does not exist, is not executable, is statically linked, is setuid,
+// setgid or has capabilities (the dynamic linker then ignores preloads), or is of another
+// architecture.
 Result<Program> resolve_program(const std::string& command);
 
 }  // namespace sluice

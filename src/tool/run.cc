@@ -23,7 +23,7 @@ std::string full_name(std::string name) {
   return name.starts_with("SLUICE_") ? name : "SLUICE_" + name;
 }
 
-// Puts a "KNOB=VALUE" into the environment, where the program's ranks will read it.
+// Puts "KNOB=VALUE" into the environment, which the program inherits.
 Status apply_setting(const std::string& setting) {
   const size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) {

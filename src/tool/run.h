@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `sluice run`: starts a program with Sluice preloaded, after seeing that it will take.
+// `sluice run`: checks that a program would load Sluice, then starts it with Sluice preloaded.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 namespace sluice {
 
 struct PreloadOptions {
-  std::string library;                // empty: SLUICE_LIBRARY, or the one of this installation
-  std::vector<std::string> settings;  // "KNOB=VALUE"; the prefix SLUICE_ may be left out
+  std::string library;                // empty: SLUICE_LIBRARY, or this installation's
+  std::vector<std::string> settings;  // "KNOB=VALUE"; the prefix SLUICE_ is optional
   bool stats = false;
   bool dry_run = false;
   std::vector<std::string> command;  // the program and its arguments
 };
 
-// Becomes the program; returns only if that fails, or after a dry run.
+// Replaces this process by the program (exec). Returns on failure or after a dry run.
 Status run(const PreloadOptions& options);
 
 }  // namespace sluice

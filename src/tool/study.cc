@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t most_pieces = 3;  // that are spelled out
+constexpr size_t most_pieces = 3;  // shown one by one
 
 Status refuse(const std::string& what) { return {Code::invalid, what}; }
 
@@ -64,7 +64,7 @@ Status check_root(const StudyOptions& options, Collective collective) {
   return {};
 }
 
-// How many equal blocks S is made of.
+// How many equal blocks make up S.
 size_t block_count(Collective collective, Rank ranks) {
   switch (collective) {
     case Collective::allreduce:
@@ -113,7 +113,7 @@ Result<Study> make_study(const StudyOptions& options) {
               .set = model.set(),
               .timeline = model.timeline({elements}),
               .published = (*algorithm)->cost(shape)};
-  study.shape.hosts = study.set.hosts;  // for as long as the study
+  study.shape.hosts = study.set.hosts;  // the Shape refers to host numbers that the study owns
   return study;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes a drawing in SVG, shape by shape, later ones above earlier ones. Units are pixels.
+// Writes an SVG drawing shape by shape; later shapes cover earlier ones. Units are pixels.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct TextStyle {
   std::string_view color = "#333";
   Align align = Align::start;
   bool bold = false;
-  bool halo = false;  // a white rim, to be read above lines
+  bool halo = false;  // a white outline, so that text over lines is readable
 };
 
 class Svg {
@@ -27,7 +27,7 @@ class Svg {
   Svg(double width, double height);
 
   void line(Point from, Point to, std::string_view color, double width, bool dashed = false);
-  // A line with a head at its end.
+  // A line with an arrowhead at `to`.
   void arrow(Point from, Point to, std::string_view color, double width, bool dashed);
   void box(Point center, double width, double height, std::string_view fill,
            std::string_view stroke = "none");

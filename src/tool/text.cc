@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// Characters rather than bytes of UTF-8.
+// Counts characters, not bytes of UTF-8.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;

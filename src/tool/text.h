@@ -10,14 +10,14 @@
 
 namespace sluice {
 
-// Columns as wide as what stands in them, two spaces apart, the last one ragged. Rows may be
-// shorter than others; an empty heading leaves the line of headings out.
+// A table whose columns are as wide as their longest cell, two spaces apart, without trailing
+// spaces. Rows may have fewer cells than others. Without headings there is no heading line.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> headings = {}, std::string indent = "  ");
 
   void add(std::vector<std::string> row);
-  // This column is set flush right.
+  // Right-aligns this column.
   void right(size_t column);
   std::string text() const;
 
@@ -31,13 +31,13 @@ class TextTable {
 
 // 1048576 -> "1,048,576".
 std::string with_commas(size_t number);
-// 3 -> "3", 1.75 -> "1.75": at most four decimals, none that are zero.
+// 3 -> "3", 1.75 -> "1.75": at most four decimals, without trailing zeros.
 std::string short_number(double number);
 
 // "1 rank", "2 ranks".
 std::string counted(size_t number, std::string_view noun);
 
-// Writes one JSON value, member by member. Names are given in objects, and empty in arrays.
+// Writes one JSON value, member by member. Members of objects have a name; in arrays it is empty.
 class Json {
  public:
   Json& open_object(std::string_view name = {});
@@ -56,8 +56,8 @@ class Json {
   void open(std::string_view name, char bracket);
 
   std::string text_;
-  std::string closing_;  // the brackets that are open
-  bool first_ = true;    // in the innermost bracket
+  std::string closing_;  // closing brackets still to write, innermost last
+  bool first_ = true;    // nothing was added to the innermost bracket yet
 };
 
 }  // namespace sluice

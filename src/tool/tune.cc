@@ -36,7 +36,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
-// "4:4m": powers of two, and one size between each and the next; or "8,100,64k".
+// "4:4m": powers of two, and 1.5 times each of them; or a list: "8,100,64k".
 Result<std::vector<size_t>> read_sizes(const std::string& text) {
   const Status wrong(Code::invalid, "--sizes " + text + ": it takes MIN:MAX, as in 4:4m, or sizes");
   std::vector<size_t> sizes;
@@ -61,7 +61,7 @@ Result<std::vector<size_t>> read_sizes(const std::string& text) {
   return sizes;
 }
 
-// "allreduce=flat,split,...,mpi" of one collective.
+// "allreduce=flat,split,...,mpi": all candidates of one collective.
 std::string candidates_of(Collective collective) {
   std::string words = std::string(to_string(collective)) + "=";
   for (const Algorithm& algorithm : algorithms(collective)) {
@@ -94,7 +94,7 @@ std::string joined(const std::vector<T>& numbers) {
   return text;
 }
 
-// What a rank becomes, with what rank 0 becomes after that.
+// Execs the measuring program, which on rank 0 then execs `sluice tune --make`.
 Status measure(const TuneOptions& options) {
   const Result<std::string> program = find_program("osu_tune");
   if (!program.ok()) return program.status();
@@ -110,7 +110,7 @@ Status measure(const TuneOptions& options) {
   command.insert(command.end(), {"--", own_file(), "tune", "--make", "-o", options.output, "--log",
                                  log_of(options), "--margin", short_number(options.margin)});
   if (!options.svg.empty()) command.insert(command.end(), {"--svg", options.svg});
-  unsetenv("SLUICE_RULES");  // what is in force now is what to compare with
+  unsetenv("SLUICE_RULES");  // compare with the built-in rules
   setenv("SLUICE_LOG", "error", 0);
   PreloadOptions preload;
   preload.library = options.library;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `sluice tune`: measures a machine and a job, and writes a file of rules for SLUICE_RULES. Under
-// mpirun each rank becomes the MPI program that measures (osu/tune.cc), with Sluice preloaded; rank
-// 0 then becomes this command again, which makes rules of the log.
+// `sluice tune`: measures a machine and a job, and writes a rules file for SLUICE_RULES. Under
+// mpirun, each rank execs the measuring MPI program (osu/tune.cc) with Sluice preloaded. Then rank
+// 0 execs this command again to make rules from the log.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ namespace sluice {
 
 struct TuneOptions {
   std::string output = "sluice.rules";
-  std::string log;                       // empty: the output's name with .log
+  std::string log;                       // empty: the output's name plus .log
   std::string svg;                       // empty: no drawing
   std::vector<std::string> collectives;  // empty: all
-  std::vector<int> ranks;                // empty: a choice up to all
+  std::vector<int> ranks;                // empty: a selection, up to all ranks
   std::string sizes = "4:4m";            // MIN:MAX, or a list
   double seconds = 600;
   int rounds = 7;
-  double margin = 5;  // per cent
+  double margin = 5;  // per cent by which another algorithm must beat the built-in choice
   std::string library;
-  bool make = false;  // measure nothing: make rules of the log
+  bool make = false;  // do not measure; make rules from the log
 };
 
-// Returns if it fails, or when rules are made.
+// Returns on failure, or after making rules; when measuring, it execs and does not return.
 Status tune(const TuneOptions& options);
 
 }  // namespace sluice

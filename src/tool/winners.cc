@@ -17,7 +17,7 @@ namespace {
 
 constexpr double row_height = 20, left = 170, top = 30, field = 17;
 
-// Hues that stay apart for the colour-blind; MPI's is grey.
+// Hues that colour-blind readers can tell apart; MPI is grey.
 constexpr std::array<std::string_view, 10> hues = {"#2467a8", "#e69f00", "#1b9e77", "#b3552e",
                                                    "#8d6cab", "#56b4e9", "#c9b400", "#cc79a7",
                                                    "#7f5539", "#2a2a72"};
@@ -29,7 +29,7 @@ std::string range(const Rule::Bounds& bounds) {
   return format_size(bounds.low) + "-" + (open ? "" : format_size(bounds.high));
 }
 
-// Colours of all that win anywhere.
+// A colour for each algorithm that wins anywhere.
 std::map<std::string, std::string_view> colors_of(const Tuning& tuning) {
   std::map<std::string, std::string_view> colors;
   for (const std::string& name : tuning.winners) colors[name] = "#b0b0b0";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who wins where, of a tuning: for people.
+// Shows the fastest algorithms that a tuning found, for people.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace sluice {
 
-// A line for each rule.
+// A table with one line for each rule.
 std::string winners_table(const TuningLog& log, const Tuning& tuning);
 
-// A row for each collective and number of ranks, a field for each size, in the winner's colour.
+// SVG: a row for each collective and number of ranks, a cell per size in the winner's colour.
 std::string draw_winners(const TuningLog& log, const Tuning& tuning);
 
 }  // namespace sluice

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// besieged CONNECTIONS: each rank has a child that, once a first collective has made Sluice listen,
-// connects to it so many times and says nothing, and connects again where it is sent away.
-// Collectives that make further connections are right all the same.
+// besieged CONNECTIONS: collectives stay correct while strangers hold connections to Sluice's
+// listener. Each rank forks a child. After a first collective made Sluice listen, the child opens
+// this many connections, sends nothing, and reconnects whenever Sluice closes one. Then collectives
+// that need new connections must work.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,13 +23,13 @@
 namespace {
 
 constexpr unsigned watchdog = 60;
-constexpr int most_returns = 500;  // of a child's connections that were closed
+constexpr int most_returns = 500;  // reconnections of a child
 
 int rank = 0, size = 0;
 
 using Addresses = std::vector<sockaddr_in>;
 
-// Where this process listens, by descriptor.
+// The listening sockets of this process, by descriptor.
 std::map<int, sockaddr_in> listeners() {
   std::map<int, sockaddr_in> found;
   for (int fd = 0; fd < 64; ++fd) {
@@ -49,7 +50,7 @@ int connect_to(const sockaddr_in& at) {
   return fd;
 }
 
-// The child: reads where to connect, says when it has, and goes on until its parent ends.
+// The child: reads the addresses, reports when it has connected, and goes on until its parent ends.
 [[noreturn]] void besiege(int orders, int reports, int connections) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   alarm(watchdog);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// carriers CALLS BYTES: so many allreduces of so many bytes, checked, behind some that let links
-// settle; prints what all of this process's TCP sockets, MPI's own among them, sent meanwhile
-// ("rank 1 sent 96 bytes over TCP"). tests/mpi/test_carriers knows how much it should be.
+// carriers CALLS BYTES: makes this many checked allreduces of this size, after some that let links
+// settle. Prints how many bytes all TCP sockets of the process, MPI's own included, sent meanwhile
+// ("rank 1 sent 96 bytes over TCP"). tests/mpi/test_carriers knows the expected amount.
 #include <dirent.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// communicators [--rounds N] [--worlds N]: what hangs on communicators and datatypes: thousands of
-// them made and freed, with handles used again; of every construction, with --worlds also those of
-// two worlds; intercommunicators; collectives from callbacks, inside MPI_Finalize too.
+// communicators [--rounds N] [--worlds N]: Sluice's state on communicators and datatypes. Thousands
+// are made and freed, and their handles are reused. Covers communicators of every construction
+// (with --worlds also spanning two worlds), intercommunicators, and collectives from callbacks,
+// also inside MPI_Finalize.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ int open_descriptors() {
   return count;
 }
 
-// A collective of each kind whose result every rank knows.
+// One collective of each kind, with results that every rank knows.
 void use(MPI_Comm comm, const char* what) {
   int rank = 0, size = 0, sum = 0;
   MPI_Comm_rank(comm, &rank);
@@ -77,7 +78,7 @@ void make_and_free() {
 }
 
 void churn(uint64_t rounds) {
-  for (int i = 0; i < 20; ++i) make_and_free();  // connects whatever gets connected
+  for (int i = 0; i < 20; ++i) make_and_free();  // makes all connections that will be made
   const int descriptors = open_descriptors();
   const size_t memory = test::resident_bytes() / 1024;
   for (uint64_t i = 0; i < rounds; ++i) make_and_free();
@@ -86,7 +87,7 @@ void churn(uint64_t rounds) {
   test::check(growth < 4096, "memory grew by " + std::to_string(growth) + " KB");
 }
 
-// Communicators of every other construction.
+// Communicators of all other constructions.
 void use_all_kinds() {
   const int grid[] = {world_size, 1}, periods[] = {1, 0};
   MPI_Comm made;
@@ -122,8 +123,8 @@ void use_all_kinds() {
   MPI_Comm_free(&made);
 }
 
-// Made by the ranks in it alone; each rank but the ends is in two at once, whose collectives
-// alternate.
+// Communicators made by their members only (MPI_Comm_create_group). Each rank but the first and
+// last is in two of them and alternates between their collectives.
 void overlap() {
   MPI_Group all;
   MPI_Comm_group(MPI_COMM_WORLD, &all);
@@ -147,7 +148,7 @@ void overlap() {
   }
 }
 
-// Another world joins: over the intercommunicator MPI carries, over what is merged Sluice does.
+// Joins another world. MPI runs collectives on the intercommunicator, Sluice on the merged one.
 void meet(MPI_Comm between, bool high) {
   int one = 1, sum = 0, there = 0;
   MPI_Comm_remote_size(between, &there);
@@ -160,14 +161,14 @@ void meet(MPI_Comm between, bool high) {
   MPI_Comm_disconnect(&between);
 }
 
-// Open MPI 4's mpirun loses a child's first words now and then, and all wait for ever.
+// Sometimes Open MPI 4's mpirun loses a child's first message, and all ranks wait forever.
 void give_up_spawning(int) {
   constexpr char words[] = "MPI itself did not spawn\n";
   (void)!write(STDERR_FILENO, words, sizeof(words) - 1);
   _exit(1);
 }
 
-// Spawned processes are to be preloaded, too. (Open MPI 5 does not hand mpirun's -x on to them.)
+// Makes spawned processes preload Sluice. (Open MPI 5 does not pass mpirun's -x on to them.)
 MPI_Info with_preload() {
   const char* const preload = getenv("LD_PRELOAD");
   if (!preload) return MPI_INFO_NULL;
@@ -189,10 +190,10 @@ void spawn(char* program) {
   meet(children, false);
 }
 
-// Worlds that come and finish, one after the other. What was open for the first may be yet.
+// Spawns worlds that finish one after the other. What the first ones opened may stay open.
 void spawn_many(char* program, uint64_t times) {
   constexpr uint64_t first = 4;
-  constexpr int lingering = 4;  // descriptors for those that have finished just now
+  constexpr int lingering = 4;  // descriptors of worlds that have just finished
   int before = 0;
   for (uint64_t i = 0; i < times; ++i) {
     spawn(program);
@@ -204,7 +205,7 @@ void spawn_many(char* program, uint64_t times) {
                   std::to_string(before));
 }
 
-// The even ranks accept, the odd ones connect.
+// Even ranks accept, odd ranks connect.
 void connect() {
   if (world_size < 2) return;
   MPI_Comm half, between;
@@ -231,7 +232,7 @@ int be_spawned() {
   return 0;
 }
 
-// Types of other layouts get the handles of those that were freed.
+// Types with other layouts reuse the handles of freed types.
 void reuse_datatypes() {
   for (int stride = 1; stride < 200; ++stride) {
     const int length = 1 + stride % 3;
@@ -282,9 +283,9 @@ int use_at_the_end(MPI_Comm comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// The program's attributes may be older than what Sluice keeps, or younger, and that on each rank
-// differently; MPI calls the youngest one's callback first. What comes next has the same handle,
-// and its ranks in another order.
+// On some ranks, the program's attribute is set before Sluice's attribute, on others after it. MPI
+// calls the callback of the youngest attribute first. The next communicator gets the same handle,
+// with its ranks in another order.
 void use_while_freeing() {
   int keyval = MPI_KEYVAL_INVALID;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, use_at_the_end, &keyval, nullptr);
@@ -303,7 +304,7 @@ void use_while_freeing() {
   MPI_Comm_free_keyval(&keyval);
 }
 
-// Freed last, by MPI_Finalize: libraries reduce and synchronise here.
+// Called last, by MPI_Finalize. Libraries do collectives in such callbacks.
 int called_back = 0;
 int at_the_end(MPI_Comm, int, void*, void*) {
   int one = 1, sum = 0;

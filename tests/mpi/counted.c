@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Preloaded behind Sluice: counts what Sluice asks of MPI of its own accord, and prints it at the
- * end. (A program's own calls of these go by the names without P.) */
+ * Preloaded after Sluice: counts the calls that Sluice itself makes to MPI and prints the counts at
+ * exit. (A program's own calls use the names without P, so they are not counted.) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// deprived WHAT [RANK [FOLDER]]: after MPI_Init and before the first collective, all ranks or one
-// lose what Sluice asks the system for; all collectives are right all the same.
+// deprived WHAT [RANK [FOLDER]]: between MPI_Init and the first collective, all ranks, or only
+// RANK, lose something that Sluice asks the system for. All collectives must still be correct.
 //   environment   clearenv()
-//   random        getrandom fails, as a filter of system calls makes it
+//   random        getrandom fails, as under a seccomp filter
 //   stat          stat fails, in the same way
-//   root          the FOLDER is the root directory: no /proc, /dev, /etc
+//   root          FOLDER becomes the root directory: no /proc, /dev, /etc
 //   nothing       for comparison
 #include <errno.h>
 #include <linux/filter.h>
@@ -37,7 +37,7 @@ void add(void* left, void* right, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) static_cast<int*>(right)[i] += static_cast<int*>(left)[i];
 }
 
-// In shared memory where there is some, and by a plan over connections between all pairs.
+// Uses shared memory, if available, and a plan over connections between all pairs.
 void use(MPI_Comm comm) {
   MPI_Op op;
   MPI_Op_create(add, 1, &op);
@@ -54,7 +54,7 @@ void use(MPI_Comm comm) {
   for (int i = 0; i < size; ++i) test::check(to[static_cast<size_t>(i)] == i, "an exchange");
 }
 
-// From now on these system calls fail with that error.
+// From now on these system calls fail with this error.
 void forbid(const std::vector<int>& calls, int error) {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const int call : calls) {
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  // MPI has what it needs for itself.
+  // Let MPI make its own connections first.
   std::vector<int> from(static_cast<size_t>(size)), to(from.size());
   IN_MPI(MPI_Alltoall)(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD);
   const bool here = argc < 3 || std::stoi(argv[2]) < 0 || std::stoi(argv[2]) == rank;

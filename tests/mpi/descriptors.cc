@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // descriptors closed|searched|limited [RANK]: what programs do with descriptors and files, on all
-// ranks or on one.
-//   closed     0, 1 and 2 are closed before the first collective, written to, and used anew
-//   searched   all that are open are opened once more, duplicated and closed again
-//   limited    files may not grow, from before the first collective on
+// ranks or only on RANK.
+//   closed     descriptors 0 to 2 are closed before the first collective, written to, and reused
+//   searched   each open file is opened again, its descriptor duplicated, and both are closed
+//   limited    files may not grow (RLIMIT_FSIZE), from before the first collective on
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ void add(void* left, void* right, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) static_cast<int*>(right)[i] += static_cast<int*>(left)[i];
 }
 
-// In shared memory, and by a plan over connections.
+// Uses shared memory, and a plan over connections.
 void use(MPI_Comm comm) {
   MPI_Op op;
   MPI_Op_create(add, 1, &op);
@@ -37,8 +37,8 @@ void use(MPI_Comm comm) {
   MPI_Op_free(&op);
 }
 
-// What Sluice opens goes elsewhere: writing there fails as it should, and what the program puts
-// there hurts nobody.
+// Sluice must open its files at other numbers: a write to the closed descriptors must fail, and the
+// program may reuse them.
 void close_standard(bool here) {
   const int output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 50);
   const int errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 50);
@@ -57,7 +57,7 @@ void close_standard(bool here) {
   dup2(errors, STDERR_FILENO);
 }
 
-// A process has lost all of its record locks in a file once it has closed any descriptor of it.
+// Closing any descriptor of a file drops all of the process's record locks on it.
 void search(bool here) {
   use(MPI_COMM_WORLD);
   for (int fd = 3; here && fd < 200; ++fd) {
@@ -67,7 +67,7 @@ void search(bool here) {
     close(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     close(fcntl(fd, F_DUPFD_CLOEXEC, 300));
   }
-  if (here) sleep(1);  // the others look meanwhile whether it is still there
+  if (here) sleep(1);  // meanwhile the others check whether it is alive
   use(MPI_COMM_WORLD);
 }
 
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  // MPI has what it needs for itself.
+  // Let MPI make its own connections first.
   std::vector<int> from(static_cast<size_t>(size)), to(from.size());
   IN_MPI(MPI_Alltoall)(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD);
   const std::string mode = argc > 1 ? argv[1] : "";

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // differential [--seed S] [--cases N] [--from N | --case N] [--only MPI_FUNCTION] [--bytes MOST]
-// [--limit SECONDS] [--break result|gap|guard|input|bits]: random programs against MPI itself. Each
-// case is one collective with random arguments (trial.h), made through Sluice and through MPI's own
-// function; integers must be equal, floating-point numbers as near as reordering lets them be
-// (rounding.h), and bytes that are not the call's as they were. What fails says how to make that
-// case again. --break spoils Sluice's results, to see that the program can fail.
+// [--limit SECONDS] [--break result|gap|guard|input|bits]: compares Sluice with MPI on random
+// calls. Each case is one collective with random arguments (trial.h), called through Sluice and
+// through MPI's own function. Integers must be equal; floating-point numbers may differ by what
+// reordering allows (rounding.h); bytes outside the result must be unchanged. A failure prints the
+// command that repeats the case. --break corrupts Sluice's results, to check that the program can
+// fail.
 #include <unistd.h>
 
 #include <csignal>
@@ -21,7 +22,7 @@ using test::Trial;
 
 const Trial* current = nullptr;
 
-// A case takes too long, or dies. (Not safe in a signal handler; a second signal ends it.)
+// A case takes too long, or crashes. (Not async-signal-safe; a second signal ends the process.)
 extern "C" void stop(int signal) {
   alarm(5);
   if (current) {
@@ -32,7 +33,7 @@ extern "C" void stop(int signal) {
   _exit(3);
 }
 
-// MPI's errors, and those that Sluice raises.
+// Receives errors from MPI and from Sluice.
 void report_error(MPI_Comm*, int* code, ...) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
@@ -55,7 +56,7 @@ void watch_signals() {
   MPI_Errhandler_free(&handler);
 }
 
-// The job ends if this case takes longer than that.
+// Ends the job if this case takes longer than `seconds`.
 void watch(const Trial& trial, unsigned seconds) {
   current = &trial;
   alarm(seconds);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// endings MODE: the ways in which programs end, and what they do on the way.
+// endings MODE: how programs end, and what they do just before.
 //   callbacks   collectives inside MPI_Finalize, in delete callbacks of attributes
 //   unfreed     communicators, types and operations that are never freed
 //   exit        no MPI_Finalize on any rank
-//   leave       none on the last rank, which the others wait for
+//   leave       no MPI_Finalize on the last rank; the others wait for it
 //   abort       MPI_Abort on the last rank while the others wait for it
-//   operation   MPI_Abort in the middle of a collective, from an operation of the program's
+//   operation   MPI_Abort inside a collective, from a user-defined operation
 //   fork        children that exit, that start other programs, and that outlive a collective
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,12 +32,12 @@ void sum_up(MPI_Comm comm, int count) {
   test::check(to.front() == all && to.back() == all, "a sum");
 }
 
-// Of all sizes, so that every way through shared memory has been gone.
+// Sizes for each kind of transfer through shared memory.
 void use(MPI_Comm comm) {
   for (const int count : {1, 1000, 100000, 1 << 20}) sum_up(comm, count);
 }
 
-// What a callback was given: a communicator to use, and to free if it is the program's.
+// A callback's argument: a communicator to use, and to free if the program made it.
 struct Use {
   const char* whose;
   MPI_Comm comm;
@@ -67,7 +67,7 @@ void call_back(MPI_Comm holder, Use* what) {
   MPI_Comm_free_keyval(&key);
 }
 
-// Attributes from before Sluice's first collective and from after it: the last goes first.
+// Attributes set before and after Sluice's first collective; MPI deletes the last one first.
 void set_callbacks() {
   static MPI_Comm copies[3];
   static Use uses[] = {{"MPI_COMM_SELF, early", MPI_COMM_WORLD, false},
@@ -84,11 +84,11 @@ void set_callbacks() {
   use(copies[1]);
   uses[2].comm = copies[0];
   uses[3].comm = copies[1];
-  uses[5].comm = copies[2];  // no collective so far
+  uses[5].comm = copies[2];  // no collective on it so far
   call_back(MPI_COMM_SELF, &uses[2]);
   call_back(MPI_COMM_WORLD, &uses[3]);
   call_back(MPI_COMM_SELF, &uses[5]);
-  call_back(copies[0], &uses[4]);  // which is freed in a callback
+  call_back(copies[0], &uses[4]);  // copies[0] is freed in the callback
 }
 
 void keep_right(void*, void*, int*, MPI_Datatype*) {}
@@ -131,11 +131,11 @@ void fork_and_go_on() {
   for (const std::string what : {"exit", "exec", "_exit", "stay"}) {
     const pid_t child = fork();
     if (child == 0) {
-      if (what == "exit") std::exit(0);  // its exit handlers must not hurt the parent
+      if (what == "exit") std::exit(0);  // exit handlers in the child must not harm the parent
       if (what == "_exit") _exit(0);
       if (what == "stay") usleep(300000);
       if (what == "stay") std::exit(0);
-      // Sluice's descriptors must not be in what it starts.
+      // The started program must not inherit Sluice's descriptors.
       execlp("sh", "sh", "-c", "! ls -l /proc/self/fd | grep -q sluice", nullptr);
       _exit(1);
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// failures kill FILE|orphan FILE|strike FILE SEED|memory|type|starve|hinted|missed|[no-]descriptors
-// [all]|late: the last rank is killed while the others wait for it, perhaps with a child that lives
-// on, or any at any moment; or has no memory, once, for each thing in turn, before new hints, or
-// for anything in its first call; or has no descriptors left, before its first collective or after
-// some; or comes when the others have given up.
+// failures MODE: faults on one rank, mostly the last.
+//   kill FILE, orphan FILE     it is killed while others wait for it; orphan: it leaves a child
+//   strike FILE SEED           a random rank is killed at a random moment
+//   memory, type, starve, hinted, missed   no memory: to unpack a broadcast, to describe a type,
+//                              for each allocation in turn, before new hints, in its first call
+//   [no-]descriptors [all]     no descriptors left, after or before its first collective
+//   late                       it comes when the others have given up
 #include <fcntl.h>
 #include <link.h>
 #include <sys/resource.h>
@@ -25,9 +27,9 @@
 
 #include "tests/mpi/harness.h"
 
-// Of what Sluice asks for, one allocation is refused, that behind so many others; or some.
+// After `granted` more allocations by Sluice, the next `refused` ones fail.
 namespace {
-std::atomic<long> granted{-1};  // less than 0: all
+std::atomic<long> granted{-1};  // negative: all allocations succeed
 std::atomic<long> refused{1};
 uintptr_t sluice_begin = 0, sluice_end = 0;
 }  // namespace
@@ -61,16 +63,16 @@ void sum_up() {
   test::check(sum == size, "a sum");
 }
 
-// A child that does nothing with what it has of Sluice's.
+// A child that inherits what Sluice has open, and does nothing with it.
 void leave_a_child() {
   if (fork() != 0) return;
-  for (int fd = 0; fd <= 2; ++fd) close(fd);  // mpirun waits for their ends
+  for (int fd = 0; fd <= 2; ++fd) close(fd);  // mpirun waits until these are closed
   sleep(5);
   _exit(0);
 }
 
-// Survivors learn of it within a second of asking for the dead rank's data, and every later call
-// says so too. What they saw goes into a file.
+// Survivors must get an error within a second after they need the dead rank's data. Every later
+// call must fail, too. The survivors' observations go to a file.
 void kill_one(const char* account) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (rank == size - 1) std::raise(SIGKILL);
@@ -85,7 +87,8 @@ void kill_one(const char* account) {
                result != MPI_SUCCESS ? "an error" : "no error", took,
                later != MPI_SUCCESS ? "and again" : "but no more");
   std::fclose(file);
-  usleep(static_cast<useconds_t>(rank) * 200000);  // Open MPI's mpirun may hang if all go at once
+  usleep(static_cast<useconds_t>(rank) *
+         200000);  // if all exit at once, Open MPI's mpirun may hang
   _exit(0);
 }
 
@@ -96,7 +99,7 @@ extern "C" void note_and_die(int) {
   if (write(account_of_death, &now, sizeof now) == ssize_t{sizeof now}) std::raise(SIGKILL);
 }
 
-// A collective of any kind, from barriers to what takes longer than a processor's turn.
+// A collective of any kind, from a barrier to one longer than a scheduler time slice.
 int call_anything(test::Random& random, std::vector<double>& from, std::vector<double>& to) {
   const int root = static_cast<int>(random.below(static_cast<size_t>(size)));
   const int n = 1 << random.below(20), share = n / size;
@@ -115,8 +118,8 @@ int call_anything(test::Random& random, std::vector<double>& from, std::vector<d
   }
 }
 
-// One rank is killed at any moment of a program of collectives. The others tell how long after that
-// they learned it, and what.
+// Kills a random rank at a random moment in a series of collectives. The others report their error
+// and how long after the death they got it.
 void strike_one(const std::string& account, uint64_t seed) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   test::Random random(seed);
@@ -140,11 +143,12 @@ void strike_one(const std::string& account, uint64_t seed) {
   FILE* file = std::fopen(account.c_str(), "a");
   std::fprintf(file, "victim %d, %.3f s: %s\n", victim, now - death, text);
   std::fclose(file);
-  usleep(static_cast<useconds_t>(rank) * 200000);  // Open MPI's mpirun may hang if all go at once
+  usleep(static_cast<useconds_t>(rank) *
+         200000);  // if all exit at once, Open MPI's mpirun may hang
   _exit(0);
 }
 
-// Limits this process's memory to what it has and so much more.
+// Limits this process's address space to what it has plus `bytes`.
 void leave_room_for(size_t bytes) {
   size_t pages = 0;
   FILE* file = std::fopen("/proc/self/statm", "r");
@@ -160,11 +164,11 @@ void leave_room_for(size_t bytes) {
   MPI_Error_string(result, text, &length);
   std::printf("rank %d: %s\n", rank, text);
   std::fflush(stdout);
-  sleep(1);  // MPICH ends a job as soon as a rank leaves like this
+  sleep(1);  // MPICH ends a job as soon as a rank exits like this
   _exit(0);
 }
 
-// One rank has no memory to unpack a broadcast into: all learn of it.
+// One rank has no memory to unpack a broadcast into; all ranks must get an error.
 void run_out_of_memory() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int count = 100 << 20;
@@ -175,14 +179,14 @@ void run_out_of_memory() {
   if (rank == size - 1) {
     leave_room_for(size_t{32} << 20);
   } else {
-    usleep(200'000);  // or the root may be done before that rank comes, and rightly
+    usleep(200'000);  // otherwise the root may rightly be done before
   }
   const int result =
       MPI_Bcast(data.data(), count, rank == size - 1 ? spaced : MPI_CHAR, 0, MPI_COMM_WORLD);
   tell_and_go(result);
 }
 
-// One rank has no memory to find out what its datatype is like.
+// One rank has no memory to read its datatype's construction.
 void describe_without_memory() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int count = 8 << 20;
@@ -212,8 +216,8 @@ int find_sluice(dl_phdr_info* info, size_t, void*) {
   return 1;
 }
 
-// A communicator's first call and its second, in the first of which one rank lacks one thing:
-// where it fails on any rank, all fail from then on. False if all was there.
+// A communicator's first and second call. In the first, one allocation fails on one rank. If that
+// call fails on any rank, the second must fail on all. Returns false if no allocation failed.
 bool starve_once(long things, MPI_Datatype spaced, int count) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -239,8 +243,8 @@ bool starve_once(long things, MPI_Datatype spaced, int count) {
   return lacked;
 }
 
-// On one rank a call fails, of which the others may know nothing; then all give hints, and set up a
-// team anew. All fail, and nobody waits.
+// A call fails on one rank, and the others may not know of it. Then all ranks give hints, which
+// sets up a new team. All later calls must fail, without waiting.
 void give_hints_after_a_failure() {
   dl_iterate_phdr(find_sluice, nullptr);
   MPI_Comm comm;
@@ -254,7 +258,7 @@ void give_hints_after_a_failure() {
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
   const bool poor = rank == size - 1;
   if (poor) {
-    usleep(200'000);  // the root does not wait for it
+    usleep(200'000);  // the root does not wait for this rank
     granted = 0;
     refused = 1;
   }
@@ -271,8 +275,8 @@ void give_hints_after_a_failure() {
   }
 }
 
-// In its first call on a communicator one rank has no memory for anything; it may take part in the
-// next. Nothing new is Sluice's from then on.
+// In its first call on a communicator one rank has no memory at all; it may take part in the next
+// set-up. All calls on that communicator must fail.
 void miss_a_communicator() {
   dl_iterate_phdr(find_sluice, nullptr);
   MPI_Comm comm;
@@ -303,7 +307,7 @@ void starve() {
   if (rank == 0) std::printf("%ld allocations\n", things);
 }
 
-// The first, or all ranks, use up what they may open.
+// Rank 0, or all ranks, use up their descriptors.
 void use_up_descriptors(bool all) {
   if (rank != 0 && !all) return;
   rlimit limit;
@@ -313,7 +317,7 @@ void use_up_descriptors(bool all) {
   while (dup(1) >= 0) continue;
 }
 
-// Communicators that have their team go on, new ones are MPI's.
+// Sluice goes on with communicators that have a team; MPI gets new ones.
 void make_do_without_descriptors(bool all) {
   use_up_descriptors(all);
   for (const bool backwards : {false, true}) {
@@ -327,13 +331,13 @@ void make_do_without_descriptors(bool all) {
   }
 }
 
-// The last rank comes when the others have given up.
+// The last rank calls when the others have given up.
 void come_late() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const bool last = rank == size - 1;
   if (last) sleep(4);
   const int result = MPI_Barrier(MPI_COMM_WORLD);
-  // The others are in MPI meanwhile, and nowhere else.
+  // Meanwhile the others are only in MPI.
   int token = 0;
   if (!last) MPI_Recv(&token, 1, MPI_INT, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   for (int i = 0; last && i < size - 1; ++i) MPI_Send(&token, 1, MPI_INT, i, 0, MPI_COMM_WORLD);

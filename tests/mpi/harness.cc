@@ -81,7 +81,7 @@ size_t resident_bytes() {
 
 void* find_in_mpi(const char* name) {
   Dl_info mpi{};
-  dladdr(dlsym(RTLD_DEFAULT, "PMPI_Comm_size"), &mpi);  // Sluice has none
+  dladdr(dlsym(RTLD_DEFAULT, "PMPI_Comm_size"), &mpi);  // Sluice does not define this one
   void* library = dlopen(mpi.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   void* found = library ? dlsym(library, name) : nullptr;
   if (!found) {

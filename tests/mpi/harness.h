@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the MPI test programs share: checks, random numbers that all ranks agree on, and the way to
-// MPI's own functions past Sluice.
+// Shared code of the MPI test programs: checks, random numbers that are equal on all ranks, and
+// access to MPI's own functions, bypassing Sluice.
 #pragma once
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
   uint64_t next();
-  // 0 to n - 1.
+  // Returns 0 to n - 1.
   size_t below(size_t n) { return static_cast<size_t>(next() % n); }
   bool chance(size_t one_in) { return below(one_in) == 0; }
   template <typename T>
@@ -41,21 +41,20 @@ class Options {
   std::vector<std::string> words_;
 };
 
-// The seed of --seed, or one drawn by rank 0; printed, and the same on all ranks. MPI is running.
+// The seed from --seed, or one drawn by rank 0. Prints it; equal on all ranks. Needs MPI_Init.
 uint64_t agree_on_seed(const Options& options);
 
-// Ends the job with a message.
+// Prints a message and ends the job.
 [[noreturn]] void fail(const std::string& message);
-// Counts a check; ends the job if it does not hold.
+// Counts a check; ends the job if `holds` is false.
 void check(bool holds, const std::string& message);
-// Prints how many checks held on all ranks; fails if there was none.
+// Prints the number of checks that held on all ranks; fails if there were none.
 void summarize(const char* program);
 
-// This process's memory.
+// The resident memory of this process.
 size_t resident_bytes();
 
-// The function of that name in the MPI library itself ("PMPI_Allreduce"), which a preloaded Sluice
-// does not stand in for.
+// Looks up a function in the MPI library itself ("PMPI_Allreduce"), bypassing a preloaded Sluice.
 void* find_in_mpi(const char* name);
 template <typename Function>
 Function* in_mpi(Function*, const char* name) {
@@ -63,7 +62,7 @@ Function* in_mpi(Function*, const char* name) {
 }
 #define IN_MPI(function) test::in_mpi(&P##function, "P" #function)
 
-// The version of Sluice in this process; nullptr without it.
+// The version of Sluice in this process; nullptr if it is not loaded.
 const char* sluice_in_process();
 
 }  // namespace test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// hints: MPI info on communicators, given in every way there is, alike on all ranks or not. What
-// MPI_Comm_get_info shows is looked at here; how calls are done, and what is said, by test_hints
-// (each communicator has a name). With fewer than 2 ranks those that differ are left out.
+// hints: MPI info on communicators, given in every possible way, equal on all ranks or not. The
+// program checks what MPI_Comm_get_info returns; test_hints checks the algorithms used and the log
+// messages (each communicator has a name). With one rank, cases with differing hints are skipped.
 #include <cstring>
 #include <initializer_list>
 #include <string>
@@ -16,7 +16,7 @@ using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
 
 int world_rank = 0, world_size = 0;
 
-// An info, for as long as this lives.
+// Owns an MPI_Info.
 class Info {
  public:
   Info(Pairs pairs) {
@@ -55,7 +55,7 @@ void use(MPI_Comm comm) {
   test::check(data == 4711, "bcast");
 }
 
-// What MPI_Comm_get_info says of a key; empty if nothing.
+// The value that MPI_Comm_get_info returns for a key; empty if none.
 std::string shown(MPI_Comm comm, const char* key) {
   MPI_Info info;
   char value[MPI_MAX_INFO_VAL + 1] = "";
@@ -102,7 +102,7 @@ void made_with() {
   finish(duplicate("all to MPI", {{"sluice_allreduce", "mpi"}, {"sluice_bcast", "mpi"}}));
 }
 
-// Before a communicator's first call, and later.
+// Hints set before a communicator's first call, and after it.
 void given_later() {
   MPI_Comm comm = duplicate("unhinted", {});
   MPI_Comm_set_info(comm, Info({{"sluice_allreduce", "binomial"}}));
@@ -118,7 +118,7 @@ void given_later() {
   finish(named(comm, "later on"));
 }
 
-// Each is given by some ranks alone, or otherwise: none takes effect.
+// Hints that only some ranks give, or that differ between ranks, have no effect.
 void differing() {
   if (world_size < 2) return;
   const bool first = world_rank == 0;

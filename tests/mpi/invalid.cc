@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// invalid return|handler FILE, invalid fatal NUMBER, invalid list: calls that MPI may refuse, row
-// by row, and what comes of each: the class of the error, which error handlers were called, and
-// with which communicator. It knows nothing of what is right: it is to be run with Sluice and
-// without, and what it writes to FILE.RANK must be alike. "fatal" makes one call, under
-// MPI_ERRORS_ARE_FATAL.
+// invalid return|handler FILE, invalid fatal NUMBER, invalid list: makes calls that MPI may reject,
+// one per row, and records the error class, the error handlers called, and their communicator. The
+// program does not know what is right: it runs with Sluice and without, and both must write the
+// same to FILE.RANK. "fatal" makes one call under MPI_ERRORS_ARE_FATAL.
 #include <mpi.h>
 
 #include <cstdio>
@@ -27,13 +26,13 @@ struct Row {
   int (*call)(MPI_Comm comm);
 };
 
-// A row whose communicator is `c`, the tested one.
+// A row; `c` is the tested communicator.
 #define ROW(function, ...)                                                                      \
   {                                                                                             \
 #function "(" #__VA_ARGS__ ")", [](MPI_Comm c) { (void)c; return MPI_##function(__VA_ARGS__); } \
   }
 
-// A call that differs from the communicator's last two in its input buffer alone.
+// A call that differs from the communicator's last two calls only in its input buffer.
 #define AGAIN(function, buffer, other, ...)                                              \
   {                                                                                      \
 #function "(" #other ", " #__VA_ARGS__ "), after others", [](MPI_Comm c) {             \
@@ -157,7 +156,7 @@ const Row repeats[] = {
 };
 
 #ifdef OPEN_MPI
-// What MPICH 4.0.2 crashes on.
+// Rows that crash MPICH 4.0.2.
 const Row of_one_mpi[] = {
     ROW(Allreduce, in, out, -1, MPI_INT, MPI_SUM, c),
     ROW(Allreduce, in, out, -1, none, MPI_OP_NULL, c),
@@ -178,7 +177,7 @@ const Row of_one_mpi[] = {
     ROW(Alltoallv, in, ones, places, MPI_INT, out, ones, nullptr, MPI_INT, c),
 };
 #else
-// What Open MPI 4.1.4 crashes on: it looks neither at buffers nor at handles of any value.
+// Rows that crash Open MPI 4.1.4, which checks neither buffers nor the values of handles.
 const Row of_one_mpi[] = {
     ROW(Allgather, in, some, MPI_INT, out, some, MPI_INT, MPI_COMM_NULL),
     ROW(Allgatherv, in, 1, MPI_INT, out, negative, places, MPI_INT, c),
@@ -233,7 +232,7 @@ std::vector<Row> all_rows() {
   return rows;
 }
 
-// What error handlers saw in the last call.
+// What the error handlers recorded in the last call.
 std::string seen;
 
 std::string name_of(MPI_Comm comm) {
@@ -296,7 +295,7 @@ void free_objects() {
   MPI_Comm_free(&alone);
 }
 
-// A call that is right, after each that is not.
+// A valid call, made after each invalid one.
 bool sum_up() {
   int one = 1, sum = 0;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, own);
@@ -311,7 +310,7 @@ void go_through(const std::vector<Row>& rows, bool noting, const std::string& pa
   FILE* const account = std::fopen((path + "." + std::to_string(rank)).c_str(), "w");
   for (const Row& row : rows) {
     std::fprintf(account, "%s: ", row.what);
-    std::fflush(account);  // should it crash
+    std::fflush(account);  // in case the call crashes
     seen.clear();
     const int error_class = class_of(row.call(own));
     std::fprintf(account, "class %d%s%s\n", error_class, seen.c_str(),

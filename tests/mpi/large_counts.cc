@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// large_counts [--seed S] [--cases N] [--bytes B]: the functions with counts of 64 bits
-// (MPI_Bcast_c). Each rank draws whether it calls MPI_X or MPI_X_c: both are the same messages.
-// --bytes: one broadcast and one sum of so many bytes in one call. 77: this MPI has no such
+// large_counts [--seed S] [--cases N] [--bytes B]: functions with 64-bit counts (MPI_Bcast_c). Each
+// rank chooses at random between MPI_X and MPI_X_c; both exchange the same messages. --bytes: one
+// broadcast and one sum of so many bytes in one call. Exit status 77: this MPI has no such
 // functions.
 #include <algorithm>
 #include <cstdio>
@@ -49,7 +49,7 @@ struct Case {
     wide_counts.assign(counts.begin(), counts.end());
     wide_places.assign(places.begin(), places.end());
   }
-  // So that rank i has for j what j has for i.
+  // Rotates so that rank i has for j what j has for i.
   void rotate() {
     std::ranges::rotate(counts, counts.begin() + rank);
     lay_out();
@@ -65,7 +65,7 @@ struct Case {
   }
 };
 
-// The call by Sluice, in either form, and by MPI itself.
+// Calls Sluice in either form, then MPI itself.
 #define TRY(function, small, large, theirs) \
   if (c.wide) {                             \
     MPI_##function##_c large;               \
@@ -121,7 +121,7 @@ void gather(uint64_t seed) {
       (in, counts, c.places.data(), MPI_INT, right, counts, c.places.data(), MPI_INT, world));
 }
 
-// More elements than an int counts, in one call.
+// More elements in one call than an int can count.
 void move_much(uint64_t bytes) {
   std::vector<unsigned char> data(bytes);
   const auto number = [](size_t i) { return static_cast<unsigned char>(i * 2654435761U >> 24); };

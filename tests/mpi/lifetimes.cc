@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// lifetimes [--rounds N] [--limit R]: communicators that are made, used once and freed, thousands
-// of them: duplicates and halves of the world. Nothing of them may be left: no descriptor, no
-// connection, no memory, no mapping. And what that costs: blocks with Sluice and blocks with MPI's
-// own collective alternate, and the ratio of those that were disturbed least may be R at most.
+// lifetimes [--rounds N] [--limit R]: makes thousands of communicators, uses each once and frees
+// it: duplicates and halves of the world. No descriptor, connection, memory or mapping may stay. It
+// also measures the cost: blocks with Sluice alternate with blocks with MPI's own collective. The
+// ratio of the least disturbed blocks may be at most R.
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,11 +18,11 @@
 
 namespace {
 
-constexpr uint64_t in_block = 40;  // lives: shorter than what disturbs them
+constexpr uint64_t in_block = 40;  // communicators a block: shorter than most disturbances
 
 int world_rank = 0;
 
-// What this process has of something that could be left behind.
+// This process's resources that could leak.
 struct Belongings {
   size_t descriptors = 0, sockets = 0, mappings = 0, kilobytes = 0;
 };
@@ -51,7 +51,7 @@ Belongings look() {
   return found;
 }
 
-// Of Sluice's, in /dev/shm: of any process.
+// Names of Sluice in /dev/shm, of all processes.
 size_t count_names() {
   size_t count = 0;
   DIR* folder = opendir("/dev/shm");
@@ -64,7 +64,7 @@ size_t count_names() {
 
 using Allreduce = decltype(&MPI_Allreduce);
 
-// A communicator's whole life; every fourth is a half of the world.
+// Makes, uses and frees one communicator; every fourth is half of the world.
 void live(uint64_t number, Allreduce allreduce) {
   MPI_Comm comm;
   if (number % 4 == 3) {
@@ -80,7 +80,7 @@ void live(uint64_t number, Allreduce allreduce) {
   MPI_Comm_free(&comm);
 }
 
-// Microseconds of each, of a block.
+// Microseconds per communicator, over one block.
 double block(uint64_t rounds, Allreduce allreduce) {
   IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
   const double began = MPI_Wtime();
@@ -93,8 +93,8 @@ double quantile(std::vector<double> values, double part) {
   return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1))];
 }
 
-// How many times as long a life with Sluice takes as one without, on the slowest rank: what the
-// medians say, and what those blocks say that other programs disturbed least.
+// The ratio of a communicator's time with Sluice to the time without, on the slowest rank: from the
+// medians, and from the blocks that other programs disturbed least.
 struct Ratios {
   double medians, quiet;
 };
@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   const test::Options options(argc, argv);
   const uint64_t rounds = options.number("rounds", 2000);
-  // What is made once, and what caches fill with.
+  // Warm-up: fills caches and makes what is made only once.
   for (uint64_t i = 0; i < 200; ++i) live(i, MPI_Allreduce);
   const Belongings before = look();
   const size_t names = count_names();

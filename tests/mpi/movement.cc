@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// movement [--seed S] [--cases N] [--only FUNCTION] [--bytes MOST]: the collectives that move data,
-// with datatypes of all constructions, another on each rank and on either side, in place or not, on
-// several communicators. Every byte of the result is compared with what it must be, and what must
-// not be touched with what it was.
+// movement [--seed S] [--cases N] [--only FUNCTION] [--bytes MOST]: tests collectives that move
+// data, with datatypes of all constructions. Types differ between ranks and between the two sides;
+// calls are in place or not, on several communicators. Every byte of the result is compared with
+// the expected one, and bytes outside it must not change.
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::vector<Comm> all_comms() {
           describe(MPI_COMM_SELF, "self")};
 }
 
-// One side of a call on this rank: a type, and the blocks of a buffer.
+// One side of a call on this rank: a type and the blocks of a buffer.
 struct Part {
   ShapedType type;
   std::vector<Memory::Block> blocks;
@@ -67,7 +67,7 @@ struct Part {
   }
   void* buffer() const { return absolute ? MPI_BOTTOM : memory->buffer(); }
 
-  // The same by absolute addresses, from MPI_BOTTOM.
+  // The same with absolute addresses, from MPI_BOTTOM.
   void make_absolute() {
     MPI_Aint address = 0;
     MPI_Datatype moved, sized;
@@ -98,7 +98,7 @@ class Movement {
   void alltoall(bool vector);
   void barrier();
 
-  // Blocks of whole elements on this rank; `scattered` puts them in any order with gaps between.
+  // Blocks of whole elements on this rank; `scattered`: in any order, with gaps between.
   Part make(const std::vector<size_t>& units, bool scattered);
   std::vector<Memory::Block> lay_out(const std::vector<size_t>& units, size_t per_element,
                                      bool scattered);
@@ -108,9 +108,9 @@ class Movement {
   std::string describe_case() const;
 
   size_t most_bytes_;
-  Random cases_;      // draws the same on all ranks
-  Random shared_{0};  // the same on all ranks of the case's communicator
-  Random own_{0};     // and this not
+  Random cases_;      // equal draws on all ranks
+  Random shared_{0};  // equal draws on all ranks of the case's communicator
+  Random own_{0};     // other draws on each rank
   std::vector<Comm> comms_;
   std::vector<Unit> units_;
 
@@ -175,7 +175,7 @@ Part Movement::make(const std::vector<size_t>& units, bool scattered) {
   const size_t per_element = own_.pick(divisors);
   Part part;
   part.blocks = lay_out(units, per_element, scattered);
-  size_t span = 8 + 3 * units.size();  // of extents, gaps included
+  size_t span = 8 + 3 * units.size();  // in extents, gaps included
   for (const Memory::Block& block : part.blocks) span += block.count;
   part.type = test::draw_type(*unit_, per_element, span, own_);
   part.memory = std::make_unique<Memory>(part.type, part.blocks, case_, own_.below(8));
@@ -203,7 +203,7 @@ void Movement::broadcast() {
   part.expected = std::make_unique<Memory>(*part.memory);
   part.expected->write(0, data);
   if (comm_->rank == root) part.memory->write(0, data);
-  // Both of its names.
+  // By either of its names.
   if (own_.chance(4)) {
     PMPI_Bcast(part.buffer(), part.count(), part.type.handle, root, comm_->handle);
   } else {
@@ -242,7 +242,7 @@ void Movement::allgather(bool vector) {
 void Movement::alltoall(bool vector) {
   const auto size = static_cast<size_t>(comm_->size);
   const auto me = static_cast<size_t>(comm_->rank);
-  // units[i][j]: from i to j; in place what goes there comes back.
+  // units[i][j]: sent from i to j. In place, the same number comes back.
   std::vector<std::vector<size_t>> units(size, std::vector<size_t>(size));
   const size_t same = draw_units() / size / grain_ * grain_;
   for (size_t i = 0; i < size; ++i) {
@@ -277,7 +277,7 @@ void Movement::alltoall(bool vector) {
   test::free_type(&output.type);
 }
 
-// Nobody leaves before all have come. (Ranks share the machine's monotonic clock.)
+// No rank may leave before the last one has entered. (Ranks share the monotonic clock.)
 void Movement::barrier() {
   const auto now = [] {
     const auto time = std::chrono::steady_clock::now().time_since_epoch();

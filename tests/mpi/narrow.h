@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The 16-bit floating-point formats that Sluice offers, as far as small whole numbers go, which
-// they hold exactly.
+// Sluice's 16-bit floating-point formats, for small integers only, which they hold exactly.
 #pragma once
 
 #include <mpi.h>
@@ -12,7 +11,7 @@
 namespace test {
 
 struct NarrowFormat {
-  const char* name;  // of Sluice's function that gives the type
+  const char* name;  // of Sluice's function that returns the type
   int fraction_bits, bias;
   MPI_Datatype type = MPI_DATATYPE_NULL;
 
@@ -20,7 +19,7 @@ struct NarrowFormat {
   int decode(uint16_t bits) const;
 };
 
-// Both, with their types where Sluice is there. MPI is running.
+// Both formats; types are set if Sluice is loaded. Needs MPI_Init.
 std::vector<NarrowFormat> narrow_formats();
 
 }  // namespace test

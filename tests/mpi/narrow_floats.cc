@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// narrow_floats: sums, products, minima and maxima of the 16-bit floating-point types that Sluice
-// offers, by every function that combines, on an intercommunicator too, which is MPI's to do.
+// narrow_floats: sums, products, minima and maxima of Sluice's 16-bit floating-point types, with
+// every reducing function; also on an intercommunicator, which Sluice leaves to MPI.
 #include <algorithm>
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace {
 
 using Format = test::NarrowFormat;
 
-// Twice the same type, of two bytes.
+// Checks that the type has two bytes, and that each lookup returns the same type.
 Format find(size_t which) {
   const Format format = test::narrow_formats()[which];
   test::check(format.type != MPI_DATATYPE_NULL, std::string(format.name) + " is there");
@@ -72,7 +72,7 @@ void check(const Format& format, const Operation& operation, int rank, int ranks
   expect(static_cast<size_t>(each * rank), each, "reduce_scatter");
 }
 
-// Each half of the ranks gets the result of the other.
+// Each half of the ranks gets the other half's result.
 void check_between(const Format& format, const Operation& operation, int rank, int ranks) {
   const int half = ranks / 2;
   const bool low = rank < half;

@@ -22,7 +22,7 @@ void put(std::byte* at, Values values, size_t size, int64_t number) {
     const auto value = static_cast<long double>(number);
     std::memcpy(at, &value, long_double_bytes);
   } else {
-    std::memcpy(at, &number, size);  // two's complement, least byte first
+    std::memcpy(at, &number, size);  // two's complement, little-endian
   }
 }
 
@@ -71,7 +71,7 @@ std::vector<Number> c_numbers() {
           NUMBER(MPI_UINT32_T, unsigned_integer),
           NUMBER(MPI_UINT64_T, unsigned_integer),
           NUMBER(MPI_AINT, integer, false),
-          NUMBER(MPI_OFFSET, unsigned_integer, false),  // Open MPI 4.1.4 takes it for unsigned
+          NUMBER(MPI_OFFSET, unsigned_integer, false),  // Open MPI 4.1.4 treats it as unsigned
           NUMBER(MPI_COUNT, integer, false),
           NUMBER(MPI_BYTE, bytes),
           NUMBER(MPI_FLOAT, floating),
@@ -119,7 +119,7 @@ std::vector<Number> fortran_numbers() {
 void Number::draw(MPI_Op op, std::byte* at, int rank, Random& random) const {
   std::memset(at, 0, extent);
   if (values == Values::pair) {
-    put(at, first, first_size, between(random, -3, 3));  // ties are wanted
+    put(at, first, first_size, between(random, -3, 3));  // few values, so that ties occur
     put(at + index_at, second, second_size, between(random, 0, 99));
     return;
   }
@@ -128,8 +128,8 @@ void Number::draw(MPI_Op op, std::byte* at, int rank, Random& random) const {
     return;
   }
   if (values == Values::complex) {
-    // Under a product 2+i and its opposite: no zero ever comes out, whose sign would tell the
-    // order.
+    // For products: 2+i or its opposite, so that no zero occurs. The sign of a zero would depend on
+    // the order.
     const size_t half = extent / 2;
     const bool product = op == MPI_PROD;
     const int64_t sign = random.chance(2) ? 1 : -1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI's predefined datatypes as numbers: how values are written into them, and which of their bytes
-// count.
+// MPI's predefined datatypes as numbers: how to write values of them, and which bytes hold values.
 #pragma once
 
 #include <mpi.h>
@@ -15,7 +14,7 @@
 
 namespace test {
 
-// Bytes of a long double that hold its value: the x87's.
+// Bytes of an x87 long double that hold its value.
 constexpr size_t long_double_bytes = 10;
 
 enum class Values { integer, unsigned_integer, floating, complex, logical, bytes, pair };
@@ -30,7 +29,7 @@ struct Number {
   std::string name;
   Values values;
   size_t extent;
-  // Pairs: the value's kind and size, and where the index is.
+  // Of pairs: kind and size of the value, and offset of the index.
   Values first = Values::integer;
   size_t first_size = 0;
   size_t index_at = 0;
@@ -38,17 +37,17 @@ struct Number {
   size_t second_size = 0;
   bool has_logic = true;  // logical operations are defined on it
 
-  // One element of values that stay exact under the operation on up to 8 ranks, whatever the order.
+  // Draws one element. Results are exact for up to 8 ranks, in any order of operations.
   void draw(MPI_Op op, std::byte* at, int rank, Random& random) const;
-  // Zeroes the bytes of long doubles that hold no value.
+  // Zeroes the padding bytes of long doubles.
   void clear_padding(std::byte* at) const;
-  // Where the bytes of an element lie that are no member's, and so the program's own: begin, end.
+  // The gaps between an element's members, as (begin, end). They belong to the program.
   std::vector<std::pair<size_t, size_t>> gaps() const;
 };
 
-// All that this MPI has.
+// All types that this MPI has.
 std::vector<Number> all_numbers();
-// All operations that MPI defines on it.
+// All operations that MPI defines on this type.
 std::vector<Operation> operations_on(const Number& number);
 
 }  // namespace test

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// operations [--seed S] [--cases N] [--only FUNCTION] [--bytes MOST]: the collectives that combine,
-// with operations that the program defined, on types of every layout; against a serial loop over
-// the ranks. And combinations of type and operation that MPI does not define, whose errors must be
-// MPI's own.
+// operations [--seed S] [--cases N] [--only FUNCTION] [--bytes MOST]: the reducing collectives with
+// user-defined operations, on types of every layout, compared with a serial loop over the ranks.
+// Also pairs of type and operation that MPI does not define: errors must be MPI's own.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -16,8 +15,8 @@ namespace {
 
 using test::Random;
 
-// An element is x -> a x + b, modulo 2^32. To apply one after another is associative and does not
-// commute; to multiply and to add by component commutes.
+// An element is the function x -> a x + b, modulo 2^32. Composition is associative and does not
+// commute. Component-wise product and sum commute.
 struct Map {
   uint32_t a, b;
   bool operator==(const Map&) const = default;
@@ -27,7 +26,7 @@ Map compose(const Map& first, const Map& then) {
 }
 Map by_component(const Map& x, const Map& y) { return {x.a * y.a, x.b + y.b}; }
 
-// Where a and b lie, in bytes from an element's address.
+// The byte offsets of a and b in an element.
 struct Layout {
   const char* name;
   MPI_Datatype handle;
@@ -82,7 +81,7 @@ void put(const Layout& layout, void* base, std::ptrdiff_t i, const Map& map) {
   *address(base, i * layout.extent + layout.b) = map.b;
 }
 
-// MPI's functions may be called in a function that MPI calls, and a collective of its own, too.
+// A user-defined operation may call MPI, collectives included.
 void call_mpi_inside() {
   static int calls = 0;
   if (++calls % 64 != 1) return;
@@ -114,7 +113,7 @@ struct Case {
   bool commutes = false, in_place = false;
   int root = 0, rank = 0, size = 1;
   MPI_Comm comm = MPI_COMM_WORLD;
-  std::vector<int> counts = {};  // of each rank's block; the whole where there are no blocks
+  std::vector<int> counts = {};  // of each rank's block; one if there are no blocks
   uint64_t seed = 0;
 
   bool scatters() const { return function.starts_with("reduce_scatter"); }
@@ -138,7 +137,7 @@ struct Case {
   }
 };
 
-// Memory for n elements in a layout, with what stands before, between and behind them.
+// Memory for n elements in a layout, with guards before and after and the gaps between.
 class Memory {
  public:
   Memory(const Layout& layout, int n)
@@ -182,7 +181,7 @@ void run(const Case& c) {
   const int first = c.scatters() ? c.before(c.rank) : 0;
   const int own = c.scatters() ? c.counts[static_cast<size_t>(c.rank)] : c.total();
   const bool gets = c.function != "reduce" || c.rank == c.root;
-  // In place, what stands behind a scattered result may be used on the way.
+  // In place, memory after a scattered result may be used as scratch.
   for (int i = own; in_place && i < c.total(); ++i) expected.set(i, output.at(i));
   for (int i = 0; gets && i < own; ++i) expected.set(i, c.result(first + i));
   const std::string what = c.function + " of " + std::to_string(c.total()) + " " + c.layout.name +
@@ -211,7 +210,7 @@ class Operations {
     c.commutes = shared.chance(3);
     c.in_place = shared.chance(3);
     c.root = static_cast<int>(shared.below(static_cast<size_t>(c.size)));
-    // The signature is common; how each rank lays it out is its own affair.
+    // The signature is common; the layout may differ between ranks.
     const bool mixed = shared.chance(4);
     c.layout =
         layouts()[(shared.next() + (mixed ? static_cast<size_t>(c.rank) : 0)) % layouts().size()];
@@ -233,7 +232,7 @@ class Operations {
   MPI_Comm reversed_;
 };
 
-// Handles are used again once they are freed: an operation must not be taken for the last one.
+// Freed handles are reused: a new operation must not be mistaken for the old one.
 void check_handles_used_again() {
   const Layout& dense = layouts()[0];
   for (int i = 0; i < 20; ++i) {
@@ -253,7 +252,7 @@ int class_of(int error) {
   return error_class;
 }
 
-// What MPI does not define is MPI's to refuse.
+// MPI must raise the error for what it does not define.
 void check_errors() {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// payload still|grow: what MPI itself is asked to move while the messages of each collective grow
-// from 8 bytes to 8 MB, as Open MPI's monitoring component counts it (pml_monitoring_enable=2) and
-// MPI_T's performance variables tell. "still": it must not grow, for the payload is Sluice's;
-// "grow": it must, as without Sluice, or this test would prove nothing. payload BYTES: every
-// collective once, with messages of that size; payload-is-not-in-mpi reads the component's output
-// files, where point-to-point messages are counted as well.
+// payload still|grow: how many bytes MPI itself moves while the messages of each collective grow
+// from 8 bytes to 8 MB. The counts come from Open MPI's monitoring component
+// (pml_monitoring_enable=2) by MPI_T performance variables. "still": they must not grow, because
+// Sluice carries the payload. "grow": they must grow; run without Sluice, this shows that the test
+// works. payload BYTES: makes each collective once, with this size; payload-is-not-in-mpi then
+// reads the component's output files, which count point-to-point messages, too.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,8 +19,7 @@ namespace {
 constexpr int small = 8;
 constexpr int big = 8 << 20;
 
-// Bytes that this process has handed to MPI's collectives, and to point-to-point where that is
-// told.
+// Bytes that this process passed to MPI's collectives, and to point-to-point if available.
 class Counters {
  public:
   Counters() {
@@ -71,7 +70,7 @@ class Counters {
   std::vector<size_t> counts_;
 };
 
-// An operation whose result is the last rank's.
+// An operation that returns the last rank's operand.
 void keep_right(void*, void*, int*, MPI_Datatype*) {}
 
 class Collectives {
@@ -123,7 +122,7 @@ class Collectives {
              }}};
   }
   std::vector<Row> movements(bool derived) {
-    // One rank has a type with gaps, where another has none.
+    // One rank has a type with gaps, the others none.
     const MPI_Datatype type = derived && rank_ % 2 == 0 ? spaced_ : MPI_CHAR;
     const std::string suffix = derived ? ", derived" : "";
     return {{"bcast" + suffix, true, [=, this](int n) { MPI_Bcast(to(), n, type, 0, world_); }},
@@ -161,7 +160,7 @@ class Collectives {
   std::vector<int> counts_, places_;
 };
 
-// What all ranks together made MPI move in one call.
+// The bytes that MPI moved on all ranks in one call.
 unsigned long measure(Counters& counters, const Collectives::Row& row, int bytes) {
   const unsigned long before = counters.read();
   row.call(bytes);
@@ -176,7 +175,7 @@ void compare(bool must_grow) {
   Collectives collectives;
   Counters counters;
   for (const Collectives::Row& row : collectives.rows()) {
-    row.call(small);  // sets up what is set up once
+    row.call(small);  // does one-time set-up
     const unsigned long little = measure(counters, row, small);
     const unsigned long much = measure(counters, row, big);
     const std::string text = row.name + ": MPI moved " + std::to_string(little) + " bytes for 8, " +

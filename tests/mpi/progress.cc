@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// progress: programs that are correct only if MPI progresses while a rank waits in a collective:
-// what the peer of a pending message needs is this rank's MPI library, and that is only called by
-// whoever waits. Each on a communicator whose team exists, and on a new one, whose set-up waits
-// too.
+// progress: programs that are correct only if MPI progresses while a rank waits in a collective. A
+// pending message needs this rank's MPI library, which runs only if the waiting rank calls it. Each
+// pattern runs on a communicator with a team, and on a new one, where set-up also waits.
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,7 +16,7 @@ namespace {
 constexpr int big = 8 << 20;
 constexpr int many = 20000;
 constexpr int small = 256;
-constexpr unsigned watchdog = 60;  // seconds for each pattern
+constexpr unsigned watchdog = 60;  // seconds per pattern
 
 struct Place {
   MPI_Comm comm;
@@ -84,7 +83,7 @@ void many_isends_then_barrier(Place at) {
   }
 }
 
-// The target's memory is reached only when it is in MPI, with some transports.
+// With some transports, a put completes only while the target is in MPI.
 void put_during_barrier(Place at) {
   char* data = nullptr;
   MPI_Win window;

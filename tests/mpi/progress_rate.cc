@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // progress_rate [--operations N] [--tries N] [--factor N] [--slack MICROSECONDS]: how quickly MPI
-// progresses on rank 0 while that waits in MPI_Barrier, in Sluice's and in MPI's own by turns. Rank
-// 1 makes operations that need rank 0's MPI library, and times each of them; further ranks wait,
-// too. Of each barrier the best try's median counts: a try in which rank 0 was seldom let run says
-// nothing. Sluice's may take so many times as long as MPI's, and the slack.
+// progresses on rank 0 while rank 0 waits in MPI_Barrier, alternately in Sluice's and in MPI's own.
+// Rank 1 makes operations that need rank 0's MPI library, and times each. Other ranks only wait.
+// For each kind of barrier the best try's median counts, because rank 0 may get little processor
+// time in a try. Sluice's may be at most factor times MPI's, plus slack.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ int rank = 0;
 
 using Barrier = int (*)(MPI_Comm);
 
-// What rank 0 has ready, and what rank 1 does to it.
+// What rank 0 prepares, and what rank 1 does with it.
 class Work {
  public:
   virtual ~Work() = default;
@@ -92,7 +92,7 @@ class Ssend final : public Work {
   std::vector<char> memory_;
 };
 
-// The median of an operation's time on rank 1, in microseconds.
+// The median time of an operation on rank 1, in microseconds.
 double time_try(Work& work, Barrier barrier, int operations) {
   std::vector<double> times;
   if (rank == 0) work.prepare(operations);

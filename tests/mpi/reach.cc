@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// reach whole|middle|later|user: memory that other processes can't copy from, which is nothing to
-// MPI. whole, middle: a buffer of it, or one that has it in its middle (secret memory; the kernel
-// may have none). later: it comes to the middle of buffers that were used before. user: processes
-// change their user, and may not read each other any more (root alone can; others are only made
-// undumpable).
+// reach whole|middle|later|user: memory that CMA cannot read, but that MPI can use. whole: a buffer
+// of such memory (secret memory; the kernel may lack it). middle: a buffer with such memory in its
+// middle. later: such memory replaces the middle of buffers that were used before. user: processes
+// change their user, and may not read each other any more (only root can; for other users they
+// become undumpable).
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -27,7 +27,7 @@ struct Buffers {
 
 constexpr size_t page = 4096;
 
-// Begins a little behind a page's begin, elsewhere on each rank.
+// Begins a little after the start of a page, by a different offset on each rank.
 int* map_buffer(int rank) {
   void* const pages =
       mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -35,7 +35,7 @@ int* map_buffer(int rank) {
   return static_cast<int*>(pages) + 4 * (rank + 1);
 }
 
-// Pages of the buffer become secret: those from `begin` on, of so many bytes.
+// Replaces pages of the buffer, from `begin` for `size` bytes, with secret memory.
 void hide(int* buffer, size_t begin, size_t size) {
 #ifdef SYS_memfd_secret
   const int secret = static_cast<int>(syscall(SYS_memfd_secret, 0));
@@ -91,7 +91,7 @@ void broadcast(const Buffers& at, int rank, int root, int round) {
   }
 }
 
-// Of each rank's memory every other gets a share: the one that it has for it, or its first.
+// Each rank gets a share of every rank's memory: the one for it, or the first.
 void exchange(const Buffers& at, int rank, int ranks, int round, bool all_to_all) {
   const int share = static_cast<int>(count) / ranks;
   all_to_all ? MPI_Alltoall(at.in, share, MPI_INT, at.out, share, MPI_INT, MPI_COMM_WORLD)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// reductions [--seed S] [--cases N] [--only FUNCTION] [--bytes MOST] [--pairs 0]: the collectives
-// that combine: every predefined type with every operation that MPI defines on it, against MPI's
-// own function, on several communicators, in place or not. (Operations of the program's own are in
-// operations.cc, Fortran's REAL(16), which some MPI libraries take for another type, in
-// fortran.F90.)
+// reductions [--seed S] [--cases N] [--only FUNCTION] [--bytes MOST] [--pairs 0]: the reducing
+// collectives with every predefined type and every operation that MPI defines on it, compared with
+// MPI's own function, on several communicators, in place or not. (operations.cc tests user-defined
+// operations. fortran.F90 tests Fortran's REAL(16), which some MPI libraries treat as another
+// type.)
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ using test::Operation;
 using test::Random;
 using Bytes = std::vector<std::byte>;
 
-constexpr size_t guard = 64;  // bytes before and behind every result
+constexpr size_t guard = 64;  // bytes before and after every result
 
 struct Comm {
   MPI_Comm handle;
@@ -48,7 +48,7 @@ struct Case {
   Comm comm;
   int root = 0;
   bool in_place = false;
-  std::vector<int> counts;  // of each rank's block; the whole where there are no blocks
+  std::vector<int> counts;  // of each rank's block; one if there are no blocks
   int total() const {
     int sum = 0;
     for (const int count : counts) sum += count;
@@ -56,7 +56,7 @@ struct Case {
   }
 };
 
-// The four functions, ours and MPI's.
+// The four functions, Sluice's or MPI's.
 struct Functions {
   decltype(&MPI_Allreduce) allreduce;
   decltype(&MPI_Reduce) reduce;
@@ -79,7 +79,7 @@ void call(const Functions& functions, const Case& c, const void* from, void* to)
   }
 }
 
-// A result buffer: what stands there before the call, in place or not, between two guards.
+// A result buffer between two guards, with its content before the call, in place or not.
 Bytes prepare(const Case& c, const Bytes& input) {
   Bytes result(input.size() + 2 * guard, std::byte{0x5a});
   if (c.in_place) {
@@ -90,8 +90,8 @@ Bytes prepare(const Case& c, const Bytes& input) {
   return result;
 }
 
-// What is expected of all bytes: where MPI defines a value, MPI's; in gaps what was `before`. (In
-// place, what stands behind the result may be used on the way, but its gaps may not.)
+// The expected bytes: MPI's result where MPI defines a value, and `before` in gaps. (In place,
+// memory after the result may be used as scratch, but its gaps must not change.)
 Bytes expect(const Case& c, const Bytes& before, const Bytes& ours, Bytes theirs) {
   const bool scatters = c.function.starts_with("reduce_scatter");
   const int total = c.total();
@@ -128,7 +128,7 @@ void compare(const Case& c, const Bytes& before, Bytes ours, Bytes theirs) {
       c.function + " wrote behind its result");
 }
 
-// An operand's elements; in their gaps any bytes.
+// The elements of an operand, with random bytes in their gaps.
 Bytes draw_input(const Case& c, Random& random) {
   const size_t extent = c.number.extent, total = static_cast<size_t>(c.total());
   Bytes input(total * extent);
@@ -151,7 +151,7 @@ void run(const Case& c, Random& random) {
   const bool in_place = c.in_place && (c.function != "reduce" || c.comm.rank == c.root);
   const void* const from = in_place ? MPI_IN_PLACE : input.data();
   call(ours, c, from, mine.data() + guard);
-  // Never in place: there MPICH 4.0.2's own MPI_Reduce crashes.
+  // Never in place: MPICH 4.0.2's own MPI_Reduce crashes there.
   call(theirs, c, input.data(), expected.data() + guard);
   compare(c, result, std::move(mine), std::move(expected));
   test::check(input == before, c.function + " changed its input");
@@ -162,7 +162,7 @@ class Reductions {
   Reductions(uint64_t seed, size_t most_bytes)
       : most_bytes_(most_bytes), cases_(seed), comms_(all_comms()), numbers_(test::all_numbers()) {}
 
-  // Every type with every operation.
+  // Every type with every operation on it.
   void run_all_pairs(const std::string& function) {
     for (const Number& number : numbers_) {
       for (const Operation& op : test::operations_on(number)) run_one(function, &number, &op);

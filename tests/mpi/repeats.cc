@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// repeats [--seed S] [--steps N]: calls that are the last one again, and calls that nearly are.
-// Most steps differ from the one before in a single thing: the buffers, whether in place, the
-// count, the root, the operation, what is in arrays of counts, a type or a communicator that was
-// freed and made anew (whose handle often is the same). What Sluice has of the last call must serve
-// where it fits and nowhere else: every result is that of MPI's own function.
+// repeats [--seed S] [--steps N]: tests the call cache. Calls repeat the last one, or differ from
+// it in one thing: the buffers, in place or not, the count, the root, the operation, the content of
+// count arrays, or a type or communicator that was freed and made again (often with the same
+// handle). The cached description must be used only if it fits: every result must equal that of
+// MPI's own function.
 #include <algorithm>
 
 #include "tests/mpi/harness.h"
@@ -13,7 +13,7 @@ namespace {
 
 using test::Random;
 
-constexpr size_t room = 1 << 13;  // ints in each memory
+constexpr size_t room = 1 << 13;  // ints in each buffer
 
 enum class Function {
   allreduce,
@@ -29,18 +29,18 @@ enum class Function {
 };
 constexpr size_t functions = 10;
 
-// What all ranks of a step have in common.
+// The parameters of a step, equal on all ranks.
 struct Step {
   Function function = Function::allreduce;
   int count = 1;
   int root = 0;
   MPI_Op op = MPI_SUM;
-  bool derived = false;  // where nothing is reduced
+  bool derived = false;  // if the function does not reduce
   bool in_place = false;
-  size_t offset = 0;    // of the buffers in their memory, in ints
-  uint64_t blocks = 0;  // which sizes and order blocks of uneven size have
+  size_t offset = 0;    // of the buffers, in ints
+  uint64_t blocks = 0;  // selects sizes and order of blocks of uneven size
 
-  // What one rank has for another; the same the other way round, as MPI_IN_PLACE wants it.
+  // Elements that one rank sends another; symmetric, as MPI_IN_PLACE needs it.
   int between(int one, int other) const {
     const auto low = static_cast<uint64_t>(std::min(one, other));
     const auto high = static_cast<uint64_t>(std::max(one, other));
@@ -49,11 +49,11 @@ struct Step {
   }
 };
 
-// A function's arrays: the next call has other numbers in the same places.
+// A function's count arrays. The next call has other numbers at the same addresses.
 struct Arrays {
   std::vector<int> counts, displacements;
 
-  // counts_of(i): of block i.
+  // counts_of(i) returns the count of block i.
   template <typename CountOf>
   void fill(int blocks, bool backwards, const CountOf& counts_of) {
     const auto n = static_cast<size_t>(blocks);
@@ -120,7 +120,7 @@ class Program {
     if (what >= 10) step_.offset = own_.below(64);
   }
 
-  // Of two ints, side by side or apart.
+  // A type of two ints, adjacent or with a gap.
   void remake_type() {
     if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
     MPI_Type_vector(2, 1, 1 + static_cast<int>(shared_.below(2)), MPI_INT, &type_);
@@ -133,7 +133,7 @@ class Program {
     MPI_Comm_split(MPI_COMM_WORLD, 0, key, &comm_);
   }
 
-  // Ends the team; the next call forms another.
+  // A hint ends the team; the next call sets up another.
   void give_hint() {
     MPI_Info info;
     MPI_Info_create(&info);
@@ -170,7 +170,7 @@ void Program::call(Memories& memories, bool in_mpi) {
       CALL(MPI_Allreduce, send, receive, s.count, MPI_INT, s.op, comm_);
       break;
     case Function::reduce: {
-      // MPICH 4.0.2's own crashes in place.
+      // MPICH 4.0.2's own MPI_Reduce crashes in place.
       const std::vector<int> operands(receive, receive + s.count);
       const bool elsewhere = in_mpi && in_place;
       CALL(MPI_Reduce, elsewhere ? operands.data() : send, receive, s.count, MPI_INT, s.op, s.root,
@@ -179,7 +179,7 @@ void Program::call(Memories& memories, bool in_mpi) {
     }
     case Function::reduce_scatter:
       CALL(MPI_Reduce_scatter_block, send, receive, s.count, MPI_INT, s.op, comm_);
-      // What lies behind the result is not defined where it was the input.
+      // In place, memory after the result is undefined.
       if (in_place) std::fill(receive + s.count, receive + size_ * s.count, 0);
       break;
     case Function::uneven_reduce_scatter: {

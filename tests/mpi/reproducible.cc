@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // reproducible: sums of floating-point numbers on all ranks, in messages of many shapes, by every
-// function that combines. What rank r brings at index i is the same in all of them, so with
-// SLUICE_REPRODUCIBLE an index must have the same bits everywhere; prints a digest of them, to be
-// compared with other algorithms' and other hosts'. reproducible free: does not compare, for
-// without the setting it need not hold.
+// reducing function. The operand of rank r at index i is the same in all of them. So with
+// SLUICE_REPRODUCIBLE the sum at an index must have the same bits everywhere. Prints a digest of
+// these bits, to compare with other algorithms and other hosts. reproducible free: does not
+// compare, because it need not hold without the setting.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -19,7 +19,7 @@ constexpr int most = 100000;
 int rank = 0, size = 0;
 bool compares = true;
 
-// The bits of the sum at each index, as first seen.
+// The bits of the sum at each index, from the first message that had it.
 std::vector<uint64_t> seen(most);
 std::vector<bool> known(most);
 

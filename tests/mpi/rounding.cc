@@ -56,7 +56,7 @@ void store(std::byte* at, size_t bytes, long double value) {
   }
 }
 
-// 1 to 2 with a sign, times a power of two unless it goes into a product.
+// 1 to 2 with a random sign, times a power of two unless it is an operand of a product.
 long double draw_part(MPI_Op op, Random& random) {
   const auto fraction = static_cast<long double>(random.next() >> 11) / (1ull << 53);
   const long double value = random.chance(2) ? 1 + fraction : -1 - fraction;
@@ -69,8 +69,8 @@ long double draw_part(MPI_Op op, Random& random) {
   return std::ldexp(value, static_cast<int>(random.below(40)) - 20);
 }
 
-// Whether MPI's own MPI_MAX knows the type's sign. Open MPI 4.1.4 takes offsets for unsigned and
-// unsigned long for signed.
+// Whether MPI's own MPI_MAX treats the type's sign correctly. Open MPI 4.1.4 treats offsets as
+// unsigned, and unsigned long as signed.
 bool is_sign_known(const Number& number) {
   uint64_t top = uint64_t{1} << (8 * number.extent - 1), one = 1;
   IN_MPI(MPI_Reduce_local)(&top, &one, 1, number.handle, MPI_MAX);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // setup MODE: a communicator's set-up, which is part of its first collective.
-//   pending   beside what the program and MPI have under way on the same communicator
+//   pending   with other operations pending on the communicator, of the program and of MPI
 //   late      the last rank comes 7 s after the others
 //   absent    the last rank never comes
 //   gather N FILE  the first collective is an MPI_Allgather of N bytes, and errors are printed;
-//             FILE is a name for files by which the ranks wait for each other's ends
-//   info      one rank alone gives an MPI info that does not name Sluice
+//             FILE names files by which the ranks wait until the others have ended
+//   info      only one rank gives an MPI info that does not name Sluice
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ void sum_up(MPI_Comm comm, const std::string& what) {
   test::check(sum == size * (size + 1) / 2, what);
 }
 
-// Its copy is under way while the first collective comes.
+// The first collective runs while the communicator is being duplicated.
 void copy_beside(MPI_Comm comm) {
   MPI_Comm copies[3];
   MPI_Request requests[3];
@@ -45,7 +45,7 @@ void copy_beside(MPI_Comm comm) {
   }
 }
 
-// A receive that takes anything from anybody.
+// A receive with wildcards is pending.
 void receive_beside(MPI_Comm comm) {
   int rank = 0, size = 0, received = -1;
   MPI_Comm_rank(comm, &rank);
@@ -59,7 +59,7 @@ void receive_beside(MPI_Comm comm) {
   test::check(received == last, "what a receive with wildcards took");
 }
 
-// Collectives of the program's that do not block, begun before and ended after.
+// Non-blocking collectives, started before the first collective and completed after it.
 void synchronise_beside(MPI_Comm comm) {
   int size = 0, one = 1, sums[2] = {0, 0};
   MPI_Comm_size(comm, &size);
@@ -76,7 +76,7 @@ void synchronise_beside(MPI_Comm comm) {
 }
 
 void be_beside() {
-  copy_beside(MPI_COMM_WORLD);  // whose first collective it is
+  copy_beside(MPI_COMM_WORLD);  // its first collective
   void (*const ways[])(MPI_Comm) = {copy_beside, receive_beside, synchronise_beside};
   for (const auto way : ways) {
     MPI_Comm copy, turned;
@@ -102,7 +102,7 @@ void gather(size_t bytes, const std::string& file) {
   std::printf("rank %d: %s\n", world_rank, text);
   std::fflush(stdout);
   close(creat((file + std::to_string(world_rank)).c_str(), 0600));
-  for (int rank = 0; rank < world_size; ++rank) {  // MPI ends a job when a rank leaves like this
+  for (int rank = 0; rank < world_size; ++rank) {  // MPI ends a job when a rank exits so
     while (access((file + std::to_string(rank)).c_str(), F_OK) != 0) usleep(10'000);
   }
   sleep(1);

@@ -14,7 +14,7 @@ size_t size_of(const std::vector<Segment>& map) {
   return bytes;
 }
 
-// A list of units at displacements in bytes, as every construction comes out.
+// The units' segments at displacements in bytes: the type map of every construction.
 std::vector<Segment> spread(const Unit& unit, const std::vector<ptrdiff_t>& places) {
   std::vector<Segment> map;
   for (const ptrdiff_t place : places) {
@@ -32,7 +32,7 @@ std::vector<ptrdiff_t> evenly(size_t n, ptrdiff_t stride) {
   return places;
 }
 
-// A type after MPI made it: MPI's own extent is part of the definition.
+// Completes a type that MPI made. The extent is MPI's own, which the standard defines.
 ShapedType finish(MPI_Datatype handle, std::vector<Segment> map, const char* construction) {
   MPI_Type_commit(&handle);
   MPI_Aint lower = 0, extent = 0;
@@ -62,7 +62,7 @@ ShapedType backwards(const Unit& unit, size_t units) {
   return finish(type, spread(unit, evenly(units, -2 * unit.extent)), "hvector, negative stride");
 }
 
-// Without gaps in the sum, but out of order; or with gaps.
+// A permutation of the units, with or without gaps.
 ShapedType shuffled(const Unit& unit, size_t units, bool gaps, Random& random) {
   std::vector<int> places(units);
   std::iota(places.begin(), places.end(), 0);
@@ -75,8 +75,7 @@ ShapedType shuffled(const Unit& unit, size_t units, bool gaps, Random& random) {
   return finish(type, spread(unit, bytes), gaps ? "indexed, shuffled" : "indexed permutation");
 }
 
-// Blocks of growing length, which may adjoin, with empty ones among them: of no elements, and of
-// elements of no size.
+// Blocks of growing length, some adjacent. Some are empty: no elements, or elements of size 0.
 ShapedType structured(const Unit& unit, size_t units, ptrdiff_t gap) {
   std::vector<int> lengths;
   std::vector<MPI_Aint> places;
@@ -117,7 +116,7 @@ ShapedType resized(const Unit& unit, size_t units) {
   return finish(sized, spread(unit, evenly(units, unit.extent)), "resized, negative lower bound");
 }
 
-// A column of a matrix: the next element begins beside this one, within its span.
+// A column of a matrix: the next element begins beside this one, within its extent.
 ShapedType column(const Unit& unit, size_t units, size_t columns) {
   MPI_Datatype type, sized;
   MPI_Type_vector(static_cast<int>(units), 1, static_cast<int>(columns), unit.handle, &type);
@@ -127,7 +126,7 @@ ShapedType column(const Unit& unit, size_t units, size_t columns) {
   return finish(sized, spread(unit, evenly(units, stride)), "column, interleaved");
 }
 
-// A rectangle, or all, of a matrix.
+// A rectangle of a matrix, or all of it.
 ShapedType rectangle(const Unit& unit, size_t units, bool all) {
   const int columns = units % 2 == 0 ? 2 : 1, rows = static_cast<int>(units) / columns;
   const int margin = all ? 0 : 1;
@@ -144,8 +143,8 @@ ShapedType rectangle(const Unit& unit, size_t units, bool all) {
   return finish(type, spread(unit, places), all ? "subarray, whole" : "subarray");
 }
 
-// One dimension of a distributed array: what one of `processes` has of `size` rows, dealt out in
-// blocks.
+// One dimension of a distributed array: the rows of `process`, if `size` rows are distributed in
+// blocks over `processes`.
 struct Dealt {
   int size, block, processes, process;
 
@@ -158,8 +157,8 @@ struct Dealt {
   }
 };
 
-// A process's part of a matrix whose rows are dealt out round by round, and whose columns in
-// blocks, of which the last may be shorter.
+// A process's part of a matrix. Rows are distributed cyclically, columns in blocks, of which the
+// last may be shorter.
 ShapedType distributed(const Unit& unit, size_t units, Random& random) {
   const int columns = units % 3 == 0 ? 3 : 1, rows = static_cast<int>(units) / columns;
   const int block = random.chance(2) ? rows : 1;
@@ -206,7 +205,7 @@ ShapedType nested(const Unit& unit, size_t units) {
 }
 
 #if MPI_VERSION >= 4
-// What has been constructed with large counts tells so of itself in another way.
+// Types made with large counts return them by another function (MPI_Type_get_contents_c).
 ShapedType large_counts(const Unit& unit, size_t units, Random& random) {
   const auto n = static_cast<MPI_Count>(units);
   const std::vector<MPI_Count> lengths(units, 1);

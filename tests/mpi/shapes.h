@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datatypes of all constructions for tests, each with its type map worked out beside MPI, so that
-// tests know where every byte of a message belongs.
+// Datatypes of all constructions. Each has a type map computed without MPI, so that tests know
+// where every byte of a message belongs.
 #pragma once
 
 #include <mpi.h>
@@ -15,11 +15,11 @@
 
 namespace test {
 
-// Bytes of a type map, in the order of the signature.
+// Bytes of a type map, in signature order.
 struct Segment {
   ptrdiff_t at;
   size_t bytes;
-  size_t padding = 0;  // so many of them, the last, hold no value: MPI may leave them behind
+  size_t padding = 0;  // the last bytes, which hold no value: MPI may skip them
 };
 
 // A predefined type.
@@ -31,7 +31,7 @@ struct Unit {
   size_t size() const;
 };
 
-// int, char, double, and the pairs of double and int, of short and int, which have gaps.
+// int, char, double, and the pairs (double, int) and (short, int), which have gaps.
 std::vector<Unit> all_units();
 
 // A datatype with the signature of `units` units.
@@ -45,50 +45,50 @@ struct ShapedType {
   size_t size() const;
 };
 
-// Units in a row.
+// Adjacent units.
 ShapedType contiguous_type(const Unit& unit, size_t units);
-// One of some fifteen constructions by chance, committed. Elements do not overlap if at most
-// `count` of them stand in a row.
+// A random one of about fifteen constructions, committed. Up to `count` consecutive elements do not
+// overlap.
 ShapedType draw_type(const Unit& unit, size_t units, size_t count, Random& random);
-// A construction of constructions; `inner` units make the inner one, which divides `units`.
+// A nested construction; the inner one has `inner` units, a divisor of `units`.
 ShapedType draw_nested_type(const Unit& unit, size_t units, size_t inner, size_t count,
                             Random& random);
-// A type without any unit, but perhaps with an extent.
+// A type without units, but perhaps with an extent.
 ShapedType draw_empty_type(const Unit& unit, Random& random);
 void free_type(ShapedType* type);
 
-// What a call may do to a byte: it is of no concern to it, it gets a value, or it may get any.
+// What a call may do to a byte: leave it, define its value, or change it in any way.
 enum class Fate : uint8_t { kept, defined, any };
 
-// Memory for blocks of a type, with room before and behind that must stay as it is.
+// Memory for blocks of a type, with guards before and after.
 class Memory {
  public:
   struct Block {
     ptrdiff_t displacement;  // in extents
     size_t count;
   };
-  // The buffer lies `shift` bytes beside where it is aligned best.
+  // The buffer begins `shift` bytes off its best alignment.
   Memory(const ShapedType& type, std::vector<Block> blocks, uint64_t pattern, size_t shift = 0);
 
-  // What MPI is given.
+  // The address to pass to MPI.
   std::byte* buffer() { return bytes_.data() + origin_; }
-  // Where a block's element begins.
+  // The address of an element of a block.
   std::byte* element(size_t block, size_t index);
-  // Puts a message into a block, as the type map says.
+  // Writes a message into a block, by the type map.
   void write(size_t block, const std::vector<std::byte>& message);
   std::vector<std::byte> read(size_t block) const;
-  // Fills everything, what must stay as it is too.
+  // Fills everything with random bytes, including guards and gaps.
   void scramble(Random& random);
-  // All bytes, with the room before and behind, and where the buffer starts among them.
+  // All bytes, guards included, and where the buffer starts in them.
   const std::vector<std::byte>& bytes() const { return bytes_; }
   std::vector<std::byte>& bytes() { return bytes_; }
   ptrdiff_t origin() const { return origin_; }
-  // Sets the fate of bytes of a block's elements from `first` up to `last`: those `where` in each.
-  // Where others become defined, padding may get any value.
+  // Sets the fate of the bytes `where` of a block's elements `first` to `last` - 1. If other bytes
+  // become defined, padding may get any value.
   void paint(size_t block, size_t first, size_t last, Fate fate, const std::vector<Segment>& where,
              std::vector<Fate>* fates) const;
   bool operator==(const Memory& other) const { return bytes_ == other.bytes_; }
-  // Where they differ first, and how, for people.
+  // Describes the first difference.
   std::string difference(const Memory& expected) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// statistics: three alltoallv of known size on a communicator with a long name. Rank 0 has begun a
-// line when MPI ends, and ends it afterwards.
+// statistics: three alltoallv of known size on a communicator with a long name. Rank 0 has printed
+// part of a line when MPI ends, and completes it afterwards.
 #include <cstdio>
 #include <numeric>
 #include <vector>
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_name(named, "a name of more than twenty-four bytes");
   MPI_Comm_rank(named, &rank);
   MPI_Comm_size(named, &size);
-  // One number for rank 0, two for rank 1, and so on, plus as many as the rank itself.
+  // Rank r sends 1 + r + i numbers to rank i.
   const auto n = static_cast<size_t>(size);
   std::vector<int> counts(n), places(n);
   std::iota(counts.begin(), counts.end(), 1 + rank);

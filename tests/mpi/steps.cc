@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// steps [--most N] [--most-anew N] [--trace FILE]: the way from the MPI symbol to the first store
-// of the payload, one instruction at a time. Rank 0 makes a small call that it has made before with
-// the processor's trap flag set: the processor then stops after each instruction, and the handler
-// counts it, looks whether it takes a lock, enters the kernel or allocates, and whether the payload
-// has arrived in memory that the ranks share. The other ranks have come long before, so that
-// nothing is waited for. On a noisy machine the count is what it is on a quiet one. x86-64 and
-// Linux.
+// steps [--most N] [--most-anew N] [--trace FILE]: counts the instructions from the MPI symbol to
+// the first store of the payload. Rank 0 repeats a small call with the processor's trap flag set,
+// so that the processor stops after each instruction. The signal handler counts the instruction,
+// checks whether it takes a lock, enters the kernel or allocates, and whether the payload has
+// arrived in shared memory. The other ranks are already in the call, so that rank 0 waits for
+// nothing. The count does not depend on noise. x86-64 and Linux only.
 //
-// Each function is called twice: when the communicator's last call of it was the same, and when
-// that had another count. --most, --most-anew: no way may be longer than so many instructions.
-// --trace: writes where the instructions of the first call lie in Sluice's library, for addr2line.
+// Each function is called twice: after an equal call on the communicator, and after a call with
+// another count. --most, --most-anew: limits on these two instruction counts. --trace: writes the
+// addresses of the first call's instructions in Sluice's library, for addr2line.
 #include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -28,16 +27,16 @@ namespace {
 constexpr uint64_t trap_flag = 0x100;
 constexpr double usual = 1.5, marked = 0x1.23456789abcdep+99;
 
-// What was seen, filled by the handler.
+// What the signal handler has recorded.
 struct Watch {
-  std::vector<const double*> places;  // where the payload has been seen to go
+  std::vector<const double*> places;  // where the payload was seen to go
   uint64_t steps = 0, steps_to_store = 0;
   uint64_t locks = 0, kernel = 0, allocations = 0;
   std::vector<uint64_t> trace;
 };
 Watch watch;
 
-// Prefixes, then the opcode: what an instruction does that a short way has no time for.
+// Decodes prefixes and opcode, and counts instructions that a short path must not contain.
 void classify(const uint8_t* at) {
   bool locked = false;
   for (;; ++at) {
@@ -46,7 +45,7 @@ void classify(const uint8_t* at) {
                         *at == 0x2e || *at == 0x3e || (*at & 0xf0) == 0x40;
     if (!prefix) break;
   }
-  const bool exchanges = (*at == 0x86 || *at == 0x87) && at[1] < 0xc0;  // memory: locks by itself
+  const bool exchanges = (*at == 0x86 || *at == 0x87) && at[1] < 0xc0;  // memory: locks implicitly
   if (locked || exchanges) ++watch.locks;
   if (at[0] == 0x0f && at[1] == 0x05) ++watch.kernel;
 }
@@ -64,7 +63,7 @@ void on_step(int, siginfo_t*, void* context) {
   }
 }
 
-// (The red zone is the caller's.)
+// (Keeps clear of the caller's red zone.)
 void set_stepping(bool on) {
   if (on) {
     asm volatile(
@@ -79,7 +78,7 @@ void set_stepping(bool on) {
   }
 }
 
-// Memory that is shared with other processes.
+// The mappings that are shared with other processes.
 std::vector<std::span<const double>> shared_memory() {
   std::vector<std::span<const double>> found;
   std::ifstream maps("/proc/self/maps");
@@ -118,7 +117,7 @@ const Function functions[] = {
      }},
 };
 
-// Finds where the payload goes: calls often enough that each of the places had its turn.
+// Finds where the payload is stored: calls the function so often that each place is used.
 void find_places(const Function& function, double* out) {
   double in = usual;
   watch.places.clear();
@@ -163,7 +162,7 @@ void judge(const std::string& name, uint64_t most) {
   test::check(watch.allocations == 0, name + ": allocations: " + std::to_string(watch.allocations));
 }
 
-// anew: a call with another count comes between the ones before and the one that is looked at.
+// anew: the call before the measured one has another count.
 void follow(const Function& function, bool anew, uint64_t most) {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -175,7 +174,7 @@ void follow(const Function& function, bool anew, uint64_t most) {
     function.call(in.data(), out.data(), 1);
     return;
   }
-  usleep(50000);  // for the others to come
+  usleep(50000);  // until the other ranks are in the call
   step_through(function, out.data());
   judge(function.name + std::string(anew ? ", anew" : ""), most);
 }

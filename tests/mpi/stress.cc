@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// stress [--calls N] [--most BYTES] [--delays N] [--seconds S] [--seed S]: collectives in a row
-// without a pause, of random kind, communicator, root and size (of up to so many bytes for each
-// rank), one in N delayed on a rank by chance; every result is checked. Ends early when its time is
-// up.
+// stress [--calls N] [--most BYTES] [--delays N] [--seconds S] [--seed S]: collectives without
+// pause, of random kind, communicator, root and size (up to --most bytes per rank). One in N is
+// delayed on a random rank. Every result is checked. Ends early when --seconds have passed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +27,7 @@ struct Ranks {
   int rank, size;
 };
 
-// One call: what all ranks draw alike, and the memory that all calls share.
+// One call at a time: the parameters, drawn alike on all ranks, and the buffers of all calls.
 class Stress {
  public:
   Stress(uint64_t seed, size_t most_words, size_t delays)
@@ -76,7 +75,7 @@ class Stress {
     MPI_Comm_size(comm, &ranks.size);
     ranks_.push_back(ranks);
   }
-  // As many of 1 to 2 words as of 512 to 1024.
+  // Log-uniform: 1 to 2 words are as likely as 512 to 1024.
   size_t draw_count() {
     if (common_.chance(16)) return 0;
     const size_t power = common_.below(static_cast<size_t>(64 - __builtin_clzll(most_)));
@@ -108,7 +107,7 @@ class Stress {
     for (size_t i = 0; i < count; ++i) words[i] = word(here_->rank, i);
     words[count] = 42;  // behind what counts
   }
-  // What a call was to write there, and nothing behind it.
+  // Compares the result; nothing after it may have changed.
   template <typename Expected>
   void expect(const Expected& expected, size_t begin, size_t count) const {
     uint32_t wrong = 0;
@@ -157,7 +156,7 @@ class Stress {
     }
     expect_guard(size() * count_);
   }
-  // Blocks of count_, less for each rank.
+  // Blocks of count_, fewer for higher ranks.
   void lay_out() {
     counts_.resize(size());
     places_.resize(size());
@@ -189,7 +188,7 @@ class Stress {
     }
     expect_guard(size() * count_);
   }
-  // A rank gets from all as much as its place in the layout says.
+  // Each rank receives from all as much as its own block in the layout has.
   void alltoallv() {
     lay_out();
     const auto me = static_cast<size_t>(here_->rank);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sum [return] [silent]: one MPI_Allreduce on each rank, and what came of it. "return": under
- * MPI_ERRORS_RETURN, twice. The smallest program there is, linked in all ways there are.
+ * sum [return] [silent]: one MPI_Allreduce on each rank, and its result. "return": under
+ * MPI_ERRORS_RETURN, twice. The smallest program, linked in all possible ways.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -32,8 +32,8 @@ int main(int argc, char** argv) {
     fflush(stdout);
   }
   if (failed) {
-    sleep(1); /* MPICH ends a job as soon as a rank leaves like this */
-    _exit(3); /* MPI_Finalize may wait for ranks that are gone */
+    sleep(1); /* MPICH ends a job as soon as a rank exits like this */
+    _exit(3); /* MPI_Finalize may wait for ranks that have ended */
   }
   MPI_Finalize();
   return 0;

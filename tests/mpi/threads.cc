@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// threads [--seed S], threads handlers, threads funneled: MPI_THREAD_MULTIPLE, several threads in
-// collectives at once, each on communicators of its own, which are other threads' on other ranks;
-// their first collectives and their last included; and one thread that passes messages. Or
-// "handlers": one thread sets error handlers and makes errors while another one is in collectives.
-// Or "funneled": MPI_THREAD_FUNNELED, and two threads in collectives all the same, each with a
-// communicator that had its first one before; MPI libraries survive that, and programs do it.
+// threads [--seed S], threads handlers, threads funneled. Without a mode: MPI_THREAD_MULTIPLE with
+// several threads in collectives at once. Each thread has its own communicators, which other
+// threads use on other ranks; first and last collectives included. One thread passes messages.
+// "handlers": one thread sets error handlers and makes errors while another is in collectives.
+// "funneled": MPI_THREAD_FUNNELED, but two threads make collectives, each on a communicator that
+// already had one. Programs do this, and MPI libraries survive it.
 #include <sched.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ constexpr int rounds = 60;
 
 int rank = 0, size = 0;
 
-// What differs between ranks and threads is when they come.
+// A random delay, so that threads and ranks come at different times.
 void linger(test::Random& random) {
   if (random.chance(8)) usleep(static_cast<useconds_t>(random.below(500)));
 }
@@ -54,7 +54,7 @@ std::string move(MPI_Comm comm, int number, int count) {
   return back.front() == number + rank && back.back() == number + rank ? "" : "alltoall";
 }
 
-// Returns what went wrong. (Checks are the main thread's.)
+// Returns what went wrong. (Only the main thread may call test::check.)
 std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed, bool with_new_ones = true) {
   test::Random own(seed);
   for (int round = 0; round < rounds; ++round) {
@@ -90,7 +90,7 @@ void hear(MPI_Comm*, int*, ...) { ++heard; }
 
 void keep_right(void*, void*, int*, MPI_Datatype*) {}
 
-// Whatever Sluice asks MPI about: operations, and communicators and types that are new.
+// Makes calls for which Sluice must query MPI: operations, new communicators, new types.
 void use_new_things(MPI_Comm comm, const std::atomic<bool>& over) {
   MPI_Op op;
   MPI_Op_create(keep_right, 1, &op);
@@ -110,7 +110,7 @@ void use_new_things(MPI_Comm comm, const std::atomic<bool>& over) {
   MPI_Op_free(&op);
 }
 
-// A communicator's handler is the one that was set, and an error is told to it.
+// A communicator must have the handler that was set, and an error must reach that handler.
 void watch_handler(MPI_Comm comm, MPI_Errhandler handler, int calls) {
   MPI_Comm_set_errhandler(comm, handler);
   heard = 0;
@@ -122,7 +122,7 @@ void watch_handler(MPI_Comm comm, MPI_Errhandler handler, int calls) {
   MPI_Errhandler_free(&found);
 }
 
-// Both threads are to run at once, whatever processor mpirun has bound this process to.
+// Lets both threads run at once, even if mpirun bound the process to one processor.
 void run_anywhere() {
   cpu_set_t all;
   CPU_ZERO(&all);

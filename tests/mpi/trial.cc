@@ -35,7 +35,7 @@ MPI_Comm split(int color, int key) {
   return part;
 }
 
-// The settings that a trial was made under.
+// The settings in force, to repeat the trial.
 std::string settings() {
   std::string words;
   for (char** variable = environ; *variable; ++variable) {

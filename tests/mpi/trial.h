@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A trial: one collective call with random arguments, made through Sluice and through MPI's own
-// function with the same data, and the two results held against each other. Everything about trial
-// N follows from the seed and N, so that each can be made again alone.
+// function with the same data; the two results are compared. The seed and N determine trial N
+// completely, so that each trial can be repeated alone.
 #pragma once
 
 #include <mpi.h>
@@ -16,20 +16,20 @@
 
 namespace test {
 
-// What is spoilt in Sluice's result to see that it is noticed (--break).
+// What --break corrupts in Sluice's result, to check that the comparison notices.
 enum class Damage : uint8_t { none, result, gap, guard, input, bits };
 
-// A communicator as this rank sees it; null for those that this rank is not in.
+// A communicator as this rank sees it; the handle is null if the rank is not a member.
 struct Comm {
   MPI_Comm handle;
   int rank = -1, size = 0;
   std::string name;
-  bool fresh = false;  // to be freed after the trial
+  bool fresh = false;  // free it after the trial
 };
 
-// Those that live from the first trial to the last.
+// The communicators that live from the first trial to the last.
 std::vector<Comm> lasting_comms();
-// One of them, or one made for a single trial. Collective over the world.
+// One of these, or one made for a single trial. Collective over the world.
 Comm draw_comm(const std::vector<Comm>& lasting, Random& shared);
 
 struct Trial {
@@ -40,25 +40,25 @@ struct Trial {
   Comm comm;
   bool in_place = false;
   int root = 0;
-  bool large = false;  // this rank calls the function for large counts, where MPI has it
-  Random shared{0};    // draws the same on all ranks of the communicator
-  Random own{0};       // and this not
-  std::string story;   // what was drawn, for people
+  bool large = false;  // this rank calls the function with large counts, if available
+  Random shared{0};    // equal draws on all ranks of the communicator
+  Random own{0};       // other draws on each rank
+  std::string story;   // what was drawn, as text
 
   size_t me() const { return static_cast<size_t>(comm.rank); }
   size_t size() const { return static_cast<size_t>(comm.size); }
   bool is_root() const { return comm.rank == root; }
-  // What was drawn, and the command that makes this trial again.
+  // Describes what was drawn, with the command that repeats this trial.
   std::string describe() const;
-  // Ends the job with that.
+  // Prints this description and `what`, and ends the job.
   [[noreturn]] void complain(const std::string& what) const;
 };
 
-// Everything that does not depend on the function's family.
+// Draws everything that does not depend on the function's family.
 Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
                  const std::vector<Comm>& lasting);
 
-// An array of counts or displacements (Large: MPI_Count, MPI_Aint), for either kind of function.
+// Counts or displacements (Large: MPI_Count, MPI_Aint), for functions of either kind.
 template <typename Large>
 class Array {
  public:
@@ -72,7 +72,7 @@ class Array {
   std::vector<Large> large_;
 };
 
-// What a function is called with on one side. A copy of `blocks` in MPI's form.
+// The arguments of one side of a call: `blocks` in MPI's form.
 struct Words {
   void* buffer;
   MPI_Datatype type;
@@ -83,32 +83,32 @@ struct Words {
   Array<MPI_Aint> places() const { return Array<MPI_Aint>(displacements); }
 };
 
-// One side of a call on this rank: a type, blocks of its elements, and three memories for them that
-// are alike before the calls.
+// One side of a call on this rank: a type, blocks of its elements, and three equal memories for
+// them.
 class Side {
  public:
-  // MPI's own function gets the messages in the same form as Sluice; or, unless that is null, as
-  // elements of the dense type `in_mpi`, packed by the type's map.
+  // in_mpi: if null, MPI's own function gets the same type as Sluice. Otherwise it gets elements of
+  // this dense type, packed by the type map.
   Side(ShapedType type, std::vector<Memory::Block> blocks, MPI_Datatype in_mpi, Trial& trial);
   Side(const Side&) = delete;
   ~Side();
 
-  // Gives all blocks by absolute addresses from now on, with MPI_BOTTOM, in Sluice's call.
+  // From now on Sluice's call gets all blocks by absolute addresses, from MPI_BOTTOM.
   void use_absolute_addresses();
-  // The three memories become as `before` is now.
+  // Copies `before` to the other two memories.
   void settle();
   Words ours();
   Words theirs();
-  // As `theirs`, of memory that no call writes; one block of it.
+  // Like `theirs`, but of memory that no call writes; or only one block of it.
   Words untouched();
   Words untouched(size_t block);
-  // After MPI's call.
+  // Call it after MPI's call: unpacks MPI's result.
   void take_theirs();
 
-  // A byte of a kept fate must be as it was, a defined one as MPI has it (`values_too`).
+  // Bytes with fate `kept` must be unchanged; `defined` ones must equal MPI's (if `values_too`).
   void verify(const Trial& trial, const char* which, bool values_too) const;
-  // Spoils a byte of Sluice's with this fate: one of the blocks' own, of a gap between them, or of
-  // the guards.
+  // Corrupts a byte of Sluice's with this fate: in a block, in a gap between blocks, or in the
+  // guards.
   void spoil(Trial& trial, Fate fate, bool guard);
 
   ShapedType type;
@@ -126,16 +126,16 @@ class Side {
   std::vector<std::byte> their_message_, message_before_;
 };
 
-// Spoils what --break asks for, on one rank, in the buffers of a call that was made.
+// Corrupts what --break names, on one rank, in the buffers of a completed call.
 void damage(Trial& trial, Side* input, Side* output);
 
-// Trials of the two families.
+// The trials of the two families of collectives.
 void try_moving(Trial& trial);
 void try_reducing(Trial& trial);
 
 }  // namespace test
 
-// MPI_X or PMPI_X, both of which Sluice stands in for; and the function for large counts.
+// MPI_X or PMPI_X (Sluice interposes both), or the function with large counts.
 #if MPI_VERSION >= 4
 #define LARGE(trial, function) EITHER(trial, function##_c)
 #else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Trials of the collectives that move data, and of the barrier: another datatype on each rank and
-// on either side, with one signature.
+// Trials of the barrier and of the collectives that move data. Datatypes differ between ranks and
+// between the two sides, with equal signatures.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace test {
 namespace {
 
-// Where the bytes of a number are, and which of them are long double's padding: Open MPI 5 does not
-// always carry it.
+// Where the bytes of a number are, and which are a long double's padding, which Open MPI 5 does not
+// always transfer.
 std::vector<Segment> map_of(const Number& number) {
   const auto part = [](Values values, size_t at, size_t bytes) -> Segment {
     const bool padded = values == Values::floating && bytes == sizeof(long double);
@@ -63,21 +63,21 @@ class Mover {
   std::vector<size_t> draw_blocks(size_t first, bool vector);
   ShapedType draw(size_t units, size_t count);
   std::vector<Memory::Block> lay_out(const std::vector<size_t>& counts, bool scattered);
-  // Blocks of so many units; `scattered` puts them in any order with gaps between.
+  // Blocks with these numbers of units; `scattered`: in any order, with gaps between.
   Side make(const std::vector<size_t>& units, bool scattered);
   void verify(Side* input, Side* output);
 
   Trial& trial_;
   const Unit& unit_;
-  // All blocks are multiples of so many units, so that types may have any divisor of it.
+  // All block sizes are multiples of it, so that a type may have any divisor of it as its units.
   const size_t grain_;
-  const bool nothing_;  // not one unit anywhere
-  // And that by so many elements of no size. (The same on all ranks: where the sum of its counts is
-  // zero, a rank of Open MPI does not call its peers.)
+  const bool nothing_;  // no units at all
+  // If there are no units: how many elements of size 0 instead. (Equal on all ranks: a rank of Open
+  // MPI whose counts sum to zero does not call its peers.)
   const size_t elements_of_nothing_;
-  // Small messages of elements of one size everywhere. Otherwise MPI is given bytes: Open MPI 4.1.4
-  // cuts messages up, and chooses algorithms, by the sizes of local elements, and hangs where these
-  // differ; and it writes past the end of some types that arrive in parts.
+  // Small messages, with elements of equal size on all ranks. Otherwise MPI gets bytes, because
+  // Open MPI 4.1.4 segments messages and selects algorithms by the local element size. It hangs if
+  // these differ between ranks. It also writes past the end of some types that arrive in parts.
   const bool plain_;
   size_t most_units_;
   size_t per_element_ = 0;
@@ -139,7 +139,7 @@ Side Mover::make(const std::vector<size_t>& units, bool scattered) {
     per_element_ = (plain_ ? trial_.shared : trial_.own).pick(divisors);
   }
   const size_t per_element = per_element_;
-  size_t span = 8 + 3 * units.size();  // of extents, gaps included
+  size_t span = 8 + 3 * units.size();  // in extents, gaps included
   for (const size_t n : units) span += n / per_element;
   ShapedType type = draw(per_element, span);
   for (const size_t n : units) counts.push_back(nothing_ ? elements_of_nothing_ : n / per_element);
@@ -217,7 +217,7 @@ void Mover::allgather(bool vector) {
 void Mover::alltoall(bool vector) {
   const size_t size = trial_.size(), me = trial_.me();
   most_units_ /= size;
-  // units[i][j]: from i to j; in place what goes there comes back.
+  // units[i][j]: sent from i to j. In place, the same number comes back.
   std::vector<std::vector<size_t>> units;
   for (size_t i = 0; i < size; ++i) {
     units.push_back(vector || i == 0 ? draw_blocks(size, vector) : units[0]);
@@ -248,7 +248,7 @@ void Mover::alltoall(bool vector) {
   verify(&input, &output);
 }
 
-// Nobody leaves before all have come. (Ranks share the machine's monotonic clock.)
+// No rank may leave before the last one has entered. (Ranks share the monotonic clock.)
 void barrier(Trial& trial) {
   const auto now = [] {
     const auto time = std::chrono::steady_clock::now().time_since_epoch();

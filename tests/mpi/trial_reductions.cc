@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Trials of the collectives that combine: predefined operations on predefined types with any values
-// (what floating point makes of them is in rounding.h), and operations of the program's own,
-// commutative or not, on types of all constructions.
+// Trials of the reducing collectives: predefined operations on predefined types with arbitrary
+// values (rounding.h bounds the rounding errors), and user-defined operations, commutative or not,
+// on types of all constructions.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -16,7 +16,7 @@
 namespace test {
 namespace {
 
-// The type that the program's operations are being called on.
+// The type to which the user-defined operations are applied now.
 const ShapedType* reduced_type = nullptr;
 
 using Combine = uint64_t (*)(uint64_t left, uint64_t right);
@@ -29,8 +29,8 @@ uint64_t load(const std::byte* at, size_t bytes) {
 
 void store(std::byte* at, size_t bytes, uint64_t value) { std::memcpy(at, &value, bytes); }
 
-// Calls `each` with the two operands of every element, where the type's map counts from. (The type
-// may be the same by absolute addresses.)
+// Calls `each` with the two operands of every element, at the type map's origin. (The type may use
+// absolute addresses.)
 template <typename Each>
 void for_elements(void* left, void* right, const int* count, const MPI_Datatype* type, Each each) {
   int size = 0;
@@ -45,7 +45,7 @@ void for_elements(void* left, void* right, const int* count, const MPI_Datatype*
   }
 }
 
-// Units are added, and mixed up a bit, in a way that commutes.
+// Adds units; commutative.
 void add(void* left, void* right, int* count, MPI_Datatype* type) {
   for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
     for (const Segment& unit : reduced_type->map) {
@@ -60,7 +60,8 @@ void keep_left(void* left, void* right, int* count, MPI_Datatype* type) {
   });
 }
 
-// Units in pairs (m, n) are the functions m x + n: composed. One that is left over keeps its right.
+// A pair of units (m, n) is the function m x + n; composes them. A single last unit keeps the right
+// operand.
 void compose(void* left, void* right, int* count, MPI_Datatype* type) {
   for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
     const std::vector<Segment>& map = reduced_type->map;
@@ -78,18 +79,18 @@ class Reducer {
   explicit Reducer(Trial& trial) : trial_(trial) {}
   void run_predefined();
   void run_user_defined();
-  // Sums, products, minima and maxima of small whole numbers in 16 bits.
+  // Sums, products, minima and maxima of small integers in 16-bit formats.
   void run_narrow();
 
  private:
   struct Task {
     MPI_Op ours, theirs;
-    const Number* number = nullptr;                           // of predefined types
-    std::function<void(Memory* memory, size_t n)> fill = {};  // else any bytes will do
+    const Number* number = nullptr;                           // only predefined types
+    std::function<void(Memory* memory, size_t n)> fill = {};  // empty: any bytes will do
   };
   void draw_counts(size_t element_bytes);
-  // MPI does it on `dense`, which has the same signature; Open MPI's own buffers for types with
-  // gaps are not beyond doubt.
+  // MPI computes on `dense`, which has the same signature, because Open MPI's own buffers for types
+  // with gaps may be wrong.
   void run(ShapedType type, const ShapedType& dense, const Task& task);
   template <typename All, typename One, typename Scatter, typename ScatterBlock>
   void call(All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block, const void* from,
@@ -98,7 +99,7 @@ class Reducer {
   void call_theirs(Side* input, Side* output, MPI_Op op);
   void paint(Side* output, const Number* number) const;
   void compare(const Number& number, MPI_Op op, Side* input, Side* output);
-  // All ranks have the same bits after an allreduce.
+  // After an allreduce all ranks must have the same bits.
   void compare_ranks(Side* output);
 
   bool scatters() const { return trial_.function.starts_with("MPI_Reduce_scatter"); }
@@ -106,12 +107,12 @@ class Reducer {
     return trial_.in_place && (trial_.function != "MPI_Reduce" || trial_.is_root());
   }
   size_t total() const { return std::accumulate(counts_.begin(), counts_.end(), size_t{0}); }
-  // The elements of the result that this rank gets, and which one of all is the first.
+  // How many elements of the result this rank gets, and the index of the first.
   size_t own() const;
   size_t first() const;
 
   Trial& trial_;
-  std::vector<int> counts_;  // of each rank's block; one for all where there are no blocks
+  std::vector<int> counts_;  // of each rank's block; one if there are no blocks
 };
 
 size_t Reducer::own() const {
@@ -174,7 +175,7 @@ void Reducer::run_user_defined() {
   const Unit& unit = units[trial_.shared.below(4)];
   const size_t per_element = trial_.shared.pick<size_t>({1, 2, 2, 3, 4, 6, 20});
   draw_counts(unit.size() * per_element * 3);
-  // MPI makes the type the same on all ranks.
+  // MPI requires the same type on all ranks.
   ShapedType type = draw_type(unit, per_element, total() + 1, trial_.shared);
   trial_.story += std::string("; ") + drawn.name + " on " + type.construction;
   MPI_Op op;
@@ -185,8 +186,8 @@ void Reducer::run_user_defined() {
   MPI_Op_free(&op);
 }
 
-// What Sluice does with its 16-bit types, for MPI: on their bits, which MPI has as integers. (Its
-// operations have no context.)
+// Computes for MPI what Sluice does on its 16-bit types: MPI gets the bits as integers. (An MPI
+// operation has no context argument.)
 const NarrowFormat* narrow = nullptr;
 int (*combine_narrow)(int, int) = nullptr;
 
@@ -262,15 +263,15 @@ void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
   }
 }
 
-// Never in place: there MPICH 4.0.2's own MPI_Reduce crashes.
+// Never in place: MPICH 4.0.2's own MPI_Reduce crashes there.
 void Reducer::call_theirs(Side* input, Side* output, MPI_Op op) {
   call(IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce), IN_MPI(MPI_Reduce_scatter),
        IN_MPI(MPI_Reduce_scatter_block), input->untouched().buffer, output->theirs(), op);
   output->take_theirs();
 }
 
-// Of a long double the bytes that hold nothing may become anything, as may what stands behind the
-// result in place.
+// Bytes that may get any value: the padding of long doubles, and in place the memory after the
+// result.
 void Reducer::paint(Side* output, const Number* number) const {
   const size_t elements = output->blocks[0].count;
   const auto paint = [&](size_t n, Fate fate, const std::vector<Segment>& where) {
@@ -337,7 +338,7 @@ void Reducer::compare_ranks(Side* output) {
   if (trial_.damage == Damage::bits && trial_.comm.rank == trial_.comm.size - 1) {
     output->spoil(trial_, Fate::defined, false);
   }
-  uint64_t mine = 14695981039346656037u, least = 0, most = 0;  // FNV-1a, in words
+  uint64_t mine = 14695981039346656037u, least = 0, most = 0;  // FNV-1a, by words
   for (size_t i = 0; i < total(); ++i) {
     for (const Segment& unit : output->type.map) {
       const std::byte* at = output->our_memory.element(0, i) + unit.at;

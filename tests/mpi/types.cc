@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// types cycles [--cycles N]: datatypes made, used and freed over and over leave nothing behind.
-// types empty: types and calls without data. types hollow: types with components without data.
-// types absolute: MPI_BOTTOM on one rank alone. types callbacks: used by what is called while they
-// are freed. types deep [--levels N]: types of types of types, with little stack. types many
-// [--blocks N]: one type of many blocks; tells the process's largest memory. types packed: what
-// many communicators pack large messages in is given back. types huge: one element of more than
-// 2 GiB, which is not contiguous and differs between ranks.
+// types MODE: tests of datatypes.
+//   cycles [--cycles N]   types made, used and freed repeatedly leak nothing
+//   empty, hollow         types and calls without data; types with components without data
+//   absolute              MPI_BOTTOM on one rank only
+//   callbacks             types used by delete callbacks while they are freed
+//   deep [--levels N]     types nested N levels deep, with little stack
+//   many [--blocks N]     one type of many blocks; prints the process's peak memory
+//   packed                buffers in which communicators packed large messages are given back
+//   huge                  one non-contiguous element of more than 2 GiB, different on each rank
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,7 +29,7 @@ int rank_in_world() {
   return rank;
 }
 
-// A type of lists within a vector, and a duplicate of it: used, and freed in either order.
+// An indexed type in a vector, and a duplicate of it; used, then freed in either order.
 void use_fresh_types(uint64_t round) {
   const int places[] = {5, 1, 9};
   MPI_Datatype list, type, copy;
@@ -49,8 +51,8 @@ void use_fresh_types(uint64_t round) {
   if (rank_in_world() != root) test::check(numbers[0] == 0 && numbers[2] == 0, "beside it");
 }
 
-// What MPI itself may lose of each cycle: MPICH 4.0 keeps 64 bytes of every derived type, in some
-// runs and not in others. What Sluice knows of a type is more than that.
+// What MPI itself may leak per cycle: MPICH 4.0 sometimes keeps 64 bytes of every derived type.
+// Sluice's data about a type is larger.
 #ifdef MPICH_VERSION
 constexpr size_t lost_by_mpi = 3 * 64;
 #else
@@ -67,7 +69,7 @@ void run_cycles(uint64_t cycles) {
 }
 
 // Elements without bytes in every function that takes datatypes, and counts of zero from
-// MPI_BOTTOM: nothing is touched, and nobody waits for what never comes.
+// MPI_BOTTOM: no memory may be touched, and no rank may wait for a message that never comes.
 void run_empty() {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -101,7 +103,7 @@ void run_empty() {
   MPI_Type_free(&spaced);
 }
 
-// Three numbers in a row at `at`, and nothing at all at `nothing_at`, perhaps below them.
+// Three ints at `at`, and a component without data at `nothing_at`, perhaps before them.
 MPI_Datatype hollow_type(MPI_Aint nothing_at, MPI_Aint at) {
   MPI_Datatype nothing, type;
   MPI_Type_contiguous(0, MPI_INT, &nothing);
@@ -114,7 +116,7 @@ MPI_Datatype hollow_type(MPI_Aint nothing_at, MPI_Aint at) {
   return type;
 }
 
-// A broadcast from such a type, or to such types, of numbers in a row on the other side.
+// A broadcast from or to such types; the other side has contiguous ints.
 void broadcast_hollow(MPI_Datatype type, std::ptrdiff_t at, bool hollow, const std::string& what) {
   constexpr std::ptrdiff_t origin = 16, length = 48;
   std::vector<int> data(length, -1), expected = data;
@@ -125,7 +127,7 @@ void broadcast_hollow(MPI_Datatype type, std::ptrdiff_t at, bool hollow, const s
   test::check(data == expected, what);
 }
 
-// Where the data lies does not depend on where a component without data does.
+// The place of a component without data must not change where the data lies.
 void run_hollow() {
   for (const MPI_Aint nothing_at : {0, -40, 4, 12, 100}) {
     for (const MPI_Aint at : {8, -20}) {
@@ -139,7 +141,7 @@ void run_hollow() {
   }
 }
 
-// The program's own addition, wherever the type has its number.
+// A user-defined addition of one int, at any place in the type.
 void add(void* left, void* right, int* count, MPI_Datatype* type) {
   MPI_Aint start = 0, length = 0;
   MPI_Type_get_true_extent(*type, &start, &length);
@@ -148,8 +150,8 @@ void add(void* left, void* right, int* count, MPI_Datatype* type) {
   for (int i = 0; i < *count; ++i) to[i] += from[i];
 }
 
-// A number of each rank's, all of them our own at first. In a type of one of them, from a buffer
-// that may be MPI_BOTTOM: then the type has the address.
+// One int of each rank, all set to this rank's value at first. The type has one int. If `absolute`,
+// the type holds the address and the buffer is MPI_BOTTOM.
 struct Numbers {
   Numbers(size_t n, int number, bool absolute) : data(n, number) {
     const int one = 1;
@@ -171,7 +173,7 @@ struct Numbers {
   void* buffer = MPI_BOTTOM;
 };
 
-// What becomes of the first of these numbers in a call, in place; `all`: of all of them.
+// What an in-place call does with the first of these numbers; `all`: with all of them.
 struct InPlace {
   const char* name;
   std::function<void(Numbers&)> call;
@@ -213,7 +215,7 @@ std::vector<InPlace> all_in_place(int size, int root, const std::vector<int>& co
   };
 }
 
-// Where one rank alone has all by absolute addresses, the others need not know.
+// One rank alone uses absolute addresses for everything; the others need not know.
 void run_absolute() {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -235,7 +237,7 @@ void run_absolute() {
   MPI_Op_free(&op);
 }
 
-// From 0 on in the type's places, told by rank 0; beside them -1.
+// Broadcasts the indices 0, 1, ... from rank 0; whether only the type's places have received them.
 bool is_told(MPI_Datatype type, int places, int stride) {
   int numbers[16];
   for (int i = 0; i < 16; ++i) numbers[i] = rank_in_world() == 0 ? i : -1;
@@ -253,8 +255,8 @@ int tell_at_the_end(MPI_Datatype type, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// A type that a callback uses while it is freed, with an attribute that is older than what Sluice
-// keeps from the second use on, and with one that is younger; and then another with the same
+// A type that a delete callback uses while it is freed. The callback's attribute is older or
+// younger than Sluice's, which exists from the second use on. Then another type gets the same
 // handle.
 void run_callbacks() {
   int keyval = MPI_KEYVAL_INVALID;
@@ -280,8 +282,8 @@ void run_callbacks() {
   MPI_Type_free_keyval(&keyval);
 }
 
-// A type of another, which is freed. Every 4,000th level is two of them, with a gap between; the
-// others are as large.
+// Wraps a type in another and frees the inner one. Every 4,000th level doubles it, with a gap
+// between; other levels keep its size.
 MPI_Datatype wrap(MPI_Datatype inner, uint64_t level) {
   MPI_Aint lower = 0, extent = 0;
   MPI_Type_get_extent(inner, &lower, &extent);
@@ -305,7 +307,7 @@ MPI_Datatype wrap(MPI_Datatype inner, uint64_t level) {
   return type;
 }
 
-// So little that what calls itself for each level has too little.
+// A stack too small for a recursive call per level.
 void limit_stack(rlim_t bytes) {
   rlimit limit{};
   getrlimit(RLIMIT_STACK, &limit);
@@ -329,7 +331,7 @@ void run_deep(uint64_t levels) {
     if (root) std::iota(numbers.begin(), numbers.end(), use);
     MPI_Bcast(numbers.data(), 1, type, 0, MPI_COMM_WORLD);
     for (size_t i = 0; i < span && !root; ++i) {
-      bool hole = false;  // a digit 1, to the base 3
+      bool hole = false;  // its level has a digit 1, to the base 3
       for (size_t rest = i; rest > 0; rest /= 3) hole = hole || rest % 3 == 1;
       test::check(numbers[i] == (hole ? -1 : static_cast<int>(i) + use), "a deep type");
     }
@@ -339,7 +341,7 @@ void run_deep(uint64_t levels) {
   MPI_Type_free(&type);
 }
 
-// Blocks of one number and of two in turns, apart from each other.
+// Alternating blocks of one and two ints, with gaps.
 void run_many(size_t blocks) {
   std::vector<int> numbers(3 * blocks, -1);
   MPI_Datatype type;
@@ -389,7 +391,7 @@ void run_packed() {
   MPI_Type_free(&type);
 }
 
-// The root sends one row over and over, from little memory; the others have a rectangle.
+// The root sends one row repeatedly, from little memory; the others receive a rectangle.
 void run_huge() {
   constexpr int rows = 2200, bytes = 1000000, pitch = bytes + 64;
   const bool root = rank_in_world() == 0;

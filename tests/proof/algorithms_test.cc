@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The proof: every algorithm of the registry, run as a model, for all that it says it can serve.
+// The proof: runs every algorithm of the registry in the model, for all shapes that it accepts.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Plans that are wrong in one way each, written by hand: the model must say which.
+// Hand-written plans with one error each; the model must report that error.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,8 +19,7 @@ Piece part(Area area, uint32_t begin, uint32_t end, uint32_t of) {
   return {area, whole, {begin, end, of}};
 }
 
-// A plan for each rank; the builder as the real algorithms make it, or one that knows of no
-// aliases.
+// Builds a plan for each rank; the builder knows the aliases of the collective's buffers.
 template <typename Write>  // void(Rank, PlanBuilder&)
 PlanSet plans(Collective collective, Rank size, Write write) {
   PlanSet set{.collective = collective};
@@ -47,7 +46,7 @@ void expect_fault(const Faults& faults, const std::string& words) {
   ADD_FAILURE() << "no fault says \"" << words << "\" among " << testing::PrintToString(faults);
 }
 
-// Two ranks give each other their operands: right, and what others here start from.
+// Two ranks exchange their operands. This plan is correct; others here are variations of it.
 void exchange(Rank rank, PlanBuilder& plan) {
   const Piece slot = plan.scratch(input);
   plan.send(1 - rank, input);
@@ -71,7 +70,7 @@ TEST(Broken, BothSendFirst) {
   expect_fault(run(set, {1}), "rank 0, step 0 (send to 1, ordinal 0) hangs");
 }
 
-// Where ranks receive into what they still send, all wait for each other.
+// If ranks receive into memory that they are still sending, all wait for each other.
 TEST(Broken, ExchangeInPlace) {
   const PlanSet set = plans(Collective::allreduce, 2, [](Rank rank, PlanBuilder& plan) {
     plan.send(1 - rank, input);
@@ -179,8 +178,8 @@ TEST(Broken, PipelinedThoughSlicesDiffer) {
                "rank 1, step 0 (recv from 0, ordinal 0)");
 }
 
-// A chain of pipelined steps orders its ends segment by segment, which is not enough where those
-// touch different parts of the same memory.
+// A chain of pipelined steps orders its first and last step only segment by segment. That does not
+// suffice if the two touch different parts of the same memory.
 TEST(Broken, OrderedBySegmentsThoughSlicesDiffer) {
   const Piece first = part(Area::output, 0, 2, 3), second = part(Area::output, 1, 3, 3);
   PlanSet set = plans(Collective::broadcast, 1, [&](Rank, PlanBuilder& plan) {
@@ -289,7 +288,7 @@ TEST(Broken, AnotherTreeThanTheBalancedOne) {
                "not by the balanced tree");
 }
 
-// Whatever claims the balanced tree and has another is caught, on some number of ranks.
+// An algorithm that wrongly claims the balanced tree is found, for some number of ranks.
 TEST(Broken, AlgorithmsThatClaimTheBalancedTree) {
   size_t liars = 0;
   for (Algorithm algorithm : algorithms()) {
@@ -300,7 +299,7 @@ TEST(Broken, AlgorithmsThatClaimTheBalancedTree) {
     algorithm.bracketing = Bracketing::balanced;
     Faults faults;
     for (Rank size = 2; size <= 9 && faults.empty(); ++size) {
-      std::vector<uint32_t> hosts(algorithm.needs.hosts ? size : 0);  // two, if they matter
+      std::vector<uint32_t> hosts(algorithm.needs.hosts ? size : 0);  // two, if needed
       for (Rank rank = 0; rank < hosts.size(); ++rank) hosts[rank] = 2 * rank >= size;
       if (!can_serve(algorithm, size, false, false, hosts)) continue;
       faults = run(all_plans(algorithm, {.size = size, .hosts = hosts}), {2 * size});
@@ -354,7 +353,7 @@ TEST(Broken, WrongElementOfTheRightSource) {
                "rank 0 ends with 1 in element 0 of block 1 of its output: element 1");
 }
 
-// Right where input and output are two buffers; in place, what was sent has been overwritten.
+// Correct with separate input and output; in place, the sent data was overwritten before.
 TEST(Broken, NotInPlace) {
   const PlanSet set = plans(Collective::allreduce, 2, [](Rank rank, PlanBuilder& plan) {
     const Piece slot = plan.scratch(input);

@@ -60,7 +60,7 @@ bool same(const Plan& a, const Plan& b) {
          std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(), same_step);
 }
 
-// By a few ranks, as the rest would differ too.
+// Compares the plans of three ranks only: if plans differ, they differ there, too.
 bool same(const Algorithm& algorithm, Shape a, Shape b) {
   for (const Rank rank : {0u, a.size / 2, a.size - 1}) {
     a.rank = b.rank = rank;
@@ -89,7 +89,7 @@ namespace {
 
 using Placement = std::vector<uint32_t>;
 
-// Each host's ranks consecutive, so many as `next` says; what is left goes to the last.
+// Consecutive ranks on each host, next() per host; the last host gets the rest.
 template <typename Next>  // Rank()
 Placement filled(Rank size, Next next) {
   Placement hosts;
@@ -99,7 +99,7 @@ Placement filled(Rank size, Next next) {
   return hosts;
 }
 
-// The same ranks shuffled, hosts numbered again in the order of their lowest ranks.
+// The same hosts in random rank order, renumbered by their lowest ranks.
 Placement shuffled(Placement hosts, std::mt19937_64& random) {
   std::shuffle(hosts.begin(), hosts.end(), random);
   Placement numbers(hosts.size(), ~0u);
@@ -133,7 +133,7 @@ std::vector<std::vector<uint32_t>> placements(const Algorithm& algorithm, Rank s
     }
     all.push_back(shuffled(filled(size, up_to_five), random));
     all.push_back(filled(size, [&] { return std::max<Rank>(size - 1, 1); }));
-    // One host of two, the others of one.
+    // One host with two ranks, the others with one.
     all.push_back(
         filled(size, [two = true]() mutable { return std::exchange(two, false) ? 2 : 1; }));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the proof tries: ranks, roots, radixes and numbers of elements around every boundary. With
-// CHECK_LONG=1 (make check-long) more of each.
+// The cases that the proof tries: ranks, roots, radixes and numbers of elements around every
+// boundary. CHECK_LONG=1 (make check-long) adds more of each.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,31 @@ namespace sluice {
 
 bool long_check();
 
-// Numbers of ranks that are proved in one go, under one watchdog: every one up to 33, and larger
-// ones.
+// Numbers of ranks proved in one test, under one watchdog: all up to 33, and larger ones.
 struct Sizes {
   Rank first, last;
   std::vector<Rank> all;
 };
 std::vector<Sizes> size_groups();
 
-// All roots where there are few ranks, else the edges and one or two in between.
+// All roots if there are few ranks; otherwise rank 0, a random one, and up to 33 ranks also 1 and
+// the last.
 std::vector<Rank> roots(const Algorithm& algorithm, Rank size, std::mt19937_64& random);
 
-// The radixes that make a difference to the algorithm.
+// Radixes that give different plans.
 std::vector<uint32_t> radixes(const Algorithm& algorithm, Shape shape);
 
-// What ranks may be placed on, as in Shape: for algorithms that look at hosts, some that they can
-// serve; for the others nothing.
+// Placements of ranks on hosts, as in Shape: for algorithms that need hosts, some that they accept;
+// for others one empty placement.
 std::vector<std::vector<uint32_t>> placements(const Algorithm& algorithm, Rank size,
                                               std::mt19937_64& random);
 // "0 0 1 1 2"
 std::string host_list(std::span<const uint32_t> hosts);
 
-// Equal blocks, or vectors: none, one, fewer than ranks, as many, not divisible.
+// Equal blocks, or vectors: 0 elements, 1, fewer than ranks, as many, not divisible by ranks.
 std::vector<Counts> equal_counts(Collective collective, Rank size);
 
-// Blocks of different sizes, some empty; none for the collectives and algorithms that have none.
+// Blocks of different sizes, some empty; no counts if the collective or algorithm has none.
 std::vector<Counts> ragged_counts(const Algorithm& algorithm, Rank size, std::mt19937_64& random);
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The proof's own proof: good plans are broken in one place, and it must be seen. Every mutation
-// is tried at every step of every rank of every algorithm.
+// Tests the proof: correct plans are broken in one place, and the proof must find it. Every
+// mutation is applied to every step of every rank of every algorithm.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// What is wrong with the plans, in the order in which the proof looks.
+// The faults of the plans; checks run in the same order as in the proof.
 Faults find_faults(const PlanSet& set, const Counts& counts, const Cost& cost) {
   const Model model(set);
   Faults faults = model.faults();
@@ -34,7 +34,7 @@ bool has_message(const Step& step) { return receives(step) || step.kind == Kind:
 
 struct Mutation {
   const char* name;
-  // Breaks the step, and says whether there was anything to break.
+  // Breaks the step. Returns false if this step cannot be broken so.
   std::function<bool(const Algorithm&, Plan&, Step&, Rank self)> apply;
 };
 
@@ -60,7 +60,7 @@ bool left_out(const Algorithm&, Plan&, Step& step, Rank) {
   return true;
 }
 
-// As if its last piece had been forgotten.
+// Drops the last piece.
 bool too_short(const Algorithm&, Plan&, Step& step, Rank) {
   Slice& slice = step.kind == Kind::send ? step.from : step.to;
   if (!has_message(step) || slice.count == 0) return false;
@@ -68,7 +68,7 @@ bool too_short(const Algorithm&, Plan&, Step& step, Rank) {
   return true;
 }
 
-// Another rank's block, or another part of the same size.
+// Uses another rank's block, or another part of the same size.
 bool of_other_memory(const Algorithm&, Plan& plan, Step& step, Rank) {
   if (step.kind != Kind::send || step.from.count == 0) return false;
   Piece& piece = plan.pieces[step.from.first];
@@ -156,7 +156,7 @@ const Mutation mutations[] = {
     {"with_too_much_scratch", with_too_much_scratch},
 };
 
-// Two hosts, where the algorithm looks at them.
+// Two hosts, if the algorithm needs hosts.
 std::vector<uint32_t> hosts_for(const Algorithm& algorithm, Rank size) {
   std::vector<uint32_t> hosts(algorithm.needs.hosts ? size : 0);
   for (Rank rank = 0; rank < hosts.size(); ++rank) hosts[rank] = 2 * rank >= size;
@@ -165,7 +165,7 @@ std::vector<uint32_t> hosts_for(const Algorithm& algorithm, Rank size) {
 
 class Mutants : public testing::TestWithParam<Mutation> {
  protected:
-  // The mutants that there were.
+  // Returns the number of mutants.
   size_t expect_all_found(const Algorithm& algorithm, Rank size) {
     const std::vector<uint32_t> hosts = hosts_for(algorithm, size);
     const Shape shape{.size = size, .root = size / 2, .hosts = hosts};
@@ -209,7 +209,7 @@ TEST_P(Mutants, AreFound) {
 INSTANTIATE_TEST_SUITE_P(Every, Mutants, testing::ValuesIn(mutations),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Whether every edge of these plans is needed, and its absence is found.
+// Checks that each edge of these plans is needed: without it, the proof finds a fault.
 void expect_all_edges_needed(const Algorithm& algorithm, Rank size) {
   const Shape shape{.size = size};
   const PlanSet good = all_plans(algorithm, shape);
@@ -240,7 +240,7 @@ TEST(MissingEdge, IsFoundInRecursiveDoubling) {
   expect_all_edges_needed(*find_algorithm(Collective::allreduce, "recursive_doubling"), 8);
 }
 
-// A barrier may wait for more than it must, but not for nothing.
+// A barrier may have redundant edges, but a barrier without edges is wrong.
 TEST(MissingEdge, IsFoundInBarriers) {
   for (const char* name : {"dissemination", "all_to_one"}) {
     PlanSet set = all_plans(*find_algorithm(Collective::barrier, name), {.size = 8});

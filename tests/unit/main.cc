@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The main program of the unit tests and of the proof: GoogleTest with a watchdog over each test
-// (TEST_SECONDS, 300 unless set) and a last line "N passed, N failed".
+// main() of the unit tests and of the proof: GoogleTest with a watchdog for each test
+// (TEST_SECONDS, default 300). The last line of output is "N passed, N failed".
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 
 namespace {
 
-char running[256];  // the test that the watchdog would name
+char running[256];  // the test that the watchdog reports
 
-// Only what a signal handler may do: the stuck thread may hold any lock.
+// Async-signal-safe calls only: the stuck thread may hold any lock.
 void on_alarm(int) {
   const char* parts[] = {"\nwatchdog: still running after its time limit: ", running,
                          "\n0 passed, 1 failed\n"};

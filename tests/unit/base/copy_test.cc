@@ -30,7 +30,7 @@ TEST(Copy, CopiesAllOfItAndNothingElse) {
   std::byte* const begin =
       to.data() + page -
       (reinterpret_cast<uintptr_t>(to.data()) - reinterpret_cast<uintptr_t>(from.data())) %
-          page;  // as far as `from`
+          page;  // same page offset as `from`
   for (size_t shift = 0; shift < 70; ++shift) {
     for (const size_t bytes : {0UL, 1UL, 63UL, 64UL, 2047UL, 2048UL, 2049UL, 2111UL, 3 * page}) {
       for (const auto copy : {copy_bytes, copy_by_vectors}) {

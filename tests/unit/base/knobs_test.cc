@@ -42,7 +42,7 @@ std::string value_of(const Settings& settings, const std::string& name) {
   return "(no such row)";
 }
 
-// A file with the text, removed with the object.
+// A file with the given text; removed with the object.
 class TextFile {
  public:
   explicit TextFile(const std::string& text) {
@@ -75,7 +75,7 @@ TEST(Knobs, TableIsWellFormed) {
 
 TEST(Knobs, DefaultsOfTableAndStructureAgree) {
   Knobs read;
-  read.segment = 1;  // to see that it is overwritten
+  read.segment = 1;  // must be overwritten
   ASSERT_TRUE(read_knobs(environment_of({}), &read).ok());
   const Knobs fresh;
   EXPECT_EQ(read.enable, fresh.enable);

@@ -52,7 +52,7 @@ TEST_F(Log, KeepsToOneLineOfBoundedLength) {
   EXPECT_NE(said(Level::error, "hello").find("p: error: hello\n"), std::string::npos);
 }
 
-// A socket keeps writes apart.
+// A datagram socket receives each write separately.
 TEST_F(Log, WritesLinesThatBelongTogetherAtOnce) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);

@@ -46,7 +46,7 @@ TEST(Registry, KnowsWhatThereIsNot) {
   EXPECT_EQ(find_algorithm(Collective::barrier, "ring"), nullptr);
 }
 
-// Whatever a call needs, some algorithm with a plan can serve it.
+// For each possible call there is an algorithm with a plan that can serve it.
 TEST(Registry, LeavesNoCallUnserved) {
   for (uint32_t i = 0; i < collective_count; ++i) {
     const auto collective = static_cast<Collective>(i);

@@ -37,7 +37,7 @@ TEST(Hosts, AreCounted) {
   EXPECT_FALSE(hosts.even());
 }
 
-// A host with few ranks does not take the work away from the ranks of the others.
+// If one host has few ranks, the ranks of other hosts still all carry shares.
 TEST(Hosts, CarrySharesInTurns) {
   const Hosts hosts(shape_of(round_robin, 4));
   EXPECT_EQ(hosts.shares(), 3u);
@@ -51,7 +51,7 @@ TEST(Hosts, CarrySharesInTurns) {
   one_small[128] = 2;
   EXPECT_EQ(Hosts(shape_of(one_small, 5)).own_shares(), (std::vector<Rank>{5}));
   EXPECT_EQ(Hosts(shape_of(one_small, 128)).own_shares().size(), 64u);
-  // Nobody carries more than the ranks of the smallest host must.
+  // No rank carries more than the ranks of the smallest host must.
   const Hosts similar(shape_of(Placement{0, 0, 0, 1, 1, 1, 1}, 6));
   EXPECT_EQ(similar.shares(), 3u);
   EXPECT_EQ(similar.own_shares(), std::vector<Rank>{});
@@ -77,7 +77,7 @@ TEST(Hosts, OneHostOrOneRankOnEachHasNoLevels) {
   EXPECT_FALSE(has_consecutive_ranks(round_robin));
 }
 
-// An algorithm for hosts serves where there are levels; in order where ranks are consecutive.
+// These algorithms serve shapes with two levels; in-order reductions also need consecutive ranks.
 TEST(Hosts, DecideWhatCanServe) {
   Algorithm algorithm{Collective::allreduce, "", "", {.hosts = true}, nullptr, nullptr};
   EXPECT_FALSE(can_serve(algorithm, 6, false, false));
@@ -88,8 +88,8 @@ TEST(Hosts, DecideWhatCanServe) {
   EXPECT_FALSE(can_serve(algorithm, 6, true, false, round_robin));
 }
 
-// Every rank but the root has one parent, which has it for a child; a rank that leads its host has
-// a parent elsewhere, the others one here.
+// Every rank but the root has one parent, which lists it as a child. The parent of a host's leader
+// is on another host, other parents are on the same host.
 TEST(Hosts, MakeATreeOfTwoLevels) {
   for (const Placement& hosts : {uneven, round_robin}) {
     for (Rank root = 0; root < 6; ++root) {
@@ -109,7 +109,7 @@ TEST(Hosts, MakeATreeOfTwoLevels) {
   }
 }
 
-// What passes between hosts is counted, and what a cost says of it is held against it.
+// The bytes between hosts are counted and compared with the published cost.
 TEST(Hosts, BytesBetweenThemAreCounted) {
   const Algorithm& chain = *find_algorithm(Collective::broadcast, "hosts_chain");
   const Placement hosts{0, 0, 1, 1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the model yields for plans that are right; that it finds what is wrong is tests/proof's.
+// What the model reports for correct plans. tests/proof tests that it finds errors.
 #include "collectives/model/model.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(Expressions, KnowWhomTheyCombine) {
   EXPECT_EQ(all.index(all.combine(a, all.leaf(1, 8))), Expressions::mixed);
 }
 
-// Doubled often enough, the leaves outnumber any counter.
+// After many doublings the number of leaves would overflow any counter.
 TEST(Expressions, CountNoFurtherThanTheyMust) {
   Expressions all;
   Expression e = all.leaf(0, 0);
@@ -50,7 +50,7 @@ TEST(Expressions, CountNoFurtherThanTheyMust) {
   EXPECT_FALSE(all.to_string(e).empty());
 }
 
-// Three ranks pass a buffer on, the middle one through scratch; the last answers with a token.
+// Three ranks forward a buffer, the middle one through scratch. The last answers with a token.
 Model chain() {
   PlanSet set{.collective = Collective::broadcast};
   const Piece buffer;

@@ -130,8 +130,9 @@ TEST(Radix, DigitsMakeTheRank) {
 
 using Tree = std::vector<TreeNode>;
 
-// What holds for every tree: parents and children agree, each subtree is the run that it says, and
-// children join what was taken before them on one side or the other. Returns its depth.
+// Checks what every tree must fulfil: parents and children agree, each subtree covers the ranks
+// that it claims, and each child adjoins what was taken before, on one side or the other. Returns
+// the depth.
 uint32_t check(const Tree& tree) {
   const auto size = static_cast<Rank>(tree.size());
   Rank roots = 0, edges = 0;
@@ -168,8 +169,7 @@ Tree grow(Rank size, NodeOf node_of) {
   return tree;
 }
 
-// Messages one after another until a rank has all of its subtree, when it takes one child at a
-// time.
+// Messages one after another until a rank has its whole subtree, if it takes one child at a time.
 uint32_t rounds(const Tree& tree, Rank rank) {
   uint32_t round = 0;
   for (const Subtree& child : tree[rank].children) {
@@ -206,7 +206,7 @@ TEST(BinomialTree, IsTheWellKnownOneAtRootZero) {
   EXPECT_EQ(binomial_tree(10, 11, 0).parent, 8u);
 }
 
-// The least depth of a tree of that size in which no node has more children than `radix`.
+// The least depth of a tree of `size` ranks with at most `radix` children per node.
 uint32_t least_depth(Rank size, uint32_t radix) {
   uint32_t depth = 0;
   for (uint64_t level = 1, ranks = 1; ranks < size; ++depth) ranks += level *= radix;

@@ -207,8 +207,8 @@ TEST(PlanBuilder, PipelinesOnlyIfEverySharedSliceIsTheSame) {
   EXPECT_EQ(waits(std::move(builder).build(), second), (Waits{{first, !pipelined}}));
 }
 
-// q -> r -> s orders segments of q and s; s needs the whole of q, as it writes elsewhere in what q
-// reads.
+// The chain q -> r -> s orders q and s only segment by segment. But s needs all of q, because it
+// writes to memory that q reads in other segments.
 TEST(PlanBuilder, KeepsAWholeWaitBesideAPipelinedChain) {
   PlanBuilder builder;
   const Piece slot = builder.scratch(output(0, 2, 3)), other = builder.scratch(output(0, 2, 3));
@@ -273,7 +273,7 @@ TEST(PlanBuilder, FencesFollowOneAnother) {
   EXPECT_EQ(waits(plan, 4), (Waits{{3, !pipelined}}));
 }
 
-// Plans of thousands of ranks: edges in proportion to steps.
+// In plans of thousands of ranks, the number of edges must stay proportional to the steps.
 TEST(PlanBuilder, StaysLinearForManyRanks) {
   constexpr Rank ranks = 4096;
   PlanBuilder builder(in_place);

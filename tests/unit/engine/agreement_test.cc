@@ -43,7 +43,7 @@ TEST(Hello, ComesBackAsItWasPacked) {
   EXPECT_FALSE(back.unpack(bytes));
 }
 
-// Of three ranks, the second with that hello.
+// Checks the hellos of three ranks, of which the second sent this one.
 Status look_through_with(const std::vector<std::byte>& second) {
   std::vector<std::byte> packed(3 * Hello::packed_size);
   for (size_t i = 0; i < 3; ++i) {
@@ -92,7 +92,7 @@ TEST(Differences, NameRanksAndValues) {
   EXPECT_EQ(describe_ranks(ranks), "ranks 0-2, 5, 7, 8");
 }
 
-// What each of three ranks was told when it formed a team.
+// The status that each of three ranks got when it formed a team.
 std::vector<Status> form(const Adjust& adjust, std::vector<bool>* teams) {
   LoopbackHub hub;
   std::vector<Status> formed(3);
@@ -148,7 +148,7 @@ TEST(Agreement, VersionsAreCompared) {
   }
 }
 
-// It is no difference of theirs, and MPI may do without what it lacks.
+// A missing resource is not a difference between the ranks, and MPI may not need it.
 TEST(Agreement, ARankThatLacksWhatATransportTakesLeavesAllToMpi) {
   for (const bool differs : {false, true}) {
     std::vector<bool> teams;

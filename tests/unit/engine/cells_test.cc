@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Alltoallv between hosts: short blocks in cells that others carry, long ones straight.
+// Alltoallv between hosts: short blocks in cells that other ranks forward, long ones directly.
 #include "src/engine/cells.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class InCells : public ::testing::Test {
     };
     on_ranks(static_cast<Rank>(placement.size()), endpoints, place, body);
   }
-  // Of calls in a row in a new team; size(call, from, to): bytes.
+  // The number of messages of `calls` calls in a new team; size(call, from, to) returns bytes.
   template <typename Size>
   uint64_t messages_of(uint32_t calls, const Size& size) {
     const uint64_t before = hub_.messages();
@@ -73,7 +73,7 @@ TEST_F(InCells, OnlyWhatIsLongGoesByItself) {
   EXPECT_EQ(messages(room + 1), all_short + 1);
 }
 
-// All learn the same, and leave cells out together.
+// All ranks learn how much the cells held, and stop using cells together.
 TEST_F(InCells, AreLeftOutForAWhileWhereTheyCarriedLittle) {
   constexpr uint32_t straight = 4 * 3, without = 31;
   const auto first_long = [](uint32_t call, Rank, Rank) {
@@ -88,7 +88,7 @@ TEST_F(InCells, AreLeftOutForAWhileWhereTheyCarriedLittle) {
   EXPECT_EQ(messages_of(1, first_long), in_cells + straight);
   EXPECT_EQ(messages_of(1 + without, first_long), in_cells + straight + without * straight);
   EXPECT_EQ(messages_of(3 + without, first_long), 3 * in_cells + straight + without * straight);
-  // Each time for longer. (4 blocks, each by itself.)
+  // Each time for longer. (4 blocks, each sent directly.)
   constexpr uint32_t calls = 1 + without + 1 + (2 * without + 1);
   EXPECT_EQ(messages_of(calls, few), 2 * in_cells + (calls - 2) * 4);
   EXPECT_EQ(messages_of(calls + 1, few), 3 * in_cells + (calls - 2) * 4);
@@ -114,7 +114,7 @@ TEST_F(InCells, RanksThatDisagreeAboutABlockAreToldSo) {
   }
 }
 
-// Messages of both parts have numbers of their own; people count calls.
+// Messages of both parts have call numbers of their own, but errors count the program's calls.
 TEST_F(InCells, CallsAreCountedOnce) {
   run({0, 0, 1}, [&](Member& member) {
     for (int i = 0; i < 4; ++i) exchange(member, [](Rank, Rank) { return size_t{10}; });

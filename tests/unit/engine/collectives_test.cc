@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every algorithm of every collective, run by the engine on real memory over the loopback
-// transport.
+// The engine runs every algorithm of every collective on real memory, over the loopback transport.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,12 +15,12 @@
 namespace sluice::testing {
 namespace {
 
-// What rank `rank` holds at `index` of its input.
+// The input of `rank` at `index`.
 int32_t value(Rank rank, size_t index) {
   return static_cast<int32_t>(rank * 1000003 + index * 7 + 1);
 }
 
-// All ranks' together.
+// The sum over all ranks.
 int32_t sum_at(Rank ranks, size_t index) {
   return static_cast<int32_t>(ranks * (ranks - 1) / 2 * 1000003 + ranks * (index * 7 + 1));
 }
@@ -52,10 +51,11 @@ Blocks even(Rank ranks, size_t count) {
   return blocks;
 }
 
-// The program's memory beside a view's: every second element of it.
+// The program's buffer of a packed view: every second element of it holds data.
 class Spaced final : public Packing {
  public:
-  // `fills` the view's memory, or takes it away. The view's memory is spoilt to begin with.
+  // fills: this Packing packs into the view's memory; otherwise it unpacks from it. A view that
+  // must be packed starts with wrong values.
   Spaced(bool fills, std::vector<int32_t>& dense) : fills_(fills), dense_(dense) {
     apart_.assign(2 * dense.size(), -7);
     for (size_t i = 0; i < dense.size(); ++i) apart_[2 * i] = dense[i];
@@ -75,13 +75,13 @@ class Spaced final : public Packing {
     }
     EXPECT_TRUE(fills_ || most <= 1) << "unpacked twice";
   }
-  // Elements that were not moved, and those found in the program's memory in the end.
+  // Moves the elements that were not moved yet; returns the content of the program's buffer.
   std::vector<int32_t> finish() {
     for (size_t i = 0; i < dense_.size(); ++i) {
       if (moved_[i] == 0) move(4 * i, 4);
     }
     std::vector<int32_t> found(dense_.size());
-    size_t gaps = 0;  // that are as they were
+    size_t gaps = 0;  // gaps that are unchanged
     for (size_t i = 0; i < found.size(); ++i) {
       gaps += apart_[2 * i + 1] == -7;
       found[i] = apart_[2 * i];
@@ -94,10 +94,10 @@ class Spaced final : public Packing {
   bool fills_;
   std::vector<int32_t>& dense_;
   std::vector<int32_t> apart_;
-  std::vector<int> moved_;  // how often each element was
+  std::vector<int> moved_;  // how often each element was moved
 };
 
-// One collective on one rank: its memory, its call, and what must come out.
+// One collective on one rank: its memory, its call, and the expected result.
 struct Problem {
   std::vector<int32_t> input, output, expected;
   Blocks in_blocks, out_blocks;
@@ -168,7 +168,7 @@ void make_allgather(const Setting& setting, Rank rank, Problem& problem) {
   problem.call.output.offsets = blocks.offsets;
 }
 
-// Rank a sends (a + b) % 4 elements more than `count` to b, so that blocks differ where they may.
+// Rank a sends (a + b) % 4 elements more than `count` to b, so that blocks differ if allowed.
 void make_alltoall(const Setting& setting, Rank rank, Problem& problem) {
   for (Blocks* blocks : {&problem.in_blocks, &problem.out_blocks}) {
     for (Rank peer = 0; peer < setting.ranks; ++peer) {
@@ -238,7 +238,7 @@ void make(const Setting& setting, Rank rank, Problem& problem) {
   place(setting, rank, problem);
 }
 
-// Runs a call whose memory is not dense in the program: its input, its output or both are apart.
+// Runs a call in which the program's input, output or both are not dense.
 void run_apart(const Setting& setting, Member& member, int which) {
   Problem problem;
   make(setting, member.rank, problem);
@@ -257,20 +257,20 @@ void run_apart(const Setting& setting, Member& member, int which) {
       << "rank " << member.rank << " count " << setting.count << " apart " << which;
 }
 
-// The thread sanitizer takes a hundred times as long, and looks at orders, not at sizes.
+// The thread sanitizer is a hundred times slower, and checks ordering, not sizes.
 #ifdef __SANITIZE_THREAD__
 constexpr Rank sizes[] = {2, 3};
 constexpr size_t counts[] = {5, 4099};
 #else
 constexpr Rank sizes[] = {1, 2, 3, 4, 5, 8};
-constexpr size_t counts[] = {1, 5, 0, 1023, 20011};  // (after nothing, cells would be left out)
+constexpr size_t counts[] = {1, 5, 0, 1023, 20011};  // (0 not first: cells would then be left out)
 #endif
 
 EndpointMaker loopback(LoopbackHub& hub) {
   return [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); };
 }
 
-// What algorithms for several hosts take for hosts here: two, ranks in turn; for the others one.
+// The hosts that algorithms for several hosts get: two, alternating ranks; others get one host.
 std::vector<uint32_t> hosts_for(const Algorithm& algorithm, Rank ranks) {
   std::vector<uint32_t> hosts(ranks, 0);
   for (Rank rank = 0; algorithm.needs.hosts && rank < ranks; ++rank) hosts[rank] = rank % 2;
@@ -284,7 +284,7 @@ std::vector<uint32_t> groups_for(const Algorithm& algorithm, Rank ranks) {
   return groups;
 }
 
-// All roots, sizes and placements of one algorithm on so many ranks, over one team.
+// All roots, sizes and placements of one algorithm on so many ranks, in one team.
 void run_all(const Algorithm& algorithm, Rank ranks) {
   LoopbackHub hub;
   ArenaHub arenas;
@@ -316,7 +316,7 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
             ASSERT_EQ(problem.output, problem.expected)
                 << algorithm.name << " ranks " << ranks << " rank " << member.rank << " root "
                 << root << " count " << count << " in place " << in_place << " ragged " << uneven;
-            // Any mixture of ranks may have memory apart.
+            // Some ranks, a different mix for each case, have buffers that are not dense.
             if (!in_place) run_apart(setting, member, (member.rank + count + root) % 4);
             if (::testing::Test::HasFatalFailure()) return;
           }
@@ -356,7 +356,7 @@ TEST(Collectives, RanksInDifferentCollectivesAreToldSo) {
     make({mine, 2, 1, 10, false, false}, member.rank, problem);
     if (mine == Collective::allreduce) problem.call.root = 0;
     messages[member.rank] = member.team->run(problem.call).message();
-    if (member.rank == 1) {  // the broadcast's root may be done before anybody can object
+    if (member.rank == 1) {  // the broadcast's root may be done before anyone detects it
       Call barrier;
       barrier.collective = Collective::barrier;
       EXPECT_FALSE(member.team->run(barrier).ok());
@@ -387,7 +387,7 @@ TEST(Collectives, TheOthersLeaveWhenARankGivesUp) {
   LoopbackHub hub;
   on_ranks(5, loopback(hub), {}, [&](Member& member) {
     ASSERT_TRUE(member.team);
-    if (member.rank == 3) {  // gone without a word
+    if (member.rank == 3) {  // ends without BYE
       member.process.endpoint.reset();
       return;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Direct algorithms as the engine runs them, on ranks that share memory: calls in a row without a
-// pause, order of operands, and what happens when a rank is late, elsewhere, or gone.
+// The engine runs shared-memory algorithms: calls without pause, order of operands, and ranks that
+// are late, in another call, or dead.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -80,8 +80,8 @@ std::vector<Map> composed(Rank ranks, size_t count, uint32_t round) {
   return result;
 }
 
-// A random program, the same on all ranks, of calls that need no barrier between them; each rank
-// dawdles where it likes.
+// A random series of calls, equal on all ranks, that needs no barriers. Each rank has random
+// delays.
 TEST_F(Direct, CallsInARowKeepApart) {
   const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
   for (const Rank ranks : {2U, 3U, 5U}) {
@@ -146,7 +146,7 @@ TEST_F(Direct, DifferentLengthsAreToldSo) {
   EXPECT_NE((messages[0] + messages[1]).find("bytes where"), std::string::npos) << messages[0];
 }
 
-// One rank's call is for another algorithm, whose rounds hold other things.
+// The ranks' lengths select different algorithms, whose rounds hold different data.
 TEST_F(Direct, VeryDifferentLengthsAreToldSo) {
   std::string messages[2];
   run(2, [&](Member& member) {
@@ -164,10 +164,10 @@ TEST_F(Direct, ADeadlineEndsTheWaitAndTellsTheOthers) {
   std::string messages[3];
   std::atomic<int> failed{0};
   run(3, [&](Member& member) {
-    member.process.knobs.timeout = 0.2;  // of calls: the team has been set up
-    if (member.rank == 2) {              // comes when the others are gone
+    member.process.knobs.timeout = 0.2;  // for calls: the team exists already
+    if (member.rank == 2) {              // calls when the others have given up
       while (failed < 2) std::this_thread::sleep_for(1ms);
-      (void)member.team->run(barrier());  // their flags were up already
+      (void)member.team->run(barrier());  // the others had set their flags
     }
     messages[member.rank] = member.team->run(barrier()).message();
     ++failed;
@@ -187,12 +187,12 @@ TEST_F(Direct, ADeadRankIsNoticed) {
   EXPECT_NE(message.find("rank 1"), std::string::npos) << message;
 }
 
-// It looks at the flag once more: a rank may come between a look at the flag and one at its
-// process.
+// The waiting rank must check the flag again: the other may set it between the check of the flag
+// and the check whether its process is alive.
 TEST_F(Direct, WhatARankDidJustBeforeItDiedCounts) {
   std::atomic<bool> waits{false}, may_come{false}, has_come{false};
   arenas_.before_looks([&](uint32_t rank) {
-    if (rank != 1 || !waits) return;  // ranks look while they form the team, too
+    if (rank != 1 || !waits) return;  // ranks also check during set-up
     may_come = true;
     while (!has_come) std::this_thread::yield();
     arenas_.kill(1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Direct algorithms that copy from and to other ranks' memory: when they are used, when ranks may
-// leave, and what comes of copies that fail or come too late.
+// Shared-memory algorithms that use CMA: when they are used, when ranks may leave, and what follows
+// from copies that fail or come too late.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void add(const void* left, const void* right, void* out, size_t n, const void*) 
   for (size_t i = 0; i < n; ++i) static_cast<uint32_t*>(out)[i] = l[i] + r[i];
 }
 
-// True before the time limit.
+// Whether the condition becomes true before the time limit.
 template <typename Condition>
 bool comes_true(const Condition& condition) {
   const auto end = steady_clock::now() + time_limit;
@@ -62,8 +62,8 @@ bool comes_true(const Condition& condition) {
   return true;
 }
 
-// One call of a collective, in which every rank's element i is 1000 * rank + i. Blocks are of
-// `count` elements.
+// One call of a collective: every rank's element i is 1000 * rank + i; blocks have `count`
+// elements.
 class Trial {
  public:
   Trial(const Member& member, Collective collective, Rank root, size_t count = 20001)
@@ -96,7 +96,7 @@ class Trial {
     }
   }
 
-  // The program does as it likes with its memory.
+  // The program may change its memory after the call.
   void overwrite() {
     std::ranges::fill(input_, other);
     std::ranges::fill(output_, other);
@@ -172,7 +172,7 @@ TEST_F(Fetching, IsNotUsedIfItIsSwitchedOff) {
 
 TEST_F(Fetching, MemoryOutOfReachGoesThroughTheSlots) {
   for (const Rank ranks : {2U, 3U}) {
-    for (Rank hidden = 0; hidden <= ranks; ++hidden) {  // the last is nobody
+    for (Rank hidden = 0; hidden <= ranks; ++hidden) {  // the last: no rank is hidden
       arenas_.hide_memory_of(hidden);
       run(ranks, [&](Member& member) {
         for (Rank root = 0; root < ranks; ++root) {
@@ -186,7 +186,7 @@ TEST_F(Fetching, MemoryOutOfReachGoesThroughTheSlots) {
   }
 }
 
-// Shares of several pieces, and each rank's memory begins elsewhere in its page.
+// Shares of several pieces; each rank's memory has another page offset.
 TEST_F(Fetching, ResultsInPlaceAreRight) {
   for (const Rank ranks : {2U, 3U, 4U}) {
     const size_t count = ranks * DirectCall::scratch_piece * 5 / 2 / sizeof(uint32_t) + 7;
@@ -208,8 +208,8 @@ TEST_F(Fetching, ResultsInPlaceAreRight) {
   }
 }
 
-// A rank's first copy of a kind comes late: no rank has left whose memory it needs. What ranks do
-// with their memory once they have left hurts nobody, and stays.
+// A rank's first CMA get or put is late. No rank whose memory it needs may have left the call.
+// After leaving, a rank may change its memory without harm to others, and its changes stay.
 TEST_F(Fetching, NobodyLeavesWhileItsMemoryIsNeeded) {
   for (const Collective each : all_collectives) {
     for (const bool is_put : {false, true}) {
@@ -241,8 +241,8 @@ TEST_F(Fetching, NobodyLeavesWhileItsMemoryIsNeeded) {
   }
 }
 
-// Whichever copy it is, and though part of it was done: the rank that made it says so, and the
-// others learn it.
+// Any copy may fail, also after moving a part. The rank that made it must report the error, and the
+// others must learn of it.
 TEST_F(Fetching, ACopyThatFailsIsAnError) {
   for (const Collective each : all_collectives) {
     for (const uint32_t which : {1U, 2U}) {
@@ -253,12 +253,12 @@ TEST_F(Fetching, ACopyThatFailsIsAnError) {
       run(3, [&](Member& member) {
         Trial trial(member, each, 1);
         messages[member.rank] = trial.run().message();
-        ++ended;  // others may still read what this rank had, in vain
+        ++ended;  // others may still read this rank's memory, to no effect
         ASSERT_TRUE(comes_true([&] { return ended == 3; }));
       });
       size_t told = 0;
       for (const std::string& message : messages) {
-        if (message.empty()) continue;  // of a broadcast it has had its part
+        if (message.empty()) continue;  // of a broadcast: it has its data
         ++told;
         EXPECT_NE(message.find("in one copy: Operation not permitted"), std::string::npos)
             << message;
@@ -291,11 +291,11 @@ TEST_F(Fetching, ARankThatDiesWhileItsMemoryIsReadIsNamed) {
   EXPECT_NE(message.find("rank 1 (thread 1): its process is gone"), std::string::npos) << message;
 }
 
-// Rank 2 reads what the root has in its memory once it has left, and that succeeds.
+// Rank 2 reads the root's memory after the root has left; the copy itself succeeds.
 TEST_F(Fetching, WhatIsReadAfterARankGaveUpDoesNotCount) {
   std::atomic<bool> reads{false}, has_left{false};
   std::atomic<Rank> ended{0};
-  std::atomic<Rank> done{0};  // ranks with the first call, for which all must come: it takes slots
+  std::atomic<Rank> done{0};  // ranks past the first call, which needs all ranks for its slots
   arenas_.before_moves([&](const ArenaHub::Move&) {
     if (done < 3) return;
     reads = true;
@@ -326,7 +326,7 @@ TEST_F(Fetching, WhatIsReadAfterARankGaveUpDoesNotCount) {
 
 // Rank 0 gives up while rank 1 writes the first of three pieces into its memory.
 TEST_F(Fetching, WhoGivesUpWaitsForWhatIsWrittenIntoItsMemory) {
-  constexpr auto pause = 30ms, longest_wait = 400ms;  // what it waits at most is more
+  constexpr auto pause = 30ms, longest_wait = 400ms;  // less than the longest possible wait
   const auto is_in_time = [&] {
     steady_clock::time_point given_up, ended;
     arenas_.before_moves([&](const ArenaHub::Move& move) {
@@ -344,7 +344,7 @@ TEST_F(Fetching, WhoGivesUpWaitsForWhatIsWrittenIntoItsMemory) {
       Trial trial(member, Collective::reduce, 0, 5 * DirectCall::scratch_piece / sizeof(uint32_t));
       EXPECT_FALSE(trial.run().ok());
       if (member.rank == 1) return void(ended = steady_clock::now());
-      trial.overwrite_result();  // rank 1 may still read the input, in vain
+      trial.overwrite_result();  // rank 1 may still read the input, to no effect
       std::this_thread::sleep_for(2 * pause);
       is_overwritten = trial.is_result_overwritten();
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Teams that are not formed: all ranks come to the same end, however late.
+// Team set-ups that fail: all ranks reach the same outcome, however late they are.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,7 +48,7 @@ TEST(Forming, ARankWhoseEarlierCallFailedTellsTheOthers) {
   on_ranks(3, loopback(hub), {}, expect_news, {}, 1);
 }
 
-// A Poke that can be copied so many times.
+// A Poke that can be copied only so many times.
 struct Dear {
   explicit Dear(int copies) : left(std::make_shared<std::atomic<int>>(copies)) {}
   Dear(const Dear& other) : left(other.left) {
@@ -90,14 +90,14 @@ TEST(Forming, WhatOneCouldNotTakeUpIsGivenBack) {
   EXPECT_EQ(arenas.missing(), 2U) << "in two attempts";
 }
 
-// Set-ups that take every exchange there is.
+// Set-ups that together cover every exchange.
 struct Course {
   const char* name;
   Hinter hints;
   bool settings_differ, strict, shares, blind;
-  bool mpi;            // is what it comes to, on all ranks
-  uint32_t exchanges;  // that it takes
-  uint32_t known;      // and where the ranks have been in such a team before
+  bool mpi;            // the outcome on all ranks: MPI keeps the communicator
+  uint32_t exchanges;  // number of exchanges
+  uint32_t known;      // the same if these ranks were in such a team before
 };
 
 const Hinter no_hints = [](Rank) { return Hints{}; };
@@ -120,15 +120,15 @@ const Course courses[] = {
     {"settings differ, strictly", no_hints, true, true, true, false, false, 3, 3},
 };
 
-// What each of three ranks comes to: ok with a team that works, ok without, or an error.
+// The outcome on each of three ranks: ok with a working team, ok without a team, or an error.
 struct End {
   std::vector<Status> statuses{3};
-  int teams = 0;  // that work
+  int teams = 0;  // working teams
   uint32_t exchanges = 0;
-  bool was_short = false;  // a poor rank asked for what it was refused
+  bool was_short = false;  // the allocation to fail was requested
 };
 
-// Before each of a rank's exchanges, which are counted from 0.
+// Called before each exchange of a rank; exchanges count from 0.
 using Hitch = std::function<void(Rank rank, uint32_t exchange)>;
 
 class Hitched final : public Bootstrap {
@@ -153,13 +153,13 @@ class Hitched final : public Bootstrap {
   const bool known_;
 };
 
-// A rank that is refused memory while it forms its team, as in RefusedAllocations.
+// A rank whose allocations fail while it forms its team, as in RefusedAllocations.
 struct Poor {
   Rank rank = ~Rank{0};
   uint32_t first = 0, times = 0;
 };
 
-// known: as Course has it. hitch: may be empty.
+// known: the ranks were in such a team before. hitch: may be empty.
 End walk(const Course& course, bool known, const Hitch& hitch, const Poor& poor = {}) {
   LoopbackHub hub;
   ArenaHub arenas;
@@ -185,7 +185,7 @@ End walk(const Course& course, bool known, const Hitch& hitch, const Poor& poor 
       return formed;
     };
     auto formed = form();
-    // As the face does where there was no memory even to take part.
+    // As src/mpi does if there was no memory even to take part.
     if (bootstrap.exchanges == 0) {
       EXPECT_TRUE(Team::stay_away(member.process, bootstrap));
     }
@@ -208,7 +208,7 @@ void expect_one_end(const End& end) {
   }
 }
 
-// Every exchange that one rank is late for waits for it.
+// In each exchange one rank is late, and the others wait for it.
 TEST(Forming, ALateRankChangesNothing) {
   for (const Course& course : courses) {
     SCOPED_TRACE(course.name);
@@ -240,7 +240,7 @@ void starve(const Course& course, bool known, Rank poor, uint32_t times) {
   }
 }
 
-// One thing, or some in a row, so that what is held in reserve does not help.
+// One allocation fails, or several in a row, so that the memory reserve does not help.
 TEST(Forming, AllRanksComeToTheSameEndWhateverOneHasNoMemoryFor) {
   for (const Course& course : courses) {
     for (const bool known : {false, true}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Teams whose ranks fail, or wait too long: the others learn it, whatever connections there are.
+// Ranks that fail or wait too long: the others must learn of it, whatever connections exist.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,13 +19,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// An endpoint with flaws.
+// An endpoint with injected faults.
 class Flawed final : public Endpoint {
  public:
   struct Flaws {
-    int unopened = 0;       // so many channels can't be opened
-    int unaffordable = 0;   // and for so many there is no memory
-    bool restless = false;  // something moves always
+    int unopened = 0;       // this many channels cannot be opened
+    int unaffordable = 0;   // opening this many channels fails for lack of memory
+    bool restless = false;  // progress() always reports movement
   };
   Flawed(std::unique_ptr<Endpoint> real, const Flaws& flaws)
       : real_(std::move(real)), flaws_(flaws) {}
@@ -62,7 +62,7 @@ Call barrier() {
   return call;
 }
 
-// Of one byte.
+// A broadcast of one byte.
 Call broadcast(std::byte& data) {
   Call call;
   call.collective = Collective::broadcast;
@@ -71,14 +71,14 @@ Call broadcast(std::byte& data) {
   return call;
 }
 
-// Returns when all ranks have; drives nothing.
+// Returns when all ranks have called it; does not drive the endpoint.
 void rest_until_all_are_done(std::atomic<Rank>& done, Rank ranks) {
   ++done;
   while (done < ranks) std::this_thread::sleep_for(milliseconds(1));
 }
 
-// One rank fails before it has a connection to anybody, and returns to a program that calls nothing
-// more. Which side of a connection it is, chance decides.
+// One rank fails before it has any connection, and returns to a program that makes no more calls.
+// Either side may have to open the connection; random ids decide.
 void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late) {
   const auto endpoints = [&](Rank rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
     const Flawed::Flaws flaws{rank == failing && !refuses ? 1 : 0, 0, false};
@@ -119,7 +119,7 @@ TEST(GivingUp, ReachesPeersThatAreNotConnectedYet) {
   }
 }
 
-// The channel to one peer can't be had: the other peer is told all the same.
+// The channel to one peer cannot be opened; the other peer must be told all the same.
 TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
   const auto endpoints = [](Rank rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
     return std::make_unique<Flawed>(tcp(id), Flawed::Flaws{0, rank == 1 ? 1 : 0, false});
@@ -142,7 +142,7 @@ TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
   });
 }
 
-// Who waits for one rank learns that another has given up, though it expects nothing of it.
+// A rank that waits for one rank learns that another has given up, though it needs nothing from it.
 TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
   const auto patient = [](Rank, Process& process) {
     process.knobs.timeout = 20;
@@ -174,8 +174,8 @@ TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
       });
 }
 
-// In an arena a rank that gives up opens no connections: who waits in a plan for another looks
-// there.
+// With an arena, a rank that gives up opens no connections: ranks that wait in a plan check the
+// arena.
 TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
   ArenaHub arenas;
   const auto patient = [&](Rank, Process& process) {
@@ -196,14 +196,14 @@ TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
           EXPECT_EQ(status.code(), Code::aborted) << status.message();
           EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
         } else if (member.rank == 2) {
-          std::this_thread::sleep_for(milliseconds(50));  // for rank 1 to wait by then
+          std::this_thread::sleep_for(milliseconds(50));  // so that rank 1 waits by then
           EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
         }
         rest_until_all_are_done(done, member.size);
       });
 }
 
-// It told why, and ended: that is what the others say, not that a connection ended.
+// The failed rank sent its reason, then ended. The others must report the reason, not a lost peer.
 TEST(GivingUp, IsHeardAfterTheConnectionsEnd) {
   ArenaHub arenas;
   const auto share = [&](Rank, Process& process) {
@@ -256,7 +256,7 @@ TEST(GivingUp, TakesNoTimeForThoseWhoAreGone) {
       });
 }
 
-// Traffic that never ends is other teams': a call's deadline passes all the same.
+// Other teams' traffic never ends, but a call's deadline must still pass.
 TEST(GivingUp, ADeadlinePassesThoughSomethingMovesAlways) {
   LoopbackHub hub;
   const auto endpoints = [&](Rank, const ProcessId& id) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Hints: which of them count, and what they do to a team.
+// Which hints apply, and their effect on a team.
 #include "src/engine/hints.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Teams that outlive their communicators, and serve others.
+// The team cache: teams that outlive their communicators and serve others.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace sluice::testing {
 namespace {
 
-// Counts what another does.
+// Counts the exchanges of another Bootstrap.
 class Counted final : public Bootstrap {
  public:
   explicit Counted(Bootstrap& inner, uint64_t mark = 1) : inner_(inner), mark_(mark) {}
@@ -79,7 +79,7 @@ TEST(Keeping, TwoAtATime) {
       ASSERT_TRUE(one.ok() && two.ok());
       EXPECT_NE(one->get(), two->get());
       EXPECT_TRUE(meet(**one).ok() && meet(**two).ok());
-      // Other threads may be quicker elsewhere.
+      // Threads of other ranks may free the communicators in another order.
       auto* const first = member.rank == 1 ? &*one : &*two;
       auto* const second = member.rank == 1 ? &*two : &*one;
       Team::retire(member.process, std::move(*first));
@@ -107,7 +107,7 @@ TEST(Keeping, ATeamThatSomeKeptIsGivenUpByAll) {
   });
 }
 
-// As where the groups of communicators only look alike: each rank has kept some, but not the same.
+// The group fingerprints of the communicators are equal, but the ranks cached different teams.
 TEST(Keeping, WhatLooksAlikeIsNotTakenForTheSame) {
   on_three([](Member& member) {
     auto one = form(member, member.bootstrap), two = form(member, member.bootstrap);
@@ -149,7 +149,7 @@ TEST(Keeping, HintsAreForANewTeam) {
   });
 }
 
-// The others learn it in their hellos, and none goes on with the kept team.
+// The others learn of it from its hello, and no rank continues with the cached team.
 TEST(Keeping, ARankWhoseEarlierCallFailedIsHeardBeforeAKeptTeamServes) {
   on_three([](Member& member) {
     auto team = form(member, member.bootstrap);
@@ -168,7 +168,7 @@ TEST(Keeping, ARankWhoseEarlierCallFailedIsHeardBeforeAKeptTeamServes) {
   });
 }
 
-// With hints it takes more: they are compared.
+// With hints more exchanges are needed, because hints are compared.
 TEST(Knowing, RanksThatHaveBeenInATeamFormOthersInOneExchange) {
   for (const bool shares : {false, true}) {
     ArenaHub arenas;
@@ -253,7 +253,7 @@ TEST(Keeping, AShelfHoldsSoManyAndGivesTheLowestNumber) {
         Shelf& shelf = member.process.shelf;
         EXPECT_FALSE(shelf.take(1, 0, 2));
         EXPECT_FALSE(shelf.take(3, 0, 1));
-        const auto one = shelf.take(1, 0, 1), two = shelf.take(1, 0, 1);  // 3 and 0 had to go
+        const auto one = shelf.take(1, 0, 1), two = shelf.take(1, 0, 1);  // 3 and 0 were evicted
         ASSERT_TRUE(one && two);
         EXPECT_LT(one->id(), two->id());
         EXPECT_FALSE(shelf.take(1, 0, 1));

@@ -16,7 +16,7 @@ namespace {
 
 using Groups = std::vector<uint32_t>;
 
-// A rank with a processor of its own.
+// A rank bound to one processor.
 Locality at(uint32_t processor, uint64_t cache, uint64_t node) {
   Locality locality;
   locality.processors[processor / 64] = uint64_t{1} << (processor % 64);
@@ -59,7 +59,7 @@ TEST(Crowds, MoreRanksThanTheProcessorsTheyShare) {
 TEST(Crowds, BindingCounts) {
   EXPECT_EQ(crowded({sharing({0}), sharing({1}), sharing({0})}),
             (std::vector<bool>{true, false, true}));
-  // Two that may run on either, beside one that is bound to the first.
+  // Two ranks that may run on either processor, and one that is bound to the first.
   EXPECT_EQ(crowded({sharing({0, 1}), sharing({0, 1}), sharing({0})}),
             (std::vector<bool>{true, true, false}));
   EXPECT_EQ(crowded({sharing({0, 1}), sharing({2, 3})}), (std::vector<bool>{false, false}));
@@ -98,7 +98,7 @@ TEST(Crowds, ControlGroupsCount) {
   EXPECT_EQ(crowded(ranks), std::vector<bool>(3, false));
   for (Locality& each : ranks) each.budget = 2500;
   EXPECT_EQ(crowded(ranks), std::vector<bool>(3, true));
-  ranks[1].budget_holder = 8;  // in a container of its own
+  ranks[1].budget_holder = 8;  // in another container
   EXPECT_EQ(crowded(ranks), std::vector<bool>(3, false));
   ranks[1].budget = 500;
   EXPECT_EQ(crowded(ranks), (std::vector<bool>{false, true, false}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// When the engine packs and unpacks: piece by piece, each just before it is sent or as soon as it
-// has its final value. Channels here are silent: the test says when an operation is done.
+// When the engine packs and unpacks: each piece just before it is sent, or as soon as it has its
+// final value. The channels here move nothing; the test completes their operations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t segment = 1000;
 
-// What happened, in order: "pack 0", "send 0", "unpack 2", by segment.
+// The events in order: "pack 0", "send 0", "unpack 2", by segment.
 using Journal = std::vector<std::string>;
 
 class WrittenPacking final : public Packing {
@@ -43,7 +43,7 @@ class SilentChannel final : public Channel {
   void abort(const std::string&) override {}
   Status told_by_peer() override { return {}; }
 
-  // The oldest of what is posted is done. False if nothing is.
+  // Completes the oldest posted operation; false if there is none.
   bool finish_one() {
     if (posted_.empty()) return false;
     Operation* const operation = posted_.front();
@@ -62,7 +62,7 @@ class SilentChannel final : public Channel {
   std::vector<Operation*> posted_;
 };
 
-// One rank's part of a call, with one channel to everybody.
+// One rank's part of a call, with one channel to all peers.
 class Rig final : public Channels {
  public:
   explicit Rig(Plan plan) : schedule_(nullptr, 0, std::move(plan)) {}
@@ -79,14 +79,14 @@ class Rig final : public Channels {
     ASSERT_TRUE(status.ok()) << status.message();
   }
 
-  // Until the network is waited for; how many turns had work left.
+  // Advances until only the network is waited for; returns the number of turns that had work left.
   int advance_until_waiting() {
     int busy = 0;
     while ((state = execution_.advance()) == Execution::State::busy) ++busy;
     return busy;
   }
 
-  // Where it stands in the journal; its end if it does not.
+  // The index of an event in the journal; its size if absent.
   ptrdiff_t place(const std::string& event) const {
     return std::find(journal.begin(), journal.end(), event) - journal.begin();
   }

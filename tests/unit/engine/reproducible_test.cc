@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SLUICE_REPRODUCIBLE on real floating-point numbers: every algorithm that may serve must give the
-// bits of one serial program, whatever the number of elements, their alignment, segments, root, and
-// place. The proof (tests/proof) shows the same of symbols.
+// SLUICE_REPRODUCIBLE with real floating-point numbers: every algorithm that may serve must give
+// the bits of one serial program, for all numbers of elements, alignments, segments, roots, and in
+// place or not. The proof (tests/proof) shows the same with symbols.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -15,7 +15,7 @@
 namespace sluice::testing {
 namespace {
 
-// Numbers of very different size, so that every bracketing rounds differently.
+// Numbers of very different magnitude, so that different bracketings round differently.
 float operand(Rank rank, size_t index) {
   uint64_t bits = (rank * 1000003 + index + 1) * 0x9e3779b97f4a7c15;
   bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
@@ -23,7 +23,7 @@ float operand(Rank rank, size_t index) {
   return std::ldexp(static_cast<float>(static_cast<int32_t>(bits >> 20)), exponent);
 }
 
-// The balanced tree over ranks [first, last), as its definition says.
+// The balanced tree over ranks [first, last), by its definition.
 float combined(Rank first, Rank last, size_t index) {
   if (last - first == 1) return operand(first, index);
   const Rank middle = first + std::bit_ceil(last - first) / 2;
@@ -36,7 +36,7 @@ float in_rank_order(Rank ranks, size_t index) {
   return sum;
 }
 
-// Floats that begin `shift` bytes behind an aligned address.
+// Floats that begin `shift` bytes after an aligned address.
 class Floats {
  public:
   Floats(size_t n, size_t shift) : n_(n), shift_(shift), bytes_(n * sizeof(float) + shift) {}
@@ -62,7 +62,7 @@ struct Setting {
   bool in_place;
 };
 
-// The elements with wrong bits on this rank, in one call.
+// The number of elements with wrong bits on this rank in one call.
 size_t wrong_after(Team& team, const Setting& setting) {
   const bool scatters = setting.collective == Collective::reduce_scatter;
   const bool gets = setting.collective != Collective::reduce || team.rank() == setting.root;
@@ -97,7 +97,7 @@ constexpr Rank most_ranks = 8;
 constexpr size_t counts[] = {1, 5, 1023, 4099};
 #endif
 
-// One algorithm, or with none named what the rules choose.
+// Runs one algorithm, or what the rules choose if `name` is empty.
 void run_all(Collective collective, const std::string& name, Rank ranks) {
   LoopbackHub hub;
   const auto endpoints = [&](Rank, const ProcessId& id) { return hub.endpoint(id); };
@@ -148,7 +148,7 @@ TEST(Reproducible, AnAlgorithmThatMayNotServeIsPassedOver) {
   run_all(Collective::allreduce, "ring", most_ranks);
 }
 
-// Or all of this would show nothing.
+// Otherwise these tests would show nothing.
 TEST(Reproducible, OtherBracketingsRoundDifferently) {
   size_t different = 0;
   for (size_t i = 0; i < 1000; ++i) different += combined(0, 4, i) != in_rank_order(4, i);

@@ -102,7 +102,7 @@ TEST(Rules, LookAtCrowds) {
   using enum Collective;
   struct Row {
     Collective collective;
-    const char *alone, *in_turns;  // of 4 ranks
+    const char *alone, *in_turns;  // algorithms of 4 ranks, alone and oversubscribed
   };
   for (const Row& row : {Row{allreduce, "fetch", "split"}, Row{reduce, "split", "flat"},
                          Row{broadcast, "fetch", "fetch"}, Row{allgather, "fetch", "flat"},
@@ -176,7 +176,7 @@ TEST(Rules, LookAtTheWayBetweenTwoRanks) {
   }
 }
 
-// The order of operands is kept wherever ranks run, and hosts are made use of.
+// The order of operands is kept for any placement, and algorithms for hosts are used.
 TEST(Rules, TheBuiltInOnesServeAnyPlacement) {
   const auto selector = Selector::make({});
   ASSERT_TRUE(selector.ok()) << selector.status().message();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// When a team has slots in shared memory, and what it does without.
+// When a team has slots in shared memory, and what it does without them.
 #include "src/engine/slots.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class WithSlots : public ::testing::Test {
     call.input.count = call.output.count = data.size();
     return member.team->run(call);
   }
-  // Broadcasts so many bytes, and expects that they arrive.
+  // Broadcasts `bytes` bytes and checks the result.
   static void broadcast(Member& member, size_t bytes) {
     std::vector<std::byte> data(bytes, static_cast<std::byte>(member.rank == 0 ? 42 : 1));
     ASSERT_TRUE(broadcast_in(member, data).ok());
@@ -64,7 +64,7 @@ TEST_F(WithSlots, TheFirstLongCallReservesThem) {
   EXPECT_EQ(arenas_.touched(), 0U);
 }
 
-// And reserved again by calls that need them; the next time it takes twice as many.
+// Calls that need slots reserve them again; then it takes twice as many calls to give them back.
 TEST_F(WithSlots, TheyAreGivenBackAfterManyShortCalls) {
   run(3, [&](Member& member) {
     broadcast(member, 5000);
@@ -77,7 +77,7 @@ TEST_F(WithSlots, TheyAreGivenBackAfterManyShortCalls) {
   EXPECT_EQ(arenas_.touched(), 0U);
 }
 
-// What ranks say of their slots is one byte, too.
+// The message by which ranks agree on slots is also one byte long.
 TEST_F(WithSlots, WhoseCallNeedsNoneDisagreesWithWhoseDoes) {
   run(2, [&](Member& member) {
     std::vector<std::byte> data(member.rank == 0 ? 5000 : 1);

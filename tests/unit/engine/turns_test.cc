@@ -19,11 +19,11 @@
 namespace sluice::testing {
 namespace {
 
-// Short, medium and long ones, and their bounds.
+// Short, medium and long blocks, and the limits between them.
 constexpr std::array<size_t, 10> sizes{0,      5,        3000,           16 << 10, (16 << 10) + 1,
                                        30'000, 64 << 10, (64 << 10) + 1, 300'000,  1};
 
-// The thread sanitizer takes some twenty times as long.
+// The thread sanitizer is about twenty times slower.
 #ifdef __SANITIZE_THREAD__
 constexpr uint32_t most_exchanges = 12;
 #else
@@ -32,8 +32,8 @@ constexpr uint32_t most_exchanges = 40;
 
 class TakingTurns : public ::testing::Test {
  protected:
-  // adjust: what processors ranks have; unless it is given, all have one and the same. algorithm:
-  // empty: as the rules say.
+  // adjust: sets the ranks' processors; by default all share one. algorithm: if empty, the rules
+  // choose.
   void run(Rank ranks, const std::string& algorithm, const Body& body,
            const Adjust& adjust = share_one) {
     const EndpointMaker endpoints = [this](Rank, const ProcessId& id) { return hub_.endpoint(id); };
@@ -95,7 +95,7 @@ TEST_F(TakingTurns, WhatIsMediumIsNotFetched) {
   });
 }
 
-// Rank 2 comes when others have fetched already.
+// Rank 2 arrives after others have made CMA gets.
 TEST_F(TakingTurns, BlocksAreFetchedAsRanksCome) {
   for (const bool is_hidden : {false, true}) {
     if (is_hidden) arenas_.hide_memory_of(2);
@@ -156,7 +156,7 @@ TEST_F(TakingTurns, RanksThatDisagreeAboutABlockAreToldSo) {
   }
 }
 
-// Each has a processor of its own in this team, and one has met others on its processor.
+// Each rank has a processor of its own in this team; one rank met others on its processor before.
 TEST_F(TakingTurns, WhatOneRankHasLearnedInOtherTeamsCountsForAll) {
   for (const bool meets_others : {false, true}) {
     const uint32_t moves = arenas_.moves();

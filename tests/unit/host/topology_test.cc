@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The topology module on machines that are made up, and bounds of control groups in files that are.
+// The topology module on synthetic machines, and cgroup quotas from made-up files.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// Where this build keeps libraries: two above the folder of this program.
+// The folder of this build's libraries, two levels above this program's folder.
 std::string library_folder() {
   char file[4096] = "";
   if (readlink("/proc/self/exe", file, sizeof file - 1) < 0) return {};
@@ -45,7 +45,7 @@ class Topology : public ::testing::Test {
       GTEST_SKIP() << "built without hwloc? " << opened.status().message();
     }
   }
-  // In a process of its own: a module looks at its machine once.
+  // Runs in a child process, because a module reads its machine only once.
   static int apart(const std::function<int()>& look) {
     const pid_t child = fork();
     if (child == 0) _exit(look());
@@ -53,7 +53,7 @@ class Topology : public ::testing::Test {
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  // The number of the first that is not as expected, from 1 on; 0: all are.
+  // The number, from 1, of the first wrong result; 0 if all are as expected.
   static int first_wrong(const char* synthetic, std::initializer_list<Expected> expected) {
     return apart([&] {
       setenv("HWLOC_SYNTHETIC", synthetic, 1);
@@ -128,7 +128,7 @@ TEST(Locating, ThisThread) {
   EXPECT_EQ(first.budget, second.budget);
 }
 
-// Files as the kernel has them.
+// Files in the formats of the kernel.
 class ControlGroups : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -174,7 +174,7 @@ TEST_F(ControlGroups, TheFirstVersion) {
   EXPECT_EQ(find().size, 4000U);
 }
 
-// The path is the host's; only the container's own part is there.
+// The path is the host's, but only the container's part of the tree is mounted.
 TEST_F(ControlGroups, InAContainer) {
   write("/membership", "0::/docker/0123\n");
   write("/mounts/cpu.max", "150000 100000\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Layouts built by chance, beside lists of where each of their bytes lies.
+// Random layouts, compared with lists of the places of all their bytes.
 #include "src/mpi/layout.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class Builder {
     return {Layout::run(bytes), places};
   }
 
-  // Strides are such that elements adjoin, or have gaps, or go backwards.
+  // Strides that make elements adjacent, spaced, or descending.
   Both repeat(const Both& part, size_t n) {
     const auto [low, high] = std::minmax_element(part.places.begin(), part.places.end());
     const ptrdiff_t span = part.places.empty() ? 0 : *high - *low + 1;
@@ -62,7 +62,7 @@ class Builder {
     ptrdiff_t at = static_cast<ptrdiff_t>(below(40)) - 20;
     for (size_t n = below(5); n > 0; --n) {
       const Both part = build(depth - 1);
-      // The same part now and then once more, perhaps next to what went before.
+      // Appends the same part once or twice, sometimes right after the previous one.
       for (size_t times = 1 + below(2); times > 0; --times) {
         layouts.append(at, part.layout);
         add(all, part.places, at);
@@ -80,7 +80,7 @@ class Builder {
   std::mt19937_64 random_;
 };
 
-// Memory for some elements, and where the bytes of all of them lie in it.
+// Memory for some elements, and the places of all their bytes.
 struct Field {
   Field(const Both& both, size_t elements, ptrdiff_t extent) {
     for (size_t i = 0; i < elements; ++i) {
@@ -113,7 +113,7 @@ void check(const Both& both, Builder& random) {
     both.layout.pack(field.memory.data() + field.origin, extent, begin, size, dense.data());
     for (size_t k = 0; k < size; ++k) ASSERT_EQ(dense[k], field.at(begin + k)) << begin << "+" << k;
 
-    // Unpacked in the order of the list, so that where bytes lie twice the last one stays.
+    // The reference unpacks in list order: of bytes that lie twice, the last one stays.
     for (std::byte& byte : dense) byte = static_cast<std::byte>(random.below(256));
     std::vector<std::byte> before = field.memory;
     both.layout.unpack(field.memory.data() + field.origin, extent, begin, size, dense.data());
@@ -145,7 +145,7 @@ TEST(Layout, KnowsARunHoweverItWasMade) {
   pieces.append(0, Layout::run(0));
   pieces.append(0, Layout::run(4).repeated(2, 4));
   Layout::List more = pieces;
-  more.append(-8, Layout::run(4));  // adjoins, but out of order
+  more.append(-8, Layout::run(4));  // adjacent, but out of order
   const Layout twelve = std::move(pieces).finish();
   EXPECT_TRUE(twelve.is_run());
   EXPECT_EQ(twelve.bytes(), 12U);
@@ -156,7 +156,7 @@ TEST(Layout, KnowsARunHoweverItWasMade) {
   EXPECT_FALSE(Layout().is_run());
 }
 
-// Constructors may name one part many times over; what is built stays small.
+// A constructor may use one part many times; the layout must stay small.
 TEST(Layout, SharesWhatIsNestedDeeply) {
   Layout layout = Layout::run(1).repeated(2, 3);
   for (int i = 0; i < 40; ++i) {
@@ -169,12 +169,12 @@ TEST(Layout, SharesWhatIsNestedDeeply) {
   std::byte memory[64], dense[3];
   for (size_t i = 0; i < sizeof memory; ++i) memory[i] = static_cast<std::byte>(i);
   layout.pack(memory, 0, layout.bytes() - 3, 3, dense);
-  EXPECT_EQ(static_cast<int>(dense[0]), 42);  // 39 times 1, the second place of the element before
+  EXPECT_EQ(static_cast<int>(dense[0]), 42);  // 39 times 1, + second place of the previous element
   EXPECT_EQ(static_cast<int>(dense[1]), 40);
   EXPECT_EQ(static_cast<int>(dense[2]), 43);
 }
 
-// In a thread of so little stack.
+// Runs `work` in a thread with a stack of `bytes`.
 void run_on_small_stack(size_t bytes, void (*work)()) {
   pthread_attr_t attributes;
   pthread_t thread;
@@ -189,7 +189,7 @@ void run_on_small_stack(size_t bytes, void (*work)()) {
   pthread_attr_destroy(&attributes);
 }
 
-// Each level puts a byte of its own before or behind what is nested in it: 2,000 levels.
+// Each of 2,000 levels adds a byte before or after the nested layout.
 void move_a_tower() {
   constexpr ptrdiff_t levels = 2000, middle = 2 * levels;
   Layout layout = Layout::run(1).moved(middle);
@@ -218,7 +218,7 @@ void move_a_tower() {
 
 TEST(Layout, TakesLittleStackHoweverDeepItIs) { run_on_small_stack(128 << 10, move_a_tower); }
 
-// Loops within lists within loops, as deep as can be: each level has at least twice the bytes.
+// Loops in lists in loops, to the depth limit: each level has at least twice the bytes of the last.
 TEST(Layout, NestsWhatDoublesWithEachLevel) {
   Layout layout = Layout::run(1);
   for (int i = 0; i < 30; ++i) {
@@ -230,8 +230,8 @@ TEST(Layout, NestsWhatDoublesWithEachLevel) {
   std::vector<std::byte> memory(1 << 10), dense(2);
   for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i);
   layout.pack(memory.data(), 0, layout.bytes() - 2, 2, dense.data());
-  // The last byte is the outermost list's own, in its second turn; before it comes the last byte of
-  // what is nested there: again an own byte in a second turn, of a second turn.
+  // The last byte is the outermost list's own byte in its second repetition. Before it comes the
+  // last byte of the nested layout: again its own byte, in its second repetition.
   EXPECT_EQ(static_cast<int>(dense[1]), 12);
   EXPECT_EQ(static_cast<int>(dense[0]), 7 + 3 + 7 + 5);
 }

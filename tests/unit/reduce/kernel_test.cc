@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every kernel of every level of vector instructions against one element at a time, written out
-// here from the words of kernels.h.
+// Compares every kernel of every instruction level with a reference for one element at a time,
+// written here from the description in kernels.h.
 #include "src/reduce/kernel.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ bool is_complex(Type type) { return is_between(type, Type::complex64, Type::comp
 bool is_logical(Type type) { return is_between(type, Type::logical8, Type::logical64); }
 bool is_pair(Type type) { return is_between(type, Type::float32_int32, Type::float64_float64); }
 
-// MPI 4.0, section 6.9.2.
+// As MPI 4.0, section 6.9.2, defines it.
 bool is_defined(Op op, Type type) {
   if (!has_quad && (type == Type::float128 || type == Type::complex256)) return false;
   switch (op) {
@@ -67,7 +67,7 @@ bool is_defined(Op op, Type type) {
   return false;
 }
 
-// One element. Each reference gets the addresses of the two operands and of the result.
+// References for one element: each gets the addresses of the two operands and of the result.
 
 template <typename T>
 T at(const Memory* address, size_t index = 0) {
@@ -88,7 +88,7 @@ template <typename T>
 void integer_reference(Op op, const Memory* left, const Memory* right, Memory* out) {
   const auto a = static_cast<Wide>(at<T>(left)), b = static_cast<Wide>(at<T>(right));
   const Wide results[] = {
-      // a product of two 64-bit numbers may pass 127 bits: unsigned, where it wraps
+      // the product of two 64-bit numbers may exceed 127 bits; unsigned, so that it wraps
       a + b,
       static_cast<Wide>(static_cast<UnsignedWide>(a) * static_cast<UnsignedWide>(b)),
       std::min(a, b),
@@ -121,7 +121,7 @@ void floating_reference(Op op, const Memory* left, const Memory* right, Memory* 
   if (op == Op::max) put(out, a > b ? a : b);
 }
 
-// A 16-bit format of so many bits of fraction and exponent, by arithmetic on its value.
+// A 16-bit format with so many bits of fraction and exponent, computed arithmetically.
 template <int fraction, int exponent>
 struct Narrow {
   static constexpr int bias = (1 << (exponent - 1)) - 1;
@@ -130,7 +130,7 @@ struct Narrow {
   static float widen(uint16_t bits) {
     const int magnitude = bits & 0x7fff, e = magnitude >> fraction,
               f = magnitude & ((1 << fraction) - 1);
-    if (magnitude > infinity) {  // NaNs by their bits
+    if (magnitude > infinity) {  // NaNs: by bits
       const uint32_t wide =
           (bits & 0x8000U) << 16 | 0x7fc00000U | static_cast<uint32_t>(f) << (23 - fraction);
       return at<float>(reinterpret_cast<const Memory*>(&wide));
@@ -152,7 +152,7 @@ struct Narrow {
     const int e = std::max(std::ilogb(value), 1 - bias);
     const double units =
         std::nearbyint(std::ldexp(std::fabs(static_cast<double>(value)), fraction - e));
-    // A carry goes over into the exponent by itself.
+    // A carry moves into the exponent by itself.
     const int magnitude = static_cast<int>(units) + ((e + bias - 1) << fraction);
     return static_cast<uint16_t>(sign | std::min<int>(magnitude, infinity));
   }
@@ -218,7 +218,7 @@ Reference reference_of(Type type) {
   return table[static_cast<size_t>(type)];
 }
 
-// Operands: any bytes for integers and paddings; for numbers, among ordinary ones, what is special.
+// Draws operands: any bytes for integers and padding; for floating point also special values.
 class Source {
  public:
   explicit Source(uint64_t seed) : random_(seed) {}
@@ -231,7 +231,7 @@ class Source {
     return made;
   }
 
-  // n elements that are valid in the type; few different ones, so that operands are often equal.
+  // n valid elements of the type, from few different values, so that operands are often equal.
   std::vector<Memory> elements(Type type, size_t n) {
     const size_t size = size_of(type);
     std::vector<Memory> made = bytes(n * size);
@@ -275,7 +275,7 @@ class Source {
   void floating(Memory* to, size_t numbers) {
     for (size_t i = 0; i < numbers; ++i) {
       const T value = number<T>();
-      // only the bytes that count: padding stays random
+      // only the bytes with a value: padding stays random
       constexpr bool is_x87 = std::is_same_v<T, long double> && LDBL_MANT_DIG == 64;
       memcpy(to + i * sizeof(T), &value, is_x87 ? 10 : sizeof value);
     }
@@ -302,7 +302,7 @@ class Source {
     return below(3) == 0 ? special[below(std::size(special))] : ordinary;
   }
 
-  // One of many, so that it shows which operand's NaN came out.
+  // One of many payloads, which shows which operand's NaN was returned.
   template <typename T>
   T a_nan() {
     const std::string payload = std::to_string(1 + below(1000));
@@ -324,7 +324,7 @@ uint64_t the_seed() {
   return seed;
 }
 
-// Which operand's memory the result goes to.
+// Whether the result overwrites an operand.
 enum class Alias { none, left, right };
 
 struct Case {
@@ -334,7 +334,7 @@ struct Case {
   Alias alias;
 };
 
-// Memory with the elements at an offset, and a margin that must stay as it was.
+// Memory with the elements at an offset, and guards that must not change.
 struct Buffer {
   static constexpr size_t margin = 64;
 
@@ -400,7 +400,7 @@ TEST(Kernel, ExistsExactlyWhereMpiDefinesTheOperation) {
             find_kernel(usable_isas().back(), Op::sum, Type::float32));
 }
 
-// Every pair of bit patterns of one operand with some of the other's.
+// Every bit pattern of one operand, each with some patterns of the other.
 TEST(Kernel, NarrowFloatsMatchTheReferenceOnEveryPattern) {
   Source source(the_seed());
   std::vector<Memory> left(2 * 65536), right = source.bytes(2 * 65536);

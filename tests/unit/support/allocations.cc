@@ -24,7 +24,7 @@ void* operator new(size_t bytes) {
   if (!memory) throw std::bad_alloc();
   return memory;
 }
-// (The address sanitizer has one of its own otherwise, whose memory is not malloc's.)
+// (Otherwise the address sanitizer's own version is used, and its memory is not from malloc.)
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept try {
   return operator new(bytes);
 } catch (const std::bad_alloc&) {

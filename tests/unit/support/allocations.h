@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory that a thread is refused: stands in for the operator new of the whole test program.
+// Makes a thread's allocations fail: replaces operator new in the whole test program.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice::testing {
 
-// While it lives, this thread's allocations number `first` to `first` + `times` - 1, counted from
-// 0, throw std::bad_alloc.
+// During its lifetime, this thread's allocations number `first` to `first` + `times` - 1, counted
+// from 0, throw std::bad_alloc.
 class RefusedAllocations {
  public:
   RefusedAllocations(uint32_t first, uint32_t times);
@@ -16,11 +16,11 @@ class RefusedAllocations {
   RefusedAllocations(const RefusedAllocations&) = delete;
   RefusedAllocations& operator=(const RefusedAllocations&) = delete;
 
-  // Whether the first of them was asked for.
+  // Whether allocation number `first` was requested.
   static bool any();
 };
 
-// While it lives, this thread's allocations are granted and not counted: a test's own.
+// During its lifetime, this thread's allocations succeed and are not counted: the test's own.
 class GrantedAllocations {
  public:
   GrantedAllocations();

@@ -74,7 +74,7 @@ class HeapArena final : public Arena {
   }
 
   ArenaHub& hub_;
-  const std::span<std::byte> slots_;  // all ranks'
+  const std::span<std::byte> slots_;  // of all ranks
   bool owes_slots_ = false;
   HeapFetcher fetcher_;
 };
@@ -83,7 +83,7 @@ class HeapSource final : public ArenaSource {
  public:
   explicit HeapSource(ArenaHub& hub) : hub_(hub) {}
 
-  // All is one segment, which a rank maps once it has taken up something.
+  // There is only one segment. A rank counts as mapping it once it has taken up an offer.
   HeldSegment held_for(std::span<const ProcessId>) override {
     return {has_taken_up_ ? SegmentName{{1, 1}, 1} : SegmentName{}, nullptr};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Arenas in ordinary memory, for ranks that are threads of one process.
+// Arenas in heap memory, for ranks that are threads of one process, with faults to inject.
 #pragma once
 
 #include <chrono>
@@ -15,47 +15,47 @@ namespace sluice::testing {
 
 class ArenaHub {
  public:
-  // Of one rank; the hub outlives it.
+  // The source of one rank; the hub must outlive it.
   std::unique_ptr<ArenaSource> source();
-  // From now on a rank is taken for dead.
+  // From now on a rank counts as dead.
   void kill(uint32_t rank);
-  // Ranks can't read each other's memory.
+  // CMA is unavailable: ranks cannot read each other's memory.
   void forbid_fetching() { fetches_ = false; }
-  // One rank can't read or write another's.
+  // CMA is unavailable from `mover` to the memory of `owner`.
   void part(uint32_t mover, uint32_t owner) { parted_ = {mover, owner, false}; }
-  // The n-th move from now on, counted from 1, is done in part, and fails with this error.
+  // The n-th copy from now on, counted from 1, is done in part and fails with this error.
   void fail_move(uint32_t n, int error) {
     failing_ = moves_ + n;
     error_ = error;
   }
-  // A rank reads other memory, or writes it.
+  // A CMA copy: `mover` reads the memory of `owner`, or writes it (is_put).
   struct Move {
     uint32_t mover, owner;
     bool is_put;
   };
-  // Called before each move, by the rank that makes it.
+  // Sets a hook that the copying rank calls before each copy.
   void before_moves(std::function<void(const Move&)> hook) { before_moves_ = std::move(hook); }
-  // Called before a rank looks whether that one lives.
+  // Sets a hook that is called before a rank checks whether `rank` is alive.
   void before_looks(std::function<void(uint32_t rank)> hook) { before_looks_ = std::move(hook); }
-  // Whether a rank has given up, in the lease that was made last.
+  // Whether a rank has aborted the most recent lease.
   bool is_aborted();
-  // So often other memory was to be read or written.
+  // The number of copies attempted.
   uint32_t moves() const { return moves_; }
-  // A rank's own memory is out of the others' reach.
+  // No other rank can reach this rank's memory.
   void hide_memory_of(uint32_t rank) { hidden_ = rank; }
-  // So long the leader takes to offer, and rank 1 to take it up.
+  // Delays the leader's offers, and rank 1's take_up.
   void dawdle(std::chrono::milliseconds before_offers, std::chrono::milliseconds before_taking_up) {
     before_offers_ = before_offers;
     before_taking_up_ = before_taking_up;
   }
-  // That rank has no room for slots; no rank, if there is none of that number.
+  // This rank has no room for slots. A number that no rank has: all have room.
   void refuse_slots(uint32_t rank) { without_slots_ = rank; }
-  // So often ranks wanted slots reserved; so many bytes of slots were written that were not.
+  // How often ranks asked to reserve slots; how many bytes of unreserved slots were written.
   uint32_t reservations() const { return reservations_; }
   size_t touched() const { return touched_; }
-  // So many ranks could not take up what was offered, in all.
+  // How many take_up calls failed, in total.
   uint32_t missing() const { return missing_; }
-  // A rank that can't reach the memory, however often it tries.
+  // This rank's take_up always fails.
   void blind(uint32_t rank) { blind_ = rank; }
 
  private:

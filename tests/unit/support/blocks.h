@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Calls of alltoallv whose blocks are of any size, each byte a number of where it comes from.
+// Calls of alltoallv with blocks of any size. Each byte's value depends on source, target and
+// index.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ inline uint8_t byte_of(Rank from, Rank to, size_t i) {
   return static_cast<uint8_t>(from * 89 + to * 37 + i * 7 + i / 251);
 }
 
-// A rank's blocks for all others, or all others' for it.
+// One rank's blocks for all ranks, or all ranks' blocks for one.
 struct Blocks {
   std::vector<uint8_t> data;
   std::vector<size_t> counts, offsets;
@@ -31,7 +32,7 @@ struct Blocks {
   }
 };
 
-// What a rank has for all; size(from, to): bytes.
+// The blocks that a rank sends; size(from, to) returns bytes.
 template <typename Size>
 Blocks blocks_from(const Member& member, const Size& size) {
   Blocks blocks;
@@ -45,7 +46,7 @@ Blocks blocks_from(const Member& member, const Size& size) {
   return blocks;
 }
 
-// And room for what all have for it.
+// Room for the blocks that a rank receives.
 template <typename Size>
 Blocks blocks_for(const Member& member, const Size& size) {
   Blocks blocks;

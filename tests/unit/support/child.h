@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Parts of tests that run in a process of their own.
+// Runs parts of tests in a child process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Runs `body` in a child and gives what it returns.
+// Runs `body` in a forked child and returns its exit status, or -1 if a signal ended it.
 template <typename Body>
 int in_child(const Body& body) {
   const pid_t child = fork();

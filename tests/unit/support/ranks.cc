@@ -31,7 +31,7 @@ class ThreadBootstrap final : public Bootstrap {
   ThreadBootstrap(Shared& shared, Rank rank) : shared_(shared), rank_(rank) {}
   Rank rank() const override { return rank_; }
   Rank size() const override { return shared_.size; }
-  // (A rank that the others wait for in vain is a mistake in Sluice.)
+  // (The timeout only turns a deadlock, a bug in Sluice, into an error.)
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     std::unique_lock lock(shared_.lock);
     const Round& round = give(mine);

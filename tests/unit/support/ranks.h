@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ranks as threads of one process: each with a Process of its own, joined by a Bootstrap over
-// shared memory instead of MPI.
+// Runs ranks as threads of one process. Each rank has a Process of its own. A Bootstrap over shared
+// memory replaces MPI.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@ namespace sluice::testing {
 // Makes the endpoint of a rank.
 using EndpointMaker = std::function<std::unique_ptr<Endpoint>(Rank rank, const ProcessId& id)>;
 
-// Changes a rank's Process before its team is formed: settings, version.
+// Changes a rank's Process (settings, version) before its team is set up.
 using Adjust = std::function<void(Rank rank, Process& process)>;
 
-// What a rank gives its communicator as hints.
+// Returns the hints that a rank gives its communicator.
 using Hinter = std::function<Hints(Rank rank)>;
 
-// What a rank runs. The team may be null where MPI keeps the communicator; `formed` says why there
-// is none where forming failed.
+// The state that a rank's `body` gets. `team` is null if MPI keeps the communicator, or if set-up
+// failed; then `formed` holds the error.
 struct Member {
   Process& process;
   Rank rank;
@@ -33,8 +33,8 @@ struct Member {
 };
 using Body = std::function<void(Member& member)>;
 
-// Runs `body` on `ranks` threads and waits for all. absent: a rank that stays away
-// (Team::stay_away).
+// Runs `body` on `ranks` threads and waits for all. absent: a rank that does not take part in
+// set-up (Team::stay_away).
 void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body,
               const Hinter& hints = {}, Rank absent = ~Rank{0});
 

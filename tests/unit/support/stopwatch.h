@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Time without the part of it for which threads were ready to run and had no processor, so that an
-// upper bound on it holds on a busy machine too.
+// Measures time without the time that threads were runnable but had no processor. So upper bounds
+// hold on a busy machine, too.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace sluice {
 
-// For how long the thread with that folder in /proc has been ready to run and had no processor; 0
-// if it is gone, or the kernel does not say.
+// How long the thread with this folder in /proc was runnable without a processor; 0 if the thread
+// has ended, or if the kernel does not provide schedstat.
 inline std::chrono::nanoseconds held_up_in(const std::string& folder) {
   const std::string path = folder + "/schedstat";
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
@@ -23,11 +23,11 @@ inline std::chrono::nanoseconds held_up_in(const std::string& folder) {
   return std::chrono::nanoseconds(waited);
 }
 
-// Of the calling thread.
+// The same for the calling thread.
 inline std::chrono::nanoseconds held_up() { return held_up_in("/proc/thread-self"); }
 
-// Runs from when it is made. What the threads of this process waited for a processor since then is
-// taken off, but for threads that have ended.
+// Starts at construction. elapsed() subtracts the time that this process's threads waited for a
+// processor since then. Threads that have ended are not counted.
 class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;

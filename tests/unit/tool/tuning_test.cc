@@ -16,7 +16,7 @@ TuningPoint point(size_t bytes, Times times, Rank ranks = 2,
   return {collective, ranks, bytes, "shm", 1, "flat", std::move(times)};
 }
 
-// The rules of some points, as "bytes algorithm" of each.
+// The rules made from some points, each as "bytes algorithm".
 std::vector<std::string> rules_of(std::vector<TuningPoint> points, double margin = 0.05) {
   const TuningLog log{"a test", std::move(points)};
   const Tuning tuning = make_tuning(log, margin);

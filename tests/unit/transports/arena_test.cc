@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What ranks of an arena see of one that gives up.
+// What the ranks of an arena see if one of them gives up.
 #include "transports/shm/arena.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr uint32_t writing = 1, written = 2;  // ArenaHeader::aborted
+constexpr uint32_t writing = 1, written = 2;  // values of ArenaHeader::aborted
 
 class AbortedRounds : public ::testing::Test {
  protected:
@@ -46,7 +46,7 @@ TEST_F(AbortedRounds, TheFirstCauseIsTold) {
 }
 
 TEST_F(AbortedRounds, ACauseIsAwaitedThatIsBeingWritten) {
-  // Again where a thread was held up for about as long as a cause is awaited.
+  // Repeat if a thread was delayed for about as long as the wait for a reason lasts.
   for (bool in_time = false; !in_time;) {
     header_.aborted = writing;
     const auto start = steady_clock::now();

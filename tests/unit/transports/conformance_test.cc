@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the contract promises, run over every transport and every mode of it.
+// Tests of the transport contract, over every transport and every mode of it.
 #include <algorithm>
 #include <atomic>
 
@@ -17,7 +17,7 @@ constexpr size_t small_window = 16 * kib;
 
 struct Mode {
   const char* name;
-  size_t window;  // of each channel
+  size_t window;  // per channel
   std::function<MakeEndpoint(uint64_t seed)> make;
 };
 
@@ -36,14 +36,14 @@ MakeEndpoint tcp_with(size_t window, TcpOptions options = {}) {
   return tcp(options);
 }
 
-// A socket takes little at a time: frames are cut everywhere.
+// Small socket buffers: frames are cut at any byte.
 MakeEndpoint tcp_tight() {
   TcpOptions options;
   options.socket_buffer = 4096;
   return tcp_with(256 * kib, options);
 }
 
-// Links leave their sockets for shared memory as soon as they can.
+// Links are upgraded to shared memory as soon as possible.
 MakeEndpoint shm_with(size_t window, TcpOptions options = {}) {
   options.shortcuts = make_shm_shortcuts();
   return tcp_with(window, options);
@@ -89,7 +89,7 @@ class Conformance : public testing::TestWithParam<Mode> {
   std::mt19937_64 random_;
 };
 
-// Posts all in the order given, driving now and then.
+// Posts all operations in the given order, with progress between.
 struct Posting {
   Message* message;
   Channel* channel;
@@ -181,7 +181,7 @@ TEST_P(Conformance, ATeamThatThePeerDoesNotKnowYet) {
   Messages messages;
   add(messages, {1, 0, 0, 0}, 8).fill().send(ranks.channel(0, 1, 1));
   add(messages, {1, 0, 0, 0}, 8).fill().send(ranks.channel(0, 1, 2));
-  // The peer wants team 2's, which is behind that of a team it has not opened.
+  // The message of team 2 lies behind one of team 1, which the peer has not opened.
   Message& receive = add(messages, {1, 0, 0, 0}, 8);
   receive.receive(ranks.channel(1, 0, 2));
   ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
@@ -199,7 +199,7 @@ TEST_P(Conformance, BothSendFirst) {
     add(messages, {1, i, 0, 0}, max_message).fill().send(ranks.channel(1, 0));
   }
   ranks.drive_a_while();
-  for (uint32_t i = count; i-- > 0;) {  // the worst order: the first sent is wanted last
+  for (uint32_t i = count; i-- > 0;) {  // the worst order: the first sent is received last
     add(messages, {1, i, 0, 0}, max_message).receive(ranks.channel(1, 0));
     add(messages, {1, i, 0, 0}, max_message).receive(ranks.channel(0, 1));
   }
@@ -207,7 +207,8 @@ TEST_P(Conformance, BothSendFirst) {
   for (auto& message : messages) ASSERT_TRUE(message->ok() && message->holds_pattern());
 }
 
-// A window full of what nobody wants yet stops neither other teams nor what is wanted of its own.
+// A window full of unexpected messages must not stop other teams, nor messages with a posted
+// receive.
 TEST_P(Conformance, WhatIsPostedOnBothSidesPassesAFullWindow) {
   Ranks ranks(make(), 2);
   Messages unwanted, wanted;
@@ -256,7 +257,7 @@ TEST_P(Conformance, AnotherLengthIsNamed) {
   }
 }
 
-// Found by the call alone: the messages of two collectives need not match in anything else.
+// Detected from the call alone: the tags of two collectives' messages may differ otherwise.
 TEST_P(Conformance, AnotherOperationIsNamed) {
   for (const uint32_t ordinal : {0U, 5U}) {
     for (const bool receive_first : {true, false}) {
@@ -333,7 +334,7 @@ TEST_P(Conformance, AbortOfATeamNotOpenedYet) {
   EXPECT_EQ(late.code(), Code::aborted);
 }
 
-// Whichever side it is that connects.
+// Whichever side connects.
 TEST_P(Conformance, AbortBeforeThereIsAConnection) {
   for (const size_t from : {size_t{0}, size_t{1}}) {
     Ranks ranks(make(), 2);
@@ -432,7 +433,7 @@ TEST_P(Conformance, RanksAsThreads) {
       for (auto& message : messages) failures += !message->ok() || !message->holds_pattern();
       if (failures != 0) break;
     }
-    // Announced messages and late ones need their sender's progress until all have them.
+    // RTS messages and late ones need their sender's progress until all ranks have their messages.
     ++finished;
     wait_for(ranks.at(rank), [&] { return finished == count; });
   };

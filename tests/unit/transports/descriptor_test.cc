@@ -16,7 +16,7 @@ namespace {
 
 bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
-// Of standard input, output and error one is closed, or several.
+// One or more of standard input, output and error are closed.
 TEST(Descriptor, LeavesTheStandardOnesAlone) {
   for (int closed = 1; closed < 8; ++closed) {
     const int failures = in_child([&] {
@@ -50,7 +50,7 @@ TEST(Descriptor, IsClosedOnce) {
   EXPECT_FALSE(is_open(fd));
 }
 
-// Its number stays taken there.
+// In the child, the descriptor's number is still in use.
 TEST(Descriptor, IsNotForChildren) {
   const Descriptor zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(in_child([&] {

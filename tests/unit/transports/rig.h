@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Several ranks in one process, for tests of transports: endpoints, the channels between them, and
-// messages with a pattern in them.
+// Runs several ranks in one process for transport tests: endpoints, the channels between them, and
+// messages filled with a pattern.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,11 +28,11 @@ namespace sluice {
 
 using MakeEndpoint = std::function<std::unique_ptr<Endpoint>(const ProcessId&)>;
 
-// A message with memory of its own, in pieces; a send's is filled with a pattern. Withdraws all of
-// its channel if it ends before it is done, so it ends before its channel.
+// A message that owns its memory, in pieces; fill() writes a pattern. If it is destroyed before it
+// is done, it withdraws everything from its channel, so it must not outlive the channel.
 class Message {
  public:
-  // pieces: cut anywhere into so many; 0 gives one, or none if it is empty.
+  // pieces: the number of random pieces; 0: one piece, or none for an empty message.
   Message(const Tag& tag, size_t bytes, size_t pieces = 0, uint64_t seed = 1) : memory_(bytes) {
     std::mt19937_64 random(seed);
     std::vector<size_t> cuts{0, bytes};
@@ -52,7 +52,7 @@ class Message {
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
-  // A pattern that names the message.
+  // Writes a pattern that depends on the tag.
   Message& fill() {
     for (size_t at = 0; at < memory_.size(); at += run(at).size()) {
       std::memcpy(memory_.data() + at, run(at).data(), run(at).size());
@@ -92,13 +92,13 @@ class Message {
   Operation operation;
 
  private:
-  // Where in one long pattern this message's begins.
+  // Where this message's pattern begins in one long pattern.
   uint64_t first() const {
     const Tag& tag = operation.tag;
     return tag.call * 7919 + tag.ordinal * 104729 + tag.segment * 1299709;
   }
-  // That pattern is a table over and over; no power of two is a multiple of its length. (Moved and
-  // compared in runs: byte by byte takes sanitizers a tenth of a second for 1 MB.)
+  // The long pattern repeats a table whose length divides no power of two. (Copied and compared in
+  // runs, because byte by byte takes sanitizers a tenth of a second per MB.)
   static constexpr size_t period = 65521;
   static const std::vector<std::byte>& table() {
     static const std::vector<std::byte> bytes = [] {
@@ -108,7 +108,7 @@ class Message {
     }();
     return bytes;
   }
-  // What is to be at that place and behind it, up to the end of the table or of the message.
+  // The expected bytes from `at` to the end of the table or of the message.
   std::span<const std::byte> run(size_t at) const {
     const size_t begin = (first() + at) % period;
     return {table().data() + begin, std::min(period - begin, memory_.size() - at)};
@@ -128,7 +128,7 @@ inline Message& add(Messages& messages, const Tag& tag, size_t bytes, size_t pie
   return *messages.back();
 }
 
-// Ranks 0 .. n-1, each with an endpoint, and channels opened when first named.
+// Ranks 0 to n-1, each with an endpoint. Channels are opened at first use.
 class Ranks {
  public:
   Ranks(const MakeEndpoint& make, size_t count) {
@@ -143,7 +143,7 @@ class Ranks {
 
   Peer peer(size_t rank) { return {process(rank), endpoints_[rank]->address(), label(rank)}; }
 
-  // `from`'s channel to `to`.
+  // The channel of `from` to `to`.
   Channel& channel(size_t from, size_t to, uint32_t team = 1) {
     std::unique_ptr<Channel>& made = channels_[{from, to, team}];
     if (!made) {
@@ -155,20 +155,20 @@ class Ranks {
   }
   void close(size_t from, size_t to, uint32_t team = 1) { channels_.erase({from, to, team}); }
 
-  // The rank leaves, its channels first.
+  // Destroys the rank's channels, then its endpoint.
   void leave(size_t rank) {
     std::erase_if(channels_, [&](auto& each) { return std::get<0>(each.first) == rank; });
     endpoints_[rank].reset();
   }
 
-  // One turn for every rank.
+  // One progress() of every rank.
   bool progress() {
     bool moved = false;
     for (auto& endpoint : endpoints_) moved |= endpoint && endpoint->progress();
     return moved;
   }
 
-  // Drives all ranks from this thread until it holds. False if it doesn't in good time.
+  // Drives all ranks from this thread until the condition holds. False if the limit passes first.
   bool drive(const std::function<bool()>& holds, std::chrono::seconds limit = limit_) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!holds()) {
@@ -180,7 +180,7 @@ class Ranks {
   bool drive(Messages& messages) {
     return drive([&] { return all_done(messages); });
   }
-  // Long enough that what should not happen would have.
+  // Drives so long that anything that must not happen would have happened.
   void drive_a_while() {
     for (int turn = 0; turn < 200; ++turn) {
       progress();
@@ -201,7 +201,7 @@ class Ranks {
   std::map<std::tuple<size_t, size_t, uint32_t>, std::unique_ptr<Channel>> channels_;
 };
 
-// Waits as a rank of its own thread does: drives its endpoint, sleeping in between.
+// Waits like a rank with a thread of its own: drives the endpoint and sleeps between.
 inline bool wait_for(Endpoint& endpoint, const std::function<bool()>& holds,
                      std::chrono::seconds limit = std::chrono::seconds(30)) {
   const auto end = std::chrono::steady_clock::now() + limit;

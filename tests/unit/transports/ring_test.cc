@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ring of bytes under a shortcut: every cut, a reader and a writer at once, counts that lie.
+// The byte ring under an upgraded link: runs of any size, concurrent reader and writer, wrong
+// counts.
 #include "transports/shm/ring.h"
 
 #include <gtest/gtest.h>
@@ -19,14 +20,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The bytes that go through, by their position.
+// The bytes in the stream, by position.
 std::byte byte_at(uint64_t position) {
   return static_cast<std::byte>(position * 0x9E3779B97F4A7C15 >> 56);
 }
 
 class RingTest : public testing::Test {
  protected:
-  // So many bytes in so many runs, filled with what comes next. What went in.
+  // Writes the next `bytes` bytes in `runs` runs; returns how many the ring took.
   size_t write(size_t bytes, size_t runs = 1) {
     std::vector<std::byte> memory(bytes);
     for (size_t i = 0; i < bytes; ++i) memory[i] = byte_at(written_ + i);
@@ -34,7 +35,7 @@ class RingTest : public testing::Test {
     written_ += moved;
     return moved;
   }
-  // What came out; checks it.
+  // Reads and checks; returns how many bytes came.
   size_t read(size_t bytes, size_t runs = 1) {
     std::vector<std::byte> memory(bytes);
     const size_t moved = reader_.read(cut(memory, runs));
@@ -124,7 +125,7 @@ TEST_F(RingTest, ReaderFindsWritersCountCorrupt) {
     EXPECT_EQ(reader.read({&run, 1}), 0U) << lie;
     EXPECT_TRUE(reader.corrupt()) << lie;
     EXPECT_FALSE(reader.sleeps());
-    ring_->written = 12;  // and stays so
+    ring_->written = 12;  // never set correctly again
     EXPECT_EQ(reader.read({&run, 1}), 0U) << lie;
   }
 }
@@ -168,7 +169,7 @@ TEST_F(RingTest, WhoSleepsIsWokenOnce) {
   EXPECT_FALSE(reader_.wakes());
 }
 
-// A descriptor that wakes a sleeper.
+// A doorbell: a descriptor that wakes a sleeper.
 class Bell {
  public:
   ~Bell() { close(fd_); }
@@ -176,7 +177,7 @@ class Bell {
     const uint64_t one = 1;
     EXPECT_EQ(::write(fd_, &one, sizeof(one)), ssize_t{sizeof(one)});
   }
-  // False if nobody rings.
+  // False after ten seconds without a ring.
   bool wait() {
     pollfd ready{fd_, POLLIN, 0};
     uint64_t count;
@@ -187,8 +188,8 @@ class Bell {
   const int fd_ = eventfd(0, EFD_NONBLOCK);
 };
 
-// Both sides sleep whenever they find nothing to do, with nothing but the other to wake them: a
-// wake-up that is lost is a wait that ends by its limit.
+// Both sides sleep whenever they find nothing to do, and only the other side wakes them. A lost
+// wake-up shows as a wait that ends by its time limit.
 class RingStress : public RingTest, public testing::WithParamInterface<size_t> {
  protected:
   static constexpr std::chrono::milliseconds time{700};

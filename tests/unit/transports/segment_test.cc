@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Segments between real processes.
+// Segments between separate processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 Segment make(size_t bytes, Segment::Way way) {
   auto made = Segment::create(bytes, way);
   if (!made.ok()) throw std::runtime_error(made.status().message());
-  EXPECT_TRUE(made->sign(99));  // other programs remove the names of segments that nobody signed
+  EXPECT_TRUE(made->sign(99));  // otherwise other programs remove a name that nobody signed
   EXPECT_TRUE(made->give_name().ok());
   return std::move(*made);
 }
@@ -63,7 +63,7 @@ TEST_P(EachWay, IsForItsUserAloneAndOfItsSize) {
   EXPECT_FALSE(Segment::open(other, 4096).ok()) << "another file";
 }
 
-// Whatever the child does with its copy of the object.
+// Even if the child uses its copy of the object.
 TEST_P(EachWay, IsNotForChildren) {
   std::optional<Segment> made(make(4096, GetParam()));
   ASSERT_TRUE(made->sign(0));
@@ -121,7 +121,7 @@ TEST(Segment, WhoeverNamesTheNextRemovesWhatTheDeadLeft) {
   close(pipe_ends[1]);
 }
 
-// Whoever could cut it short could end this process.
+// A process that could truncate the segment could crash this one.
 TEST(Segment, WithoutANameIsRefusedUnlessItsLengthIsSealed) {
   struct Case {
     int seals;
@@ -146,7 +146,7 @@ TEST(Segment, SaysSoWhereThereIsNoRoom) {
   EXPECT_FALSE(status.ok());
 }
 
-// In a process that locks all its memory, too.
+// Also in a process that locks all its memory.
 TEST_P(EachWay, TakesNoMemoryBeforeSomeIsReserved) {
   constexpr size_t bytes = size_t{64} << 20;
   constexpr int not_allowed = 77;
@@ -186,8 +186,8 @@ TEST(Segment, TellsTheLivingFromTheDead) {
   close(ready[1]);
 }
 
-// Rank 3, in a process of its own that does `more` and tells when that is done; it lives until it
-// is killed, or says so itself by false.
+// Runs rank 3 in a child that calls `more` and reports when it is done. The child lives until it is
+// killed, or ends itself if `more` returns false.
 template <typename More>
 pid_t live_as_three(const Segment& made, const More& more) {
   int ready[2];
@@ -207,7 +207,7 @@ pid_t live_as_three(const Segment& made, const More& more) {
   return child;
 }
 
-// Of the same file.
+// Other descriptors of the same file.
 TEST_P(EachWay, WhoClosesOtherDescriptorsLives) {
   const Segment made = make(4096, GetParam());
   const pid_t child = live_as_three(made, [&](const Segment& opened) {
@@ -238,7 +238,7 @@ TEST_P(EachWay, ADeathShowsThoughAChildLivesOn) {
   close(alive[1]);
 }
 
-// More than that a process's files may not be: to try would end it.
+// The process's limit on file size: exceeding it would end the process (SIGXFSZ).
 TEST_P(EachWay, KeepsWithinTheLimitOfFiles) {
   const int made = in_child([&] {
     const rlimit limit{4096, 4096};

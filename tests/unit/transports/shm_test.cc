@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Arenas between real processes.
+// Arenas between separate processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ class Nobody final : public Patience {
 const ProcessId first{1, 1}, second{2, 2};
 const std::vector<ProcessId> both{first, second};
 
-// Both processes' part: a hundred rounds in which each sees the other's number.
+// Run by both processes: a hundred rounds in which each must see the other's number.
 int meet(Rounds& rounds) {
   Nobody patience;
   const uint32_t other = 1 - rounds.rank();
@@ -77,7 +77,7 @@ TEST(Shm, TwoProcessesMeetInALease) {
   source->settle(*offer, 0);
 }
 
-// One process stands for both here: leases, not memory, are looked at.
+// This process plays both: the test is about leases, not memory.
 TEST(Shm, LeasesAreReusedOnceAllHaveLetGo) {
   auto one = make_shm_source(first), two = make_shm_source(second);
   std::vector<ArenaSource::Offer> offers;
@@ -113,7 +113,7 @@ TEST(Shm, LeasesThatOneCouldNotTakeUpAreReusedToo) {
   EXPECT_EQ(*one->offer(both, false), *offer);
 }
 
-// Names are looked through when another segment gets one.
+// A process checks existing names when it names another segment.
 TEST(Shm, WhoRemovesNamesOfTheDeadStaysAlive) {
   int there[2], back[2];
   ASSERT_EQ(pipe(there), 0);
@@ -129,7 +129,7 @@ TEST(Shm, WhoRemovesNamesOfTheDeadStaysAlive) {
         arena.ok() && write(there[1], &*offer, sizeof(*offer)) > 0 && read(back[0], &done, 1) == 1;
     _exit(!told ? 9 : (*arena)->lives(1) ? 1 : 0);
   }
-  close(there[1]);  // what the child has not said it never will
+  close(there[1]);  // so that reads end if the child dies
   close(back[0]);
   ArenaSource::Offer offer;
   ASSERT_EQ(read(there[0], &offer, sizeof(offer)), ssize_t{sizeof(offer)});
@@ -164,7 +164,7 @@ size_t descriptors() {
   return static_cast<size_t>(std::distance(begin, end));
 }
 
-// Bytes that the segments take which this process has open.
+// The memory of all segments that this process has open, in bytes.
 size_t memory() {
   std::map<ino_t, size_t> segments;
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -182,7 +182,7 @@ size_t memory() {
   return sum;
 }
 
-// Processes that are played by this one.
+// Several processes, all played by this one.
 class Players {
  public:
   explicit Players(uint64_t count, size_t most_slots = usual_most_slots) {
@@ -197,7 +197,7 @@ class Players {
     for (const size_t player : players) ids.push_back(ids_[player]);
     return ids;
   }
-  // Of a team of some of them, the first its leader.
+  // Arenas for a team of some of these processes; the first is the leader.
   std::vector<std::unique_ptr<Arena>> form(const std::vector<size_t>& players) {
     std::vector<std::unique_ptr<Arena>> arenas;
     const std::vector<ProcessId> team = ids(players);
@@ -218,7 +218,7 @@ class Players {
   std::vector<std::unique_ptr<ArenaSource>> sources_;
 };
 
-// All ranks' data of a round reaches all of them.
+// In a round, each rank's data must reach all ranks.
 void expect_rounds(const std::vector<std::unique_ptr<Arena>>& arenas) {
   Nobody patience;
   for (const auto& arena : arenas) {
@@ -256,7 +256,7 @@ TEST(Shm, ASegmentServesAllTeamsOfItsProcesses) {
   EXPECT_EQ(Players(1).source(0).segment_of(*offer).name, SegmentName{});
 }
 
-// Whose ranks have passed other numbers of rounds there.
+// A lease is reused by ranks that were in different numbers of rounds before.
 TEST(Shm, LeasesServeTeamsOfAnySizeInTurn) {
   Players players(4);
   const auto all = players.form({0, 1, 2, 3});
@@ -281,7 +281,7 @@ TEST(Shm, NoSegmentIsNamedThatDoesNotServeAll) {
       << "the smallest is named";
 }
 
-// A rank may have let go of a segment that others still have.
+// A rank may have released a segment that others still map.
 TEST(Shm, WhoHasLostASegmentOfMoreSaysSo) {
   Players players(3);
   const auto all = players.form({0, 1, 2});
@@ -363,7 +363,7 @@ TEST(Shm, ManySetsOfProcessesLeakNothing) {
   EXPECT_EQ(descriptors(), before);
 }
 
-// However many others this process makes and lets go meanwhile.
+// Even if this process makes and releases many other segments meanwhile.
 TEST(Shm, WhatIsNamedStaysMappedForAWhile) {
   constexpr ProcessId first{1, 2};
   auto one = make_shm_source(first);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Links that leave their sockets for shared memory: when they do, when they stay, what still goes
-// over the socket, who is woken and who has died.
+// Links that are upgraded to shared memory: when they are, when they stay on sockets, what still
+// uses the socket, wake-ups, and death of the peer.
 #include "transports/shm/shortcut.h"
 
 #include <fcntl.h>
@@ -50,7 +50,7 @@ bool exchange_some(Ranks& ranks, int times = 4) {
   return good;
 }
 
-// What all sockets of this process have sent so far.
+// The bytes that all sockets of this process have sent so far.
 uint64_t bytes_over_sockets() {
   uint64_t bytes = 0;
   for (const int fd : descriptors()) {
@@ -61,7 +61,7 @@ uint64_t bytes_over_sockets() {
   return bytes;
 }
 
-// Addresses of the rings' memory that this process maps.
+// The addresses at which this process maps ring memory.
 std::vector<std::byte*> mappings() {
   std::vector<std::byte*> found;
   std::ifstream maps("/proc/self/maps");
@@ -110,7 +110,7 @@ TEST(Shortcut, WhileOfferedNothingIsInherited) {
   }
 }
 
-// Who only sends, and who only receives, leave the socket all the same.
+// A rank that only sends or only receives also upgrades its link.
 TEST(Shortcut, OneWayTrafficTakesItToo) {
   for (const size_t from : {0, 1}) {
     Ranks ranks(shm(), 2);
@@ -125,7 +125,7 @@ TEST(Shortcut, OneWayTrafficTakesItToo) {
   }
 }
 
-// Frames of every size are under way, both ways, when each side leaves the socket.
+// Frames of all sizes are in flight in both directions when each side leaves the socket.
 class ShiftUnderTraffic : public testing::TestWithParam<size_t> {};
 
 TEST_P(ShiftUnderTraffic, NothingIsLostOrSwapped) {
@@ -145,7 +145,7 @@ TEST_P(ShiftUnderTraffic, NothingIsLostOrSwapped) {
         add(messages, {1, i, static_cast<uint32_t>(rank), 0}, bytes);
       }
     }
-    // Message 4i and 4i+2 are sent by ranks 0 and 1, and 4i+1 and 4i+3 are their receives.
+    // Messages 4i and 4i+2 are sends of ranks 0 and 1; 4i+1 and 4i+3 are their receives.
     std::vector<size_t> turns(messages.size());
     std::iota(turns.begin(), turns.end(), 0);
     std::shuffle(turns.begin(), turns.end(), random);
@@ -169,7 +169,7 @@ TEST_P(ShiftUnderTraffic, NothingIsLostOrSwapped) {
 
 INSTANTIATE_TEST_SUITE_P(Buffers, ShiftUnderTraffic, testing::Values(0, 4096, 65536));
 
-// One side can't.
+// One side cannot make, or cannot attach, the shared memory.
 class Unable final : public ShortcutMaker {
  public:
   Unable(bool makes, bool attaches) : makes_(makes), attaches_(attaches) {}
@@ -213,8 +213,8 @@ TEST_P(OneSideCant, AndTheLinkStaysOnItsSocket) {
 
 INSTANTIATE_TEST_SUITE_P(Sides, OneSideCant, testing::Range(0, 4));
 
-// Two ranks that sleep whenever they find nothing to do. A wake-up that is lost shows as a sleep
-// that lasts a quarter of a second.
+// Two ranks that sleep whenever they find nothing to do. A lost wake-up shows as a sleep of a
+// quarter of a second.
 class Sleepers : public testing::TestWithParam<size_t> {};
 
 TEST_P(Sleepers, AreWoken) {
@@ -251,18 +251,19 @@ TEST_P(Sleepers, AreWoken) {
   run(0);
   other.join();
   EXPECT_EQ(failures, 0U);
-  // A rank that has no processor makes itself or the other sleep longer.
+  // Without a processor, a rank or its peer sleeps longer.
   EXPECT_LT(long_sleeps, rounds / 10 + held_up_ns / 100'000'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bytes, Sleepers, testing::Values(8, 1000000));
 
-// A rank in a process of its own, which does as told and is not there any more.
+// A rank in a child process, which runs `life` and then ends.
 class Mortal {
  public:
   using Life = std::function<void(Endpoint&, Channel&)>;
 
-  // Ranks 0 and 1 of one team; `here` stays, the other lives by `life`.
+  // Ranks 0 and 1 of one team. `here` is in this process; the other is in the child and runs
+  // `life`.
   Mortal(size_t here, const Life& life) {
     int down[2], up[2];
     EXPECT_EQ(pipe(down) + pipe(up), 0);
@@ -284,13 +285,13 @@ class Mortal {
   Mortal& operator=(const Mortal&) = delete;
 
   void kill() const { ::kill(child_, SIGKILL); }
-  // Its sockets are closed by then.
+  // When this returns, the child's sockets are closed.
   void await_death() const {
     siginfo_t how;
     waitid(P_PID, static_cast<id_t>(child_), &how, WEXITED | WNOWAIT);
   }
 
-  // Back and forth until the link has left its socket.
+  // Exchanges messages until the link has left its socket.
   static void meet(Endpoint& at, Channel& to) {
     for (uint32_t call = 0; call < 6; ++call) {
       Message send({call, 0, 0, 0}, 8), receive({call, 0, 0, 0}, 8);
@@ -333,7 +334,7 @@ class Mortal {
   pid_t child_;
 };
 
-// Kills it after a tenth of a second, or waits until it ends by itself; notes when it was dead.
+// Kills the child after 0.1 s, or waits until it ends by itself, and notes the time of its death.
 class Witness {
  public:
   Witness(const Mortal& other, bool kills)
@@ -363,7 +364,7 @@ void stay(Endpoint& at, Channel&) {
 class Death : public testing::TestWithParam<std::tuple<size_t, bool>> {
  protected:
   size_t here() const { return std::get<0>(GetParam()); }
-  // By sleeping, or by turning and turning.
+  // Waits by sleeping, or by polling.
   bool wait_here(Endpoint& at, const std::function<bool()>& holds) const {
     if (std::get<1>(GetParam())) return wait_for(at, holds);
     const auto end = Clock::now() + seconds(30);
@@ -396,7 +397,7 @@ TEST_P(Death, IsNoticedWhileTheRingIsFull) {
   EXPECT_EQ(send.code(), Code::peer_lost);
 }
 
-// What it sent before it died arrives.
+// Data sent before death must arrive.
 TEST_P(Death, LastWordsAreHeard) {
   constexpr size_t bytes = 200000;
   Mortal other(here(), [](Endpoint&, Channel& to) {
@@ -414,7 +415,7 @@ TEST_P(Death, LastWordsAreHeard) {
   EXPECT_EQ(more.code(), Code::peer_lost);
 }
 
-// A child of its own outlives it, with copies of all its descriptors.
+// A child of the dead rank lives on, with copies of all its descriptors.
 TEST_P(Death, IsNoticedThoughAChildLivesOn) {
   int alive[2];
   ASSERT_EQ(pipe(alive), 0);
@@ -439,7 +440,8 @@ TEST_P(Death, IsNoticedThoughAChildLivesOn) {
   close(alive[1]);
 }
 
-// What a child has in their place is its own, and the parent's links stay as they are.
+// In a forked child the sockets' numbers refer to something else; the parent's links must not
+// change.
 TEST(Shortcut, AChildHasNoSockets) {
   const std::set<int> before = descriptors();
   Ranks ranks(shm(), 2);
@@ -470,7 +472,7 @@ TEST_P(Death, AGoodbyeIsNone) {
 
 INSTANTIATE_TEST_SUITE_P(Sides, Death, testing::Combine(testing::Values(0, 1), testing::Bool()));
 
-// The memory is the peer's as well: what it says there is looked at.
+// The peer can write to the shared memory, so counts found there must be checked.
 TEST(Shortcut, ACountThatLiesEndsTheLink) {
   Ranks ranks(shm(), 2);
   ASSERT_TRUE(exchange_some(ranks));
@@ -484,7 +486,7 @@ TEST(Shortcut, ACountThatLiesEndsTheLink) {
   EXPECT_EQ(receive.code(), Code::peer_lost);
 }
 
-// An endpoint that may take shortcuts, and a peer that is played by hand.
+// An endpoint that may upgrade links, and a simulated peer.
 class ShortcutPlayed : public TcpPlayed {
  protected:
   ShortcutPlayed() : TcpPlayed(with_shortcuts()) {}
@@ -494,7 +496,7 @@ class ShortcutPlayed : public TcpPlayed {
     say(peer, frame);
     peer.say(words.data(), words.size());
   }
-  // Whatever comes with the next message, which is read.
+  // Reads the next message, with all that comes before it.
   void let_read(Stranger& peer, uint32_t ordinal) {
     Message message({1, ordinal, 0, 0}, 0);
     say(peer, data(0, ordinal));
@@ -502,7 +504,7 @@ class ShortcutPlayed : public TcpPlayed {
     EXPECT_TRUE(done_in(message, seconds(5)));
     status_ = message.operation.status;
   }
-  // Of this process's memory, as the real thing makes it.
+  // An offer made by this process with the real implementation.
   ShortcutMaker::Made made(int socket) {
     auto made = make_shm_shortcuts()->make(socket);
     EXPECT_TRUE(made.ok());
@@ -518,7 +520,7 @@ TEST_F(ShortcutPlayed, OffersThatMakeNoSenseAreDeclined) {
   auto real = made(peer.fd());
   std::vector<std::vector<std::byte>> offers{{}, {std::byte{1}}};
   offers.push_back(real.offer);
-  offers.back()[8] ^= std::byte{1};  // its inode
+  offers.back()[8] ^= std::byte{1};  // another inode
   offers.push_back(real.offer);
   offers.back().push_back(std::byte{0});
   offers.emplace_back(size_t{5000}, std::byte{7});
@@ -578,7 +580,7 @@ TEST_F(ShortcutPlayed, WhatIsOutOfTurnEndsTheLink) {
   }
 }
 
-// Who has not shown that it knows the key is heard no further.
+// Frames of a peer that has not proved that it knows the key are not processed.
 TEST_F(ShortcutPlayed, AStrangersOfferIsNotLookedAt) {
   Stranger peer(blob_.entries[0]);
   auto real = made(peer.fd());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One copy by the kernel between real processes: what it reaches, and what it says where it fails.
+// CMA between separate processes: what it can reach, and the errors it reports.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,11 +16,11 @@
 namespace sluice {
 namespace {
 
-// Also where data makes a stop on its way, once and more often.
+// Also with a bounce buffer, filled once or several times.
 TEST(SingleCopy, MovesWhatLiesAnyhow) {
   constexpr size_t page = 4096, most = 200000;
   SingleCopy mine(2);
-  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays the other
+  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays both sides
   std::vector<std::byte> here(most + 3 * page), there(most + 3 * page);
   for (size_t i = 0; i < there.size(); ++i) there[i] = static_cast<std::byte>(i % 251);
   const auto aligned = [&](std::vector<std::byte>& memory) {
@@ -44,7 +44,7 @@ TEST(SingleCopy, MovesWhatLiesAnyhow) {
   }
 }
 
-// A parent may read its child's memory everywhere.
+// A parent may read all of its child's memory.
 TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
   int up[2], down[2];
   ASSERT_EQ(pipe(up), 0);
@@ -78,7 +78,7 @@ TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
   for (const int end : {up[0], up[1], down[0], down[1]}) close(end);
 }
 
-// Pages of the kernel's that every process has, where copying between processes does not go.
+// Pages of the kernel that every process maps, but that CMA cannot copy.
 const std::byte* beyond_copying() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -91,7 +91,7 @@ const std::byte* beyond_copying() {
 
 constexpr size_t page = 4096;
 
-// Memory of so many pages, of which one may be out of reach.
+// Memory of some pages, of which one may be unreadable.
 class Pages {
  public:
   explicit Pages(size_t count)
@@ -109,7 +109,7 @@ class Pages {
   std::byte* const data_;
 };
 
-// By either way of looking.
+// By both ways of checking.
 TEST(SingleCopy, KnowsWhatOthersCantReach) {
   for (const bool populates : {true, false}) {
     SingleCopy mine(2, populates);
@@ -124,7 +124,7 @@ TEST(SingleCopy, KnowsWhatOthersCantReach) {
   }
 }
 
-// Wherever the hole is, and wherever in its page the buffer begins and ends.
+// For any place of the hole, and any page offset of the buffer's ends.
 TEST(SingleCopy, ABufferWithAHoleIsOutOfReach) {
   constexpr size_t pages = 200;
   for (const bool populates : {true, false}) {
@@ -132,7 +132,7 @@ TEST(SingleCopy, ABufferWithAHoleIsOutOfReach) {
       for (const size_t shift : {1, 4095}) {
         const Pages memory(pages);
         const std::byte* const begin = memory.data() + shift;
-        const size_t bytes = (pages - 1) * page - shift + 1;  // the last page has one
+        const size_t bytes = (pages - 1) * page - shift + 1;  // ends in the last page
         EXPECT_TRUE(SingleCopy(2, populates).is_in_reach(begin, bytes));
         memory.make_hole(hole);
         EXPECT_FALSE(SingleCopy(2, populates).is_in_reach(begin, bytes)) << hole << ", " << shift;
@@ -141,11 +141,11 @@ TEST(SingleCopy, ABufferWithAHoleIsOutOfReach) {
   }
 }
 
-// Also where data makes a stop on its way: where the other end lies a little further into its page.
+// Also with a bounce buffer: the other end lies a little further into its page.
 TEST(SingleCopy, APartialMoveIsAnError) {
   constexpr size_t pages = 64, hole = 40, bytes = (pages - 1) * page;
   SingleCopy mine(2);
-  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays the other
+  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays both sides
   const Pages here(pages), there(pages);
   there.make_hole(hole);
   for (const size_t shift : {0, 16}) {
@@ -157,7 +157,7 @@ TEST(SingleCopy, APartialMoveIsAnError) {
   }
 }
 
-// Where memory may be read and not written, it is no use.
+// CMA is not used if memory can be read but not written.
 TEST(SingleCopy, MeetsOnlyWhoseMemoryItCanWrite) {
   void* const page =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

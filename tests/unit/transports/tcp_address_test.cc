@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which addresses are listened on, given out and tried; the bytes of frames and greetings.
+// Which addresses are listened on, published and tried; the byte format of frames and greetings.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -177,11 +177,11 @@ TEST(TcpCandidates, TwoHostsThatAreNotKnownAreNotTheSame) {
 TEST(TcpCandidates, ASharedSubnetComesFirst) {
   const std::vector<Interface> here = {on("ens3", "172.30.0.1", 24), on("ib0", "192.168.7.9", 24)};
   EXPECT_EQ(order(blob_of(host), 78, here, here).substr(0, 17), "192.168.7.1(ib0) ");
-  // Not by an interface that this process is told to leave alone.
+  // Not by an interface that this process must not use.
   EXPECT_EQ(order(blob_of(host), 78, here, {here[0]}).substr(0, 11), "10.1.2.3() ");
 }
 
-// Each host has its own docker0, all with one and the same address.
+// Each host has its own docker0, all with the same address.
 TEST(TcpCandidates, AnAddressOfOursIsHardlyAWayToAnotherHost) {
   const std::vector<Interface> here = {on("docker0", "172.17.0.1", 16), on("eth0", "10.1.9.9", 16)};
   EXPECT_EQ(order(blob_of(host), 78, here, here),
@@ -208,7 +208,7 @@ TEST(TcpWire, FramesSurviveTheWay) {
   EXPECT_EQ(back.tag.segment, 6U);
   EXPECT_EQ(back.tag.what, 7U);
   EXPECT_EQ(back.credit, 8U);
-  // The layout is a promise to other builds and machines.
+  // The layout must not change: other builds and machines rely on it.
   EXPECT_EQ(std::to_integer<int>(bytes[0]), 1);
   EXPECT_EQ(std::to_integer<int>(bytes[1]), 1);
   EXPECT_EQ(std::to_integer<int>(bytes[4]), 4711 & 0xFF);

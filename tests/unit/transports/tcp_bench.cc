@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How fast the TCP transport alone is, between two processes of this host:
+// The speed of the TCP transport alone, between two processes of this host:
 //   tcp_bench [congestion control]
 //
 //   exchange   both send and receive one message, as in an allreduce of two ranks: microseconds
-//   pingpong   one way and back: half of it, in microseconds
+//   pingpong   half of a round trip, in microseconds
 //   one way    thousands of messages or 64 MiB, several posted at a time: GB/s
 //   both ways  the same in both directions at once: GB/s each way
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t most_posted = 8;
-// How many messages of that size make a stream.
+// The number of messages of this size in a stream.
 size_t streamed(size_t bytes) { return std::min<size_t>(4096, (size_t{64} << 20) / bytes); }
 
 struct Posted {

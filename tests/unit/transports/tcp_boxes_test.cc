@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is read from a connection and what is queued for it, over a conduit of memory: a read or a
-// write may end anywhere.
+// The queues for incoming and outgoing bytes of a connection, over an in-memory conduit. A read or
+// write may end at any byte.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -17,8 +17,8 @@ namespace {
 
 using ByteVector = std::vector<std::byte>;
 
-// Keeps what is written, and gives what it was filled with: at most `limit` bytes a call. A call
-// with more than `most_runs` fails.
+// Stores what is written, and returns what it was filled with, at most `limit` bytes a call. A call
+// with more than `most_runs` runs fails.
 class Memory final : public Conduit {
  public:
   explicit Memory(size_t most_runs) : most_runs_(most_runs) {}
@@ -63,7 +63,7 @@ ByteVector pattern(const Tag& tag, size_t bytes) {
   return made;
 }
 
-// So many pieces of so many bytes each.
+// `count` pieces of `size` bytes each.
 struct Pieces {
   Pieces(size_t count, size_t size) : memory(count * size) {
     for (size_t i = 0; i < count; ++i) pieces.push_back({memory.data() + i * size, size});
@@ -72,7 +72,7 @@ struct Pieces {
   std::vector<Bytes> pieces;
 };
 
-// A payload that is due in `target`, with other bytes behind it, at most `limit` bytes a read.
+// Reads a payload into `target`, followed by other bytes, at most `limit` bytes a read.
 void expect_read(Pieces& target, size_t limit) {
   constexpr size_t behind = 20;
   const size_t due = target.memory.size();
@@ -96,7 +96,7 @@ void expect_read(Pieces& target, size_t limit) {
   EXPECT_EQ(std::memcmp(inbox.data(), conduit.to_read.data() + due, behind), 0);
 }
 
-// As many pieces as fit into one read, one less, and one more.
+// As many pieces as one read can take, one fewer, one more, and so on.
 TEST(TcpInbox, AnyNumberOfPieces) {
   for (const size_t size : {size_t{3}, size_t{1000}}) {
     for (size_t count = 0; count <= 2 * Inbox::max_runs + 1; ++count) {
@@ -108,7 +108,7 @@ TEST(TcpInbox, AnyNumberOfPieces) {
   }
 }
 
-// What has not been looked at yet takes room from what is read next.
+// Unconsumed bytes reduce the room for the next read.
 TEST(TcpInbox, HoldsSoMuchAndNoMore) {
   Memory conduit(Inbox::max_runs);
   conduit.to_read = pattern({1, 0, 0, 0}, 3 * Inbox::capacity);
@@ -148,7 +148,7 @@ TEST(TcpFrame, WithAnythingUnknownIsNone) {
   }
 }
 
-// Sends of two teams, in the order given, and what is to be seen of them on the wire.
+// Sends of two teams in the given order, and the bytes expected on the wire.
 class TcpOutbox : public testing::Test {
  protected:
   static constexpr TeamId first{{1, 2}, 3}, second{{1, 2}, 4};
@@ -180,7 +180,7 @@ class TcpOutbox : public testing::Test {
   };
 
   void queue(Send& send) { out_.push({send.frame, &send.operation}); }
-  // As long as the conduit takes anything.
+  // Flushes while the conduit takes bytes.
   void flush() {
     Outbox::Flushed flushed;
     do {
@@ -211,7 +211,7 @@ TEST_F(TcpOutbox, AnyNumberOfPieces) {
   }
 }
 
-// So many that those which have gone make room before the last one goes.
+// So many frames that sent ones must free their room before the last is sent.
 TEST_F(TcpOutbox, ManyFrames) {
   std::vector<std::unique_ptr<Send>> sends;
   ByteVector expected;
@@ -227,7 +227,7 @@ TEST_F(TcpOutbox, ManyFrames) {
   EXPECT_EQ(done_, sends.size());
 }
 
-// What is queued behind a shift does not go with it: it goes another way.
+// Frames queued behind a shift stay in the queue: they leave by the new conduit.
 TEST_F(TcpOutbox, StopsBehindAShift) {
   Send before(first, 1, 1, 10), behind(first, 2, 1, 10);
   queue(before);
@@ -240,9 +240,9 @@ TEST_F(TcpOutbox, StopsBehindAShift) {
   EXPECT_EQ(conduit_.written, behind.on_wire());
 }
 
-// Two of the team's sends are withdrawn once so many bytes have gone: the frame that has begun is
-// finished from a copy, though it may have been no more than its header or a part of that; the
-// others are taken out. What stays goes as it is.
+// After some bytes have been sent, two of the team's sends are withdrawn. A frame that has begun,
+// perhaps only with part of its header, is finished from a copy; other withdrawn frames are
+// removed. The remaining frame is sent as it is.
 TEST_F(TcpOutbox, WithdrawnAfterAnyByte) {
   constexpr size_t size = 20, frame = Frame::bytes + size;
   for (size_t gone = 0; gone < 3 * frame; ++gone) {

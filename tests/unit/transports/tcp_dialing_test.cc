@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which of a peer's addresses a connection is made to: some are silent, some lead to another
-// process.
+// Which of a peer's addresses is connected to, if some are silent and some lead to another process.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -36,10 +35,10 @@ TcpOptions patient() {
   return options;
 }
 
-// Far less than patience: what takes this long would not have ended by itself.
+// Far less than the connect timeout: what ends within this time did not end by the timeout.
 constexpr seconds soon{20};
 
-// Ranks 0 and 1, and rank 2 that is not meant. Rank 0 connects to rank 1.
+// Ranks 0 and 1, and rank 2, which is the wrong peer. Rank 0 connects to rank 1.
 class TcpDialing : public testing::Test {
  protected:
   static constexpr uint64_t unknown_host = 0;
@@ -49,7 +48,7 @@ class TcpDialing : public testing::Test {
   AddressBlob::Entry listener_of(size_t rank) {
     return address_of(ranks_.at(rank)).entries.front();
   }
-  // Rank 0 and rank 1 talk, over these addresses of rank 1.
+  // Rank 0 sends to rank 1, and gets these addresses of rank 1.
   void open(uint64_t host, const std::vector<AddressBlob::Entry>& entries) {
     AddressBlob blob = address_of(ranks_.at(1));
     blob.host = host;
@@ -68,7 +67,7 @@ class TcpDialing : public testing::Test {
     EXPECT_TRUE(out_.ok()) << out_.why();
     EXPECT_TRUE(in_.ok() && in_.holds_pattern()) << in_.why();
   }
-  // Makes rank 2 take connections: it waits for a process that never comes.
+  // Makes rank 2 accept connections: it waits for a process that never comes.
   void make_rank_2_wait() {
     const Peer nobody{{1, 1}, AddressBlob{1, {}, {}}.encode(), "nobody"};
     auto opened = ranks_.at(2).open({Ranks::process(2), 9}, nobody);
@@ -83,7 +82,7 @@ class TcpDialing : public testing::Test {
   Message out_{{1, 0, 0, 0}, 1000}, in_{{1, 0, 0, 0}, 1000}, awaited_{{1, 0, 0, 0}, 8};
 };
 
-// An address that drops what comes, as a firewall does: its backlog is full.
+// An address that drops connection attempts, like a firewall: its backlog is full.
 class Silent {
  public:
   Silent() : listener_(std::move(*listen_on(loopback(), {}))) {
@@ -122,7 +121,7 @@ TEST_F(TcpDialing, AllAddressesAreTriedInAShortTime) {
   EXPECT_TRUE(message.ok()) << message.why();
 }
 
-// It comes to its turn when the deadline has passed already.
+// It is first tried when the deadline has already passed.
 TEST_F(TcpDialing, TheLastAddressHasItsTimeHoweverLateItIsTried) {
   TcpOptions options = patient();
   options.connect_timeout = milliseconds(100);
@@ -141,7 +140,7 @@ TEST_F(TcpDialing, TheLastAddressHasItsTimeHoweverLateItIsTried) {
   EXPECT_EQ(message.code(), Code::timeout) << message.why();
 }
 
-// As a kernel without IPv6 does.
+// Makes socket(AF_INET6) fail, as on a kernel without IPv6.
 bool refuse_ipv6() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -158,8 +157,8 @@ bool refuse_ipv6() {
 
 enum Verdict { good, no_filter, not_through, sent_away };
 
-// Rank 1 waits for rank 0, and connects to rank 2 meanwhile, of whose addresses one is of a kind
-// that is not to be had here.
+// Rank 1 waits for rank 0. Meanwhile it connects to rank 2, one of whose addresses has a family
+// that is not available here.
 Verdict connect_beside_a_guest() {
   if (!refuse_ipv6()) return no_filter;
   Ranks ranks(tcp(patient()), 3);
@@ -181,7 +180,7 @@ Verdict connect_beside_a_guest() {
   return guest.sent_away() ? sent_away : good;
 }
 
-// It may be a peer that has not greeted yet.
+// The pending connection may be of a peer that has not greeted yet.
 TEST(TcpDialer, DropsNobodyForASocketThatCantBeHadAnyway) {
   const pid_t child = fork();
   if (child == 0) _exit(connect_beside_a_guest());
@@ -192,7 +191,7 @@ TEST(TcpDialer, DropsNobodyForASocketThatCantBeHadAnyway) {
   EXPECT_EQ(WEXITSTATUS(status), good);
 }
 
-// As where /proc is hidden from one of them.
+// As if /proc is hidden from one of them.
 TEST_F(TcpDialing, ThatItIsThisHostNeedNotBeKnown) {
   open(unknown_host, {listener_of(1)});
   expect_right();
@@ -214,7 +213,7 @@ TEST_F(TcpDialing, AnotherProcessThatIsBusy) {
   expect_right();
 }
 
-// Nothing but the greeting goes before the answer has come.
+// Until the answer comes, only the greeting is sent.
 TEST_F(TcpDialing, APeerThatIsBusy) {
   open(unknown_host, {listener_of(1), listener_of(1)});
   for (int i = 0; i < 30; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Peers that end while nothing is expected of them: their connections are closed, and teams that
-// use them later hear how they ended.
+// Peers that end while nothing is expected of them: their connections must be closed, and teams
+// that use them later must get the right error.
 #include <malloc.h>
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Long enough that a process that waits now and then has looked for ends; where something is to
-// hold after that, until it does: the kernel may take longer to pass an end on.
+// Sleeps so long that the endpoint has checked for ended peers. With a condition, repeats this
+// until it holds, because the kernel may take longer to report an end.
 void sleep_over_looks(Endpoint& endpoint) {
   for (int i = 0; i < 3; ++i) {
     std::this_thread::sleep_for(milliseconds(60));
@@ -28,7 +28,7 @@ void sleep_over_looks(Endpoint& endpoint, const std::function<bool()>& holds) {
   for (int i = 0; i < 50 && !holds(); ++i) sleep_over_looks(endpoint);
 }
 
-// One process stays; others come, talk to it in a team of their own and finish.
+// One process stays; others come, exchange messages in a team of their own, and finish.
 class TcpComings : public testing::TestWithParam<bool> {
  protected:
   static TcpOptions options() {
@@ -36,7 +36,7 @@ class TcpComings : public testing::TestWithParam<bool> {
     if (GetParam()) options.shortcuts = make_shm_shortcuts();
     return options;
   }
-  // Process 50 stays: some of the others connect to it, to some it connects.
+  // Process 50 stays. Some of the others connect to it, and it connects to the others.
   static uint64_t number(uint64_t visit) { return visit % 2 ? visit % 50 : 51 + visit; }
 
   TcpComings() : make_(tcp(options())), stays_(make_(Ranks::process(50))) {}
@@ -83,7 +83,7 @@ TEST_P(TcpComings, WhoFinishedTakesNoDescriptor) {
   }
 }
 
-// Nor need anybody wait: the next connection is occasion enough.
+// No rank need wait for this: making the next connection suffices.
 TEST_P(TcpComings, ANewLinkClosesThoseThatEnded) {
   const size_t before = descriptors().size();
   for (uint64_t i = 0; i < 6; ++i) {
@@ -95,7 +95,7 @@ TEST_P(TcpComings, ANewLinkClosesThoseThatEnded) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, TcpComings, testing::Bool());
 
-// What is known of them is bounded, too.
+// The memory for ended peers must also be bounded.
 TEST(TcpEnds, ThousandsLeaveLittleMemory) {
   auto stays = tcp()(Ranks::process(0));
   const auto meet = [&](uint64_t first, uint64_t last) {
@@ -111,7 +111,7 @@ TEST(TcpEnds, ThousandsLeaveLittleMemory) {
       if (i % 100 == 0) sleep_over_looks(*stays);
     }
   };
-  // Links that ended and have not been looked at yet take a kilobyte each.
+  // Links that have ended but were not checked yet take a kilobyte each.
   const auto allocated = [&] {
     sleep_over_looks(*stays);
     return mallinfo2().uordblks;
@@ -122,7 +122,7 @@ TEST(TcpEnds, ThousandsLeaveLittleMemory) {
   EXPECT_LT(allocated(), before + 20000);
 }
 
-// What came before the end is had, by teams that had not been opened too.
+// Messages that came before the end must be delivered, also to teams opened later.
 TEST_F(TcpPlayed, WhatCameBeforeAGoodbyeIsHad) {
   const TeamId later{Ranks::process(0), 2}, aborted{Ranks::process(0), 3};
   {
@@ -152,7 +152,7 @@ TEST_F(TcpPlayed, WhatCameBeforeAGoodbyeIsHad) {
   EXPECT_EQ(end.code(), Code::aborted);
 }
 
-// It is an error for a team that has the peer, and for no other.
+// It is an error only for teams that have this peer.
 TEST_F(TcpPlayed, AnEndWithoutAGoodbyeIsFoundLater) {
   {
     Stranger peer(blob_.entries[0]);
@@ -176,7 +176,7 @@ TEST_F(TcpPlayed, AnEndWithoutAGoodbyeIsFoundLater) {
   EXPECT_EQ(new_team.code(), Code::peer_lost);
 }
 
-// The link of a peer that is well is left unread, as ever.
+// The link of a live peer stays unread, as usual.
 TEST_F(TcpPlayed, WhoIsWellIsNotRead) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
@@ -195,7 +195,7 @@ TEST_F(TcpPlayed, WhoIsWellIsNotRead) {
   EXPECT_TRUE(message.ok() && message.holds_pattern());
 }
 
-// However a receive ended, the link is left unread after it.
+// After a receive has ended in any way, the link is not read any more.
 TEST_F(TcpPlayed, WhatHasEndedIsNotReadFor) {
   constexpr uint32_t bytes = 60000;
   Stranger peer(blob_.entries[0]);
@@ -243,7 +243,7 @@ TEST_F(TcpPlayed, WhatHasEndedIsNotReadFor) {
   }
 }
 
-// Threads that sleep, post and close while peers come and go.
+// Threads wait, post and close while peers come and go.
 TEST(TcpEnds, OfPeersOfOtherThreads) {
   auto stays = tcp()(Ranks::process(0));
   std::atomic<int> failures{0};

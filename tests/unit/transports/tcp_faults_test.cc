@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What goes wrong on this side of a connection: memory that is not there, teams that are not.
+// Faults on this side of a connection: lack of memory, unknown teams.
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
-// While it lives, this process gets no more memory.
+// During its lifetime, this process gets no more memory.
 class NoMoreMemory {
  public:
   NoMoreMemory() {
@@ -39,7 +39,7 @@ class NoMoreMemory {
   rlimit before_{};
 };
 
-// Memory that the program says it has.
+// Memory that the program claims to have, but that cannot be accessed.
 class NoMemory {
  public:
   explicit NoMemory(size_t size)
@@ -91,7 +91,7 @@ TEST_F(TcpPlayed, MemoryThatCantBeReceivedIntoIsNamedAtOnce) {
       << receive.why();
 }
 
-// Of a team that is over here, or never was.
+// ABORT frames of teams that are closed here, or never existed.
 TEST_F(TcpPlayed, AbortsOfUnknownTeamsLeaveNothing) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
@@ -112,7 +112,7 @@ TEST_F(TcpPlayed, AbortsOfUnknownTeamsLeaveNothing) {
   EXPECT_LT(allocated(), before + 100000);
 }
 
-// Nor does one of a team that is over here take the place of one that is to be opened yet.
+// An ABORT for a closed team must not displace one for a team that is yet to be opened.
 TEST_F(TcpPlayed, AbortsOfTeamsThatAreOverLeaveOthers) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
@@ -154,7 +154,7 @@ TEST_F(TcpPlayed, OfALongCauseSomeIsKept) {
   EXPECT_LT(pending.why().size(), 100000U);
 }
 
-// A socket takes little at a time.
+// Small socket buffers.
 class TcpTight : public TcpPlayed {
  protected:
   TcpTight() : TcpPlayed(tight()) {}
@@ -165,7 +165,7 @@ class TcpTight : public TcpPlayed {
     options.window = 1'200'000;
     return options;
   }
-  // The next frame, its payload thrown away, the endpoint driven meanwhile.
+  // Receives the next frame and discards its payload, driving the endpoint meanwhile.
   Frame next(Stranger& peer) {
     std::vector<std::byte> bytes(Frame::bytes);
     Frame frame;
@@ -182,12 +182,12 @@ class TcpTight : public TcpPlayed {
   }
 };
 
-// A call that ends because the peer says it is another gives back what its sends have not used: of
-// the window, and the credit that would have gone with them.
+// A call ends because the peer is in another call. Then its unsent messages must give back their
+// share of the window, and the credit that they would have carried.
 TEST_F(TcpTight, WhatHasNotGoneIsGivenBack) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
-  constexpr uint32_t bytes = 500'000;  // three exceed the window; the sockets take less than one
+  constexpr uint32_t bytes = 500'000;  // three exceed the window; sockets take less than one
   Message first({1, 0, 0, 0}, bytes), second({2, 0, 0, 7}, bytes), third({3, 0, 0, 0}, bytes),
       token({4, 0, 0, 0}, 0), receive({2, 0, 0, 7}, 8);
   first.fill().send(*channel_);
@@ -210,7 +210,7 @@ TEST_F(TcpTight, WhatHasNotGoneIsGivenBack) {
   EXPECT_EQ(frame.credit, 2 * Frame::bytes) << "for the token and what came of another operation";
 }
 
-// There is no memory for the rest of a message that was withdrawn: nothing else goes in its place.
+// If there is no memory for the rest of a withdrawn message, nothing else may be sent in its place.
 TEST_F(TcpPlayed, AMessageThatCantBeFinishedEndsTheLink) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "takes memory away, which sanitizers do not survive";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What happens to a message while it lands, that is, after its header and part of its payload have
-// come.
+// Events during a receive in progress, that is, after the header and part of the payload have come.
 #include <algorithm>
 #include <vector>
 
@@ -41,7 +40,7 @@ class TcpLanding : public TcpPlayed {
         .say(peer_);
     ASSERT_TRUE(done_in(token, seconds(20)));
   }
-  // The second half, and something for the other team behind it.
+  // The second half, followed by a message for the other team.
   void end(const Frame& frame) {
     const Message pattern(frame.tag, 0);
     std::vector<std::byte> rest;
@@ -58,12 +57,12 @@ class TcpLanding : public TcpPlayed {
   const TeamId alive_{Ranks::process(0), 2};
   Stranger peer_;
   std::unique_ptr<Channel> other_;
-  Message keeps_reading_;  // so that the link is read though nothing else is pending
+  Message keeps_reading_;  // so that the link is read with nothing else pending
   uint32_t tokens_ = 0;
 };
 
-// Its receive gets what has come, and the rest. The room it took is free again: more comes in this
-// way than the window holds, and all of it is credited.
+// The receive gets the first part and the rest. The room in the window is released: more bytes come
+// this way than the window holds, and all are credited.
 TEST_F(TcpLanding, AReceivePostedMeanwhile) {
   size_t owed = Frame::bytes;  // for the token of greet()
   for (uint32_t i = 0; i < 8; ++i) {
@@ -98,8 +97,9 @@ TEST_F(TcpLanding, AReceiveOfAnotherLengthPostedMeanwhile) {
   }
 }
 
-// What had been posted for, or set aside, when its team's channel was closed is dropped. The next
-// team's stream may begin where the closed one lay, and so may other memory: neither is touched.
+// A message that is posted or buffered when its team's channel is closed is dropped. The next
+// team's stream, or other memory, may then be at the closed channel's address; neither may be
+// touched.
 TEST_F(TcpLanding, ItsChannelIsClosed) {
   for (const bool posted : {true, false}) {
     const uint32_t number = posted ? 10 : 11;
@@ -126,7 +126,7 @@ TEST_F(TcpLanding, ItsChannelIsClosed) {
   }
 }
 
-// The same where the team's other rank hears that it is aborted.
+// The same if the team's other rank is told of an ABORT.
 TEST_F(TcpLanding, ItsTeamIsAborted) {
   for (const bool posted : {true, false}) {
     const TeamId aborted{Ranks::process(0), posted ? 10U : 11U};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A peer that is played by hand: what a process sends and hears, byte by byte.
+// A peer simulated by the test, which sends and receives single bytes and frames.
 #pragma once
 
 #include <poll.h>
@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// A plain connection to a listener: what strangers are.
+// A plain connection to a listener, as any program can make it.
 class Stranger {
  public:
   explicit Stranger(const AddressBlob::Entry& entry)
@@ -25,7 +25,7 @@ class Stranger {
     const SocketAddress to = to_socket_address(entry.address, entry.port);
     connected_ =
         connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0;
-    const timeval limit{20, 0};  // what never comes is not awaited for ever
+    const timeval limit{20, 0};  // so that a missing answer does not block forever
     setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   }
   bool connected() const { return connected_; }
@@ -38,7 +38,7 @@ class Stranger {
     greeting.encode(bytes);
     say(bytes, size);
   }
-  // The connection was ended without a byte.
+  // The endpoint closed the connection without sending a byte.
   bool sent_away() const {
     char byte;
     pollfd ready{socket_.fd(), POLLIN, 0};
@@ -50,7 +50,7 @@ class Stranger {
   bool connected_ = false;
 };
 
-// Frames as a peer writes them, to be said in one go.
+// Frames to be sent in one write.
 class Script {
  public:
   Script& add(const Frame& frame, size_t payload) {
@@ -68,7 +68,7 @@ class Script {
   std::vector<std::byte> bytes_;
 };
 
-// An endpoint, and a peer of it that is played by hand: the lower process, which connects.
+// An endpoint and its simulated peer: the process with the lower id, which connects.
 class TcpPlayed : public testing::Test {
  protected:
   explicit TcpPlayed(const TcpOptions& options = {})
@@ -94,7 +94,7 @@ class TcpPlayed : public testing::Test {
   Frame data(uint32_t length, uint32_t ordinal = 0) const {
     return {FrameType::data, true, length, team_, {1, ordinal, 0, 0}, 0};
   }
-  // Says hello, and hears the answer.
+  // Sends the greeting and receives the answer.
   void greet(Stranger& peer) {
     peer.say(greeting());
     Message message({0, 0, 0, 0}, 0);
@@ -104,7 +104,7 @@ class TcpPlayed : public testing::Test {
     std::byte answer[Greeting::bytes];
     EXPECT_EQ(recv(peer.fd(), answer, sizeof(answer), MSG_WAITALL), ssize_t{Greeting::bytes});
   }
-  // The next frame, its payload thrown away.
+  // Receives the next frame; its payload is discarded.
   Frame hear(Stranger& peer) {
     Frame frame;
     std::array<std::byte, Frame::bytes> bytes{};

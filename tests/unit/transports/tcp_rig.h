@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What tests of the TCP transport share.
+// Shared code of the tests of the TCP transport.
 #pragma once
 
 #include <dirent.h>
@@ -41,12 +41,12 @@ inline std::set<int> descriptors() {
   return open;
 }
 
-// While it lives, this process may open so many descriptors more, and one for each give_one().
+// During its lifetime, this process may open `left` more descriptors, plus one per give_one().
 class FewDescriptors {
  public:
   explicit FewDescriptors(size_t left) {
     getrlimit(RLIMIT_NOFILE, &before_);
-    const size_t room = left + 1;  // where no number below the highest is free
+    const size_t room = left + 1;  // in case no lower number is free
     const rlimit now{static_cast<rlim_t>(*descriptors().rbegin()) + 1 + room, before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &now);
     const auto open_one = [] { return Socket(open("/dev/null", O_RDONLY | O_CLOEXEC)); };
@@ -66,7 +66,7 @@ class FewDescriptors {
   std::vector<Socket> fillers_;
 };
 
-// Both send and receive a message. False if anything goes wrong.
+// Both ranks send and receive a message. False if anything fails.
 inline bool exchange(Ranks& ranks, uint32_t team = 1, size_t bytes = 100) {
   Messages messages;
   add(messages, {1, 0, 0, 0}, bytes).fill().send(ranks.channel(0, 1, team));

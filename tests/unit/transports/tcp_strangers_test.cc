@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who else may be at the other end of a TCP connection: strangers, peers that die or break the
-// rules, and other programs at a peer's address.
+// What may be at the other end of a TCP connection: strangers, peers that die or break the
+// protocol, and other programs at a peer's address.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ class TcpStrangers : public testing::Test {
   const AddressBlob blob_;
 };
 
-// Makes an endpoint take connections: it waits for a process that never comes.
+// Makes an endpoint accept connections: it waits for a process that never comes.
 class AwaitsNobody {
  public:
   explicit AwaitsNobody(Endpoint& endpoint)
@@ -71,7 +71,7 @@ TcpOptions quick() {
   return options;
 }
 
-// They have some time, and no more than that.
+// They have a short time to greet.
 class TcpSilence : public TcpStrangers {
  protected:
   TcpSilence() : TcpStrangers(quick()) {}
@@ -151,7 +151,7 @@ TEST_F(TcpPlayed, AnswersWithThePeersKey) {
   EXPECT_EQ(back.key, key_);
 }
 
-// After so many bytes of a frame with 100 bytes of payload.
+// Death after so many bytes of a frame with 100 bytes of payload.
 class TcpDeath : public TcpPlayed, public testing::WithParamInterface<size_t> {};
 
 TEST_P(TcpDeath, WithoutGoodbyeIsNoticedAtOnce) {
@@ -248,7 +248,7 @@ TEST_F(TcpPlayed, OddBytesAtATime) {
   for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
 }
 
-// With a window of 10,000 bytes: three messages of 3,000 with their headers.
+// A window of 10,000 bytes: three messages of 3,000 bytes with their headers.
 class TcpWindow : public TcpPlayed {
  protected:
   TcpWindow() : TcpPlayed(small()) {}
@@ -319,7 +319,7 @@ TEST_F(TcpWindow, WhatFindsNoRoomIsAnnouncedAndGoesWithCreditOrGrant) {
   EXPECT_TRUE(frame.charged);
 }
 
-// Credit that has been read with something else counts before anything is slept over.
+// Credit that was read together with other frames counts before wait() sleeps.
 TEST_F(TcpWindow, WaitKnowsWhatHasBeenRead) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
@@ -425,7 +425,7 @@ TEST_F(TcpWindow, WhatWasSetAsideIsCreditedOnceItIsTaken) {
   EXPECT_EQ(credit.credit, 2 * Frame::bytes + 2 * (Frame::bytes + bytes));
 }
 
-// Who gave up takes nothing any more, be it more than a window.
+// A team that gave up drops all further messages, even more than a window.
 TEST_F(TcpWindow, WhatComesForAnAbortedTeamIsDropped) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
@@ -442,7 +442,7 @@ TEST_F(TcpWindow, WhatComesForAnAbortedTeamIsDropped) {
   EXPECT_TRUE(message.ok()) << message.why();
 }
 
-// What was set aside in part when the peer went is not to be had.
+// A message that was buffered only in part when the peer left is not delivered.
 TEST_F(TcpPlayed, HalfAMessageIsNone) {
   auto peer = std::make_unique<Stranger>(blob_.entries[0]);
   greet(*peer);
@@ -457,7 +457,7 @@ TEST_F(TcpPlayed, HalfAMessageIsNone) {
   EXPECT_EQ(half.code(), Code::peer_lost);
 }
 
-// What the peer sent before it closed can be read though sending to it fails.
+// If sending fails, data that the peer sent before closing must still be read.
 TEST_F(TcpPlayed, AFailedSendDoesNotHideWhatCame) {
   auto peer = std::make_unique<Stranger>(blob_.entries[0]);
   greet(*peer);
@@ -468,7 +468,7 @@ TEST_F(TcpPlayed, AFailedSendDoesNotHideWhatCame) {
   Message first({1, 0, 0, 0}, 8), second({1, 1, 0, 0}, 8), receive({1, 0, 0, 0}, 4);
   first.send(*channel_);
   std::this_thread::sleep_for(milliseconds(20));
-  second.send(*channel_);  // the first was answered with a reset
+  second.send(*channel_);  // the first got a reset
   receive.receive(*channel_);
   ASSERT_TRUE(done_in(receive, seconds(5)));
   EXPECT_TRUE(receive.ok()) << receive.why();
@@ -476,7 +476,7 @@ TEST_F(TcpPlayed, AFailedSendDoesNotHideWhatCame) {
   EXPECT_NE(second.why().find("finished"), std::string::npos) << second.why();
 }
 
-// The peer is another program by now, or none.
+// The peer's address now belongs to another program, or to none.
 class TcpWrongNumber : public testing::Test {
  protected:
   explicit TcpWrongNumber(const TcpOptions& options = {})
@@ -528,7 +528,7 @@ class TcpNoAnswer : public TcpWrongNumber {
 };
 
 TEST_F(TcpNoAnswer, WithinTheDeadline) {
-  // A full backlog drops what comes, as a firewall does.
+  // A full backlog drops connection attempts, like a firewall.
   ASSERT_EQ(listen(listener_.socket.fd(), 0), 0);
   IpAddress loopback;
   parse_ip("127.0.0.1", &loopback);

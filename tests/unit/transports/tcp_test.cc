@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is TCP's own: connections, interfaces, descriptors, memory, threads.
+// What is specific to TCP: connections, interfaces, descriptors, memory, threads.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -125,14 +125,14 @@ TEST(Tcp, BothSendHundredsOfMegabytesFirst) {
   ASSERT_TRUE(ranks.drive(all));
   for (const Operation& operation : operations) ASSERT_TRUE(operation.status.ok());
   getrusage(RUSAGE_SELF, &after);
-  // Two windows, and what the messages themselves take; not 512 MiB.
+  // Two windows and the messages themselves; not 512 MiB.
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 64 * 1024);
 }
 
 TEST(Tcp, APeerThatDiedBeforeItConnectedIsNoticed) {
   Ranks ranks(tcp(), 2);
   Message message({1, 0, 0, 0}, 4);
-  message.receive(ranks.channel(1, 0));  // rank 0 is the one that connects
+  message.receive(ranks.channel(1, 0));  // rank 0 is the side that connects
   ranks.leave(0);
   const Stopwatch watch;
   ASSERT_TRUE(wait_for(ranks.at(1), [&] { return message.done(); }));
@@ -243,7 +243,7 @@ void expect_that_no_descriptors_left_is_said() {
 
 TEST(Tcp, NoDescriptorsLeftIsSaid) { expect_that_no_descriptors_left_is_said(); }
 
-// Its number is given to what comes, and not to be used.
+// A new descriptor then gets number 0, which must not be used.
 TEST(Tcp, NoDescriptorsLeftIsSaidThoughStandardInputIsClosed) {
   const Socket saved(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   close(STDIN_FILENO);
@@ -251,7 +251,7 @@ TEST(Tcp, NoDescriptorsLeftIsSaidThoughStandardInputIsClosed) {
   if (saved) dup2(saved.fd(), STDIN_FILENO);
 }
 
-// Several threads of each of two processes, each with a channel of its own.
+// Several threads in each of two processes, each with a channel of its own.
 TEST(Tcp, ManyThreadsOnOneLink) {
   TcpOptions options;
   options.window = 64 << 10;
@@ -284,7 +284,7 @@ TEST(Tcp, ManyThreadsOnOneLink) {
   EXPECT_EQ(failures, 0);
 }
 
-// A thread that sleeps for its own message is woken though another thread read it.
+// A thread that sleeps for its own message is woken even if another thread read it.
 TEST(Tcp, ASleeperLearnsWhatAnotherThreadRead) {
   Ranks ranks(tcp(), 2);
   ASSERT_TRUE(exchange(ranks, 1));
@@ -334,7 +334,7 @@ TEST(Tcp, WaitDoesNotSleepOverWhatAnotherThreadFinished) {
   EXPECT_TRUE(receive.done());
 }
 
-// A message on the wire in part is finished from a copy: its memory may be gone.
+// A message that is partly sent is finished from a copy, because its memory may be gone.
 TEST(Tcp, AMessageWithdrawnHalfwayArrivesWhole) {
   TcpOptions options;
   options.socket_buffer = 4096;
@@ -355,8 +355,8 @@ TEST(Tcp, AMessageWithdrawnHalfwayArrivesWhole) {
   EXPECT_TRUE(receive.ok() && receive.holds_pattern());
 }
 
-// A window of one segment that is a little less than the peer's would be filled by the kernel's
-// probes only, 5 times a second: both sides' segments are to be a small part of their windows.
+// If a window held only one segment that is slightly smaller than the peer's, only the kernel's
+// probes would fill it, 5 times a second. So segments must be a small part of both sides' windows.
 class SmallBuffers : public testing::TestWithParam<size_t> {};
 
 TEST_P(SmallBuffers, HoldSeveralSegments) {
