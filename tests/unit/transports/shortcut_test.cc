@@ -262,8 +262,7 @@ class Mortal {
  public:
   using Life = std::function<void(Endpoint&, Channel&)>;
 
-  // Ranks 0 and 1 of one team. `here` is in this process; the other is in the child and runs
-  // `life`.
+  // Ranks 0 and 1 of one team. `here` is in this process; the other runs `life` in the child.
   Mortal(size_t here, const Life& life) {
     int down[2], up[2];
     EXPECT_EQ(pipe(down) + pipe(up), 0);
@@ -440,8 +439,7 @@ TEST_P(Death, IsNoticedThoughAChildLivesOn) {
   close(alive[1]);
 }
 
-// In a forked child the sockets' numbers refer to something else; the parent's links must not
-// change.
+// A forked child uses the sockets' numbers for something else; the parent's links must not change.
 TEST(Shortcut, AChildHasNoSockets) {
   const std::set<int> before = descriptors();
   Ranks ranks(shm(), 2);
