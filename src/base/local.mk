@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Status, knobs, log, deadlines, copies: core_sources.
+# Status, knobs, log, deadlines, copies, opening modules: core_sources.
 core_sources += \
 	src/base/copy.cc \
 	src/base/copy.h \
@@ -8,6 +8,7 @@ core_sources += \
 	src/base/knobs.h \
 	src/base/log.cc \
 	src/base/log.h \
+	src/base/module.cc src/base/module.h \
 	src/base/random.cc src/base/random.h \
 	src/base/spelling.cc \
 	src/base/spelling.h \

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/host/locality.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 
+#include "src/base/module.h"
+
 namespace sluice {
-namespace {
-
-// The folder that holds this library.
-std::string own_folder() {
-  Dl_info about{};
-  if (dladdr(reinterpret_cast<const void*>(&find_domains), &about) == 0 || !about.dli_fname) {
-    return {};
-  }
-  const std::string file = about.dli_fname;
-  const size_t end = file.rfind('/');
-  return end == std::string::npos ? "." : file.substr(0, end);
-}
-
-}  // namespace
 
 Locality Locator::find(bool domains) {
   decltype(Locality::processors) processors{};
@@ -40,7 +27,7 @@ Locality Locator::find(bool domains) {
     has_domains_ = false;
   }
   if (domains && !has_domains_) {
-    find_domains(open_topology(own_folder()), &last_);
+    find_domains(open_topology(library_folder()), &last_);
     has_domains_ = true;
   }
   return last_;

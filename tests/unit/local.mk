@@ -7,7 +7,8 @@ unit_sources += \
   tests/unit/base/copy_test.cc \
   tests/unit/base/deadline_test.cc \
   tests/unit/base/knobs_test.cc \
-  tests/unit/base/log_test.cc
+  tests/unit/base/log_test.cc \
+  tests/unit/base/module_test.cc
 unit_sources += \
   tests/unit/collectives/algorithm_test.cc \
   tests/unit/collectives/hosts_test.cc \

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Optional modules: shared libraries of Sluice's own that are linked with, or made for, what not
+// every host has (hwloc, OpenSSL, verbs, CUDA). The library itself needs only libc, and opens a
+// module when it first needs it. A module exports one C function without arguments, which returns
+// a constant table of C functions; the table begins with its version, an int. Who owns the table's
+// contract declares it in a header of its own (src/host/module.h is one).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+#include "src/base/status.h"
+
+namespace sluice {
+
+struct Module {
+  const char* file;    // "libsluice-hwloc.so"
+  const char* symbol;  // of the function that returns the table
+  int version;         // that the table must have
+};
+
+// The folder that holds this library (or the program that it is linked into); empty if unknown.
+std::string library_folder();
+
+// Opens a module of the library in `folder`, and never closes it. The module is in folder/sluice/
+// if installed, in `folder` in a build tree. The error (Code::unavailable) names the module and
+// says whether it is missing, cannot be loaded, or is of another version. Thread-safe. Opening it
+// again finds the same table.
+Result<const void*> open_module_table(const Module& module, const std::string& folder);
+
+template <typename Table>
+Result<const Table*> open_module(const Module& module, const std::string& folder) {
+  static_assert(offsetof(Table, version) == 0 && std::is_same_v<decltype(Table::version), int>);
+  auto opened = open_module_table(module, folder);
+  if (!opened.ok()) return opened.status();
+  return static_cast<const Table*>(*opened);
+}
+
+}  // namespace sluice

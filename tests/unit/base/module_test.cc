@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/base/module.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace sluice {
+namespace {
+
+// As all tables of modules.
+struct AnyTable {
+  int version;
+};
+
+// A folder that looks like one of libraries.
+class Modules : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/sluice-modules-XXXXXX";
+    ASSERT_TRUE(mkdtemp(pattern));
+    folder_ = pattern;
+    mkdir((folder_ + "/sluice").c_str(), 0700);
+  }
+  void TearDown() override { EXPECT_EQ(system(("rm -r " + folder_).c_str()), 0); }
+  void put_text_at(const std::string& path) {
+    FILE* const file = fopen((folder_ + path).c_str(), "we");
+    ASSERT_TRUE(file);
+    fputs("no library\n", file);
+    fclose(file);
+  }
+  static std::string problem(const Module& module, const std::string& folder) {
+    const auto opened = open_module<AnyTable>(module, folder);
+    if (opened.ok()) return "none";
+    EXPECT_EQ(opened.status().code(), Code::unavailable);
+    return opened.status().message();
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Modules, OneThatIsMissingIsNamedWithItsPlaces) {
+  EXPECT_EQ(problem({"libsluice-none.so", "sluice_none", 1}, folder_),
+            "libsluice-none.so is neither in " + folder_ + "/sluice nor in " + folder_);
+}
+
+TEST_F(Modules, OneThatCannotBeLoadedIsNotMissing) {
+  put_text_at("/libsluice-none.so");
+  const std::string said = problem({"libsluice-none.so", "sluice_none", 1}, folder_);
+  EXPECT_EQ(said.find("libsluice-none.so cannot be loaded: " + folder_ + "/libsluice-none.so"), 0U)
+      << said;
+}
+
+TEST_F(Modules, TheInstalledPlaceComesFirst) {
+  put_text_at("/libsluice-none.so");
+  put_text_at("/sluice/libsluice-none.so");
+  const std::string said = problem({"libsluice-none.so", "sluice_none", 1}, folder_);
+  EXPECT_NE(said.find(folder_ + "/sluice/libsluice-none.so"), std::string::npos) << said;
+}
+
+// The folder of this build's libraries, two levels above this program's folder.
+std::string built_libraries() {
+  std::string folder = library_folder();
+  for (int i = 0; i < 2; ++i) folder.resize(folder.rfind('/'));
+  return folder + "/.libs";
+}
+
+TEST_F(Modules, ItsVersionMustBeTheOneAskedFor) {
+  const std::string folder = built_libraries();
+  if (access((folder + "/libsluice-hwloc.so").c_str(), F_OK) != 0) {
+    GTEST_SKIP() << "built without hwloc";
+  }
+  const auto opened = open_module<AnyTable>({"libsluice-hwloc.so", "sluice_topology", 1}, folder);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  EXPECT_EQ((*opened)->version, 1);
+  EXPECT_EQ(problem({"libsluice-hwloc.so", "sluice_topology", 77}, folder),
+            folder +
+                "/libsluice-hwloc.so has version 1 of sluice_topology, this library needs version "
+                "77");
+  EXPECT_EQ(
+      problem({"libsluice-hwloc.so", "sluice_other", 1}, folder),
+      folder + "/libsluice-hwloc.so has no version of sluice_other, this library needs version 1");
+}
+
+}  // namespace
+}  // namespace sluice
