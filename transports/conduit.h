@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A conduit is a byte stream between two processes, in order, in both directions. It carries the
-// frames of one link, which knows it only by this contract: a socket, a ring in shared memory that
-// replaces the socket, or a filter over either. Nothing here blocks. The endpoint's lock guards it.
+// frames of one link, which knows it only by this contract: a socket; a filter over another conduit
+// (encryption); or an upgrade that replaces the socket (a ring in shared memory, a queue pair).
+// Nothing here blocks. The endpoint's lock guards it.
+//
+// Writing has three stages. Bytes are *taken* when write returns them: the conduit owns a copy, or
+// they have left. Of the bytes taken, the last unsent() still need this process, which must call
+// flush() until it is 0: no MPI call returns before. When delivered() is true, this process may
+// end, and the peer can still read everything.
 #pragma once
 
+#include <poll.h>
 #include <sys/uio.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/transport.h"
 
 namespace sluice {
+
+using Key = std::array<std::byte, 16>;
 
 class Conduit {
  public:
@@ -26,54 +38,101 @@ class Conduit {
   };
 
   virtual ~Conduit() = default;
+  virtual const char* name() const = 0;  // "tcp"
 
   // Writes the runs in order, as many bytes as there is room for now. Result `nothing`: no room.
-  // Written bytes arrive even if this process ends right after. `failed` with EPIPE, ECONNRESET or
-  // ETIMEDOUT: the peer is gone, but what it sent before may still be read.
+  // `failed` with EPIPE, ECONNRESET or ETIMEDOUT: the peer is gone, but what it sent before may
+  // still be read.
   virtual Moved write(std::span<const iovec> runs) = 0;
   // Fills the runs in order with what has arrived. Result `closed`: everything has been read, and
   // the peer sends no more.
   virtual Moved read(std::span<const iovec> runs) = 0;
+
+  // Bytes taken by write that this process must still move; more, if the conduit has bytes of its
+  // own to send first (a handshake).
+  virtual size_t unsent() const { return 0; }
+  // Moves some of them. Fails as write does.
+  virtual Moved flush() { return {Moved::Result::nothing}; }
+  // Whether all bytes taken arrive although this process ends now. (The link asks a socket's kernel
+  // itself.)
+  virtual bool delivered() const { return unsent() == 0; }
+  // Bytes have arrived that can be read although poll may report nothing.
+  virtual bool buffered() const { return false; }
+  // The events to poll the socket for, to read and to write.
+  virtual short interest(bool reads, bool writes) const {
+    return static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
+  }
 };
 
-// An upgrade: a faster conduit in place of the socket that two processes already have. The socket
-// stays: it carries the doorbell for a sleeping peer, and its end is the death notice. While
-// nothing moves, reading and writing make no system call.
-class Shortcut : public Conduit {
+// The two ends of a connection, as this process knows them.
+struct ConduitEnds {
+  ProcessId self, peer;
+  Key own_key, peer_key;  // published with the processes' addresses
+  bool connects;          // this side made the connection
+  bool same_host;
+};
+
+// Makes the filter of each connection. Both sides use one, or neither. It carries everything after
+// the greetings.
+class FilterMaker {
  public:
-  // All that this side had to send over the socket has been sent. From now on this side sends only
+  virtual ~FilterMaker() = default;
+  // below: outlives the filter. Nothing has been read from it or written to it after the greeting.
+  virtual Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) = 0;
+};
+
+// An upgrade: a faster conduit in place of the base conduit (the socket, or the filter over it)
+// that two processes already have. The base stays: it carries the doorbell for a sleeping peer, and
+// its end is the death notice. While nothing moves, reading and writing make no system call.
+class Upgrade : public Conduit {
+ public:
+  // Connecting side: the peer has attached, and sent this answer. An error: the upgrade is dropped,
+  // and the link stays on its base.
+  virtual Status accepted(std::span<const std::byte> answer) = 0;
+  // All that this side had to send over the base has been sent. From now on this side sends only
   // doorbell bytes there, which carry no meaning. (Before this call, reading wakes no sleeping
   // peer.)
-  virtual void take_socket() = 0;
+  virtual void take_base() = 0;
 
-  // Called before this process polls the socket for a doorbell, because it waits for something to
-  // read, for room to write, or for both. False if either is there already.
+  // Called before this process polls for a doorbell, because it waits for something to read, for
+  // room to write, or for both. False if there is something to do already.
   virtual bool may_sleep(bool reads, bool writes) = 0;
   // The process no longer sleeps.
   virtual void awake() = 0;
-  // Takes the doorbell bytes from the socket, once the peer sends no frames over it any more. Also
+  // Takes the doorbell bytes from the base, once the peer sends no frames over it any more. Also
   // notes the peer's end, which read and write report from then on. True if there was anything.
   virtual bool hear() = 0;
+  // A descriptor to poll for reading beside the socket's while this process sleeps; -1: none.
+  virtual int descriptor() const { return -1; }
+  // A doorbell byte, not POLLOUT, reports room.
+  short interest(bool reads, bool writes) const override { return reads || writes ? POLLIN : 0; }
 };
 
-// How upgrades are made: one side makes one and offers it over the socket, and the other side
-// attaches to it. If either step fails, the link stays on its socket.
-class ShortcutMaker {
+// How upgrades are made: the connecting side makes one and offers it over the base, and the
+// accepting side attaches to it and answers. If any step fails, the connecting side offers the next
+// maker's; after the last, the link stays on its base.
+class UpgradeMaker {
  public:
-  static constexpr size_t max_offer = 256;  // bytes
+  static constexpr size_t max_offer = 256;  // bytes, of an answer too
 
   struct Made {
-    std::unique_ptr<Shortcut> shortcut;
-    std::vector<std::byte> offer;  // sent to the peer; opaque to the link
+    std::unique_ptr<Upgrade> upgrade;
+    std::vector<std::byte>
+        offer;  // sent to the peer, or for attach, the answer; opaque to the link
   };
 
-  virtual ~ShortcutMaker() = default;
-  virtual const char* name() const = 0;  // "shm"
-  // socket: the link's; it stays open as long as the shortcut lives.
-  virtual Result<Made> make(int socket) = 0;
+  virtual ~UpgradeMaker() = default;
+  // Names the maker to the peer: 1 to 127, never reused for another. 1: shm, 2: verbs.
+  virtual uint8_t id() const = 0;
+  // Whether it can serve two processes on the same host, or on different hosts.
+  virtual bool serves(bool same_host) const = 0;
+  // Whether its bytes leave the process unencrypted where others may see them: it is not used where
+  // the base is encrypted.
+  virtual bool exposes(bool same_host) const = 0;
+  // base: the link's; it outlives the upgrade.
+  virtual Result<Made> make(Conduit& base) = 0;
   // offer: from a peer that has proved its identity; its content must not be trusted.
-  virtual Result<std::unique_ptr<Shortcut>> attach(std::span<const std::byte> offer,
-                                                   int socket) = 0;
+  virtual Result<Made> attach(std::span<const std::byte> offer, Conduit& base) = 0;
 };
 
 }  // namespace sluice

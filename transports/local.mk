@@ -31,7 +31,7 @@ core_sources += \
   transports/tcp/reception.cc \
   transports/tcp/reception.h \
   transports/tcp/shared.h \
-  transports/tcp/shortcut.cc \
+  transports/tcp/upgrade.cc \
   transports/tcp/socket.cc \
   transports/tcp/socket.h \
   transports/tcp/stream.cc \
@@ -48,8 +48,8 @@ core_sources += \
   transports/shm/segment.cc \
   transports/shm/segment.h \
   transports/shm/shm.h \
-  transports/shm/shortcut.cc \
-  transports/shm/shortcut.h \
+  transports/shm/upgrade.cc \
+  transports/shm/upgrade.h \
   transports/shm/single_copy.cc \
   transports/shm/single_copy.h \
   transports/shm/source.cc

@@ -19,7 +19,7 @@
 #include "src/mpi/refusal.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
-#include "transports/shm/shortcut.h"
+#include "transports/shm/upgrade.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice {
@@ -164,7 +164,7 @@ Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
   TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
-  if (knobs.transport == "auto") options.shortcuts = make_shm_shortcuts();
+  if (knobs.transport == "auto") options.upgrades = {make_shm_upgrades()};
   auto endpoint = make_tcp_endpoint(options);
   if (endpoint.ok()) {
     process_.endpoint = std::move(*endpoint);

@@ -56,8 +56,11 @@ unit_sources += \
   tests/unit/transports/ring_test.cc \
   tests/unit/transports/segment_test.cc \
   tests/unit/transports/shm_test.cc \
-  tests/unit/transports/shortcut_test.cc \
+  tests/unit/transports/upgrade_ends_test.cc \
+  tests/unit/transports/upgrade_rig.h \
+  tests/unit/transports/upgrade_test.cc \
   tests/unit/transports/single_copy_test.cc \
+  tests/unit/transports/slow_filter.h \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_boxes_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \

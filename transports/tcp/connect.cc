@@ -60,6 +60,9 @@ bool Link::dial() {
   }
   introduced_ = greeted_ = true;
   heed(*answer);
+  if (const Status opened = open_filter(); !opened.ok()) fail(opened);
+  sends_filtered_ = filter_ != nullptr;
+  if (status_.ok()) offer_upgrade();
   return status_.ok();
 }
 
@@ -81,8 +84,10 @@ Greeting Link::introduction() const {
 
 // Queues the greeting before everything else.
 void Link::greet() {
+  if (Status opened = open_filter(); !opened.ok()) return fail(opened);
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;
+  greeting.last = filter_ != nullptr;
   greeting.owned = std::make_unique<std::byte[]>(Greeting::bytes);
   introduction().encode(greeting.owned.get());
   out_.push_front(std::move(greeting));
@@ -115,7 +120,7 @@ bool Link::take_greeting() {
     inbox_.consume(Greeting::bytes);
     greeted_ = true;
     heed(greeting);
-    offer_shortcut();
+    offer_upgrade();
   }
   return greeted_ && status_.ok();
 }
@@ -141,7 +146,8 @@ void Link::say_bye() {
 }
 
 // The BYE itself need not have arrived, because no rank waits for it.
-bool Link::flushed() const {
+bool Link::flushed() {
+  end_sending();
   if (!socket_ || !introduced_ || send_error_ != 0) return true;
   tcp_info info{};
   socklen_t size = sizeof(info);
@@ -151,7 +157,7 @@ bool Link::flushed() const {
     return true;
   }
   constexpr int bye_and_fin = Frame::bytes + 1;
-  return out_.empty() && left <= bye_and_fin;
+  return out_.empty() && way_out().delivered() && left <= bye_and_fin;
 }
 
 void Link::look_after() {

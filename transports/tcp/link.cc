@@ -64,37 +64,41 @@ void Link::kick() {
   if (!status_.ok()) return;
   if (!socket_ && connects() && pending()) dial();
   if (socket_ && !out_.empty() && (!blocked_ || torn_)) flush();
-  if (socket_ && !settled_) look_for_shortcut();
-  // Poll does not report bytes that are in the inbox.
-  if (wanted() && !inbox_.empty()) shared_.unfinished = true;
+  if (socket_ && !settled_) look_for_upgrade();
+  // Poll does not report bytes that have been read from the socket.
+  if (wanted() && (!inbox_.empty() || (socket_ && way_in().buffered()))) shared_.unfinished = true;
   list();
 }
 
 bool Link::drive() {
   if (!socket_ && (!dialer_ || !dial())) return false;
   bool moved = wanted() && read();
-  if (!out_.empty()) moved |= flush();
+  if (!out_.empty() || (filter_waits() && !sends_upgraded_)) moved |= flush();
+  if (sends_upgraded_ && filter_waits()) (void)filter_->flush();  // a doorbell byte
   return moved;
 }
 
 bool Link::pending() const {
   if (!status_.ok()) return false;
-  return wanted() || (!out_.empty() && send_error_ == 0);
+  return wanted() || ((!out_.empty() || filter_waits()) && send_error_ == 0);
 }
 
 pollfd Link::poll_for() const {
-  const bool sends = !out_.empty() && send_error_ == 0;
-  // A doorbell byte, not POLLOUT, reports room in a shared-memory ring.
-  const int events = (wanted() ? POLLIN : 0) | (sends ? (sends_short_ ? POLLIN : POLLOUT) : 0);
+  const bool sends = !out_.empty() && send_error_ == 0 && !awaits_greeting();
+  if (!socket_) return {-1, 0, 0};
+  int events = way_in().interest(wanted(), false) | way_out().interest(false, sends);
+  if (filter_waits() && !awaits_greeting()) events |= filter_->interest(false, true);
   return {socket_.fd(), static_cast<short>(events), 0};
 }
 
 void Link::add_to(std::vector<pollfd>& polls) const {
   if (dialer_) {
     dialer_->add_to(polls);
-  } else {
-    polls.push_back(poll_for());
+    return;
   }
+  polls.push_back(poll_for());
+  if (upgrade_ && quick() && upgrade_->descriptor() >= 0)
+    polls.push_back({upgrade_->descriptor(), POLLIN, 0});
 }
 
 void Link::list() {
@@ -113,18 +117,25 @@ bool Link::flush() {
     fail({Code::memory, "no memory for the rest of a message to " + label_});
     return true;
   }
-  if (send_error_ != 0) return false;
+  if (send_error_ != 0 || awaits_greeting()) return false;
   const Outbox::Flushed flushed = out_.flush(way_out());
   finish_sends(flushed.done);
   if (flushed.result == Outbox::Result::shifted) {
-    shift_sending();
+    leave_conduit();
     (void)flush();
     return true;
   }
   blocked_ = flushed.result == Outbox::Result::blocked;
   if (flushed.result == Outbox::Result::failed) note_send_error(flushed.error);
-  if (flushed.result == Outbox::Result::drained && said_bye_) shutdown(socket_.fd(), SHUT_WR);
+  end_sending();
   return flushed.moved;
+}
+
+// The end of the socket must not overtake what another conduit carries.
+void Link::end_sending() {
+  if (!said_bye_ || shut_ || !socket_ || !out_.empty() || !way_out().delivered()) return;
+  shut_ = true;
+  shutdown(socket_.fd(), SHUT_WR);
 }
 
 void Link::finish_sends(Operation* sent) {
@@ -151,6 +162,7 @@ void Link::note_send_error(int error) {
 
 bool Link::read() {
   bool moved = false;
+  if (greeted_ && !filter_ && shared_.options.filter) return moved;  // its key is not known yet
   for (int i = 0; i < max_reads; ++i) {
     parse();
     if (!wanted()) return moved;
@@ -159,7 +171,7 @@ bool Link::read() {
     if (read.result == Conduit::Moved::Result::nothing) return moved;
     if (read.result == Conduit::Moved::Result::some) {
       moved = true;
-      if (!read.drained) continue;
+      if (!read.drained || way_in().buffered()) continue;
       parse();
       return true;
     }
@@ -192,7 +204,8 @@ Inbox::Read Link::read_once() {
     due = {&aside, 1};
   }
   const bool lands_large = landing_now_ && landing_.frame.length >= large;
-  const size_t ahead = demand.large > 0 || lands_large ? small_read_ahead : Inbox::capacity;
+  size_t ahead = demand.large > 0 || lands_large ? small_read_ahead : Inbox::capacity;
+  if (!greeted_) ahead = Greeting::bytes - inbox_.size();  // what follows may be the filter's
   const Inbox::Read read = inbox_.read(way_in(), due, landing_.moved, ahead);
   landing_.moved += read.straight;
   if (landing_now_ && landing_.moved == landing_.frame.length) finish_landing();
@@ -253,6 +266,7 @@ void Link::take_frame(const Frame& frame) {
     case FrameType::data:
     case FrameType::abort:
     case FrameType::offer:
+    case FrameType::accept:
       return begin_landing(to, frame);
     case FrameType::announce:
       if (to != nullptr) to->announced(frame);
@@ -315,6 +329,8 @@ void Link::finish_landing() {
     take_abort(landing_.frame.team);
   } else if (landing_.frame.type == FrameType::offer) {
     take_offer();
+  } else if (landing_.frame.type == FrameType::accept) {
+    take_accept();
   } else if (to != nullptr) {
     to->landed(landing_);
   }
@@ -340,7 +356,8 @@ void Link::fail(const Status& status) {
   inbox_ = {};
   candidates_ = {};
   dialer_.reset();
-  shortcut_.reset();
+  upgrade_.reset();
+  filter_.reset();
   socket_.close();
 }
 

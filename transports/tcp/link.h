@@ -6,14 +6,16 @@
 // nothing is pending on a link, it is not read, and incoming bytes stay in the socket. There are
 // two exceptions: the driver checks from time to time whether the peer has ended (look_for_end),
 // and a rank that waits long for others checks whether the peer has aborted a team (look_around).
-// Between processes of one host, the connecting side offers an upgrade (Shortcut) once connected.
-// Each side's bytes leave the socket after a frame that says so (FrameType::shift).
+// Below the frames lies a conduit: the base (the socket, or a filter over it), or the upgrade that
+// replaces it. The connecting side offers an upgrade once connected, if a maker serves both
+// processes. Each side's bytes leave the base after a frame that says so (FrameType::shift).
 #pragma once
 
 #include <poll.h>
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -86,25 +88,25 @@ class Link {
   // Adds the same for sleeping; while it dials, all sockets that it dials on.
   void add_to(std::vector<pollfd>& polls) const;
   bool dials() const { return bool(dialer_); }
-  // True if drive() is cheaper than polling first, because the link uses shared memory.
-  bool quick() const { return sends_short_ || reads_short_; }
+  // True if drive() is cheaper than polling first, because the link uses an upgrade.
+  bool quick() const { return sends_upgraded_ || reads_upgraded_; }
   // Before and after this process polls. may_sleep is false if there is something to do now that
   // poll would not report.
   bool may_sleep();
   void awake();
   // Reads doorbell bytes once the socket carries no more frames. True if there was anything.
-  bool hear() { return reads_short_ && shortcut_ && shortcut_->hear(); }
-  // What the link's bytes travel over: "tcp", or the upgrade's name.
-  const char* carrier() const;
+  bool hear() { return reads_upgraded_ && upgrade_ && upgrade_->hear(); }
+  // What the link's bytes travel over: the name of the conduit, once it serves both directions.
+  const char* carrier() const { return carrier_; }
   // The link needs the other side to connect.
   bool awaited() const;
-  // The kernel has all that was to be sent, or never will have.
+  // Nothing that was to be sent needs this process any more, or it never will be sent.
   bool has_told() const { return out_.empty() || send_error_ != 0 || !status_.ok(); }
 
   // Sends BYE after all queued frames.
   void say_bye();
   // The peer's kernel has acknowledged everything but perhaps the BYE.
-  bool flushed() const;
+  bool flushed();
 
   // Ends all pending and later operations with this status.
   void fail(const Status& status);
@@ -128,8 +130,11 @@ class Link {
  private:
   bool connects() const { return shared_.options.self < process_; }
   bool wanted() const {
-    return demand.receives > 0 || demand.sends > 0 || (curious_ && status_.ok());
+    return demand.receives > 0 || demand.sends > 0 || (curious_ && status_.ok()) ||
+           (awaits_greeting() && !out_.empty());
   }
+  // The filter may not be used before the peer's greeting, which does not pass it.
+  bool awaits_greeting() const { return sends_filtered_ && !greeted_; }
   void list();
 
   bool dial();
@@ -138,14 +143,31 @@ class Link {
   void greet();
   bool take_greeting();
   void heed(const Greeting& greeting);
-  void offer_shortcut();
-  void look_for_shortcut();
+  void offer_upgrade();
+  void look_for_upgrade();
+  bool permits(const UpgradeMaker& maker) const;
+  bool serves(const UpgradeMaker& maker) const;
+  bool can_upgrade() const;
   void take_offer();
+  void take_accept();
+  void push_text(FrameType type, std::span<const std::byte> text);
+  void push_shift();
   void take_shift();
   void take_decline();
-  void shift_sending();
-  Conduit& way_out() { return sends_short_ ? *shortcut_ : static_cast<Conduit&>(plain_); }
-  Conduit& way_in() { return reads_short_ ? *shortcut_ : static_cast<Conduit&>(plain_); }
+  void leave_conduit();
+  void end_sending();
+  Status open_filter();
+  Conduit& base() const { return filter_ ? *filter_ : plain_; }
+  Conduit& way_out() const {
+    if (sends_upgraded_) return *upgrade_;
+    return sends_filtered_ ? *filter_ : plain_;
+  }
+  Conduit& way_in() const {
+    if (reads_upgraded_) return *upgrade_;
+    return greeted_ ? base() : plain_;
+  }
+  // Bytes of the filter's own wait in it.
+  bool filter_waits() const { return filter_ && filter_->unsent() > 0; }
   void look_for_listener();
   void look_for_life();
 
@@ -176,15 +198,21 @@ class Link {
 
   std::unique_ptr<Dialer> dialer_;
   Socket socket_;
-  SocketConduit plain_{socket_};
-  std::unique_ptr<Shortcut> shortcut_;  // offered, or in use
-  bool sends_short_ = false, reads_short_ = false;
-  bool settled_ = false;     // it is decided whether there will be a shortcut
+  mutable SocketConduit plain_{socket_};
+  const char* carrier_ = "tcp";
+  std::unique_ptr<Conduit> filter_;
+  bool sends_filtered_ = false;       // the greeting has left
+  std::unique_ptr<Upgrade> upgrade_;  // offered, accepted, or in use
+  size_t next_maker_ = 0;             // of TcpOptions::upgrades, to be offered next
+  bool accepted_ = false;             // the accepting side has attached to the upgrade
+  bool sends_upgraded_ = false, reads_upgraded_ = false;
+  bool settled_ = false;     // it is decided whether there will be an upgrade
   bool curious_ = false;     // reads although nothing is pending
-  uint32_t looks_ = 0;       // calls of look_for_shortcut so far
+  uint32_t looks_ = 0;       // calls of look_for_upgrade so far
   bool introduced_ = false;  // the greeting is sent, or queued
   bool greeted_ = false;     // the peer's greeting has come
   bool said_bye_ = false;
+  bool shut_ = false;  // the socket sends no more
   bool torn_ = false;
   bool listed_ = false;   // in TcpShared::pending
   bool blocked_ = false;  // the conduit took less than offered last time

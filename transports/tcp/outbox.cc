@@ -81,34 +81,70 @@ bool Outbox::gather(Batch& batch, const Outgoing& frame, size_t skip) {
   return true;
 }
 
+// The conduit has taken so many bytes.
 void Outbox::advance(size_t bytes, Flushed& flushed) {
   sent_ += bytes;
-  while (!empty() && sent_ >= frames_[first_].bytes()) {
+  taken_ += bytes;
+  while (!all_taken() && sent_ >= frames_[first_].bytes()) {
     Outgoing& front = frames_[first_++];
     sent_ -= front.bytes();
     front.owned.reset();
-    if (front.frame.type == FrameType::shift) flushed.result = Result::shifted;
+    leaves_ |= front.last;
     if (front.operation == nullptr) continue;
-    front.operation->next = std::exchange(flushed.done, front.operation);
+    if (unsent_ > 0) {
+      held_.push_back({front.operation, front.frame.team, taken_ - sent_});
+    } else {
+      front.operation->next = std::exchange(flushed.done, front.operation);
+    }
   }
-  if (empty()) {
-    clear();
+  if (all_taken()) {
+    forget_taken();
   } else if (first_ >= max_sent_frames) {
     frames_.erase(frames_.begin(), frames_.begin() + static_cast<ptrdiff_t>(first_));
     first_ = 0;
   }
 }
 
-// Fills one write: no frame after a SHIFT, because later frames go over the other conduit.
+// Completes the held sends whose bytes have left. False if the rest goes over another conduit.
+bool Outbox::settle(const Conduit& conduit, Flushed& flushed) {
+  unsent_ = conduit.unsent();
+  const uint64_t gone = taken_ - std::min<uint64_t>(unsent_, taken_);
+  const auto is_held = [&](const Held& each) { return each.end > gone; };
+  const auto rest = std::ranges::find_if(held_, is_held);
+  std::for_each(held_.begin(), rest, [&](const Held& each) {
+    each.operation->next = std::exchange(flushed.done, each.operation);
+  });
+  held_.erase(held_.begin(), rest);
+  if (!leaves_) return true;
+  leaves_ = unsent_ > 0;
+  flushed.result = leaves_ ? Result::blocked : Result::shifted;
+  return false;
+}
+
+// Fills one write: no frame after the last one for this conduit.
 void Outbox::fill(Batch& batch) const {
   for (size_t at = first_, skip = sent_; at < frames_.size(); ++at, skip = 0) {
-    if (!gather(batch, frames_[at], skip) || frames_[at].frame.type == FrameType::shift) return;
+    if (!gather(batch, frames_[at], skip) || frames_[at].last) return;
   }
+}
+
+// Has the conduit move what it took earlier. False if the flush is over.
+bool Outbox::push_on(Conduit& conduit, Flushed& flushed) {
+  const Conduit::Moved moved = conduit.flush();
+  flushed.moved = moved.result == Conduit::Moved::Result::some;
+  if (!flushed.moved && moved.result != Conduit::Moved::Result::nothing) {
+    flushed.result = Result::failed;
+    flushed.error = moved.error;
+    return false;
+  }
+  return settle(conduit, flushed);
 }
 
 Outbox::Flushed Outbox::flush(Conduit& conduit) {
   Flushed flushed{Result::blocked};
-  for (int i = 0; i < max_batches && !empty(); ++i) {
+  unsent_ = conduit.unsent();
+  if ((unsent_ > 0 || leaves_) && !push_on(conduit, flushed)) return flushed;
+  for (int i = 0; i < max_batches && !all_taken(); ++i) {
     Batch batch;
     fill(batch);
     const Conduit::Moved sent = batch.send(conduit);
@@ -119,8 +155,9 @@ Outbox::Flushed Outbox::flush(Conduit& conduit) {
       return flushed;
     }
     flushed.moved = true;
+    unsent_ = conduit.unsent();
     advance(sent.bytes, flushed);
-    if (flushed.result == Result::shifted || sent.bytes < batch.bytes()) return flushed;
+    if (!settle(conduit, flushed) || sent.bytes < batch.bytes()) return flushed;
   }
   if (empty()) flushed.result = Result::drained;
   return flushed;
@@ -150,14 +187,31 @@ Outbox::GivenUp Outbox::give_up(const TeamId& team, std::optional<uint32_t> call
     ++kept;
   }
   frames_.resize(kept);
-  if (empty()) clear();
+  if (all_taken()) forget_taken();
+  give_up_held(team, call, given);
   return given;
 }
 
-void Outbox::clear() {
+// What the conduit holds it sends in any case: it has copied it.
+void Outbox::give_up_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given) {
+  std::erase_if(held_, [&](const Held& each) {
+    const bool gives_up = each.team == team && (!call || *call == each.operation->tag.call);
+    if (gives_up) each.operation->next = std::exchange(given.sends, each.operation);
+    return gives_up;
+  });
+}
+
+void Outbox::forget_taken() {
   frames_.clear();
   first_ = 0;
   sent_ = 0;
+}
+
+void Outbox::clear() {
+  forget_taken();
+  held_.clear();
+  unsent_ = 0;
+  leaves_ = false;
 }
 
 }  // namespace sluice

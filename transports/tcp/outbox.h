@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,6 +20,7 @@ struct Outgoing {
   Operation* operation = nullptr;        // a send, whose pieces are the payload; or
   std::unique_ptr<std::byte[]> owned{};  // frame.length bytes, if any
   bool bare = false;                     // payload without a header: a greeting
+  bool last = false;                     // what follows goes over another conduit
 
   size_t header_bytes() const { return bare ? 0 : Frame::bytes; }
   size_t bytes() const { return header_bytes() + frame.length; }
@@ -26,18 +28,20 @@ struct Outgoing {
 
 class Outbox {
  public:
-  bool empty() const { return first_ == frames_.size(); }
+  // Nothing is queued, and this process need not move any byte that the conduit has taken.
+  bool empty() const { return all_taken() && unsent_ == 0; }
   void push(Outgoing&& frame) { frames_.push_back(std::move(frame)); }
-  // Before all others. Nothing has been sent yet.
+  // Before all others. Nothing has been taken yet.
   void push_front(Outgoing&& frame) { frames_.insert(frames_.begin(), std::move(frame)); }
 
-  // shifted: a SHIFT frame was sent; what follows goes over the other conduit.
+  // shifted: a frame that is the last over this conduit has left.
   enum class Result { drained, blocked, shifted, failed };
   struct Flushed {
     Result result;
     int error = 0;              // errno if it failed
     bool moved = false;         // some bytes were sent
-    Operation* done = nullptr;  // sends now complete (in the kernel), linked by `next`
+    Operation* done = nullptr;  // sends now complete (this process need not move them any more),
+                                // linked by `next`
   };
   // Sends what the conduit takes. Several frames go in one write.
   Flushed flush(Conduit& conduit);
@@ -60,13 +64,29 @@ class Outbox {
  private:
   class Batch;
 
+  // A send that the conduit has taken but not sent: it completes when all bytes before `end` left.
+  struct Held {
+    Operation* operation;
+    TeamId team;
+    uint64_t end;  // of all bytes taken so far
+  };
+
+  bool all_taken() const { return first_ == frames_.size(); }
   void fill(Batch& batch) const;
   static bool gather(Batch& batch, const Outgoing& frame, size_t skip);
   void advance(size_t bytes, Flushed& flushed);
+  bool settle(const Conduit& conduit, Flushed& flushed);
+  bool push_on(Conduit& conduit, Flushed& flushed);
+  void give_up_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given);
+  void forget_taken();
 
   std::vector<Outgoing> frames_;
-  size_t first_ = 0;  // index in frames_; those before it are sent
-  size_t sent_ = 0;   // bytes sent of the first
+  size_t first_ = 0;  // index in frames_; those before it are taken
+  size_t sent_ = 0;   // bytes taken of the first
+  uint64_t taken_ = 0;
+  size_t unsent_ = 0;       // Conduit::unsent, as last seen
+  std::vector<Held> held_;  // in order
+  bool leaves_ = false;     // the last frame over the conduit is taken
 };
 
 }  // namespace sluice

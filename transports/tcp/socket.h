@@ -22,6 +22,7 @@ class SocketConduit final : public Conduit {
  public:
   explicit SocketConduit(const Socket& socket) : socket_(socket) {}
 
+  const char* name() const override { return "tcp"; }
   Moved write(std::span<const iovec> runs) override;
   Moved read(std::span<const iovec> runs) override;
 

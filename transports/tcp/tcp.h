@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/base/knobs.h"
 #include "src/base/status.h"
@@ -39,8 +40,10 @@ struct TcpOptions {
   // For making a connection. A peer may take any time to enter a call.
   std::chrono::milliseconds connect_timeout{20000};
 
-  // If set, links between processes of one host are upgraded with these, if both sides can.
-  std::shared_ptr<ShortcutMaker> shortcuts{};
+  // What links are upgraded with, where both sides can: the first of these that serves.
+  std::vector<std::shared_ptr<UpgradeMaker>> upgrades{};
+  // If set, what filters every connection. All processes must have the same.
+  std::shared_ptr<FilterMaker> filter{};
 };
 
 // The endpoint listens when this returns. Errors: an interface list that is invalid (invalid) or

@@ -64,7 +64,7 @@ bool Frame::decode(const std::byte* from) {
   credit = load32(from + 44);
   const bool known = type >= FrameType::data && type <= FrameType::shift && head >> 9 == 0;
   return known && (length == 0 || type == FrameType::data || type == FrameType::abort ||
-                   type == FrameType::offer);
+                   type == FrameType::offer || type == FrameType::accept);
 }
 
 }  // namespace sluice

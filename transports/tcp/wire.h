@@ -22,7 +22,7 @@
 //   0        type             all
 //   1        flags            data: 1, it takes room in the window
 //   2-3      0
-//   4-7      payload length   data, abort (text), offer; else 0
+//   4-7      payload length   data, abort (text), offer, accept; else 0
 //   8-23     team: leader     all of a team
 //   24-27    team: number     all of a team
 //   28-31    call             data, announce, grant
@@ -30,7 +30,7 @@
 //   36-39    segment          data, announce, grant
 //   40-43    what             data, announce
 //   44-47    credit           data, credit: bytes of the team's window that are free again
-//   48-      payload          data, abort, offer
+//   48-      payload          data, abort, offer, accept
 //
 //   data      a message
 //   announce  RTS: a message that finds no room in its window
@@ -38,14 +38,15 @@
 //   credit    bytes 44-47 alone
 //   abort     the team has failed, and why
 //   bye       the process is done; the last frame
-//   offer     an upgrade (Shortcut in transports/conduit.h) from the connecting side, and how to
-//             attach to it
-//   decline   the offer is not accepted
-//   shift     the last frame over this socket; what follows goes over the upgrade. The accepting
-//             side accepts the offer with it, and the connecting side sends its own when it has
-//             read that. After it, the socket carries doorbell bytes only.
+//   offer     an upgrade (transports/conduit.h) from the connecting side. The first byte names its
+//             maker, plus 128 if no other will be offered; the rest says how to attach to it
+//   accept    the accepting side has attached, and what the connecting side must know of that
+//   decline   the offer is not accepted, or after accept, is withdrawn
+//   shift     the last frame over this conduit; what follows goes over the upgrade, and only
+//             doorbell bytes over this one. The connecting side sends it after accept, the
+//             accepting side when it has read that.
 //
-// The last four belong to the link, the others to a team.
+// The last five belong to the link, the others to a team.
 //
 // A data frame takes the bytes of its payload and header in the window. If the window opens before
 // the CTS comes, the sender may send an announced message in the window, and ignores that CTS.
@@ -55,13 +56,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "transports/conduit.h"
 #include "transports/transport.h"
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 2;
-
-using Key = std::array<std::byte, 16>;
+inline constexpr uint32_t wire_version = 3;
 
 inline void store32(std::byte* to, uint32_t value) {
   for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
@@ -101,6 +101,7 @@ enum class FrameType : uint8_t {
   abort,
   bye,
   offer,
+  accept,
   decline,
   shift
 };

@@ -5,8 +5,9 @@
 #include <atomic>
 
 #include "tests/unit/loopback/loopback.h"
+#include "tests/unit/transports/slow_filter.h"
 #include "tests/unit/transports/tcp_rig.h"
-#include "transports/shm/shortcut.h"
+#include "transports/shm/upgrade.h"
 
 namespace sluice {
 namespace {
@@ -45,7 +46,7 @@ MakeEndpoint tcp_tight() {
 
 // Links are upgraded to shared memory as soon as possible.
 MakeEndpoint shm_with(size_t window, TcpOptions options = {}) {
-  options.shortcuts = make_shm_shortcuts();
+  options.upgrades = {make_shm_upgrades()};
   return tcp_with(window, options);
 }
 
@@ -53,6 +54,13 @@ MakeEndpoint shm_tight() {
   TcpOptions options;
   options.socket_buffer = 4096;
   return shm_with(256 * kib, options);
+}
+
+// Everything passes a filter, and links are upgraded through it or stay in it.
+MakeEndpoint filtered(size_t window, uint64_t seed, bool upgrades) {
+  TcpOptions options;
+  options.filter = std::make_shared<SlowFilters>(seed);
+  return upgrades ? shm_with(window, options) : tcp_with(window, options);
 }
 
 const Mode modes[] = {
@@ -69,6 +77,9 @@ const Mode modes[] = {
     {"shm_small_window", small_window, [](uint64_t) { return shm_with(small_window); }},
     {"shm_no_window", 0, [](uint64_t) { return shm_with(0); }},
     {"shm_tight", 256 * kib, [](uint64_t) { return shm_tight(); }},
+    {"filter", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, false); }},
+    {"filter_no_window", 0, [](uint64_t seed) { return filtered(0, seed, false); }},
+    {"filter_shm", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, true); }},
 };
 
 class Conformance : public testing::TestWithParam<Mode> {

@@ -223,7 +223,7 @@ TEST(TcpWire, WhatIsNoFrameIsRefused) {
   std::byte bytes[Frame::bytes] = {};
   Frame frame;
   EXPECT_FALSE(frame.decode(bytes));
-  bytes[0] = std::byte{10};
+  bytes[0] = std::byte{11};
   EXPECT_FALSE(frame.decode(bytes));
   bytes[0] = std::byte{4};
   EXPECT_TRUE(frame.decode(bytes));

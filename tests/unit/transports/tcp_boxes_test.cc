@@ -23,9 +23,12 @@ class Memory final : public Conduit {
  public:
   explicit Memory(size_t most_runs) : most_runs_(most_runs) {}
 
+  const char* name() const override { return "memory"; }
+
   Moved write(std::span<const iovec> runs) override {
     return move(runs, limit, [&](std::byte* data, size_t size) {
       written.insert(written.end(), data, data + size);
+      held += holds ? size : 0;
     });
   }
   Moved read(std::span<const iovec> runs) override {
@@ -35,7 +38,18 @@ class Memory final : public Conduit {
     });
   }
 
+  // Of all bytes written, the last so many have not left.
+  size_t unsent() const override { return held; }
+  Moved flush() override {
+    const size_t moved = std::min(held, leaves);
+    held -= moved;
+    if (moved == 0) return {Moved::Result::nothing};
+    return {Moved::Result::some, moved};
+  }
+
   size_t limit = ~size_t{0};
+  size_t held = 0, leaves = 0;
+  bool holds = false;  // what is written from now on
   ByteVector written, to_read;
 
  private:
@@ -135,7 +149,7 @@ TEST(TcpFrame, WithAnythingUnknownIsNone) {
   };
   for (uint8_t type = 0; type < 20; ++type) {
     const Frame empty{static_cast<FrameType>(type)};
-    const bool known = type >= 1 && type <= 9;
+    const bool known = type >= 1 && type <= 10;
     EXPECT_EQ(is_frame(empty), known) << int{type};
     EXPECT_FALSE(is_frame(empty, 1, 2)) << "a flag";
     EXPECT_FALSE(is_frame(empty, 2, 1));
@@ -143,7 +157,7 @@ TEST(TcpFrame, WithAnythingUnknownIsNone) {
     Frame full = empty;
     full.length = 1;
     const bool has_payload = empty.type == FrameType::data || empty.type == FrameType::abort ||
-                             empty.type == FrameType::offer;
+                             empty.type == FrameType::offer || empty.type == FrameType::accept;
     EXPECT_EQ(is_frame(full), has_payload) << int{type};
   }
 }
@@ -190,6 +204,12 @@ class TcpOutbox : public testing::Test {
     } while (flushed.moved && flushed.result != Outbox::Result::drained);
   }
 
+  void push_shift() {
+    Outgoing shift{Frame{FrameType::shift}};
+    shift.last = true;
+    out_.push(std::move(shift));
+  }
+
   Memory conduit_{Outbox::max_runs};
   Outbox out_;
   size_t done_ = 0;
@@ -231,13 +251,65 @@ TEST_F(TcpOutbox, ManyFrames) {
 TEST_F(TcpOutbox, StopsBehindAShift) {
   Send before(first, 1, 1, 10), behind(first, 2, 1, 10);
   queue(before);
-  out_.push({Frame{FrameType::shift}});
+  push_shift();
   queue(behind);
   EXPECT_EQ(out_.flush(conduit_).result, Outbox::Result::shifted);
   EXPECT_EQ(conduit_.written.size(), before.on_wire().size() + Frame::bytes);
   conduit_.written.clear();
   EXPECT_EQ(out_.flush(conduit_).result, Outbox::Result::drained);
   EXPECT_EQ(conduit_.written, behind.on_wire());
+}
+
+// What the conduit has taken is done when it has left, byte by byte.
+TEST_F(TcpOutbox, SendsAreDoneWhenTheirBytesHaveLeft) {
+  constexpr size_t frame = Frame::bytes + 10;
+  Send one(first, 1, 1, 10), two(first, 2, 1, 10);
+  queue(one);
+  queue(two);
+  conduit_.holds = true;
+  EXPECT_EQ(out_.flush(conduit_).result, Outbox::Result::blocked);
+  EXPECT_EQ(conduit_.written.size(), 2 * frame);
+  conduit_.leaves = 1;
+  for (size_t left = 1; left <= 2 * frame; ++left) {
+    EXPECT_FALSE(out_.empty());
+    const Outbox::Flushed flushed = out_.flush(conduit_);
+    EXPECT_EQ(flushed.done != nullptr, left == frame || left == 2 * frame) << left;
+    EXPECT_EQ(flushed.result == Outbox::Result::drained, left == 2 * frame) << left;
+  }
+  EXPECT_TRUE(out_.empty());
+}
+
+// The other conduit is not used before the last byte has left this one.
+TEST_F(TcpOutbox, AShiftWaitsForWhatHasNotLeft) {
+  Send before(first, 1, 1, 10), behind(first, 2, 1, 10);
+  queue(before);
+  push_shift();
+  queue(behind);
+  conduit_.holds = true;
+  EXPECT_EQ(out_.flush(conduit_).result, Outbox::Result::blocked);
+  conduit_.leaves = conduit_.held - 1;
+  EXPECT_EQ(out_.flush(conduit_).result, Outbox::Result::blocked);
+  EXPECT_EQ(conduit_.held, 1U);
+  EXPECT_EQ(out_.flush(conduit_).result, Outbox::Result::shifted);
+  EXPECT_EQ(conduit_.written.size(), before.on_wire().size() + Frame::bytes);
+}
+
+// Withdrawn sends that the conduit has taken are the caller's again, and leave all the same.
+TEST_F(TcpOutbox, WithdrawnWhileHeld) {
+  Send one(first, 1, 1, 10), two(second, 2, 1, 10);
+  queue(one);
+  queue(two);
+  conduit_.holds = true;
+  (void)out_.flush(conduit_);
+  const Outbox::GivenUp given = out_.give_up(first, std::nullopt);
+  ASSERT_NE(given.sends, nullptr);
+  EXPECT_EQ(given.sends->next, nullptr);
+  EXPECT_EQ(given.charge, 0U);
+  EXPECT_FALSE(out_.empty());
+  conduit_.leaves = conduit_.held;
+  ASSERT_NO_FATAL_FAILURE(flush());
+  EXPECT_EQ(done_, 1U);
+  EXPECT_TRUE(out_.empty());
 }
 
 // After some bytes have been sent, two of the team's sends are withdrawn. A frame that has begun,

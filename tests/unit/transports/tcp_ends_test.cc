@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "tests/unit/transports/tcp_played.h"
-#include "transports/shm/shortcut.h"
+#include "transports/shm/upgrade.h"
 
 namespace sluice {
 namespace {
@@ -33,7 +33,7 @@ class TcpComings : public testing::TestWithParam<bool> {
  protected:
   static TcpOptions options() {
     TcpOptions options;
-    if (GetParam()) options.shortcuts = make_shm_shortcuts();
+    if (GetParam()) options.upgrades = {make_shm_upgrades()};
     return options;
   }
   // Process 50 stays. Some of the others connect to it, and it connects to the others.
@@ -47,7 +47,7 @@ class TcpComings : public testing::TestWithParam<bool> {
     auto here = stays_->open(team, {process, visitor->address(), "visitor"});
     auto there = visitor->open(team, {Ranks::process(50), stays_->address(), "who stays"});
     ASSERT_TRUE(here.ok() && there.ok());
-    for (uint32_t call = 0; call < 4; ++call) {
+    for (uint32_t call = 0; call < 6; ++call) {
       Messages messages;
       for (Channel* channel : {here->get(), there->get()}) {
         add(messages, {call, 0, 0, 0}, 100).fill().send(*channel);

@@ -12,6 +12,6 @@
 
 namespace sluice {
 
-std::shared_ptr<ShortcutMaker> make_shm_shortcuts();
+std::shared_ptr<UpgradeMaker> make_shm_upgrades();
 
 }  // namespace sluice

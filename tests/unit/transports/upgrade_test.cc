@@ -2,7 +2,7 @@
 //
 // Links that are upgraded to shared memory: when they are, when they stay on sockets, what still
 // uses the socket, wake-ups, and death of the peer.
-#include "transports/shm/shortcut.h"
+#include "transports/shm/upgrade.h"
 
 #include <fcntl.h>
 #include <linux/tcp.h>
@@ -22,6 +22,7 @@
 
 #include "tests/unit/support/stopwatch.h"
 #include "tests/unit/transports/tcp_played.h"
+#include "tests/unit/transports/upgrade_rig.h"
 #include "transports/shm/ring.h"
 
 namespace sluice {
@@ -31,20 +32,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
-TcpOptions with_shortcuts() {
-  TcpOptions options;
-  options.shortcuts = make_shm_shortcuts();
-  return options;
-}
-
-MakeEndpoint shm() { return tcp(with_shortcuts()); }
-
 std::string carriers(Ranks& ranks, uint32_t team = 1) {
   return ranks.channel(0, 1, team).carrier() + std::string(" ") +
          ranks.channel(1, 0, team).carrier();
 }
 
-bool exchange_some(Ranks& ranks, int times = 4) {
+bool exchange_some(Ranks& ranks, int times = 6) {
   bool good = true;
   for (int i = 0; i < times; ++i) good &= exchange(ranks);
   return good;
@@ -72,7 +65,7 @@ std::vector<std::byte*> mappings() {
   return found;
 }
 
-TEST(Shortcut, IsTakenAfterAFewMessages) {
+TEST(Upgrade, IsTakenAfterAFewMessages) {
   Ranks ranks(shm(), 2);
   ASSERT_TRUE(exchange_some(ranks));
   EXPECT_EQ(carriers(ranks), "shm shm");
@@ -81,7 +74,7 @@ TEST(Shortcut, IsTakenAfterAFewMessages) {
   EXPECT_EQ(bytes_over_sockets(), before);
 }
 
-TEST(Shortcut, LeavesNothing) {
+TEST(Upgrade, LeavesNothing) {
   const std::set<int> before = descriptors();
   {
     Ranks plain(tcp(), 3);
@@ -97,7 +90,7 @@ TEST(Shortcut, LeavesNothing) {
   EXPECT_EQ(mappings().size(), 0U);
 }
 
-TEST(Shortcut, WhileOfferedNothingIsInherited) {
+TEST(Upgrade, WhileOfferedNothingIsInherited) {
   const std::set<int> before = descriptors();
   Ranks ranks(shm(), 2);
   Message send({1, 0, 0, 0}, 8), receive({1, 0, 0, 0}, 8), back({1, 0, 0, 0}, 8);
@@ -111,7 +104,7 @@ TEST(Shortcut, WhileOfferedNothingIsInherited) {
 }
 
 // A rank that only sends or only receives also upgrades its link.
-TEST(Shortcut, OneWayTrafficTakesItToo) {
+TEST(Upgrade, OneWayTrafficTakesItToo) {
   for (const size_t from : {0, 1}) {
     Ranks ranks(shm(), 2);
     for (uint32_t call = 0; call < 100; ++call) {
@@ -133,7 +126,7 @@ TEST_P(ShiftUnderTraffic, NothingIsLostOrSwapped) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed + GetParam());
   for (int round = 0; round < 30; ++round) {
-    TcpOptions options = with_shortcuts();
+    TcpOptions options = with_upgrades();
     options.socket_buffer = GetParam();
     Ranks ranks(tcp(options), 2);
     Messages messages;
@@ -169,49 +162,73 @@ TEST_P(ShiftUnderTraffic, NothingIsLostOrSwapped) {
 
 INSTANTIATE_TEST_SUITE_P(Buffers, ShiftUnderTraffic, testing::Values(0, 4096, 65536));
 
-// One side cannot make, or cannot attach, the shared memory.
-class Unable final : public ShortcutMaker {
+// Offers shared memory as another maker's, of which one step fails.
+class Unable final : public UpgradeMaker {
  public:
-  Unable(bool makes, bool attaches) : makes_(makes), attaches_(attaches) {}
-  const char* name() const override { return "unable"; }
-  Result<Made> make(int socket) override {
-    if (!makes_) return Status(Code::unavailable, "no");
-    return real_->make(socket);
+  enum class Step { make, attach, accept, none };
+  explicit Unable(Step fails, uint8_t id = 1) : fails_(fails), id_(id) {}
+  uint8_t id() const override { return id_; }
+  bool serves(bool same_host) const override { return same_host; }
+  bool exposes(bool) const override { return false; }
+  Result<Made> make(Conduit& base) override {
+    if (fails_ == Step::make) return Status(Code::unavailable, "no");
+    return real_->make(base);
   }
-  Result<std::unique_ptr<Shortcut>> attach(std::span<const std::byte> offer, int socket) override {
-    if (!attaches_) return Status(Code::unavailable, "no");
-    return real_->attach(offer, socket);
+  Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
+    if (fails_ == Step::attach) return Status(Code::unavailable, "no");
+    auto made = real_->attach(offer, base);
+    if (made.ok() && fails_ == Step::accept) made->offer.resize(max_offer);
+    return made;
   }
 
  private:
-  const std::shared_ptr<ShortcutMaker> real_ = make_shm_shortcuts();
-  const bool makes_, attaches_;
+  const std::shared_ptr<UpgradeMaker> real_ = make_shm_upgrades();
+  const Step fails_;
+  const uint8_t id_;
 };
+
+using Makers = std::vector<std::shared_ptr<UpgradeMaker>>;
+
+MakeEndpoint with_makers(const Makers (&makers)[2]) {
+  return [&, rank = size_t{0}](const ProcessId& self) mutable {
+    TcpOptions options;
+    options.upgrades = makers[rank++];
+    return tcp(options)(self);
+  };
+}
 
 class OneSideCant : public testing::TestWithParam<int> {};
 
 TEST_P(OneSideCant, AndTheLinkStaysOnItsSocket) {
-  std::shared_ptr<ShortcutMaker> makers[2] = {make_shm_shortcuts(), make_shm_shortcuts()};
-  if (GetParam() == 0) makers[0] = nullptr;
-  if (GetParam() == 1) makers[1] = nullptr;
-  if (GetParam() == 2) makers[0] = std::make_shared<Unable>(false, true);
-  if (GetParam() == 3) makers[1] = std::make_shared<Unable>(true, false);
-  const std::set<int> before = descriptors();
-  size_t rank = 0;
-  Ranks ranks(
-      [&](const ProcessId& self) {
-        TcpOptions options;
-        options.shortcuts = makers[rank++];
-        return tcp(options)(self);
-      },
-      2);
+  Makers makers[2] = {{make_shm_upgrades()}, {make_shm_upgrades()}};
+  if (GetParam() == 0) makers[0].clear();
+  if (GetParam() == 1) makers[1].clear();
+  if (GetParam() == 2) makers[0] = {std::make_shared<Unable>(Unable::Step::make)};
+  if (GetParam() == 3) makers[1] = {std::make_shared<Unable>(Unable::Step::attach)};
+  if (GetParam() == 4) makers[1] = {std::make_shared<Unable>(Unable::Step::accept)};
+  Ranks ranks(with_makers(makers), 2);
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(exchange(ranks, 1, 10000));
   EXPECT_EQ(carriers(ranks), "tcp tcp");
   EXPECT_EQ(mappings().size(), 0U);
   EXPECT_GT(bytes_over_sockets(), 400000U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sides, OneSideCant, testing::Range(0, 4));
+INSTANTIATE_TEST_SUITE_P(Sides, OneSideCant, testing::Range(0, 5));
+
+// Whatever step of the first maker's fails, the second maker's upgrade is taken.
+TEST(Upgrade, TheNextMakerIsOffered) {
+  using Step = Unable::Step;
+  for (const Step fails : {Step::make, Step::attach, Step::accept}) {
+    const bool here = fails == Step::make;
+    const Makers makers[2] = {
+        {std::make_shared<Unable>(here ? fails : Step::none, 9), make_shm_upgrades()},
+        {make_shm_upgrades(), std::make_shared<Unable>(here ? Step::none : fails, 9)}};
+    Ranks ranks(with_makers(makers), 2);
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(exchange(ranks, 1, 10000));
+    EXPECT_EQ(carriers(ranks), "shm shm") << static_cast<int>(fails);
+    EXPECT_EQ(mappings().size(), 2U);
+  }
+}
 
 // Two ranks that sleep whenever they find nothing to do. A lost wake-up shows as a sleep of a
 // quarter of a second.
@@ -257,190 +274,8 @@ TEST_P(Sleepers, AreWoken) {
 
 INSTANTIATE_TEST_SUITE_P(Bytes, Sleepers, testing::Values(8, 1000000));
 
-// A rank in a child process, which runs `life` and then ends.
-class Mortal {
- public:
-  using Life = std::function<void(Endpoint&, Channel&)>;
-
-  // Ranks 0 and 1 of one team. `here` is in this process; the other runs `life` in the child.
-  Mortal(size_t here, const Life& life) {
-    int down[2], up[2];
-    EXPECT_EQ(pipe(down) + pipe(up), 0);
-    child_ = fork();
-    if (child_ == 0) {
-      live(1 - here, down[0], up[1], life);
-      _exit(0);
-    }
-    endpoint = shm()(Ranks::process(here));
-    tell(down[1], endpoint->address());
-    channel = open(*endpoint, 1 - here, hear(up[0]));
-    for (const int fd : {down[0], down[1], up[0], up[1]}) close(fd);
-  }
-  ~Mortal() {
-    ::kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
-  }
-  Mortal(const Mortal&) = delete;
-  Mortal& operator=(const Mortal&) = delete;
-
-  void kill() const { ::kill(child_, SIGKILL); }
-  // When this returns, the child's sockets are closed.
-  void await_death() const {
-    siginfo_t how;
-    waitid(P_PID, static_cast<id_t>(child_), &how, WEXITED | WNOWAIT);
-  }
-
-  // Exchanges messages until the link has left its socket.
-  static void meet(Endpoint& at, Channel& to) {
-    for (uint32_t call = 0; call < 6; ++call) {
-      Message send({call, 0, 0, 0}, 8), receive({call, 0, 0, 0}, 8);
-      receive.receive(to);
-      send.send(to);
-      if (!wait_for(at, [&] { return send.done() && receive.done(); })) _exit(1);
-    }
-  }
-
-  std::unique_ptr<Endpoint> endpoint;
-  std::unique_ptr<Channel> channel;
-
- private:
-  static void live(size_t rank, int from, int to, const Life& life) {
-    auto endpoint = shm()(Ranks::process(rank));
-    tell(to, endpoint->address());
-    auto channel = open(*endpoint, 1 - rank, hear(from));
-    meet(*endpoint, *channel);
-    life(*endpoint, *channel);
-    _exit(0);
-  }
-  static std::unique_ptr<Channel> open(Endpoint& endpoint, size_t peer,
-                                       const std::vector<std::byte>& address) {
-    auto opened =
-        endpoint.open({Ranks::process(0), 1}, {Ranks::process(peer), address, Ranks::label(peer)});
-    return std::move(*opened);
-  }
-  static void tell(int pipe, const std::vector<std::byte>& address) {
-    const uint64_t size = address.size();
-    if (write(pipe, &size, sizeof(size)) < 0 || write(pipe, address.data(), size) < 0) _exit(1);
-  }
-  static std::vector<std::byte> hear(int pipe) {
-    uint64_t size = 0;
-    if (read(pipe, &size, sizeof(size)) != ssize_t{sizeof(size)}) return {};
-    std::vector<std::byte> address(size);
-    if (read(pipe, address.data(), size) < 0) return {};
-    return address;
-  }
-
-  pid_t child_;
-};
-
-// Kills the child after 0.1 s, or waits until it ends by itself, and notes the time of its death.
-class Witness {
- public:
-  Witness(const Mortal& other, bool kills)
-      : thread_([this, &other, kills] {
-          if (kills) std::this_thread::sleep_for(milliseconds(100));
-          if (kills) other.kill();
-          other.await_death();
-          since_death_.emplace();
-          dead_ = true;
-        }) {}
-  ~Witness() { thread_.join(); }
-
-  std::chrono::nanoseconds since_death() const {
-    return dead_ ? since_death_->elapsed() : std::chrono::nanoseconds();
-  }
-
- private:
-  std::optional<Stopwatch> since_death_;
-  std::atomic<bool> dead_{false};
-  std::thread thread_;
-};
-
-void stay(Endpoint& at, Channel&) {
-  while (true) at.wait(seconds(1));
-}
-
-class Death : public testing::TestWithParam<std::tuple<size_t, bool>> {
- protected:
-  size_t here() const { return std::get<0>(GetParam()); }
-  // Waits by sleeping, or by polling.
-  bool wait_here(Endpoint& at, const std::function<bool()>& holds) const {
-    if (std::get<1>(GetParam())) return wait_for(at, holds);
-    const auto end = Clock::now() + seconds(30);
-    while (!holds() && Clock::now() < end) at.progress();
-    return holds();
-  }
-};
-
-TEST_P(Death, IsNoticedWithinASecond) {
-  Mortal other(here(), stay);
-  Mortal::meet(*other.endpoint, *other.channel);
-  ASSERT_STREQ(other.channel->carrier(), "shm");
-  Message receive({100, 0, 0, 0}, 8);
-  receive.receive(*other.channel);
-  const Witness witness(other, true);
-  EXPECT_TRUE(wait_here(*other.endpoint, [&] { return receive.done(); }));
-  EXPECT_LT(witness.since_death(), seconds(1));
-  EXPECT_EQ(receive.code(), Code::peer_lost);
-}
-
-TEST_P(Death, IsNoticedWhileTheRingIsFull) {
-  Mortal other(here(), stay);
-  Mortal::meet(*other.endpoint, *other.channel);
-  Message send({100, 0, 0, 0}, 1000000);
-  send.fill().send(*other.channel);
-  ASSERT_FALSE(send.done());
-  const Witness witness(other, true);
-  EXPECT_TRUE(wait_here(*other.endpoint, [&] { return send.done(); }));
-  EXPECT_LT(witness.since_death(), seconds(1));
-  EXPECT_EQ(send.code(), Code::peer_lost);
-}
-
-// Data sent before death must arrive.
-TEST_P(Death, LastWordsAreHeard) {
-  constexpr size_t bytes = 200000;
-  Mortal other(here(), [](Endpoint&, Channel& to) {
-    Message send({100, 0, 0, 0}, bytes);
-    send.fill().send(to);
-    _exit(send.done() ? 0 : 1);
-  });
-  Mortal::meet(*other.endpoint, *other.channel);
-  std::this_thread::sleep_for(milliseconds(100));
-  Message receive({100, 0, 0, 0}, bytes), more({101, 0, 0, 0}, 8);
-  receive.receive(*other.channel);
-  more.receive(*other.channel);
-  EXPECT_TRUE(wait_here(*other.endpoint, [&] { return receive.done() && more.done(); }));
-  EXPECT_TRUE(receive.ok() && receive.holds_pattern()) << receive.why();
-  EXPECT_EQ(more.code(), Code::peer_lost);
-}
-
-// A child of the dead rank lives on, with copies of all its descriptors.
-TEST_P(Death, IsNoticedThoughAChildLivesOn) {
-  int alive[2];
-  ASSERT_EQ(pipe(alive), 0);
-  Mortal other(here(), [&](Endpoint&, Channel&) {
-    int born[2];
-    if (pipe(born) != 0) _exit(1);
-    char byte = 0;
-    if (fork() == 0) {
-      close(alive[1]);
-      _exit(write(born[1], &byte, 1) == 1 && read(alive[0], &byte, 1) == 0 ? 0 : 1);
-    }
-    _exit(read(born[0], &byte, 1) == 1 ? 0 : 1);
-  });
-  close(alive[0]);
-  Mortal::meet(*other.endpoint, *other.channel);
-  Message receive({100, 0, 0, 0}, 8);
-  receive.receive(*other.channel);
-  const Witness witness(other, false);
-  EXPECT_TRUE(wait_here(*other.endpoint, [&] { return receive.done(); }));
-  EXPECT_LT(witness.since_death(), seconds(1));
-  EXPECT_EQ(receive.code(), Code::peer_lost) << receive.why();
-  close(alive[1]);
-}
-
 // A forked child uses the sockets' numbers for something else; the parent's links must not change.
-TEST(Shortcut, AChildHasNoSockets) {
+TEST(Upgrade, AChildHasNoSockets) {
   const std::set<int> before = descriptors();
   Ranks ranks(shm(), 2);
   ASSERT_TRUE(exchange_some(ranks));
@@ -459,19 +294,8 @@ TEST(Shortcut, AChildHasNoSockets) {
   EXPECT_TRUE(exchange_some(ranks));
 }
 
-TEST_P(Death, AGoodbyeIsNone) {
-  Mortal other(here(), [](Endpoint& at, Channel&) { at.say_bye(); });
-  Mortal::meet(*other.endpoint, *other.channel);
-  Message receive({100, 0, 0, 0}, 8);
-  receive.receive(*other.channel);
-  EXPECT_TRUE(wait_here(*other.endpoint, [&] { return receive.done(); }));
-  EXPECT_NE(receive.why().find("finished"), std::string::npos) << receive.why();
-}
-
-INSTANTIATE_TEST_SUITE_P(Sides, Death, testing::Combine(testing::Values(0, 1), testing::Bool()));
-
 // The peer can write to the shared memory, so counts found there must be checked.
-TEST(Shortcut, ACountThatLiesEndsTheLink) {
+TEST(Upgrade, ACountThatLiesEndsTheLink) {
   Ranks ranks(shm(), 2);
   ASSERT_TRUE(exchange_some(ranks));
   ASSERT_EQ(carriers(ranks), "shm shm");
@@ -485,14 +309,18 @@ TEST(Shortcut, ACountThatLiesEndsTheLink) {
 }
 
 // An endpoint that may upgrade links, and a simulated peer.
-class ShortcutPlayed : public TcpPlayed {
+class UpgradePlayed : public TcpPlayed {
  protected:
-  ShortcutPlayed() : TcpPlayed(with_shortcuts()) {}
+  UpgradePlayed() : TcpPlayed(with_upgrades()) {}
 
   void offer(Stranger& peer, const std::vector<std::byte>& words) {
-    Frame frame{FrameType::offer, false, static_cast<uint32_t>(words.size())};
-    say(peer, frame);
-    peer.say(words.data(), words.size());
+    std::vector<std::byte> text{std::byte{1}};
+    text.insert(text.end(), words.begin(), words.end());
+    offer_text(peer, text);
+  }
+  void offer_text(Stranger& peer, const std::vector<std::byte>& text) {
+    say(peer, {FrameType::offer, false, static_cast<uint32_t>(text.size())});
+    peer.say(text.data(), text.size());
   }
   // Reads the next message, with all that comes before it.
   void let_read(Stranger& peer, uint32_t ordinal) {
@@ -503,19 +331,22 @@ class ShortcutPlayed : public TcpPlayed {
     status_ = message.operation.status;
   }
   // An offer made by this process with the real implementation.
-  ShortcutMaker::Made made(int socket) {
-    auto made = make_shm_shortcuts()->make(socket);
+  UpgradeMaker::Made made() {
+    auto made = make_shm_upgrades()->make(base_);
     EXPECT_TRUE(made.ok());
     return std::move(*made);
   }
 
+  const Socket none_;
+  SocketConduit base_{none_};
+
   Status status_;
 };
 
-TEST_F(ShortcutPlayed, OffersThatMakeNoSenseAreDeclined) {
+TEST_F(UpgradePlayed, OffersThatMakeNoSenseAreDeclined) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
-  auto real = made(peer.fd());
+  auto real = made();
   std::vector<std::vector<std::byte>> offers{{}, {std::byte{1}}};
   offers.push_back(real.offer);
   offers.back()[8] ^= std::byte{1};  // another inode
@@ -533,40 +364,47 @@ TEST_F(ShortcutPlayed, OffersThatMakeNoSenseAreDeclined) {
     EXPECT_TRUE(status_.ok()) << status_.message();
     EXPECT_EQ(hear(peer).type, FrameType::decline) << ordinal;
   }
+  for (const auto& text : {std::vector<std::byte>{}, {std::byte{99}}, {std::byte{0}}}) {
+    offer_text(peer, text);
+    let_read(peer, ordinal++);
+    EXPECT_EQ(hear(peer).type, FrameType::decline) << ordinal;
+  }
   EXPECT_EQ(mappings().size(), 1U);
 }
 
-TEST_F(ShortcutPlayed, ATrueOfferIsTaken) {
+TEST_F(UpgradePlayed, ATrueOfferIsTaken) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
-  auto real = made(peer.fd());
+  auto real = made();
   offer(peer, real.offer);
   let_read(peer, 1);
-  EXPECT_EQ(hear(peer).type, FrameType::shift);
+  EXPECT_EQ(hear(peer).type, FrameType::accept);
   EXPECT_EQ(mappings().size(), 2U);
   say(peer, {FrameType::shift});
-  real.shortcut->take_socket();
+  real.upgrade->take_base();
   std::array<std::byte, Frame::bytes> bytes{};
   data(0, 7).encode(bytes.data());
   const iovec run{bytes.data(), bytes.size()};
-  EXPECT_EQ(real.shortcut->write({&run, 1}).bytes, bytes.size());
+  EXPECT_EQ(real.upgrade->write({&run, 1}).bytes, bytes.size());
   Message message({1, 7, 0, 0}, 0);
   message.receive(*channel_);
   EXPECT_TRUE(done_in(message, seconds(5)));
   EXPECT_TRUE(message.ok());
+  EXPECT_EQ(hear(peer).type, FrameType::shift);
 }
 
-TEST_F(ShortcutPlayed, WhatIsOutOfTurnEndsTheLink) {
-  for (const FrameType type : {FrameType::shift, FrameType::decline, FrameType::offer}) {
+TEST_F(UpgradePlayed, WhatIsOutOfTurnEndsTheLink) {
+  for (const FrameType type :
+       {FrameType::shift, FrameType::decline, FrameType::accept, FrameType::offer}) {
     channel_.reset();
-    endpoint_ = tcp(with_shortcuts())(Ranks::process(1));
+    endpoint_ = tcp(with_upgrades())(Ranks::process(1));
     const AddressBlob at = address_of(*endpoint_);
     channel_ = open(team_);
     Stranger peer(at.entries[0]);
     Greeting hello = greeting();
     hello.key = at.key;
     peer.say(hello);
-    auto real = made(peer.fd());
+    auto real = made();
     if (type == FrameType::offer) {
       offer(peer, real.offer);
       offer(peer, real.offer);
@@ -579,9 +417,9 @@ TEST_F(ShortcutPlayed, WhatIsOutOfTurnEndsTheLink) {
 }
 
 // Frames of a peer that has not proved that it knows the key are not processed.
-TEST_F(ShortcutPlayed, AStrangersOfferIsNotLookedAt) {
+TEST_F(UpgradePlayed, AStrangersOfferIsNotLookedAt) {
   Stranger peer(blob_.entries[0]);
-  auto real = made(peer.fd());
+  auto real = made();
   Greeting hello = greeting();
   hello.key = {};
   peer.say(hello);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/shm/shortcut.h"
-
-#include <sys/socket.h>
+#include "transports/shm/upgrade.h"
 
 #include <cerrno>
 #include <cstring>
@@ -19,14 +17,20 @@ struct Rings {
 };
 
 using Offer = Segment::Handle;
-static_assert(sizeof(Offer) <= ShortcutMaker::max_offer);
+static_assert(sizeof(Offer) <= UpgradeMaker::max_offer);
 
-class ShmShortcut final : public Shortcut {
+class ShmUpgrade final : public Upgrade {
  public:
   // side: 0 made the segment, 1 opened it.
-  ShmShortcut(Segment segment, int side, int socket)
-      : segment_(std::move(segment)), socket_(socket), out_(rings()[side]), in_(rings()[1 - side]) {
+  ShmUpgrade(Segment segment, int side, Conduit& base)
+      : segment_(std::move(segment)), base_(base), out_(rings()[side]), in_(rings()[1 - side]) {
     if (side == 1) segment_.close_file();
+  }
+
+  const char* name() const override { return "shm"; }
+  Status accepted(std::span<const std::byte> answer) override {
+    if (!answer.empty()) return {Code::invalid, "an answer of another kind"};
+    return {};
   }
 
   Moved write(std::span<const iovec> runs) override {
@@ -52,7 +56,7 @@ class ShmShortcut final : public Shortcut {
   }
 
   // The peer has opened the segment by now.
-  void take_socket() override {
+  void take_base() override {
     bell_is_ours_ = true;
     segment_.close_file();
   }
@@ -72,13 +76,12 @@ class ShmShortcut final : public Shortcut {
     bool any = false;
     while (!ended_) {
       char bells[64];
-      const ssize_t got = recv(socket_, bells, sizeof(bells), MSG_DONTWAIT);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      const iovec run{bells, sizeof(bells)};
+      const Moved got = base_.read({&run, 1});
+      if (got.result == Moved::Result::nothing) break;
       any = true;
-      if (got > 0) continue;
-      ended_ = true;
-      error_ = got < 0 ? errno : 0;
+      ended_ = got.result != Moved::Result::some;
+      error_ = got.error;
     }
     return any;
   }
@@ -86,50 +89,52 @@ class ShmShortcut final : public Shortcut {
  private:
   Ring* rings() const { return reinterpret_cast<Rings*>(segment_.data())->rings; }
 
-  // If the socket has no room, it holds doorbell bytes that the peer has not read yet.
+  // If the base has no room, it holds doorbell bytes that the peer has not read yet.
   void ring_bell() {
-    const char bell = 0;
-    while (send(socket_, &bell, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR) {
-    }
+    char bell = 0;
+    const iovec run{&bell, 1};
+    (void)base_.write({&run, 1});
   }
 
   Segment segment_;
-  const int socket_;
+  Conduit& base_;
   RingWriter out_;
   RingReader in_;
   bool bell_is_ours_ = false;
-  bool ended_ = false;  // the peer has closed the socket, or it failed
+  bool ended_ = false;  // the peer has closed the base, or it failed
   int error_ = 0;       // errno if it failed
 };
 
-class ShmShortcuts final : public ShortcutMaker {
+class ShmUpgrades final : public UpgradeMaker {
  public:
-  const char* name() const override { return "shm"; }
+  uint8_t id() const override { return 1; }
+  bool serves(bool same_host) const override { return same_host; }
+  bool exposes(bool) const override { return false; }
 
-  Result<Made> make(int socket) override {
+  Result<Made> make(Conduit& base) override {
     auto segment = Segment::create(sizeof(Rings), Segment::Way::unnamed);
     if (!segment.ok()) return segment.status();
     const Offer offer = segment->handle();
     Made made;
     made.offer.resize(sizeof(offer));
     std::memcpy(made.offer.data(), &offer, sizeof(offer));
-    made.shortcut = std::make_unique<ShmShortcut>(std::move(*segment), 0, socket);
+    made.upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 0, base);
     return made;
   }
 
-  Result<std::unique_ptr<Shortcut>> attach(std::span<const std::byte> words, int socket) override {
+  Result<Made> attach(std::span<const std::byte> words, Conduit& base) override {
     Offer offer;
     if (words.size() != sizeof(offer)) return Status(Code::invalid, "an offer of another kind");
     std::memcpy(&offer, words.data(), sizeof(offer));
     if (offer.number != 0) return Status(Code::invalid, "an offer of memory that has a name");
     auto segment = Segment::open(offer, sizeof(Rings));
     if (!segment.ok()) return segment.status();
-    return std::unique_ptr<Shortcut>(std::make_unique<ShmShortcut>(std::move(*segment), 1, socket));
+    return Made{std::make_unique<ShmUpgrade>(std::move(*segment), 1, base), {}};
   }
 };
 
 }  // namespace
 
-std::shared_ptr<ShortcutMaker> make_shm_shortcuts() { return std::make_shared<ShmShortcuts>(); }
+std::shared_ptr<UpgradeMaker> make_shm_upgrades() { return std::make_shared<ShmUpgrades>(); }
 
 }  // namespace sluice
