@@ -15,7 +15,7 @@ namespace {
 struct Place {
   uint64_t address;
   uint64_t bytes;
-  uint64_t result;  // address for the result; 0: none
+  uint64_t result;  // address that others put into; 0: none
   uint64_t is_in_reach;
 
   // Published as the round's size, in place of a length of data.
@@ -26,18 +26,32 @@ using Slots = bool (*)(Rounds& rounds, const DirectCall& call);
 
 uint64_t address_of(const std::byte* data) { return reinterpret_cast<uintptr_t>(data); }
 
+// Writes back what is there, one byte in each page. If the program has protected its receive buffer
+// and unprotects it in a signal handler, as incremental checkpointers do, this runs the handler:
+// another rank's put into a protected page would fail. (The program may protect its buffer anew
+// before each call, so this can't be cached.)
+void touch_pages(const Bytes& target) {
+  for (size_t at = 0; at < target.size;) {
+    volatile std::byte* const first = target.data + at;
+    *first = *first;
+    at += copy_page - reinterpret_cast<uintptr_t>(first) % copy_page;
+  }
+}
+
 // Round 1 of the CMA algorithms: each rank publishes its Place. A rank can read the others' Places
 // until it has taken the round.
 class Places {
  public:
   explicit Places(Rounds& rounds) : rounds_(rounds) {}
 
-  bool tell(const Bytes& data, const std::byte* result = nullptr) {
+  // target: the part of this rank's receive buffer that others will put into.
+  bool tell(const Bytes& data, const Bytes& target = {}) {
     if (!rounds_.open(1, sizeof(Place))) return false;
     Fetcher& fetcher = *rounds_.fetcher();
-    const bool is_in_reach = fetcher.is_in_reach(data.data, data.size) &&
-                             (!result || fetcher.is_in_reach(result, data.size));
-    const Place place{address_of(data.data), data.size, address_of(result), is_in_reach};
+    const bool is_in_reach =
+        fetcher.is_in_reach(data.data, data.size) && fetcher.is_in_reach(target.data, target.size);
+    if (is_in_reach) touch_pages(target);
+    const Place place{address_of(data.data), data.size, address_of(target.data), is_in_reach};
     all_in_reach_ = all_in_reach_ && is_in_reach;
     std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(place)), &place, sizeof(place));
     rounds_.publish(1, Place::claim);
@@ -194,7 +208,7 @@ bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
   const Bytes half = share(data.data, data.size, call.element, 0, 2);
   const bool is_shared = rounds.size() == 2, is_root = rounds.rank() == call.root;
   Places places(rounds);
-  if ((is_root || is_shared) && !places.tell(data)) return false;
+  if ((is_root || is_shared) && !places.tell(data, is_root ? Bytes{} : half)) return false;
   const Rank other = 1 - std::min(call.root, Rank{1});
   if (is_root ? is_shared && !places.learn(other, data.size)
               : !places.learn(call.root, data.size)) {
@@ -333,7 +347,9 @@ bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
   const auto before = static_cast<size_t>(own.data - input.data);
   std::byte* const output = is_root ? call.output.base : nullptr;
   Places places(rounds);
-  if (!places.tell(input, output) || !places.learn_all(input.size)) return false;
+  if (!places.tell(input, is_root ? Bytes{output, input.size} : Bytes{}) ||
+      !places.learn_all(input.size))
+    return false;
   if (!places.all_in_reach()) return places.go_by(direct_reduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     return is_root || places.put_result(call.root, offset, piece);
@@ -364,7 +380,7 @@ bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call) {
   const Bytes own = share(input.data, input.size, call.element, me, ranks);
   const auto before = static_cast<size_t>(own.data - input.data);
   Places places(rounds);
-  if (!places.tell(input, output) || !places.learn_all(input.size)) return false;
+  if (!places.tell(input, {output, input.size}) || !places.learn_all(input.size)) return false;
   if (!places.all_in_reach()) return places.go_by(direct_allreduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     for (Rank step = 1; step < ranks; ++step) {

@@ -110,8 +110,8 @@ Status why_not_met(const Rounds& rounds) {
 Status why_not_moved(const Rounds::FailedMove& move) {
   if (move.error == ESRCH) return {Code::peer_lost, "its process is gone"};
   char reason[128] = "";
-  const std::string what = move.is_put ? "written" : "read";
-  return {Code::unavailable, "its memory can't be " + what +
+  const std::string what = move.is_put ? "receive buffer can't be written" : "memory can't be read";
+  return {Code::unavailable, "its " + what +
                                  " in one copy: " + strerror_r(move.error, reason, sizeof(reason)) +
                                  " (SLUICE_SINGLE_COPY=off on all ranks does without)"};
 }

@@ -20,6 +20,7 @@ mpi_programs = \
   tests/mpi/payload \
   tests/mpi/progress \
   tests/mpi/progress_rate \
+  tests/mpi/protected \
   tests/mpi/reach \
   tests/mpi/reductions \
   tests/mpi/repeats \
@@ -61,6 +62,7 @@ tests_mpi_operations_SOURCES = tests/mpi/operations.cc
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc
 tests_mpi_progress_rate_SOURCES = tests/mpi/progress_rate.cc
+tests_mpi_protected_SOURCES = tests/mpi/protected.cc
 tests_mpi_reach_SOURCES = tests/mpi/reach.cc
 tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc
 tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc
@@ -91,6 +93,7 @@ tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_rate_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_protected_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reach_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_repeats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -121,6 +124,7 @@ tests_mpi_operations_LDADD = $(mpi_harness)
 tests_mpi_payload_LDADD = $(mpi_harness)
 tests_mpi_progress_LDADD = $(mpi_harness)
 tests_mpi_progress_rate_LDADD = $(mpi_harness)
+tests_mpi_protected_LDADD = $(mpi_harness)
 tests_mpi_reach_LDADD = $(mpi_harness)
 tests_mpi_reductions_LDADD = $(mpi_harness)
 tests_mpi_repeats_LDADD = $(mpi_harness)

@@ -20,9 +20,10 @@
 //
 // If ranks can read and write each other's memory, a call may move its data with one copy (CMA:
 // fetch is a get, put a put), from and to the addresses that the owners publish in the first round.
-// There each owner also says whether the kernel can copy all of its buffer (Fetcher::is_in_reach).
-// If one can't be copied, the call uses the slots. A CMA failure after that is an error, and the
-// team is broken: results may have overwritten operands, so the call can't be repeated. An owner
+// There each owner also says whether the kernel can copy all of its buffer (Fetcher::is_in_reach),
+// and touches the pages that others will put into, which the program may have write-protected. If
+// one can't be copied, the call uses the slots. A CMA failure after that is an error, and the team
+// is broken: results may have overwritten operands, so the call can't be repeated. An owner
 // leaves such a call only when all ranks that may need its memory have taken its round
 // (await_taken), and after an error only when no rank writes into its memory any more (is_put_to).
 //
@@ -156,9 +157,12 @@ class Fetcher {
   // repeated; no value if there was none.
   virtual std::optional<bool> met(uint32_t) const { return {}; }
   // Whether others can reach all of this memory, which is this process's own. The kernel does not
-  // copy device memory that is mapped. A system call, unless the answer is cached.
+  // copy device memory that is mapped. Does not tell whether the program has write-protected it. A
+  // system call, unless the answer is cached.
   virtual bool is_in_reach(const std::byte* data, size_t bytes) = 0;
-  // CMA get. 0 if all was moved; else an errno value, and part may have been moved. System calls.
+  // CMA get. 0 if all was moved; else an errno value, and part may have been moved. If `to` is
+  // write-protected, this process stores into it, so that the program's signal handler runs. An
+  // error concerns that rank's memory. System calls.
   virtual int fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
   // CMA put, with the same results.
   virtual int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;

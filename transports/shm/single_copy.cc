@@ -111,8 +111,8 @@ int SingleCopy::forget_if(int error, uint32_t rank) {
   return error;
 }
 
-// Tests this process's own access, by the kernel. The result holds for other processes, and for
-// writing too, because it depends only on the kind of mapping. Takes 1.5 us, plus 10 us per MB.
+// Tests this process's own access, by the kernel. The result holds for other processes, because it
+// depends only on the kind of mapping. Takes 1.5 us, plus 10 us per MB.
 bool SingleCopy::is_in_reach(const std::byte* data, size_t bytes) {
   if (bytes == 0) return true;
   const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + bytes;
@@ -132,11 +132,15 @@ std::byte* SingleCopy::stop_like(uint64_t address) {
 
 int SingleCopy::fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
   const bool is_slow = is_slow_by_string_moves(reinterpret_cast<uintptr_t>(to), address, bytes);
-  std::byte* const stop = is_slow ? stop_like(address) : nullptr;
-  if (!stop) {
-    return forget_if(move_all(process_vm_readv, processes_[rank], address, to, bytes), rank);
-  }
+  std::byte* stop = is_slow ? stop_like(address) : nullptr;
   int error = 0;
+  if (!stop) {
+    error = move_all(process_vm_readv, processes_[rank], address, to, bytes);
+    if (error != EFAULT) return forget_if(error, rank);
+    // One end can't be copied. If it is this one, the program's handler may make `to` writable.
+    stop = stop_like(address);
+    error = stop ? 0 : ENOMEM;
+  }
   for (size_t at = 0; error == 0 && at < bytes; at += longest_stop) {
     const size_t piece = std::min(bytes - at, longest_stop);
     error = move_all(process_vm_readv, processes_[rank], address + at, stop, piece);

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -139,6 +141,40 @@ TEST(SingleCopy, ABufferWithAHoleIsOutOfReach) {
       }
     }
   }
+}
+
+uint32_t unprotected = 0;  // pages
+
+void unprotect(int, siginfo_t* info, void*) {
+  auto* const at = static_cast<std::byte*>(info->si_addr);
+  ++unprotected;
+  mprotect(at - reinterpret_cast<uintptr_t>(at) % page, page, PROT_READ | PROT_WRITE);
+}
+
+// The program's handler must see each page that is written, and no other.
+TEST(SingleCopy, FetchesIntoMemoryThatAHandlerUnprotects) {
+  constexpr size_t pages = 40, bytes = (pages - 4) * page;
+  SingleCopy mine(2);
+  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays both sides
+  struct sigaction handler = {}, before = {};
+  handler.sa_sigaction = unprotect;
+  handler.sa_flags = SA_SIGINFO;
+  ASSERT_EQ(sigaction(SIGSEGV, &handler, &before), 0);
+  const Pages here(pages), there(pages);
+  std::fill_n(there.data(), pages * page, std::byte{7});
+  for (const size_t shift : {0, 16, 3000}) {
+    std::byte* const to = here.data() + page + shift;
+    std::fill_n(here.data(), pages * page, std::byte{0});
+    mprotect(here.data(), pages * page, PROT_READ);
+    unprotected = 0;
+    EXPECT_EQ(mine.fetch(1, reinterpret_cast<uintptr_t>(there.data()), to, bytes), 0) << shift;
+    EXPECT_EQ(unprotected, bytes / page + (shift == 0 ? 0 : 1)) << shift;
+    EXPECT_TRUE(std::all_of(to, to + bytes, [](std::byte each) { return each == std::byte{7}; }));
+    EXPECT_EQ(to[-1], std::byte{0});
+    EXPECT_EQ(to[bytes], std::byte{0});
+    mprotect(here.data(), pages * page, PROT_READ | PROT_WRITE);
+  }
+  sigaction(SIGSEGV, &before, nullptr);
 }
 
 // Also with a bounce buffer: the other end lies a little further into its page.
