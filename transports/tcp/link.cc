@@ -21,6 +21,9 @@ constexpr size_t max_early_aborts = 64;
 constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
 // Ended links to remember: a team may include such a process without having used its link yet.
 constexpr uint64_t max_ended = 256;
+// What EFAULT means.
+constexpr const char* bad_buffer =
+    "a buffer is not as long as the call says, or a page of it is protected";
 
 }  // namespace
 
@@ -154,7 +157,7 @@ void Link::note_send_error(int error) {
     send_error_ = error;
   } else if (error == EFAULT) {
     fail({Code::invalid, "the memory of a message to " + label_ + " can't be read (" +
-                             error_text(error) + "): a buffer is not as long as the call says"});
+                             error_text(error) + "): " + bad_buffer});
   } else {
     lost(error != 0 ? error_text(error) : "it takes no more bytes");
   }
@@ -186,7 +189,7 @@ bool Link::read() {
 void Link::note_end(int error) {
   if (error == EFAULT) {
     fail({Code::invalid, "the memory for a message from " + label_ + " can't be written (" +
-                             error_text(error) + "): a buffer is not as long as the call says"});
+                             error_text(error) + "): " + bad_buffer});
   } else if (error != 0 || send_error_ != 0) {
     lost(error_text(error != 0 ? error : send_error_));
   } else {

@@ -39,11 +39,11 @@ class NoMoreMemory {
   rlimit before_{};
 };
 
-// Memory that the program claims to have, but that cannot be accessed.
+// Memory that the program claims to have, but that cannot be accessed, or only read.
 class NoMemory {
  public:
-  explicit NoMemory(size_t size)
-      : size_(size), data_(mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  explicit NoMemory(size_t size, int access = PROT_NONE)
+      : size_(size), data_(mmap(nullptr, size, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
   ~NoMemory() { munmap(data_, size_); }
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;
@@ -68,6 +68,7 @@ TEST_F(TcpPlayed, MemoryThatCantBeSentIsNamedAtOnce) {
   EXPECT_EQ(pending.code(), Code::invalid);
   EXPECT_NE(pending.why().find("message to rank 0 can't be read"), std::string::npos)
       << pending.why();
+  EXPECT_NE(pending.why().find("page of it is protected"), std::string::npos) << pending.why();
   ASSERT_TRUE(send.done());
   EXPECT_EQ(send.code(), Code::invalid);
 }
@@ -75,7 +76,7 @@ TEST_F(TcpPlayed, MemoryThatCantBeSentIsNamedAtOnce) {
 TEST_F(TcpPlayed, MemoryThatCantBeReceivedIntoIsNamedAtOnce) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
-  const NoMemory nothing(1 << 20);
+  const NoMemory nothing(1 << 20, PROT_READ);
   const Bytes piece = nothing.bytes();
   Message receive({1, 0, 0, 0}, 0);
   receive.operation.pieces = {&piece, 1};
@@ -89,6 +90,7 @@ TEST_F(TcpPlayed, MemoryThatCantBeReceivedIntoIsNamedAtOnce) {
   EXPECT_EQ(receive.code(), Code::invalid);
   EXPECT_NE(receive.why().find("message from rank 0 can't be written"), std::string::npos)
       << receive.why();
+  EXPECT_NE(receive.why().find("page of it is protected"), std::string::npos) << receive.why();
 }
 
 // ABORT frames of teams that are closed here, or never existed.
