@@ -36,10 +36,12 @@ struct Knobs {
   std::string congestion;    // SLUICE_TCP_CONGESTION: empty: the kernel's default
   int spin = -1;             // SLUICE_SPIN: microseconds to spin before sleeping; -1: never sleep
   int radix = 2;             // SLUICE_RADIX: of bcube and tree
-  std::string groups = "auto";  // SLUICE_GROUPS: auto, off, or ranks per group
-  bool single_copy = true;      // SLUICE_SINGLE_COPY: CMA between ranks of a host
-  size_t shm_memory = 1 << 30;  // SLUICE_SHM_MEMORY: bytes of slots per segment, all teams
-  std::string rules;            // SLUICE_RULES: a file of selection rules
+  std::string groups = "auto";     // SLUICE_GROUPS: auto, off, or ranks per group
+  bool single_copy = true;         // SLUICE_SINGLE_COPY: CMA between ranks of a host
+  size_t shm_memory = 1 << 30;     // SLUICE_SHM_MEMORY: bytes of slots per segment, all teams
+  std::string cuda = "auto";       // SLUICE_CUDA: auto, off
+  size_t cuda_pinned = 256 << 20;  // SLUICE_CUDA_PINNED: bytes of pinned staging memory
+  std::string rules;               // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,
   // SLUICE_REDUCE_SCATTER, SLUICE_ALLTOALL, SLUICE_ALLTOALLV, SLUICE_BARRIER: an algorithm's name,

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "collectives/algorithm.h"
+#include "src/base/status.h"
 #include "src/reduce/kernel.h"
 #include "transports/transport.h"
 
@@ -17,8 +18,10 @@ namespace sluice {
 class Packing {
  public:
   virtual ~Packing() = default;
-  // Copies bytes [offset, offset + bytes), counted from View::base. Can't fail, does not block.
+  // Copies bytes [offset, offset + bytes), counted from View::base. Does not wait for other ranks.
   virtual void move(size_t offset, size_t bytes) = 0;
+  // The first failure, after which nothing is copied. (The processor's own copies can't fail.)
+  virtual Status failure() const { return {}; }
 };
 
 // The memory of an area, in elements of Call::element bytes. collectives/plan.h lists each

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "src/base/copy.h"
 
@@ -62,6 +63,7 @@ Status Execution::start(const Schedule& schedule, const Call& call, uint32_t num
   segment_bytes_ = std::max<size_t>(segment / call.element, 1) * call.element;
   unfinished_ = static_cast<uint32_t>(plan_->steps.size());
   status_ = {};
+  failed_here_ = false;
   if (Status status = lay_out(); !status.ok()) return status;
   if (Status status = connect(channels); !status.ok()) return status;
   for (uint32_t i = 0; i < plan_->steps.size(); ++i) {
@@ -239,6 +241,7 @@ bool Execution::pack_some(size_t& budget) {
     if (bytes > budget) return true;
     budget -= bytes;
     move(plan_->steps[index].from, segment_begin(progress.started), bytes, &View::source);
+    if (!status_.ok()) return false;
     start_segment(index);
     run_ready();
   }
@@ -259,6 +262,7 @@ bool Execution::compute_some(size_t& budget) {
     if (bytes > budget) return true;
     budget -= bytes;
     compute(step, progress, progress.done);
+    if (!status_.ok()) return false;
     complete_segment(index);
     run_ready();
     if (!status_.ok()) return false;
@@ -417,6 +421,7 @@ void Execution::compute(const Step& step, Progress& progress, uint32_t segment) 
   if (bytes == 0) return;
   move(step.from, begin, bytes, &View::source);
   move(step.with, begin, bytes, &View::source);
+  if (!status_.ok()) return;
   const Cursor from = seek(step.from, begin), to = seek(step.to, begin);
   if (step.kind == Kind::copy) return combine(from, {}, to, bytes);
   if (step.kind == Kind::reduce) return combine(from, seek(step.with, begin), to, bytes);
@@ -454,7 +459,7 @@ void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
 }
 
 // Packs or unpacks these bytes of a slice (way: source or sink), where its views have a Packing.
-void Execution::move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) const {
+void Execution::move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) {
   if (!staged_ || slice.count == 0) return;
   for (Cursor at = seek(slice, offset); bytes > 0; ++at.run, at.offset = 0) {
     const size_t size = std::min(at.run->size - at.offset, bytes);
@@ -462,6 +467,10 @@ void Execution::move(const Slice& slice, size_t offset, size_t bytes, Packing* V
     Packing* const packing = area == Area::scratch ? nullptr : view(area).*way;
     if (packing && size > 0) {
       packing->move(static_cast<size_t>(at.run->data - view(area).base) + at.offset, size);
+      if (Status failure = packing->failure(); !failure.ok() && status_.ok()) {
+        status_ = std::move(failure);
+        failed_here_ = true;
+      }
     }
     bytes -= size;
   }

@@ -11,7 +11,8 @@
 //
 // Packing. If a view has a source, a segment is packed just before it is sent or computed with. If
 // it has a sink, a segment that no later step writes is unpacked when nothing more urgent is left.
-// Each advance() packs or unpacks about one segment, so the caller drives the network in between.
+// Each advance() packs or unpacks about one segment, so the caller drives the network in between. A
+// failed copy fails the execution before the segment is sent.
 #pragma once
 
 #include <cstdint>
@@ -109,9 +110,11 @@ class Execution {
 
   State advance();
 
-  // Why it failed. The text names no rank: the rank concerned is `failed_peer()`.
+  // Why it failed. The text names no rank: the rank concerned is `failed_peer()`, or this one if
+  // `failed_here()`.
   const Status& status() const { return status_; }
   Rank failed_peer() const { return failed_peer_; }
+  bool failed_here() const { return failed_here_; }
   // The ranks that unfinished receives and sends wait for, each once, ascending.
   std::vector<Rank> waiting_for() const;
 
@@ -178,7 +181,7 @@ class Execution {
   void complete_segment(uint32_t index);
   void compute(const Step& step, Progress& progress, uint32_t segment);
   void combine(Cursor left, Cursor right, Cursor out, size_t bytes);
-  void move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) const;
+  void move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way);
   void fail(const Message& message);
 
   Cursor seek(const Slice& slice, size_t offset) const;
@@ -207,6 +210,7 @@ class Execution {
   Scratch scratch_, bounce_;
   Status status_;
   Rank failed_peer_ = 0;
+  bool failed_here_ = false;
 };
 
 }  // namespace sluice

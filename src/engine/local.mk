@@ -11,6 +11,7 @@ core_sources += \
 	src/engine/new_team.h \
 	src/engine/localities.cc src/engine/localities.h \
 	src/engine/long_blocks.cc src/engine/long_blocks.h \
+	src/engine/packing.cc src/engine/packing.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \

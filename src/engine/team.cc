@@ -13,6 +13,7 @@
 #include "src/engine/cells.h"
 #include "src/engine/execution.h"
 #include "src/engine/long_blocks.h"
+#include "src/engine/packing.h"
 #include "src/engine/schedule.h"
 #include "src/engine/shared_arena.h"
 #include "src/engine/slots.h"
@@ -395,19 +396,6 @@ Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
   return algorithm.cell > 0 ? run_in_cells(algorithm, call) : run_plan(algorithm, call);
 }
 
-// Shared-memory algorithms need everything packed, and leave all unpacking to the caller.
-uint32_t input_blocks(Collective collective, Rank ranks) {
-  const bool many = collective == Collective::alltoall || collective == Collective::alltoallv ||
-                    collective == Collective::reduce_scatter;
-  return many ? ranks : 1;
-}
-void pack(const View& view, uint32_t blocks, size_t element) {
-  for (uint32_t i = 0; i < blocks; ++i) {
-    const View::Extent extent = view.block(blocks == 1 ? whole : i);
-    view.source->move(extent.offset * element, extent.count * element);
-  }
-}
-
 Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
   direct_ = &algorithm;
   DirectCall direct{
@@ -425,8 +413,9 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
     if (!fetched_.reserve(2 * DirectCall::scratch_half)) return give_up(no_memory_);
     direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_half};
   }
-  if (call.input.source) pack(call.input, input_blocks(call.collective, size()), call.element);
-  if (call.output.source) pack(call.output, 1, call.element);
+  if (call.input.source || call.output.source) {
+    if (Status status = pack_all(call, size()); !status.ok()) return give_up(status);
+  }
   in_arena_->begin();
   Rounds& rounds = arena_->rounds();
   rounds.begin(encode_what(call.collective, call.root), call.bytes, &*in_arena_);
@@ -479,6 +468,7 @@ Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) {
 Status EngineTeam::run_in_cells(const Algorithm& algorithm, const Call& call) try {
   if (cells_.are_left_out()) return run_plan(*algorithm.beside, call);
   if (!cells_.fill(call, rank_, size(), algorithm.cell)) return give_up(no_memory_);
+  if (Status status = why_not_packed(call); !status.ok()) return give_up(status);
   Status status = run_plan(algorithm, cells_.cells());
   if (!status.ok()) return status;
   ++number_;
@@ -517,6 +507,7 @@ Status EngineTeam::wait() {
         return {};
       case Execution::State::failed:  // perhaps because a rank that aborted has ended
         if (is_aborted_in_arena()) return {Code::aborted, arena_->rounds().cause()};
+        if (execution_.failed_here()) return execution_.status();
         return execution_.status().with(streams_.describe(execution_.failed_peer()));
       case Execution::State::busy:
         process_.endpoint->progress();

@@ -223,9 +223,8 @@ Status Communicator::run(const char* function, const Algorithm& algorithm, Excha
     if (Status status = team_->run_by(algorithm, exchange.call); !status.ok()) return status;
     if (operation) local = operation->failure();
   }
-  if (!local.ok()) return team_->refuse(local.with(function));
-  placement.end();
-  return {};
+  if (local.ok()) local = placement.end();
+  return local.ok() ? local : team_->refuse(local.with(function));
 }
 
 int Communicator::fail(const char* function, const Status& status) {

@@ -12,6 +12,11 @@ constexpr ptrdiff_t first_page = 4096;
 
 bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
+// Finds out where the data of a side is; `address` is that of its first byte.
+void set_place(const void* address, Side* side) {
+  if (may_be_on_device()) side->place = find_place(address);
+}
+
 // A side of equal blocks; false if the arguments are invalid.
 bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank blocks,
                  Side* side) {
@@ -19,6 +24,7 @@ bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank
   const bool empty = count == 0 || type->size == 0;
   if (!empty && !offset_by(buffer, type->start)) return false;
   *side = {buffer, type, blocks, static_cast<size_t>(count), {}, {}};
+  if (!empty) set_place(offset_by(buffer, type->start), side);
   return true;
 }
 
@@ -35,6 +41,17 @@ bool is_absolute(const Side& side) {
   return true;
 }
 
+// The address of the first byte of a side that has data.
+const void* first_byte(const Side& side) {
+  ptrdiff_t start = 0;
+  if (side.displacements) {
+    Rank block = 0;
+    while (side.elements(block) == 0) ++block;
+    start = side.displacements[block] * side.type->extent;
+  }
+  return offset_by(side.buffer, start + side.type->start);
+}
+
 // A side of blocks of individual sizes, consecutive if there are no displacements; false if the
 // arguments are invalid.
 bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Numbers displacements,
@@ -45,7 +62,9 @@ bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Number
   }
   *side = {buffer, type, blocks, 0, counts, displacements};
   const bool empty = side->total_elements() == 0 || type->size == 0;
-  return empty || buffer || is_absolute(*side);
+  if (!empty && !buffer && !is_absolute(*side)) return false;
+  if (!empty) set_place(first_byte(*side), side);
+  return true;
 }
 
 bool has_uneven_counts(Numbers counts, Rank blocks) {

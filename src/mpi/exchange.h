@@ -13,6 +13,7 @@
 
 #include "src/engine/call.h"
 #include "src/mpi/datatypes.h"
+#include "src/mpi/devices.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {
@@ -67,9 +68,10 @@ struct Side {
   const void* buffer = nullptr;
   const Datatype* type = nullptr;  // nullptr: this rank has no such side
   uint32_t blocks = 1;
-  size_t count = 0;       // elements of each block
-  Numbers counts;         // if set, elements of each block, in place of `count`
-  Numbers displacements;  // start of each block in extents; unset: consecutive
+  size_t count = 0;        // elements of each block
+  Numbers counts;          // if set, elements of each block, in place of `count`
+  Numbers displacements;   // start of each block in extents; unset: consecutive
+  DevicePlace place = {};  // of its data
 
   size_t elements(uint32_t block) const {
     return counts ? static_cast<size_t>(counts[block]) : count;

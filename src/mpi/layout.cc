@@ -110,51 +110,13 @@ Layout Layout::List::finish() && {
   return layout;
 }
 
-// Copies in one direction: packs or unpacks.
-class Layout::Mover {
+namespace {
+
+// Copies of the processor.
+class HostCopies {
  public:
-  explicit Mover(bool packing) : packing_(packing) {}
+  explicit HostCopies(bool packing) : packing_(packing) {}
 
-  // Bytes [begin, end) of a loop whose iterations have `bytes` bytes each and lie `stride` apart
-  // from `user` on.
-  void turns(const List* list, size_t bytes, ptrdiff_t stride, std::byte* user, size_t begin,
-             size_t end, std::byte* dense) const {
-    for (size_t size; begin < end; begin += size, dense += size) {
-      const size_t from = begin % bytes;
-      std::byte* const place = offset_by(user, static_cast<ptrdiff_t>(begin / bytes) * stride);
-      size = std::min(bytes - from, end - begin);
-      if (list) {
-        pieces(*list, place, from, from + size, dense);
-      } else if (size == bytes) {
-        const size_t whole = (end - begin) / bytes;
-        size = whole * bytes;
-        runs(place, stride, whole, bytes, dense);
-      } else {
-        copy(offset_by(place, static_cast<ptrdiff_t>(from)), dense, size);
-      }
-    }
-  }
-
-  // Bytes [begin, end) of a list.
-  void pieces(const List& list, std::byte* user, size_t begin, size_t end, std::byte* dense) const {
-    const auto before = [](size_t at, const List::Piece& piece) { return at < piece.begin; };
-    auto piece = list.pieces_.begin();
-    if (begin > 0) piece = std::upper_bound(piece, list.pieces_.end(), begin, before) - 1;
-    for (; begin < end; ++piece) {
-      const size_t from = begin - piece->begin, to = std::min(end, piece[1].begin) - piece->begin;
-      std::byte* const place = offset_by(user, piece->at);
-      if (piece->loop == List::none) {
-        copy(offset_by(place, static_cast<ptrdiff_t>(from)), dense, to - from);
-      } else {
-        const Layout& loop = list.loops_[piece->loop];
-        turns(loop.list_.get(), loop.bytes_, loop.stride_, place, from, to, dense);
-      }
-      dense += to - from;
-      begin += to - from;
-    }
-  }
-
- private:
   void copy(std::byte* user, std::byte* dense, size_t bytes) const {
     if (packing_) {
       copy_bytes(dense, user, bytes);
@@ -188,6 +150,7 @@ class Layout::Mover {
     }
   }
 
+ private:
   template <size_t bytes>
   void runs_of(std::byte* user, ptrdiff_t stride, size_t n, std::byte* dense) const {
     if (packing_) {
@@ -204,20 +167,93 @@ class Layout::Mover {
   bool packing_;
 };
 
+class CopierCopies {
+ public:
+  explicit CopierCopies(Layout::Copier& copier) : copier_(copier) {}
+
+  void copy(std::byte* user, std::byte* dense, size_t bytes) const {
+    copier_.copy(user, dense, bytes);
+  }
+  void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense) const {
+    n == 1 ? copier_.copy(user, dense, bytes) : copier_.runs(user, stride, n, bytes, dense);
+  }
+
+ private:
+  Layout::Copier& copier_;
+};
+
+}  // namespace
+
+// Finds the runs and has them copied.
+template <typename Copies>
+class Layout::Mover {
+ public:
+  explicit Mover(const Copies& copies) : copies_(copies) {}
+
+  // Bytes [begin, end) of a loop whose iterations have `bytes` bytes each and lie `stride` apart
+  // from `user` on.
+  void turns(const List* list, size_t bytes, ptrdiff_t stride, std::byte* user, size_t begin,
+             size_t end, std::byte* dense) const {
+    for (size_t size; begin < end; begin += size, dense += size) {
+      const size_t from = begin % bytes;
+      std::byte* const place = offset_by(user, static_cast<ptrdiff_t>(begin / bytes) * stride);
+      size = std::min(bytes - from, end - begin);
+      if (list) {
+        pieces(*list, place, from, from + size, dense);
+      } else if (size == bytes) {
+        const size_t whole = (end - begin) / bytes;
+        size = whole * bytes;
+        copies_.runs(place, stride, whole, bytes, dense);
+      } else {
+        copies_.copy(offset_by(place, static_cast<ptrdiff_t>(from)), dense, size);
+      }
+    }
+  }
+
+  // Bytes [begin, end) of a list.
+  void pieces(const List& list, std::byte* user, size_t begin, size_t end, std::byte* dense) const {
+    const auto before = [](size_t at, const List::Piece& piece) { return at < piece.begin; };
+    auto piece = list.pieces_.begin();
+    if (begin > 0) piece = std::upper_bound(piece, list.pieces_.end(), begin, before) - 1;
+    for (; begin < end; ++piece) {
+      const size_t from = begin - piece->begin, to = std::min(end, piece[1].begin) - piece->begin;
+      std::byte* const place = offset_by(user, piece->at);
+      if (piece->loop == List::none) {
+        copies_.copy(offset_by(place, static_cast<ptrdiff_t>(from)), dense, to - from);
+      } else {
+        const Layout& loop = list.loops_[piece->loop];
+        turns(loop.list_.get(), loop.bytes_, loop.stride_, place, from, to, dense);
+      }
+      dense += to - from;
+      begin += to - from;
+    }
+  }
+
+ private:
+  const Copies& copies_;
+};
+
 void Layout::pack(const void* user, ptrdiff_t extent, size_t begin, size_t size,
                   std::byte* dense) const {
-  move(Mover(true), offset_by(user, 0), extent, begin, size, dense);
+  move_by(HostCopies(true), offset_by(user, 0), extent, begin, size, dense);
 }
 
 void Layout::unpack(void* user, ptrdiff_t extent, size_t begin, size_t size,
                     const std::byte* dense) const {
-  move(Mover(false), static_cast<std::byte*>(user), extent, begin, size,
-       const_cast<std::byte*>(dense));
+  move_by(HostCopies(false), static_cast<std::byte*>(user), extent, begin, size,
+          const_cast<std::byte*>(dense));
 }
 
-void Layout::move(const Mover& mover, std::byte* user, ptrdiff_t extent, size_t begin, size_t size,
+void Layout::move(Copier& copier, const void* user, ptrdiff_t extent, size_t begin, size_t size,
                   std::byte* dense) const {
+  move_by(CopierCopies(copier), offset_by(user, 0), extent, begin, size, dense);
+}
+
+template <typename Copies>
+void Layout::move_by(const Copies& copies, std::byte* user, ptrdiff_t extent, size_t begin,
+                     size_t size, std::byte* dense) const {
   if (size == 0) return;
+  const Mover<Copies> mover(copies);
   user = offset_by(user, at_);
   if (count_ == 1) {  // the elements are the iterations
     return mover.turns(list_.get(), bytes_, extent, user, begin, begin + size, dense);

@@ -30,6 +30,17 @@ class Layout {
  public:
   class List;
 
+  // Moves runs of bytes between elements (`user`) and their packed form (`dense`), in one
+  // direction. For memory that the processor can't touch.
+  class Copier {
+   public:
+    virtual ~Copier() = default;
+    virtual void copy(std::byte* user, std::byte* dense, size_t bytes) = 0;
+    // n runs of so many bytes, which lie `stride` bytes apart from `user` on.
+    virtual void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes,
+                      std::byte* dense) = 0;
+  };
+
   Layout() = default;  // no bytes
 
   // Contiguous bytes.
@@ -50,11 +61,16 @@ class Layout {
   void pack(const void* user, ptrdiff_t extent, size_t begin, size_t size, std::byte* dense) const;
   void unpack(void* user, ptrdiff_t extent, size_t begin, size_t size,
               const std::byte* dense) const;
+  // The same by a copier, in its direction.
+  void move(Copier& copier, const void* user, ptrdiff_t extent, size_t begin, size_t size,
+            std::byte* dense) const;
 
  private:
+  template <typename Copies>
   class Mover;
-  void move(const Mover& mover, std::byte* user, ptrdiff_t extent, size_t begin, size_t size,
-            std::byte* dense) const;
+  template <typename Copies>
+  void move_by(const Copies& copies, std::byte* user, ptrdiff_t extent, size_t begin, size_t size,
+               std::byte* dense) const;
 
   // A loop: count_ iterations, stride_ bytes apart, of bytes_ bytes each: those of the list, or a
   // run if there is no list.

@@ -54,9 +54,12 @@ ptrdiff_t displacement(const Side& side, uint32_t block, size_t elements_before)
   return extents * side.type->extent;
 }
 
-// Whether each block is dense in the program's memory. Views count in engine elements: in a
-// reduction, blocks must also lie a whole number of elements apart.
+bool is_on_host(const Side& side) { return side.place.is_host(); }
+
+// Whether each block is dense in the program's memory, and the processor can touch it. Views count
+// in engine elements: in a reduction, blocks must also lie a whole number of elements apart.
 bool is_dense(const Side& side, bool reduces) {
+  if (!is_on_host(side)) return false;
   if (side.type->is_dense(2)) return true;
   if (reduces && side.blocks > 1) return false;
   if (!side.counts) return side.type->is_dense(side.count);
@@ -68,13 +71,27 @@ bool is_dense(const Side& side, bool reduces) {
 
 // Whether blocks are dense and consecutive; true for a side that does not exist.
 bool is_adjacent(const Side& side) {
-  return !side.type || (!side.counts && side.type->is_dense(2));
+  return !side.type || (is_on_host(side) && !side.counts && side.type->is_dense(2));
+}
+
+// Why nobody knows where a side is.
+Status describe_unknown(const Side& side) {
+  Status why;
+  (void)find_place(offset_by(side.buffer, side.type->start), &why);
+  return why.ok() ? Status{Code::unavailable, "can't tell where a buffer is"} : why;
 }
 
 }  // namespace
 
 void Staging::Free::operator()(std::byte* data) const {
   ::operator delete(data, std::align_val_t(alignment));
+}
+
+std::byte* Staging::reserve(size_t bytes, const DevicePlace& place) {
+  if (place.is_host()) return reserve(bytes);
+  unpin();
+  pinned_ = reserve_pinned(place, bytes);
+  return pinned_ ? pinned_ : reserve(bytes);
 }
 
 std::byte* Staging::reserve(size_t bytes) {
@@ -101,24 +118,35 @@ void Staging::trim() {
   data_.reset();
 }
 
-void StagedSide::begin(Way way, const Side& side, size_t element, std::byte* dense,
-                       Staging& staging) {
+Status StagedSide::begin(Way way, const Side& side, size_t element, std::byte* dense,
+                         Staging& staging) {
   way_ = way;
   side_ = &side;
   element_ = element;
   dense_ = dense;
   staging_ = &staging;
   bytes_ = side.bytes();
-  const size_t grains = (bytes_ + grain_bytes - 1) / grain_bytes;
-  staging.left.assign(grains, grain_bytes);
-  if (grains > 0) staging.left.back() = static_cast<uint32_t>(bytes_ - (grains - 1) * grain_bytes);
+  grain_bytes_ = side.place.is_host() ? host_grain : device_grain;
+  const size_t grains = (bytes_ + grain_bytes_ - 1) / grain_bytes_;
+  staging.left.assign(grains, static_cast<uint32_t>(grain_bytes_));
+  if (grains > 0) {
+    staging.left.back() = static_cast<uint32_t>(bytes_ - (grains - 1) * grain_bytes_);
+  }
   left_ = staging.left.data();
+  if (side.place.is_host() || bytes_ == 0) return {};
+  staging.tickets.assign(grains, 0);
+  tickets_ = staging.tickets.data();
+  return copier_.open(
+      side.place, way == Way::pack ? DeviceCopier::Way::from_device : DeviceCopier::Way::to_device);
 }
 
 void StagedSide::move(size_t offset, size_t bytes) {
   const size_t end = offset + bytes;
-  for (size_t grain = offset / grain_bytes; offset < end; ++grain) {
-    const size_t next = std::min((grain + 1) * grain_bytes, end);
+  if (bytes > 0 && way_ == Way::pack && copier_.is_open()) {
+    return move_from_device(offset / grain_bytes_, (end - 1) / grain_bytes_ + 1);
+  }
+  for (size_t grain = offset / grain_bytes_; offset < end; ++grain) {
+    const size_t next = std::min((grain + 1) * grain_bytes_, end);
     uint32_t& left = left_[grain];
     const bool now = way_ == Way::pack ? left > 0 : left == next - offset;
     left = way_ == Way::pack ? 0 : left - static_cast<uint32_t>(next - offset);
@@ -127,15 +155,31 @@ void StagedSide::move(size_t offset, size_t bytes) {
   }
 }
 
-void StagedSide::finish() {
-  for (size_t grain = 0; grain * grain_bytes < bytes_; ++grain) {
+// Returns when grains [first, end) are here.
+void StagedSide::move_from_device(size_t first, size_t end) {
+  uint32_t last = 0;
+  for (size_t grain = first; grain < end + ahead && grain * grain_bytes_ < bytes_; ++grain) {
+    if (left_[grain] > 0) {
+      left_[grain] = 0;
+      move_grain(grain);
+      tickets_[grain] = copier_.ticket();
+    }
+    if (grain < end) last = std::max(last, tickets_[grain]);
+  }
+  copier_.wait(last);
+}
+
+Status StagedSide::finish() {
+  for (size_t grain = 0; grain * grain_bytes_ < bytes_; ++grain) {
     if (left_[grain] > 0) move_grain(grain);
     left_[grain] = 0;
   }
+  copier_.close();
+  return copier_.failure();
 }
 
 void StagedSide::move_grain(size_t grain) {
-  const size_t begin = grain * grain_bytes, end = std::min(begin + grain_bytes, bytes_);
+  const size_t begin = grain * grain_bytes_, end = std::min(begin + grain_bytes_, bytes_);
   if (!side_->counts) return move_within(0, 0, begin, end);
   const auto& offsets = staging_->offsets;
   auto block = static_cast<size_t>(
@@ -148,21 +192,40 @@ void StagedSide::move_grain(size_t grain) {
 }
 
 // Moves bytes [begin, end) of the packed side, all in the block that begins at `block_begin`.
-void StagedSide::move_within(uint32_t block, size_t block_begin, size_t begin, size_t end) const {
+void StagedSide::move_within(uint32_t block, size_t block_begin, size_t begin, size_t end) {
   if (begin >= end) return;
   const Datatype& type = *side_->type;
   const size_t before = block_begin / type.size;
   std::byte* const user = offset_by(side_->buffer, displacement(*side_, block, before));
+  std::byte* const dense = dense_ + begin;
   const size_t offset = begin - block_begin, size = end - begin;
   if (type.is_dense(2)) {
-    std::byte* const there = offset_by(user, type.start + static_cast<ptrdiff_t>(offset));
-    way_ == Way::pack ? copy_bytes(dense_ + begin, there, size)
-                      : copy_bytes(there, dense_ + begin, size);
+    move_run(offset_by(user, type.start + static_cast<ptrdiff_t>(offset)), dense, size);
+  } else if (copier_.is_open()) {
+    type.layout->move(copier_, user, type.extent, offset, size, dense);
   } else if (way_ == Way::pack) {
-    type.layout->pack(user, type.extent, offset, size, dense_ + begin);
+    type.layout->pack(user, type.extent, offset, size, dense);
   } else {
-    type.layout->unpack(user, type.extent, offset, size, dense_ + begin);
+    type.layout->unpack(user, type.extent, offset, size, dense);
   }
+}
+
+void StagedSide::move_run(std::byte* user, std::byte* dense, size_t bytes) {
+  if (copier_.is_open()) {
+    copier_.copy(user, dense, bytes);
+  } else if (way_ == Way::pack) {
+    copy_bytes(dense, user, bytes);
+  } else {
+    copy_bytes(user, dense, bytes);
+  }
+}
+
+// (Copies must have ended before their memory is used by others.)
+Placement::~Placement() {
+  staged_input_.stop();
+  staged_output_.stop();
+  input_.unpin();
+  output_.unpin();
 }
 
 Status Placement::begin() try {
@@ -170,6 +233,9 @@ Status Placement::begin() try {
     place_adjacent(exchange_.output, &exchange_.call.output);
     place_adjacent(exchange_.input, &exchange_.call.input);
     return {};
+  }
+  for (const Side* side : {&exchange_.output, &exchange_.input}) {
+    if (side->place.device == DevicePlace::unknown) return describe_unknown(*side);
   }
   Status status = exchange_.output.type ? begin_output() : Status();
   return status.ok() && exchange_.input.type ? begin_input() : status;
@@ -187,9 +253,8 @@ Status Placement::begin_output() {
   }
   if (Status status = place_apart(side, output_, &view); !status.ok()) return status;
   const auto way = exchange_.filled ? StagedSide::Way::pack : StagedSide::Way::unpack;
-  staged_output_.begin(way, side, exchange_.call.element, view.base, output_);
   (exchange_.filled ? view.source : view.sink) = &staged_output_;
-  return {};
+  return staged_output_.begin(way, side, exchange_.call.element, view.base, output_);
 }
 
 Status Placement::begin_input() {
@@ -200,19 +265,20 @@ Status Placement::begin_input() {
     return {};
   }
   if (Status status = place_apart(side, input_, &view); !status.ok()) return status;
-  staged_input_.begin(StagedSide::Way::pack, side, exchange_.call.element, view.base, input_);
-  if (exchange_.set_aside) {
-    staged_input_.finish();
-  } else {
-    view.source = &staged_input_;
-  }
+  Status status =
+      staged_input_.begin(StagedSide::Way::pack, side, exchange_.call.element, view.base, input_);
+  if (!status.ok()) return status;
+  if (exchange_.set_aside) return staged_input_.finish();
+  view.source = &staged_input_;
   return {};
 }
 
-void Placement::end() {
-  if (exchange_.call.output.sink) staged_output_.finish();
+Status Placement::end() {
+  Status status = exchange_.call.output.sink ? staged_output_.finish() : Status();
+  staged_input_.stop();
   input_.trim();
   output_.trim();
+  return status.ok() ? staged_input_.failure() : status;
 }
 
 void Placement::place_adjacent(const Side& side, View* view) const {
@@ -251,7 +317,7 @@ void Placement::place_directly(const Side& side, Staging& staging, View* view) c
 Status Placement::place_apart(const Side& side, Staging& staging, View* view) const {
   const size_t units = scale(side);
   view->count = side.count * units;
-  view->base = staging.reserve(side.bytes());
+  view->base = staging.reserve(side.bytes(), side.place);
   if (!view->base) {
     return {Code::memory, "no memory to pack " + std::to_string(side.bytes()) + " bytes"};
   }

@@ -68,8 +68,17 @@ bool Repeat::keep_arrays() try {
   return false;
 }
 
+bool Repeat::any_on_device(const Buffers& buffers) const {
+  const auto is_on_device = [](const void* buffer, ptrdiff_t start) {
+    return buffer != MPI_IN_PLACE && !find_place(offset_by(buffer, start)).is_host();
+  };
+  return (has_output && is_on_device(buffers.receive, output_start)) ||
+         (has_input && is_on_device(buffers.send, input_start));
+}
+
 bool Repeat::put_on(const Buffers& buffers) {
   const auto is_memory = [](const void* buffer) { return buffer && buffer != MPI_IN_PLACE; };
+  if (may_be_on_device() && any_on_device(buffers)) return false;
   if (types_freed != datatypes_freed.load(std::memory_order_acquire)) return false;
   if (has_output) {
     if (!is_memory(buffers.receive)) return false;

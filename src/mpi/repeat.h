@@ -64,6 +64,7 @@ struct Repeat {
 
  private:
   bool keep_arrays();
+  [[gnu::cold]] bool any_on_device(const Buffers& buffers) const;
 
   std::vector<std::byte> arrays_;
   std::vector<size_t> extents_;  // counts and offsets of the call's views

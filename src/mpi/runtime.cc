@@ -16,6 +16,7 @@
 #include "src/engine/rules.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
+#include "src/mpi/devices.h"
 #include "src/mpi/refusal.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
@@ -151,6 +152,7 @@ Status Runtime::configure() {
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
+  begin_devices(process_.knobs);
   process_.host = shm_host();
   process_.locate = [this](bool domains) { return locator_.find(domains); };
   if (!process_.unable.empty()) return {};
@@ -198,6 +200,7 @@ void Runtime::close() {
   for (const auto& [handle, communicator] : communicators_) communicator->leave_to_mpi();
   process_.shelf.clear();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
+  end_devices();
   progress_.end();
   end_probes();
   if (process_.endpoint) process_.endpoint->say_bye();

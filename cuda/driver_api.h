@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the module uses of the CUDA driver API, declared here so that it builds without the CUDA
+// toolkit. Names are the driver's symbols, with their version ("_v2"): a symbol's interface never
+// changes. Where the toolkit is at hand, tests/cuda/declarations.cc compares all of this with
+// <cuda.h> at compile time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// NAME(result and arguments). Required functions are in drivers since CUDA 7.
+#define SLUICE_CUDA_FUNCTIONS(F)                                                           \
+  F(cuGetErrorName, CUresult(CUresult, const char**))                                      \
+  F(cuGetErrorString, CUresult(CUresult, const char**))                                    \
+  F(cuInit, CUresult(unsigned))                                                            \
+  F(cuDriverGetVersion, CUresult(int*))                                                    \
+  F(cuDeviceGetCount, CUresult(int*))                                                      \
+  F(cuDeviceGet, CUresult(CUdevice*, int))                                                 \
+  F(cuDeviceGetName, CUresult(char*, int, CUdevice))                                       \
+  F(cuDevicePrimaryCtxRetain, CUresult(CUcontext*, CUdevice))                              \
+  F(cuCtxGetCurrent, CUresult(CUcontext*))                                                 \
+  F(cuCtxGetDevice, CUresult(CUdevice*))                                                   \
+  F(cuCtxPushCurrent_v2, CUresult(CUcontext))                                              \
+  F(cuCtxPopCurrent_v2, CUresult(CUcontext*))                                              \
+  F(cuPointerGetAttributes, CUresult(unsigned, CUpointer_attribute*, void**, CUdeviceptr)) \
+  F(cuMemHostUnregister, CUresult(void*))                                                  \
+  F(cuMemHostRegister_v2, CUresult(void*, size_t, unsigned))                               \
+  F(cuStreamCreate, CUresult(CUstream*, unsigned))                                         \
+  F(cuStreamDestroy_v2, CUresult(CUstream))                                                \
+  F(cuEventCreate, CUresult(CUevent*, unsigned))                                           \
+  F(cuEventDestroy_v2, CUresult(CUevent))                                                  \
+  F(cuEventRecord, CUresult(CUevent, CUstream))                                            \
+  F(cuEventQuery, CUresult(CUevent))                                                       \
+  F(cuMemcpyHtoDAsync_v2, CUresult(CUdeviceptr, const void*, size_t, CUstream))            \
+  F(cuMemcpyDtoHAsync_v2, CUresult(void*, CUdeviceptr, size_t, CUstream))                  \
+  F(cuMemcpy2DAsync_v2, CUresult(const CUDA_MEMCPY2D*, CUstream))
+
+// Functions that older drivers lack: these are null then.
+#define SLUICE_CUDA_LATER_FUNCTIONS(F)                               \
+  F(cuDevicePrimaryCtxRelease_v2, CUresult(CUdevice))     /* 11.0 */ \
+  F(cuCtxGetId, CUresult(CUcontext, unsigned long long*)) /* 12.0 */
+
+// Constants: NAME(type, value).
+#define SLUICE_CUDA_CONSTANTS(C)                                 \
+  C(CUDA_SUCCESS, CUresult, 0)                                   \
+  C(CUDA_ERROR_NOT_INITIALIZED, CUresult, 3)                     \
+  C(CUDA_ERROR_DEINITIALIZED, CUresult, 4)                       \
+  C(CUDA_ERROR_NOT_READY, CUresult, 600)                         \
+  C(CU_POINTER_ATTRIBUTE_CONTEXT, CUpointer_attribute, 1)        \
+  C(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUpointer_attribute, 2)    \
+  C(CU_POINTER_ATTRIBUTE_IS_MANAGED, CUpointer_attribute, 8)     \
+  C(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CUpointer_attribute, 9) \
+  C(CU_MEMORYTYPE_HOST, CUmemorytype, 1)                         \
+  C(CU_MEMORYTYPE_DEVICE, CUmemorytype, 2)                       \
+  C(CU_STREAM_NON_BLOCKING, CUstream_flags, 1)                   \
+  C(CU_EVENT_DISABLE_TIMING, CUevent_flags, 2)
+
+namespace sluice::cuda {
+
+// The driver's enumerations are ints in its binary interface.
+using CUresult = int;
+using CUpointer_attribute = unsigned;
+using CUmemorytype = unsigned;
+using CUstream_flags = unsigned;
+using CUevent_flags = unsigned;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+using CUarray = struct CUarray_st*;
+
+struct CUDA_MEMCPY2D {
+  size_t srcXInBytes, srcY;
+  CUmemorytype srcMemoryType;
+  const void* srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  size_t srcPitch;
+  size_t dstXInBytes, dstY;
+  CUmemorytype dstMemoryType;
+  void* dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  size_t dstPitch;
+  size_t WidthInBytes, Height;
+};
+
+#define SLUICE_CONSTANT(name, type, value) inline constexpr type name = value;
+SLUICE_CUDA_CONSTANTS(SLUICE_CONSTANT)
+#undef SLUICE_CONSTANT
+inline constexpr unsigned host_register_portable = 1;  // CU_MEMHOSTREGISTER_PORTABLE, a macro
+inline constexpr size_t most_pitch = 0x7fffffff;       // of 2D copies
+
+}  // namespace sluice::cuda

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The interface between the library and the CUDA module (libsluice-cuda.so): a table of C
+ * functions, found by symbol name (src/base/module.h). The module is opened when a CUDA driver
+ * (libcuda.so.1) is loaded in the process, by whomever. It calls that driver and is linked with
+ * nothing of CUDA. All functions may be called by several threads at once; none changes the calling
+ * thread's current context. A `why` of sluice_cuda_why bytes receives the reason of a failure:
+ * "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY 2 (out of memory)".
+ */
+#pragma once
+
+#include <stddef.h>
+
+#define SLUICE_CUDA_VERSION 1
+#define SLUICE_CUDA_SYMBOL "sluice_cuda"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { sluice_cuda_why = 256, sluice_cuda_devices = 16, sluice_cuda_marks = 8 };
+
+/* Where memory of a device is. */
+struct SluiceCudaPlace {
+  void* context; /* in which it was allocated; NULL: in none (pools, virtual memory management) */
+  int device;    /* its ordinal; -1: host memory, which the processor may touch */
+};
+
+/* A stream of Sluice's own, which copies between memory of a device and host memory, in order. */
+struct SluiceCudaStream;
+
+/* Runs of equal length on a device, `stride` bytes apart, that are packed in host memory. */
+struct SluiceCudaRuns {
+  void* device;
+  void* host;
+  ptrdiff_t stride;
+  size_t count;
+  size_t bytes; /* of each */
+};
+
+struct SluiceCudaDevices {
+  int driver; /* the CUDA version that the driver supports: 12040 is 12.4 */
+  int count;
+  char names[sluice_cuda_devices][128]; /* of the first devices */
+};
+
+struct SluiceCuda {
+  int version; /* SLUICE_CUDA_VERSION */
+
+  /* Uses this driver: a handle of dlopen. pinned: bytes of host memory that may be pinned at a
+   * time. 0, or -1 if the driver lacks a function that is needed. To be called before all others.
+   */
+  int (*begin)(void* driver, size_t pinned, char* why);
+  /* Unpins and frees the memory that was given back. (Streams end with their contexts.) */
+  void (*end)(void);
+
+  /* Where an address is. Managed and pinned memory count as host memory. -1 if the driver can't
+   * tell and the processor can't read the address. */
+  int (*find)(const void* address, struct SluiceCudaPlace* place, char* why);
+
+  /* Pinned host memory for copies from and to this place, aligned to pages, with at least so many
+   * bytes: new, or given back earlier. NULL if the bound does not allow it, or the driver refuses.
+   * The contents are undefined. */
+  void* (*reserve)(const struct SluiceCudaPlace* place, size_t bytes);
+  void (*give_back)(void* memory);
+
+  /* A stream for copies from and to this place, used by one thread at a time. NULL: failed. */
+  struct SluiceCudaStream* (*open)(const struct SluiceCudaPlace* place, char* why);
+  /* Waits until all its copies are done; may be used again by others then. -1 if one failed. */
+  int (*close)(struct SluiceCudaStream* stream, char* why);
+  /* Begins a copy; returns before it is done. -1: failed. to_device: or from it. */
+  int (*copy)(struct SluiceCudaStream* stream, void* device, void* host, size_t bytes,
+              int to_device, char* why);
+  int (*copy_runs)(struct SluiceCudaStream* stream, const struct SluiceCudaRuns* runs,
+                   int to_device, char* why);
+  /* Sets a mark, by a number below sluice_cuda_marks, behind all copies begun so far. */
+  int (*mark)(struct SluiceCudaStream* stream, unsigned number, char* why);
+  /* Whether the stream has passed the mark: 1, 0 or, if a copy before it failed, -1. */
+  int (*passed)(struct SluiceCudaStream* stream, unsigned number, char* why);
+
+  /* For `sluice info`: initialises the driver. 0, or -1. */
+  int (*list)(struct SluiceCudaDevices* devices, char* why);
+};
+
+/* The module's only symbol, SLUICE_CUDA_SYMBOL. */
+typedef const struct SluiceCuda* SluiceCudaEntry(void);
+
+#ifdef __cplusplus
+}
+#endif

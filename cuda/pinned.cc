@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cuda/pinned.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "cuda/kind.h"
+
+namespace sluice::cuda {
+namespace {
+
+constexpr size_t least = size_t{64} << 10;
+
+// Sizes in steps of an eighth, so that memory serves calls of similar size.
+size_t rounded(size_t bytes) {
+  if (bytes <= least) return least;
+  const size_t step = std::max(std::bit_floor(bytes) / 8, least);
+  return (bytes + step - 1) / step * step;
+}
+
+bool is_pinned(const void* memory, CUcontext* context) {
+  Attributes found;
+  if (ask(memory, &found) != CUDA_SUCCESS || found.type != CU_MEMORYTYPE_HOST) return false;
+  *context = found.context;
+  return true;
+}
+
+bool pin(CUcontext context, void* memory, size_t bytes) {
+  char why[sluice_cuda_why];
+  const Current current(context, why);
+  return current &&
+         driver().cuMemHostRegister_v2(memory, bytes, host_register_portable) == CUDA_SUCCESS;
+}
+
+void unpin(void* memory) {
+  CUcontext context = nullptr;
+  char why[sluice_cuda_why];
+  if (!is_pinned(memory, &context)) return;
+  const Current current(context, why);
+  if (current) driver().cuMemHostUnregister(memory);
+}
+
+}  // namespace
+
+void* PinnedPool::reserve(CUcontext context, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const size_t whole = rounded(bytes);
+  if (bytes > bound_ || whole > bound_) return nullptr;
+  Block* block = take_idle(whole);
+  if (!block) {
+    make_room(whole);
+    block = pinned_ + whole <= bound_ ? make(context, whole) : nullptr;
+  }
+  if (!block) return nullptr;
+  CUcontext owner = nullptr;
+  if (!is_pinned(block->memory, &owner) && !pin(context, block->memory, block->bytes)) {
+    return nullptr;
+  }
+  block->in_use = true;
+  return block->memory;
+}
+
+// The smallest idle block that is large enough, and not more than twice as large.
+PinnedPool::Block* PinnedPool::take_idle(size_t bytes) {
+  Block* best = nullptr;
+  for (Block* block = blocks_; block; block = block->next) {
+    if (block->in_use || block->bytes < bytes || block->bytes > 2 * bytes) continue;
+    if (!best || block->bytes < best->bytes) best = block;
+  }
+  return best;
+}
+
+PinnedPool::Block* PinnedPool::make(CUcontext context, size_t bytes) {
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // The device would go on with the old pages if a child shared these.
+  madvise(memory, bytes, MADV_DONTFORK);
+  Block* const block = new (std::nothrow) Block{blocks_, memory, bytes, false};
+  if (!block || !pin(context, memory, bytes)) {
+    delete block;
+    munmap(memory, bytes);
+    return nullptr;
+  }
+  pinned_ += bytes;
+  return blocks_ = block;
+}
+
+// Frees idle blocks until so many bytes may be pinned, or none is left.
+void PinnedPool::make_room(size_t bytes) {
+  for (Block** link = &blocks_; *link && pinned_ + bytes > bound_;) {
+    (*link)->in_use ? void(link = &(*link)->next) : release(link);
+  }
+}
+
+void PinnedPool::release(Block** link) {
+  Block* const block = *link;
+  *link = block->next;
+  unpin(block->memory);
+  munmap(block->memory, block->bytes);
+  pinned_ -= block->bytes;
+  delete block;
+}
+
+void PinnedPool::give_back(void* memory) {
+  const std::lock_guard lock(mutex_);
+  for (Block* block = blocks_; block; block = block->next) {
+    if (block->memory == memory) block->in_use = false;
+  }
+}
+
+void PinnedPool::clear() {
+  const std::lock_guard lock(mutex_);
+  for (Block** link = &blocks_; *link;) {
+    (*link)->in_use ? void(link = &(*link)->next) : release(link);
+  }
+}
+
+}  // namespace sluice::cuda

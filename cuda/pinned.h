@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A pool of pinned host memory. Its memory is the process's own, registered with the driver: if the
+// program destroys the context in which it was registered, it stays valid memory, no longer pinned.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+
+#include "cuda/driver.h"
+
+namespace sluice::cuda {
+
+class PinnedPool {
+ public:
+  // Bytes that may be pinned at a time.
+  void set_bound(size_t bytes) { bound_ = bytes; }
+
+  // Memory of at least so many bytes, pinned for all contexts; nullptr if the bound does not allow
+  // it or the driver refuses. The context is used to register new memory.
+  void* reserve(CUcontext context, size_t bytes);
+  // Keeps the memory for later calls.
+  void give_back(void* memory);
+  // Unpins and frees what was given back.
+  void clear();
+
+ private:
+  struct Block {
+    Block* next;
+    void* memory;
+    size_t bytes;
+    bool in_use;
+  };
+
+  Block* take_idle(size_t bytes);
+  Block* make(CUcontext context, size_t bytes);
+  void make_room(size_t bytes);
+  void release(Block** link);
+
+  std::mutex mutex_;
+  Block* blocks_ = nullptr;
+  size_t bound_ = 0, pinned_ = 0;
+};
+
+}  // namespace sluice::cuda

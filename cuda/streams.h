@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Streams of Sluice's own, kept for each context. They do not wait for the program's streams, nor
+// these for them.
+#pragma once
+
+#include <mutex>
+
+#include "cuda/driver.h"
+#include "cuda/module.h"
+
+// What SluiceCuda::open returns.
+struct SluiceCudaStream {
+  SluiceCudaStream* next = nullptr;
+  sluice::cuda::CUcontext context = nullptr;
+  unsigned long long id = 0;  // of the context; 0: the driver gives contexts no ids
+  int retained = -1;          // device whose primary context is retained meanwhile; -1: none
+  sluice::cuda::CUstream stream = nullptr;
+  sluice::cuda::CUevent marks[sluice_cuda_marks] = {};
+};
+
+namespace sluice::cuda {
+
+// The context in which to copy from and to a place.
+struct Context {
+  CUcontext handle = nullptr;
+  int retained = -1;  // as in SluiceCudaStream
+};
+bool find_context(const SluiceCudaPlace& place, Context* context, char* why);
+void release(int retained);
+
+class StreamPool {
+ public:
+  SluiceCudaStream* open(const SluiceCudaPlace& place, char* why);
+  // Whether all of its copies were done. The stream's copies must not be needed any more.
+  bool close(SluiceCudaStream* stream, char* why);
+
+ private:
+  SluiceCudaStream* take_idle(unsigned long long id);
+
+  std::mutex mutex_;
+  // The streams of a context that the program destroys go with it; ids are not used again.
+  SluiceCudaStream* idle_ = nullptr;
+};
+
+}  // namespace sluice::cuda

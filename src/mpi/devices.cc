@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/devices.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <mutex>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/base/module.h"
+#include "src/mpi/thread_state.h"
+
+namespace sluice {
+namespace {
+
+// What library_after_last leads to if it is not in the loader's list.
+constinit link_map nothing{};
+constinit link_map* const always = &nothing;
+constinit link_map* const never = nullptr;
+
+constinit std::mutex looking;
+constinit bool wanted = false;
+constinit size_t most_pinned = 0;
+constinit void* last_library = nullptr;  // held, so that it stays in the list
+constinit std::atomic<const SluiceCuda*> cuda{nullptr};
+
+struct Last {
+  const link_map* library = nullptr;
+  char name[4096] = "";
+};
+
+// The loader keeps its list as it is while it calls this.
+int find_last(dl_phdr_info*, size_t, void* data) {
+  auto* const last = static_cast<Last*>(data);
+  last->library = _r_debug.r_map;
+  while (last->library && last->library->l_next) last->library = last->library->l_next;
+  const char* const name = last->library ? last->library->l_name : "";
+  size_t length = 0;
+  while (name[length] && length + 1 < sizeof last->name) ++length;
+  for (size_t i = 0; i < length; ++i) last->name[i] = name[i];
+  last->name[length] = '\0';
+  return 1;
+}
+
+// Remembers and holds the last library of the list. False if it can't be held; then each call looks
+// again.
+bool hold_last_library() {
+  Last last;
+  dl_iterate_phdr(find_last, &last);
+  void* const held = last.library ? dlopen(last.name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  if (!held) return false;
+  if (held != last.library) {  // (glibc's handles are the entries of the list)
+    dlclose(held);
+    return false;
+  }
+  void* const before = std::exchange(last_library, held);
+  library_after_last.store(&last.library->l_next, std::memory_order_release);
+  // Another thread may be reading the entry of the library before.
+  if (before && !threads_call_mpi.load(std::memory_order_relaxed)) dlclose(before);
+  return true;
+}
+
+void use(void* driver) {
+  char why[sluice_cuda_why] = "";
+  const auto module = open_module<SluiceCuda>(
+      {"libsluice-cuda.so", SLUICE_CUDA_SYMBOL, SLUICE_CUDA_VERSION}, library_folder());
+  if (module.ok() && (*module)->begin(driver, most_pinned, why) == 0) {
+    cuda.store(*module, std::memory_order_release);
+    library_after_last.store(&always, std::memory_order_release);
+    return;
+  }
+  log(Level::warning, "buffers on CUDA devices can't be used: %s",
+      module.ok() ? why : module.status().message().c_str());
+  library_after_last.store(&never, std::memory_order_release);
+}
+
+// The module, if there is a driver. (What is loaded while this looks is in the list or behind it.)
+const SluiceCuda* look() {
+  const std::lock_guard lock(looking);
+  if (const SluiceCuda* const known = cuda.load(std::memory_order_acquire)) return known;
+  if (!wanted || !may_be_on_device()) return nullptr;
+  hold_last_library();
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver) use(driver);
+  return cuda.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+constinit std::atomic<link_map* const*> library_after_last{&never};
+
+void begin_devices(const Knobs& knobs) {
+  const std::lock_guard lock(looking);
+  wanted = knobs.cuda == "auto";
+  most_pinned = knobs.cuda_pinned;
+  if (wanted) library_after_last.store(&always, std::memory_order_release);
+}
+
+void end_devices() {
+  const std::lock_guard lock(looking);
+  wanted = false;
+  library_after_last.store(&never, std::memory_order_release);
+  if (const SluiceCuda* const module = cuda.load(std::memory_order_acquire)) module->end();
+  if (last_library && !threads_call_mpi) dlclose(std::exchange(last_library, nullptr));
+}
+
+DevicePlace find_place(const void* address, Status* why) {
+  DevicePlace place;
+  char text[sluice_cuda_why] = "";
+  const SluiceCuda* module = cuda.load(std::memory_order_acquire);
+  if (!module) module = look();
+  if (!module || module->find(address, &place, text) == 0) return place;
+  if (why) *why = {Code::unavailable, std::string("can't tell where a buffer is: ") + text};
+  place.device = DevicePlace::unknown;
+  return place;
+}
+
+std::byte* reserve_pinned(const DevicePlace& place, size_t bytes) {
+  return static_cast<std::byte*>(cuda.load(std::memory_order_acquire)->reserve(&place, bytes));
+}
+
+void give_back_pinned(std::byte* memory) {
+  cuda.load(std::memory_order_acquire)->give_back(memory);
+}
+
+Status DeviceCopier::open(const DevicePlace& place, Way way) {
+  char why[sluice_cuda_why] = "";
+  device_ = place.device;
+  to_device_ = way == Way::to_device;
+  given_ = done_ = 0;
+  failure_ = {};
+  stream_ = cuda.load(std::memory_order_acquire)->open(&place, why);
+  if (!stream_) check(-1, why);
+  return failure_;
+}
+
+void DeviceCopier::check(int result, const char* why) {
+  if (result >= 0 || !failure_.ok()) return;
+  failure_ = {Code::unavailable, std::string("can't copy ") + (to_device_ ? "to" : "from") +
+                                     " CUDA device " + std::to_string(device_) + ": " + why};
+}
+
+void DeviceCopier::copy(std::byte* user, std::byte* dense, size_t bytes) {
+  char why[sluice_cuda_why] = "";
+  if (!failure_.ok()) return;
+  check(cuda.load(std::memory_order_relaxed)->copy(stream_, user, dense, bytes, to_device_, why),
+        why);
+}
+
+void DeviceCopier::runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes,
+                        std::byte* dense) {
+  char why[sluice_cuda_why] = "";
+  if (stride == static_cast<ptrdiff_t>(bytes)) return copy(user, dense, n * bytes);
+  if (!failure_.ok()) return;
+  const SluiceCudaRuns all{user, dense, stride, n, bytes};
+  check(cuda.load(std::memory_order_relaxed)->copy_runs(stream_, &all, to_device_, why), why);
+}
+
+uint32_t DeviceCopier::ticket() {
+  char why[sluice_cuda_why] = "";
+  ++given_;
+  if (!failure_.ok()) return given_;
+  const unsigned mark = given_ % sluice_cuda_marks;
+  check(cuda.load(std::memory_order_relaxed)->mark(stream_, mark, why), why);
+  return given_;
+}
+
+// (If its mark has been set again since, this waits for later copies too.)
+void DeviceCopier::wait(uint32_t ticket) {
+  char why[sluice_cuda_why] = "";
+  constexpr int spins = 100;
+  for (int i = 0; failure_.ok() && done_ < ticket; ++i) {
+    const int passed =
+        cuda.load(std::memory_order_relaxed)->passed(stream_, ticket % sluice_cuda_marks, why);
+    check(passed, why);
+    if (passed == 1) done_ = ticket;
+    if (passed == 0 && i > spins) sched_yield();
+  }
+}
+
+void DeviceCopier::close_stream() {
+  char why[sluice_cuda_why] = "";
+  SluiceCudaStream* const stream = std::exchange(stream_, nullptr);
+  check(cuda.load(std::memory_order_relaxed)->close(stream, why), why);
+}
+
+}  // namespace sluice
