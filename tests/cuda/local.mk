@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A driver without a device, and what is tested with it.
+
+# libcuda.so.1 twice: as it is now, and as it was in CUDA 11.0 (old/). The thread of a driver runs until the process
+# ends, so neither is ever unloaded.
+check_LTLIBRARIES += tests/cuda/standin/libstandin.la
+tests_cuda_standin_libstandin_la_SOURCES = tests/cuda/standin/contexts.cc tests/cuda/standin/copies.cc \
+  tests/cuda/standin/cuda_driver.h tests/cuda/standin/driver.cc tests/cuda/standin/driver.h \
+  tests/cuda/standin/functions.cc tests/cuda/standin/memory.cc tests/cuda/standin/streams.cc \
+  tests/cuda/standin/virtual_memory.cc
+tests_cuda_standin_libstandin_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+
+standin_drivers = tests/cuda/standin/libcuda.so.1 tests/cuda/standin/old/libcuda.so.1
+standin_link = $(CXX) -shared $(MODE_FLAGS) -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete -Wl,--whole-archive \
+  tests/cuda/standin/.libs/libstandin.a -Wl,--no-whole-archive -lpthread
+tests/cuda/standin/libcuda.so.1: tests/cuda/standin/libstandin.la tests/cuda/standin/standin.map
+	$(AM_V_CXXLD)$(standin_link) -Wl,--version-script=$(top_srcdir)/tests/cuda/standin/standin.map -o $@
+tests/cuda/standin/old/libcuda.so.1: tests/cuda/standin/libstandin.la tests/cuda/standin/old.map
+	$(AM_V_at)$(MKDIR_P) $(@D)
+	$(AM_V_CXXLD)$(standin_link) -Wl,--version-script=$(top_srcdir)/tests/cuda/standin/old.map -o $@
+check_DATA += $(standin_drivers)
+CLEANFILES += $(standin_drivers)
+EXTRA_DIST += tests/cuda/standin/standin.map tests/cuda/standin/old.map
+
+# Linked with the stand-in; it also opens both libraries.
+if HAVE_GTEST
+TESTS += tests/cuda/standin_tests
+check_PROGRAMS += tests/cuda/standin_tests
+endif
+EXTRA_PROGRAMS += tests/cuda/standin_tests
+tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
+  tests/cuda/standin_rig.h
+tests_cuda_standin_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) -ldl
+EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)

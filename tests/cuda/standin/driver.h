@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The inside of the stand-in driver. One mutex guards everything; operations of streams run in one
+// thread of the driver's, which lets go of the mutex while it copies.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/cuda/standin/cuda_driver.h"
+
+namespace standin {
+
+using Lock = std::unique_lock<std::mutex>;
+
+// Memory for one device: the program sees it without access, the driver through another mapping.
+class Physical {
+ public:
+  static std::shared_ptr<Physical> make(size_t bytes, int device);
+  ~Physical();
+  Physical(const Physical&) = delete;
+
+  const size_t bytes;
+  const int device;
+  std::byte* reach = nullptr;  // for the driver
+  int file = -1;
+
+ private:
+  Physical(size_t size, int of_device) : bytes(size), device(of_device) {}
+};
+
+enum class Kind : uint8_t { device, pool, mapped, managed, pinned, registered };
+
+struct Context;
+
+// What the program got at one address. It lives until no operation needs it any more.
+struct Allocation {
+  Allocation() = default;
+  Allocation(const Allocation&) = delete;
+  ~Allocation();
+
+  Kind kind = Kind::device;
+  uintptr_t base = 0;
+  size_t bytes = 0;
+  uint64_t id = 0;
+  Context* context = nullptr;  // null: pool and mapped
+  int device = 0;
+  std::shared_ptr<Physical> physical;  // device, pool and mapped
+  std::vector<int> access;             // devices that may use it; mapped only
+
+  uintptr_t end() const { return base + bytes; }
+  // Whether the processor may touch it.
+  bool in_host() const { return kind >= Kind::managed; }
+  bool is_pinned() const { return kind >= Kind::pinned; }
+  bool serves(int of_device) const;
+};
+using AllocationRef = std::shared_ptr<Allocation>;
+
+struct Stream;
+
+struct Operation {
+  uint64_t number = 0;
+  Stream* stream = nullptr;
+  std::vector<std::shared_ptr<Operation>> after;
+  std::function<void()> run;  // without the mutex; may be null
+  std::vector<AllocationRef> uses;
+  CUresult fails = CUDA_SUCCESS;  // injected: instead of running
+  bool done = false;
+};
+using OperationRef = std::shared_ptr<Operation>;
+
+// Handles are addresses of these; they stay after destruction, so that a stale handle is noticed.
+struct Stream {
+  Context* context = nullptr;
+  bool legacy = false, blocking = true, alive = true;
+  std::deque<OperationRef> queue;
+};
+
+struct Event {
+  Context* context = nullptr;
+  OperationRef last;
+  bool alive = true;
+};
+
+struct Context {
+  uint64_t id = 0;
+  int device = 0;
+  bool primary = false, alive = true;
+  int retained = 0;
+  CUresult broken = CUDA_SUCCESS;
+  Stream* legacy = nullptr;
+};
+
+struct Injection {
+  int64_t left = 0;
+  bool all_after = false;
+};
+
+class Driver {
+ public:
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool initialized = false;
+  int devices = 2, version = 12040;
+  std::map<uintptr_t, AllocationRef> memory;  // by base
+  std::map<uintptr_t, size_t> reserved;
+  std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles;
+  std::vector<Context*> primaries;
+  uint64_t next_id = 1;
+  bool held = false;
+
+  Driver();
+  Context* context_of(CUcontext handle);  // null: none, or gone
+  Event* event_of(CUevent handle);
+  // The current context's own legacy stream for 0 and CU_STREAM_LEGACY; null: gone.
+  Stream* stream_of(CUstream handle);
+  Context* make_context(int device, bool primary);
+  Stream* make_stream(Context* context, bool blocking, bool legacy);
+  Event* make_event(Context* context);
+  void destroy(Context* context, Lock* lock);
+
+  OperationRef enqueue(Stream* stream, std::function<void()> run, std::vector<AllocationRef> uses);
+  void wait(const OperationRef& operation, Lock* lock);
+  void wait(const Stream* stream, Lock* lock);
+  void wait(const Context* context, Lock* lock);
+  void wait_device(int device, Lock* lock);
+
+  AllocationRef find(uintptr_t address);
+  void forget(const AllocationRef& allocation);
+
+  bool inject(const char* what, const char* which);
+  bool strikes(const char* what);
+  CUresult init_result = CUDA_SUCCESS;
+
+ private:
+  void work();
+  OperationRef choose(Lock* lock);
+  bool may_start(const Stream& stream) const;
+  void finish(const OperationRef& operation);
+  void read_environment();
+
+  std::vector<Context*> contexts_;
+  std::vector<Stream*> streams_;
+  std::vector<Event*> events_;
+  std::map<std::string, Injection> injections_;
+  std::mt19937_64 random_{1};
+  uint64_t next_operation_ = 1;
+  unsigned longest_delay_ = 50;
+  bool working_ = false;
+};
+
+// Made at the first call, never destroyed: threads may outlive main.
+Driver& driver();
+std::vector<Context*>& current_stack();
+Context* current();
+
+std::atomic<int64_t>& counter(const char* name);
+// Tells it on standard error and counts it.
+CUresult misuse(CUresult error, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+// CUDA_SUCCESS if the driver is initialized and there is a current context that is not broken.
+CUresult usable_context();
+
+}  // namespace standin
+
+#define STANDIN_CALLED(function)                                              \
+  do {                                                                        \
+    static std::atomic<int64_t>& calls_of_this = standin::counter(#function); \
+    ++calls_of_this;                                                          \
+  } while (false)
+
+// Begins a function that needs cuInit, or a current context as well.
+#define STANDIN_ENTER(function)                \
+  STANDIN_CALLED(function);                    \
+  standin::Driver& driver = standin::driver(); \
+  standin::Lock lock(driver.mutex);            \
+  if (!driver.initialized) return CUDA_ERROR_NOT_INITIALIZED
+#define STANDIN_ENTER_CONTEXT(function) \
+  STANDIN_ENTER(function);              \
+  if (const CUresult wrong = standin::usable_context(); wrong) return wrong
