@@ -171,4 +171,4 @@ mpi-programs: libsluice.la $(mpi_programs) osu/osu_face
 .PHONY: mpi-programs
 clean-local:
 	rm -rf other-mpi tests/tidy/stamps
-CLEANFILES += handling.mod operations.mod tests/machine.lock
+CLEANFILES += handling.mod operations.mod

@@ -22,6 +22,7 @@ unit_sources += \
   tests/unit/support/child.h \
   tests/unit/support/ranks.cc tests/unit/support/ranks.h \
   tests/unit/support/stopwatch.h \
+  tests/unit/support/sweep.h \
   tests/unit/engine/agreement_test.cc \
   tests/unit/engine/cells_test.cc \
   tests/unit/engine/collectives_test.cc \
@@ -38,7 +39,8 @@ unit_sources += \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/slots_test.cc \
   tests/unit/engine/statistics_test.cc \
-  tests/unit/engine/turns_test.cc
+  tests/unit/engine/turns_test.cc \
+  tests/unit/engine/waiter_test.cc
 unit_sources += tests/unit/host/topology_test.cc
 unit_sources += tests/unit/tool/tuning_test.cc
 # A transport between threads of this process, which loses, delays and reorders as a test asks.

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 namespace sluice {
 namespace {
@@ -63,9 +64,8 @@ TEST_F(Modules, TheInstalledPlaceComesFirst) {
 
 // The folder of this build's libraries, two levels above this program's folder.
 std::string built_libraries() {
-  std::string folder = library_folder();
-  for (int i = 0; i < 2; ++i) folder.resize(folder.rfind('/'));
-  return folder + "/.libs";
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  return program.parent_path().parent_path().parent_path() / ".libs";
 }
 
 TEST_F(Modules, ItsVersionMustBeTheOneAskedFor) {

@@ -15,6 +15,7 @@
 #include "tests/unit/support/allocations.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
+#include "tests/unit/support/sweep.h"
 
 namespace sluice::testing {
 namespace {
@@ -230,7 +231,8 @@ TEST(Forming, ALateRankChangesNothing) {
 
 void starve(const Course& course, bool known, Rank poor, uint32_t times) {
   bool was_short = true;
-  for (uint32_t first = 0; was_short; first += first < 8 ? 1 : 5) {
+  const uint32_t step = sweep(1U, 4U);
+  for (uint32_t first = poor + times % step; was_short; first += (first < 8 ? 1 : 5) * step) {
     SCOPED_TRACE(std::string(course.name) + (known ? ", known" : "") + ": rank " +
                  std::to_string(poor) + " without allocation " + std::to_string(first) + " and " +
                  std::to_string(times - 1) + " more");

@@ -25,7 +25,7 @@ constexpr std::array<size_t, 10> sizes{0,      5,        3000,           16 << 1
 
 // The thread sanitizer is about twenty times slower.
 #ifdef __SANITIZE_THREAD__
-constexpr uint32_t most_exchanges = 12;
+constexpr uint32_t most_exchanges = 6;
 #else
 constexpr uint32_t most_exchanges = 40;
 #endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a rank waits, in counts: how often MPI progresses in so many turns, and that nobody naps.
+#include "src/engine/waiter.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace sluice {
+namespace {
+
+// An endpoint that counts what a waiter asks of it.
+class Counting final : public Endpoint {
+ public:
+  const char* name() const override { return "counting"; }
+  Caps caps() const override { return {}; }
+  std::vector<std::byte> address() const override { return {}; }
+  Result<std::unique_ptr<Channel>> open(const TeamId&, const Peer&) override {
+    return Status(Code::unavailable, "no channels");
+  }
+  bool can_connect() override { return false; }
+  bool progress() override {
+    ++turns;
+    return moves;
+  }
+  void wait(std::chrono::microseconds limit) override { naps += limit.count() > 0; }
+  void say_bye() override {}
+
+  bool moves = false;
+  uint32_t turns = 0, naps = 0;
+};
+
+class Waiting : public testing::Test {
+ protected:
+  static constexpr uint32_t turns = 100'000;
+
+  Waiter waiter(int spin) {
+    return {&endpoint_, [this] { ++pokes_; }, spin, company_};
+  }
+
+  Counting endpoint_;
+  Company company_;
+  uint32_t pokes_ = 0;
+};
+
+// MPI progresses about as often as in its own waiting, where a turn is one look.
+TEST_F(Waiting, LetsMpiProgressInMostTurnsAndNeverNaps) {
+  Waiter idle = waiter(-1);
+  idle.begin();
+  for (uint32_t i = 0; i < turns; ++i) idle.turn();
+  EXPECT_EQ(endpoint_.turns, turns);
+  EXPECT_EQ(endpoint_.naps, 0U);
+  EXPECT_GT(pokes_, turns / 100);
+}
+
+TEST_F(Waiting, WithoutTheEndpointToo) {
+  Waiter idle = waiter(-1);
+  idle.begin();
+  for (uint32_t i = 0; i < turns; ++i) idle.idle();
+  EXPECT_EQ(endpoint_.naps, 0U);
+  EXPECT_GT(pokes_, turns / 100);
+}
+
+// Ranks that share a processor yield; between two yields MPI may progress once.
+TEST_F(Waiting, OnAnOversubscribedProcessorToo) {
+  company_.learn(2);
+  Waiter idle = waiter(-1);
+  idle.begin();
+  for (uint32_t i = 0; i < turns; ++i) idle.turn();
+  EXPECT_EQ(endpoint_.naps, 0U);
+  EXPECT_GT(pokes_, 0U);
+}
+
+// While bytes move, MPI progresses too, though less often.
+TEST_F(Waiting, WhileTrafficGoesOnToo) {
+  endpoint_.moves = true;
+  Waiter busy = waiter(-1);
+  busy.begin();
+  while (pokes_ < 3) busy.turn();
+  EXPECT_EQ(endpoint_.naps, 0U);
+}
+
+TEST_F(Waiting, NapsWhereTheSettingAllowsIt) {
+  Waiter idle = waiter(0);
+  idle.begin();
+  for (uint32_t i = 0; i < 100; ++i) idle.turn();
+  EXPECT_GT(endpoint_.naps, 0U);
+}
+
+}  // namespace
+}  // namespace sluice
