@@ -33,3 +33,14 @@ tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc
 tests_cuda_standin_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)
+
+# MPI programs that load a driver of their own choice, for Sluice to find.
+cuda_programs = tests/cuda/buffers
+check_PROGRAMS += $(cuda_programs)
+tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc
+tests_cuda_buffers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_cuda_buffers_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_buffers_LDADD = $(mpi_harness)
+cuda_tests = tests/cuda/test_buffers
+TESTS += $(cuda_tests)
+EXTRA_DIST += $(cuda_tests)
