@@ -4,12 +4,14 @@
 // and PMPI_X_c if the MPI library has these. Both names are defined because the Fortran bindings of
 // some MPI libraries call PMPI_X, and so that tools which define MPI_X stack on top of Sluice.
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include "sluice/sluice.h"
 #include "src/base/log.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/describe.h"
+#include "src/mpi/detour.h"
 #include "src/mpi/entry.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"
@@ -81,6 +83,43 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
   return true;
 }
 
+// Prepares a call that MPI does, if this rank's buffers are on a device and MPI can't take them
+// there. False if it failed: then *result is what the function returns.
+[[gnu::cold]] bool prepare_for_mpi(const Row& row, const Arguments& arguments,
+                                   std::optional<Detour>* detour, int* result) {
+  if (is_passing() || is_mpi_cuda_aware() || !is_communicator(arguments.comm)) return true;
+  int is_inter = 0, rank = 0, ranks = 0;
+  real().Comm_test_inter(arguments.comm, &is_inter);
+  if (is_inter) return true;
+  real().Comm_rank(arguments.comm, &rank);
+  real().Comm_size(arguments.comm, &ranks);
+  Status status;
+  try {
+    Exchange exchange;
+    if (!row.describe(arguments, {static_cast<Rank>(rank), static_cast<Rank>(ranks)}, &exchange) ||
+        (exchange.input.place.is_host() && exchange.output.place.is_host())) {
+      return true;
+    }
+    status = detour->emplace().begin(exchange);
+  } catch (const std::bad_alloc&) {
+    status = {Code::memory, "no memory for a copy in host memory"};
+  }
+  if (status.ok()) return true;
+  log(Level::error, "%s: %s", row.function, status.message().c_str());
+  *result = raise_error(arguments.comm, status);
+  return false;
+}
+
+// The result of a call that MPI did.
+[[gnu::cold]] int finish_for_mpi(const Row& row, const Arguments& arguments, Detour* detour,
+                                 int result) {
+  if (result != MPI_SUCCESS) return result;
+  const Status status = detour->end();
+  if (status.ok()) return result;
+  log(Level::error, "%s: %s", row.function, status.message().c_str());
+  return raise_error(arguments.comm, status);
+}
+
 // An argument in the form to pass to MPI: operations on Sluice's own types are replaced.
 template <bool is_op, typename T>
 T for_mpi(const Arguments& arguments, T argument) {
@@ -120,6 +159,7 @@ int finalize() {
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
 #define SLUICE_TAKE(role) buffers.take(role);
+#define SLUICE_PUT(role) detour->put(role);
 #define SLUICE_IS_SAME(role) \
   &&last.is_same<sluice::Arguments::Either::role>(role, last.arguments.role)
 
@@ -150,7 +190,15 @@ int finalize() {
     sluice::Arguments arguments;                                                               \
     SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
     if (sluice::carry(table_row, arguments, &result)) return result;                           \
-    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                  \
+    if (!sluice::may_be_on_device())                                                           \
+      return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
+    std::optional<sluice::Detour> detour;                                                      \
+    if (!sluice::prepare_for_mpi(table_row, arguments, &detour, &result)) return result;       \
+    if (detour) {                                                                              \
+      SLUICE_EACH(SLUICE_PUT, __VA_ARGS__)                                                     \
+    }                                                                                          \
+    result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
+    return detour ? sluice::finish_for_mpi(table_row, arguments, &*detour, result) : result;   \
   }                                                                                            \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \

@@ -7,6 +7,7 @@ face_sources += \
   src/mpi/communicator.cc src/mpi/communicator.h \
   src/mpi/datatypes.cc src/mpi/datatypes.h \
   src/mpi/describe.cc src/mpi/describe.h \
+  src/mpi/detour.cc src/mpi/detour.h \
   src/mpi/devices.cc src/mpi/devices.h \
   src/mpi/entries.cc \
   src/mpi/entry.h \

@@ -314,14 +314,7 @@ void Placement::place_directly(const Side& side, Staging& staging, View* view) c
   view->offsets = staging.offsets;
 }
 
-Status Placement::place_apart(const Side& side, Staging& staging, View* view) const {
-  const size_t units = scale(side);
-  view->count = side.count * units;
-  view->base = staging.reserve(side.bytes(), side.place);
-  if (!view->base) {
-    return {Code::memory, "no memory to pack " + std::to_string(side.bytes()) + " bytes"};
-  }
-  if (!side.counts) return {};
+void set_packed_blocks(const Side& side, size_t units, Staging& staging) {
   staging.counts.resize(side.blocks);
   staging.offsets.resize(side.blocks);
   size_t offset = 0;
@@ -330,6 +323,17 @@ Status Placement::place_apart(const Side& side, Staging& staging, View* view) co
     staging.offsets[i] = offset;
     offset += staging.counts[i];
   }
+}
+
+Status Placement::place_apart(const Side& side, Staging& staging, View* view) const {
+  const size_t units = scale(side);
+  view->count = side.count * units;
+  view->base = staging.reserve(side.bytes(), side.place);
+  if (!view->base) {
+    return {Code::memory, "no memory to pack " + std::to_string(side.bytes()) + " bytes"};
+  }
+  if (!side.counts) return {};
+  set_packed_blocks(side, units, staging);
   view->counts = staging.counts;
   view->offsets = staging.offsets;
   return {};

@@ -89,6 +89,10 @@ class StagedSide final : public Packing {
   DeviceCopier copier_;          // open if the side is on a device
 };
 
+// Sets the counts and offsets of a ragged side's blocks in packed memory. units: engine elements in
+// an element of the side. May throw std::bad_alloc.
+void set_packed_blocks(const Side& side, size_t units, Staging& staging);
+
 // The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
 class Placement {
  public:
