@@ -36,8 +36,9 @@ EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
 cuda_programs = tests/cuda/buffers
+memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 check_PROGRAMS += $(cuda_programs)
-tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc
+tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc $(memory_kinds)
 tests_cuda_buffers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_buffers_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_buffers_LDADD = $(mpi_harness)

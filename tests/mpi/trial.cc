@@ -67,7 +67,14 @@ const char* name_of(Damage damage) {
   return names[static_cast<size_t>(damage)];
 }
 
+std::string driver;  // empty: all memory is the host's
+
 }  // namespace
+
+void use_driver(const std::string& path) {
+  load_driver(path);
+  driver = path;
+}
 
 std::vector<Comm> lasting_comms() {
   int rank = 0, size = 0;
@@ -136,6 +143,7 @@ std::string Trial::describe() const {
   std::string again = "env " + settings() + mpirun() + " -n " + std::to_string(world) + " " +
                       program() + " --seed " + std::to_string(seed) + " --case " +
                       std::to_string(number) + " --bytes " + std::to_string(most_bytes);
+  if (!driver.empty()) again += " --driver " + driver;
   if (damage != Damage::none) again += std::string(" --break ") + name_of(damage);
   return "seed " + std::to_string(seed) + " case " + std::to_string(number) + ": " + story +
          "\nREPLAY: " + again + "\n";
@@ -157,6 +165,11 @@ Side::Side(ShapedType drawn, std::vector<Memory::Block> where, MPI_Datatype in_m
       their_memory(before),
       in_mpi_(in_mpi) {
   before.scramble(trial.own);
+  if (!driver.empty()) {
+    const Kind kind = kinds[trial.own.below(std::size(kinds))];
+    trial.story += std::string(", ") + name_of(kind);
+    elsewhere_ = std::make_unique<KindMemory>(kind, before.bytes().size());
+  }
   fates.assign(before.bytes().size(), Fate::kept);
   settle();
 }
@@ -175,7 +188,7 @@ void Side::use_absolute_addresses() {
   const int one = 1;
   MPI_Aint address = 0, lower = 0, extent = 0;
   MPI_Datatype moved;
-  MPI_Get_address(our_memory.buffer(), &address);
+  MPI_Get_address(our_buffer(), &address);
   MPI_Type_get_extent(type.handle, &lower, &extent);
   MPI_Type_create_struct(1, &one, &address, &type.handle, &moved);
   MPI_Type_create_resized(moved, address + lower, extent, &absolute_);
@@ -192,9 +205,19 @@ Words Side::words(void* buffer, MPI_Datatype handle) const {
   return words;
 }
 
+std::byte* Side::our_buffer() {
+  if (!elsewhere_) return our_memory.buffer();
+  return static_cast<std::byte*>(elsewhere_->data()) + our_memory.origin();
+}
+
+void Side::take_ours() {
+  if (elsewhere_) elsewhere_->read(our_memory.bytes().data(), our_memory.bytes().size());
+}
+
 Words Side::ours() {
+  if (elsewhere_) elsewhere_->put(our_memory.bytes());
   if (absolute_ != MPI_DATATYPE_NULL) return words(MPI_BOTTOM, absolute_);
-  return words(our_memory.buffer(), type.handle);
+  return words(our_buffer(), type.handle);
 }
 
 Words Side::packed(const Memory& memory, std::vector<std::byte>* message) const {

@@ -8,9 +8,11 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/cuda/kinds.h"
 #include "tests/mpi/harness.h"
 #include "tests/mpi/shapes.h"
 
@@ -54,6 +56,9 @@ struct Trial {
   [[noreturn]] void complain(const std::string& what) const;
 };
 
+// From now on each of Sluice's buffers is in memory of a random kind, of this CUDA driver.
+void use_driver(const std::string& path);
+
 // Draws everything that does not depend on the function's family.
 Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
                  const std::vector<Comm>& lasting);
@@ -95,6 +100,8 @@ class Side {
 
   // From now on Sluice's call gets all blocks by absolute addresses, from MPI_BOTTOM.
   void use_absolute_addresses();
+  // Gets back what Sluice's call did to memory of another kind.
+  void take_ours();
   // Copies `before` to the other two memories.
   void settle();
   Words ours();
@@ -118,9 +125,12 @@ class Side {
 
  private:
   Words words(void* buffer, MPI_Datatype handle) const;
+  // What Sluice's call gets for the buffer of `our_memory`.
+  std::byte* our_buffer();
 
   Words packed(const Memory& memory, std::vector<std::byte>* message) const;
 
+  std::unique_ptr<KindMemory> elsewhere_;  // of another kind, with the bytes of our_memory
   MPI_Datatype absolute_ = MPI_DATATYPE_NULL;
   MPI_Datatype in_mpi_;
   std::vector<std::byte> their_message_, message_before_;

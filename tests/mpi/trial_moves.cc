@@ -158,6 +158,8 @@ void Mover::verify(Side* input, Side* output) {
     output->before.paint(i, 0, output->blocks[i].count, Fate::defined, output->type.map,
                          &output->fates);
   }
+  if (input) input->take_ours();
+  output->take_ours();
   damage(trial_, input, output);
   output->take_theirs();
   if (input) input->verify(trial_, "the input", true);

@@ -261,6 +261,8 @@ void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
          EITHER(trial_, MPI_Reduce_scatter), EITHER(trial_, MPI_Reduce_scatter_block), data, to,
          op);
   }
+  input->take_ours();
+  output->take_ours();
 }
 
 // Never in place: MPICH 4.0.2's own MPI_Reduce crashes there.
