@@ -188,10 +188,28 @@ void Benchmark::print_row(size_t bytes, const Outcome& outcome) const {
   std::fflush(stdout);
 }
 
+// Whether all ranks have what the buffers need; if not, one of those that have not says so.
+bool prepare_device(const Function& function, World world) {
+  MPI_Comm host;
+  int number = 0;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Comm_rank(host, &number);
+  MPI_Comm_free(&host);
+  const std::string wrong = open_device(number);
+  int mine = wrong.empty() ? world.size : world.rank, first = 0;
+  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (first == world.rank) {
+    std::fprintf(stderr, "osu_%s: -d: rank %d: %s\n", function.name, world.rank, wrong.c_str());
+  }
+  return first == world.size;
+}
+
 int run_parsed(const Function& function, const Parsed& parsed) {
   World world;
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+  const bool needs_device = parsed.options && parsed.options->buffers.need_device();
+  if (needs_device && !prepare_device(function, world)) return 1;
   if (parsed.options) return Benchmark(function, *parsed.options, world).run() ? 0 : 1;
   if (world.rank == 0) std::fputs(parsed.text.c_str(), parsed.status == 0 ? stdout : stderr);
   return parsed.status;

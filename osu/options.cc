@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace sluice::osu {
 namespace {
@@ -102,6 +103,29 @@ void read_offsets(const std::string& text, Options* options) {
   }
 }
 
+// A word after -d, for both sides or for one.
+bool parse_place(const std::string& word, Place* place) {
+  constexpr std::pair<const char*, Place> words[] = {
+      {"host", Place::host},     {"H", Place::host},          {"cuda", Place::device},
+      {"D", Place::device},      {"managed", Place::managed}, {"M", Place::managed},
+      {"pinned", Place::pinned}, {"P", Place::pinned}};
+  for (const auto& [known, meant] : words) {
+    if (word == known) return *place = meant, true;
+  }
+  return false;
+}
+
+// "cuda", "D H", "cuda D H".
+void read_places(std::vector<std::string> words, Options* options) {
+  constexpr const char* wanted =
+      "[cuda] SEND RECV, each D, H, M or P; or one of cuda, managed, pinned, host";
+  Buffers& buffers = options->buffers;
+  if (words.size() == 3 && words[0] == "cuda") words.erase(words.begin());
+  if (words.size() > 2) reject("--accelerator", words[2], wanted);
+  if (!parse_place(words[0], &buffers.send)) reject("--accelerator", words[0], wanted);
+  if (!parse_place(words.back(), &buffers.recv)) reject("--accelerator", words.back(), wanted);
+}
+
 void read_memory_limit(const std::string& text, Options* options) {
   if (!parse_bytes(text, &options->memory_limit) || options->memory_limit == 0) {
     reject("--mem-limit", text, "a number of bytes, such as 536870912 or 512m");
@@ -134,6 +158,14 @@ void add_buffers(CLI::App* app, const Function& function, Options* options) {
          "--offset", offsets,
          "bytes into a page at which buffers begin (default 0; what malloc gives large ones: 16)")
       ->type_name("[SEND:]RECV");
+  auto places = [options](const std::vector<std::string>& words) { read_places(words, options); };
+  app->add_option_function<std::vector<std::string>>(
+         "-d,--accelerator", places,
+         "where buffers are: cuda (on a device), managed, pinned or host; or a letter for the "
+         "send\n"
+         "and one for the receive buffers: D (device), H (host), M (managed), P (pinned)")
+      ->type_name("TYPE | SEND RECV")
+      ->expected(1, 3);
 }
 
 void add_counts(CLI::App* app, Options* options) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The command line of the benchmarks: the options of the OSU Micro-Benchmarks' blocking
-// collectives, as far as they apply to host memory, and their defaults.
+// collectives, as far as they apply here, and their defaults.
 #pragma once
 
 #include <cstddef>

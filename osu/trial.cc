@@ -26,10 +26,16 @@ int size_of(MPI_Comm comm) {
 }
 
 // Memory that is paged in and poisoned, with a guard after it.
-Memory make_memory(size_t bytes, size_t offset) {
-  Memory memory(bytes + guard, offset);
-  poison(memory.get(), memory.room());
+Memory make_memory(size_t bytes, size_t offset, Place place) {
+  Memory memory(bytes + guard, offset, place);
+  poison(memory.mirror(), memory.room());
+  memory.push();
   return memory;
+}
+
+Place place_of_result(const Function& function, const Buffers& buffers) {
+  const bool is_source = function.flow == Flow::from_root && rank_in(MPI_COMM_WORLD) == root_rank;
+  return is_source ? buffers.send : buffers.recv;
 }
 
 // Functions that move data.
@@ -41,18 +47,22 @@ class Transfer : public Trial {
         layout_(function, count, rank_in(MPI_COMM_WORLD), size_of(MPI_COMM_WORLD)),
         in_place_(buffers.in_place && layout_.takes_in_place),
         loaded_(in_place_ || function.flow == Flow::from_root),
-        send_(make_memory(layout_.send_elements * type.bytes, buffers.send_offset)),
-        recv_(make_memory(layout_.recv_elements * type.bytes, buffers.recv_offset)) {
+        send_(make_memory(layout_.send_elements * type.bytes, buffers.send_offset, buffers.send)),
+        recv_(make_memory(layout_.recv_elements * type.bytes, buffers.recv_offset,
+                          place_of_result(function, buffers))) {
     lie_right_ = send_.lies_at(buffers.send_offset) && recv_.lies_at(buffers.recv_offset);
     prepare(0);
   }
 
   void prepare(uint32_t round) override {
     round_ = {size_of(MPI_COMM_WORLD), round};
-    poison(recv_.get(), layout_.recv_elements * type_.bytes);
-    for (const Piece& piece : layout_.send) type_.fill(send_.get(), piece, round_);
-    if (!loaded_) return;
-    for (const Piece& piece : layout_.recv_before) type_.fill(recv_.get(), piece, round_);
+    poison(recv_.mirror(), layout_.recv_elements * type_.bytes);
+    for (const Piece& piece : layout_.send) type_.fill(send_.mirror(), piece, round_);
+    if (loaded_) {
+      for (const Piece& piece : layout_.recv_before) type_.fill(recv_.mirror(), piece, round_);
+    }
+    send_.push();
+    recv_.push();
   }
 
   double call() override {
@@ -70,8 +80,10 @@ class Transfer : public Trial {
 
   std::string verify() override {
     if (!lie_right_) return "buffers do not begin where --offset says";
-    std::string wrong = first_wrong("receive buffer: ", recv_.get(), layout_.recv_after);
-    if (wrong.empty()) wrong = first_wrong("send buffer: ", send_.get(), layout_.send);
+    send_.pull();
+    recv_.pull();
+    std::string wrong = first_wrong("receive buffer: ", recv_.mirror(), layout_.recv_after);
+    if (wrong.empty()) wrong = first_wrong("send buffer: ", send_.mirror(), layout_.send);
     if (wrong.empty() && !is_poisoned(guard_of(recv_, layout_.recv_elements), guard)) {
       wrong = "something wrote behind the receive buffer";
     }
@@ -88,7 +100,7 @@ class Transfer : public Trial {
   }
 
   const void* guard_of(const Memory& memory, size_t elements) const {
-    return static_cast<const std::byte*>(memory.get()) + elements * type_.bytes;
+    return static_cast<const std::byte*>(memory.mirror()) + elements * type_.bytes;
   }
 
   const Function& function_;

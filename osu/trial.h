@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "osu/device.h"
 #include "osu/function.h"
 #include "osu/pattern.h"
 
@@ -25,10 +26,14 @@ class Trial {
   virtual std::string verify() = 0;
 };
 
-// Where a trial's buffers begin.
+// Where a trial's buffers are, and where they begin. (MPI_Bcast has one: the root's is a send
+// buffer, the others' are receive buffers.)
 struct Buffers {
   bool in_place = false;
   size_t send_offset = 0, recv_offset = 0;  // bytes into a page
+  Place send = Place::host, recv = Place::host;
+
+  bool need_device() const { return send != Place::host || recv != Place::host; }
 };
 
 // Bytes of both buffers of such a trial on one rank.
