@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "src/base/status.h"
@@ -62,6 +63,8 @@ class Conduit {
   virtual short interest(bool reads, bool writes) const {
     return static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
   }
+  // Once something failed: why, in words, if errno does not say it ("TLS: ..."). Else empty.
+  virtual std::string problem() const { return {}; }
 };
 
 // The two ends of a connection, as this process knows them.
@@ -72,11 +75,17 @@ struct ConduitEnds {
   bool same_host;
 };
 
-// Makes the filter of each connection. Both sides use one, or neither. It carries everything after
-// the greetings.
+// Makes the filters of connections. Both sides of a connection use one, or neither. A filter
+// carries everything after the greetings. The greetings of a connection with a filter have a proof
+// in place of the key, so that the key is never sent in clear, and so that both sides know whether
+// the other means to use the filter.
 class FilterMaker {
  public:
   virtual ~FilterMaker() = default;
+  // Whether the connection of two processes on the same host, or on different hosts, has a filter.
+  virtual bool filters(bool same_host) const = 0;
+  // What only those who know the key can compute, and another in each direction.
+  virtual Result<Key> prove(const Key& key, const ProcessId& from, const ProcessId& to) const = 0;
   // below: outlives the filter. Nothing has been read from it or written to it after the greeting.
   virtual Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) = 0;
 };

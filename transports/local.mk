@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The transport contract and what transports share; one folder per transport: core_sources.
+# The transport contract and what transports share; one folder per transport: core_sources;
+# and the module that asks OpenSSL.
 
 core_sources += \
   transports/agreement.cc \
@@ -30,6 +31,7 @@ core_sources += \
   transports/tcp/outbox.h \
   transports/tcp/reception.cc \
   transports/tcp/reception.h \
+  transports/tcp/shared.cc \
   transports/tcp/shared.h \
   transports/tcp/upgrade.cc \
   transports/tcp/socket.cc \
@@ -53,3 +55,16 @@ core_sources += \
   transports/shm/single_copy.cc \
   transports/shm/single_copy.h \
   transports/shm/source.cc
+
+core_sources += \
+  transports/tls/module.h \
+  transports/tls/tls.cc \
+  transports/tls/tls.h
+
+if HAVE_OPENSSL
+pkglib_LTLIBRARIES += libsluice-tls.la
+endif
+libsluice_tls_la_SOURCES = transports/tls/openssl.c
+libsluice_tls_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(OPENSSL_CFLAGS)
+libsluice_tls_la_LIBADD = $(OPENSSL_LIBS)
+libsluice_tls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now

@@ -73,7 +73,10 @@ unit_sources += \
   tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_rig.h \
   tests/unit/transports/tcp_strangers_test.cc \
-  tests/unit/transports/tcp_test.cc
+  tests/unit/transports/tcp_test.cc \
+  tests/unit/transports/tls_links_test.cc \
+  tests/unit/transports/tls_rig.h \
+  tests/unit/transports/tls_test.cc
 
 # How fast the TCP transport alone is; not a test: make tests/unit/transports/tcp_bench
 EXTRA_PROGRAMS += tests/unit/transports/tcp_bench

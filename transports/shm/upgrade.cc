@@ -72,6 +72,8 @@ class ShmUpgrade final : public Upgrade {
     out_.awake();
   }
 
+  std::string problem() const override { return base_.problem(); }
+
   bool hear() override {
     bool any = false;
     while (!ended_) {

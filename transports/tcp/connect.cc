@@ -33,6 +33,7 @@ Status Link::know(const Peer& peer) {
   if (socket_) {  // the peer connected first
     greet();
     flush();
+    compare_signs();
   }
   return {};
 }
@@ -41,7 +42,14 @@ bool Link::awaited() const { return pending() && !socket_ && !connects(); }
 
 // True once connected.
 bool Link::dial() {
-  if (!dialer_) dialer_ = std::make_unique<Dialer>(shared_, candidates_, introduction());
+  if (!dialer_) {
+    const auto greeting = introduction();
+    if (!greeting.ok()) {
+      fail(greeting.status());
+      return false;
+    }
+    dialer_ = std::make_unique<Dialer>(shared_, candidates_, *greeting);
+  }
   switch (dialer_->advance()) {
     case Dialer::State::dialing:
       return false;
@@ -60,6 +68,7 @@ bool Link::dial() {
   }
   introduced_ = greeted_ = true;
   heed(*answer);
+  if (!status_.ok()) return false;
   if (const Status opened = open_filter(); !opened.ok()) fail(opened);
   sends_filtered_ = filter_ != nullptr;
   if (status_.ok()) offer_upgrade();
@@ -78,18 +87,24 @@ Status Link::unreachable() const {
   return {Code::timeout, who + dialer_->failures() + "; is a firewall between?"};
 }
 
-Greeting Link::introduction() const {
-  return {wire_version, shared_.options.self, process_, peer_key_, shared_.options.window};
+Result<Greeting> Link::introduction() const {
+  const ProcessId& self = shared_.options.self;
+  auto sign =
+      filters() ? shared_.options.filter->prove(peer_key_, self, process_) : Result<Key>(peer_key_);
+  if (!sign.ok()) return sign.status();
+  return Greeting{wire_version, self, process_, *sign, shared_.options.window};
 }
 
 // Queues the greeting before everything else.
 void Link::greet() {
+  const auto words = introduction();
+  if (!words.ok()) return fail(words.status());
   if (Status opened = open_filter(); !opened.ok()) return fail(opened);
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;
   greeting.last = filter_ != nullptr;
   greeting.owned = std::make_unique<std::byte[]>(Greeting::bytes);
-  introduction().encode(greeting.owned.get());
+  words->encode(greeting.owned.get());
   out_.push_front(std::move(greeting));
   introduced_ = true;
 }
@@ -125,7 +140,7 @@ bool Link::take_greeting() {
   return greeted_ && status_.ok();
 }
 
-// Fails the link if wire versions or windows differ.
+// Fails the link if wire versions or windows differ, or what the two sides mean to encrypt.
 void Link::heed(const Greeting& greeting) {
   const auto differs = [&](const char* what, uint64_t theirs, uint64_t ours) {
     fail({Code::mismatch, label_ + " has " + what + " " + std::to_string(theirs) +
@@ -136,6 +151,17 @@ void Link::heed(const Greeting& greeting) {
   } else if (greeting.window != shared_.options.window) {
     differs("a TCP window of", greeting.window, shared_.options.window);
   }
+  sign_ = shared_.sign_of(greeting);
+  if (known_) compare_signs();
+}
+
+// Both sides filter this connection, or neither does.
+void Link::compare_signs() {
+  const bool theirs = sign_ == TcpShared::Sign::proof;
+  if (!status_.ok() || theirs == filters()) return;
+  const std::string whose = theirs ? " wants an encrypted connection, this process does not"
+                                   : " wants a connection in clear, this process an encrypted one";
+  fail({Code::mismatch, label_ + whose + ": is SLUICE_TLS the same everywhere?"});
 }
 
 void Link::say_bye() {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -63,7 +64,7 @@ Driver::Driver(const TcpOptions& options) : reception_(shared_) {
   shared_.make_room = [this] { return reception_.drop_oldest(); };
 }
 
-Driver::~Driver() = default;
+Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }
 
 Status Driver::start() {
   if (Status drawn = draw_random(shared_.key.data(), shared_.key.size()); !drawn.ok()) return drawn;

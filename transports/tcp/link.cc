@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -30,7 +31,7 @@ constexpr const char* bad_buffer =
 Link::Link(TcpShared& shared, const ProcessId& process)
     : shared_(shared), process_(process), label_("process " + std::to_string(process.low)) {}
 
-Link::~Link() = default;
+Link::~Link() { explicit_bzero(peer_key_.data(), peer_key_.size()); }
 
 Stream& Link::stream(const TeamId& team) {
   if (latest_ != nullptr && latest_->team() == team) return *latest_;
@@ -78,6 +79,8 @@ bool Link::drive() {
   bool moved = wanted() && read();
   if (!out_.empty() || (filter_waits() && !sends_upgraded_)) moved |= flush();
   if (sends_upgraded_ && filter_waits()) (void)filter_->flush();  // a doorbell byte
+  // A filter that had to read in order to write may hold more than its handshake.
+  if (wanted() && socket_ && way_in().buffered()) shared_.unfinished = true;
   return moved;
 }
 
@@ -152,6 +155,7 @@ void Link::finish_sends(Operation* sent) {
 // If the peer is gone, what it sent before may still be read, and explains more than errno. Any
 // other error ends the link, because a frame that is cut off can't be continued.
 void Link::note_send_error(int error) {
+  if (has_problem(way_out())) return;
   const bool gone = error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
   if (gone) {
     send_error_ = error;
@@ -165,7 +169,8 @@ void Link::note_send_error(int error) {
 
 bool Link::read() {
   bool moved = false;
-  if (greeted_ && !filter_ && shared_.options.filter) return moved;  // its key is not known yet
+  // The filter needs the peer's key.
+  if (greeted_ && !filter_ && shared_.options.filter && (!known_ || filters())) return moved;
   for (int i = 0; i < max_reads; ++i) {
     parse();
     if (!wanted()) return moved;
@@ -185,8 +190,17 @@ bool Link::read() {
   return moved;
 }
 
+// True if the conduit itself says why it failed. Fails the link.
+bool Link::has_problem(const Conduit& conduit) {
+  const std::string problem = conduit.problem();
+  if (problem.empty()) return false;
+  fail({Code::peer_lost, "the connection to " + label_ + " failed: " + problem});
+  return true;
+}
+
 // Nothing more can be read.
 void Link::note_end(int error) {
+  if (has_problem(way_in())) return;
   if (error == EFAULT) {
     fail({Code::invalid, "the memory for a message from " + label_ + " can't be written (" +
                              error_text(error) + "): " + bad_buffer});

@@ -139,10 +139,11 @@ class Link {
 
   bool dial();
   Status unreachable() const;
-  Greeting introduction() const;
+  Result<Greeting> introduction() const;
   void greet();
   bool take_greeting();
   void heed(const Greeting& greeting);
+  void compare_signs();
   void offer_upgrade();
   void look_for_upgrade();
   bool permits(const UpgradeMaker& maker) const;
@@ -157,6 +158,10 @@ class Link {
   void leave_conduit();
   void end_sending();
   Status open_filter();
+  // Once the peer is known.
+  bool filters() const {
+    return shared_.options.filter && shared_.options.filter->filters(same_host_);
+  }
   Conduit& base() const { return filter_ ? *filter_ : plain_; }
   Conduit& way_out() const {
     if (sends_upgraded_) return *upgrade_;
@@ -176,6 +181,7 @@ class Link {
   void note_send_error(int error);
   bool read();
   void note_end(int error);
+  bool has_problem(const Conduit& conduit);
   Inbox::Read read_once();
   void parse();
   bool step();
@@ -195,6 +201,7 @@ class Link {
   Key peer_key_{};
   bool known_ = false;  // know() has succeeded
   bool same_host_ = false;
+  TcpShared::Sign sign_ = TcpShared::Sign::none;  // of the peer's greeting
 
   std::unique_ptr<Dialer> dialer_;
   Socket socket_;

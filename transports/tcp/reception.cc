@@ -128,14 +128,9 @@ Reception::Verdict Reception::hear(Guest& guest) const {
   if (!Greeting::may_begin(guest.bytes.data(), guest.got)) return Verdict::away;
   if (guest.got < guest.bytes.size()) return Verdict::wait;
   Greeting greeting;
-  return greeting.decode(guest.bytes.data()) && knows_us(greeting) ? Verdict::welcome
-                                                                   : Verdict::away;
-}
-
-bool Reception::knows_us(const Greeting& greeting) const {
-  std::byte different{0};  // compares the whole key: constant time
-  for (size_t i = 0; i < greeting.key.size(); ++i) different |= greeting.key[i] ^ shared_.key[i];
-  return different == std::byte{0} && greeting.to == shared_.options.self;
+  const bool welcome =
+      greeting.decode(guest.bytes.data()) && shared_.sign_of(greeting) != TcpShared::Sign::none;
+  return welcome ? Verdict::welcome : Verdict::away;
 }
 
 void Reception::add_to(std::vector<pollfd>& polls) const {

@@ -2,7 +2,7 @@
 //
 // The acceptor: the listening sockets, and the pending connections (guests), which have not greeted
 // yet. A connection that begins with anything but a greeting with this process's key is closed
-// without an answer.
+// without an answer. (Or a proof that its sender knows the key: see FilterMaker.)
 //
 // Any user of the host can connect and send nothing. So there are few pending connections, they
 // leave some descriptors free for peers and for the program, and none stays longer than the connect
@@ -60,7 +60,6 @@ class Reception {
   std::vector<Guest>::iterator oldest();
   void hear_all(const Welcome& welcome);
   Verdict hear(Guest& guest) const;
-  bool knows_us(const Greeting& greeting) const;
 
   const TcpShared& shared_;
   std::vector<Listener> listeners_;

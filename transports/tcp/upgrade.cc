@@ -24,7 +24,7 @@ constexpr std::byte last_offer{128};  // beside the maker's id
 
 // Called when both sides' greetings are known to come first over this connection.
 Status Link::open_filter() {
-  if (shared_.options.filter == nullptr || filter_) return {};
+  if (!filters() || filter_) return {};
   auto made = shared_.options.filter->make(
       plain_, {shared_.options.self, process_, shared_.key, peer_key_, connects(), same_host_});
   if (!made.ok()) return made.status().with(label_);

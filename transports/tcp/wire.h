@@ -10,11 +10,13 @@
 //   12-15    0
 //   16-31    the sender's process
 //   32-47    the process that it wants to reach
-//   48-63    the key that the latter published with its address
+//   48-63    the key that the latter published with its address, or with a filter (encryption), the
+//            proof that the sender knows it (FilterMaker in transports/conduit.h)
 //   64-71    the sender's window, in bytes
 //
 // The connecting side sends frames directly after its greeting. The accepting side answers with its
-// own greeting when it knows the peer's key. A connection without the right key gets no answer.
+// own greeting when it knows the peer's key. A connection without the right key or proof gets no
+// answer. With a filter, frames go through it, and the connecting side waits for that answer first.
 //
 // Frame:
 //

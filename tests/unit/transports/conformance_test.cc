@@ -7,6 +7,7 @@
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/transports/slow_filter.h"
 #include "tests/unit/transports/tcp_rig.h"
+#include "tests/unit/transports/tls_rig.h"
 #include "transports/shm/upgrade.h"
 
 namespace sluice {
@@ -63,6 +64,13 @@ MakeEndpoint filtered(size_t window, uint64_t seed, bool upgrades) {
   return upgrades ? shm_with(window, options) : tcp_with(window, options);
 }
 
+MakeEndpoint encrypted(size_t window, bool upgrades, size_t buffer = 0) {
+  TcpOptions options;
+  options.filter = tls_filters();
+  options.socket_buffer = buffer;
+  return upgrades ? shm_with(window, options) : tcp_with(window, options);
+}
+
 const Mode modes[] = {
     {"loopback", 256 * kib, [](uint64_t) { return loopback(256 * kib, 0); }},
     {"loopback_small_window", small_window, [](uint64_t) { return loopback(small_window, 0); }},
@@ -80,7 +88,20 @@ const Mode modes[] = {
     {"filter", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, false); }},
     {"filter_no_window", 0, [](uint64_t seed) { return filtered(0, seed, false); }},
     {"filter_shm", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, true); }},
+    {"tls", 256 * kib, [](uint64_t) { return encrypted(256 * kib, false); }},
+    {"tls_no_window", 0, [](uint64_t) { return encrypted(0, false); }},
+    {"tls_tight", 256 * kib, [](uint64_t) { return encrypted(256 * kib, false, 4096); }},
+    {"tls_shm", 256 * kib, [](uint64_t) { return encrypted(256 * kib, true); }},
 };
+
+// Without OpenSSL there is no encryption; tls_test.cc says so.
+std::vector<Mode> possible_modes() {
+  std::vector<Mode> possible(std::begin(modes), std::end(modes));
+  if (describe_tls(tls_options().folder).ok()) return possible;
+  std::erase_if(possible,
+                [](const Mode& mode) { return std::string(mode.name).starts_with("tls"); });
+  return possible;
+}
 
 class Conformance : public testing::TestWithParam<Mode> {
  protected:
@@ -486,7 +507,7 @@ TEST_P(Conformance, AnAddressOfSomethingElseIsRefused) {
   EXPECT_EQ(ranks.at(0).open({Ranks::process(0), 2}, ranks.peer(0)).status().code(), Code::invalid);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Conformance, testing::ValuesIn(modes),
+INSTANTIATE_TEST_SUITE_P(Transports, Conformance, testing::ValuesIn(possible_modes()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -121,6 +121,13 @@ class SlowFilter final : public Conduit {
 class SlowFilters final : public FilterMaker {
  public:
   explicit SlowFilters(uint64_t seed) : seed_(seed) {}
+  bool filters(bool) const override { return true; }
+  Result<Key> prove(const Key& key, const ProcessId& from, const ProcessId& to) const override {
+    Key proof = key;
+    proof[0] ^= static_cast<std::byte>(from.low);
+    proof[1] ^= static_cast<std::byte>(to.low + 1);
+    return proof;
+  }
   Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) override {
     return std::unique_ptr<Conduit>(std::make_unique<SlowFilter>(below, ends, seed_++));
   }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The interface between the library and the module that encrypts: a table of C functions, found by
+ * symbol name. The module (openssl.c) is linked with OpenSSL, loaded on demand and optional.
+ *
+ * A session is one side of a TLS 1.3 connection between two memory buffers: `in` for what has
+ * arrived from the peer, `out` for what is to be sent to it. Nothing here does I/O, blocks or
+ * raises a signal. A session takes one thread at a time; different sessions are independent.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SLUICE_TLS_VERSION 1
+#define SLUICE_TLS_SYMBOL "sluice_tls"
+
+enum { SLUICE_TLS_KEY = 16, SLUICE_TLS_ID = 16 }; /* bytes */
+
+/* Results besides a number of bytes. */
+enum { SLUICE_TLS_WAITS = 0, SLUICE_TLS_FAILED = -1 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct SluiceTlsSession;
+
+/* Both processes of a connection. "First" is the connecting side. */
+struct SluiceTlsEnds {
+  unsigned char first_key[SLUICE_TLS_KEY], second_key[SLUICE_TLS_KEY]; /* secrets of the two */
+  unsigned char first[SLUICE_TLS_ID], second[SLUICE_TLS_ID];           /* and who they are */
+  int connects;       /* whether this side is the first */
+  uint64_t key_bytes; /* bytes that are sent with one key; then this side's key is updated */
+};
+
+struct SluiceTls {
+  int version; /* SLUICE_TLS_VERSION */
+
+  /* Finds out which ciphers are fast here. To be called first; thread-safe. 0, or -1 with the
+   * reason why there is no TLS. Else `text`: OpenSSL's version and the cipher that this process
+   * prefers. */
+  int (*start)(char* text, size_t size);
+
+  /* Proves to whoever knows the key that the sender knows it too: the first bytes of
+   * HMAC-SHA256(key, "sluice greeting" || from || to). 0, or -1 if there is no memory. */
+  int (*prove)(const unsigned char* key, const unsigned char* from, const unsigned char* to,
+               unsigned char* proof);
+
+  /* NULL if there is no memory. The session has copied, or derived from, what it needs of `ends`.
+   */
+  struct SluiceTlsSession* (*open)(const struct SluiceTlsEnds* ends);
+  void (*close)(struct SluiceTlsSession*);
+
+  /* Goes on with the handshake: 1 once it is done, SLUICE_TLS_WAITS for the peer's bytes, or
+   * SLUICE_TLS_FAILED. Also puts bytes into `out`, an alert if it failed. */
+  int (*shake)(struct SluiceTlsSession*);
+  /* Encrypts one record of at most 16 KiB; the handshake is done. Returns the bytes taken, or
+   * SLUICE_TLS_WAITS for room in `out`, or SLUICE_TLS_FAILED. */
+  int (*seal)(struct SluiceTlsSession*, const void* plain, size_t size);
+  /* Decrypts at most one record. Returns the bytes written to `plain`, or SLUICE_TLS_WAITS for the
+   * peer's bytes, or SLUICE_TLS_FAILED. */
+  int (*unseal)(struct SluiceTlsSession*, void* plain, size_t size);
+  /* Whether unseal has something to do without further bytes of the peer. */
+  int (*holds)(const struct SluiceTlsSession*);
+  /* Why the session failed, in words; owned by the session. */
+  const char* (*why)(const struct SluiceTlsSession*);
+  const char* (*cipher)(const struct SluiceTlsSession*); /* once the handshake is done */
+
+  /* The buffers. in_room: where the peer's next bytes go, and how many at most; in_came: so many
+   * have been put there. out_rest: what is to be sent; out_left: so many of it have left. */
+  size_t (*in_room)(struct SluiceTlsSession*, void** at);
+  void (*in_came)(struct SluiceTlsSession*, size_t bytes);
+  size_t (*out_rest)(const struct SluiceTlsSession*, const void** at);
+  void (*out_left)(struct SluiceTlsSession*, size_t bytes);
+};
+
+/* The module's only symbol, SLUICE_TLS_SYMBOL. */
+typedef const struct SluiceTls* SluiceTlsEntry(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * libsluice-tls.so: TLS 1.3 by OpenSSL 3, authenticated by an external pre-shared key (RFC 8446,
+ * psk_dhe_ke: the key authenticates, a Diffie-Hellman exchange gives forward secrecy). No tickets,
+ * resumption, compression, renegotiation or early data, and no certificates: a handshake without
+ * the key fails.
+ *
+ * The pre-shared key is HKDF-SHA256 (RFC 5869) of both processes' keys, with both ids as info, so
+ * that it serves these two processes and this direction of connecting only.
+ */
+#include <openssl/bio.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "transports/tls/module.h"
+
+enum {
+  secret_bytes = 32,
+  record_bytes = 16 * 1024,
+  in_bytes = 64 * 1024,
+  out_bytes = 4 * (record_bytes + 512), /* records with their headers; one call's at most */
+  measured_times = 6,
+  measured_ns = 1000000 /* at most, in all */
+};
+
+static const unsigned char identity[] = "sluice";
+static const char groups[] = "X25519:P-256";
+static const char aes[] = "TLS_AES_128_GCM_SHA256";
+static const char chacha[] = "TLS_CHACHA20_POLY1305_SHA256";
+static const char aes_first[] = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
+static const char chacha_first[] = "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
+
+struct Buffer {
+  unsigned char* bytes;
+  size_t begin, end, capacity;
+};
+
+struct SluiceTlsSession {
+  SSL* ssl;
+  struct Buffer in, out;
+  unsigned char secret[secret_bytes];
+  uint64_t key_bytes, sealed; /* with the key in use */
+  int done;
+  char why[160];
+};
+
+/* Of the process. Apart from OpenSSL's default, which belongs to the program. */
+static struct {
+  pthread_once_t once;
+  OSSL_LIB_CTX* library;
+  BIO_METHOD* method;
+  SSL_CTX *connecting, *accepting;
+  const char* ciphers; /* NULL: AES only */
+  char text[160];      /* what was started, or why nothing was */
+  int started;
+} all = {.once = PTHREAD_ONCE_INIT};
+
+/* ---- Errors. The program's own entries in OpenSSL's error queue stay. */
+
+static void explain(struct SluiceTlsSession* session, const char* what) {
+  const unsigned long error = ERR_peek_last_error();
+  const char* const reason = error ? ERR_reason_error_string(error) : NULL;
+  if (session->why[0]) return;
+  snprintf(session->why, sizeof session->why, "%s: %s", what,
+           reason ? reason : "no reason was given");
+}
+
+/* ---- The buffers as OpenSSL's BIO. */
+
+static size_t size_of(const struct Buffer* buffer) { return buffer->end - buffer->begin; }
+
+static void consume(struct Buffer* buffer, size_t bytes) {
+  buffer->begin += bytes;
+  if (buffer->begin == buffer->end) buffer->begin = buffer->end = 0;
+}
+
+static size_t make_room(struct Buffer* buffer) {
+  if (buffer->begin > 0 && buffer->capacity - buffer->end < buffer->capacity / 2) {
+    memmove(buffer->bytes, buffer->bytes + buffer->begin, size_of(buffer));
+    buffer->end -= buffer->begin;
+    buffer->begin = 0;
+  }
+  return buffer->capacity - buffer->end;
+}
+
+static int bio_write(BIO* bio, const char* data, size_t size, size_t* taken) {
+  struct Buffer* const out = &((struct SluiceTlsSession*)BIO_get_data(bio))->out;
+  const size_t room = make_room(out);
+  BIO_clear_retry_flags(bio);
+  *taken = size < room ? size : room;
+  if (*taken == 0) {
+    BIO_set_retry_write(bio);
+    return 0;
+  }
+  memcpy(out->bytes + out->end, data, *taken);
+  out->end += *taken;
+  return 1;
+}
+
+static int bio_read(BIO* bio, char* data, size_t size, size_t* given) {
+  struct Buffer* const in = &((struct SluiceTlsSession*)BIO_get_data(bio))->in;
+  BIO_clear_retry_flags(bio);
+  *given = size < size_of(in) ? size : size_of(in);
+  if (*given == 0) {
+    BIO_set_retry_read(bio);
+    return 0;
+  }
+  memcpy(data, in->bytes + in->begin, *given);
+  consume(in, *given);
+  return 1;
+}
+
+static long bio_control(BIO* bio, int command, long number, void* pointer) {
+  (void)bio, (void)number, (void)pointer;
+  return command == BIO_CTRL_FLUSH || command == BIO_CTRL_DUP;
+}
+
+/* ---- The keys. */
+
+static int derive(const struct SluiceTlsEnds* ends, unsigned char* secret) {
+  static const char label[] = "sluice tls psk 1";
+  unsigned char keys[2 * SLUICE_TLS_KEY], info[sizeof label + 2 * SLUICE_TLS_ID];
+  char digest[] = "SHA256";
+  EVP_KDF* const hkdf = EVP_KDF_fetch(all.library, "HKDF", NULL);
+  EVP_KDF_CTX* const context = hkdf ? EVP_KDF_CTX_new(hkdf) : NULL;
+  OSSL_PARAM with[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+                       OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, keys, sizeof keys),
+                       OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, sizeof info),
+                       OSSL_PARAM_END};
+  int derived;
+  memcpy(keys, ends->first_key, SLUICE_TLS_KEY);
+  memcpy(keys + SLUICE_TLS_KEY, ends->second_key, SLUICE_TLS_KEY);
+  memcpy(info, label, sizeof label);
+  memcpy(info + sizeof label, ends->first, SLUICE_TLS_ID);
+  memcpy(info + sizeof label + SLUICE_TLS_ID, ends->second, SLUICE_TLS_ID);
+  derived = context && EVP_KDF_derive(context, secret, secret_bytes, with) == 1;
+  OPENSSL_cleanse(keys, sizeof keys);
+  EVP_KDF_CTX_free(context);
+  EVP_KDF_free(hkdf);
+  return derived;
+}
+
+static int prove(const unsigned char* key, const unsigned char* from, const unsigned char* to,
+                 unsigned char* proof) {
+  static const char label[] = "sluice greeting";
+  unsigned char text[sizeof label + 2 * SLUICE_TLS_ID], whole[EVP_MAX_MD_SIZE];
+  size_t size = 0;
+  unsigned char* made;
+  memcpy(text, label, sizeof label);
+  memcpy(text + sizeof label, from, SLUICE_TLS_ID);
+  memcpy(text + sizeof label + SLUICE_TLS_ID, to, SLUICE_TLS_ID);
+  ERR_set_mark();
+  made = EVP_Q_mac(all.library, "HMAC", NULL, "SHA256", NULL, key, SLUICE_TLS_KEY, text,
+                   sizeof text, whole, sizeof whole, &size);
+  ERR_pop_to_mark();
+  if (!made || size < SLUICE_TLS_KEY) return -1;
+  memcpy(proof, whole, SLUICE_TLS_KEY);
+  OPENSSL_cleanse(whole, sizeof whole);
+  return 0;
+}
+
+/* The pre-shared key as OpenSSL wants it. (A cipher is named for its hash, which both have.) */
+static SSL_SESSION* psk_of(SSL* ssl) {
+  static const unsigned char aes_number[] = {0x13, 0x01};
+  const struct SluiceTlsSession* const session = SSL_get_app_data(ssl);
+  const SSL_CIPHER* const cipher = SSL_CIPHER_find(ssl, aes_number);
+  SSL_SESSION* const made = SSL_SESSION_new();
+  if (made && cipher && SSL_SESSION_set1_master_key(made, session->secret, secret_bytes) &&
+      SSL_SESSION_set1_id_context(made, identity, sizeof identity - 1) &&
+      SSL_SESSION_set_cipher(made, cipher) &&
+      SSL_SESSION_set_protocol_version(made, TLS1_3_VERSION)) {
+    return made;
+  }
+  SSL_SESSION_free(made);
+  return NULL;
+}
+
+static int use_psk(SSL* ssl, const EVP_MD* digest, const unsigned char** id, size_t* size,
+                   SSL_SESSION** psk) {
+  (void)digest;
+  *id = identity;
+  *size = sizeof identity - 1;
+  *psk = psk_of(ssl);
+  return *psk != NULL;
+}
+
+static int find_psk(SSL* ssl, const unsigned char* id, size_t size, SSL_SESSION** psk) {
+  *psk = NULL; /* unknown: the handshake fails, because there is no certificate */
+  if (size != sizeof identity - 1 || memcmp(id, identity, size) != 0) return 1;
+  *psk = psk_of(ssl);
+  return *psk != NULL;
+}
+
+/* ---- What is done once in a process. */
+
+static long long own_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Nanoseconds to encrypt a record; -1 if OpenSSL lacks the cipher. */
+static long long time_of(const char* name, unsigned char* record) {
+  static const unsigned char key[32], nonce[12];
+  EVP_CIPHER* const cipher = EVP_CIPHER_fetch(all.library, name, NULL);
+  EVP_CIPHER_CTX* const context = cipher ? EVP_CIPHER_CTX_new() : NULL;
+  const long long first = own_time();
+  long long least = -1;
+  int size, i;
+  for (i = 0; context && i < measured_times && own_time() - first < measured_ns / 2; ++i) {
+    const long long begin = own_time();
+    long long time;
+    if (!EVP_EncryptInit_ex2(context, cipher, key, nonce, NULL) ||
+        !EVP_EncryptUpdate(context, record, &size, record, record_bytes)) {
+      least = -1;
+      break;
+    }
+    time = own_time() - begin;
+    if (least < 0 || time < least) least = time;
+  }
+  EVP_CIPHER_CTX_free(context);
+  EVP_CIPHER_free(cipher);
+  return least;
+}
+
+static const char* faster_first(void) {
+  unsigned char* const record = calloc(1, record_bytes);
+  long long by_aes, by_chacha;
+  if (!record) return aes_first;
+  by_aes = time_of("AES-128-GCM", record);
+  by_chacha = time_of("ChaCha20-Poly1305", record);
+  free(record);
+  if (by_chacha < 0) return aes;
+  return by_chacha < by_aes ? chacha_first : aes_first;
+}
+
+static SSL_CTX* make_context(const SSL_METHOD* method) {
+  SSL_CTX* const made = SSL_CTX_new_ex(all.library, NULL, method);
+  if (!made) return NULL;
+  SSL_CTX_set_options(made, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_clear_options(made, SSL_OP_ENABLE_MIDDLEBOX_COMPAT | SSL_OP_ALLOW_NO_DHE_KEX);
+  SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_verify(made, SSL_VERIFY_PEER, NULL); /* trusts no certificate */
+  SSL_CTX_set_session_id_context(made, identity, sizeof identity - 1);
+  SSL_CTX_set_psk_use_session_callback(made, use_psk);
+  SSL_CTX_set_psk_find_session_callback(made, find_psk);
+  if (SSL_CTX_set_min_proto_version(made, TLS1_3_VERSION) &&
+      SSL_CTX_set_max_proto_version(made, TLS1_3_VERSION) && SSL_CTX_set_num_tickets(made, 0) &&
+      SSL_CTX_set_ciphersuites(made, all.ciphers) && SSL_CTX_set1_groups_list(made, groups)) {
+    return made;
+  }
+  SSL_CTX_free(made);
+  return NULL;
+}
+
+static int make_all(void) {
+  all.library = OSSL_LIB_CTX_new();
+  if (!all.library) return 0;
+  all.method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sluice");
+  if (!all.method || !BIO_meth_set_write_ex(all.method, bio_write) ||
+      !BIO_meth_set_read_ex(all.method, bio_read) || !BIO_meth_set_ctrl(all.method, bio_control)) {
+    return 0;
+  }
+  all.ciphers = faster_first();
+  all.connecting = make_context(TLS_client_method());
+  all.accepting = make_context(TLS_server_method());
+  return all.connecting && all.accepting;
+}
+
+/* (MPI_Finalize may come from an exit handler, after OpenSSL's own would have cleaned up.) */
+static void start_once(void) {
+  if (OPENSSL_version_major() < 3) {
+    snprintf(all.text, sizeof all.text, "%s is too old: version 3 or later is needed",
+             OpenSSL_version(OPENSSL_VERSION));
+    return;
+  }
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+  ERR_set_mark();
+  all.started = make_all();
+  if (all.started) {
+    snprintf(all.text, sizeof all.text, "%s, TLS 1.3, %s", OpenSSL_version(OPENSSL_VERSION),
+             all.ciphers == chacha_first ? chacha : aes);
+  } else {
+    const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+    snprintf(all.text, sizeof all.text, "%s cannot be used: %s", OpenSSL_version(OPENSSL_VERSION),
+             reason ? reason : "no reason was given");
+  }
+  ERR_pop_to_mark();
+}
+
+static int start(char* text, size_t size) {
+  pthread_once(&all.once, start_once);
+  snprintf(text, size, "%s", all.text);
+  return all.started ? 0 : -1;
+}
+
+/* ---- Sessions. */
+
+static void close_session(struct SluiceTlsSession* session) {
+  if (!session) return;
+  SSL_free(session->ssl);
+  OPENSSL_clear_free(session->in.bytes, in_bytes);
+  OPENSSL_clear_free(session->out.bytes, out_bytes);
+  OPENSSL_clear_free(session, sizeof *session);
+}
+
+static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds* ends) {
+  BIO* bio;
+  session->in.bytes = OPENSSL_malloc(session->in.capacity = in_bytes);
+  session->out.bytes = OPENSSL_malloc(session->out.capacity = out_bytes);
+  session->key_bytes = ends->key_bytes;
+  session->ssl = SSL_new(ends->connects ? all.connecting : all.accepting);
+  if (!session->in.bytes || !session->out.bytes || !session->ssl) return 0;
+  if (!SSL_set_app_data(session->ssl, session) || !derive(ends, session->secret)) return 0;
+  bio = BIO_new(all.method);
+  if (!bio) return 0;
+  BIO_set_data(bio, session);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(session->ssl, bio, bio);
+  SSL_set_mode(session->ssl, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  ends->connects ? SSL_set_connect_state(session->ssl) : SSL_set_accept_state(session->ssl);
+  return 1;
+}
+
+static struct SluiceTlsSession* open_session(const struct SluiceTlsEnds* ends) {
+  struct SluiceTlsSession* const session = OPENSSL_zalloc(sizeof *session);
+  int prepared;
+  if (!session) return NULL;
+  ERR_set_mark();
+  prepared = prepare(session, ends);
+  ERR_pop_to_mark();
+  if (prepared) return session;
+  close_session(session);
+  return NULL;
+}
+
+/* Whether OpenSSL, which did nothing since begin(), waits only for bytes or room. (What SSL_want
+ * says may be of an earlier call, and SSL_get_error asks the program's error queue.) */
+static void begin(struct SluiceTlsSession* session) {
+  ERR_set_mark();
+  BIO_clear_retry_flags(SSL_get_rbio(session->ssl));
+}
+static int waits(const struct SluiceTlsSession* session) {
+  return BIO_should_retry(SSL_get_rbio(session->ssl));
+}
+
+static int shake(struct SluiceTlsSession* session) {
+  int result = SLUICE_TLS_WAITS;
+  if (session->done) return 1;
+  if (session->why[0]) return SLUICE_TLS_FAILED;
+  begin(session);
+  if (SSL_do_handshake(session->ssl) == 1) {
+    session->done = SSL_session_reused(session->ssl) && SSL_version(session->ssl) == TLS1_3_VERSION;
+    if (!session->done) explain(session, "handshake without the job's key");
+    OPENSSL_cleanse(session->secret, secret_bytes);
+  } else if (!waits(session)) {
+    explain(session, "handshake");
+  }
+  ERR_pop_to_mark();
+  if (session->why[0]) result = SLUICE_TLS_FAILED;
+  return session->done ? 1 : result;
+}
+
+static int seal(struct SluiceTlsSession* session, const void* plain, size_t size) {
+  struct Buffer* const out = &session->out;
+  size_t taken = 0;
+  if (session->why[0]) return SLUICE_TLS_FAILED;
+  if (size > record_bytes) size = record_bytes;
+  if (size_of(out) + size + 512 > out->capacity) return SLUICE_TLS_WAITS;
+  if (out->capacity - out->end < size + 512) {
+    memmove(out->bytes, out->bytes + out->begin, size_of(out));
+    out->end -= out->begin;
+    out->begin = 0;
+  }
+  begin(session);
+  if (session->sealed >= session->key_bytes) {
+    session->sealed = 0;
+    if (!SSL_key_update(session->ssl, SSL_KEY_UPDATE_NOT_REQUESTED)) explain(session, "new key");
+  }
+  if (!session->why[0] && !SSL_write_ex(session->ssl, plain, size, &taken)) {
+    explain(session, "encryption");
+  }
+  ERR_pop_to_mark();
+  session->sealed += taken;
+  return session->why[0] ? SLUICE_TLS_FAILED : (int)taken;
+}
+
+static int unseal(struct SluiceTlsSession* session, void* plain, size_t size) {
+  size_t given = 0;
+  if (session->why[0]) return SLUICE_TLS_FAILED;
+  begin(session);
+  if (!SSL_read_ex(session->ssl, plain, size, &given) && !waits(session)) {
+    explain(session, SSL_get_shutdown(session->ssl) ? "the peer ended the session" : "decryption");
+  }
+  ERR_pop_to_mark();
+  return session->why[0] ? SLUICE_TLS_FAILED : (int)given;
+}
+
+/* (A record's header ends with its length.) */
+static int holds(const struct SluiceTlsSession* session) {
+  enum { header = 5 };
+  const struct Buffer* const in = &session->in;
+  const unsigned char* const head = in->bytes + in->begin;
+  if (SSL_pending(session->ssl) > 0) return 1;
+  if (size_of(in) < header) return 0;
+  return size_of(in) >= header + ((size_t)head[3] << 8 | head[4]);
+}
+
+static const char* why(const struct SluiceTlsSession* session) { return session->why; }
+
+static const char* cipher(const struct SluiceTlsSession* session) {
+  return SSL_get_cipher_name(session->ssl);
+}
+
+static size_t in_room(struct SluiceTlsSession* session, void** at) {
+  const size_t room = make_room(&session->in);
+  *at = session->in.bytes + session->in.end;
+  return room;
+}
+
+static void in_came(struct SluiceTlsSession* session, size_t bytes) { session->in.end += bytes; }
+
+static size_t out_rest(const struct SluiceTlsSession* session, const void** at) {
+  *at = session->out.bytes + session->out.begin;
+  return size_of(&session->out);
+}
+
+static void out_left(struct SluiceTlsSession* session, size_t bytes) {
+  consume(&session->out, bytes);
+}
+
+static const struct SluiceTls tls = {SLUICE_TLS_VERSION,
+                                     start,
+                                     prove,
+                                     open_session,
+                                     close_session,
+                                     shake,
+                                     seal,
+                                     unseal,
+                                     holds,
+                                     why,
+                                     cipher,
+                                     in_room,
+                                     in_came,
+                                     out_rest,
+                                     out_left};
+
+__attribute__((visibility("default"))) const struct SluiceTls* sluice_tls(void) { return &tls; }

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tls/tls.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "transports/tls/module.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t record = 16 << 10;
+constexpr size_t most_in_one_call = 4 * record;
+
+using Id = std::array<unsigned char, SLUICE_TLS_ID>;
+static_assert(std::tuple_size_v<Key> == SLUICE_TLS_KEY);
+
+// The same bytes on every machine.
+Id bytes_of(const ProcessId& process) {
+  Id id;
+  for (size_t i = 0; i < 8; ++i) {
+    id[i] = static_cast<unsigned char>(process.high >> (8 * i));
+    id[8 + i] = static_cast<unsigned char>(process.low >> (8 * i));
+  }
+  return id;
+}
+
+const unsigned char* bytes_of(const Key& key) {
+  return reinterpret_cast<const unsigned char*>(key.data());
+}
+
+Result<const SluiceTls*> open_tls(const std::string& folder, std::string* about) {
+  auto opened =
+      open_module<SluiceTls>({"libsluice-tls.so", SLUICE_TLS_SYMBOL, SLUICE_TLS_VERSION}, folder);
+  if (!opened.ok()) return opened.status();
+  char text[200] = "";
+  if ((*opened)->start(text, sizeof(text)) != 0) return Status(Code::unavailable, text);
+  *about = text;
+  return *opened;
+}
+
+class TlsFilter final : public Conduit {
+ public:
+  TlsFilter(const SluiceTls& tls, SluiceTlsSession* session, Conduit& below)
+      : tls_(tls), session_(session), below_(below) {}
+  ~TlsFilter() override { tls_.close(session_); }
+  TlsFilter(const TlsFilter&) = delete;
+  TlsFilter& operator=(const TlsFilter&) = delete;
+
+  const char* name() const override { return "tls"; }
+  Moved write(std::span<const iovec> runs) override;
+  Moved read(std::span<const iovec> runs) override;
+  size_t unsent() const override {
+    const void* at;
+    return tls_.out_rest(session_, &at);
+  }
+  Moved flush() override;
+  bool buffered() const override { return shaken_ && tls_.holds(session_) != 0; }
+  short interest(bool reads, bool writes) const override {
+    const bool sends = unsent() > 0 || (writes && shaken_);
+    const bool hears = reads || (writes && !shaken_ && unsent() == 0);
+    return static_cast<short>((hears ? POLLIN : 0) | (sends ? POLLOUT : 0));
+  }
+  std::string problem() const override {
+    const char* const why = tls_.why(session_);
+    return *why != '\0' ? std::string("TLS: ") + why : std::string();
+  }
+
+ private:
+  static bool is_some(const Moved& moved) { return moved.result == Moved::Result::some; }
+  static Moved nothing() { return {Moved::Result::nothing}; }
+
+  Moved shake_hands();
+  Moved fill();
+  Moved fail();
+  int seal(std::span<const iovec> runs, size_t skip);
+
+  const SluiceTls& tls_;
+  SluiceTlsSession* const session_;
+  Conduit& below_;
+  bool shaken_ = false;
+};
+
+// The alert that says why goes to the peer, if there is room.
+Conduit::Moved TlsFilter::fail() {
+  (void)flush();
+  return {Moved::Result::failed, 0, EPROTO};
+}
+
+Conduit::Moved TlsFilter::flush() {
+  const void* at;
+  const size_t rest = tls_.out_rest(session_, &at);
+  if (rest == 0) return nothing();
+  const iovec run{const_cast<void*>(at), rest};
+  const Moved sent = below_.write({&run, 1});
+  if (is_some(sent)) tls_.out_left(session_, sent.bytes);
+  return sent;
+}
+
+Conduit::Moved TlsFilter::fill() {
+  iovec run{};
+  run.iov_len = tls_.in_room(session_, &run.iov_base);
+  if (run.iov_len == 0) return nothing();
+  const Moved got = below_.read({&run, 1});
+  if (is_some(got)) tls_.in_came(session_, got.bytes);
+  return got;
+}
+
+// Result `some`: it is done.
+Conduit::Moved TlsFilter::shake_hands() {
+  while (!shaken_) {
+    const int shaken = tls_.shake(session_);
+    if (shaken == SLUICE_TLS_FAILED) return fail();
+    shaken_ = shaken == 1;
+    if (unsent() > 0) {
+      const Moved sent = flush();
+      if (!is_some(sent) && sent.result != Moved::Result::nothing) return sent;
+    }
+    if (shaken_) break;
+    const Moved got = fill();
+    if (!is_some(got)) return got;
+  }
+  return {Moved::Result::some};
+}
+
+// Encrypts the next record: straight from the run that holds all of it, or from a copy.
+int TlsFilter::seal(std::span<const iovec> runs, size_t skip) {
+  while (!runs.empty() && skip >= runs.front().iov_len) {
+    skip -= runs.front().iov_len;
+    runs = runs.subspan(1);
+  }
+  if (runs.empty()) return 0;
+  const auto* const first = static_cast<const std::byte*>(runs.front().iov_base) + skip;
+  const size_t size = runs.front().iov_len - skip;
+  if (size >= record || runs.size() == 1) return tls_.seal(session_, first, std::min(size, record));
+  std::array<std::byte, record> joined;
+  size_t end = 0;
+  for (const iovec& run : runs) {
+    const size_t some = std::min(run.iov_len - skip, record - end);
+    std::memcpy(joined.data() + end, static_cast<const std::byte*>(run.iov_base) + skip, some);
+    end += some;
+    skip = 0;
+    if (end == record) break;
+  }
+  return tls_.seal(session_, joined.data(), end);
+}
+
+Conduit::Moved TlsFilter::write(std::span<const iovec> runs) {
+  if (const Moved shaken = shake_hands(); !is_some(shaken)) {
+    // What the peer sent before it ended is read, and explains more.
+    return shaken.result == Moved::Result::closed ? Moved{Moved::Result::failed, 0, EPIPE} : shaken;
+  }
+  size_t taken = 0;
+  while (taken < most_in_one_call) {
+    const int sealed = seal(runs, taken);
+    if (sealed == SLUICE_TLS_FAILED) return fail();
+    if (sealed == 0) break;
+    taken += static_cast<size_t>(sealed);
+  }
+  const Moved sent = flush();
+  const bool ended = !is_some(sent) && sent.result != Moved::Result::nothing;
+  if (ended) return sent;
+  return taken > 0 ? Moved{Moved::Result::some, taken} : nothing();
+}
+
+Conduit::Moved TlsFilter::read(std::span<const iovec> runs) {
+  if (const Moved shaken = shake_hands(); !is_some(shaken)) return shaken;
+  size_t given = 0;
+  for (const iovec& run : runs) {
+    for (size_t at = 0; at < run.iov_len && given < most_in_one_call;) {
+      auto* const to = static_cast<std::byte*>(run.iov_base) + at;
+      const int got = tls_.unseal(session_, to, std::min(run.iov_len - at, record));
+      if (got == SLUICE_TLS_FAILED) return given > 0 ? Moved{Moved::Result::some, given} : fail();
+      at += static_cast<size_t>(got);
+      given += static_cast<size_t>(got);
+      if (got > 0) continue;
+      const Moved filled = fill();
+      if (is_some(filled)) continue;
+      return given > 0 ? Moved{Moved::Result::some, given} : filled;
+    }
+  }
+  return given > 0 ? Moved{Moved::Result::some, given} : nothing();
+}
+
+class TlsFilters final : public FilterMaker {
+ public:
+  TlsFilters(const SluiceTls& tls, const TlsOptions& options) : tls_(tls), options_(options) {}
+
+  bool filters(bool same_host) const override { return !same_host || options_.local; }
+
+  Result<Key> prove(const Key& key, const ProcessId& from, const ProcessId& to) const override {
+    Key proof{};
+    const int made = tls_.prove(bytes_of(key), bytes_of(from).data(), bytes_of(to).data(),
+                                reinterpret_cast<unsigned char*>(proof.data()));
+    if (made != 0) return Status(Code::memory, "TLS: no memory for a greeting");
+    return proof;
+  }
+
+  Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) override {
+    SluiceTlsEnds both{};
+    const bool first = ends.connects;
+    std::memcpy(both.first_key, (first ? ends.own_key : ends.peer_key).data(), SLUICE_TLS_KEY);
+    std::memcpy(both.second_key, (first ? ends.peer_key : ends.own_key).data(), SLUICE_TLS_KEY);
+    std::ranges::copy(bytes_of(first ? ends.self : ends.peer), both.first);
+    std::ranges::copy(bytes_of(first ? ends.peer : ends.self), both.second);
+    both.connects = first;
+    both.key_bytes = options_.key_bytes;
+    SluiceTlsSession* const session = tls_.open(&both);
+    explicit_bzero(&both, sizeof(both));
+    if (session == nullptr) return Status(Code::memory, "TLS: no memory for a connection");
+    return std::unique_ptr<Conduit>(std::make_unique<TlsFilter>(tls_, session, below));
+  }
+
+ private:
+  const SluiceTls& tls_;
+  const TlsOptions options_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<FilterMaker>> make_tls_filters(const TlsOptions& options) {
+  std::string about;
+  const auto tls = open_tls(options.folder, &about);
+  if (!tls.ok()) return tls.status();
+  return std::shared_ptr<FilterMaker>(std::make_shared<TlsFilters>(**tls, options));
+}
+
+Result<std::string> describe_tls(const std::string& folder) {
+  std::string about;
+  const auto tls = open_tls(folder, &about);
+  if (!tls.ok()) return tls.status();
+  return about;
+}
+
+}  // namespace sluice
