@@ -89,8 +89,14 @@ PinnedPool::Block* PinnedPool::make(CUcontext context, size_t bytes) {
   return blocks_ = block;
 }
 
-// Frees idle blocks until so many bytes may be pinned, or none is left.
+// Frees idle blocks until so many bytes more may be pinned; none if that is not enough. (To unpin
+// memory, the driver waits for its device.)
 void PinnedPool::make_room(size_t bytes) {
+  size_t used = 0;
+  for (const Block* block = blocks_; block; block = block->next) {
+    if (block->in_use) used += block->bytes;
+  }
+  if (used + bytes > bound_) return;
   for (Block** link = &blocks_; *link && pinned_ + bytes > bound_;) {
     (*link)->in_use ? void(link = &(*link)->next) : release(link);
   }
