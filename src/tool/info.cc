@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/tool/info.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "collectives/algorithm.h"
+#include "cuda/module.h"
 #include "src/base/knobs.h"
+#include "src/base/module.h"
 #include "src/engine/rules.h"
 #include "src/host/locality.h"
 #include "src/tool/build.h"
@@ -80,6 +83,44 @@ Machine this_machine(const Library& library) {
   return machine;
 }
 
+// The CUDA devices of this machine, or why there are none.
+struct Cuda {
+  SluiceCudaDevices devices{};
+  std::string problem;
+
+  std::string version() const {
+    return std::to_string(devices.driver / 1000) + "." + std::to_string(devices.driver % 1000 / 10);
+  }
+  int named() const { return std::min<int>(devices.count, sluice_cuda_devices); }
+};
+
+Cuda this_cuda(const Library& library) {
+  Cuda cuda;
+  char why[sluice_cuda_why] = "";
+  const auto module =
+      open_module<SluiceCuda>({"libsluice-cuda.so", SLUICE_CUDA_SYMBOL, SLUICE_CUDA_VERSION},
+                              library.path.substr(0, library.path.rfind('/')));
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!module.ok()) {
+    cuda.problem = module.status().message();
+  } else if (!driver) {
+    cuda.problem = dlerror();
+  } else if ((*module)->begin(driver, 0, why) != 0 || (*module)->list(&cuda.devices, why) != 0) {
+    cuda.problem = why;
+  }
+  return cuda;
+}
+
+std::string to_text(const Cuda& cuda) {
+  if (!cuda.problem.empty()) return "not used: " + cuda.problem;
+  std::string text = "driver for CUDA " + cuda.version() + ", " +
+                     counted(static_cast<size_t>(cuda.devices.count), "device");
+  for (int i = 0; i < cuda.named(); ++i) {
+    text += std::string(i == 0 ? ": " : ", ") + cuda.devices.names[i];
+  }
+  return text;
+}
+
 std::string to_text(const Machine& machine) {
   if (!machine.problem.empty()) return "not known: " + machine.problem;
   return counted(machine.nodes, "NUMA node") + ", " + counted(machine.caches, "last-level cache");
@@ -95,6 +136,7 @@ void print_build() {
   table.add({"MPI", build.mpi + " (" + build.mpi_soname + ")"});
   table.add({"library", library.path.empty() ? "not found" : library.path});
   table.add({"topology", to_text(this_machine(library))});
+  table.add({"CUDA", to_text(this_cuda(library))});
   if (!library.version.empty() && library.version != build.version) {
     table.add({"", "is version " + library.version + ", this command " + build.version});
   }
@@ -147,6 +189,11 @@ void add_build(Json* json) {
   const Machine machine = this_machine(library);
   json->open_object("topology").add("nodes", size_t{machine.nodes});
   json->add("caches", size_t{machine.caches}).add("problem", machine.problem).close();
+  const Cuda cuda = this_cuda(library);
+  json->open_object("cuda").add("driver", cuda.devices.driver > 0 ? cuda.version() : "");
+  json->add("problem", cuda.problem).open_array("devices");
+  for (int i = 0; i < cuda.named(); ++i) json->add("", std::string(cuda.devices.names[i]));
+  json->close().close();
 }
 
 void add_knobs(Json* json) {

@@ -49,3 +49,12 @@ tests_cuda_manners_LDADD = $(mpi_harness)
 cuda_tests = tests/cuda/test_buffers tests/cuda/test_manners
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests)
+
+# What the CUDA module declares for itself, compared with the toolkit's header.
+if HAVE_CUDA_H
+TESTS += tests/cuda/declarations
+check_PROGRAMS += tests/cuda/declarations
+endif
+EXTRA_PROGRAMS += tests/cuda/declarations
+tests_cuda_declarations_SOURCES = tests/cuda/declarations.cc
+tests_cuda_declarations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
