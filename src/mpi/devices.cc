@@ -24,6 +24,7 @@ constinit bool wanted = false;
 constinit size_t most_pinned = 0;
 constinit void* last_library = nullptr;  // held, so that it stays in the list
 constinit std::atomic<const SluiceCuda*> cuda{nullptr};
+constinit std::atomic<uint64_t> copied[2]{};  // bytes from and to devices
 
 struct Last {
   const link_map* library = nullptr;
@@ -116,6 +117,10 @@ DevicePlace find_place(const void* address, Status* why) {
   return place;
 }
 
+DeviceTraffic device_traffic() {
+  return {copied[0].load(std::memory_order_relaxed), copied[1].load(std::memory_order_relaxed)};
+}
+
 std::byte* reserve_pinned(const DevicePlace& place, size_t bytes) {
   return static_cast<std::byte*>(cuda.load(std::memory_order_acquire)->reserve(&place, bytes));
 }
@@ -141,9 +146,14 @@ void DeviceCopier::check(int result, const char* why) {
                                      " CUDA device " + std::to_string(device_) + ": " + why};
 }
 
+void DeviceCopier::count(size_t bytes) const {
+  copied[to_device_].fetch_add(bytes, std::memory_order_relaxed);
+}
+
 void DeviceCopier::copy(std::byte* user, std::byte* dense, size_t bytes) {
   char why[sluice_cuda_why] = "";
   if (!failure_.ok()) return;
+  count(bytes);
   check(cuda.load(std::memory_order_relaxed)->copy(stream_, user, dense, bytes, to_device_, why),
         why);
 }
@@ -153,6 +163,7 @@ void DeviceCopier::runs(std::byte* user, ptrdiff_t stride, size_t n, size_t byte
   char why[sluice_cuda_why] = "";
   if (stride == static_cast<ptrdiff_t>(bytes)) return copy(user, dense, n * bytes);
   if (!failure_.ok()) return;
+  count(n * bytes);
   const SluiceCudaRuns all{user, dense, stride, n, bytes};
   check(cuda.load(std::memory_order_relaxed)->copy_runs(stream_, &all, to_device_, why), why);
 }

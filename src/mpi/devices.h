@@ -43,6 +43,12 @@ inline bool may_be_on_device() {
 void begin_devices(const Knobs& knobs);
 void end_devices();
 
+// Bytes that were copied from and to devices so far.
+struct DeviceTraffic {
+  uint64_t from, to;
+};
+DeviceTraffic device_traffic();
+
 // Pinned memory for staging, or nullptr: then ordinary memory serves, more slowly.
 std::byte* reserve_pinned(const DevicePlace& place, size_t bytes);
 void give_back_pinned(std::byte* memory);
@@ -77,6 +83,7 @@ class DeviceCopier final : public Layout::Copier {
 
  private:
   void check(int result, const char* why);
+  void count(size_t bytes) const;
   void close_stream();
 
   SluiceCudaStream* stream_ = nullptr;

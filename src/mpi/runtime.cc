@@ -208,8 +208,12 @@ void Runtime::close() {
 
 void Runtime::print_statistics() {
   set_log_level(std::max(Level::info, parse_level(process_.knobs.log)));
-  const std::string table = process_.statistics.table(std::chrono::steady_clock::now() - made_at_);
+  std::string table = process_.statistics.table(std::chrono::steady_clock::now() - made_at_);
   if (table.empty()) return;
+  if (const DeviceTraffic traffic = device_traffic(); traffic.from + traffic.to > 0) {
+    table += "bytes copied from CUDA devices " + std::to_string(traffic.from) + ", to them " +
+             std::to_string(traffic.to) + "\n";
+  }
   std::fflush(stdout);  // the program may have printed a part of a line
   log_lines(Level::info, table);
 }
