@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cuda/module.h"
+
 namespace sluice {
 namespace {
 
@@ -69,20 +71,16 @@ std::string built_libraries() {
 }
 
 TEST_F(Modules, ItsVersionMustBeTheOneAskedFor) {
-  const std::string folder = built_libraries();
-  if (access((folder + "/libsluice-hwloc.so").c_str(), F_OK) != 0) {
-    GTEST_SKIP() << "built without hwloc";
-  }
-  const auto opened = open_module<AnyTable>({"libsluice-hwloc.so", "sluice_topology", 1}, folder);
+  const std::string folder = built_libraries(), path = folder + "/libsluice-cuda.so";
+  const auto opened =
+      open_module<AnyTable>({"libsluice-cuda.so", "sluice_cuda", SLUICE_CUDA_VERSION}, folder);
   ASSERT_TRUE(opened.ok()) << opened.status().message();
-  EXPECT_EQ((*opened)->version, 1);
-  EXPECT_EQ(problem({"libsluice-hwloc.so", "sluice_topology", 77}, folder),
-            folder +
-                "/libsluice-hwloc.so has version 1 of sluice_topology, this library needs version "
-                "77");
-  EXPECT_EQ(
-      problem({"libsluice-hwloc.so", "sluice_other", 1}, folder),
-      folder + "/libsluice-hwloc.so has no version of sluice_other, this library needs version 1");
+  EXPECT_EQ((*opened)->version, SLUICE_CUDA_VERSION);
+  EXPECT_EQ(problem({"libsluice-cuda.so", "sluice_cuda", 77}, folder),
+            path + " has version " + std::to_string(SLUICE_CUDA_VERSION) +
+                " of sluice_cuda, this library needs version 77");
+  EXPECT_EQ(problem({"libsluice-cuda.so", "sluice_other", 1}, folder),
+            path + " has no version of sluice_other, this library needs version 1");
 }
 
 }  // namespace
