@@ -34,6 +34,8 @@ struct Knobs {
   int address_family = 0;    // SLUICE_TCP_FAMILY: 0 any, 4, 6
   size_t socket_buffer = 0;  // SLUICE_TCP_BUFFER: 0: the kernel decides
   std::string congestion;    // SLUICE_TCP_CONGESTION: empty: the kernel's default
+  std::string tls = "off";   // SLUICE_TLS: off, psk
+  bool tls_local = false;    // SLUICE_TLS_LOCAL: also between ranks of a host
   int spin = -1;             // SLUICE_SPIN: microseconds to spin before sleeping; -1: never sleep
   int radix = 2;             // SLUICE_RADIX: of bcube and tree
   std::string groups = "auto";     // SLUICE_GROUPS: auto, off, or ranks per group

@@ -30,8 +30,10 @@ Hello describe_self(const Process& process) {
 }
 
 // Why this process can't make new connections; empty if no reason is known. (What it turns out to
-// lack later is an error.)
+// lack later is an error. So is all that it lacks if connections are to be encrypted, because MPI
+// would send in clear.)
 std::string find_lack(const Process& process) {
+  if (process.knobs.tls != "off") return "";
   if (!process.unable.empty()) {
     return "no " + process.knobs.transport + " transport here: " + process.unable;
   }
@@ -415,7 +417,9 @@ Status Formation::differ() {
   } catch (const std::bad_alloc&) {
   }
   if (is_strict()) {
-    return {Code::mismatch, "ranks differ: " + text + " (SLUICE_ON_MISMATCH=mpi goes on in MPI)"};
+    const bool may_go_on = process_.knobs.tls == "off";
+    return {Code::mismatch, "ranks differ: " + text +
+                                (may_go_on ? " (SLUICE_ON_MISMATCH=mpi goes on in MPI)" : "")};
   }
   if (bootstrap_.rank() == 0) {
     log(Level::warning, "setting up %s: ranks differ: %s; MPI keeps it", name_.c_str(),

@@ -22,6 +22,7 @@
 #include "transports/shm/shm.h"
 #include "transports/shm/upgrade.h"
 #include "transports/tcp/tcp.h"
+#include "transports/tls/tls.h"
 
 namespace sluice {
 
@@ -155,6 +156,11 @@ Status Runtime::configure() {
   begin_devices(process_.knobs);
   process_.host = shm_host();
   process_.locate = [this](bool domains) { return locator_.find(domains); };
+  const bool encrypts = process_.knobs.tls != "off";
+  if (encrypts) process_.knobs.on_mismatch = "abort";
+  if (encrypts && !process_.unable.empty()) {
+    return without_tls({Code::unavailable, process_.unable});
+  }
   if (!process_.unable.empty()) return {};
   if (process_.knobs.transport == "auto") {
     process_.arenas = make_shm_source(process_.id, process_.knobs.shm_memory);
@@ -162,17 +168,29 @@ Status Runtime::configure() {
   return open_endpoint();
 }
 
+// MPI would send in clear, so this is an error of the settings.
+Status Runtime::without_tls(const Status& why) const {
+  return {Code::invalid, "SLUICE_TLS=" + process_.knobs.tls + " cannot be had for " +
+                             process_.label + ": " + why.message()};
+}
+
 Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
   TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
   if (knobs.transport == "auto") options.upgrades = {make_shm_upgrades()};
+  if (knobs.tls != "off") {
+    auto filters = make_tls_filters({.local = knobs.tls_local});
+    if (!filters.ok()) return without_tls(filters.status());
+    options.filter = std::move(*filters);
+  }
   auto endpoint = make_tcp_endpoint(options);
   if (endpoint.ok()) {
     process_.endpoint = std::move(*endpoint);
     return {};
   }
   if (endpoint.status().code() == Code::invalid) return endpoint.status();
+  if (knobs.tls != "off") return without_tls(endpoint.status());
   process_.unable = endpoint.status().message();
   return {};
 }

@@ -59,6 +59,7 @@ class Runtime {
   void make_keyvals();
   Status configure();
   Status open_endpoint();
+  Status without_tls(const Status& why) const;
   void print_statistics();
 
   const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();

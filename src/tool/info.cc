@@ -19,6 +19,7 @@
 #include "src/tool/build.h"
 #include "src/tool/preload.h"
 #include "src/tool/text.h"
+#include "transports/tls/tls.h"
 
 namespace sluice {
 namespace {
@@ -126,6 +127,21 @@ std::string to_text(const Machine& machine) {
   return counted(machine.nodes, "NUMA node") + ", " + counted(machine.caches, "last-level cache");
 }
 
+// What SLUICE_TLS would use, or why it can't be had.
+struct Encryption {
+  std::string about, problem;
+};
+
+Encryption encryption_by(const Library& library) {
+  const auto about = describe_tls(library.path.substr(0, library.path.rfind('/')));
+  return about.ok() ? Encryption{*about, ""} : Encryption{"", about.status().message()};
+}
+
+std::string to_text(const Encryption& encryption) {
+  if (encryption.problem.empty()) return encryption.about;
+  return "cannot be had: " + encryption.problem;
+}
+
 void print_build() {
   const BuildInfo build = build_info();
   const Library library = installed_library();
@@ -137,6 +153,7 @@ void print_build() {
   table.add({"library", library.path.empty() ? "not found" : library.path});
   table.add({"topology", to_text(this_machine(library))});
   table.add({"CUDA", to_text(this_cuda(library))});
+  table.add({"encryption", to_text(encryption_by(library))});
   if (!library.version.empty() && library.version != build.version) {
     table.add({"", "is version " + library.version + ", this command " + build.version});
   }
@@ -194,6 +211,9 @@ void add_build(Json* json) {
   json->add("problem", cuda.problem).open_array("devices");
   for (int i = 0; i < cuda.named(); ++i) json->add("", std::string(cuda.devices.names[i]));
   json->close().close();
+  const Encryption encryption = encryption_by(library);
+  json->open_object("encryption").add("about", encryption.about);
+  json->add("problem", encryption.problem).close();
 }
 
 void add_knobs(Json* json) {

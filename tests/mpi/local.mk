@@ -31,7 +31,8 @@ mpi_programs = \
   tests/mpi/stress \
   tests/mpi/sum \
   tests/mpi/threads \
-  tests/mpi/types
+  tests/mpi/types \
+  tests/mpi/whisper
 check_PROGRAMS += $(mpi_programs)
 
 # What they share.
@@ -74,6 +75,7 @@ tests_mpi_stress_SOURCES = tests/mpi/stress.cc
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc
 tests_mpi_types_SOURCES = tests/mpi/types.cc
+tests_mpi_whisper_SOURCES = tests/mpi/whisper.cc
 
 tests_mpi_besieged_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_carriers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -105,6 +107,7 @@ tests_mpi_stress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_whisper_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 tests_mpi_besieged_LDADD = $(mpi_harness)
 tests_mpi_carriers_LDADD = $(mpi_harness)
@@ -136,6 +139,7 @@ tests_mpi_stress_LDADD = $(mpi_harness)
 tests_mpi_sum_LDADD = $(MPI_LIBS)
 tests_mpi_threads_LDADD = $(mpi_harness) -lpthread
 tests_mpi_types_LDADD = $(mpi_harness)
+tests_mpi_whisper_LDADD = $(mpi_harness)
 
 mpi_tests = \
   tests/mpi/test_collectives \
@@ -160,7 +164,8 @@ mpi_tests = \
   tests/mpi/test_setup \
   tests/mpi/test_shared_memory \
   tests/mpi/test_stress \
-  tests/mpi/test_failures
+  tests/mpi/test_failures \
+  tests/mpi/test_tls
 TESTS += $(mpi_tests) tests/mpi/test_other_mpi
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
