@@ -56,7 +56,7 @@ class Conduit {
   virtual Moved flush() { return {Moved::Result::nothing}; }
   // Whether all bytes taken arrive although this process ends now. (The link asks a socket's kernel
   // itself.)
-  virtual bool delivered() const { return unsent() == 0; }
+  virtual bool delivered() { return unsent() == 0; }
   // Bytes have arrived that can be read although poll may report nothing.
   virtual bool buffered() const { return false; }
   // The events to poll the socket for, to read and to write.

@@ -68,3 +68,20 @@ libsluice_tls_la_SOURCES = transports/tls/openssl.c
 libsluice_tls_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(OPENSSL_CFLAGS)
 libsluice_tls_la_LIBADD = $(OPENSSL_LIBS)
 libsluice_tls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now
+
+core_sources += \
+  transports/verbs/device.cc \
+  transports/verbs/device.h \
+  transports/verbs/module.h \
+  transports/verbs/pair.cc \
+  transports/verbs/pair.h \
+  transports/verbs/upgrade.cc \
+  transports/verbs/upgrade.h
+
+if HAVE_VERBS
+pkglib_LTLIBRARIES += libsluice-verbs.la
+endif
+libsluice_verbs_la_SOURCES = transports/verbs/verbs.c
+libsluice_verbs_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(VERBS_CFLAGS)
+libsluice_verbs_la_LIBADD = $(VERBS_LIBS)
+libsluice_verbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now

@@ -23,6 +23,8 @@
 #include "transports/shm/upgrade.h"
 #include "transports/tcp/tcp.h"
 #include "transports/tls/tls.h"
+#include "transports/verbs/device.h"
+#include "transports/verbs/upgrade.h"
 
 namespace sluice {
 
@@ -102,6 +104,15 @@ Status draw_id(ProcessId* id) {
   return drawn;
 }
 
+// In the order in which links try them.
+std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Knobs& knobs) {
+  std::vector<std::shared_ptr<UpgradeMaker>> makers{make_shm_upgrades()};
+  if (!has_verbs_devices() && knobs.transport != "verbs") return makers;
+  makers.insert(knobs.verbs_local ? makers.begin() : makers.end(),
+                make_verbs_upgrades({knobs.verbs_ring, knobs.verbs_devices, knobs.verbs_local}));
+  return makers;
+}
+
 std::string label_process() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -162,7 +173,7 @@ Status Runtime::configure() {
     return without_tls({Code::unavailable, process_.unable});
   }
   if (!process_.unable.empty()) return {};
-  if (process_.knobs.transport == "auto") {
+  if (process_.knobs.transport != "tcp" && !process_.knobs.verbs_local) {
     process_.arenas = make_shm_source(process_.id, process_.knobs.shm_memory);
   }
   return open_endpoint();
@@ -178,12 +189,13 @@ Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
   TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
-  if (knobs.transport == "auto") options.upgrades = {make_shm_upgrades()};
   if (knobs.tls != "off") {
     auto filters = make_tls_filters({.local = knobs.tls_local});
     if (!filters.ok()) return without_tls(filters.status());
     options.filter = std::move(*filters);
   }
+  if (knobs.transport != "tcp") options.upgrades = upgrades_of(knobs);
+  options.needs_upgrade = knobs.transport == "verbs";
   auto endpoint = make_tcp_endpoint(options);
   if (endpoint.ok()) {
     process_.endpoint = std::move(*endpoint);

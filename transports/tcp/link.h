@@ -153,6 +153,7 @@ class Link {
   void take_accept();
   void push_text(FrameType type, std::span<const std::byte> text);
   void push_shift();
+  void settle(const Status& why);
   void take_shift();
   void take_decline();
   void leave_conduit();

@@ -42,6 +42,8 @@ struct TcpOptions {
 
   // What links are upgraded with, where both sides can: the first of these that serves.
   std::vector<std::shared_ptr<UpgradeMaker>> upgrades{};
+  // Between hosts, a link that cannot be upgraded fails.
+  bool needs_upgrade = false;
   // If set, what filters every connection. All processes must have the same.
   std::shared_ptr<FilterMaker> filter{};
 };

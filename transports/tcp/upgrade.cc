@@ -74,16 +74,28 @@ void Link::offer_upgrade() {
     while (next_maker_ < makers.size() && !serves(*makers[next_maker_])) ++next_maker_;
     return next_maker_ < makers.size();
   };
+  Status why{Code::unavailable, next_maker_ == 0 ? "no upgrade serves it" : "it declined"};
   while (status_.ok() && next()) {
     UpgradeMaker& maker = *makers[next_maker_++];
     auto made = maker.make(base());
-    if (!made.ok()) continue;
+    if (!made.ok()) {
+      why = made.status();
+      continue;
+    }
     std::vector<std::byte> offer{std::byte{maker.id()} | (next() ? std::byte{0} : last_offer)};
     offer.insert(offer.end(), made->offer.begin(), made->offer.end());
     upgrade_ = std::move(made->upgrade);
     return push_text(FrameType::offer, offer);
   }
+  if (status_.ok()) settle(why);
+}
+
+// The link stays on its base.
+void Link::settle(const Status& why) {
   settled_ = true;
+  if (!shared_.options.needs_upgrade || same_host_) return;
+  flush();  // the DECLINE
+  fail(why.with("SLUICE_TRANSPORT does not allow TCP to " + label_));
 }
 
 void Link::push_text(FrameType type, std::span<const std::byte> text) {
@@ -108,6 +120,7 @@ void Link::take_offer() {
   const auto is_named = [&](const auto& maker) {
     return std::byte{maker->id()} == (first & ~last_offer) && permits(*maker);
   };
+  Status why{Code::unavailable, "it offered nothing that this process has"};
   const auto maker = std::ranges::find_if(shared_.options.upgrades, is_named);
   if (maker != shared_.options.upgrades.end()) {
     auto attached = (*maker)->attach(text.subspan(1), base());
@@ -115,9 +128,10 @@ void Link::take_offer() {
       upgrade_ = std::move(attached->upgrade);
       return push_text(FrameType::accept, attached->offer);
     }
+    why = attached.status();
   }
-  settled_ = (first & last_offer) != std::byte{0};
   out_.push({Frame{FrameType::decline}});
+  if ((first & last_offer) != std::byte{0}) settle(why);
 }
 
 void Link::take_accept() {

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The interface between the library and the module that knows libibverbs: a table of C functions,
+ * found by symbol name, each a thin layer over the library. Nothing here decides anything, so that
+ * tests can replace the whole table. One lock guards all calls for one device. "Returns 0 or an
+ * errno" holds unless a function says otherwise.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SLUICE_VERBS_VERSION 1
+#define SLUICE_VERBS_SYMBOL "sluice_verbs"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct SluiceVerbsPort {
+  char device[64]; /* "mlx5_0" */
+  uint8_t number;  /* of the port, from 1 on */
+  uint8_t active;
+  uint8_t ethernet; /* the link layer; else InfiniBand */
+  uint8_t mtu;      /* as the library writes it: 1 is 256 bytes, 5 is 4096 */
+  uint16_t lid;     /* InfiniBand */
+  uint32_t max_message;
+};
+
+enum SluiceVerbsGidKind { SLUICE_GID_INFINIBAND, SLUICE_GID_ROCE_1, SLUICE_GID_ROCE_2 };
+
+struct SluiceVerbsGid {
+  uint8_t raw[16];
+  uint8_t index;
+  uint8_t kind;       /* SluiceVerbsGidKind */
+  uint32_t interface; /* the network interface's index; 0: none */
+};
+
+struct SluiceVerbsRegion {
+  void* handle;
+  uint32_t local_key, remote_key;
+};
+
+/* A reliable connected queue pair with one completion queue, in the state INIT. In: the depths and
+ * the bytes to send inline. Out: the rest; `inlined` is what the device gave. */
+struct SluiceVerbsQueue {
+  uint8_t port;
+  uint32_t sends, receives, inlined;
+  void* handle;
+  uint32_t number; /* of the queue pair */
+  int descriptor;  /* readable if there is an event */
+};
+
+struct SluiceVerbsWay {
+  uint8_t port, gid_index, mtu, global; /* global: by GID; else by LID alone */
+  uint16_t peer_lid;
+  uint8_t peer_gid[16];
+  uint32_t peer_number, peer_sequence, own_sequence;
+};
+
+struct SluiceVerbsWrite {
+  const void* from;
+  uint32_t local_key, bytes;
+  uint64_t to;
+  uint32_t remote_key;
+  uint32_t immediate;
+  uint64_t id;
+  uint8_t has_immediate, signalled, inlined;
+};
+
+struct SluiceVerbsDone {
+  uint64_t id;        /* of a write */
+  int status;         /* 0: done; else a number for status_text */
+  uint8_t received;   /* an immediate has come */
+  uint32_t immediate; /* if received */
+};
+
+struct SluiceVerbs {
+  int version; /* SLUICE_VERBS_VERSION */
+  /* The ports of all devices, at most `room`. Returns how many there are, or an errno, negated. No
+   * device: 0. */
+  int (*list)(struct SluiceVerbsPort* ports, int room);
+  int (*open)(const char* name, void** device);
+  void (*close)(void* device);
+  /* The valid entries of a port's GID table. Returns as list does. */
+  int (*gids)(void* device, uint8_t port, struct SluiceVerbsGid* gids, int room);
+  /* Registers memory for this process, and for the peer to write if remote. */
+  int (*add_region)(void* device, void* memory, size_t bytes, int remote,
+                    struct SluiceVerbsRegion* region);
+  void (*drop_region)(void* handle);
+  int (*make_queue)(void* device, struct SluiceVerbsQueue* queue);
+  void (*drop_queue)(void* handle);
+  /* To the states RTR and RTS. */
+  int (*connect)(void* queue, const struct SluiceVerbsWay* way);
+  /* Posts up to 16 writes as one list. */
+  int (*write)(void* queue, const struct SluiceVerbsWrite* writes, int count);
+  /* Posts receive requests without memory, for immediates. */
+  int (*receive)(void* queue, int count);
+  /* Returns the number of completions found, at most 16; negative: the queue is broken. */
+  int (*poll)(void* queue, struct SluiceVerbsDone* done, int room);
+  /* The next completion makes an event. */
+  int (*arm)(void* queue);
+  /* Takes all events from the descriptor. */
+  void (*take_events)(void* queue);
+  const char* (*status_text)(int status);
+};
+
+/* The module's only symbol, SLUICE_VERBS_SYMBOL. */
+typedef const struct SluiceVerbs* SluiceVerbsEntry(void);
+
+#ifdef __cplusplus
+}
+#endif

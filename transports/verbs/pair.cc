@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/verbs/pair.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "src/base/copy.h"
+#include "src/base/random.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t length_bits = 20;
+constexpr uint32_t max_length = (1U << length_bits) - 1;
+constexpr uint32_t credit_mask = (1U << (32 - length_bits)) - 1;
+constexpr uint32_t inline_bytes = 220;  // wished; a device may give less
+constexpr int completions_at_once = 16;
+
+// The network mask of this host's IPv4 address in the GID's last bytes, if it has that address.
+std::optional<uint32_t> mask_of(const uint8_t* gid) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return {};
+  std::optional<uint32_t> found;
+  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+    if (!each->ifa_addr || !each->ifa_netmask || each->ifa_addr->sa_family != AF_INET) continue;
+    const in_addr& own = reinterpret_cast<const sockaddr_in*>(each->ifa_addr)->sin_addr;
+    if (std::memcmp(&own, gid + 12, 4) != 0) continue;
+    found = reinterpret_cast<const sockaddr_in*>(each->ifa_netmask)->sin_addr.s_addr;
+  }
+  freeifaddrs(all);
+  return found;
+}
+
+uint32_t ipv4_of(const uint8_t* gid) {
+  uint32_t address;
+  std::memcpy(&address, gid + 12, sizeof(address));
+  return address;
+}
+
+bool shares_subnet(const uint8_t* own, const uint8_t* peer) {
+  const std::optional<uint32_t> mask = mask_of(own);
+  return !mask || (ipv4_of(own) & *mask) == (ipv4_of(peer) & *mask);
+}
+
+}  // namespace
+
+VerbsPair::VerbsPair(std::shared_ptr<VerbsDevice> device, size_t ring)
+    : device_(std::move(device)), ring_bytes_(ring) {
+  const size_t largest = size_t{max_writes - 2} * device_->port().max_message;
+  max_batch_ = std::min({ring_bytes_ / 4, largest, size_t{max_length}});
+}
+
+VerbsPair::~VerbsPair() {
+  if (queue_.handle != nullptr) table().drop_queue(queue_.handle);
+}
+
+Result<std::unique_ptr<VerbsPair>> VerbsPair::make(const std::shared_ptr<VerbsDevice>& device,
+                                                   size_t ring) {
+  std::unique_ptr<VerbsPair> pair(new VerbsPair(device, ring));
+  if (Status made = pair->make_parts(); !made.ok()) return made;
+  return pair;
+}
+
+Status VerbsPair::make_parts() {
+  for (const bool remote : {true, false}) {
+    auto memory = VerbsMemory::make(device_, ring_bytes_, remote);
+    if (!memory.ok()) return memory.status();
+    (remote ? ring_ : staging_) = std::move(*memory);
+  }
+  if (Status drawn = draw_random(&sequence_, sizeof(sequence_)); !drawn.ok()) return drawn;
+  sequence_ &= 0xFFFFFF;
+  SluiceVerbsQueue asked{
+      device_->port().number, send_depth, receive_depth, inline_bytes, nullptr, 0, -1};
+  const int error = table().make_queue(device_->handle(), &asked);
+  if (error != 0) {
+    return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error)};
+  }
+  queue_ = asked;
+  return {};
+}
+
+VerbsPair::End VerbsPair::end() const {
+  End end;
+  end.ethernet = device_->port().ethernet;
+  end.gid_kind = device_->gid().kind;
+  end.mtu = device_->port().mtu;
+  std::ranges::copy(device_->gid().raw, end.gid);
+  end.lid = device_->port().lid;
+  end.number = queue_.number;
+  end.sequence = sequence_;
+  end.ring_bytes = static_cast<uint32_t>(ring_bytes_);
+  end.key = ring_->remote_key();
+  end.ring = reinterpret_cast<uintptr_t>(ring_->data());
+  return end;
+}
+
+Status VerbsPair::check(const End& peer) const {
+  const auto differs = [&](const char* what) {
+    return Status(Code::unavailable, device_->label() + ": the peer's " + what);
+  };
+  const End own = end();
+  if (peer.magic != End::expected) return differs("offer is of another kind");
+  if (peer.ring_bytes != own.ring_bytes) return differs("ring has another size");
+  if (peer.ethernet != own.ethernet) return differs("port is of another network (link layer)");
+  if (peer.ethernet == 0) {
+    const bool same_fabric = std::equal(own.gid, own.gid + 8, peer.gid);
+    return same_fabric ? Status() : differs("port is in another fabric (subnet prefix)");
+  }
+  const bool same_family = std::equal(own.gid, own.gid + 12, peer.gid) || own.gid[10] != 0xFF;
+  if (peer.gid_kind != own.gid_kind || !same_family) return differs("address is of another kind");
+  if (own.gid[10] == 0xFF && !shares_subnet(own.gid, peer.gid)) {
+    return differs("address is in another subnet");
+  }
+  return {};
+}
+
+Status VerbsPair::connect(const End& peer) {
+  if (Status reaches = check(peer); !reaches.ok()) return reaches;
+  peer_ = peer;
+  const SluiceVerbsPort& port = device_->port();
+  const bool global = port.ethernet != 0 || port.lid == 0;
+  SluiceVerbsWay way{port.number,
+                     device_->gid().index,
+                     std::min(port.mtu, peer.mtu),
+                     global,
+                     peer.lid,
+                     {},
+                     peer.number,
+                     peer.sequence,
+                     sequence_};
+  std::ranges::copy(peer.gid, way.peer_gid);
+  int error = table().receive(queue_.handle, receive_depth);
+  if (error == 0) error = table().connect(queue_.handle, &way);
+  if (error == 0) return {};
+  return {Code::unavailable, device_->label() + ": cannot connect: " + strerror(error)};
+}
+
+void VerbsPair::fail(int error, const std::string& what) {
+  if (error_ != 0) return;
+  error_ = error;
+  failure_ = "RDMA (" + device_->label() + "): " + what;
+}
+
+// Bytes that can be staged now. A batch needs requests of its own.
+size_t VerbsPair::room() const {
+  const bool batches = batches_out_ - credited_batches_ < max_batches;
+  if (error_ != 0 || !batches || free_writes() < max_writes + spare_writes) return 0;
+  return ring_bytes_ - (staged_ - std::min(credited_, completed_));
+}
+
+size_t VerbsPair::write(std::span<const iovec> runs) {
+  look();
+  const uint64_t before = staged_;
+  for (const iovec& run : runs) {
+    if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
+  }
+  if (staged_ > posted_) post_batch();
+  return staged_ - before;
+}
+
+// False if there was not room for all.
+bool VerbsPair::write(const std::byte* from, size_t left) {
+  while (left > 0) {
+    const size_t in_batch = max_batch_ - (staged_ - posted_);
+    const size_t bytes = std::min({left, room(), in_batch});
+    if (bytes == 0) return false;
+    stage(from, bytes);
+    from += bytes;
+    left -= bytes;
+    if (staged_ - posted_ == max_batch_) post_batch();
+  }
+  return true;
+}
+
+void VerbsPair::stage(const std::byte* from, size_t bytes) {
+  while (bytes > 0) {
+    const size_t at = staged_ % ring_bytes_;
+    const size_t part = std::min(bytes, ring_bytes_ - at);
+    copy_bytes(staging_->data() + at, from, part);
+    staged_ += part;
+    from += part;
+    bytes -= part;
+  }
+}
+
+// At most max_batch_ bytes. The ring's end may divide them once.
+void VerbsPair::post_batch() {
+  std::array<SluiceVerbsWrite, max_writes> writes{};
+  uint32_t count = 0;
+  const size_t whole = staged_ - posted_;
+  for (uint64_t at = posted_; at < staged_;) {
+    const size_t offset = at % ring_bytes_;
+    const size_t bytes =
+        std::min({staged_ - at, ring_bytes_ - offset, size_t{device_->port().max_message}});
+    SluiceVerbsWrite& write = writes[count];
+    write.from = staging_->data() + offset;
+    write.bytes = static_cast<uint32_t>(bytes);
+    write.to = peer_.ring + offset;
+    at += bytes;
+    write_ends_[(writes_ + count++) % send_depth] = at;
+  }
+  SluiceVerbsWrite& last = writes[count - 1];
+  last.has_immediate = 1;
+  last.immediate = immediate(whole);
+  out_ends_[batches_out_++ % batch_slots] = posted_ = staged_;
+  post({writes.data(), count});
+}
+
+// The immediate of a batch; it tells the credit.
+uint32_t VerbsPair::immediate(size_t bytes) {
+  told_batches_ = freed_batches_;
+  told_ = freed_;
+  return static_cast<uint32_t>(bytes) | (freed_batches_ & credit_mask) << length_bits;
+}
+
+bool VerbsPair::post(std::span<SluiceVerbsWrite> writes) {
+  for (SluiceVerbsWrite& write : writes) {
+    const uint64_t end = write_ends_[writes_ % send_depth];
+    write.local_key = staging_->local_key();
+    write.remote_key = peer_.key;
+    write.inlined = write.bytes > 0 && write.bytes <= queue_.inlined;
+    write.id = writes_++;
+    const bool due =
+        writes_ - signalled_writes_ >= writes_per_signal || end - signalled_ >= ring_bytes_ / 4;
+    if (!due && write.signalled == 0) continue;
+    write.signalled = 1;
+    signalled_writes_ = writes_;
+    signalled_ = end;
+  }
+  const int error = table().write(queue_.handle, writes.data(), static_cast<int>(writes.size()));
+  if (error != 0) fail(ECONNRESET, std::string("cannot send: ") + strerror(error));
+  return error == 0;
+}
+
+// Tells the credit if half is owed. If no request is free, a later call does it.
+void VerbsPair::give_credit() {
+  const bool due =
+      freed_batches_ - told_batches_ >= max_batches / 2 || freed_ - told_ >= ring_bytes_ / 2;
+  if (!due || error_ != 0 || free_writes() < 2) return;
+  SluiceVerbsWrite write{};
+  write.from = staging_->data();
+  write.to = peer_.ring;
+  write.has_immediate = 1;
+  write.immediate = immediate(0);
+  write_ends_[writes_ % send_depth] = posted_;
+  post({&write, 1});
+}
+
+size_t VerbsPair::read(std::span<const iovec> runs) {
+  look();
+  const uint64_t before = read_;
+  for (const iovec& run : runs) {
+    auto* to = static_cast<std::byte*>(run.iov_base);
+    for (size_t left = run.iov_len; left > 0 && readable() > 0;) {
+      const size_t at = read_ % ring_bytes_;
+      const size_t bytes = std::min({left, readable(), ring_bytes_ - at});
+      copy_bytes(to, ring_->data() + at, bytes);
+      read_ += bytes;
+      to += bytes;
+      left -= bytes;
+    }
+  }
+  free_batches();
+  return read_ - before;
+}
+
+void VerbsPair::free_batches() {
+  while (freed_batches_ != batches_in_ && in_ends_[freed_batches_ % batch_slots] <= read_) {
+    freed_ = in_ends_[freed_batches_++ % batch_slots];
+  }
+  give_credit();
+}
+
+// This ends: the peer has credit for a ring's bytes and max_batches batches.
+void VerbsPair::look() {
+  SluiceVerbsDone done[completions_at_once];
+  int count = 0;
+  do {
+    count = table().poll(queue_.handle, done, completions_at_once);
+    for (int i = 0; i < count; ++i) take(done[i]);
+  } while (count > 0);
+  if (count < 0) fail(EIO, "its completions cannot be read");
+  renew_receives();
+}
+
+// (A completion that failed counts for nothing: the pair is broken.)
+void VerbsPair::take(const SluiceVerbsDone& done) {
+  if (done.status != 0) {
+    fail(ECONNRESET, table().status_text(done.status));
+  } else if (done.received != 0) {
+    take_immediate(done.immediate);
+  } else {
+    const auto through = static_cast<uint32_t>(done.id) + 1;
+    if (through - completed_writes_ > writes_ - completed_writes_) {
+      return fail(EPROTO, "a completion of no request");
+    }
+    if (through == completed_writes_) return;
+    completed_writes_ = through;
+    completed_ = write_ends_[(through - 1) % send_depth];
+  }
+}
+
+void VerbsPair::take_immediate(uint32_t immediate) {
+  const uint32_t bytes = immediate & max_length;
+  ++receives_owed_;
+  take_credit(immediate >> length_bits);
+  if (bytes == 0 || error_ == EPROTO) return;
+  if (bytes > ring_bytes_ - readable() || batches_in_ - freed_batches_ == max_batches) {
+    return fail(EPROTO, "the peer wrote more than it had credit for");
+  }
+  arrived_ += bytes;
+  in_ends_[batches_in_++ % batch_slots] = arrived_;
+}
+
+void VerbsPair::take_credit(uint32_t credit) {
+  const uint32_t more = (credit - credited_batches_) & credit_mask;
+  if (more == 0) return;
+  if (more > batches_out_ - credited_batches_) {
+    return fail(EPROTO, "the peer gave credit for what was not sent");
+  }
+  credited_batches_ += more;
+  credited_ = out_ends_[(credited_batches_ - 1) % batch_slots];
+}
+
+void VerbsPair::renew_receives() {
+  if (receives_owed_ < receives_at_once || error_ != 0) return;
+  const int error = table().receive(queue_.handle, static_cast<int>(receives_owed_));
+  if (error != 0) fail(EIO, std::string("cannot receive: ") + strerror(error));
+  receives_owed_ = 0;
+}
+
+bool VerbsPair::delivered() {
+  look();
+  if (error_ != 0 || completed_writes_ == writes_) return true;
+  if (signalled_writes_ != writes_ && free_writes() > 0) {
+    SluiceVerbsWrite last{};  // of no bytes: it completes after all others
+    last.from = staging_->data();
+    last.to = peer_.ring;
+    last.signalled = 1;
+    write_ends_[writes_ % send_depth] = posted_;
+    post({&last, 1});
+  }
+  return false;
+}
+
+bool VerbsPair::sleeps(bool reads, bool writes) {
+  table().take_events(queue_.handle);
+  if (const int error = table().arm(queue_.handle); error != 0) {
+    fail(EIO, std::string("cannot wait: ") + strerror(error));
+  }
+  look();
+  return error_ == 0 && (!reads || readable() == 0) && (!writes || room() == 0);
+}
+
+}  // namespace sluice

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/verbs/upgrade.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "src/base/log.h"
+#include "transports/verbs/pair.h"
+
+namespace sluice {
+namespace {
+
+using End = VerbsPair::End;
+static_assert(sizeof(End) <= UpgradeMaker::max_offer);
+
+bool decode(std::span<const std::byte> words, End* end) {
+  if (words.size() != sizeof(*end)) return false;
+  std::memcpy(end, words.data(), sizeof(*end));
+  return true;
+}
+
+class VerbsUpgrade final : public Upgrade {
+ public:
+  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, Conduit& base)
+      : pair_(std::move(pair)), base_(base) {}
+
+  const char* name() const override { return "verbs"; }
+
+  Status accepted(std::span<const std::byte> answer) override {
+    End end;
+    if (!decode(answer, &end)) return {Code::invalid, "an answer of another kind"};
+    return pair_->connect(end);
+  }
+  void take_base() override {}
+
+  Moved write(std::span<const iovec> runs) override {
+    if (ended_) return {Moved::Result::failed, 0, base_error_ != 0 ? base_error_ : EPIPE};
+    const size_t bytes = pair_->write(runs);
+    if (bytes > 0) return {Moved::Result::some, bytes};
+    if (pair_->error() != 0) return {Moved::Result::failed, 0, pair_->error()};
+    return {Moved::Result::nothing};
+  }
+
+  // If the pair breaks because the peer has ended, the socket tells that.
+  Moved read(std::span<const iovec> runs) override {
+    const bool had_ended = ended_;
+    const size_t bytes = pair_->read(runs);
+    if (bytes > 0) return {Moved::Result::some, bytes};
+    if (pair_->error() != 0 && !ended_) hear();
+    if (ended_ && (had_ended || pair_->error() != 0)) {
+      if (base_error_ != 0) return {Moved::Result::failed, 0, base_error_};
+      return {Moved::Result::closed};
+    }
+    if (pair_->error() != 0) return {Moved::Result::failed, 0, pair_->error()};
+    return {Moved::Result::nothing};
+  }
+
+  bool delivered() override { return ended_ || pair_->delivered(); }
+  bool buffered() const override { return pair_->readable() > 0; }
+  std::string problem() const override { return ended_ ? std::string() : pair_->failure(); }
+
+  bool may_sleep(bool reads, bool writes) override { return pair_->sleeps(reads, writes); }
+  void awake() override {}
+  int descriptor() const override { return pair_->descriptor(); }
+
+  bool hear() override {
+    bool any = false;
+    while (!ended_) {
+      char bells[64];
+      const iovec run{bells, sizeof(bells)};
+      const Moved got = base_.read({&run, 1});
+      if (got.result == Moved::Result::nothing) break;
+      any = true;
+      ended_ = got.result != Moved::Result::some;
+      base_error_ = got.error;
+    }
+    return any;
+  }
+
+ private:
+  std::unique_ptr<VerbsPair> pair_;
+  Conduit& base_;
+  bool ended_ = false;  // the peer has closed the base, or it failed
+  int base_error_ = 0;  // errno if it failed
+};
+
+class VerbsUpgrades final : public UpgradeMaker {
+ public:
+  explicit VerbsUpgrades(VerbsOptions options) : options_(std::move(options)) {}
+
+  uint8_t id() const override { return 2; }
+  bool serves(bool same_host) const override { return !same_host || options_.local; }
+  bool exposes(bool) const override { return true; }
+
+  Result<Made> make(Conduit& base) override {
+    auto pair = pair_or_why();
+    if (!pair.ok()) return pair.status();
+    return made(std::move(*pair), base);
+  }
+
+  Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
+    End peer;
+    if (!decode(offer, &peer)) return Status(Code::invalid, "an offer of another kind");
+    auto pair = pair_or_why();
+    if (!pair.ok()) return pair.status();
+    if (Status connected = (*pair)->connect(peer); !connected.ok()) return warn(connected);
+    return made(std::move(*pair), base);
+  }
+
+ private:
+  static Made made(std::unique_ptr<VerbsPair> pair, Conduit& base) {
+    const End end = pair->end();
+    Made made;
+    made.offer.resize(sizeof(end));
+    std::memcpy(made.offer.data(), &end, sizeof(end));
+    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), base);
+    return made;
+  }
+
+  // The same reason is told once.
+  Status warn(const Status& status) {
+    if (status.message() != warned_) {
+      warned_ = status.message();
+      log(Level::warning, "no RDMA, TCP instead: %s", warned_.c_str());
+    }
+    return status;
+  }
+
+  Status open() {
+    if (!options_.table) {
+      auto module = open_verbs_module();
+      if (!module.ok()) return module.status();
+      options_.table = *module;
+    }
+    auto device = VerbsDevice::open(*options_.table, options_.devices);
+    if (!device.ok()) return device.status();
+    device_ = std::move(*device);
+    return {};
+  }
+
+  Result<std::unique_ptr<VerbsPair>> pair_or_why() {
+    if (!opened_) failure_ = open();
+    opened_ = true;
+    if (!failure_.ok()) return warn(failure_);
+    auto pair = VerbsPair::make(device_, options_.ring);
+    return pair.ok() ? std::move(pair) : warn(pair.status());
+  }
+
+  VerbsOptions options_;
+  bool opened_ = false;
+  Status failure_;
+  std::shared_ptr<VerbsDevice> device_;
+  std::string warned_;
+};
+
+}  // namespace
+
+std::shared_ptr<UpgradeMaker> make_verbs_upgrades(const VerbsOptions& options) {
+  return std::make_shared<VerbsUpgrades>(options);
+}
+
+}  // namespace sluice

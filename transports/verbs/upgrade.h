@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A link's upgrade to RDMA: a queue pair (transports/verbs/pair.h) between two processes whose
+// devices reach each other. The module that knows libibverbs is opened, and a device chosen, when a
+// link first needs one. If there is none, or no memory can be registered, the link stays on its
+// socket.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "transports/conduit.h"
+#include "transports/verbs/module.h"
+
+namespace sluice {
+
+struct VerbsOptions {
+  size_t ring = size_t{64} << 10;      // registered bytes a link and direction, on each side
+  std::string devices;                 // as for VerbsDevice::open
+  bool local = false;                  // also between processes of one host
+  const SluiceVerbs* table = nullptr;  // instead of the module's
+};
+
+std::shared_ptr<UpgradeMaker> make_verbs_upgrades(const VerbsOptions& options);
+
+}  // namespace sluice

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * libsluice-verbs.so: the module that uses libibverbs (InfiniBand, RoCE).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transports/verbs/module.h"
+
+enum { most_at_once = 16, most_gids = 256 };
+
+struct device {
+  struct ibv_context* context;
+  struct ibv_pd* domain;
+};
+
+struct queue {
+  struct ibv_comp_channel* channel;
+  struct ibv_cq* completions;
+  struct ibv_qp* pair;
+};
+
+static int last_error(void) { return errno ? errno : EIO; }
+
+/* Returns how many ports the device has; fills in as many as there is room for. */
+static int list_ports(struct ibv_device* device, struct SluiceVerbsPort* ports, int room) {
+  struct ibv_device_attr about;
+  struct ibv_context* const context = ibv_open_device(device);
+  int i, count = 0;
+  if (!context) return 0;
+  if (ibv_query_device(context, &about) == 0) count = about.phys_port_cnt;
+  for (i = 0; i < count && i < room; ++i) {
+    struct ibv_port_attr port;
+    memset(&ports[i], 0, sizeof(ports[i]));
+    strncpy(ports[i].device, ibv_get_device_name(device), sizeof(ports[i].device) - 1);
+    ports[i].number = (uint8_t)(i + 1);
+    memset(&port, 0, sizeof(port));
+    if (ibv_query_port(context, (uint8_t)(i + 1), &port) != 0) continue;
+    ports[i].active = port.state == IBV_PORT_ACTIVE;
+    ports[i].ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+    ports[i].mtu = (uint8_t)port.active_mtu;
+    ports[i].lid = port.lid;
+    ports[i].max_message = port.max_msg_sz;
+  }
+  ibv_close_device(context);
+  return count;
+}
+
+static int list(struct SluiceVerbsPort* ports, int room) {
+  int i, devices = 0, count = 0;
+  struct ibv_device** const found = ibv_get_device_list(&devices);
+  if (!found) return errno == ENOSYS ? 0 : -last_error();
+  for (i = 0; i < devices; ++i) {
+    const int rest = count < room ? room - count : 0;
+    count += list_ports(found[i], rest > 0 ? ports + count : ports, rest);
+  }
+  ibv_free_device_list(found);
+  return count;
+}
+
+static struct ibv_context* open_named(const char* name) {
+  int i, devices = 0;
+  struct ibv_context* context = NULL;
+  struct ibv_device** const found = ibv_get_device_list(&devices);
+  if (!found) return NULL;
+  errno = ENODEV;
+  for (i = 0; i < devices && !context; ++i) {
+    if (strcmp(ibv_get_device_name(found[i]), name) == 0) context = ibv_open_device(found[i]);
+  }
+  ibv_free_device_list(found);
+  return context;
+}
+
+static void close_device(void* opened) {
+  struct device* const device = opened;
+  if (device->domain) ibv_dealloc_pd(device->domain);
+  if (device->context) ibv_close_device(device->context);
+  free(device);
+}
+
+static int open_device(const char* name, void** opened) {
+  struct device* const device = calloc(1, sizeof(*device));
+  int error;
+  if (!device) return ENOMEM;
+  device->context = open_named(name);
+  if (device->context) device->domain = ibv_alloc_pd(device->context);
+  if (device->domain) {
+    *opened = device;
+    return 0;
+  }
+  error = last_error();
+  close_device(device);
+  return error;
+}
+
+static uint8_t kind_of(uint32_t type) {
+  if (type == IBV_GID_TYPE_ROCE_V2) return SLUICE_GID_ROCE_2;
+  return type == IBV_GID_TYPE_ROCE_V1 ? SLUICE_GID_ROCE_1 : SLUICE_GID_INFINIBAND;
+}
+
+static int gids(void* opened, uint8_t port, struct SluiceVerbsGid* gids, int room) {
+  struct device* const device = opened;
+  struct ibv_gid_entry entries[most_gids];
+  int i, count = 0;
+  const int found = (int)ibv_query_gid_table(device->context, entries, most_gids, 0);
+  for (i = 0; i < found; ++i) {
+    if (entries[i].port_num != port || entries[i].gid_index > UINT8_MAX) continue;
+    if (count < room) {
+      memcpy(gids[count].raw, entries[i].gid.raw, sizeof(gids[count].raw));
+      gids[count].index = (uint8_t)entries[i].gid_index;
+      gids[count].kind = kind_of(entries[i].gid_type);
+      gids[count].interface = entries[i].ndev_ifindex;
+    }
+    ++count;
+  }
+  return found < 0 ? found : count;
+}
+
+static int add_region(void* opened, void* memory, size_t bytes, int remote,
+                      struct SluiceVerbsRegion* region) {
+  struct device* const device = opened;
+  const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
+  struct ibv_mr* const made = ibv_reg_mr(device->domain, memory, bytes, access);
+  if (!made) return last_error();
+  region->handle = made;
+  region->local_key = made->lkey;
+  region->remote_key = made->rkey;
+  return 0;
+}
+
+static void drop_region(void* handle) { ibv_dereg_mr(handle); }
+
+static void drop_queue(void* handle) {
+  struct queue* const queue = handle;
+  if (queue->pair) ibv_destroy_qp(queue->pair);
+  if (queue->completions) ibv_destroy_cq(queue->completions);
+  if (queue->channel) ibv_destroy_comp_channel(queue->channel);
+  free(queue);
+}
+
+static int make_parts(struct device* device, struct queue* queue, struct SluiceVerbsQueue* asked) {
+  struct ibv_qp_init_attr needs;
+  queue->channel = ibv_create_comp_channel(device->context);
+  if (!queue->channel) return last_error();
+  if (fcntl(queue->channel->fd, F_SETFL, O_NONBLOCK) != 0) return last_error();
+  queue->completions = ibv_create_cq(device->context, (int)(asked->sends + asked->receives), NULL,
+                                     queue->channel, 0);
+  if (!queue->completions) return last_error();
+  memset(&needs, 0, sizeof(needs));
+  needs.send_cq = needs.recv_cq = queue->completions;
+  needs.qp_type = IBV_QPT_RC;
+  needs.cap.max_send_wr = asked->sends;
+  needs.cap.max_recv_wr = asked->receives;
+  needs.cap.max_send_sge = needs.cap.max_recv_sge = 1;
+  needs.cap.max_inline_data = asked->inlined;
+  queue->pair = ibv_create_qp(device->domain, &needs);
+  if (!queue->pair && asked->inlined > 0) {
+    needs.cap.max_inline_data = 0;
+    queue->pair = ibv_create_qp(device->domain, &needs);
+  }
+  if (!queue->pair) return last_error();
+  asked->inlined = needs.cap.max_inline_data;
+  return 0;
+}
+
+static int initialize(struct ibv_qp* pair, uint8_t port) {
+  struct ibv_qp_attr init;
+  memset(&init, 0, sizeof(init));
+  init.qp_state = IBV_QPS_INIT;
+  init.port_num = port;
+  init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  return ibv_modify_qp(pair, &init,
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static int make_queue(void* opened, struct SluiceVerbsQueue* asked) {
+  struct queue* const queue = calloc(1, sizeof(*queue));
+  int error;
+  if (!queue) return ENOMEM;
+  error = make_parts(opened, queue, asked);
+  if (error == 0) error = initialize(queue->pair, asked->port);
+  if (error != 0) {
+    drop_queue(queue);
+    return error;
+  }
+  asked->handle = queue;
+  asked->number = queue->pair->qp_num;
+  asked->descriptor = queue->channel->fd;
+  return 0;
+}
+
+/* A lost packet is sent again 7 times, each after 4.096 us * 2^timeout = 0.27 s or more. */
+static int connect_queue(void* handle, const struct SluiceVerbsWay* way) {
+  struct queue* const queue = handle;
+  struct ibv_qp_attr to;
+  int error;
+  memset(&to, 0, sizeof(to));
+  to.qp_state = IBV_QPS_RTR;
+  to.path_mtu = way->mtu;
+  to.dest_qp_num = way->peer_number;
+  to.rq_psn = way->peer_sequence;
+  to.max_dest_rd_atomic = 1;
+  to.min_rnr_timer = 12;
+  to.ah_attr.port_num = way->port;
+  to.ah_attr.dlid = way->peer_lid;
+  to.ah_attr.is_global = way->global;
+  memcpy(to.ah_attr.grh.dgid.raw, way->peer_gid, sizeof(way->peer_gid));
+  to.ah_attr.grh.sgid_index = way->gid_index;
+  to.ah_attr.grh.hop_limit = 64;
+  error = ibv_modify_qp(queue->pair, &to,
+                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (error != 0) return error;
+  memset(&to, 0, sizeof(to));
+  to.qp_state = IBV_QPS_RTS;
+  to.timeout = 16;
+  to.retry_cnt = 7;
+  to.rnr_retry = 7;
+  to.sq_psn = way->own_sequence;
+  to.max_rd_atomic = 1;
+  return ibv_modify_qp(queue->pair, &to,
+                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                           IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void fill(const struct SluiceVerbsWrite* write, struct ibv_sge* piece,
+                 struct ibv_send_wr* request) {
+  piece->addr = (uintptr_t)write->from;
+  piece->length = write->bytes;
+  piece->lkey = write->local_key;
+  memset(request, 0, sizeof(*request));
+  request->wr_id = write->id;
+  request->sg_list = piece;
+  request->num_sge = write->bytes > 0 ? 1 : 0;
+  request->opcode = write->has_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  request->send_flags =
+      (write->signalled ? IBV_SEND_SIGNALED : 0) | (write->inlined ? IBV_SEND_INLINE : 0);
+  request->imm_data = htobe32(write->immediate);
+  request->wr.rdma.remote_addr = write->to;
+  request->wr.rdma.rkey = write->remote_key;
+}
+
+static int write_all(void* handle, const struct SluiceVerbsWrite* writes, int count) {
+  struct queue* const queue = handle;
+  struct ibv_sge pieces[most_at_once];
+  struct ibv_send_wr requests[most_at_once], *bad;
+  int i;
+  if (count < 1 || count > most_at_once) return EINVAL;
+  for (i = 0; i < count; ++i) {
+    fill(&writes[i], &pieces[i], &requests[i]);
+    if (i > 0) requests[i - 1].next = &requests[i];
+  }
+  return ibv_post_send(queue->pair, requests, &bad);
+}
+
+static int receive(void* handle, int count) {
+  struct queue* const queue = handle;
+  struct ibv_recv_wr request, *bad;
+  int error = 0;
+  memset(&request, 0, sizeof(request));
+  while (error == 0 && count-- > 0) error = ibv_post_recv(queue->pair, &request, &bad);
+  return error;
+}
+
+static int poll_queue(void* handle, struct SluiceVerbsDone* done, int room) {
+  struct queue* const queue = handle;
+  struct ibv_wc found[most_at_once];
+  const int count =
+      ibv_poll_cq(queue->completions, room < most_at_once ? room : most_at_once, found);
+  int i;
+  for (i = 0; i < count; ++i) {
+    done[i].id = found[i].wr_id;
+    done[i].status = (int)found[i].status;
+    /* (The operation is valid only if the status is.) */
+    done[i].received =
+        found[i].status == IBV_WC_SUCCESS && found[i].opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+    done[i].immediate = done[i].received ? be32toh(found[i].imm_data) : 0;
+  }
+  return count;
+}
+
+static int arm(void* handle) {
+  struct queue* const queue = handle;
+  return ibv_req_notify_cq(queue->completions, 0);
+}
+
+static void take_events(void* handle) {
+  struct queue* const queue = handle;
+  struct ibv_cq* of;
+  void* context;
+  unsigned count = 0;
+  while (ibv_get_cq_event(queue->channel, &of, &context) == 0) ++count;
+  if (count > 0) ibv_ack_cq_events(queue->completions, count);
+}
+
+static const char* status_text(int status) { return ibv_wc_status_str((enum ibv_wc_status)status); }
+
+static const struct SluiceVerbs table = {
+    SLUICE_VERBS_VERSION, list,       open_device, close_device,  gids,      add_region,
+    drop_region,          make_queue, drop_queue,  connect_queue, write_all, receive,
+    poll_queue,           arm,        take_events, status_text};
+
+__attribute__((visibility("default"))) const struct SluiceVerbs* sluice_verbs(void) {
+  return &table;
+}
