@@ -76,7 +76,9 @@ unit_sources += \
   tests/unit/transports/tcp_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_rig.h \
-  tests/unit/transports/tls_test.cc
+  tests/unit/transports/tls_test.cc \
+  tests/unit/transports/fake_verbs.cc tests/unit/transports/fake_verbs.h \
+  tests/unit/transports/verbs_test.cc
 
 # How fast the TCP transport alone is; not a test: make tests/unit/transports/tcp_bench
 EXTRA_PROGRAMS += tests/unit/transports/tcp_bench

@@ -61,7 +61,7 @@ bool has_verbs_devices() {
   return any;
 }
 
-Result<const SluiceVerbs*> open_verbs_module() {
+Result<const SluiceVerbs*> open_verbs_module(const std::string& folder) {
   return open_module<SluiceVerbs>({"libsluice-verbs.so", SLUICE_VERBS_SYMBOL, SLUICE_VERBS_VERSION},
                                   library_folder());
 }

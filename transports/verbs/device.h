@@ -15,8 +15,8 @@ namespace sluice {
 
 // Whether the kernel knows any RDMA device. Without one the module need not be opened.
 bool has_verbs_devices();
-// Opens the module beside this library.
-Result<const SluiceVerbs*> open_verbs_module();
+// Opens the module of the library in `folder` (src/base/module.h).
+Result<const SluiceVerbs*> open_verbs_module(const std::string& folder);
 
 class VerbsDevice {
  public:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/module.h"
 #include "transports/verbs/pair.h"
 
 namespace sluice {
@@ -129,7 +130,7 @@ class VerbsUpgrades final : public UpgradeMaker {
 
   Status open() {
     if (!options_.table) {
-      auto module = open_verbs_module();
+      auto module = open_verbs_module(library_folder());
       if (!module.ok()) return module.status();
       options_.table = *module;
     }

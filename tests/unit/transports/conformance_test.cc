@@ -5,10 +5,12 @@
 #include <atomic>
 
 #include "tests/unit/loopback/loopback.h"
+#include "tests/unit/transports/fake_verbs.h"
 #include "tests/unit/transports/slow_filter.h"
 #include "tests/unit/transports/tcp_rig.h"
 #include "tests/unit/transports/tls_rig.h"
 #include "transports/shm/upgrade.h"
+#include "transports/verbs/upgrade.h"
 
 namespace sluice {
 namespace {
@@ -71,6 +73,20 @@ MakeEndpoint encrypted(size_t window, bool upgrades, size_t buffer = 0) {
   return upgrades ? shm_with(window, options) : tcp_with(window, options);
 }
 
+// Links are upgraded to queue pairs of a network that is late.
+MakeEndpoint verbs_with(size_t window, uint64_t seed, size_t ring) {
+  fake_verbs::Settings settings;
+  settings.seed = seed;
+  fake_verbs::reset(settings);
+  VerbsOptions verbs;
+  verbs.local = true;
+  verbs.ring = ring;
+  verbs.table = &fake_verbs::table();
+  TcpOptions options;
+  options.upgrades = {make_verbs_upgrades(verbs)};
+  return tcp_with(window, options);
+}
+
 const Mode modes[] = {
     {"loopback", 256 * kib, [](uint64_t) { return loopback(256 * kib, 0); }},
     {"loopback_small_window", small_window, [](uint64_t) { return loopback(small_window, 0); }},
@@ -85,6 +101,9 @@ const Mode modes[] = {
     {"shm_small_window", small_window, [](uint64_t) { return shm_with(small_window); }},
     {"shm_no_window", 0, [](uint64_t) { return shm_with(0); }},
     {"shm_tight", 256 * kib, [](uint64_t) { return shm_tight(); }},
+    {"verbs", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 64 * kib); }},
+    {"verbs_tight", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 512); }},
+    {"verbs_no_window", 0, [](uint64_t seed) { return verbs_with(0, seed, 16 * kib); }},
     {"filter", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, false); }},
     {"filter_no_window", 0, [](uint64_t seed) { return filtered(0, seed, false); }},
     {"filter_shm", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, true); }},

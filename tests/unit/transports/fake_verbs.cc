@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/unit/transports/fake_verbs.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::fake_verbs {
+namespace {
+
+struct Pending {
+  SluiceVerbsWrite write;
+  std::vector<std::byte> copy;  // if inlined
+  size_t moved = 0;
+};
+
+struct Queue {
+  uint32_t number, peer = 0, sends, depth;
+  std::deque<Pending> writes;
+  std::deque<SluiceVerbsDone> later, done;  // not reported yet; to be polled
+  uint32_t receives = 0, open_sends = 0;    // open: slots that no polled completion has freed
+  std::deque<uint32_t> freed_by;            // slots that each signalled completion frees
+  uint32_t since_signal = 0;
+  int event;
+  bool armed = false, broken = false;
+};
+
+struct Region {
+  std::byte* data;
+  size_t bytes;
+  bool remote;
+};
+
+struct Network {
+  std::mutex mutex;
+  Settings settings;
+  std::mt19937_64 random{1};
+  std::map<uint32_t, Queue*> queues;
+  std::map<uint32_t, Region> regions;
+  uint32_t next = 1;
+  int fail = 0;
+  bool held = false;
+  Counts counts{};
+};
+
+Network& net() {
+  static Network network;
+  return network;
+}
+
+void notify(Queue& queue) {
+  if (!queue.armed) return;
+  queue.armed = false;
+  if (net().settings.lose_events) return;
+  const uint64_t count = net().settings.double_events ? 2 : 1;
+  (void)!::write(queue.event, &count, sizeof(count));
+}
+
+void report(Queue& queue, const SluiceVerbsDone& done) {
+  queue.done.push_back(done);
+  notify(queue);
+}
+
+void break_queue(Queue& queue, uint64_t id, int status) {
+  queue.broken = true;
+  report(queue, {id, status, 0, 0});
+  for (const Pending& each : queue.writes) {
+    if (each.write.id != id) report(queue, {each.write.id, flushed, 0, 0});
+  }
+  queue.writes.clear();
+  for (; queue.receives > 0; --queue.receives) report(queue, {0, flushed, 0, 0});
+}
+
+bool is_allowed(uint32_t key, uint64_t at, size_t bytes, bool remote) {
+  const auto found = net().regions.find(key);
+  if (found == net().regions.end() || found->second.remote != remote) return false;
+  const auto first = reinterpret_cast<uint64_t>(found->second.data);
+  return at >= first && at - first + bytes <= found->second.bytes;
+}
+
+// The whole write is in memory.
+void finish(Queue& queue, const SluiceVerbsWrite& write) {
+  Queue& peer = *net().queues[queue.peer];
+  if (write.has_immediate != 0) {
+    if (peer.receives == 0) {
+      ++net().counts.no_receive;
+    } else {
+      --peer.receives;
+    }
+    peer.later.push_back({0, 0, 1, write.immediate});
+  }
+  if (write.signalled != 0) queue.later.push_back({write.id, 0, 0, 0});
+  queue.writes.pop_front();
+}
+
+void move_some(Queue& queue) {
+  Pending& first = queue.writes.front();
+  const SluiceVerbsWrite& write = first.write;
+  if (const int status = std::exchange(net().fail, 0); status != 0) {
+    return break_queue(queue, write.id, status);
+  }
+  if (!net().queues.contains(queue.peer)) return break_queue(queue, write.id, 12);
+  const bool reads =
+      write.inlined != 0 || write.bytes == 0 ||
+      is_allowed(write.local_key, reinterpret_cast<uint64_t>(write.from), write.bytes, false);
+  if (!reads || !is_allowed(write.remote_key, write.to, write.bytes, true)) {
+    ++net().counts.not_allowed;
+    return break_queue(queue, write.id, 10);
+  }
+  const size_t left = write.bytes - first.moved;
+  const size_t some = left < 2 ? left : 1 + net().random() % left;
+  const auto* const from =
+      write.inlined != 0 ? first.copy.data() : static_cast<const std::byte*>(write.from);
+  if (some > 0)
+    std::memcpy(reinterpret_cast<std::byte*>(write.to) + first.moved, from + first.moved, some);
+  first.moved += some;
+  if (first.moved == write.bytes) finish(queue, write);
+}
+
+void take_step() {
+  if (net().queues.empty()) return;
+  auto at = net().queues.begin();
+  std::advance(at, static_cast<ptrdiff_t>(net().random() % net().queues.size()));
+  Queue& queue = *at->second;
+  if (!queue.later.empty() && net().random() % 2 == 0) {
+    const SluiceVerbsDone done = queue.later.front();
+    queue.later.pop_front();
+    report(queue, done);
+  } else if (!queue.writes.empty() && !queue.broken) {
+    move_some(queue);
+  }
+}
+
+using Lock = std::lock_guard<std::mutex>;
+
+int list(SluiceVerbsPort* ports, int room) {
+  const Lock lock(net().mutex);
+  if (room < 1) return 1;
+  ports[0] = {};
+  std::strcpy(ports[0].device, "fake0");
+  ports[0].number = 1;
+  ports[0].active = net().settings.active;
+  ports[0].ethernet = net().settings.ethernet;
+  ports[0].mtu = 3;
+  ports[0].max_message = net().settings.max_message;
+  return 1;
+}
+
+int open(const char*, void** device) {
+  *device = &net();
+  return 0;
+}
+
+void close(void*) {}
+
+// RoCE v1; v2 over IPv6; v2 over IPv4, which has to be chosen; v1 over IPv4.
+int gids(void*, uint8_t, SluiceVerbsGid* gids, int room) {
+  static constexpr uint8_t kinds[] = {SLUICE_GID_ROCE_1, SLUICE_GID_ROCE_2, SLUICE_GID_ROCE_2,
+                                      SLUICE_GID_ROCE_1};
+  for (int i = 0; i < std::min(room, 4); ++i) {
+    gids[i] = {};
+    gids[i].index = static_cast<uint8_t>(i);
+    gids[i].kind = kinds[i];
+    if (i < 2) continue;
+    gids[i].raw[10] = gids[i].raw[11] = 0xFF;
+    gids[i].raw[12] = 203;
+  }
+  return 4;
+}
+
+int add_region(void*, void* memory, size_t bytes, int remote, SluiceVerbsRegion* region) {
+  const Lock lock(net().mutex);
+  if (net().settings.refuse_region != 0) return net().settings.refuse_region;
+  const uint32_t key = net().next++;
+  net().regions[key] = {static_cast<std::byte*>(memory), bytes, remote != 0};
+  *region = {reinterpret_cast<void*>(uintptr_t{key}), key, key};
+  return 0;
+}
+
+void drop_region(void* handle) {
+  const Lock lock(net().mutex);
+  net().regions.erase(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle)));
+}
+
+int make_queue(void*, SluiceVerbsQueue* asked) {
+  const Lock lock(net().mutex);
+  auto* const queue = new Queue{};
+  queue->number = net().next++;
+  queue->sends = asked->sends;
+  queue->depth = asked->receives;
+  queue->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  net().queues[queue->number] = queue;
+  asked->inlined = std::min(asked->inlined, net().settings.inlined);
+  asked->handle = queue;
+  asked->number = queue->number;
+  asked->descriptor = queue->event;
+  return 0;
+}
+
+void drop_queue(void* handle) {
+  const Lock lock(net().mutex);
+  auto* const queue = static_cast<Queue*>(handle);
+  net().queues.erase(queue->number);
+  ::close(queue->event);
+  delete queue;
+}
+
+int connect(void* handle, const SluiceVerbsWay* way) {
+  const Lock lock(net().mutex);
+  static_cast<Queue*>(handle)->peer = way->peer_number;
+  return 0;
+}
+
+int write(void* handle, const SluiceVerbsWrite* writes, int count) {
+  const Lock lock(net().mutex);
+  Queue& queue = *static_cast<Queue*>(handle);
+  if (queue.broken) return EIO;
+  for (int i = 0; i < count; ++i) {
+    Pending pending{writes[i], {}, 0};
+    if (writes[i].inlined != 0) {
+      const auto* const from = static_cast<const std::byte*>(writes[i].from);
+      pending.copy.assign(from, from + writes[i].bytes);
+    }
+    ++queue.since_signal;
+    net().counts.overruns += ++queue.open_sends > queue.sends;
+    if (writes[i].signalled != 0) {
+      queue.freed_by.push_back(std::exchange(queue.since_signal, 0));
+    }
+    ++net().counts.writes;
+    net().counts.signalled += writes[i].signalled;
+    net().counts.inlined += writes[i].inlined;
+    net().counts.bytes += writes[i].bytes;
+    net().counts.split += writes[i].bytes > net().settings.max_message;
+    queue.writes.push_back(std::move(pending));
+  }
+  return 0;
+}
+
+int receive(void* handle, int count) {
+  const Lock lock(net().mutex);
+  Queue& queue = *static_cast<Queue*>(handle);
+  queue.receives += static_cast<uint32_t>(count);
+  net().counts.overruns += queue.receives > queue.depth;
+  return 0;
+}
+
+int poll(void* handle, SluiceVerbsDone* done, int room) {
+  const Lock lock(net().mutex);
+  Queue& queue = *static_cast<Queue*>(handle);
+  for (size_t i = net().held ? 0 : net().random() % 8; i > 0; --i) take_step();
+  int count = 0;
+  for (; count < room && !queue.done.empty(); ++count) {
+    done[count] = queue.done.front();
+    queue.done.pop_front();
+    if (done[count].received != 0 || queue.broken || queue.freed_by.empty()) continue;
+    queue.open_sends -= queue.freed_by.front();
+    queue.freed_by.pop_front();
+  }
+  return count;
+}
+
+int arm(void* handle) {
+  const Lock lock(net().mutex);
+  static_cast<Queue*>(handle)->armed = true;
+  return 0;
+}
+
+void take_events(void* handle) {
+  uint64_t count = 0;
+  (void)!::read(static_cast<Queue*>(handle)->event, &count, sizeof(count));
+}
+
+const char* status_text(int status) {
+  static std::map<int, std::string> texts;
+  const Lock lock(net().mutex);
+  return (texts[status] = "status " + std::to_string(status)).c_str();
+}
+
+constexpr SluiceVerbs fake = {
+    SLUICE_VERBS_VERSION, list,    open,  close,   gids, add_region, drop_region, make_queue,
+    drop_queue,           connect, write, receive, poll, arm,        take_events, status_text};
+
+}  // namespace
+
+void reset(const Settings& settings) {
+  const Lock lock(net().mutex);
+  net().settings = settings;
+  net().random.seed(settings.seed);
+  net().fail = 0;
+  net().held = false;
+  net().counts = {};
+}
+
+Settings& settings() { return net().settings; }
+const SluiceVerbs& table() { return fake; }
+
+void fail_next(int status) {
+  const Lock lock(net().mutex);
+  net().fail = status;
+}
+
+void forge(uint32_t immediate) {
+  const Lock lock(net().mutex);
+  for (auto& [number, queue] : net().queues) report(*queue, {0, 0, 1, immediate});
+}
+
+void hold(bool held) {
+  const Lock lock(net().mutex);
+  net().held = held;
+}
+
+void step(int count) {
+  const Lock lock(net().mutex);
+  while (count-- > 0) take_step();
+}
+
+Counts counts() {
+  const Lock lock(net().mutex);
+  Counts now = net().counts;
+  now.regions = net().regions.size();
+  now.queues = net().queues.size();
+  return now;
+}
+
+}  // namespace sluice::fake_verbs
