@@ -63,7 +63,7 @@ bool has_verbs_devices() {
 
 Result<const SluiceVerbs*> open_verbs_module(const std::string& folder) {
   return open_module<SluiceVerbs>({"libsluice-verbs.so", SLUICE_VERBS_SYMBOL, SLUICE_VERBS_VERSION},
-                                  library_folder());
+                                  folder);
 }
 
 Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(const SluiceVerbs& table,

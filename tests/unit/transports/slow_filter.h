@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <random>
 #include <vector>
@@ -133,7 +134,7 @@ class SlowFilters final : public FilterMaker {
   }
 
  private:
-  uint64_t seed_;
+  std::atomic<uint64_t> seed_;  // endpoints of several threads share the maker
 };
 
 }  // namespace sluice
