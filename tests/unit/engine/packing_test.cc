@@ -25,10 +25,14 @@ class WrittenPacking final : public Packing {
     EXPECT_LE(bytes, segment);
     journal_.push_back(name_ + " " + std::to_string(offset / segment));
     moved += bytes;
+    if (journal_.back() == fails_at) failure_ = {Code::unavailable, "no copy"};
   }
+  Status failure() const override { return failure_; }
   size_t moved = 0;
+  std::string fails_at;  // the event that is not one
 
  private:
+  Status failure_;
   Journal& journal_;
   std::string name_;
 };
@@ -91,6 +95,8 @@ class Rig final : public Channels {
     return std::find(journal.begin(), journal.end(), event) - journal.begin();
   }
 
+  const Execution& execution() const { return execution_; }
+
   Journal journal;
   WrittenPacking source{journal, "pack"}, sink{journal, "unpack"};
   SilentChannel channel_{journal};
@@ -119,6 +125,35 @@ TEST(Packing, ASegmentIsPackedWhenItIsSentAndNotBefore) {
   EXPECT_EQ(rig.state, Execution::State::done);
   EXPECT_EQ(rig.journal.size(), 20U);
   EXPECT_EQ(rig.source.moved, 10 * segment);
+}
+
+TEST(Packing, WhatCouldNotBePackedIsNotSent) {
+  Rig rig(sending(1));
+  rig.source.fails_at = "pack 3";
+  Call call;
+  call.output.source = &rig.source;
+  rig.start(call, 10);
+  rig.advance_until_waiting();
+  while (rig.channel_.finish_one()) rig.advance_until_waiting();
+  EXPECT_EQ(rig.state, Execution::State::failed);
+  EXPECT_EQ(rig.journal.back(), "pack 3");
+  EXPECT_EQ(rig.place("send 3"), static_cast<ptrdiff_t>(rig.journal.size()));
+  EXPECT_TRUE(rig.execution().failed_here());
+  EXPECT_EQ(rig.execution().status().message(), "no copy");
+}
+
+TEST(Packing, WhatCouldNotBeUnpackedFailsTheCall) {
+  PlanBuilder plan;
+  plan.recv(1, Piece{});
+  Rig rig(std::move(plan).build());
+  rig.sink.fails_at = "unpack 1";
+  Call call;
+  call.output.sink = &rig.sink;
+  rig.start(call, 4);
+  rig.advance_until_waiting();
+  while (rig.channel_.finish_one()) rig.advance_until_waiting();
+  EXPECT_EQ(rig.state, Execution::State::failed);
+  EXPECT_TRUE(rig.execution().failed_here());
 }
 
 TEST(Packing, ManyPeersTakeTurnsAndTheNetworkToo) {

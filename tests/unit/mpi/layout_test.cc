@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -99,6 +100,22 @@ struct Field {
   std::vector<std::byte> memory;
 };
 
+// Packs, and counts what it is asked for.
+class PackingCopier final : public Layout::Copier {
+ public:
+  void copy(std::byte* user, std::byte* dense, size_t bytes) override {
+    std::memcpy(dense, user, bytes);
+    copied += bytes;
+  }
+  void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense) override {
+    EXPECT_GT(n, 1U);
+    for (size_t i = 0; i < n; ++i) {
+      copy(user + static_cast<ptrdiff_t>(i) * stride, dense + i * bytes, bytes);
+    }
+  }
+  size_t copied = 0;
+};
+
 void check(const Both& both, Builder& random) {
   ASSERT_EQ(both.layout.bytes(), both.places.size());
   ASSERT_EQ(both.layout.start(), both.places.empty() ? 0 : both.places.front());
@@ -112,6 +129,13 @@ void check(const Both& both, Builder& random) {
     std::vector<std::byte> dense(size);
     both.layout.pack(field.memory.data() + field.origin, extent, begin, size, dense.data());
     for (size_t k = 0; k < size; ++k) ASSERT_EQ(dense[k], field.at(begin + k)) << begin << "+" << k;
+
+    PackingCopier copier;
+    std::vector<std::byte> copied(size);
+    both.layout.move(copier, field.memory.data() + field.origin, extent, begin, size,
+                     copied.data());
+    ASSERT_EQ(copied, dense);
+    ASSERT_EQ(copier.copied, size);
 
     // The reference unpacks in list order: of bytes that lie twice, the last one stays.
     for (std::byte& byte : dense) byte = static_cast<std::byte>(random.below(256));
