@@ -35,7 +35,7 @@ tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) 
 EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
-cuda_programs = tests/cuda/buffers tests/cuda/manners
+cuda_programs = tests/cuda/buffers tests/cuda/manners tests/cuda/wire
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 check_PROGRAMS += $(cuda_programs)
 tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc $(memory_kinds)
@@ -46,7 +46,11 @@ tests_cuda_manners_SOURCES = tests/cuda/manners.cc $(memory_kinds)
 tests_cuda_manners_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_manners_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_manners_LDADD = $(mpi_harness)
-cuda_tests = tests/cuda/test_buffers tests/cuda/test_manners
+tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds)
+tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_wire_LDADD = $(mpi_harness)
+cuda_tests = tests/cuda/test_buffers tests/cuda/test_manners tests/cuda/test_wire
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests)
 
