@@ -159,15 +159,18 @@ void nothing() {
   test::check(counted("copies") == 0, "copies of nothing");
 }
 
-// A copy fails on rank 1 (STANDIN_FAIL): all ranks get an error, in this call or, if they were done
-// with it, in the next.
+// A copy fails on rank 1 (or what HOW names, at that copy): all ranks get an error, in this call
+// or, if they were done with it, in the next.
 void failing() {
   const auto count = size_t{1} << 20;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   std::vector<double> from(count, 1), to(count);
   KindMemory device_from(Kind::device, count * 8), device_to(Kind::device, count * 8);
   device_from.put(from);
-  if (rank == 1) test::check(CUDA(standin_fail)("copy", std::getenv("COPY")), "standin_fail");
+  const char* const how = std::getenv("HOW");
+  if (rank == 1) {
+    test::check(CUDA(standin_fail)(how ? how : "copy", std::getenv("COPY")), "standin_fail");
+  }
   int failed = 0, error = MPI_SUCCESS;
   for (int call = 1; call <= 2 && error == MPI_SUCCESS; ++call) {
     error = rank == 1
