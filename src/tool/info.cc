@@ -20,6 +20,7 @@
 #include "src/tool/preload.h"
 #include "src/tool/text.h"
 #include "transports/tls/tls.h"
+#include "transports/verbs/device.h"
 
 namespace sluice {
 namespace {
@@ -142,6 +143,16 @@ std::string to_text(const Encryption& encryption) {
   return "cannot be had: " + encryption.problem;
 }
 
+// The RDMA device that links between hosts would use here, or why there is none.
+std::string rdma_text(const Library& library) {
+  if (!has_verbs_devices()) return "no device";
+  const auto module = open_verbs_module(library.path.substr(0, library.path.rfind('/')));
+  if (!module.ok()) return "not used: " + module.status().message();
+  const char* const named = getenv("SLUICE_VERBS_DEVICES");
+  const auto device = VerbsDevice::open(**module, named ? named : "");
+  return device.ok() ? (*device)->label() : "not used: " + device.status().message();
+}
+
 void print_build() {
   const BuildInfo build = build_info();
   const Library library = installed_library();
@@ -154,6 +165,7 @@ void print_build() {
   table.add({"topology", to_text(this_machine(library))});
   table.add({"CUDA", to_text(this_cuda(library))});
   table.add({"encryption", to_text(encryption_by(library))});
+  table.add({"RDMA", rdma_text(library)});
   if (!library.version.empty() && library.version != build.version) {
     table.add({"", "is version " + library.version + ", this command " + build.version});
   }
