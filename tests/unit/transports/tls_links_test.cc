@@ -99,6 +99,35 @@ TEST_F(TlsLinks, SaySoIfOneSideHasNoEncryption) {
   }
 }
 
+// Rank 0 has connected to rank 2, which waits for rank 1, when strangers come.
+TEST_F(TlsLinks, StrangersDoNotDisturbALink) {
+  Ranks ranks(tcp(with_tls()), 3);
+  Messages messages;
+  const auto carry = [&](size_t from, uint32_t call) {
+    add(messages, {call, 0, 0, 0}, 50000).fill().send(ranks.channel(from, 2));
+    add(messages, {call, 0, 0, 0}, 50000).receive(ranks.channel(2, from));
+  };
+  carry(0, 1);
+  ASSERT_TRUE(ranks.drive(messages));
+  const AddressBlob blob = address_of(ranks.at(2));
+  Greeting replay{wire_version, Ranks::process(0), Ranks::process(2), {}, options_.window};
+  replay.key = *options_.filter->prove(blob.key, replay.from, replay.to);
+  Stranger again(blob.entries.front()), half(blob.entries.front()), garbage(blob.entries.front());
+  again.say(replay);
+  half.say(replay, 30);
+  garbage.say("GET / HTTP/1.1", 14);
+  Message late({2, 0, 0, 0}, 50000);
+  late.receive(ranks.channel(2, 1));
+  EXPECT_TRUE(ranks.drive([&] { return again.sent_away() && garbage.sent_away(); }));
+  Message sent({2, 0, 0, 0}, 50000);
+  sent.fill().send(ranks.channel(1, 2));
+  carry(0, 3);
+  ASSERT_TRUE(ranks.drive([&] { return Ranks::all_done(messages) && late.done() && sent.done(); }));
+  EXPECT_TRUE(late.ok() && late.holds_pattern()) << late.why();
+  for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
+  EXPECT_STREQ(ranks.channel(0, 2).carrier(), "tls");
+}
+
 TEST_F(TlsLinks, AnErrorOnTheWireNamesThePeer) {
   (void)answer_to(proved());
   Message message({1, 1, 0, 0}, 8);
