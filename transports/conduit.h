@@ -119,7 +119,8 @@ class Upgrade : public Conduit {
 
 // How upgrades are made: the connecting side makes one and offers it over the base, and the
 // accepting side attaches to it and answers. If any step fails, the connecting side offers the next
-// maker's; after the last, the link stays on its base.
+// maker's; after the last, the link stays on its base. A maker serves one endpoint, whose lock
+// guards it.
 class UpgradeMaker {
  public:
   static constexpr size_t max_offer = 256;  // bytes, of an answer too

@@ -82,9 +82,11 @@ MakeEndpoint verbs_with(size_t window, uint64_t seed, size_t ring) {
   verbs.local = true;
   verbs.ring = ring;
   verbs.table = &fake_verbs::table();
-  TcpOptions options;
-  options.upgrades = {make_verbs_upgrades(verbs)};
-  return tcp_with(window, options);
+  return [=](const ProcessId& self) {
+    TcpOptions options;
+    options.upgrades = {make_verbs_upgrades(verbs)};
+    return tcp_with(window, options)(self);
+  };
 }
 
 const Mode modes[] = {
