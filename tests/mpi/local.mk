@@ -166,7 +166,8 @@ mpi_tests = \
   tests/mpi/test_stress \
   tests/mpi/test_failures \
   tests/mpi/test_tls
-TESTS += $(mpi_tests) tests/mpi/test_other_mpi
+# The longest first: others run beside it.
+TESTS += tests/mpi/test_other_mpi $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
