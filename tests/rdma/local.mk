@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Real verbs over Soft-RoCE, in a virtual machine: make check-rdma. Not part of `make check`.
-EXTRA_DIST += tests/rdma/collectives tests/rdma/elf tests/rdma/guest tests/rdma/packages
+EXTRA_DIST += tests/rdma/cases tests/rdma/elf tests/rdma/guest tests/rdma/packages
 
 check-rdma: all
-	top_builddir='$(abs_top_builddir)' $(top_srcdir)/tests/rdma/guest $(top_srcdir)/tests/rdma/collectives \
+	top_builddir='$(abs_top_builddir)' $(top_srcdir)/tests/rdma/guest $(top_srcdir)/tests/rdma/cases \
 	  '$(abs_top_builddir)'
 .PHONY: check-rdma
