@@ -2,7 +2,7 @@
 //
 // failures MODE: faults on one rank, mostly the last.
 //   kill FILE, orphan FILE     it is killed while others wait for it; orphan: it leaves a child
-//   strike FILE SEED           a random rank is killed at a random moment
+//   strike FILE SEED [CALLS]   a random rank is killed at a random moment, after CALLS calls
 //   memory, type, starve, hinted, missed   no memory: to unpack a broadcast, to describe a type,
 //                              for each allocation in turn, before new hints, in its first call
 //   [no-]descriptors [all]     no descriptors left, after or before its first collective
@@ -120,19 +120,20 @@ int call_anything(test::Random& random, std::vector<double>& from, std::vector<d
 
 // Kills a random rank at a random moment in a series of collectives. The others report their error
 // and how long after the death they got it.
-void strike_one(const std::string& account, uint64_t seed) {
+void strike_one(const std::string& account, uint64_t seed, long calls) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   test::Random random(seed);
   const int victim = static_cast<int>(random.below(static_cast<size_t>(size)));
   const auto moment = static_cast<suseconds_t>(1000 + random.below(200000));
+  std::vector<double> from(1 << 20, 1.0), to(from.size());
+  int result = MPI_SUCCESS;
+  while (result == MPI_SUCCESS && calls-- > 0) result = call_anything(random, from, to);
   account_of_death = open((account + ".death").c_str(), O_CREAT | O_RDWR, 0600);
   if (rank == victim) {
     std::signal(SIGALRM, note_and_die);
     const itimerval timer{{0, 0}, {0, moment}};
     setitimer(ITIMER_REAL, &timer, nullptr);
   }
-  std::vector<double> from(1 << 20, 1.0), to(from.size());
-  int result = MPI_SUCCESS;
   while (result == MPI_SUCCESS) result = call_anything(random, from, to);
   const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
   double death = 0;
@@ -356,7 +357,9 @@ int main(int argc, char** argv) {
   sum_up();
   if (mode == "orphan" && rank == size - 1) leave_a_child();
   if (mode == "kill" || mode == "orphan") kill_one(argv[2]);
-  if (mode == "strike") strike_one(argv[2], std::strtoull(argv[3], nullptr, 0));
+  if (mode == "strike") {
+    strike_one(argv[2], std::strtoull(argv[3], nullptr, 0), argc > 4 ? std::atol(argv[4]) : 0);
+  }
   if (mode == "memory") run_out_of_memory();
   if (mode == "type") describe_without_memory();
   if (mode == "starve") starve();
