@@ -2,7 +2,8 @@
 # Real verbs over Soft-RoCE, in a virtual machine: make check-rdma. Not part of `make check`.
 EXTRA_DIST += tests/rdma/cases tests/rdma/elf tests/rdma/guest tests/rdma/packages
 
-check-rdma: all
+rdma_programs = tests/mpi/communicators tests/mpi/differential tests/mpi/failures tests/mpi/stress
+check-rdma: all $(rdma_programs)
 	top_builddir='$(abs_top_builddir)' $(top_srcdir)/tests/rdma/guest $(top_srcdir)/tests/rdma/cases \
 	  '$(abs_top_builddir)'
 .PHONY: check-rdma
