@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// communicators [--rounds N] [--worlds N]: Sluice's state on communicators and datatypes. Thousands
-// are made and freed, and their handles are reused. Covers communicators of every construction
-// (with --worlds also spanning two worlds), intercommunicators, and collectives from callbacks,
-// also inside MPI_Finalize.
+// communicators [--rounds N] [--alive N] [--worlds N]: Sluice's state on communicators and
+// datatypes. Thousands are made and freed, and their handles are reused. Covers communicators of
+// every construction (with --worlds also spanning two worlds), intercommunicators, and collectives
+// from callbacks, also inside MPI_Finalize.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -85,6 +85,22 @@ void churn(uint64_t rounds) {
   test::check(open_descriptors() <= descriptors, "no descriptor is left behind");
   const size_t growth = std::max(test::resident_bytes() / 1024, memory) - memory;
   test::check(growth < 4096, "memory grew by " + std::to_string(growth) + " KB");
+}
+
+// Many at a time, in use by turns: they share what connects their ranks. (Shared memory grows by a
+// segment for dozens of them.)
+void use_many(uint64_t count) {
+  const int descriptors = open_descriptors();
+  std::vector<MPI_Comm> made(count);
+  for (MPI_Comm& each : made) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &each);
+    use(each, "one of many");
+  }
+  for (const MPI_Comm each : made) use(each, "one of many, again");
+  const int more = open_descriptors() - descriptors;
+  test::check(more <= static_cast<int>(count / 16), std::to_string(more) + " descriptors for " +
+                                                        std::to_string(count) + " communicators");
+  for (MPI_Comm& each : made) MPI_Comm_free(&each);
 }
 
 // Communicators of all other constructions.
@@ -328,6 +344,7 @@ int main(int argc, char** argv) {
   use(MPI_COMM_WORLD, "the world");
   use(MPI_COMM_SELF, "itself");
   churn(options.number("rounds", 300));
+  use_many(options.number("alive", 40));
   reuse_datatypes();
   use_while_freeing();
   bridge();
