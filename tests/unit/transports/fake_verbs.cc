@@ -262,6 +262,7 @@ int poll(void* handle, SluiceVerbsDone* done, int room) {
   for (; count < room && !queue.done.empty(); ++count) {
     done[count] = queue.done.front();
     queue.done.pop_front();
+    ++net().counts.completions;
     if (done[count].received != 0 || queue.broken || queue.freed_by.empty()) continue;
     queue.open_sends -= queue.freed_by.front();
     queue.freed_by.pop_front();

@@ -155,6 +155,45 @@ TEST_F(Verbs, FewWritesAreSignalled) {
   EXPECT_GE(now.inlined, 4000U);
 }
 
+// What a message costs when two sides send it to and fro. Nothing is moved but between their turns,
+// so that no number depends on time.
+TEST_F(Verbs, WhatAMessageCosts) {
+  struct Cost {
+    size_t bytes;
+    int turns;  // messages, in both directions together
+    uint64_t writes, signalled, immediates;
+  };
+  // 8 B, 8 KB: a write each, whose immediate has the credit for the answer. 1 MB: 64 batches, each
+  // signalled, and the reader gives a credit for each of 16 full rings; one of 16 is signalled.
+  const Cost costs[] = {{8, 1600, 1600, 100, 1600},
+                        {8 << 10, 1600, 1600, 800, 1600},
+                        {1 << 20, 16, 16 * 80, 16 * 65, 16 * 80}};
+  for (const Cost& cost : costs) {
+    join(64 << 10);
+    fake_verbs::hold(true);
+    const auto before = counts();
+    for (int turn = 0; turn < cost.turns; ++turn) {
+      VerbsPair* const sides[] = {a_.get(), b_.get()};
+      Flow flow{sides[turn % 2], sides[1 - turn % 2], cost.bytes};
+      for (int idle = 0; flow.came < flow.bytes && idle < 1000; ++idle) {
+        send_some(flow, flow.bytes);
+        fake_verbs::step(500);
+        receive_some(flow, flow.bytes);
+        fake_verbs::step(500);
+      }
+      ASSERT_EQ(flow.came, cost.bytes);
+      EXPECT_FALSE(flow.wrong);
+    }
+    a_->look();
+    b_->look();
+    const auto now = counts();
+    EXPECT_EQ(now.bytes - before.bytes, cost.bytes * static_cast<size_t>(cost.turns));
+    EXPECT_EQ(now.writes - before.writes, cost.writes) << cost.bytes;
+    EXPECT_EQ(now.signalled - before.signalled, cost.signalled) << cost.bytes;
+    EXPECT_EQ(now.completions - before.completions, cost.signalled + cost.immediates) << cost.bytes;
+  }
+}
+
 TEST_F(Verbs, NothingIsDeliveredBeforeItCompletes) {
   join(4096);
   fake_verbs::hold(true);
