@@ -4,6 +4,6 @@ EXTRA_DIST += tests/rdma/cases tests/rdma/elf tests/rdma/guest tests/rdma/packag
 
 rdma_programs = tests/mpi/communicators tests/mpi/differential tests/mpi/failures tests/mpi/stress
 check-rdma: all $(rdma_programs)
-	top_builddir='$(abs_top_builddir)' $(top_srcdir)/tests/rdma/guest $(top_srcdir)/tests/rdma/cases \
+	LIMIT=900 top_builddir='$(abs_top_builddir)' $(top_srcdir)/tests/rdma/guest $(top_srcdir)/tests/rdma/cases \
 	  '$(abs_top_builddir)'
 .PHONY: check-rdma
