@@ -74,6 +74,7 @@ unit_sources += \
   tests/unit/transports/tcp_rig.h \
   tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tcp_test.cc \
+  tests/unit/transports/tls_certificates_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_rig.h \
   tests/unit/transports/tls_test.cc \

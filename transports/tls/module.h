@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_TLS_VERSION 1
+#define SLUICE_TLS_VERSION 2
 #define SLUICE_TLS_SYMBOL "sluice_tls"
 
 enum { SLUICE_TLS_KEY = 16, SLUICE_TLS_ID = 16 }; /* bytes */
@@ -25,13 +25,24 @@ extern "C" {
 #endif
 
 struct SluiceTlsSession;
+struct SluiceTlsIdentity;
+
+/* Files in PEM. */
+struct SluiceTlsFiles {
+  const char* certificate; /* this host's, and those between it and the authority's */
+  const char* key;
+  const char* authority;  /* a file, or a directory as OpenSSL's rehash makes it */
+  const char* revocation; /* a list for each authority; NULL: nothing is looked up */
+};
 
 /* Both processes of a connection. "First" is the connecting side. */
 struct SluiceTlsEnds {
   unsigned char first_key[SLUICE_TLS_KEY], second_key[SLUICE_TLS_KEY]; /* secrets of the two */
   unsigned char first[SLUICE_TLS_ID], second[SLUICE_TLS_ID];           /* and who they are */
-  int connects;       /* whether this side is the first */
-  uint64_t key_bytes; /* bytes that are sent with one key; then this side's key is updated */
+  const struct SluiceTlsIdentity* identity; /* NULL: the keys authenticate */
+  const char* peer_host; /* with an identity: the name or address that the certificate must have */
+  int connects;          /* whether this side is the first */
+  uint64_t key_bytes;    /* bytes that are sent with one key; then this side's key is updated */
 };
 
 struct SluiceTls {
@@ -46,6 +57,12 @@ struct SluiceTls {
    * HMAC-SHA256(key, "sluice greeting" || from || to). 0, or -1 if there is no memory. */
   int (*prove)(const unsigned char* key, const unsigned char* from, const unsigned char* to,
                unsigned char* proof);
+
+  /* What this process shows with certificates, and whom it trusts: nobody but the authority. NULL,
+   * with the reason in `text`, if the files cannot be used. Outlives its sessions. */
+  struct SluiceTlsIdentity* (*identify)(const struct SluiceTlsFiles* files, char* text,
+                                        size_t size);
+  void (*forget)(struct SluiceTlsIdentity*);
 
   /* NULL if there is no memory. The session has copied, or derived from, what it needs of `ends`.
    */

@@ -3,7 +3,7 @@
  * libsluice-tls.so: TLS 1.3 by OpenSSL 3, authenticated by an external pre-shared key (RFC 8446,
  * psk_dhe_ke: the key authenticates, a Diffie-Hellman exchange gives forward secrecy). No tickets,
  * resumption, compression, renegotiation or early data, and no certificates: a handshake without
- * the key fails.
+ * the key fails. With an identity, certificates of both sides authenticate in place of the key.
  *
  * The pre-shared key is HKDF-SHA256 (RFC 5869) of both processes' keys, with both ids as info, so
  * that it serves these two processes and this direction of connecting only.
@@ -16,10 +16,12 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "transports/tls/module.h"
@@ -50,8 +52,13 @@ struct SluiceTlsSession {
   struct Buffer in, out;
   unsigned char secret[secret_bytes];
   uint64_t key_bytes, sealed; /* with the key in use */
+  int certified;              /* by certificates, not by the secret */
   int done;
   char why[160];
+};
+
+struct SluiceTlsIdentity {
+  SSL_CTX *connecting, *accepting;
 };
 
 /* Of the process. Apart from OpenSSL's default, which belongs to the program. */
@@ -250,10 +257,8 @@ static SSL_CTX* make_context(const SSL_METHOD* method) {
   SSL_CTX_set_options(made, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_clear_options(made, SSL_OP_ENABLE_MIDDLEBOX_COMPAT | SSL_OP_ALLOW_NO_DHE_KEX);
   SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_verify(made, SSL_VERIFY_PEER, NULL); /* trusts no certificate */
+  SSL_CTX_set_verify(made, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
   SSL_CTX_set_session_id_context(made, identity, sizeof identity - 1);
-  SSL_CTX_set_psk_use_session_callback(made, use_psk);
-  SSL_CTX_set_psk_find_session_callback(made, find_psk);
   if (SSL_CTX_set_min_proto_version(made, TLS1_3_VERSION) &&
       SSL_CTX_set_max_proto_version(made, TLS1_3_VERSION) && SSL_CTX_set_num_tickets(made, 0) &&
       SSL_CTX_set_ciphersuites(made, all.ciphers) && SSL_CTX_set1_groups_list(made, groups)) {
@@ -261,6 +266,15 @@ static SSL_CTX* make_context(const SSL_METHOD* method) {
   }
   SSL_CTX_free(made);
   return NULL;
+}
+
+/* Trusts no certificate. */
+static SSL_CTX* make_psk_context(const SSL_METHOD* method) {
+  SSL_CTX* const made = make_context(method);
+  if (!made) return NULL;
+  SSL_CTX_set_psk_use_session_callback(made, use_psk);
+  SSL_CTX_set_psk_find_session_callback(made, find_psk);
+  return made;
 }
 
 static int make_all(void) {
@@ -272,8 +286,8 @@ static int make_all(void) {
     return 0;
   }
   all.ciphers = faster_first();
-  all.connecting = make_context(TLS_client_method());
-  all.accepting = make_context(TLS_server_method());
+  all.connecting = make_psk_context(TLS_client_method());
+  all.accepting = make_psk_context(TLS_server_method());
   return all.connecting && all.accepting;
 }
 
@@ -304,6 +318,75 @@ static int start(char* text, size_t size) {
   return all.started ? 0 : -1;
 }
 
+/* ---- Identities. */
+
+/* Nobody is there to ask. */
+static int no_password(char* buffer, int size, int writes, void* data) {
+  (void)buffer, (void)size, (void)writes, (void)data;
+  return -1;
+}
+
+static int load_revocation(SSL_CTX* context, const char* file) {
+  X509_STORE* const store = SSL_CTX_get_cert_store(context);
+  X509_LOOKUP* const lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+  return lookup && X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) > 0 &&
+         X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+}
+
+/* The file that cannot be used; NULL: all can. */
+static const char* load(SSL_CTX* context, const struct SluiceTlsFiles* files) {
+  struct stat status;
+  SSL_CTX_set_default_passwd_cb(context, no_password);
+  if (!SSL_CTX_use_certificate_chain_file(context, files->certificate)) return files->certificate;
+  if (!SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) ||
+      !SSL_CTX_check_private_key(context)) {
+    return files->key;
+  }
+  if (!(stat(files->authority, &status) == 0 && S_ISDIR(status.st_mode)
+            ? SSL_CTX_load_verify_dir(context, files->authority)
+            : SSL_CTX_load_verify_file(context, files->authority))) {
+    return files->authority;
+  }
+  if (files->revocation && !load_revocation(context, files->revocation)) return files->revocation;
+  return NULL;
+}
+
+static void forget(struct SluiceTlsIdentity* identity) {
+  if (!identity) return;
+  SSL_CTX_free(identity->connecting);
+  SSL_CTX_free(identity->accepting);
+  OPENSSL_free(identity);
+}
+
+static struct SluiceTlsIdentity* identify(const struct SluiceTlsFiles* files, char* text,
+                                          size_t size) {
+  struct SluiceTlsIdentity* made = OPENSSL_zalloc(sizeof *made);
+  const char* bad = "no memory";
+  ERR_set_mark();
+  if (made) {
+    made->connecting = make_context(TLS_client_method());
+    made->accepting = make_context(TLS_server_method());
+    if (made->connecting && made->accepting) {
+      bad = load(made->connecting, files);
+      if (!bad) bad = load(made->accepting, files);
+    }
+  }
+  if (bad) {
+    const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+    snprintf(text, size, "%s: %s", bad, reason ? reason : "it cannot be read");
+    forget(made);
+    made = NULL;
+  }
+  ERR_pop_to_mark();
+  return made;
+}
+
+/* The peer's certificate has to name its host, as subjectAltName. */
+static int expect(SSL* ssl, const char* host) {
+  SSL_set_hostflags(ssl, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_WILDCARDS);
+  return host && host[0] && SSL_set1_host(ssl, host);
+}
+
 /* ---- Sessions. */
 
 static void close_session(struct SluiceTlsSession* session) {
@@ -319,9 +402,15 @@ static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds*
   session->in.bytes = OPENSSL_malloc(session->in.capacity = in_bytes);
   session->out.bytes = OPENSSL_malloc(session->out.capacity = out_bytes);
   session->key_bytes = ends->key_bytes;
-  session->ssl = SSL_new(ends->connects ? all.connecting : all.accepting);
+  session->certified = ends->identity != NULL;
+  if (session->certified) {
+    session->ssl = SSL_new(ends->connects ? ends->identity->connecting : ends->identity->accepting);
+  } else {
+    session->ssl = SSL_new(ends->connects ? all.connecting : all.accepting);
+  }
   if (!session->in.bytes || !session->out.bytes || !session->ssl) return 0;
   if (!SSL_set_app_data(session->ssl, session) || !derive(ends, session->secret)) return 0;
+  if (session->certified && !expect(session->ssl, ends->peer_host)) return 0;
   bio = BIO_new(all.method);
   if (!bio) return 0;
   BIO_set_data(bio, session);
@@ -354,17 +443,35 @@ static int waits(const struct SluiceTlsSession* session) {
   return BIO_should_retry(SSL_get_rbio(session->ssl));
 }
 
+/* Whether the handshake, which is done, has proved who the peer is. */
+static int proved(const struct SluiceTlsSession* session) {
+  if (SSL_version(session->ssl) != TLS1_3_VERSION) return 0;
+  if (!session->certified) return SSL_session_reused(session->ssl);
+  return SSL_get0_peer_certificate(session->ssl) != NULL &&
+         SSL_get_verify_result(session->ssl) == X509_V_OK;
+}
+
+static void explain_handshake(struct SluiceTlsSession* session) {
+  const long verified = SSL_get_verify_result(session->ssl);
+  if (session->certified && verified != X509_V_OK) {
+    snprintf(session->why, sizeof session->why, "the peer's certificate: %s",
+             X509_verify_cert_error_string(verified));
+  } else {
+    explain(session, "handshake");
+  }
+}
+
 static int shake(struct SluiceTlsSession* session) {
   int result = SLUICE_TLS_WAITS;
   if (session->done) return 1;
   if (session->why[0]) return SLUICE_TLS_FAILED;
   begin(session);
   if (SSL_do_handshake(session->ssl) == 1) {
-    session->done = SSL_session_reused(session->ssl) && SSL_version(session->ssl) == TLS1_3_VERSION;
-    if (!session->done) explain(session, "handshake without the job's key");
+    session->done = proved(session);
+    if (!session->done) explain(session, "handshake without proof of who the peer is");
     OPENSSL_cleanse(session->secret, secret_bytes);
   } else if (!waits(session)) {
-    explain(session, "handshake");
+    explain_handshake(session);
   }
   ERR_pop_to_mark();
   if (session->why[0]) result = SLUICE_TLS_FAILED;
@@ -442,6 +549,8 @@ static void out_left(struct SluiceTlsSession* session, size_t bytes) {
 static const struct SluiceTls tls = {SLUICE_TLS_VERSION,
                                      start,
                                      prove,
+                                     identify,
+                                     forget,
                                      open_session,
                                      close_session,
                                      shake,

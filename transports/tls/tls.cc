@@ -187,7 +187,12 @@ Conduit::Moved TlsFilter::read(std::span<const iovec> runs) {
 
 class TlsFilters final : public FilterMaker {
  public:
-  TlsFilters(const SluiceTls& tls, const TlsOptions& options) : tls_(tls), options_(options) {}
+  // identity: null without certificates.
+  TlsFilters(const SluiceTls& tls, const TlsOptions& options, SluiceTlsIdentity* identity)
+      : tls_(tls), options_(options), identity_(identity) {}
+  ~TlsFilters() override { tls_.forget(identity_); }
+  TlsFilters(const TlsFilters&) = delete;
+  TlsFilters& operator=(const TlsFilters&) = delete;
 
   bool filters(bool same_host) const override { return !same_host || options_.local; }
 
@@ -207,6 +212,15 @@ class TlsFilters final : public FilterMaker {
     std::ranges::copy(bytes_of(first ? ends.self : ends.peer), both.first);
     std::ranges::copy(bytes_of(first ? ends.peer : ends.self), both.second);
     both.connects = first;
+    both.identity = identity_;
+    std::string host;
+    if (identity_ != nullptr && options_.certificates->host_of) {
+      host = options_.certificates->host_of(ends.peer);
+    }
+    if (identity_ != nullptr && host.empty()) {
+      return Status(Code::invalid, "TLS: the name of the peer's host is not known");
+    }
+    both.peer_host = host.c_str();
     both.key_bytes = options_.key_bytes;
     SluiceTlsSession* const session = tls_.open(&both);
     explicit_bzero(&both, sizeof(both));
@@ -217,7 +231,18 @@ class TlsFilters final : public FilterMaker {
  private:
   const SluiceTls& tls_;
   const TlsOptions options_;
+  SluiceTlsIdentity* const identity_;
 };
+
+Result<SluiceTlsIdentity*> identify(const SluiceTls& tls, const TlsCertificates& from) {
+  const char* const revocation = from.revocation.empty() ? nullptr : from.revocation.c_str();
+  const SluiceTlsFiles files{from.certificate.c_str(), from.key.c_str(), from.authority.c_str(),
+                             revocation};
+  char text[400] = "";
+  SluiceTlsIdentity* const made = tls.identify(&files, text, sizeof(text));
+  if (made == nullptr) return Status(Code::invalid, std::string("TLS: ") + text);
+  return made;
+}
 
 }  // namespace
 
@@ -225,7 +250,13 @@ Result<std::shared_ptr<FilterMaker>> make_tls_filters(const TlsOptions& options)
   std::string about;
   const auto tls = open_tls(options.folder, &about);
   if (!tls.ok()) return tls.status();
-  return std::shared_ptr<FilterMaker>(std::make_shared<TlsFilters>(**tls, options));
+  SluiceTlsIdentity* identity = nullptr;
+  if (options.certificates) {
+    const auto made = identify(**tls, *options.certificates);
+    if (!made.ok()) return made.status();
+    identity = *made;
+  }
+  return std::shared_ptr<FilterMaker>(std::make_shared<TlsFilters>(**tls, options, identity));
 }
 
 Result<std::string> describe_tls(const std::string& folder) {
