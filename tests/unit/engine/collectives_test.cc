@@ -11,6 +11,7 @@
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
+#include "tests/unit/support/sweep.h"
 
 namespace sluice::testing {
 namespace {
@@ -257,14 +258,9 @@ void run_apart(const Setting& setting, Member& member, int which) {
       << "rank " << member.rank << " count " << setting.count << " apart " << which;
 }
 
-// The thread sanitizer is a hundred times slower, and checks ordering, not sizes.
-#ifdef __SANITIZE_THREAD__
-constexpr Rank sizes[] = {2, 3};
-constexpr size_t counts[] = {5, 4099};
-#else
-constexpr Rank sizes[] = {1, 2, 3, 4, 5, 8};
-constexpr size_t counts[] = {1, 5, 0, 1023, 20011};  // (0 not first: cells would then be left out)
-#endif
+std::vector<Rank> sizes() { return sweep<Rank>({1, 2, 3, 4, 5, 8}, {2, 3}); }
+// (0 not first: cells would then be left out)
+std::vector<size_t> counts() { return sweep<size_t>({1, 5, 0, 1023, 20011}, {5, 4099}); }
 
 EndpointMaker loopback(LoopbackHub& hub) {
   return [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); };
@@ -302,7 +298,7 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
     const bool may_be_ragged = algorithm.collective == Collective::allgatherv ||
                                algorithm.collective == Collective::reduce_scatter ||
                                algorithm.collective == Collective::alltoallv;
-    for (const size_t count : counts) {
+    for (const size_t count : counts()) {
       for (Rank root = 0; root < (is_rooted(algorithm.collective) ? ranks : 1); ++root) {
         for (const bool in_place : {false, true}) {
           for (const bool uneven : {false, true}) {
@@ -335,7 +331,7 @@ INSTANTIATE_TEST_SUITE_P(Collectives, EachCollective, ::testing::Range(0U, colle
 TEST_P(EachCollective, EveryAlgorithmOnRealMemory) {
   for (const Algorithm& algorithm : algorithms()) {
     if (static_cast<uint32_t>(algorithm.collective) != GetParam()) continue;
-    for (const Rank ranks : sizes) {
+    for (const Rank ranks : sizes()) {
       const auto hosts = hosts_for(algorithm, ranks), groups = groups_for(algorithm, ranks);
       if (!can_serve(algorithm, ranks, false, false, hosts, groups)) continue;
       SCOPED_TRACE(std::string(to_string(algorithm.collective)) + " " + algorithm.name);

@@ -14,6 +14,7 @@
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 #include "tests/unit/support/stopwatch.h"
+#include "tests/unit/support/sweep.h"
 
 namespace sluice::testing {
 namespace {
@@ -84,11 +85,12 @@ std::vector<Map> composed(Rank ranks, size_t count, uint32_t round) {
 // delays.
 TEST_F(Direct, CallsInARowKeepApart) {
   const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  const uint32_t rounds = sweep(300U, 100U);
   for (const Rank ranks : {2U, 3U, 5U}) {
     run(ranks, [&](Member& member) {
       ASSERT_TRUE(member.team) << member.formed.message();
       std::mt19937 common(seed), own(seed + member.rank + 1);
-      for (uint32_t round = 0; round < 300; ++round) {
+      for (uint32_t round = 0; round < rounds; ++round) {
         const uint32_t kind = common() % 4;
         const Rank root = common() % ranks;
         const size_t count = std::array<size_t, 5>{0, 1, 5, 600, 12000}[common() % 5];

@@ -188,18 +188,15 @@ std::vector<std::vector<uint32_t>> layouts(Rank ranks) {
 }
 
 // Beside and behind what a line holds, a short slot and a slot: 12, 256 and 4096 maps.
-#ifdef __SANITIZE_THREAD__
-constexpr Rank sizes[] = {8, 9};
-constexpr size_t counts[] = {0, 12, 257, 4097};
-#else
-constexpr Rank sizes[] = {8, 9, 13, 16, 17};
-constexpr size_t counts[] = {0, 1, 12, 13, 256, 257, 4096, 4097, 9000};
-#endif
+std::vector<Rank> sizes() { return sweep<Rank>({8, 9, 13, 16, 17}, {8, 9}); }
+std::vector<size_t> counts() {
+  return sweep<size_t>({0, 1, 12, 13, 256, 257, 4096, 4097, 9000}, {0, 12, 257, 4097});
+}
 
 // body(ranks, nodes) for every number of ranks in every layout, until one fails.
 template <typename Body>
 void in_all_layouts(const Body& body) {
-  for (const Rank ranks : sizes) {
+  for (const Rank ranks : sizes()) {
     for (const auto& nodes : layouts(ranks)) {
       body(ranks, nodes);
       if (::testing::Test::HasFailure()) return;
@@ -215,7 +212,7 @@ TEST_F(Grouped, ReductionsKeepOperandsInOrderWhereGroupsAreRuns) {
         [&](Member& member) {
           ASSERT_TRUE(member.team) << member.formed.message();
           uint32_t number = 0;
-          for (const size_t count : counts) {
+          for (const size_t count : counts()) {
             for (const bool ordered : {false, true}) {
               const char* const name = runs || !ordered ? "grouped" : nullptr;
               for (const bool in_place : {false, true}) {
@@ -244,7 +241,7 @@ TEST_F(Grouped, DataComesToAll) {
         [&](Member& member) {
           ASSERT_TRUE(member.team) << member.formed.message();
           uint32_t number = 0;
-          for (const size_t count : counts) {
+          for (const size_t count : counts()) {
             for (Rank root = 0; root < ranks; ++root) {
               Trial trial;
               make_broadcast(trial, member, root, count, ++number);

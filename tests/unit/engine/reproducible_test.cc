@@ -11,6 +11,7 @@
 
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/ranks.h"
+#include "tests/unit/support/sweep.h"
 
 namespace sluice::testing {
 namespace {
@@ -89,13 +90,8 @@ size_t wrong_after(Team& team, const Setting& setting) {
   return wrong;
 }
 
-#ifdef __SANITIZE_THREAD__
-constexpr Rank most_ranks = 3;
-constexpr size_t counts[] = {5, 4099};
-#else
-constexpr Rank most_ranks = 8;
-constexpr size_t counts[] = {1, 5, 1023, 4099};
-#endif
+Rank most_ranks() { return sweep<Rank>(8, 3); }
+std::vector<size_t> counts() { return sweep<size_t>({1, 5, 1023, 4099}, {5, 4099}); }
 
 // Runs one algorithm, or what the rules choose if `name` is empty.
 void run_all(Collective collective, const std::string& name, Rank ranks) {
@@ -108,7 +104,7 @@ void run_all(Collective collective, const std::string& name, Rank ranks) {
   };
   on_ranks(ranks, endpoints, force, [&](Member& member) {
     ASSERT_TRUE(member.team) << member.formed.message();
-    for (const size_t count : counts) {
+    for (const size_t count : counts()) {
       for (Rank root = 0; root < (is_rooted(collective) ? ranks : 1); ++root) {
         for (const size_t shift : {0, 4, 20}) {
           for (const bool in_place : {false, true}) {
@@ -126,7 +122,7 @@ TEST(Reproducible, EveryAlgorithmThatMayServeGivesTheSameBits) {
   size_t served[collective_count] = {};
   for (const Algorithm& algorithm : algorithms()) {
     if (!is_reducing(algorithm.collective)) continue;
-    for (Rank ranks = 1; ranks <= most_ranks; ++ranks) {
+    for (Rank ranks = 1; ranks <= most_ranks(); ++ranks) {
       if (!can_serve(algorithm, ranks, false, false) || !is_balanced(algorithm, ranks)) continue;
       run_all(algorithm.collective, algorithm.name, ranks);
       served[static_cast<uint32_t>(algorithm.collective)] += ranks == 3;
@@ -140,12 +136,12 @@ TEST(Reproducible, EveryAlgorithmThatMayServeGivesTheSameBits) {
 
 TEST(Reproducible, SoDoesWhateverTheRulesChoose) {
   for (const auto each : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
-    for (Rank ranks = 1; ranks <= most_ranks; ++ranks) run_all(each, "", ranks);
+    for (Rank ranks = 1; ranks <= most_ranks(); ++ranks) run_all(each, "", ranks);
   }
 }
 
 TEST(Reproducible, AnAlgorithmThatMayNotServeIsPassedOver) {
-  run_all(Collective::allreduce, "ring", most_ranks);
+  run_all(Collective::allreduce, "ring", most_ranks());
 }
 
 // Otherwise these tests would show nothing.

@@ -15,6 +15,7 @@
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/blocks.h"
 #include "tests/unit/support/ranks.h"
+#include "tests/unit/support/sweep.h"
 
 namespace sluice::testing {
 namespace {
@@ -23,12 +24,7 @@ namespace {
 constexpr std::array<size_t, 10> sizes{0,      5,        3000,           16 << 10, (16 << 10) + 1,
                                        30'000, 64 << 10, (64 << 10) + 1, 300'000,  1};
 
-// The thread sanitizer is about twenty times slower.
-#ifdef __SANITIZE_THREAD__
-constexpr uint32_t most_exchanges = 6;
-#else
-constexpr uint32_t most_exchanges = 40;
-#endif
+uint32_t most_exchanges() { return sweep(40U, 6U); }
 
 class TakingTurns : public ::testing::Test {
  protected:
@@ -53,7 +49,7 @@ class TakingTurns : public ::testing::Test {
     };
   }
   void exchange_all_sizes(Rank ranks, const std::string& algorithm, uint32_t seed,
-                          uint32_t rounds = most_exchanges) {
+                          uint32_t rounds = most_exchanges()) {
     run(ranks, algorithm, [seed, rounds](Member& member) {
       std::mt19937 common(seed);
       for (uint32_t round = 0; round < rounds; ++round) {
