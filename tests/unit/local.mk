@@ -1,20 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Unit tests: unit_sources.
+# Unit tests: unit_sources, single_threaded_tests.
 
 unit_sources += tests/unit/main.cc
 EXTRA_DIST += tests/unit/gtest-is-missing
-unit_sources += \
-  tests/unit/base/copy_test.cc \
-  tests/unit/base/deadline_test.cc \
-  tests/unit/base/knobs_test.cc \
-  tests/unit/base/log_test.cc \
-  tests/unit/base/module_test.cc
-unit_sources += \
-  tests/unit/collectives/algorithm_test.cc \
-  tests/unit/collectives/hosts_test.cc \
-  tests/unit/collectives/model_test.cc \
-  tests/unit/collectives/patterns_test.cc \
-  tests/unit/collectives/plan_test.cc
 unit_sources += \
   tests/unit/support/allocations.cc tests/unit/support/allocations.h \
   tests/unit/support/arenas.cc tests/unit/support/arenas.h \
@@ -32,28 +20,52 @@ unit_sources += \
   tests/unit/engine/hints_test.cc \
   tests/unit/engine/keeping_test.cc \
   tests/unit/engine/localities_test.cc \
-  tests/unit/engine/packing_test.cc \
   tests/unit/engine/direct_test.cc \
   tests/unit/engine/fetching_test.cc \
   tests/unit/engine/reproducible_test.cc \
-  tests/unit/engine/rules_test.cc \
   tests/unit/engine/slots_test.cc \
-  tests/unit/engine/statistics_test.cc \
-  tests/unit/engine/turns_test.cc \
-  tests/unit/engine/waiter_test.cc
+  tests/unit/engine/turns_test.cc
 unit_sources += tests/unit/host/topology_test.cc
-unit_sources += tests/unit/tool/tuning_test.cc
+# Tests that start no thread: the program with the thread sanitizer does without them.
+single_threaded_tests += \
+  tests/unit/base/copy_test.cc \
+  tests/unit/base/deadline_test.cc \
+  tests/unit/base/knobs_test.cc \
+  tests/unit/base/log_test.cc \
+  tests/unit/base/module_test.cc \
+  tests/unit/collectives/algorithm_test.cc \
+  tests/unit/collectives/hosts_test.cc \
+  tests/unit/collectives/model_test.cc \
+  tests/unit/collectives/patterns_test.cc \
+  tests/unit/collectives/plan_test.cc \
+  tests/unit/engine/packing_test.cc \
+  tests/unit/engine/rules_test.cc \
+  tests/unit/engine/statistics_test.cc \
+  tests/unit/engine/waiter_test.cc \
+  tests/unit/reduce/kernel_test.cc \
+  tests/unit/tool/tuning_test.cc \
+  tests/unit/transports/conformance_test.cc \
+  tests/unit/transports/descriptor_test.cc \
+  tests/unit/transports/tcp_address_test.cc \
+  tests/unit/transports/tcp_boxes_test.cc \
+  tests/unit/transports/tcp_faults_test.cc \
+  tests/unit/transports/tcp_landing_test.cc \
+  tests/unit/transports/tcp_put_off_test.cc \
+  tests/unit/transports/tcp_strangers_test.cc \
+  tests/unit/transports/tls_certificates_test.cc \
+  tests/unit/transports/tls_links_test.cc \
+  tests/unit/transports/tls_test.cc \
+  tests/unit/transports/verbs_test.cc
 # A transport between threads of this process, which loses, delays and reorders as a test asks.
 unit_sources += \
   tests/unit/loopback/endpoint.cc \
   tests/unit/loopback/hub.cc tests/unit/loopback/hub.h \
   tests/unit/loopback/loopback.h
 unit_sources += tests/unit/mpi/layout_test.cc
-unit_sources += tests/unit/reduce/kernel_test.cc
 unit_sources += \
   tests/unit/transports/arena_test.cc \
-  tests/unit/transports/conformance_test.cc \
-  tests/unit/transports/descriptor_test.cc \
+  tests/unit/transports/conformance.cc tests/unit/transports/conformance.h \
+  tests/unit/transports/conformance_threads_test.cc \
   tests/unit/transports/rig.h \
   tests/unit/transports/ring_test.cc \
   tests/unit/transports/segment_test.cc \
@@ -63,23 +75,13 @@ unit_sources += \
   tests/unit/transports/upgrade_test.cc \
   tests/unit/transports/single_copy_test.cc \
   tests/unit/transports/slow_filter.h \
-  tests/unit/transports/tcp_address_test.cc \
-  tests/unit/transports/tcp_boxes_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
-  tests/unit/transports/tcp_faults_test.cc \
-  tests/unit/transports/tcp_landing_test.cc \
   tests/unit/transports/tcp_played.h \
-  tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_rig.h \
-  tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tcp_test.cc \
-  tests/unit/transports/tls_certificates_test.cc \
-  tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_rig.h \
-  tests/unit/transports/tls_test.cc \
-  tests/unit/transports/fake_verbs.cc tests/unit/transports/fake_verbs.h \
-  tests/unit/transports/verbs_test.cc
+  tests/unit/transports/fake_verbs.cc tests/unit/transports/fake_verbs.h
 
 # How fast the TCP transport alone is; not a test: make tests/unit/transports/tcp_bench
 EXTRA_PROGRAMS += tests/unit/transports/tcp_bench

@@ -1,146 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tests of the transport contract, over every transport and every mode of it.
-#include <algorithm>
-#include <atomic>
+// Tests of the transport contract, over every transport and every mode of it, all ranks in one
+// thread.
+#include "tests/unit/transports/conformance.h"
 
-#include "tests/unit/loopback/loopback.h"
-#include "tests/unit/transports/fake_verbs.h"
-#include "tests/unit/transports/slow_filter.h"
-#include "tests/unit/transports/tcp_rig.h"
-#include "tests/unit/transports/tls_rig.h"
-#include "transports/shm/upgrade.h"
-#include "transports/verbs/upgrade.h"
-
-namespace sluice {
+namespace sluice::conformance {
 namespace {
-
-constexpr size_t kib = 1024;
-constexpr size_t max_message = 64 * kib;
-constexpr size_t small_window = 16 * kib;
-
-struct Mode {
-  const char* name;
-  size_t window;  // per channel
-  std::function<MakeEndpoint(uint64_t seed)> make;
-};
-
-MakeEndpoint loopback(size_t window, uint64_t seed) {
-  LoopbackOptions options;
-  options.window = window;
-  options.max_message = max_message;
-  options.seed = seed;
-  auto hub = std::make_shared<LoopbackHub>(options);
-  return [hub](const ProcessId& self) { return hub->endpoint(self); };
-}
-
-MakeEndpoint tcp_with(size_t window, TcpOptions options = {}) {
-  options.window = window;
-  options.max_message = max_message;
-  return tcp(options);
-}
-
-// Small socket buffers: frames are cut at any byte.
-MakeEndpoint tcp_tight() {
-  TcpOptions options;
-  options.socket_buffer = 4096;
-  return tcp_with(256 * kib, options);
-}
-
-// Links are upgraded to shared memory as soon as possible.
-MakeEndpoint shm_with(size_t window, TcpOptions options = {}) {
-  options.upgrades = {make_shm_upgrades()};
-  return tcp_with(window, options);
-}
-
-MakeEndpoint shm_tight() {
-  TcpOptions options;
-  options.socket_buffer = 4096;
-  return shm_with(256 * kib, options);
-}
-
-// Everything passes a filter, and links are upgraded through it or stay in it.
-MakeEndpoint filtered(size_t window, uint64_t seed, bool upgrades) {
-  TcpOptions options;
-  options.filter = std::make_shared<SlowFilters>(seed);
-  return upgrades ? shm_with(window, options) : tcp_with(window, options);
-}
-
-MakeEndpoint encrypted(size_t window, bool upgrades, size_t buffer = 0) {
-  TcpOptions options;
-  options.filter = tls_filters();
-  options.socket_buffer = buffer;
-  return upgrades ? shm_with(window, options) : tcp_with(window, options);
-}
-
-// Links are upgraded to queue pairs of a network that is late.
-MakeEndpoint verbs_with(size_t window, uint64_t seed, size_t ring) {
-  fake_verbs::Settings settings;
-  settings.seed = seed;
-  fake_verbs::reset(settings);
-  VerbsOptions verbs;
-  verbs.local = true;
-  verbs.ring = ring;
-  verbs.table = &fake_verbs::table();
-  return [=](const ProcessId& self) {
-    TcpOptions options;
-    options.upgrades = {make_verbs_upgrades(verbs)};
-    return tcp_with(window, options)(self);
-  };
-}
-
-const Mode modes[] = {
-    {"loopback", 256 * kib, [](uint64_t) { return loopback(256 * kib, 0); }},
-    {"loopback_small_window", small_window, [](uint64_t) { return loopback(small_window, 0); }},
-    {"loopback_rendezvous", 0, [](uint64_t) { return loopback(0, 0); }},
-    {"loopback_late", 256 * kib, [](uint64_t seed) { return loopback(256 * kib, seed); }},
-    {"loopback_late_rendezvous", 0, [](uint64_t seed) { return loopback(0, seed); }},
-    {"tcp", 256 * kib, [](uint64_t) { return tcp_with(256 * kib); }},
-    {"tcp_small_window", small_window, [](uint64_t) { return tcp_with(small_window); }},
-    {"tcp_no_window", 0, [](uint64_t) { return tcp_with(0); }},
-    {"tcp_tight", 256 * kib, [](uint64_t) { return tcp_tight(); }},
-    {"shm", 256 * kib, [](uint64_t) { return shm_with(256 * kib); }},
-    {"shm_small_window", small_window, [](uint64_t) { return shm_with(small_window); }},
-    {"shm_no_window", 0, [](uint64_t) { return shm_with(0); }},
-    {"shm_tight", 256 * kib, [](uint64_t) { return shm_tight(); }},
-    {"verbs", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 64 * kib); }},
-    {"verbs_tight", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 512); }},
-    {"verbs_no_window", 0, [](uint64_t seed) { return verbs_with(0, seed, 16 * kib); }},
-    {"filter", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, false); }},
-    {"filter_no_window", 0, [](uint64_t seed) { return filtered(0, seed, false); }},
-    {"filter_shm", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, true); }},
-    {"tls", 256 * kib, [](uint64_t) { return encrypted(256 * kib, false); }},
-    {"tls_no_window", 0, [](uint64_t) { return encrypted(0, false); }},
-    {"tls_tight", 256 * kib, [](uint64_t) { return encrypted(256 * kib, false, 4096); }},
-    {"tls_shm", 256 * kib, [](uint64_t) { return encrypted(256 * kib, true); }},
-};
-
-// Without OpenSSL there is no encryption; tls_test.cc says so.
-std::vector<Mode> possible_modes() {
-  std::vector<Mode> possible(std::begin(modes), std::end(modes));
-  if (describe_tls(tls_options().folder).ok()) return possible;
-  std::erase_if(possible,
-                [](const Mode& mode) { return std::string(mode.name).starts_with("tls"); });
-  return possible;
-}
-
-class Conformance : public testing::TestWithParam<Mode> {
- protected:
-  Conformance()
-      : seed_(static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed()) + 1),
-        random_(seed_) {}
-
-  MakeEndpoint make() { return GetParam().make(seed_); }
-
-  size_t some_size() {
-    const size_t sizes[] = {0, 1, 8, 100, 4 * kib, 20 * kib, max_message};
-    const size_t size = sizes[random_() % std::size(sizes)];
-    return size < 2 ? size : size - random_() % (size / 2);
-  }
-
-  const uint64_t seed_;
-  std::mt19937_64 random_;
-};
 
 // Posts all operations in the given order, with progress between.
 struct Posting {
@@ -466,59 +331,6 @@ TEST_P(Conformance, WithdrawLeavesTheLinkGood) {
   for (auto& message : messages) EXPECT_TRUE(message->ok() && message->holds_pattern());
 }
 
-TEST_P(Conformance, RanksAsThreads) {
-  const size_t count = 4;
-  Ranks ranks(make(), count);
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t j = 0; j < count; ++j) {
-      if (i != j) ranks.channel(i, j);
-    }
-  }
-  std::atomic<int> failures{0}, finished{0};
-  const auto run = [&](size_t rank) {
-    for (uint32_t call = 0; call < 50; ++call) {
-      Messages messages;
-      for (size_t other = 0; other < count; ++other) {
-        if (other == rank) continue;
-        const size_t bytes = call % 5 == 0 ? max_message : 8 * call;
-        add(messages, {call, 0, 0, 3}, bytes, call % 3).receive(ranks.channel(rank, other));
-        add(messages, {call, 0, 0, 3}, bytes).fill().send(ranks.channel(rank, other));
-      }
-      if (!wait_for(ranks.at(rank), [&] { return Ranks::all_done(messages); })) ++failures;
-      for (auto& message : messages) failures += !message->ok() || !message->holds_pattern();
-      if (failures != 0) break;
-    }
-    // RTS messages and late ones need their sender's progress until all ranks have their messages.
-    ++finished;
-    wait_for(ranks.at(rank), [&] { return finished == count; });
-  };
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < count; ++rank) threads.emplace_back(run, rank);
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(failures, 0);
-}
-
-TEST_P(Conformance, WaitEndsWithWhatItWaitedFor) {
-  Ranks ranks(make(), 2);
-  Message receive({1, 0, 0, 0}, 8), send({1, 0, 0, 0}, 8);
-  Channel& out = ranks.channel(0, 1);
-  receive.receive(ranks.channel(1, 0));
-  ranks.drive_a_while();
-  std::thread sender([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    send.send(out);
-    wait_for(ranks.at(0), [&] { return send.done(); });
-  });
-  const auto begin = std::chrono::steady_clock::now();
-  while (!receive.done() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(10)) {
-    ranks.at(1).progress();
-    if (!receive.done()) ranks.at(1).wait(std::chrono::seconds(10));
-  }
-  EXPECT_TRUE(receive.ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  sender.join();
-}
-
 TEST_P(Conformance, AnAddressOfSomethingElseIsRefused) {
   Ranks ranks(make(), 2);
   Peer peer = ranks.peer(1);
@@ -528,8 +340,7 @@ TEST_P(Conformance, AnAddressOfSomethingElseIsRefused) {
   EXPECT_EQ(ranks.at(0).open({Ranks::process(0), 2}, ranks.peer(0)).status().code(), Code::invalid);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Conformance, testing::ValuesIn(possible_modes()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Transports, Conformance, testing::ValuesIn(possible_modes()), name_of);
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::conformance
