@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// lifetimes [--rounds N] [--limit R]: makes thousands of communicators, uses each once and frees
-// it: duplicates and halves of the world. No descriptor, connection, memory or mapping may stay. It
-// also measures the cost: blocks with Sluice alternate with blocks with MPI's own collective. The
-// ratio of the least disturbed blocks may be at most R.
+// lifetimes [--rounds N]: makes thousands of communicators, uses each once and frees it: duplicates
+// and halves of the world. No descriptor, connection, memory or mapping may stay. It also prints
+// the cost: blocks with Sluice alternate with blocks with MPI's own collective.
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,11 +94,7 @@ double quantile(std::vector<double> values, double part) {
 
 // The ratio of a communicator's time with Sluice to the time without, on the slowest rank: from the
 // medians, and from the blocks that other programs disturbed least.
-struct Ratios {
-  double medians, quiet;
-};
-
-Ratios compare(uint64_t rounds) {
+void compare(uint64_t rounds) {
   const uint64_t blocks = std::max<uint64_t>(rounds / in_block, 1);
   std::vector<double> with, without;
   for (uint64_t i = 0; i < blocks; ++i) {
@@ -110,14 +105,12 @@ Ratios compare(uint64_t rounds) {
                    quantile(without, 0.1)};
   double most[4];
   IN_MPI(MPI_Allreduce)(mine, most, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  const Ratios ratios{most[0] / most[1], most[2] / most[3]};
   if (world_rank == 0) {
     std::printf(
         "lifetimes: %.1f us with Sluice, %.1f us without: ratio %.2f; undisturbed %.1f and "
         "%.1f: ratio %.2f\n",
-        most[0], most[1], ratios.medians, most[2], most[3], ratios.quiet);
+        most[0], most[1], most[0] / most[1], most[2], most[3], most[2] / most[3]);
   }
-  return ratios;
 }
 
 void expect_no_more(size_t before, size_t after, size_t allowed, const char* what) {
@@ -136,16 +129,13 @@ int main(int argc, char** argv) {
   for (uint64_t i = 0; i < 200; ++i) live(i, MPI_Allreduce);
   const Belongings before = look();
   const size_t names = count_names();
-  const double ratio = compare(rounds).quiet;
+  compare(rounds);
   const Belongings after = look();
   expect_no_more(before.descriptors, after.descriptors, 0, "descriptors");
   expect_no_more(before.sockets, after.sockets, 0, "sockets");
   expect_no_more(before.mappings, after.mappings, 8, "mappings");
   expect_no_more(before.kilobytes, after.kilobytes, 2048, "KB of memory");
   expect_no_more(names, count_names(), 8, "names in /dev/shm");  // other jobs may have some
-  const double limit = static_cast<double>(options.number("limit", 100));
-  test::check(ratio <= limit,
-              "with Sluice a life takes " + std::to_string(ratio) + " times as long as without");
   test::summarize("lifetimes");
   MPI_Finalize();
   return 0;

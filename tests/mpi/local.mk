@@ -167,7 +167,7 @@ mpi_tests = \
   tests/mpi/test_failures \
   tests/mpi/test_tls
 # The longest first: others run beside it.
-TESTS += tests/mpi/test_other_mpi $(mpi_tests)
+TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
