@@ -12,5 +12,6 @@ EXTRA_DIST += tests/install/install tests/install/symbols tests/install/installe
 installcheck-local:
 	@$(AM_TESTS_ENVIRONMENT) \
 	DESTDIR='$(DESTDIR)' bindir='$(bindir)' libdir='$(libdir)' includedir='$(includedir)' datadir='$(datadir)' \
-	have_hwloc='$(have_hwloc)' have_openssl='$(have_openssl)' version='$(PACKAGE_VERSION)' CC='$(CC)' CXX='$(CXX)' \
+	have_hwloc='$(have_hwloc)' have_openssl='$(have_openssl)' have_verbs='$(have_verbs)' \
+	version='$(PACKAGE_VERSION)' CC='$(CC)' CXX='$(CXX)' \
 	$(SHELL) $(top_srcdir)/build-aux/run-test $(top_srcdir)/tests/install/installed
