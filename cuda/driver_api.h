@@ -24,6 +24,7 @@
   F(cuCtxPushCurrent_v2, CUresult(CUcontext))                                              \
   F(cuCtxPopCurrent_v2, CUresult(CUcontext*))                                              \
   F(cuPointerGetAttributes, CUresult(unsigned, CUpointer_attribute*, void**, CUdeviceptr)) \
+  F(cuMemGetAddressRange_v2, CUresult(CUdeviceptr*, size_t*, CUdeviceptr))                 \
   F(cuMemHostUnregister, CUresult(void*))                                                  \
   F(cuMemHostRegister_v2, CUresult(void*, size_t, unsigned))                               \
   F(cuStreamCreate, CUresult(CUstream*, unsigned))                                         \

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "cuda/copies.h"
 #include "cuda/driver.h"
 #include "cuda/kind.h"
 #include "cuda/pinned.h"
@@ -41,70 +42,9 @@ SluiceCudaStream* open(const SluiceCudaPlace* place, char* why) {
 
 int close(SluiceCudaStream* stream, char* why) { return streams.close(stream, why) ? 0 : -1; }
 
-// Begins a copy; the stream's context must be current.
-bool copy_one(const SluiceCudaStream& stream, void* device, void* host, size_t bytes,
-              bool to_device, char* why) {
-  const Driver& cuda = driver();
-  if (to_device) {
-    return is_success("cuMemcpyHtoDAsync",
-                      cuda.cuMemcpyHtoDAsync_v2(address_of(device), host, bytes, stream.stream),
-                      why);
-  }
-  return is_success("cuMemcpyDtoHAsync",
-                    cuda.cuMemcpyDtoHAsync_v2(host, address_of(device), bytes, stream.stream), why);
-}
-
-int copy(SluiceCudaStream* stream, void* device, void* host, size_t bytes, int to_device,
+int copy(SluiceCudaStream* stream, const SluiceCudaRuns* runs, size_t count, int to_device,
          char* why) {
-  const Current current(stream->context, why);
-  return current && copy_one(*stream, device, host, bytes, to_device != 0, why) ? 0 : -1;
-}
-
-bool fits_2d(const SluiceCudaRuns& runs) {
-  return runs.count > 1 && runs.stride >= static_cast<ptrdiff_t>(runs.bytes) &&
-         runs.stride <= static_cast<ptrdiff_t>(most_pitch);
-}
-
-CUDA_MEMCPY2D describe_2d(const SluiceCudaRuns& runs, bool to_device) {
-  CUDA_MEMCPY2D copy{};
-  const auto pitch = static_cast<size_t>(runs.stride);
-  copy.WidthInBytes = runs.bytes;
-  copy.Height = runs.count;
-  if (to_device) {
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcHost = runs.host;
-    copy.srcPitch = runs.bytes;
-    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = address_of(runs.device);
-    copy.dstPitch = pitch;
-  } else {
-    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = address_of(runs.device);
-    copy.srcPitch = pitch;
-    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-    copy.dstHost = runs.host;
-    copy.dstPitch = runs.bytes;
-  }
-  return copy;
-}
-
-int copy_runs(SluiceCudaStream* stream, const SluiceCudaRuns* runs, int to_device, char* why) {
-  const Current current(stream->context, why);
-  if (!current) return -1;
-  if (fits_2d(*runs)) {
-    const CUDA_MEMCPY2D all = describe_2d(*runs, to_device != 0);
-    const CUresult result = driver().cuMemcpy2DAsync_v2(&all, stream->stream);
-    return is_success("cuMemcpy2DAsync", result, why) ? 0 : -1;
-  }
-  auto device = reinterpret_cast<uintptr_t>(runs->device);
-  auto* host = static_cast<char*>(runs->host);
-  for (size_t i = 0; i < runs->count; ++i) {
-    auto* const run = reinterpret_cast<void*>(device);
-    if (!copy_one(*stream, run, host, runs->bytes, to_device != 0, why)) return -1;
-    device += static_cast<uintptr_t>(runs->stride);
-    host += runs->bytes;
-  }
-  return 0;
+  return begin_copies(stream, runs, count, to_device != 0, why) ? 0 : -1;
 }
 
 int mark(SluiceCudaStream* stream, unsigned number, char* why) {
@@ -141,9 +81,18 @@ int list(SluiceCudaDevices* devices, char* why) {
   return 0;
 }
 
-constexpr SluiceCuda table{
-    SLUICE_CUDA_VERSION, begin, end,    find, reserve, give_back, open, close, copy,
-    copy_runs,           mark,  passed, list};
+constexpr SluiceCuda table{SLUICE_CUDA_VERSION,
+                           begin,
+                           end,
+                           find,
+                           reserve,
+                           give_back,
+                           open,
+                           close,
+                           copy,
+                           mark,
+                           passed,
+                           list};
 
 }  // namespace
 }  // namespace sluice::cuda

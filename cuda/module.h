@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#define SLUICE_CUDA_VERSION 1
+#define SLUICE_CUDA_VERSION 2
 #define SLUICE_CUDA_SYMBOL "sluice_cuda"
 
 #ifdef __cplusplus
@@ -29,11 +29,12 @@ struct SluiceCudaPlace {
 /* A stream of Sluice's own, which copies between memory of a device and host memory, in order. */
 struct SluiceCudaStream;
 
-/* Runs of equal length on a device, `stride` bytes apart, that are packed in host memory. */
+/* Runs of equal length, at equal distances on a device and in host memory. */
 struct SluiceCudaRuns {
   void* device;
   void* host;
-  ptrdiff_t stride;
+  ptrdiff_t device_stride; /* bytes from one run to the next; may be negative, or less than a run */
+  size_t host_stride;
   size_t count;
   size_t bytes; /* of each */
 };
@@ -68,11 +69,10 @@ struct SluiceCuda {
   struct SluiceCudaStream* (*open)(const struct SluiceCudaPlace* place, char* why);
   /* Waits until all its copies are done; may be used again by others then. -1 if one failed. */
   int (*close)(struct SluiceCudaStream* stream, char* why);
-  /* Begins a copy; returns before it is done. -1: failed. to_device: or from it. */
-  int (*copy)(struct SluiceCudaStream* stream, void* device, void* host, size_t bytes,
+  /* Begins copies of `count` kinds of runs, in order; returns before they are done. -1: failed.
+   * to_device: or from it. Touches no byte between the runs. */
+  int (*copy)(struct SluiceCudaStream* stream, const struct SluiceCudaRuns* runs, size_t count,
               int to_device, char* why);
-  int (*copy_runs)(struct SluiceCudaStream* stream, const struct SluiceCudaRuns* runs,
-                   int to_device, char* why);
   /* Sets a mark, by a number below sluice_cuda_marks, behind all copies begun so far. */
   int (*mark)(struct SluiceCudaStream* stream, unsigned number, char* why);
   /* Whether the stream has passed the mark: 1, 0 or, if a copy before it failed, -1. */

@@ -91,6 +91,7 @@ SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   }
   stream->context = context.handle;
   stream->id = id;
+  stream->begin = stream->end = 0;
   stream->retained = context.retained;
   return stream;
 }

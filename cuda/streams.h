@@ -17,6 +17,7 @@ struct SluiceCudaStream {
   int retained = -1;          // device whose primary context is retained meanwhile; -1: none
   sluice::cuda::CUstream stream = nullptr;
   sluice::cuda::CUevent marks[sluice_cuda_marks] = {};
+  sluice::cuda::CUdeviceptr begin = 0, end = 0;  // an allocation that this call copies from or to
 };
 
 namespace sluice::cuda {

@@ -134,6 +134,7 @@ Status DeviceCopier::open(const DevicePlace& place, Way way) {
   device_ = place.device;
   to_device_ = way == Way::to_device;
   given_ = done_ = 0;
+  collected_ = 0;
   failure_ = {};
   stream_ = cuda.load(std::memory_order_acquire)->open(&place, why);
   if (!stream_) check(-1, why);
@@ -146,30 +147,33 @@ void DeviceCopier::check(int result, const char* why) {
                                      " CUDA device " + std::to_string(device_) + ": " + why};
 }
 
-void DeviceCopier::count(size_t bytes) const {
-  copied[to_device_].fetch_add(bytes, std::memory_order_relaxed);
-}
-
 void DeviceCopier::copy(std::byte* user, std::byte* dense, size_t bytes) {
-  char why[sluice_cuda_why] = "";
-  if (!failure_.ok()) return;
-  count(bytes);
-  check(cuda.load(std::memory_order_relaxed)->copy(stream_, user, dense, bytes, to_device_, why),
-        why);
+  runs(user, static_cast<ptrdiff_t>(bytes), 1, bytes, dense, bytes);
 }
 
-void DeviceCopier::runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes,
-                        std::byte* dense) {
+void DeviceCopier::runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense,
+                        size_t dense_stride) {
+  if (collected_ == std::size(copies_)) begin_collected();
+  if (stride == static_cast<ptrdiff_t>(bytes) && dense_stride == bytes) {
+    bytes *= n;
+    n = 1;
+  }
+  copies_[collected_++] = {user, dense, stride, dense_stride, n, bytes};
+}
+
+void DeviceCopier::begin_collected() {
   char why[sluice_cuda_why] = "";
-  if (stride == static_cast<ptrdiff_t>(bytes)) return copy(user, dense, n * bytes);
+  const unsigned count = std::exchange(collected_, 0);
   if (!failure_.ok()) return;
-  count(n * bytes);
-  const SluiceCudaRuns all{user, dense, stride, n, bytes};
-  check(cuda.load(std::memory_order_relaxed)->copy_runs(stream_, &all, to_device_, why), why);
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < count; ++i) bytes += copies_[i].count * copies_[i].bytes;
+  copied[to_device_].fetch_add(bytes, std::memory_order_relaxed);
+  check(cuda.load(std::memory_order_relaxed)->copy(stream_, copies_, count, to_device_, why), why);
 }
 
 uint32_t DeviceCopier::ticket() {
   char why[sluice_cuda_why] = "";
+  begin();
   ++given_;
   if (!failure_.ok()) return given_;
   const unsigned mark = given_ % sluice_cuda_marks;
@@ -192,6 +196,7 @@ void DeviceCopier::wait(uint32_t ticket) {
 
 void DeviceCopier::close_stream() {
   char why[sluice_cuda_why] = "";
+  begin();
   SluiceCudaStream* const stream = std::exchange(stream_, nullptr);
   check(cuda.load(std::memory_order_relaxed)->close(stream, why), why);
 }

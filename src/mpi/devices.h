@@ -67,10 +67,16 @@ class DeviceCopier final : public Layout::Copier {
 
   Status open(const DevicePlace& place, Way way);
   bool is_open() const { return stream_ != nullptr; }
+  // These collect copies.
   void copy(std::byte* user, std::byte* dense, size_t bytes) override;
-  void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense) override;
+  void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense,
+            size_t dense_stride) override;
+  // Begins what was collected.
+  void begin() {
+    if (collected_ > 0) begin_collected();
+  }
 
-  // A ticket for all copies begun so far. Tickets count from 1.
+  // Begins what was collected. A ticket for all copies so far. Tickets count from 1.
   uint32_t ticket();
   // Returns when the copies of a ticket are done, or one has failed.
   void wait(uint32_t ticket);
@@ -83,10 +89,12 @@ class DeviceCopier final : public Layout::Copier {
 
  private:
   void check(int result, const char* why);
-  void count(size_t bytes) const;
+  void begin_collected();
   void close_stream();
 
   SluiceCudaStream* stream_ = nullptr;
+  SluiceCudaRuns copies_[16];  // collected
+  unsigned collected_ = 0;
   int device_ = -1;
   int to_device_ = 0;
   uint32_t given_ = 0, done_ = 0;  // tickets

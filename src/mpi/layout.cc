@@ -74,18 +74,47 @@ void Layout::List::add(ptrdiff_t at, const Layout& loop) {
     if (!adjoins) pieces_.push_back(piece);
     return;
   }
+  piece.loop = index_of(loop);
+  pieces_.push_back(piece);
+}
+
+size_t Layout::List::index_of(const Layout& loop) {
   const auto is_alike = [&](const Layout& known) {
     return known.count_ == loop.count_ && known.stride_ == loop.stride_ &&
            known.bytes_ == loop.bytes_ && known.list_ == loop.list_;
   };
   const size_t last = loops_.size() - std::min<size_t>(loops_.size(), 8);
-  piece.loop = static_cast<size_t>(
-      std::find_if(loops_.begin() + static_cast<ptrdiff_t>(last), loops_.end(), is_alike) -
-      loops_.begin());
-  if (piece.loop == loops_.size()) {
-    loops_.push_back(loop.moved(-loop.at_));
+  const auto known =
+      std::find_if(loops_.begin() + static_cast<ptrdiff_t>(last), loops_.end(), is_alike);
+  const auto index = static_cast<size_t>(known - loops_.begin());
+  if (known == loops_.end()) loops_.push_back(loop.moved(-loop.at_));
+  return index;
+}
+
+// Makes a loop of four or more runs of one length that lie at equal distances: an indexed type may
+// be a vector. The list must have its sentinel.
+void Layout::List::fold_runs() {
+  constexpr size_t least = 4;
+  const auto length = [&](size_t i) { return pieces_[i + 1].begin - pieces_[i].begin; };
+  const size_t count = pieces_.size() - 1;
+  size_t kept = 0;
+  for (size_t i = 0, next; i < count; i = next) {
+    Piece piece = pieces_[i];
+    const ptrdiff_t stride = pieces_[i + 1].at - piece.at;
+    next = i + 1;
+    while (piece.loop == none && next < count && pieces_[next].loop == none &&
+           length(next) == length(i) && pieces_[next].at - pieces_[next - 1].at == stride) {
+      ++next;
+    }
+    if (next - i < least) {
+      next = i + 1;
+    } else {
+      piece.loop = index_of(run(length(i)).repeated(next - i, stride));
+    }
+    pieces_[kept++] = piece;
   }
-  pieces_.push_back(piece);
+  pieces_[kept++] = pieces_[count];
+  pieces_.resize(kept);
 }
 
 void Layout::List::splice(ptrdiff_t at, const List& list) {
@@ -98,11 +127,12 @@ void Layout::List::splice(ptrdiff_t at, const List& list) {
 
 Layout Layout::List::finish() && {
   if (pieces_.empty()) return {};
+  pieces_.push_back({bytes_, 0, none});
+  fold_runs();
   const Piece first = pieces_[0];
-  if (pieces_.size() == 1) {
+  if (pieces_.size() == 2) {
     return (first.loop == none ? run(bytes_) : loops_[first.loop]).moved(first.at);
   }
-  pieces_.push_back({bytes_, 0, none});
   pieces_.shrink_to_fit();
   loops_.shrink_to_fit();
   Layout layout = run(bytes_);
@@ -115,6 +145,8 @@ namespace {
 // Copies of the processor.
 class HostCopies {
  public:
+  static constexpr bool in_rows = false;
+
   explicit HostCopies(bool packing) : packing_(packing) {}
 
   void copy(std::byte* user, std::byte* dense, size_t bytes) const {
@@ -169,13 +201,20 @@ class HostCopies {
 
 class CopierCopies {
  public:
+  static constexpr bool in_rows = true;
+
   explicit CopierCopies(Layout::Copier& copier) : copier_(copier) {}
 
   void copy(std::byte* user, std::byte* dense, size_t bytes) const {
     copier_.copy(user, dense, bytes);
   }
   void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense) const {
-    n == 1 ? copier_.copy(user, dense, bytes) : copier_.runs(user, stride, n, bytes, dense);
+    rows(user, stride, n, bytes, dense, bytes);
+  }
+  void rows(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense,
+            size_t dense_stride) const {
+    n == 1 ? copier_.copy(user, dense, bytes)
+           : copier_.runs(user, stride, n, bytes, dense, dense_stride);
   }
 
  private:
@@ -183,6 +222,13 @@ class CopierCopies {
 };
 
 }  // namespace
+
+// Iterations, and how far they lie apart in memory and in the packed form.
+struct Turns {
+  size_t count;
+  ptrdiff_t stride;
+  size_t dense_stride;
+};
 
 // Finds the runs and has them copied.
 template <typename Copies>
@@ -198,14 +244,52 @@ class Layout::Mover {
       const size_t from = begin % bytes;
       std::byte* const place = offset_by(user, static_cast<ptrdiff_t>(begin / bytes) * stride);
       size = std::min(bytes - from, end - begin);
-      if (list) {
+      const size_t whole = from == 0 ? (end - begin) / bytes : 0;
+      if (Copies::in_rows && list && whole > 1) {
+        size = whole * bytes;
+        rows(list, bytes, {whole, stride, bytes}, place, dense);
+      } else if (list) {
         pieces(*list, place, from, from + size, dense);
       } else if (size == bytes) {
-        const size_t whole = (end - begin) / bytes;
         size = whole * bytes;
         copies_.runs(place, stride, whole, bytes, dense);
       } else {
         copies_.copy(offset_by(place, static_cast<ptrdiff_t>(from)), dense, size);
+      }
+    }
+  }
+
+  // Two loops, one around the other, of so many bytes each time. The copies' rows are those of one
+  // loop, and there is a copy for each iteration of the other.
+  void nest(const List* list, size_t bytes, Turns outer, Turns inner, std::byte* user,
+            std::byte* dense) const {
+    const auto copies = [](const Turns& rows, const Turns& each) {
+      return rows.stride > 0 ? each.count : rows.count * each.count;
+    };
+    if (copies(inner, outer) < copies(outer, inner)) std::swap(outer, inner);
+    for (size_t i = 0; i < inner.count; ++i) {
+      rows(list, bytes, outer, offset_by(user, static_cast<ptrdiff_t>(i) * inner.stride),
+           dense + i * inner.dense_stride);
+    }
+  }
+
+  // The bytes of a list, or a run, in each of these iterations.
+  void rows(const List* list, size_t bytes, const Turns& times, std::byte* user,
+            std::byte* dense) const {
+    if constexpr (Copies::in_rows) {
+      if (!list) {
+        copies_.rows(user, times.stride, times.count, bytes, dense, times.dense_stride);
+        return;
+      }
+      for (auto piece = list->pieces_.begin(); piece + 1 != list->pieces_.end(); ++piece) {
+        std::byte *const place = offset_by(user, piece->at), *const packed = dense + piece->begin;
+        if (piece->loop == List::none) {
+          rows(nullptr, piece[1].begin - piece->begin, times, place, packed);
+        } else {
+          const Layout& loop = list->loops_[piece->loop];
+          nest(loop.list_.get(), loop.bytes_, times, {loop.count_, loop.stride_, loop.bytes_},
+               place, packed);
+        }
       }
     }
   }
@@ -260,11 +344,16 @@ void Layout::move_by(const Copies& copies, std::byte* user, ptrdiff_t extent, si
   }
   const size_t whole = bytes();
   for (size_t some; size > 0; begin += some, size -= some, dense += some) {
-    const size_t from = begin % whole;
+    const size_t from = begin % whole, elements = from == 0 ? size / whole : 0;
+    std::byte* const place = offset_by(user, static_cast<ptrdiff_t>(begin / whole) * extent);
+    if (Copies::in_rows && elements > 1) {
+      some = elements * whole;
+      mover.nest(list_.get(), bytes_, {elements, extent, whole}, {count_, stride_, bytes_}, place,
+                 dense);
+      continue;
+    }
     some = std::min(whole - from, size);
-    mover.turns(list_.get(), bytes_, stride_,
-                offset_by(user, static_cast<ptrdiff_t>(begin / whole) * extent), from, from + some,
-                dense);
+    mover.turns(list_.get(), bytes_, stride_, place, from, from + some, dense);
   }
 }
 

@@ -36,9 +36,10 @@ class Layout {
    public:
     virtual ~Copier() = default;
     virtual void copy(std::byte* user, std::byte* dense, size_t bytes) = 0;
-    // n runs of so many bytes, which lie `stride` bytes apart from `user` on.
-    virtual void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes,
-                      std::byte* dense) = 0;
+    // n runs of so many bytes, which lie `stride` bytes apart from `user` on, and `dense_stride`
+    // bytes apart from `dense` on.
+    virtual void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense,
+                      size_t dense_stride) = 0;
   };
 
   Layout() = default;  // no bytes
@@ -61,7 +62,8 @@ class Layout {
   void pack(const void* user, ptrdiff_t extent, size_t begin, size_t size, std::byte* dense) const;
   void unpack(void* user, ptrdiff_t extent, size_t begin, size_t size,
               const std::byte* dense) const;
-  // The same by a copier, in its direction.
+  // The same by a copier, in its direction. Bytes may go in any order. Where loops are nested, the
+  // longest one becomes the copier's runs, so there are few of them.
   void move(Copier& copier, const void* user, ptrdiff_t extent, size_t begin, size_t size,
             std::byte* dense) const;
 
@@ -104,6 +106,8 @@ class Layout::List {
   };
   void add(ptrdiff_t at, const Layout& loop);
   void splice(ptrdiff_t at, const List& list);
+  void fold_runs();
+  size_t index_of(const Layout& loop);
 
   std::vector<Piece> pieces_;  // a finished list ends with a sentinel
   std::vector<Layout> loops_;  // equal pieces near each other share one

@@ -180,7 +180,10 @@ Status StagedSide::finish() {
 
 void StagedSide::move_grain(size_t grain) {
   const size_t begin = grain * grain_bytes_, end = std::min(begin + grain_bytes_, bytes_);
-  if (!side_->counts) return move_within(0, 0, begin, end);
+  if (!side_->counts) {
+    move_within(0, 0, begin, end);
+    return copier_.begin();
+  }
   const auto& offsets = staging_->offsets;
   auto block = static_cast<size_t>(
       std::upper_bound(offsets.begin(), offsets.end(), begin / element_) - offsets.begin() - 1);
@@ -189,6 +192,7 @@ void StagedSide::move_grain(size_t grain) {
     const size_t last = first + staging_->counts[block] * element_;
     move_within(static_cast<uint32_t>(block), first, std::max(begin, first), std::min(end, last));
   }
+  copier_.begin();
 }
 
 // Moves bytes [begin, end) of the packed side, all in the block that begins at `block_begin`.

@@ -75,23 +75,92 @@ void copies() {
   test::check(!is_refused || counted("cuMemHostRegister_v2") > 1, "no attempt to pin");
 }
 
-// Runs of equal length and distance are one copy, and gaps stay as they are.
+int64_t copy_calls() {
+  return counted("cuMemcpy2DAsync_v2") + counted("cuMemcpyDtoHAsync_v2") +
+         counted("cuMemcpyHtoDAsync_v2");
+}
+
+// Broadcasts elements of a type, which becomes free, in memory of this many ints. The copies of
+// each rank are counted; bytes outside the type stay as they are.
+void broadcast(MPI_Datatype type, int count, size_t ints, int64_t copies, const char* what) {
+  MPI_Type_commit(&type);
+  KindMemory both(Kind::device, ints * sizeof(int));
+  std::vector<int> values(ints), expected(ints);
+  for (size_t i = 0; i < ints; ++i) expected[i] = values[i] = static_cast<int>(i) + 1000000 * rank;
+  int bytes = 0, at = 0;
+  MPI_Type_size(type, &bytes);
+  std::vector<int> packed(static_cast<size_t>(bytes * count) / sizeof(int));
+  std::vector<int> zeros(ints);
+  for (size_t i = 0; i < ints; ++i) zeros[i] = static_cast<int>(i);
+  MPI_Pack(zeros.data(), count, type, packed.data(), bytes * count, &at, MPI_COMM_SELF);
+  at = 0;
+  MPI_Unpack(packed.data(), bytes * count, &at, expected.data(), count, type, MPI_COMM_SELF);
+  both.put(values);
+  const int64_t before = copy_calls();
+  MPI_Bcast(both.data(), count, type, 0, MPI_COMM_WORLD);
+  test::check(copy_calls() - before == copies,
+              std::string(what) + ": " + std::to_string(copy_calls() - before) + " copies");
+  test::check(both.get<int>(ints) == expected, what);
+  MPI_Type_free(&type);
+}
+
+MPI_Datatype resized(MPI_Datatype type, MPI_Aint extent) {
+  MPI_Datatype made;
+  MPI_Type_create_resized(type, 0, extent, &made);
+  MPI_Type_free(&type);
+  return made;
+}
+
+// Types take as few copies as two dimensions allow, and gaps stay as they are.
 void vectors() {
-  constexpr size_t rows = 200;
-  MPI_Datatype column;
-  MPI_Type_vector(rows, 1, 3, MPI_DOUBLE, &column);
-  MPI_Type_commit(&column);
-  KindMemory both(Kind::device, rows * 3 * 8);
-  std::vector<double> matrix(rows * 3, -1);
-  for (size_t i = 0; i < rows; ++i) matrix[3 * i] = rank == 0 ? 7 : 0;
-  both.put(matrix);
-  const int64_t before = counted("cuMemcpy2DAsync_v2"), copies = counted("copies");
-  MPI_Bcast(both.data(), 1, column, 0, MPI_COMM_WORLD);
-  test::check(counted("cuMemcpy2DAsync_v2") - before == 1, "a copy of two dimensions");
-  test::check(counted("copies") - copies == 1, "one copy");
-  for (size_t i = 0; i < rows; ++i) matrix[3 * i] = 7;
-  test::check(both.get<double>(rows * 3) == matrix, "the matrix");
-  MPI_Type_free(&column);
+  MPI_Datatype type;
+  MPI_Type_contiguous(50, MPI_INT, &type);
+  broadcast(type, 3, 150, 1, "contiguous");
+  MPI_Type_vector(200, 1, 3, MPI_INT, &type);
+  broadcast(type, 1, 600, 1, "a column");
+  MPI_Type_vector(200, 1, 3, MPI_INT, &type);
+  broadcast(resized(type, sizeof(int)), 2, 700, 2, "two columns");
+  const int lengths[] = {1, 2}, places[] = {1, 4};
+  MPI_Type_indexed(2, lengths, places, MPI_INT, &type);
+  broadcast(resized(type, 8 * sizeof(int)), 500, 4000, 2, "an array of structures");
+  const int sizes[] = {7, 30, 10}, part[] = {5, 20, 3}, start[] = {1, 4, 2};
+  MPI_Type_create_subarray(3, sizes, part, start, MPI_ORDER_C, MPI_INT, &type);
+  broadcast(type, 1, 7 * 30 * 10, 5, "a block in three dimensions");
+  const int regular[] = {3, 13, 23, 33, 43, 53};
+  MPI_Type_create_indexed_block(6, 4, regular, MPI_INT, &type);
+  broadcast(type, 1, 60, 1, "equal blocks at equal distances");
+  const int irregular[] = {40, 3, 20, 9};
+  MPI_Type_create_indexed_block(4, 2, irregular, MPI_INT, &type);
+  broadcast(type, 1, 60, 4, "blocks anywhere");
+  MPI_Type_vector(150000, 1, 2, MPI_INT, &type);
+  broadcast(type, 1, 300000, 3, "a column of 600 KB");
+  MPI_Type_vector(5, 1, -3, MPI_INT, &type);
+  MPI_Datatype moved;
+  const int one = 1;
+  const MPI_Aint last = 12 * sizeof(int);
+  MPI_Type_create_hindexed(1, &one, &last, type, &moved);
+  MPI_Type_free(&type);
+  broadcast(moved, 1, 20, 5, "backwards");
+}
+
+// Elements of one type in two allocations, with other memory or none between them.
+void apart() {
+  auto one = std::make_unique<KindMemory>(Kind::device, 4096);
+  auto other = std::make_unique<KindMemory>(Kind::device, 4096);
+  MPI_Aint low = 0, high = 0;
+  MPI_Get_address(one->data(), &low);
+  MPI_Get_address(other->data(), &high);
+  if (high < low) std::swap(low, high), std::swap(one, other);
+  MPI_Datatype type;
+  MPI_Type_create_hvector(2, 1, high - low, MPI_DOUBLE, &type);
+  MPI_Type_commit(&type);
+  for (KindMemory* memory : {one.get(), other.get()}) {
+    memory->put(std::vector<double>{rank + (memory == one.get() ? 1.0 : 2.0), 5});
+  }
+  MPI_Bcast(one->data(), 1, type, 0, MPI_COMM_WORLD);
+  test::check(one->get<double>(2) == std::vector<double>{1, 5}, "the first allocation");
+  test::check(other->get<double>(2) == std::vector<double>{2, 5}, "the second allocation");
+  MPI_Type_free(&type);
 }
 
 // The thread's current context is the same after a call as before.
@@ -192,9 +261,9 @@ struct Part {
   const char* name;
   void (*run)();
 };
-const Part parts[] = {{"copies", copies},           {"vectors", vectors},   {"contexts", contexts},
-                      {"short-lived", short_lived}, {"changing", changing}, {"nothing", nothing},
-                      {"failing", failing}};
+const Part parts[] = {{"copies", copies},     {"vectors", vectors},         {"apart", apart},
+                      {"contexts", contexts}, {"short-lived", short_lived}, {"changing", changing},
+                      {"nothing", nothing},   {"failing", failing}};
 
 }  // namespace
 

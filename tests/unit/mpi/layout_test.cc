@@ -106,14 +106,20 @@ class PackingCopier final : public Layout::Copier {
   void copy(std::byte* user, std::byte* dense, size_t bytes) override {
     std::memcpy(dense, user, bytes);
     copied += bytes;
+    ++calls;
   }
-  void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense) override {
+  void runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense,
+            size_t dense_stride) override {
     EXPECT_GT(n, 1U);
+    EXPECT_GE(dense_stride, bytes);
+    if (stride > 0) ++calls;
     for (size_t i = 0; i < n; ++i) {
-      copy(user + static_cast<ptrdiff_t>(i) * stride, dense + i * bytes, bytes);
+      std::memcpy(dense + i * dense_stride, user + static_cast<ptrdiff_t>(i) * stride, bytes);
+      copied += bytes;
+      if (stride <= 0) ++calls;  // (such runs are copied one by one)
     }
   }
-  size_t copied = 0;
+  size_t copied = 0, calls = 0;
 };
 
 void check(const Both& both, Builder& random) {
@@ -159,6 +165,49 @@ TEST(Layout, MovesAnyStretchOfAnything) {
     filled += !both.places.empty();
   }
   EXPECT_GT(filled, 1000U);
+}
+
+// Copies that elements take, all at once.
+size_t count_copies(const Layout& layout, size_t elements, ptrdiff_t extent) {
+  std::vector<std::byte> memory(100000), dense(layout.bytes() * elements);
+  PackingCopier copier;
+  layout.move(copier, memory.data() + 50000, extent, 0, dense.size(), dense.data());
+  EXPECT_EQ(copier.copied, dense.size());
+  return copier.calls;
+}
+
+Layout pair_of(const Layout& first, const Layout& second, ptrdiff_t at) {
+  Layout::List list;
+  list.append(0, first);
+  list.append(at, second);
+  return std::move(list).finish();
+}
+
+TEST(Layout, TakesFewCopiesHoweverLoopsAreNested) {
+  const Layout run = Layout::run(4);
+  EXPECT_EQ(count_copies(run.repeated(100, 12), 1, 0), 1U);
+  EXPECT_EQ(count_copies(run.repeated(2, 12), 100, 40), 2U);
+  EXPECT_EQ(count_copies(run.repeated(100, 12), 2, 4000), 2U);
+  EXPECT_EQ(count_copies(run.repeated(5, 12).repeated(9, 100).repeated(3, 1000), 1, 0), 3U * 5);
+  EXPECT_EQ(count_copies(pair_of(run, Layout::run(8), 16), 1000, 24), 2U);
+  EXPECT_EQ(count_copies(pair_of(run, run.repeated(3, 8), 16), 100, 40), 1U + 3);
+  EXPECT_EQ(count_copies(pair_of(run, run, 16).repeated(3, 40), 100, 150), 2U * 3);
+  EXPECT_EQ(count_copies(run.repeated(5, -12), 100, 60), 5U);
+  EXPECT_EQ(count_copies(run.repeated(5, 12), 100, -60), 100U);
+  EXPECT_EQ(count_copies(run, 10, -60), 10U);
+}
+
+TEST(Layout, FindsLoopsAmongRuns) {
+  Layout::List list;
+  for (ptrdiff_t i = 0; i < 9; ++i) list.append(20 * i, Layout::run(8));
+  EXPECT_EQ(count_copies(std::move(list).finish(), 1, 0), 1U);
+  Layout::List more;
+  more.append(-50, Layout::run(8));
+  more.append(-41, Layout::run(8));
+  for (ptrdiff_t i = 0; i < 9; ++i) more.append(20 * i, Layout::run(8));
+  for (ptrdiff_t i = 0; i < 9; ++i) more.append(400 + 20 * i, Layout::run(4));
+  more.append(1000, Layout::run(4));
+  EXPECT_EQ(count_copies(std::move(more).finish(), 1, 0), 2U + 1 + 1 + 1);
 }
 
 TEST(Layout, KnowsARunHoweverItWasMade) {
