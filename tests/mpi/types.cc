@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// types MODE: tests of datatypes.
+// types MODE...: tests of datatypes, one after another.
 //   cycles [--cycles N]   types made, used and freed repeatedly leak nothing
 //   empty, hollow         types and calls without data; types with components without data
 //   absolute              MPI_BOTTOM on one rank only
@@ -415,21 +415,25 @@ void run_huge() {
   }
 }
 
+void run(const std::string& mode, const test::Options& options) {
+  if (mode == "cycles") return run_cycles(options.number("cycles", 10000));
+  if (mode == "empty") return run_empty();
+  if (mode == "hollow") return run_hollow();
+  if (mode == "absolute") return run_absolute();
+  if (mode == "callbacks") return run_callbacks();
+  if (mode == "deep") return run_deep(options.number("levels", 20000));
+  if (mode == "many") return run_many(options.number("blocks", 2000000));
+  if (mode == "packed") return run_packed();
+  if (mode == "huge") return run_huge();
+  test::fail("no such mode: " + mode);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const test::Options options(argc, argv);
-  const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "cycles") run_cycles(options.number("cycles", 10000));
-  if (mode == "empty") run_empty();
-  if (mode == "hollow") run_hollow();
-  if (mode == "absolute") run_absolute();
-  if (mode == "callbacks") run_callbacks();
-  if (mode == "deep") run_deep(options.number("levels", 20000));
-  if (mode == "many") run_many(options.number("blocks", 2000000));
-  if (mode == "packed") run_packed();
-  if (mode == "huge") run_huge();
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) run(argv[i], options);
   test::summarize("types");
   MPI_Finalize();
 }

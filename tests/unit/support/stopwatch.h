@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Measures time without the time that threads were runnable but had no processor. So upper bounds
-// hold on a busy machine, too.
+// Measures time without the time that threads were runnable but had no processor, and judges it in
+// `make check-speed` alone.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -57,5 +60,21 @@ class Stopwatch {
   const ByThread held_up_before_ = held_up_by_each();
   const Clock::time_point began_ = Clock::now();
 };
+
+// Whether something took less than `bound`. Judged, and printed, only with CHECK_SPEED=1
+// (`make check-speed`): on a busy machine a time tells nothing. Elsewhere what does not end is
+// ended by the test's watchdog.
+inline ::testing::AssertionResult is_prompt(std::chrono::nanoseconds took,
+                                            std::chrono::nanoseconds bound) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const double times[] = {Milliseconds(took).count(), Milliseconds(bound).count()};
+  const char* const judges = std::getenv("CHECK_SPEED");
+  if (judges == nullptr || std::string(judges) != "1") return ::testing::AssertionSuccess();
+  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::printf("%s.%s took %.3f of %.0f ms\n", test->test_suite_name(), test->name(), times[0],
+              times[1]);
+  if (took < bound) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "took " << times[0] << " ms, not less than " << times[1];
+}
 
 }  // namespace sluice

@@ -55,13 +55,11 @@ TEST_P(ThreadsConformance, WaitEndsWithWhatItWaitedFor) {
     send.send(out);
     wait_for(ranks.at(0), [&] { return send.done(); });
   });
-  const auto begin = std::chrono::steady_clock::now();
-  while (!receive.done() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(10)) {
+  while (!receive.done()) {
     ranks.at(1).progress();
-    if (!receive.done()) ranks.at(1).wait(std::chrono::seconds(10));
+    if (!receive.done()) ranks.at(1).wait(longer_than_the_watchdog);
   }
   EXPECT_TRUE(receive.ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   sender.join();
 }
 

@@ -201,6 +201,10 @@ class Ranks {
   std::map<std::tuple<size_t, size_t, uint32_t>, std::unique_ptr<Channel>> channels_;
 };
 
+// For waits that must end by what they wait for: if one sleeps over that, the watchdog ends the
+// test.
+constexpr std::chrono::hours longer_than_the_watchdog{1};
+
 // Waits like a rank with a thread of its own: drives the endpoint and sleeps between.
 inline bool wait_for(Endpoint& endpoint, const std::function<bool()>& holds,
                      std::chrono::seconds limit = std::chrono::seconds(30)) {

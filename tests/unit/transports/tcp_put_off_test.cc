@@ -2,7 +2,6 @@
 //
 // A large message that comes just before its receive is posted.
 
-#include "tests/unit/support/stopwatch.h"
 #include "tests/unit/transports/tcp_played.h"
 
 namespace sluice {
@@ -67,13 +66,11 @@ TEST_F(TcpPutOff, IsNotSleptOver) {
   Message behind({1, 2, 0, 0}, 8);
   behind.receive(*channel_);
   hear_token(Script().add(data(0)).add(data(large, 1)).add(data(8, 2)));
-  const Stopwatch watch;
   for (int turn = 0; turn < 100 && !behind.done(); ++turn) {
-    endpoint_->wait(seconds(1));
+    endpoint_->wait(longer_than_the_watchdog);
     endpoint_->progress();
   }
   EXPECT_TRUE(behind.done());
-  EXPECT_LT(watch.elapsed(), milliseconds(100));
 }
 
 TEST_F(TcpPutOff, LandsWhereItIsPostedInTime) {

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <optional>
 
 #include "tests/unit/support/stopwatch.h"
 #include "tests/unit/transports/tcp_rig.h"
@@ -136,7 +135,7 @@ TEST(Tcp, APeerThatDiedBeforeItConnectedIsNoticed) {
   ranks.leave(0);
   const Stopwatch watch;
   ASSERT_TRUE(wait_for(ranks.at(1), [&] { return message.done(); }));
-  EXPECT_LT(watch.elapsed(), seconds(3));
+  EXPECT_TRUE(is_prompt(watch.elapsed(), seconds(3)));
   EXPECT_EQ(message.code(), Code::peer_lost);
   EXPECT_NE(message.why().find("before it connected"), std::string::npos) << message.why();
 }
@@ -297,19 +296,14 @@ TEST(Tcp, ASleeperLearnsWhatAnotherThreadRead) {
   for (uint32_t call = 10; call < 60; ++call) {
     Message receive({call, 0, 0, 0}, 8), send({call, 0, 0, 0}, 8);
     receive.receive(mine);
-    std::optional<Stopwatch> since_sent;
-    std::atomic<bool> sent{false};
     std::thread sender([&] {
       std::this_thread::sleep_for(milliseconds(2));
       send.send(ranks.channel(0, 1, 1));
-      since_sent.emplace();
-      sent = true;
     });
     while (!receive.done()) {
       ranks.at(1).progress();
-      if (!receive.done()) ranks.at(1).wait(seconds(1));
+      if (!receive.done()) ranks.at(1).wait(longer_than_the_watchdog);
     }
-    EXPECT_TRUE(!sent || since_sent->elapsed() < milliseconds(200));
     sender.join();
     EXPECT_TRUE(ranks.drive([&] { return send.done(); }));
   }
@@ -328,9 +322,7 @@ TEST(Tcp, WaitDoesNotSleepOverWhatAnotherThreadFinished) {
   ASSERT_FALSE(receive.done());
   send.send(ranks.channel(0, 1));
   std::thread([&] { wait_for(ranks.at(1), [&] { return receive.done(); }); }).join();
-  const Stopwatch watch;
-  ranks.at(1).wait(seconds(1));
-  EXPECT_LT(watch.elapsed(), milliseconds(100));
+  ranks.at(1).wait(longer_than_the_watchdog);
   EXPECT_TRUE(receive.done());
 }
 
