@@ -73,6 +73,7 @@ struct ConduitEnds {
   Key own_key, peer_key;  // published with the processes' addresses
   bool connects;          // this side made the connection
   bool same_host;
+  std::string peer_host{};  // the name of the peer's host, published likewise; empty: not known
 };
 
 // Makes the filters of connections. Both sides of a connection use one, or neither. A filter

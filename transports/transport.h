@@ -117,7 +117,8 @@ class CompletionQueue {
 struct Peer {
   ProcessId process;
   std::vector<std::byte> address;
-  std::string label;  // "pid 4711 on host n12"
+  std::string label;   // "pid 4711 on host n12"
+  std::string host{};  // "n12"; empty: not known
 };
 
 class Channel {

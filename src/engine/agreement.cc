@@ -60,7 +60,18 @@ std::string as_string(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+constexpr const char* on_host = " on host ";
+
+std::string host_of(const std::string& label) {
+  const size_t at = label.find(on_host);
+  return at == std::string::npos ? "" : label.substr(at + std::strlen(on_host));
+}
+
 }  // namespace
+
+std::string label_process(int pid, const std::string& host) {
+  return "pid " + std::to_string(pid) + on_host + host;
+}
 
 void Hello::Occasion::pack(std::span<std::byte> bytes) const {
   Packer packer(bytes);
@@ -112,6 +123,7 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   self.process.high = unpacker.number();
   self.process.low = unpacker.number();
   self.label = as_string(unpacker.text(label_room));
+  self.host = host_of(self.label);
   const auto address = unpacker.text(longest_address);
   self.address.assign(address.begin(), address.end());
   host = unpacker.number();

@@ -38,7 +38,7 @@ struct Hello {
   static constexpr size_t longest_address = 160;
 
   std::string version;  // of the library; up to 23 bytes
-  Peer self;            // process, address and label (up to 95 bytes)
+  Peer self;            // process, address and label (up to 95 bytes), which names the host
   // The fields that may change from one introduction of a process to the next.
   struct Occasion {
     static constexpr size_t packed_size = 176;
@@ -87,6 +87,9 @@ uint64_t digest(const std::string& text);
 
 // The values in a text of "NAME=value" lines, by name.
 std::map<std::string, std::string> values_of(const std::string& text);
+
+// "pid 4711 on host n12".
+std::string label_process(int pid, const std::string& host);
 
 // How ranks differ: "SLUICE_SEGMENT is '64k' on rank 3, '128k' on ranks 0-2"; differences are
 // separated by "; ". texts: each rank's values, one "NAME=value" a line.

@@ -113,10 +113,19 @@ std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Knobs& knobs) {
   return makers;
 }
 
-std::string label_process() {
+std::string host_name() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  return "pid " + std::to_string(getpid()) + " on host " + host;
+  return host;
+}
+
+TlsOptions tls_options(const Knobs& knobs) {
+  TlsOptions options{.local = knobs.tls_local};
+  if (knobs.tls == "x509") {
+    options.certificates =
+        TlsCertificates{knobs.tls_cert, knobs.tls_key, knobs.tls_ca, knobs.tls_crl, host_name()};
+  }
+  return options;
 }
 
 }  // namespace
@@ -134,7 +143,7 @@ Runtime::Runtime() {
   set_log_prefix("rank " + std::to_string(world_rank_));
   make_keyvals();
   if (Status drawn = draw_id(&process_.id); !drawn.ok()) process_.unable = drawn.message();
-  process_.label = label_process();
+  process_.label = label_process(getpid(), host_name());
   process_.version = sluice_version();
   process_.settings = agreed_settings(getenv) + "built-in rules=file with digest " +
                       std::to_string(digest(std::string(builtin_rules()))) + "\n";
@@ -190,7 +199,7 @@ Status Runtime::open_endpoint() {
   TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
   if (knobs.tls != "off") {
-    auto filters = make_tls_filters({.local = knobs.tls_local});
+    auto filters = make_tls_filters(tls_options(knobs));
     if (!filters.ok()) return without_tls(filters.status());
     options.filter = std::move(*filters);
   }

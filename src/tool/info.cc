@@ -138,6 +138,19 @@ Encryption encryption_by(const Library& library) {
   return about.ok() ? Encryption{*about, ""} : Encryption{"", about.status().message()};
 }
 
+// What this host would show with SLUICE_TLS=x509. Empty if no certificate is set.
+std::string certificate_text(const Library& library) {
+  Knobs knobs;
+  if (!read_knobs(getenv, &knobs).ok() || knobs.tls_cert.empty()) return "";
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  TlsOptions options{.folder = library.path.substr(0, library.path.rfind('/'))};
+  options.certificates =
+      TlsCertificates{knobs.tls_cert, knobs.tls_key, knobs.tls_ca, knobs.tls_crl, host};
+  const auto about = describe_certificate(options);
+  return about.ok() ? *about : "cannot be used: " + about.status().message();
+}
+
 std::string to_text(const Encryption& encryption) {
   if (encryption.problem.empty()) return encryption.about;
   return "cannot be had: " + encryption.problem;
@@ -165,6 +178,8 @@ void print_build() {
   table.add({"topology", to_text(this_machine(library))});
   table.add({"CUDA", to_text(this_cuda(library))});
   table.add({"encryption", to_text(encryption_by(library))});
+  const std::string certificate = certificate_text(library);
+  if (!certificate.empty()) table.add({"", certificate});
   table.add({"RDMA", rdma_text(library)});
   if (!library.version.empty() && library.version != build.version) {
     table.add({"", "is version " + library.version + ", this command " + build.version});
@@ -225,7 +240,7 @@ void add_build(Json* json) {
   json->close().close();
   const Encryption encryption = encryption_by(library);
   json->open_object("encryption").add("about", encryption.about);
-  json->add("problem", encryption.problem).close();
+  json->add("certificate", certificate_text(library)).add("problem", encryption.problem).close();
 }
 
 void add_knobs(Json* json) {

@@ -23,6 +23,7 @@ constexpr unsigned host_tries = 3;
 
 Status Link::know(const Peer& peer) {
   label_ = peer.label;
+  host_name_ = peer.host;
   if (known_) return {};
   auto blob = AddressBlob::decode(peer.address);
   if (!blob.ok()) return blob.status().with(peer.label);

@@ -197,7 +197,7 @@ class Link {
 
   TcpShared& shared_;
   const ProcessId process_;
-  std::string label_;
+  std::string label_, host_name_;
   std::vector<Candidate> candidates_;
   Key peer_key_{};
   bool known_ = false;  // know() has succeeded

@@ -25,8 +25,9 @@ constexpr std::byte last_offer{128};  // beside the maker's id
 // Called when both sides' greetings are known to come first over this connection.
 Status Link::open_filter() {
   if (!filters() || filter_) return {};
-  auto made = shared_.options.filter->make(
-      plain_, {shared_.options.self, process_, shared_.key, peer_key_, connects(), same_host_});
+  const ConduitEnds ends{shared_.options.self, process_,   shared_.key, peer_key_,
+                         connects(),           same_host_, host_name_};
+  auto made = shared_.options.filter->make(plain_, ends);
   if (!made.ok()) return made.status().with(label_);
   filter_ = std::move(*made);
   carrier_ = filter_->name();

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_TLS_VERSION 2
+#define SLUICE_TLS_VERSION 3
 #define SLUICE_TLS_SYMBOL "sluice_tls"
 
 enum { SLUICE_TLS_KEY = 16, SLUICE_TLS_ID = 16 }; /* bytes */
@@ -33,14 +33,15 @@ struct SluiceTlsFiles {
   const char* key;
   const char* authority;  /* a file, or a directory as OpenSSL's rehash makes it */
   const char* revocation; /* a list for each authority; NULL: nothing is looked up */
+  const char* host; /* this host, whose name the certificate must have; NULL: is not looked at */
 };
 
 /* Both processes of a connection. "First" is the connecting side. */
 struct SluiceTlsEnds {
   unsigned char first_key[SLUICE_TLS_KEY], second_key[SLUICE_TLS_KEY]; /* secrets of the two */
   unsigned char first[SLUICE_TLS_ID], second[SLUICE_TLS_ID];           /* and who they are */
-  const struct SluiceTlsIdentity* identity; /* NULL: the keys authenticate */
-  const char* peer_host; /* with an identity: the name or address that the certificate must have */
+  const struct SluiceTlsIdentity* identity; /* NULL: the keys alone authenticate */
+  const char* peer_host; /* with an identity: the name that the peer's certificate must have */
   int connects;          /* whether this side is the first */
   uint64_t key_bytes;    /* bytes that are sent with one key; then this side's key is updated */
 };
@@ -53,13 +54,14 @@ struct SluiceTls {
    * prefers. */
   int (*start)(char* text, size_t size);
 
-  /* Proves to whoever knows the key that the sender knows it too: the first bytes of
-   * HMAC-SHA256(key, "sluice greeting" || from || to). 0, or -1 if there is no memory. */
-  int (*prove)(const unsigned char* key, const unsigned char* from, const unsigned char* to,
-               unsigned char* proof);
+  /* The first bytes of HMAC-SHA256(key, text), SLUICE_TLS_KEY of them. 0, or -1 if there is no
+   * memory. */
+  int (*mac)(const unsigned char* key, const void* text, size_t size, unsigned char* mac);
 
   /* What this process shows with certificates, and whom it trusts: nobody but the authority. NULL,
-   * with the reason in `text`, if the files cannot be used. Outlives its sessions. */
+   * with the reason in `text`, if the files cannot be used, or if peers with the same authority and
+   * list would refuse this certificate. Else `text`: "certificate for n1 until Nov 24 20:00:00 2027
+   * GMT by /CN=us". Outlives its sessions. */
   struct SluiceTlsIdentity* (*identify)(const struct SluiceTlsFiles* files, char* text,
                                         size_t size);
   void (*forget)(struct SluiceTlsIdentity*);

@@ -3,10 +3,12 @@
  * libsluice-tls.so: TLS 1.3 by OpenSSL 3, authenticated by an external pre-shared key (RFC 8446,
  * psk_dhe_ke: the key authenticates, a Diffie-Hellman exchange gives forward secrecy). No tickets,
  * resumption, compression, renegotiation or early data, and no certificates: a handshake without
- * the key fails. With an identity, certificates of both sides authenticate in place of the key.
+ * the key fails. With an identity (identity.c), certificates of both sides authenticate the hosts.
  *
  * The pre-shared key is HKDF-SHA256 (RFC 5869) of both processes' keys, with both ids as info, so
- * that it serves these two processes and this direction of connecting only.
+ * that it serves these two processes and this direction of connecting only. With certificates, a
+ * value derived alike is the name of the application protocol (RFC 7301), which the handshake
+ * authenticates: so the certified hosts also agree on which two processes they connect.
  */
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
@@ -16,15 +18,13 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "transports/tls/module.h"
+#include "transports/tls/internal.h"
 
 enum {
   secret_bytes = 32,
@@ -50,15 +50,11 @@ struct Buffer {
 struct SluiceTlsSession {
   SSL* ssl;
   struct Buffer in, out;
-  unsigned char secret[secret_bytes];
-  uint64_t key_bytes, sealed; /* with the key in use */
-  int certified;              /* by certificates, not by the secret */
+  unsigned char secret[secret_bytes]; /* the pre-shared key, or who the ends are */
+  uint64_t key_bytes, sealed;         /* with the key in use */
+  int certified;                      /* by certificates, not by the secret */
   int done;
   char why[160];
-};
-
-struct SluiceTlsIdentity {
-  SSL_CTX *connecting, *accepting;
 };
 
 /* Of the process. Apart from OpenSSL's default, which belongs to the program. */
@@ -76,9 +72,12 @@ static struct {
 
 static void explain(struct SluiceTlsSession* session, const char* what) {
   const unsigned long error = ERR_peek_last_error();
+  const int is_alert =
+      ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) > SSL_AD_REASON_OFFSET;
   const char* const reason = error ? ERR_reason_error_string(error) : NULL;
   if (session->why[0]) return;
-  snprintf(session->why, sizeof session->why, "%s: %s", what,
+  snprintf(session->why, sizeof session->why, "%s: %s",
+           is_alert ? "the peer refuses this process" : what,
            reason ? reason : "no reason was given");
 }
 
@@ -135,8 +134,10 @@ static long bio_control(BIO* bio, int command, long number, void* pointer) {
 /* ---- The keys. */
 
 static int derive(const struct SluiceTlsEnds* ends, unsigned char* secret) {
-  static const char label[] = "sluice tls psk 1";
-  unsigned char keys[2 * SLUICE_TLS_KEY], info[sizeof label + 2 * SLUICE_TLS_ID];
+  static const char psk_label[] = "sluice tls psk 1", name_label[] = "sluice tls ends1";
+  enum { label_bytes = sizeof psk_label };
+  const char* const label = ends->identity ? name_label : psk_label;
+  unsigned char keys[2 * SLUICE_TLS_KEY], info[label_bytes + 2 * SLUICE_TLS_ID];
   char digest[] = "SHA256";
   EVP_KDF* const hkdf = EVP_KDF_fetch(all.library, "HKDF", NULL);
   EVP_KDF_CTX* const context = hkdf ? EVP_KDF_CTX_new(hkdf) : NULL;
@@ -147,9 +148,9 @@ static int derive(const struct SluiceTlsEnds* ends, unsigned char* secret) {
   int derived;
   memcpy(keys, ends->first_key, SLUICE_TLS_KEY);
   memcpy(keys + SLUICE_TLS_KEY, ends->second_key, SLUICE_TLS_KEY);
-  memcpy(info, label, sizeof label);
-  memcpy(info + sizeof label, ends->first, SLUICE_TLS_ID);
-  memcpy(info + sizeof label + SLUICE_TLS_ID, ends->second, SLUICE_TLS_ID);
+  memcpy(info, label, label_bytes);
+  memcpy(info + label_bytes, ends->first, SLUICE_TLS_ID);
+  memcpy(info + label_bytes + SLUICE_TLS_ID, ends->second, SLUICE_TLS_ID);
   derived = context && EVP_KDF_derive(context, secret, secret_bytes, with) == 1;
   OPENSSL_cleanse(keys, sizeof keys);
   EVP_KDF_CTX_free(context);
@@ -157,21 +158,16 @@ static int derive(const struct SluiceTlsEnds* ends, unsigned char* secret) {
   return derived;
 }
 
-static int prove(const unsigned char* key, const unsigned char* from, const unsigned char* to,
-                 unsigned char* proof) {
-  static const char label[] = "sluice greeting";
-  unsigned char text[sizeof label + 2 * SLUICE_TLS_ID], whole[EVP_MAX_MD_SIZE];
-  size_t size = 0;
-  unsigned char* made;
-  memcpy(text, label, sizeof label);
-  memcpy(text + sizeof label, from, SLUICE_TLS_ID);
-  memcpy(text + sizeof label + SLUICE_TLS_ID, to, SLUICE_TLS_ID);
+static int mac(const unsigned char* key, const void* text, size_t size, unsigned char* made) {
+  unsigned char whole[EVP_MAX_MD_SIZE];
+  size_t whole_size = 0;
+  const void* done;
   ERR_set_mark();
-  made = EVP_Q_mac(all.library, "HMAC", NULL, "SHA256", NULL, key, SLUICE_TLS_KEY, text,
-                   sizeof text, whole, sizeof whole, &size);
+  done = EVP_Q_mac(all.library, "HMAC", NULL, "SHA256", NULL, key, SLUICE_TLS_KEY, text, size,
+                   whole, sizeof whole, &whole_size);
   ERR_pop_to_mark();
-  if (!made || size < SLUICE_TLS_KEY) return -1;
-  memcpy(proof, whole, SLUICE_TLS_KEY);
+  if (!done || whole_size < SLUICE_TLS_KEY) return -1;
+  memcpy(made, whole, SLUICE_TLS_KEY);
   OPENSSL_cleanse(whole, sizeof whole);
   return 0;
 }
@@ -251,7 +247,7 @@ static const char* faster_first(void) {
   return by_chacha < by_aes ? chacha_first : aes_first;
 }
 
-static SSL_CTX* make_context(const SSL_METHOD* method) {
+SSL_CTX* sluice_tls_context(const SSL_METHOD* method) {
   SSL_CTX* const made = SSL_CTX_new_ex(all.library, NULL, method);
   if (!made) return NULL;
   SSL_CTX_set_options(made, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
@@ -270,7 +266,7 @@ static SSL_CTX* make_context(const SSL_METHOD* method) {
 
 /* Trusts no certificate. */
 static SSL_CTX* make_psk_context(const SSL_METHOD* method) {
-  SSL_CTX* const made = make_context(method);
+  SSL_CTX* const made = sluice_tls_context(method);
   if (!made) return NULL;
   SSL_CTX_set_psk_use_session_callback(made, use_psk);
   SSL_CTX_set_psk_find_session_callback(made, find_psk);
@@ -312,79 +308,12 @@ static void start_once(void) {
   ERR_pop_to_mark();
 }
 
+OSSL_LIB_CTX* sluice_tls_library(void) { return all.library; }
+
 static int start(char* text, size_t size) {
   pthread_once(&all.once, start_once);
   snprintf(text, size, "%s", all.text);
   return all.started ? 0 : -1;
-}
-
-/* ---- Identities. */
-
-/* Nobody is there to ask. */
-static int no_password(char* buffer, int size, int writes, void* data) {
-  (void)buffer, (void)size, (void)writes, (void)data;
-  return -1;
-}
-
-static int load_revocation(SSL_CTX* context, const char* file) {
-  X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  X509_LOOKUP* const lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
-  return lookup && X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) > 0 &&
-         X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
-}
-
-/* The file that cannot be used; NULL: all can. */
-static const char* load(SSL_CTX* context, const struct SluiceTlsFiles* files) {
-  struct stat status;
-  SSL_CTX_set_default_passwd_cb(context, no_password);
-  if (!SSL_CTX_use_certificate_chain_file(context, files->certificate)) return files->certificate;
-  if (!SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) ||
-      !SSL_CTX_check_private_key(context)) {
-    return files->key;
-  }
-  if (!(stat(files->authority, &status) == 0 && S_ISDIR(status.st_mode)
-            ? SSL_CTX_load_verify_dir(context, files->authority)
-            : SSL_CTX_load_verify_file(context, files->authority))) {
-    return files->authority;
-  }
-  if (files->revocation && !load_revocation(context, files->revocation)) return files->revocation;
-  return NULL;
-}
-
-static void forget(struct SluiceTlsIdentity* identity) {
-  if (!identity) return;
-  SSL_CTX_free(identity->connecting);
-  SSL_CTX_free(identity->accepting);
-  OPENSSL_free(identity);
-}
-
-static struct SluiceTlsIdentity* identify(const struct SluiceTlsFiles* files, char* text,
-                                          size_t size) {
-  struct SluiceTlsIdentity* made = OPENSSL_zalloc(sizeof *made);
-  const char* bad = "no memory";
-  ERR_set_mark();
-  if (made) {
-    made->connecting = make_context(TLS_client_method());
-    made->accepting = make_context(TLS_server_method());
-    if (made->connecting && made->accepting) {
-      bad = load(made->connecting, files);
-      if (!bad) bad = load(made->accepting, files);
-    }
-  }
-  if (bad) {
-    const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
-    snprintf(text, size, "%s: %s", bad, reason ? reason : "it cannot be read");
-    forget(made);
-    made = NULL;
-  }
-  ERR_pop_to_mark();
-  return made;
-}
-
-/* The peer's certificate has to name its host, as subjectAltName. */
-static int expect(SSL* ssl, const char* host) {
-  SSL_set_hostflags(ssl, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_WILDCARDS);
-  return host && host[0] && SSL_set1_host(ssl, host);
 }
 
 /* ---- Sessions. */
@@ -395,6 +324,45 @@ static void close_session(struct SluiceTlsSession* session) {
   OPENSSL_clear_free(session->in.bytes, in_bytes);
   OPENSSL_clear_free(session->out.bytes, out_bytes);
   OPENSSL_clear_free(session, sizeof *session);
+}
+
+/* The connecting side offers its name of the two ends; the accepting side agrees or refuses. */
+static int name_ends(SSL* ssl, const unsigned char* secret) {
+  unsigned char names[1 + secret_bytes] = {secret_bytes};
+  memcpy(names + 1, secret, secret_bytes);
+  return SSL_set_alpn_protos(ssl, names, sizeof names) == 0;
+}
+
+int sluice_tls_agree(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+                     const unsigned char* offered, unsigned offered_bytes, void* context) {
+  const struct SluiceTlsSession* const session = SSL_get_app_data(ssl);
+  (void)context;
+  if (offered_bytes != 1 + secret_bytes || offered[0] != secret_bytes ||
+      CRYPTO_memcmp(offered + 1, session->secret, secret_bytes) != 0) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  *chosen = offered + 1;
+  *size = secret_bytes;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+int sluice_tls_judged(int is_good, X509_STORE_CTX* trial) {
+  SSL* const ssl = X509_STORE_CTX_get_ex_data(trial, SSL_get_ex_data_X509_STORE_CTX_idx());
+  struct SluiceTlsSession* const session = SSL_get_app_data(ssl);
+  char names[80] = "";
+  if (is_good || session->why[0]) return is_good;
+  sluice_tls_names(X509_STORE_CTX_get0_cert(trial), names, sizeof names);
+  snprintf(session->why, sizeof session->why, "the peer's certificate for %s: %s",
+           names[0] ? names : "no host",
+           X509_verify_cert_error_string(X509_STORE_CTX_get_error(trial)));
+  return 0;
+}
+
+static int names_match(const struct SluiceTlsSession* session) {
+  const unsigned char* agreed = NULL;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(session->ssl, &agreed, &size);
+  return size == secret_bytes && CRYPTO_memcmp(agreed, session->secret, size) == 0;
 }
 
 static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds* ends) {
@@ -410,7 +378,10 @@ static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds*
   }
   if (!session->in.bytes || !session->out.bytes || !session->ssl) return 0;
   if (!SSL_set_app_data(session->ssl, session) || !derive(ends, session->secret)) return 0;
-  if (session->certified && !expect(session->ssl, ends->peer_host)) return 0;
+  if (session->certified && !(sluice_tls_expect(session->ssl, ends->peer_host) &&
+                              name_ends(session->ssl, session->secret))) {
+    return 0;
+  }
   bio = BIO_new(all.method);
   if (!bio) return 0;
   BIO_set_data(bio, session);
@@ -447,18 +418,8 @@ static int waits(const struct SluiceTlsSession* session) {
 static int proved(const struct SluiceTlsSession* session) {
   if (SSL_version(session->ssl) != TLS1_3_VERSION) return 0;
   if (!session->certified) return SSL_session_reused(session->ssl);
-  return SSL_get0_peer_certificate(session->ssl) != NULL &&
+  return SSL_get0_peer_certificate(session->ssl) != NULL && names_match(session) &&
          SSL_get_verify_result(session->ssl) == X509_V_OK;
-}
-
-static void explain_handshake(struct SluiceTlsSession* session) {
-  const long verified = SSL_get_verify_result(session->ssl);
-  if (session->certified && verified != X509_V_OK) {
-    snprintf(session->why, sizeof session->why, "the peer's certificate: %s",
-             X509_verify_cert_error_string(verified));
-  } else {
-    explain(session, "handshake");
-  }
 }
 
 static int shake(struct SluiceTlsSession* session) {
@@ -471,7 +432,7 @@ static int shake(struct SluiceTlsSession* session) {
     if (!session->done) explain(session, "handshake without proof of who the peer is");
     OPENSSL_cleanse(session->secret, secret_bytes);
   } else if (!waits(session)) {
-    explain_handshake(session);
+    explain(session, "handshake");
   }
   ERR_pop_to_mark();
   if (session->why[0]) result = SLUICE_TLS_FAILED;
@@ -548,9 +509,9 @@ static void out_left(struct SluiceTlsSession* session, size_t bytes) {
 
 static const struct SluiceTls tls = {SLUICE_TLS_VERSION,
                                      start,
-                                     prove,
-                                     identify,
-                                     forget,
+                                     mac,
+                                     sluice_tls_identify,
+                                     sluice_tls_forget,
                                      open_session,
                                      close_session,
                                      shake,

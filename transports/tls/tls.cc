@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/tls/tls.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "src/base/log.h"
 #include "transports/tls/module.h"
 
 namespace sluice {
@@ -198,8 +201,11 @@ class TlsFilters final : public FilterMaker {
 
   Result<Key> prove(const Key& key, const ProcessId& from, const ProcessId& to) const override {
     Key proof{};
-    const int made = tls_.prove(bytes_of(key), bytes_of(from).data(), bytes_of(to).data(),
-                                reinterpret_cast<unsigned char*>(proof.data()));
+    std::array<unsigned char, 16 + 2 * SLUICE_TLS_ID> text{"sluice greeting"};
+    std::ranges::copy(bytes_of(from), text.begin() + 16);
+    std::ranges::copy(bytes_of(to), text.begin() + 16 + SLUICE_TLS_ID);
+    const int made = tls_.mac(bytes_of(key), text.data(), text.size(),
+                              reinterpret_cast<unsigned char*>(proof.data()));
     if (made != 0) return Status(Code::memory, "TLS: no memory for a greeting");
     return proof;
   }
@@ -213,14 +219,10 @@ class TlsFilters final : public FilterMaker {
     std::ranges::copy(bytes_of(first ? ends.peer : ends.self), both.second);
     both.connects = first;
     both.identity = identity_;
-    std::string host;
-    if (identity_ != nullptr && options_.certificates->host_of) {
-      host = options_.certificates->host_of(ends.peer);
-    }
-    if (identity_ != nullptr && host.empty()) {
+    if (identity_ != nullptr && ends.peer_host.empty()) {
       return Status(Code::invalid, "TLS: the name of the peer's host is not known");
     }
-    both.peer_host = host.c_str();
+    both.peer_host = ends.peer_host.c_str();
     both.key_bytes = options_.key_bytes;
     SluiceTlsSession* const session = tls_.open(&both);
     explicit_bzero(&both, sizeof(both));
@@ -234,13 +236,34 @@ class TlsFilters final : public FilterMaker {
   SluiceTlsIdentity* const identity_;
 };
 
-Result<SluiceTlsIdentity*> identify(const SluiceTls& tls, const TlsCertificates& from) {
+// What is missing, or null.
+const char* missing_of(const TlsCertificates& from) {
+  if (from.certificate.empty()) return "SLUICE_TLS_CERT";
+  if (from.key.empty()) return "SLUICE_TLS_KEY";
+  return from.authority.empty() ? "SLUICE_TLS_CA" : nullptr;
+}
+
+void warn_of_readable_key(const std::string& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0 || (status.st_mode & S_IROTH) == 0) return;
+  log(Level::warning, "every user of this host may read the private key %s: chmod 600",
+      file.c_str());
+}
+
+// *about: what it shows.
+Result<SluiceTlsIdentity*> identify(const SluiceTls& tls, const TlsCertificates& from,
+                                    std::string* about) {
+  if (const char* const missing = missing_of(from)) {
+    return Status(Code::invalid, std::string(missing) + " is not set");
+  }
   const char* const revocation = from.revocation.empty() ? nullptr : from.revocation.c_str();
   const SluiceTlsFiles files{from.certificate.c_str(), from.key.c_str(), from.authority.c_str(),
-                             revocation};
-  char text[400] = "";
+                             revocation, from.host.empty() ? nullptr : from.host.c_str()};
+  char text[800] = "";
   SluiceTlsIdentity* const made = tls.identify(&files, text, sizeof(text));
   if (made == nullptr) return Status(Code::invalid, std::string("TLS: ") + text);
+  warn_of_readable_key(from.key);
+  *about = text;
   return made;
 }
 
@@ -252,7 +275,7 @@ Result<std::shared_ptr<FilterMaker>> make_tls_filters(const TlsOptions& options)
   if (!tls.ok()) return tls.status();
   SluiceTlsIdentity* identity = nullptr;
   if (options.certificates) {
-    const auto made = identify(**tls, *options.certificates);
+    const auto made = identify(**tls, *options.certificates, &about);
     if (!made.ok()) return made.status();
     identity = *made;
   }
@@ -263,6 +286,16 @@ Result<std::string> describe_tls(const std::string& folder) {
   std::string about;
   const auto tls = open_tls(folder, &about);
   if (!tls.ok()) return tls.status();
+  return about;
+}
+
+Result<std::string> describe_certificate(const TlsOptions& options) {
+  std::string about;
+  const auto tls = open_tls(options.folder, &about);
+  if (!tls.ok()) return tls.status();
+  const auto identity = identify(**tls, *options.certificates, &about);
+  if (!identity.ok()) return identity.status();
+  (*tls)->forget(*identity);
   return about;
 }
 

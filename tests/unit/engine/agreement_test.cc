@@ -31,6 +31,7 @@ TEST(Hello, ComesBackAsItWasPacked) {
   EXPECT_EQ(back.self.process, hello.self.process);
   EXPECT_EQ(back.self.address, hello.self.address);
   EXPECT_EQ(back.self.label, hello.self.label);
+  EXPECT_EQ(back.self.host, "h");
   EXPECT_EQ(back.occasion.teams_formed, hello.occasion.teams_formed);
   EXPECT_EQ(back.occasion.hints_size, hello.occasion.hints_size);
   EXPECT_TRUE(back.occasion.lacks);

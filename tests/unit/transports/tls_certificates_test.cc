@@ -49,29 +49,44 @@ class CertificatesTest : public ::testing::Test {
        "openssl ca -config ca.conf -cert ca.pem -keyfile ca.key -revoke " +
        name + ".pem && openssl ca -config ca.conf -cert ca.pem -keyfile ca.key -gencrl -out crl");
   }
-  TlsOptions options(const std::string& name, const std::string& peer) {
-    TlsOptions made = tls_options();
-    made.certificates =
+  // One side of a connection: its files, and the host that it expects at the other end.
+  struct Side {
+    TlsOptions tls = tls_options();
+    std::string peer_host{};
+    Key peer_key{};
+  };
+  Side side(const std::string& name, const std::string& peer_host,
+            const std::string& authority = "ca") {
+    Side made;
+    made.peer_host = peer_host;
+    made.tls.certificates =
         TlsCertificates{folder_ + "/" + name + ".pem", folder_ + "/" + name + ".key",
-                        folder_ + "/ca.pem", "", [peer](const ProcessId&) { return peer; }};
+                        folder_ + "/" + authority + ".pem", ""};
     return made;
+  }
+  // Why no connection can be made with these files.
+  std::string why_not(const Side& side) {
+    const auto made = make_tls_filters(side.tls);
+    EXPECT_FALSE(made.ok());
+    return made.ok() ? "" : made.status().message();
   }
 
   // What each side says is wrong, after it sent a byte and waited for the peer's; empty: it came.
   // The first connects.
-  std::array<std::string, 2> meet(const TlsOptions& first, const TlsOptions& second) {
+  std::array<std::string, 2> meet(const Side& first, const Side& second) {
     bool ended = false;
     Wire wires[2];
     std::unique_ptr<WireEnd> below[2];
     std::unique_ptr<Conduit> tls[2];
     const ProcessId ids[2] = {{5, 1}, {5, 2}};
-    const TlsOptions* const of[2] = {&first, &second};
+    const Side* const of[2] = {&first, &second};
     std::shared_ptr<FilterMaker> makers[2];
     for (const int i : {0, 1}) {
       wires[i].ended = &ended;
       below[i] = std::make_unique<WireEnd>(wires[i], wires[1 - i], false, 1);
-      makers[i] = tls_filters(*of[i]);
-      auto made = makers[i]->make(*below[i], {ids[i], ids[1 - i], Key{}, Key{}, i == 0, true});
+      makers[i] = tls_filters(of[i]->tls);
+      auto made = makers[i]->make(
+          *below[i], {ids[i], ids[1 - i], Key{}, of[i]->peer_key, i == 0, true, of[i]->peer_host});
       if (!made.ok()) return {made.status().message(), made.status().message()};
       tls[i] = std::move(*made);
     }
@@ -98,71 +113,110 @@ class CertificatesTest : public ::testing::Test {
 };
 
 TEST_F(CertificatesTest, AuthenticateBothSides) {
-  const auto why = meet(options("a", "b.test"), options("b", "a.test"));
+  const auto why = meet(side("a", "b.test"), side("b", "a.test"));
   EXPECT_EQ(why[0], "");
   EXPECT_EQ(why[1], "");
 }
 
-TEST_F(CertificatesTest, MayNameAddresses) {
+TEST_F(CertificatesTest, DoNotNameAddresses) {
   certificate("ca", "c", "IP:192.0.2.7", 2);
-  EXPECT_EQ(meet(options("a", "192.0.2.7"), options("c", "a.test"))[0], "");
-  expect(meet(options("a", "192.0.2.8"), options("c", "a.test"))[0], "IP address mismatch");
+  expect(meet(side("a", "192.0.2.7"), side("c", "a.test"))[0], "ostname mismatch");
 }
 
 TEST_F(CertificatesTest, OfAnotherHostAreRefused) {
-  expect(meet(options("a", "c.test"), options("b", "a.test"))[0], "hostname mismatch");
-  expect(meet(options("a", "b.test"), options("b", "c.test"))[1], "hostname mismatch");
+  expect(meet(side("a", "c.test"), side("b", "a.test"))[0], "hostname mismatch");
+  expect(meet(side("a", "b.test"), side("b", "c.test"))[1], "hostname mismatch");
 }
 
 TEST_F(CertificatesTest, NeedTheHostsName) {
-  expect(meet(options("a", ""), options("b", "a.test"))[0], "host is not known");
+  expect(meet(side("a", ""), side("b", "a.test"))[0], "host is not known");
 }
 
 TEST_F(CertificatesTest, NameTheHostAsAlternativeOnly) {
   certificate("ca", "c", "email:c@c.test", 2);
-  expect(meet(options("a", "c.test"), options("c", "a.test"))[0], "hostname mismatch");
+  expect(meet(side("a", "c.test"), side("c", "a.test"))[0], "hostname mismatch");
+}
+
+TEST_F(CertificatesTest, HaveNoWildcards) {
+  certificate("ca", "c", "DNS:*.test", 2);
+  expect(meet(side("a", "c.test"), side("c", "a.test"))[0], "ostname mismatch");
 }
 
 TEST_F(CertificatesTest, OfAnotherAuthorityAreRefused) {
   authority("other");
   certificate("other", "c", "DNS:c.test", 2);
-  expect(meet(options("a", "c.test"), options("c", "a.test"))[0], "issuer");
-  expect(meet(options("c", "a.test"), options("a", "c.test"))[1], "issuer");
-}
-
-TEST_F(CertificatesTest, ThatHaveExpiredAreRefused) {
-  certificate("ca", "c", "DNS:c.test", -1);
-  expect(meet(options("a", "c.test"), options("c", "a.test"))[0], "expired");
-  expect(meet(options("c", "a.test"), options("a", "c.test"))[1], "expired");
+  const auto why = meet(side("a", "c.test"), side("c", "a.test", "other"));
+  expect(why[0], "the peer's certificate for c.test: unable to get local issuer");
+  expect(meet(side("c", "a.test", "other"), side("a", "c.test"))[0], "issuer");
 }
 
 TEST_F(CertificatesTest, ThatAreRevokedAreRefused) {
   revoke("b");
-  TlsOptions checks = options("a", "b.test");
-  checks.certificates->revocation = folder_ + "/crl";
-  expect(meet(checks, options("b", "a.test"))[0], "revoked");
-  expect(meet(options("b", "a.test"), checks)[1], "revoked");
+  Side checks = side("a", "b.test");
+  checks.tls.certificates->revocation = folder_ + "/crl";
+  expect(meet(checks, side("b", "a.test"))[0], "revoked");
+  const auto why = meet(side("b", "a.test"), checks);
+  expect(why[1], "revoked");
+  expect(why[0], "the peer refuses");
   certificate("ca", "c", "DNS:b.test", 2);
-  EXPECT_EQ(meet(checks, options("c", "a.test"))[0], "");
+  EXPECT_EQ(meet(checks, side("c", "a.test"))[0], "");
+}
+
+// What peers would refuse is refused before anybody connects.
+TEST_F(CertificatesTest, OfThisProcessAreVerifiedFirst) {
+  certificate("ca", "c", "DNS:c.test", -1);
+  expect(why_not(side("c", "a.test")), "/c.pem: certificate has expired (certificate for c.test");
+  authority("other");
+  certificate("other", "d", "DNS:d.test", 2);
+  expect(why_not(side("d", "a.test")), "/d.pem: unable to get local issuer certificate");
+  Side named = side("a", "b.test");
+  named.tls.certificates->host = "n7";
+  expect(why_not(named), "/a.pem: hostname mismatch for this host, n7");
+  named.tls.certificates->host = "A.test";
+  EXPECT_TRUE(make_tls_filters(named.tls).ok());
+  revoke("b");
+  Side revoked = side("b", "a.test");
+  revoked.tls.certificates->revocation = folder_ + "/crl";
+  expect(why_not(revoked), "/b.pem: certificate revoked");
+}
+
+// The hosts are the right ones; the processes are not those that the two sides mean.
+TEST_F(CertificatesTest, ServeTheTwoProcessesOnly) {
+  Side other = side("a", "b.test");
+  other.peer_key[3] = std::byte{1};
+  const auto why = meet(other, side("b", "a.test"));
+  expect(why[0], "the peer refuses");
+  expect(why[1], "handshake: no application protocol");
+}
+
+TEST_F(CertificatesTest, ComeFromAFolderOfAuthorities) {
+  sh("mkdir all && cp ca.pem all && openssl rehash all");
+  Side folder = side("a", "b.test");
+  folder.tls.certificates->authority = folder_ + "/all";
+  EXPECT_EQ(meet(folder, side("b", "a.test"))[0], "");
+}
+
+TEST_F(CertificatesTest, AreDescribed) {
+  const auto about = describe_certificate(side("a", "b.test").tls);
+  ASSERT_TRUE(about.ok()) << about.status().message();
+  expect(*about, "certificate for a.test until ");
+  expect(*about, " GMT by /CN=ca");
 }
 
 // A side that uses the key alone has no certificate to show.
 TEST_F(CertificatesTest, AreNeededOnBothSides) {
-  EXPECT_NE(meet(tls_options(), options("b", "a.test"))[1], "");
-  EXPECT_NE(meet(options("a", "b.test"), tls_options())[0], "");
+  EXPECT_NE(meet(Side{}, side("b", "a.test"))[1], "");
+  EXPECT_NE(meet(side("a", "b.test"), Side{})[0], "");
 }
 
 TEST_F(CertificatesTest, FilesThatCannotBeUsedAreNamed) {
-  TlsOptions bad = options("a", "b.test");
-  bad.certificates->key = folder_ + "/b.key";
-  auto made = make_tls_filters(bad);
-  ASSERT_FALSE(made.ok());
-  expect(made.status().message(), "b.key");
-  bad = options("a", "b.test");
-  bad.certificates->authority = folder_ + "/none.pem";
-  made = make_tls_filters(bad);
-  ASSERT_FALSE(made.ok());
-  expect(made.status().message(), "none.pem");
+  Side bad = side("a", "b.test");
+  bad.tls.certificates->key = folder_ + "/b.key";
+  expect(why_not(bad), "b.key");
+  expect(why_not(side("a", "b.test", "none")), "none.pem");
+  expect(why_not(side("none", "b.test")), "none.pem");
+  bad.tls.certificates->key = "";
+  expect(why_not(bad), "SLUICE_TLS_KEY is not set");
 }
 
 }  // namespace
