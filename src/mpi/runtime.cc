@@ -23,7 +23,6 @@
 #include "transports/shm/upgrade.h"
 #include "transports/tcp/tcp.h"
 #include "transports/tls/tls.h"
-#include "transports/verbs/device.h"
 #include "transports/verbs/upgrade.h"
 
 namespace sluice {
@@ -107,7 +106,6 @@ Status draw_id(ProcessId* id) {
 // In the order in which links try them.
 std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Knobs& knobs) {
   std::vector<std::shared_ptr<UpgradeMaker>> makers{make_shm_upgrades()};
-  if (!has_verbs_devices() && knobs.transport != "verbs") return makers;
   makers.insert(knobs.verbs_local ? makers.begin() : makers.end(),
                 make_verbs_upgrades({knobs.verbs_ring, knobs.verbs_devices, knobs.verbs_local}));
   return makers;

@@ -128,7 +128,7 @@ bool Link::flush() {
   finish_sends(flushed.done);
   if (flushed.result == Outbox::Result::shifted) {
     leave_conduit();
-    (void)flush();
+    if (status_.ok()) (void)flush();
     return true;
   }
   blocked_ = flushed.result == Outbox::Result::blocked;
@@ -272,7 +272,6 @@ bool Link::puts_off(const Frame& frame) {
 
 void Link::take_frame(const Frame& frame) {
   if (frame.type == FrameType::shift) return take_shift();
-  if (frame.type == FrameType::decline) return take_decline();
   if (frame.type == FrameType::bye) {
     return fail({Code::peer_lost, label_ + " finished (MPI_Finalize) while it was still expected"});
   }
@@ -284,6 +283,7 @@ void Link::take_frame(const Frame& frame) {
     case FrameType::abort:
     case FrameType::offer:
     case FrameType::accept:
+    case FrameType::decline:
       return begin_landing(to, frame);
     case FrameType::announce:
       if (to != nullptr) to->announced(frame);
@@ -293,7 +293,6 @@ void Link::take_frame(const Frame& frame) {
       return;
     case FrameType::credit:
     case FrameType::bye:
-    case FrameType::decline:
     case FrameType::shift:
       return;
   }
@@ -348,6 +347,8 @@ void Link::finish_landing() {
     take_offer();
   } else if (landing_.frame.type == FrameType::accept) {
     take_accept();
+  } else if (landing_.frame.type == FrameType::decline) {
+    take_decline();
   } else if (to != nullptr) {
     to->landed(landing_);
   }

@@ -147,13 +147,14 @@ class Link {
   void offer_upgrade();
   void look_for_upgrade();
   bool permits(const UpgradeMaker& maker) const;
-  bool serves(const UpgradeMaker& maker) const;
   bool can_upgrade() const;
   void take_offer();
   void take_accept();
-  void push_text(FrameType type, std::span<const std::byte> text);
+  void push_text(FrameType type, std::span<const std::byte> text, bool last = false);
+  void push_decline(bool final);
   void push_shift();
-  void settle(const Status& why);
+  void end_offers();
+  void settle();
   void take_shift();
   void take_decline();
   void leave_conduit();
@@ -215,6 +216,9 @@ class Link {
   bool accepted_ = false;             // the accepting side has attached to the upgrade
   bool sends_upgraded_ = false, reads_upgraded_ = false;
   bool settled_ = false;     // it is decided whether there will be an upgrade
+  std::string lack_;         // why the latest offer came to nothing, or there was none
+  bool peer_lacks_ = false;  // the peer said so
+  Status refused_;           // fails the link when the last DECLINE has left
   bool curious_ = false;     // reads although nothing is pending
   uint32_t looks_ = 0;       // calls of look_for_upgrade so far
   bool introduced_ = false;  // the greeting is sent, or queued
@@ -234,7 +238,7 @@ class Link {
   bool landing_now_ = false;
   Landing landing_;
   Stream* landing_stream_ = nullptr;  // nullptr: its payload is dropped
-  std::string text_;                  // payload of an offer or abort frame
+  std::string text_;                  // payload of a frame of the link's own, or of an abort
 
   std::unordered_map<TeamId, std::unique_ptr<Stream>, TeamHash> streams_;
   Stream* latest_ = nullptr;                         // the stream used last

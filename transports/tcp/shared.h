@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "transports/tcp/address.h"
@@ -27,8 +29,9 @@ struct TcpShared {
   // Closes a pending connection to free its descriptor. False if there is none.
   std::function<bool()> make_room;
   const Status no_memory{Code::memory, "no memory for what a peer sent"};  // made in advance
-  bool unfinished = false;  // a link stopped although it could have gone on
-  uint64_t ended = 0;       // links that have ended so far
+  bool unfinished = false;          // a link stopped although it could have gone on
+  uint64_t ended = 0;               // links that have ended so far
+  std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 
   // The operation being posted. If it completes, the post's return value reports that, not the
   // queue.

@@ -6,19 +6,24 @@
 //   connecting side   OFFER ->           SHIFT ->
 //   accepting side            <- ACCEPT            <- SHIFT     or <- DECLINE, and the next offer
 //
+// If no offer is left, the connecting side says so by a last DECLINE.
 // The accepting side can receive over the upgrade before it accepts, and the connecting side before
 // it shifts. Each side's frames before its SHIFT go over the base, those after it over the upgrade.
 #include <algorithm>
 #include <span>
+#include <string_view>
 #include <utility>
 
+#include "src/base/log.h"
 #include "transports/tcp/link.h"
 
 namespace sluice {
 namespace {
 
 constexpr uint32_t posts_between_looks = 16;
-constexpr std::byte last_offer{128};  // beside the maker's id
+constexpr const char* in_clear = "RDMA does not encrypt, and SLUICE_TLS demands it";
+constexpr std::byte no_more_offers{1};    // in a DECLINE
+constexpr size_t max_reasons_shown = 64;  // at most, of one process
 
 }  // namespace
 
@@ -40,6 +45,7 @@ void Link::leave_conduit() {
     sends_filtered_ = true;
     return;
   }
+  if (!refused_.ok()) return fail(refused_);
   sends_upgraded_ = true;
   upgrade_->take_base();
   if (reads_upgraded_) carrier_ = upgrade_->name();
@@ -49,13 +55,9 @@ bool Link::permits(const UpgradeMaker& maker) const {
   return !filter_ || !maker.exposes(same_host_);
 }
 
-bool Link::serves(const UpgradeMaker& maker) const {
-  return maker.serves(same_host_) && permits(maker);
-}
-
 bool Link::can_upgrade() const {
   return std::ranges::any_of(shared_.options.upgrades,
-                             [&](const auto& maker) { return serves(*maker); });
+                             [&](const auto& maker) { return maker->serves(same_host_); });
 }
 
 // A link that is only sent on is not read, so the peer's offer or answer would never be seen.
@@ -71,39 +73,62 @@ void Link::look_for_upgrade() {
 // to nothing.
 void Link::offer_upgrade() {
   const auto& makers = shared_.options.upgrades;
-  const auto next = [&] {
-    while (next_maker_ < makers.size() && !serves(*makers[next_maker_])) ++next_maker_;
-    return next_maker_ < makers.size();
-  };
-  Status why{Code::unavailable, next_maker_ == 0 ? "no upgrade serves it" : "it declined"};
-  while (status_.ok() && next()) {
+  while (status_.ok() && next_maker_ < makers.size()) {
     UpgradeMaker& maker = *makers[next_maker_++];
-    auto made = maker.make(base());
-    if (!made.ok()) {
-      why = made.status();
-      continue;
+    if (!maker.serves(same_host_)) continue;
+    auto made = permits(maker) ? maker.make(base()) : Status(Code::unavailable, in_clear);
+    if (made.ok()) {
+      std::vector<std::byte> offer{std::byte{maker.id()}};
+      offer.insert(offer.end(), made->offer.begin(), made->offer.end());
+      upgrade_ = std::move(made->upgrade);
+      return push_text(FrameType::offer, offer);
     }
-    std::vector<std::byte> offer{std::byte{maker.id()} | (next() ? std::byte{0} : last_offer)};
-    offer.insert(offer.end(), made->offer.begin(), made->offer.end());
-    upgrade_ = std::move(made->upgrade);
-    return push_text(FrameType::offer, offer);
+    lack_ = made.status().message();
+    peer_lacks_ = false;
   }
-  if (status_.ok()) settle(why);
+  if (status_.ok()) end_offers();
+}
+
+// Connecting side. If no maker serves the two, the accepting side knows that without being told.
+void Link::end_offers() {
+  settle();
+  if (!can_upgrade()) return refused_.ok() ? void() : fail(refused_);
+  push_decline(true);
+  if (!refused_.ok()) flush();  // then the link fails
 }
 
 // The link stays on its base.
-void Link::settle(const Status& why) {
+void Link::settle() {
   settled_ = true;
-  if (!shared_.options.needs_upgrade || same_host_) return;
-  flush();  // the DECLINE
-  fail(why.with("SLUICE_TRANSPORT does not allow TCP to " + label_));
+  const std::string reason = (peer_lacks_ ? "on its side: " : "on this side: ") +
+                             (lack_.empty() ? "there is nothing but TCP" : lack_);
+  if (shared_.options.needs_upgrade && !same_host_) {
+    refused_ = {Code::unavailable,
+                "SLUICE_TRANSPORT=verbs does not allow TCP to " + label_ + "; " + reason};
+    return;
+  }
+  if (lack_.empty()) return;
+  const bool shown = shared_.reasons.size() < max_reasons_shown && !shared_.reasons.contains(lack_);
+  if (shown) shared_.reasons.insert(lack_);
+  log(shown ? Level::info : Level::debug, "the connection to %s stays on %s; %s", label_.c_str(),
+      carrier_, reason.c_str());
 }
 
-void Link::push_text(FrameType type, std::span<const std::byte> text) {
+void Link::push_text(FrameType type, std::span<const std::byte> text, bool last) {
   Outgoing out{Frame{type, false, static_cast<uint32_t>(text.size())}};
   out.owned = std::make_unique_for_overwrite<std::byte[]>(text.size());
   std::ranges::copy(text, out.owned.get());
+  out.last = last;
   out_.push(std::move(out));
+}
+
+// It tells this side's reason.
+void Link::push_decline(bool final) {
+  const std::string_view reason = peer_lacks_ ? std::string_view() : lack_;
+  std::vector<std::byte> text{final ? no_more_offers : std::byte{0}};
+  const auto words = std::as_bytes(std::span(reason));
+  text.insert(text.end(), words.begin(), words.end());
+  push_text(FrameType::decline, text, final && !refused_.ok());
 }
 
 void Link::push_shift() {
@@ -117,12 +142,11 @@ void Link::take_offer() {
     return fail({Code::internal, label_ + " sent OFFER out of turn"});
   }
   const auto text = std::as_bytes(std::span(text_));
-  const std::byte first = text.empty() ? std::byte{0} : text[0];
   const auto is_named = [&](const auto& maker) {
-    return std::byte{maker->id()} == (first & ~last_offer) && permits(*maker);
+    return !text.empty() && std::byte{maker->id()} == text[0] && permits(*maker);
   };
-  Status why{Code::unavailable, "it offered nothing that this process has"};
   const auto maker = std::ranges::find_if(shared_.options.upgrades, is_named);
+  Status why{Code::unavailable, "nothing serves what was offered"};
   if (maker != shared_.options.upgrades.end()) {
     auto attached = (*maker)->attach(text.subspan(1), base());
     if (attached.ok()) {
@@ -131,20 +155,24 @@ void Link::take_offer() {
     }
     why = attached.status();
   }
-  out_.push({Frame{FrameType::decline}});
-  if ((first & last_offer) != std::byte{0}) settle(why);
+  lack_ = why.message();
+  peer_lacks_ = false;
+  push_decline(false);
 }
 
 void Link::take_accept() {
   if (!connects() || !upgrade_ || accepted_) {
     return fail({Code::internal, label_ + " sent ACCEPT without an offer"});
   }
-  if (upgrade_->accepted(std::as_bytes(std::span(text_))).ok()) {
+  const Status accepted = upgrade_->accepted(std::as_bytes(std::span(text_)));
+  if (accepted.ok()) {
     accepted_ = true;
     return push_shift();
   }
   upgrade_.reset();
-  out_.push({Frame{FrameType::decline}});
+  lack_ = accepted.message();
+  peer_lacks_ = false;
+  push_decline(false);
   offer_upgrade();
 }
 
@@ -161,11 +189,18 @@ void Link::take_shift() {
 }
 
 void Link::take_decline() {
-  if (!upgrade_ || accepted_ || quick()) {
-    return fail({Code::internal, label_ + " sent DECLINE without an offer"});
-  }
+  const bool final = !text_.empty() && std::byte(text_[0]) == no_more_offers;
+  const bool expected = upgrade_ ? !accepted_ && !quick() : final && !connects() && !settled_;
+  if (!expected) return fail({Code::internal, label_ + " sent DECLINE without an offer"});
   upgrade_.reset();
-  if (connects()) offer_upgrade();
+  if (text_.size() > 1) {
+    lack_ = text_.substr(1);
+    peer_lacks_ = true;
+  }
+  if (connects()) return offer_upgrade();
+  if (!final) return;
+  settle();
+  if (!refused_.ok()) fail(refused_);
 }
 
 bool Link::may_sleep() {

@@ -63,8 +63,9 @@ bool Frame::decode(const std::byte* from) {
   tag = {load32(from + 28), load32(from + 32), load32(from + 36), load32(from + 40)};
   credit = load32(from + 44);
   const bool known = type >= FrameType::data && type <= FrameType::shift && head >> 9 == 0;
-  return known && (length == 0 || type == FrameType::data || type == FrameType::abort ||
-                   type == FrameType::offer || type == FrameType::accept);
+  return known &&
+         (length == 0 || type == FrameType::data || type == FrameType::abort ||
+          type == FrameType::offer || type == FrameType::accept || type == FrameType::decline);
 }
 
 }  // namespace sluice

@@ -24,7 +24,7 @@
 //   0        type             all
 //   1        flags            data: 1, it takes room in the window
 //   2-3      0
-//   4-7      payload length   data, abort (text), offer, accept; else 0
+//   4-7      payload length   data, abort (text), offer, accept, decline; else 0
 //   8-23     team: leader     all of a team
 //   24-27    team: number     all of a team
 //   28-31    call             data, announce, grant
@@ -32,7 +32,7 @@
 //   36-39    segment          data, announce, grant
 //   40-43    what             data, announce
 //   44-47    credit           data, credit: bytes of the team's window that are free again
-//   48-      payload          data, abort, offer, accept
+//   48-      payload          data, abort, offer, accept, decline
 //
 //   data      a message
 //   announce  RTS: a message that finds no room in its window
@@ -41,9 +41,11 @@
 //   abort     the team has failed, and why
 //   bye       the process is done; the last frame
 //   offer     an upgrade (transports/conduit.h) from the connecting side. The first byte names its
-//             maker, plus 128 if no other will be offered; the rest says how to attach to it
+//             maker; the rest says how to attach to it
 //   accept    the accepting side has attached, and what the connecting side must know of that
-//   decline   the offer is not accepted, or after accept, is withdrawn
+//   decline   the offer is not accepted, or from the connecting side, is withdrawn. The first byte
+//             is 1 if that side offers no other upgrade: the link stays on this conduit. The rest
+//             is text that says what the sender lacks; empty: the receiver does
 //   shift     the last frame over this conduit; what follows goes over the upgrade, and only
 //             doorbell bytes over this one. The connecting side sends it after accept, the
 //             accepting side when it has read that.
@@ -63,7 +65,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 3;
+inline constexpr uint32_t wire_version = 4;
 
 inline void store32(std::byte* to, uint32_t value) {
   for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));

@@ -13,6 +13,7 @@ namespace sluice {
 namespace {
 
 using End = VerbsPair::End;
+constexpr const char* no_device = "no RDMA device";
 static_assert(sizeof(End) <= UpgradeMaker::max_offer);
 
 bool decode(std::span<const std::byte> words, End* end) {
@@ -105,7 +106,7 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!decode(offer, &peer)) return Status(Code::invalid, "an offer of another kind");
     auto pair = pair_or_why();
     if (!pair.ok()) return pair.status();
-    if (Status connected = (*pair)->connect(peer); !connected.ok()) return warn(connected);
+    if (Status connected = (*pair)->connect(peer); !connected.ok()) return connected;
     return made(std::move(*pair), base);
   }
 
@@ -119,17 +120,19 @@ class VerbsUpgrades final : public UpgradeMaker {
     return made;
   }
 
-  // The same reason is told once.
+  // The same reason is told once. (A host without any device is nothing to warn of; the link tells
+  // its reason.)
   Status warn(const Status& status) {
     if (status.message() != warned_) {
       warned_ = status.message();
-      log(Level::warning, "no RDMA, TCP instead: %s", warned_.c_str());
+      log(Level::warning, "RDMA is not used: %s", warned_.c_str());
     }
     return status;
   }
 
   Status open() {
     if (!options_.table) {
+      if (!has_verbs_devices()) return {Code::unavailable, no_device};
       auto module = open_verbs_module(library_folder());
       if (!module.ok()) return module.status();
       options_.table = *module;
@@ -143,7 +146,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   Result<std::unique_ptr<VerbsPair>> pair_or_why() {
     if (!opened_) failure_ = open();
     opened_ = true;
-    if (!failure_.ok()) return warn(failure_);
+    if (!failure_.ok()) return failure_.message() == no_device ? failure_ : warn(failure_);
     auto pair = VerbsPair::make(device_, options_.ring);
     return pair.ok() ? std::move(pair) : warn(pair.status());
   }

@@ -157,7 +157,8 @@ TEST(TcpFrame, WithAnythingUnknownIsNone) {
     Frame full = empty;
     full.length = 1;
     const bool has_payload = empty.type == FrameType::data || empty.type == FrameType::abort ||
-                             empty.type == FrameType::offer || empty.type == FrameType::accept;
+                             empty.type == FrameType::offer || empty.type == FrameType::accept ||
+                             empty.type == FrameType::decline;
     EXPECT_EQ(is_frame(full), has_payload) << int{type};
   }
 }
