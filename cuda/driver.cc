@@ -28,6 +28,7 @@ bool bind_driver(void* handle, char* why) {
 #define SLUICE_FIND(name, ...) \
   if (!find(handle, #name, &found.name)) lacking = #name;
   SLUICE_CUDA_LATER_FUNCTIONS(SLUICE_FIND)
+  SLUICE_CUDA_EARLIER_FUNCTIONS(SLUICE_FIND)
   lacking = nullptr;
   SLUICE_CUDA_FUNCTIONS(SLUICE_FIND)
 #undef SLUICE_FIND

@@ -15,6 +15,7 @@ struct Driver {
   name##_type* name = nullptr;
   SLUICE_CUDA_FUNCTIONS(SLUICE_MEMBER)
   SLUICE_CUDA_LATER_FUNCTIONS(SLUICE_MEMBER)
+  SLUICE_CUDA_EARLIER_FUNCTIONS(SLUICE_MEMBER)
 #undef SLUICE_MEMBER
 };
 
@@ -30,7 +31,29 @@ bool is_success(const char* function, CUresult result, char* why);
 
 inline CUdeviceptr address_of(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
 
-// While it exists, a context is the calling thread's current one.
+// While it exists, this thread's calls of the driver count as harmless for graphs that the program
+// is capturing from streams, on any thread. (Sluice's streams are never captured.) Otherwise a call
+// that is "potentially unsafe" fails and invalidates the capture.
+class Relaxed {
+ public:
+  Relaxed() { relaxed_ = exchange(); }
+  ~Relaxed() {
+    if (relaxed_) exchange();
+  }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  bool exchange() {
+    const auto function = driver().cuThreadExchangeStreamCaptureMode;
+    return function && function(&mode_) == CUDA_SUCCESS;
+  }
+
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool relaxed_ = false;
+};
+
+// While it exists, a context is the calling thread's current one, and its calls are relaxed.
 class Current {
  public:
   Current(CUcontext context, char* why)
@@ -44,6 +67,7 @@ class Current {
   explicit operator bool() const { return pushed_; }
 
  private:
+  const Relaxed relaxed_;
   const bool pushed_;
 };
 

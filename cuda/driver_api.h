@@ -18,6 +18,7 @@
   F(cuDeviceGetCount, CUresult(int*))                                                      \
   F(cuDeviceGet, CUresult(CUdevice*, int))                                                 \
   F(cuDeviceGetName, CUresult(char*, int, CUdevice))                                       \
+  F(cuDevicePrimaryCtxGetState, CUresult(CUdevice, unsigned*, int*))                       \
   F(cuDevicePrimaryCtxRetain, CUresult(CUcontext*, CUdevice))                              \
   F(cuCtxGetCurrent, CUresult(CUcontext*))                                                 \
   F(cuCtxGetDevice, CUresult(CUdevice*))                                                   \
@@ -38,9 +39,13 @@
   F(cuMemcpy2DAsync_v2, CUresult(const CUDA_MEMCPY2D*, CUstream))
 
 // Functions that older drivers lack: these are null then.
-#define SLUICE_CUDA_LATER_FUNCTIONS(F)                               \
-  F(cuDevicePrimaryCtxRelease_v2, CUresult(CUdevice))     /* 11.0 */ \
-  F(cuCtxGetId, CUresult(CUcontext, unsigned long long*)) /* 12.0 */
+#define SLUICE_CUDA_LATER_FUNCTIONS(F)                                            \
+  F(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode*)) /* 10.1 */ \
+  F(cuDevicePrimaryCtxRelease_v2, CUresult(CUdevice))                  /* 11.0 */ \
+  F(cuCtxGetId, CUresult(CUcontext, unsigned long long*))              /* 12.0 */
+
+// Functions that later ones replace: not needed, and null where a driver has given them up.
+#define SLUICE_CUDA_EARLIER_FUNCTIONS(F) F(cuDevicePrimaryCtxRelease, CUresult(CUdevice))
 
 // Constants: NAME(type, value).
 #define SLUICE_CUDA_CONSTANTS(C)                                 \
@@ -55,7 +60,8 @@
   C(CU_MEMORYTYPE_HOST, CUmemorytype, 1)                         \
   C(CU_MEMORYTYPE_DEVICE, CUmemorytype, 2)                       \
   C(CU_STREAM_NON_BLOCKING, CUstream_flags, 1)                   \
-  C(CU_EVENT_DISABLE_TIMING, CUevent_flags, 2)
+  C(CU_EVENT_DISABLE_TIMING, CUevent_flags, 2)                   \
+  C(CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode, 2)
 
 namespace sluice::cuda {
 
@@ -65,6 +71,7 @@ using CUpointer_attribute = unsigned;
 using CUmemorytype = unsigned;
 using CUstream_flags = unsigned;
 using CUevent_flags = unsigned;
+using CUstreamCaptureMode = unsigned;
 using CUdevice = int;
 using CUdeviceptr = unsigned long long;
 using CUcontext = struct CUctx_st*;

@@ -3,6 +3,7 @@
 
 pkglib_LTLIBRARIES += libsluice-cuda.la
 libsluice_cuda_la_SOURCES = \
+  cuda/contexts.cc cuda/contexts.h \
   cuda/copies.cc cuda/copies.h \
   cuda/driver.cc cuda/driver.h \
   cuda/driver_api.h \

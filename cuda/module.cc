@@ -23,7 +23,11 @@ int begin(void* handle, size_t most_pinned, char* why) {
   return 0;
 }
 
-void end() { pinned.clear(); }
+void end() {
+  streams.clear();
+  pinned.clear();
+  release_kept();
+}
 
 void* reserve(const SluiceCudaPlace* place, size_t bytes) {
   char why[sluice_cuda_why];

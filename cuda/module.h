@@ -52,7 +52,8 @@ struct SluiceCuda {
    * time. 0, or -1 if the driver lacks a function that is needed. To be called before all others.
    */
   int (*begin)(void* driver, size_t pinned, char* why);
-  /* Unpins and frees the memory that was given back. (Streams end with their contexts.) */
+  /* Gives back all that no call uses: pinned memory, streams, retained primary contexts. Contexts
+   * that the program has destroyed, and a driver that has shut down, are no error. */
   void (*end)(void);
 
   /* Where an address is. Managed and pinned memory count as host memory. -1 if the driver can't

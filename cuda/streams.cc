@@ -11,28 +11,15 @@
 namespace sluice::cuda {
 namespace {
 
-// The current context, if it is one of this device.
-CUcontext current_of(int device) {
-  CUcontext current = nullptr;
-  CUdevice own = -1, wanted = -2;
-  const Driver& cuda = driver();
-  if (cuda.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current) return nullptr;
-  if (cuda.cuCtxGetDevice(&own) != CUDA_SUCCESS) return nullptr;
-  if (cuda.cuDeviceGet(&wanted, device) != CUDA_SUCCESS) return nullptr;
-  return own == wanted ? current : nullptr;
+// 0: the driver gives contexts no ids, or the context is gone.
+unsigned long long id_of(CUcontext context) {
+  unsigned long long id = 0;
+  const auto ask = driver().cuCtxGetId;
+  return ask && ask(context, &id) == CUDA_SUCCESS ? id : 0;
 }
 
-bool retain(int device, Context* context, char* why) {
-  CUdevice handle = -1;
-  const Driver& cuda = driver();
-  if (!is_success("cuDeviceGet", cuda.cuDeviceGet(&handle, device), why)) return false;
-  if (!is_success("cuDevicePrimaryCtxRetain",
-                  cuda.cuDevicePrimaryCtxRetain(&context->handle, handle), why)) {
-    return false;
-  }
-  context->retained = device;
-  return true;
-}
+// Whether an idle stream's context is still the one that it was made in.
+bool is_alive(const SluiceCudaStream& stream) { return id_of(stream.context) == stream.id; }
 
 void destroy(SluiceCudaStream* stream) {
   for (const CUevent mark : stream->marks) {
@@ -62,26 +49,13 @@ SluiceCudaStream* make(char* why) {
 
 }  // namespace
 
-bool find_context(const SluiceCudaPlace& place, Context* context, char* why) {
-  context->handle = static_cast<CUcontext>(place.context);
-  if (!context->handle) context->handle = current_of(place.device);
-  return context->handle || retain(place.device, context, why);
-}
-
-void release(int retained) {
-  CUdevice handle = -1;
-  if (retained < 0 || !driver().cuDevicePrimaryCtxRelease_v2) return;
-  if (driver().cuDeviceGet(&handle, retained) != CUDA_SUCCESS) return;
-  driver().cuDevicePrimaryCtxRelease_v2(handle);
-}
-
 SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   Context context;
   if (!find_context(place, &context, why)) return nullptr;
-  unsigned long long id = 0;
-  if (driver().cuCtxGetId && driver().cuCtxGetId(context.handle, &id) != CUDA_SUCCESS) id = 0;
+  const unsigned long long id = id_of(context.handle);
   SluiceCudaStream* stream = id != 0 ? take_idle(id) : nullptr;
   if (!stream) {
+    drop_gone();
     const Current current(context.handle, why);
     stream = current ? make(why) : nullptr;
   }
@@ -104,6 +78,29 @@ SluiceCudaStream* StreamPool::take_idle(unsigned long long id) {
   return nullptr;
 }
 
+// Forgets the streams of contexts that are gone.
+void StreamPool::drop_gone() {
+  const std::lock_guard lock(mutex_);
+  for (SluiceCudaStream** link = &idle_; *link;) {
+    if (is_alive(**link)) {
+      link = &(*link)->next;
+    } else {
+      delete std::exchange(*link, (*link)->next);
+    }
+  }
+}
+
+void StreamPool::clear() {
+  drop_gone();
+  const std::lock_guard lock(mutex_);
+  while (SluiceCudaStream* const stream = idle_) {
+    char why[sluice_cuda_why];
+    idle_ = stream->next;
+    const Current current(stream->context, why);
+    destroy(stream);
+  }
+}
+
 bool StreamPool::close(SluiceCudaStream* stream, char* why) {
   const int retained = std::exchange(stream->retained, -1);
   CUresult result = CUDA_SUCCESS;
@@ -116,7 +113,7 @@ bool StreamPool::close(SluiceCudaStream* stream, char* why) {
       sched_yield();
     }
     ok = ok && is_success("copy", result, why);
-    kept = ok && stream->id != 0 && retained < 0;
+    kept = ok && stream->id != 0;
     if (!kept) destroy(stream);
   }
   if (kept) {

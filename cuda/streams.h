@@ -6,6 +6,7 @@
 
 #include <mutex>
 
+#include "cuda/contexts.h"
 #include "cuda/driver.h"
 #include "cuda/module.h"
 
@@ -14,7 +15,7 @@ struct SluiceCudaStream {
   SluiceCudaStream* next = nullptr;
   sluice::cuda::CUcontext context = nullptr;
   unsigned long long id = 0;  // of the context; 0: the driver gives contexts no ids
-  int retained = -1;          // device whose primary context is retained meanwhile; -1: none
+  int retained = -1;          // see contexts.h
   sluice::cuda::CUstream stream = nullptr;
   sluice::cuda::CUevent marks[sluice_cuda_marks] = {};
   sluice::cuda::CUdeviceptr begin = 0, end = 0;  // an allocation that this call copies from or to
@@ -22,22 +23,17 @@ struct SluiceCudaStream {
 
 namespace sluice::cuda {
 
-// The context in which to copy from and to a place.
-struct Context {
-  CUcontext handle = nullptr;
-  int retained = -1;  // as in SluiceCudaStream
-};
-bool find_context(const SluiceCudaPlace& place, Context* context, char* why);
-void release(int retained);
-
 class StreamPool {
  public:
   SluiceCudaStream* open(const SluiceCudaPlace& place, char* why);
   // Whether all of its copies were done. The stream's copies must not be needed any more.
   bool close(SluiceCudaStream* stream, char* why);
+  // Destroys the streams that are not open.
+  void clear();
 
  private:
   SluiceCudaStream* take_idle(unsigned long long id);
+  void drop_gone();
 
   std::mutex mutex_;
   // The streams of a context that the program destroys go with it; ids are not used again.

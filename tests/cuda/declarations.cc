@@ -19,6 +19,7 @@ namespace ours = sluice::cuda;
                 #name " is declared in another way in cuda.h");
 SLUICE_CUDA_FUNCTIONS(COMPARE)
 SLUICE_CUDA_LATER_FUNCTIONS(COMPARE)
+SLUICE_CUDA_EARLIER_FUNCTIONS(COMPARE)
 #undef COMPARE
 
 #define COMPARE(name, type, value) \
@@ -31,6 +32,7 @@ static_assert(CU_MEMHOSTREGISTER_PORTABLE == ours::host_register_portable);
 COMPARE(CUresult)
 COMPARE(CUpointer_attribute)
 COMPARE(CUmemorytype)
+COMPARE(CUstreamCaptureMode)
 COMPARE(CUdevice)
 COMPARE(CUdeviceptr)
 COMPARE(CUcontext)
@@ -67,6 +69,7 @@ int main() {
 #define COUNT(...) ++functions;
   SLUICE_CUDA_FUNCTIONS(COUNT)
   SLUICE_CUDA_LATER_FUNCTIONS(COUNT)
+  SLUICE_CUDA_EARLIER_FUNCTIONS(COUNT)
   std::printf("%d functions are declared as in cuda.h of CUDA %d.%d\n", functions,
               CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A driver without a device, and what is tested with it.
 
-# libcuda.so.1 twice: as it is now, and as it was in CUDA 11.0 (old/). The thread of a driver runs until the process
+# libcuda.so.1 twice: as it is now, and as it was in CUDA 10.2 (old/). The thread of a driver runs until the process
 # ends, so neither is ever unloaded.
 check_LTLIBRARIES += tests/cuda/standin/libstandin.la
-tests_cuda_standin_libstandin_la_SOURCES = tests/cuda/standin/contexts.cc tests/cuda/standin/copies.cc \
+tests_cuda_standin_libstandin_la_SOURCES = tests/cuda/standin/capture.cc tests/cuda/standin/contexts.cc tests/cuda/standin/copies.cc \
   tests/cuda/standin/cuda_driver.h tests/cuda/standin/driver.cc tests/cuda/standin/driver.h \
   tests/cuda/standin/functions.cc tests/cuda/standin/memory.cc tests/cuda/standin/streams.cc \
   tests/cuda/standin/virtual_memory.cc
@@ -42,7 +42,7 @@ tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc $(memory_kinds)
 tests_cuda_buffers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_buffers_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_buffers_LDADD = $(mpi_harness)
-tests_cuda_manners_SOURCES = tests/cuda/manners.cc $(memory_kinds)
+tests_cuda_manners_SOURCES = tests/cuda/manners.cc tests/cuda/manners.h tests/cuda/manners_contexts.cc $(memory_kinds)
 tests_cuda_manners_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_manners_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_manners_LDADD = $(mpi_harness)

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "tests/cuda/standin_rig.h"
 #include "tests/unit/support/child.h"
@@ -209,6 +210,48 @@ TEST_F(Contexts, AreAStackAndTakeTheirMemoryWithThem) {
   EXPECT_EQ(standin_forgive(), 1);
 }
 
+TEST_F(Contexts, ArePrimaryAsLongAsTheyAreRetained) {
+  CUcontext again = nullptr;
+  CUevent event = nullptr;
+  unsigned long long before = 0, after = 0;
+  EXPECT_EQ(standin_counter("retained"), 1);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
+  EXPECT_EQ(standin_counter("retained"), 2);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxGetId(context, &before), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxGetId(context, &after), CUDA_SUCCESS);
+  EXPECT_NE(before, after);
+  EXPECT_EQ(cuEventDestroy_v2(event), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(standin_forgive(), 1);
+  EXPECT_EQ(standin_counter("events"), 0);
+}
+
+using Captured = StandIn;
+
+TEST_F(Captured, StreamsForbidWhatIsUnsafeToThreadsThatAreNotRelaxed) {
+  const CUstream captured = stream();
+  CUgraph graph = nullptr;
+  CUdeviceptr pointer = 0;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  ASSERT_EQ(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  ASSERT_EQ(cuMemAlloc_v2(&pointer, 8), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree_v2(pointer), CUDA_SUCCESS);
+  ASSERT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  std::thread([&] {
+    EXPECT_EQ(cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAlloc_v2(&pointer, 8), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }).join();
+  EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ASSERT_EQ(cuStreamDestroy_v2(captured), CUDA_SUCCESS);
+}
+
 using Injected = StandIn;
 
 TEST_F(Injected, AllocationsFail) {
@@ -309,7 +352,8 @@ TEST(Library, HasTheNamesOfItsTime) {
     EXPECT_TRUE(dlsym(now, name)) << name;
     EXPECT_TRUE(dlsym(old, name)) << name;
   }
-  for (const char* name : {"cuMemAllocAsync", "cuGetProcAddress", "cuCtxGetId"}) {
+  for (const char* name :
+       {"cuMemAllocAsync", "cuGetProcAddress", "cuCtxGetId", "cuDevicePrimaryCtxRelease_v2"}) {
     EXPECT_TRUE(dlsym(now, name)) << name;
     EXPECT_FALSE(dlsym(old, name)) << name;
   }

@@ -23,6 +23,9 @@ constexpr Text texts[] = {
     {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
     {CUDA_ERROR_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {CUDA_ERROR_DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
     {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
@@ -156,22 +159,43 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   STANDIN_ENTER(cuDevicePrimaryCtxRetain);
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (driver.strikes("retain")) return CUDA_ERROR_OUT_OF_MEMORY;
   Context*& primary = driver.primaries[static_cast<size_t>(device)];
   if (!primary) primary = driver.make_context(device, true);
   ++primary->retained;
+  ++standin::counter("retained");
   *context = reinterpret_cast<CUcontext>(primary);
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+namespace {
+
+CUresult release_primary(CUdevice device) {
   STANDIN_ENTER(cuDevicePrimaryCtxRelease_v2);
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   Context*& primary = driver.primaries[static_cast<size_t>(device)];
   if (!primary) return no_context("cuDevicePrimaryCtxRelease_v2: released more than retained");
+  --standin::counter("retained");
   if (--primary->retained > 0) return CUDA_SUCCESS;
   Context* const gone = primary;
   primary = nullptr;
   driver.destroy(gone, &lock);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return release_primary(device); }
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return release_primary(device); }
+
+// The handle stays valid; what was made in the context is gone.
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  STANDIN_ENTER(cuDevicePrimaryCtxReset_v2);
+  if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+  Context* const primary = driver.primaries[static_cast<size_t>(device)];
+  if (!primary) return CUDA_SUCCESS;
+  driver.destroy(primary, &lock);
+  driver.revive(primary);
   return CUDA_SUCCESS;
 }
 
@@ -239,11 +263,12 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-// No two contexts have one, also where a later one has an earlier one's address.
+// No two contexts have one, also where a later one has an earlier one's address. To ask for that of
+// a destroyed context is no misuse: there is an error for it.
 CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
   STANDIN_ENTER(cuCtxGetId);
   const Context* const context = handle ? driver.context_of(handle) : current();
-  if (!context) return no_context("cuCtxGetId");
+  if (!context) return handle ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
   *id = context->id;
   return CUDA_SUCCESS;
 }

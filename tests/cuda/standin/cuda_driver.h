@@ -28,6 +28,7 @@ using CUcontext = struct CUctx_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
+using CUgraph = struct CUgraph_st*;
 using CUmemGenericAllocationHandle = unsigned long long;
 using cuuint64_t = uint64_t;
 
@@ -36,6 +37,7 @@ enum CUresult : unsigned {
   CUDA_ERROR_INVALID_VALUE = 1,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_NOT_INITIALIZED = 3,
+  CUDA_ERROR_DEINITIALIZED = 4,
   CUDA_ERROR_NO_DEVICE = 100,
   CUDA_ERROR_INVALID_DEVICE = 101,
   CUDA_ERROR_INVALID_CONTEXT = 201,
@@ -47,6 +49,8 @@ enum CUresult : unsigned {
   CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
   CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
   CUDA_ERROR_NOT_SUPPORTED = 801,
+  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
   CUDA_ERROR_UNKNOWN = 999
 };
 
@@ -76,6 +80,12 @@ enum CUdevice_attribute : unsigned {
   CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+};
+
+enum CUstreamCaptureMode : unsigned {
+  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2
 };
 
 enum CUmemAllocationType : unsigned { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
@@ -157,6 +167,8 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device);
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxRelease(CUdevice device);  // (does what _v2 does)
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active);
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext context);
@@ -204,6 +216,9 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
 CUresult cuStreamDestroy_v2(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamQuery(CUstream stream);
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
 CUresult cuEventCreate(CUevent* event, unsigned flags);
 CUresult cuEventRecord(CUevent event, CUstream stream);
@@ -227,6 +242,7 @@ CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes);
 // A counter, 0 if nothing has that name. "copies", "bytes_out" (device to host), "bytes_in",
 // "bytes_within" (device to device), "pageable" (asynchronous copies that were staged), "pinned",
 // "pinned_most" (bytes), "device_memory" (bytes), "streams", "events", "contexts" (alive),
+// "retained" (primary contexts, each time),
 // "misuse", "waits" (for whole contexts or devices); and the calls of each function, by its name.
 int64_t standin_counter(const char* name);
 // The misuses so far; they are forgotten.
@@ -237,7 +253,11 @@ void standin_release();
 // The Nth from now fails, the next is 1; N+: and all after it; 0: none. What: "host_alloc",
 // "device_alloc" (out of memory), "copy" (CUDA_ERROR_ILLEGAL_ADDRESS when it runs; its context is
 // broken from then on), "lose_device" (the copy after which every context of its device answers
-// CUDA_ERROR_UNKNOWN), "init" (cuInit returns error N). False if there is no such thing.
+// CUDA_ERROR_UNKNOWN), "stream", "retain" (out of memory, when a stream is made or a primary
+// context retained), "init" (cuInit returns error N). False if there is no such thing.
 bool standin_fail(const char* what, const char* which);
+// From now on every function answers CUDA_ERROR_DEINITIALIZED, as after the driver's own exit
+// handler.
+void standin_shut_down();
 }
 #pragma GCC visibility pop

@@ -113,7 +113,8 @@ bool Driver::inject(const char* what, const char* which) {
     init_result = static_cast<CUresult>(number);
     return true;
   }
-  for (const char* known : {"host_alloc", "device_alloc", "copy", "lose_device"}) {
+  for (const char* known :
+       {"host_alloc", "device_alloc", "copy", "lose_device", "stream", "retain"}) {
     if (std::strcmp(what, known) != 0) continue;
     injections_[what] = {number, all_after};
     return true;
@@ -158,6 +159,15 @@ Context* Driver::make_context(int device, bool primary) {
   contexts_.push_back(context);
   ++counter("contexts");
   return context;
+}
+
+// As new, but with its old handle.
+void Driver::revive(Context* context) {
+  context->alive = true;
+  context->broken = CUDA_SUCCESS;
+  context->id = next_id++;
+  context->legacy = make_stream(context, true, true);
+  ++counter("contexts");
 }
 
 Stream* Driver::make_stream(Context* context, bool blocking, bool legacy) {
@@ -225,6 +235,11 @@ void standin_release() {
   const standin::Lock lock(standin::driver().mutex);
   standin::driver().held = false;
   standin::driver().changed.notify_all();
+}
+
+void standin_shut_down() {
+  const standin::Lock lock(standin::driver().mutex);
+  standin::driver().shut_down = true;
 }
 
 bool standin_fail(const char* what, const char* which) {

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cuda/standin/cuda_driver.h"
@@ -82,6 +83,9 @@ struct Stream {
   Context* context = nullptr;
   bool legacy = false, blocking = true, alive = true;
   std::deque<OperationRef> queue;
+  bool captured = false, invalidated = false;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id captured_by;
 };
 
 struct Event {
@@ -108,7 +112,7 @@ class Driver {
  public:
   std::mutex mutex;
   std::condition_variable changed;
-  bool initialized = false;
+  bool initialized = false, shut_down = false;
   int devices = 2, version = 12040;
   std::map<uintptr_t, AllocationRef> memory;  // by base
   std::map<uintptr_t, size_t> reserved;
@@ -126,12 +130,17 @@ class Driver {
   Stream* make_stream(Context* context, bool blocking, bool legacy);
   Event* make_event(Context* context);
   void destroy(Context* context, Lock* lock);
+  void revive(Context* context);
 
   OperationRef enqueue(Stream* stream, std::function<void()> run, std::vector<AllocationRef> uses);
   void wait(const OperationRef& operation, Lock* lock);
   void wait(const Stream* stream, Lock* lock);
   void wait(const Context* context, Lock* lock);
   void wait_device(int device, Lock* lock);
+
+  // While the calling thread's mode and a capture forbid what is unsafe: an error, and the capture
+  // is invalid.
+  CUresult refuse_unsafe();
 
   AllocationRef find(uintptr_t address);
   void forget(const AllocationRef& allocation);
@@ -177,12 +186,17 @@ CUresult usable_context();
     ++calls_of_this;                                                          \
   } while (false)
 
-// Begins a function that needs cuInit, or a current context as well.
-#define STANDIN_ENTER(function)                \
-  STANDIN_CALLED(function);                    \
-  standin::Driver& driver = standin::driver(); \
-  standin::Lock lock(driver.mutex);            \
+// Begins a function that needs cuInit, or a current context as well, or is also "potentially
+// unsafe" while a stream is captured.
+#define STANDIN_ENTER(function)                          \
+  STANDIN_CALLED(function);                              \
+  standin::Driver& driver = standin::driver();           \
+  standin::Lock lock(driver.mutex);                      \
+  if (driver.shut_down) return CUDA_ERROR_DEINITIALIZED; \
   if (!driver.initialized) return CUDA_ERROR_NOT_INITIALIZED
 #define STANDIN_ENTER_CONTEXT(function) \
   STANDIN_ENTER(function);              \
   if (const CUresult wrong = standin::usable_context(); wrong) return wrong
+#define STANDIN_ENTER_UNSAFE(function) \
+  STANDIN_ENTER_CONTEXT(function);     \
+  if (const CUresult wrong = driver.refuse_unsafe(); wrong) return wrong

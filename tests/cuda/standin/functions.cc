@@ -18,7 +18,6 @@ STANDIN_OLD(cuCtxCreate)
 STANDIN_OLD(cuCtxDestroy)
 STANDIN_OLD(cuCtxPopCurrent)
 STANDIN_OLD(cuCtxPushCurrent)
-STANDIN_OLD(cuDevicePrimaryCtxRelease)
 STANDIN_OLD(cuDeviceTotalMem)
 STANDIN_OLD(cuEventDestroy)
 STANDIN_OLD(cuMemAlloc)
@@ -72,6 +71,7 @@ const Row table[] = {
     RENEWED(cuDeviceTotalMem, 2000, cuDeviceTotalMem_v2, 3020),
     PLAIN(cuDevicePrimaryCtxRetain, 7000),
     RENEWED(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease_v2, 11000),
+    PLAIN(cuThreadExchangeStreamCaptureMode, 10010),
     PLAIN(cuDevicePrimaryCtxGetState, 7000),
     RENEWED(cuCtxCreate, 2000, cuCtxCreate_v2, 3020),
     RENEWED(cuCtxDestroy, 2000, cuCtxDestroy_v2, 4000),

@@ -211,12 +211,12 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr p
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
-  STANDIN_ENTER_CONTEXT(cuMemAlloc_v2);
+  STANDIN_ENTER_UNSAFE(cuMemAlloc_v2);
   return standin::allocate_device(pointer, bytes, Kind::device);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  STANDIN_ENTER_CONTEXT(cuMemFree_v2);
+  STANDIN_ENTER_UNSAFE(cuMemFree_v2);
   if (pointer == 0) return CUDA_SUCCESS;
   const AllocationRef found = standin::to_give_back(pointer, standin::is_any_device, __func__);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -226,7 +226,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
-  STANDIN_ENTER_CONTEXT(cuMemAllocManaged);
+  STANDIN_ENTER_UNSAFE(cuMemAllocManaged);
   if (flags != 1 && flags != 2) return CUDA_ERROR_INVALID_VALUE;  // global, host
   void* address = nullptr;
   const CUresult result = standin::allocate_host(&address, bytes, Kind::managed);
@@ -235,18 +235,18 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
-  STANDIN_ENTER_CONTEXT(cuMemHostAlloc);
+  STANDIN_ENTER_UNSAFE(cuMemHostAlloc);
   if (flags > 7) return CUDA_ERROR_INVALID_VALUE;
   return standin::allocate_host(pointer, bytes, Kind::pinned);
 }
 
 CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
-  STANDIN_ENTER_CONTEXT(cuMemAllocHost_v2);
+  STANDIN_ENTER_UNSAFE(cuMemAllocHost_v2);
   return standin::allocate_host(pointer, bytes, Kind::pinned);
 }
 
 CUresult cuMemFreeHost(void* pointer) {
-  STANDIN_ENTER_CONTEXT(cuMemFreeHost);
+  STANDIN_ENTER_UNSAFE(cuMemFreeHost);
   const AllocationRef found =
       standin::to_give_back(reinterpret_cast<uintptr_t>(pointer), standin::is_pinned, __func__);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -256,7 +256,7 @@ CUresult cuMemFreeHost(void* pointer) {
 }
 
 CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
-  STANDIN_ENTER_CONTEXT(cuMemHostRegister_v2);
+  STANDIN_ENTER_UNSAFE(cuMemHostRegister_v2);
   if (!pointer || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   const auto base = reinterpret_cast<uintptr_t>(pointer);
   if (driver.find(base) || driver.find(base + bytes - 1)) {
@@ -268,7 +268,7 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
 }
 
 CUresult cuMemHostUnregister(void* pointer) {
-  STANDIN_ENTER_CONTEXT(cuMemHostUnregister);
+  STANDIN_ENTER_UNSAFE(cuMemHostUnregister);
   const AllocationRef found =
       standin::to_give_back(reinterpret_cast<uintptr_t>(pointer), standin::is_registered, __func__);
   if (!found) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

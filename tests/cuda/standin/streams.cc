@@ -121,6 +121,7 @@ namespace {
 
 CUresult create(CUstream* stream, unsigned flags) {
   if (!stream || flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  if (driver().strikes("stream")) return CUDA_ERROR_OUT_OF_MEMORY;
   *stream = reinterpret_cast<CUstream>(driver().make_stream(current(), flags == 0, false));
   ++counter("streams");
   return CUDA_SUCCESS;
@@ -138,7 +139,7 @@ using standin::Event;
 using standin::Stream;
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  STANDIN_ENTER_CONTEXT(cuStreamCreate);
+  STANDIN_ENTER_UNSAFE(cuStreamCreate);
   return standin::create(stream, flags);
 }
 
@@ -159,7 +160,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-  STANDIN_ENTER_CONTEXT(cuStreamSynchronize);
+  STANDIN_ENTER_UNSAFE(cuStreamSynchronize);
   Stream* const stream = driver.stream_of(handle);
   if (!stream) return standin::gone("cuStreamSynchronize");
   if (stream->legacy) ++counter("waits");
@@ -168,7 +169,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
 }
 
 CUresult cuStreamQuery(CUstream handle) {
-  STANDIN_ENTER_CONTEXT(cuStreamQuery);
+  STANDIN_ENTER_UNSAFE(cuStreamQuery);
   const Stream* const stream = driver.stream_of(handle);
   if (!stream) return standin::gone("cuStreamQuery");
   if (stream->context->broken) return stream->context->broken;
@@ -187,7 +188,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
-  STANDIN_ENTER_CONTEXT(cuEventCreate);
+  STANDIN_ENTER_UNSAFE(cuEventCreate);
   if (!event || flags > 7) return CUDA_ERROR_INVALID_VALUE;
   *event = reinterpret_cast<CUevent>(driver.make_event(standin::current()));
   ++counter("events");
@@ -210,6 +211,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
 
 CUresult cuEventQuery(CUevent handle) {
   STANDIN_ENTER(cuEventQuery);
+  if (const CUresult wrong = driver.refuse_unsafe(); wrong) return wrong;
   const Event* const event = driver.event_of(handle);
   if (!event) return standin::gone("cuEventQuery");
   if (event->context->broken) return event->context->broken;
@@ -218,6 +220,7 @@ CUresult cuEventQuery(CUevent handle) {
 
 CUresult cuEventSynchronize(CUevent handle) {
   STANDIN_ENTER(cuEventSynchronize);
+  if (const CUresult wrong = driver.refuse_unsafe(); wrong) return wrong;
   const Event* const event = driver.event_of(handle);
   if (!event) return standin::gone("cuEventSynchronize");
   const standin::OperationRef last = event->last;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the parts of `manners` share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/cuda/kinds.h"
+
+using test::Kind;
+using test::KindMemory;
+
+extern int rank, size;
+extern bool has_driver;
+// Primary contexts that the program itself retains at its end, and whether all else must be gone.
+extern int64_t retained_at_end;
+extern bool all_gone_at_end;
+
+int64_t counted(const char* name);
+// Of doubles, over all ranks. No whole device may be waited for.
+void allreduce(const void* from, void* to, size_t count);
+// rank + 1, and the sum of that.
+std::vector<double> ones(size_t count);
+void expect_sums(const KindMemory& memory, size_t count, const std::string& what);
+
+// manners_contexts.cc
+void contexts();
+void short_lived();
+void without_context();
+void reset();
+void shut_down();
+void capture();
+void threads();
+void in_thread();
+void reused();

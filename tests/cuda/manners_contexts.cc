@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Contexts, threads and addresses that come and go.
+#include <sys/mman.h>
+
+#include <thread>
+
+#include "tests/cuda/manners.h"
+
+namespace {
+
+void make_current(CUcontext context) {
+  test::expect_success(CUDA(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
+}
+
+void expect_current(CUcontext context) {
+  CUcontext after = nullptr;
+  test::expect_success(CUDA(cuCtxGetCurrent)(&after), "cuCtxGetCurrent");
+  test::check(after == context, "the current context");
+}
+
+}  // namespace
+
+// The thread's current context is the same after a call as before.
+void contexts() {
+  const CUcontext first = test::primary_contexts()[0], last = test::primary_contexts().back();
+  for (const Kind kind : test::kinds) {
+    KindMemory from(kind, 800), to(kind, 800);
+    from.put(ones(100));
+    for (const CUcontext context : {first, last, CUcontext{}}) {
+      make_current(context);
+      allreduce(from.data(), to.data(), 100);
+      expect_current(context);
+    }
+    make_current(first);
+    expect_sums(to, 100, "contexts");
+  }
+}
+
+// A context that is destroyed takes its memory and Sluice's streams with it. The next one may have
+// the same handle.
+void short_lived() {
+  for (int i = 0; i < 20; ++i) {
+    CUcontext context = nullptr;
+    CUdevice device = 0;
+    test::expect_success(CUDA(cuDeviceGet)(&device, 0), "cuDeviceGet");
+    test::expect_success(CUDA(cuCtxCreate_v2)(&context, 0, device), "cuCtxCreate");
+    {
+      KindMemory from(Kind::device, 80000), to(Kind::device, 80000);
+      from.put(ones(10000));
+      allreduce(from.data(), to.data(), 10000);
+      expect_sums(to, 10000, "short-lived");
+    }
+    test::expect_success(CUDA(cuCtxDestroy_v2)(context), "cuCtxDestroy");
+    make_current(test::primary_contexts()[0]);
+  }
+}
+
+// Memory without a context, in a thread without one, on a device whose primary context nobody uses:
+// Sluice makes that context once and gives it back at the end.
+void without_context() {
+  CUcontext own = nullptr;
+  CUdevice device = 0;
+  test::expect_success(CUDA(cuDeviceGet)(&device, 0), "cuDeviceGet");
+  make_current(nullptr);
+  test::expect_success(CUDA(cuDevicePrimaryCtxRelease)(device), "cuDevicePrimaryCtxRelease");
+  --retained_at_end;
+  test::expect_success(CUDA(cuCtxCreate_v2)(&own, 0, device), "cuCtxCreate");
+  {
+    KindMemory from(Kind::mapped, 80000), to(Kind::mapped, 80000);
+    from.put(ones(10000));
+    make_current(nullptr);
+    const int64_t before = counted("contexts");
+    for (int i = 0; i < 3; ++i) allreduce(from.data(), to.data(), 10000);
+    test::check(counted("contexts") == before + 1, "one context more");
+    test::check(counted("retained") == retained_at_end + 1, "retained once");
+    expect_current(nullptr);
+    make_current(own);
+    expect_sums(to, 10000, "without a context");
+  }
+  test::expect_success(CUDA(cuCtxDestroy_v2)(own), "cuCtxDestroy");
+}
+
+// The primary context is reset: its handle stays, and all that was in it is gone.
+void reset() {
+  for (int i = 0; i < 5; ++i) {
+    {
+      KindMemory from(Kind::device, 80000), to(Kind::device, 80000);
+      from.put(ones(10000));
+      allreduce(from.data(), to.data(), 10000);
+      expect_sums(to, 10000, "reset");
+    }
+    test::expect_success(CUDA(cuDevicePrimaryCtxReset_v2)(0), "cuDevicePrimaryCtxReset");
+  }
+}
+
+// The driver ends before MPI does, as where an exit handler calls MPI_Finalize.
+void shut_down() {
+  {
+    KindMemory from(Kind::device, 80000), to(Kind::device, 80000);
+    from.put(ones(10000));
+    allreduce(from.data(), to.data(), 10000);
+    expect_sums(to, 10000, "before");
+  }
+  CUDA(standin_shut_down)();
+  all_gone_at_end = false;
+  std::vector<double> from(100, 1), to(100);
+  MPI_Allreduce(from.data(), to.data(), 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  test::check(to == std::vector<double>(100, size), "host memory, after the driver has ended");
+}
+
+// The program captures a graph from a stream meanwhile, in the strictest mode.
+void capture() {
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  test::expect_success(CUDA(cuStreamCreate)(&stream, 1), "cuStreamCreate");
+  for (const size_t count : {size_t{10}, size_t{10}, size_t{200000}}) {
+    KindMemory from(Kind::device, count * 8), to(Kind::device, count * 8);
+    from.put(ones(count));
+    test::expect_success(CUDA(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                         "cuStreamBeginCapture");
+    allreduce(from.data(), to.data(), count);
+    test::expect_success(CUDA(cuStreamEndCapture)(stream, &graph), "cuStreamEndCapture");
+    expect_sums(to, count, "capture");
+  }
+  test::expect_success(CUDA(cuStreamDestroy_v2)(stream), "cuStreamDestroy");
+}
+
+// Several threads, each with a communicator of its own.
+void threads() {
+  constexpr size_t many = 3;
+  MPI_Comm comms[many];
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<std::thread> all;
+  for (size_t number = 0; number < many; ++number) {
+    all.emplace_back([&, number] {
+      make_current(test::primary_contexts()[0]);
+      for (size_t i = 0; i < 40; ++i) {
+        const size_t count = i % 4 == 0 ? 100000 : 1 + i;
+        const Kind kind = test::kinds[(i + number) % std::size(test::kinds)];
+        KindMemory from(kind, count * 8), to(Kind::device, count * 8);
+        from.put(ones(count));
+        MPI_Allreduce(from.data(), to.data(), static_cast<int>(count), MPI_DOUBLE, MPI_SUM,
+                      comms[number]);
+        expect_sums(to, count, "threads");
+      }
+    });
+  }
+  for (std::thread& each : all) each.join();
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
+// A thread that has never had a context.
+void in_thread() {
+  for (const Kind kind : test::kinds) {
+    KindMemory from(kind, 800), to(kind, 800);
+    from.put(ones(100));
+    std::thread([&] {
+      allreduce(from.data(), to.data(), 100);
+      expect_current(nullptr);
+    }).join();
+    expect_sums(to, 100, "in a thread");
+  }
+}
+
+// One address is device memory in one call and host memory in the next, and is called with again
+// and again.
+void reused() {
+  constexpr size_t bytes = size_t{2} << 20, count = 1000;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr at = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  test::expect_success(CUDA(cuMemAddressReserve)(&at, bytes, 0, 0, 0), "cuMemAddressReserve");
+  test::expect_success(CUDA(cuMemCreate)(&handle, bytes, &properties, 0), "cuMemCreate");
+  void* const address = reinterpret_cast<void*>(static_cast<uintptr_t>(at));
+  KindMemory to(Kind::host, count * 8);
+  const auto values = ones(count);
+  for (int i = 0; i < 5; ++i) {
+    test::expect_success(CUDA(cuMemMap)(at, bytes, 0, handle, 0), "cuMemMap");
+    test::expect_success(CUDA(cuMemSetAccess)(at, bytes, &access, 1), "cuMemSetAccess");
+    test::expect_success(CUDA(cuMemcpyHtoD_v2)(at, values.data(), count * 8), "cuMemcpyHtoD");
+    const int64_t out = counted("bytes_out");
+    for (int call = 0; call < 3; ++call) allreduce(address, to.data(), count);
+    test::check(counted("bytes_out") - out == 3 * count * 8, "copied from the device");
+    expect_sums(to, count, "device memory");
+    test::expect_success(CUDA(cuMemUnmap)(at, bytes), "cuMemUnmap");
+    const void* const host = mmap(address, bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    test::check(host == address, "host memory in its place");
+    std::copy(values.begin(), values.end(), static_cast<double*>(address));
+    to.put(std::vector<double>(count, -1));
+    for (int call = 0; call < 3; ++call) allreduce(address, to.data(), count);
+    expect_sums(to, count, "host memory");
+  }
+  test::expect_success(CUDA(cuMemRelease)(handle), "cuMemRelease");
+  test::expect_success(CUDA(cuMemAddressFree)(at, bytes), "cuMemAddressFree");
+}
