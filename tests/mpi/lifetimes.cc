@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // lifetimes [--rounds N]: makes thousands of communicators, uses each once and frees it: duplicates
-// and halves of the world. No descriptor, connection, memory or mapping may stay. It also prints
-// the cost: blocks with Sluice alternate with blocks with MPI's own collective.
+// and halves of the world. No descriptor, connection, memory or mapping may stay, and a life may
+// touch no new pages. It also prints the cost in time: blocks with Sluice alternate with blocks
+// with MPI's own collective.
 #include <dirent.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,13 +81,26 @@ void live(uint64_t number, Allreduce allreduce) {
   MPI_Comm_free(&comm);
 }
 
-// Microseconds per communicator, over one block.
-double block(uint64_t rounds, Allreduce allreduce) {
-  IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
-  const double began = MPI_Wtime();
-  for (uint64_t i = 0; i < rounds; ++i) live(i, allreduce);
-  return (MPI_Wtime() - began) * 1e6 / static_cast<double>(rounds);
+long page_faults() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return used.ru_minflt;
 }
+
+// What communicators cost: microseconds each, for each block of them, and page faults in all.
+struct Costs {
+  std::vector<double> times;
+  long faults = 0;
+
+  void add_block(Allreduce allreduce) {
+    IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
+    const long faults_before = page_faults();
+    const double began = MPI_Wtime();
+    for (uint64_t i = 0; i < in_block; ++i) live(i, allreduce);
+    times.push_back((MPI_Wtime() - began) * 1e6 / static_cast<double>(in_block));
+    faults += page_faults() - faults_before;
+  }
+};
 
 double quantile(std::vector<double> values, double part) {
   std::ranges::sort(values);
@@ -96,13 +111,17 @@ double quantile(std::vector<double> values, double part) {
 // medians, and from the blocks that other programs disturbed least.
 void compare(uint64_t rounds) {
   const uint64_t blocks = std::max<uint64_t>(rounds / in_block, 1);
-  std::vector<double> with, without;
+  Costs with, without;
   for (uint64_t i = 0; i < blocks; ++i) {
-    without.push_back(block(in_block, IN_MPI(MPI_Allreduce)));
-    with.push_back(block(in_block, MPI_Allreduce));
+    without.add_block(IN_MPI(MPI_Allreduce));
+    with.add_block(MPI_Allreduce);
   }
-  double mine[] = {quantile(with, 0.5), quantile(without, 0.5), quantile(with, 0.1),
-                   quantile(without, 0.1)};
+  const auto lives = static_cast<long>(blocks * in_block);
+  test::check(with.faults <= without.faults + lives / 10,
+              std::to_string(lives) + " lives took " + std::to_string(with.faults) +
+                  " page faults, without Sluice " + std::to_string(without.faults));
+  double mine[] = {quantile(with.times, 0.5), quantile(without.times, 0.5),
+                   quantile(with.times, 0.1), quantile(without.times, 0.1)};
   double most[4];
   IN_MPI(MPI_Allreduce)(mine, most, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (world_rank == 0) {
