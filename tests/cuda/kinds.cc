@@ -10,6 +10,7 @@ namespace {
 
 void* library = nullptr;
 std::vector<CUcontext> primaries;
+CUcontext other_context = nullptr;
 
 // (Drivers before CUDA 11.2 have no pools.)
 Kind supported(Kind kind) {
@@ -31,8 +32,8 @@ void expect_success(CUresult result, const char* what) {
 }
 
 const char* name_of(Kind kind) {
-  static const char* const names[] = {"host",   "device",  "other device", "pool",
-                                      "mapped", "managed", "pinned"};
+  static const char* const names[] = {"host",   "device",  "other device", "other context", "pool",
+                                      "mapped", "managed", "pinned",       "registered"};
   return names[static_cast<int>(kind)];
 }
 
@@ -49,6 +50,9 @@ void load_driver(const std::string& path) {
     expect_success(CUDA(cuDevicePrimaryCtxRetain)(&context, device), "cuDevicePrimaryCtxRetain");
     primaries.push_back(context);
   }
+  CUcontext popped = nullptr;
+  expect_success(CUDA(cuCtxCreate_v2)(&other_context, 0, 0), "cuCtxCreate");
+  expect_success(CUDA(cuCtxPopCurrent_v2)(&popped), "cuCtxPopCurrent");
   expect_success(CUDA(cuCtxSetCurrent)(primaries.front()), "cuCtxSetCurrent");
 }
 
@@ -62,13 +66,12 @@ KindMemory::KindMemory(Kind kind, size_t bytes)
     case Kind::device:
       expect_success(CUDA(cuMemAlloc_v2)(&at_, bytes_), "cuMemAlloc");
       break;
-    case Kind::other_device: {
-      CUcontext popped = nullptr;
-      expect_success(CUDA(cuCtxPushCurrent_v2)(primaries.back()), "cuCtxPushCurrent");
-      expect_success(CUDA(cuMemAlloc_v2)(&at_, bytes_), "cuMemAlloc");
-      expect_success(CUDA(cuCtxPopCurrent_v2)(&popped), "cuCtxPopCurrent");
+    case Kind::other_device:
+      allocate_in(primaries.back());
       break;
-    }
+    case Kind::other_context:
+      allocate_in(other_context);
+      break;
     case Kind::pool:
       expect_success(CUDA(cuMemAllocAsync)(&at_, bytes_, nullptr), "cuMemAllocAsync");
       expect_success(CUDA(cuStreamSynchronize)(nullptr), "cuStreamSynchronize");
@@ -83,8 +86,26 @@ KindMemory::KindMemory(Kind kind, size_t bytes)
       void* memory = nullptr;
       expect_success(CUDA(cuMemHostAlloc)(&memory, bytes_, 0), "cuMemHostAlloc");
       at_ = reinterpret_cast<uintptr_t>(memory);
+      break;
     }
+    case Kind::registered:
+      register_own();
   }
+}
+
+void KindMemory::allocate_in(CUcontext context) {
+  CUcontext popped = nullptr;
+  expect_success(CUDA(cuCtxPushCurrent_v2)(context), "cuCtxPushCurrent");
+  expect_success(CUDA(cuMemAlloc_v2)(&at_, bytes_), "cuMemAlloc");
+  expect_success(CUDA(cuCtxPopCurrent_v2)(&popped), "cuCtxPopCurrent");
+}
+
+// (The driver registers whole pages.)
+void KindMemory::register_own() {
+  constexpr size_t page = 4096;
+  host_.resize((bytes_ + 2 * page - 1) / page * page);
+  at_ = (reinterpret_cast<uintptr_t>(host_.data()) + page - 1) / page * page;
+  expect_success(CUDA(cuMemHostRegister_v2)(data(), bytes_, 0), "cuMemHostRegister");
 }
 
 KindMemory::~KindMemory() {
@@ -101,8 +122,12 @@ KindMemory::~KindMemory() {
     case Kind::pinned:
       CUDA(cuMemFreeHost)(data());
       break;
+    case Kind::registered:
+      CUDA(cuMemHostUnregister)(data());
+      break;
     case Kind::device:
     case Kind::other_device:
+    case Kind::other_context:
     case Kind::managed:
       CUDA(cuMemFree_v2)(at_);
   }

@@ -28,9 +28,21 @@ const std::vector<CUcontext>& primary_contexts();
 
 void expect_success(CUresult result, const char* what);
 
-enum class Kind { host, device, other_device, pool, mapped, managed, pinned };
-inline constexpr Kind kinds[] = {Kind::host,   Kind::device,  Kind::other_device, Kind::pool,
-                                 Kind::mapped, Kind::managed, Kind::pinned};
+// other_context: of the first device; registered: pinned memory of the program's own.
+enum class Kind {
+  host,
+  device,
+  other_device,
+  other_context,
+  pool,
+  mapped,
+  managed,
+  pinned,
+  registered
+};
+inline constexpr Kind kinds[] = {Kind::host,          Kind::device, Kind::other_device,
+                                 Kind::other_context, Kind::pool,   Kind::mapped,
+                                 Kind::managed,       Kind::pinned, Kind::registered};
 const char* name_of(Kind kind);
 
 // Memory of a kind, filled and read through the driver.
@@ -43,7 +55,8 @@ class KindMemory {
 
   void* data() const { return reinterpret_cast<void*>(static_cast<uintptr_t>(at_)); }
   bool is_host() const {
-    return kind_ == Kind::host || kind_ == Kind::managed || kind_ == Kind::pinned;
+    return kind_ == Kind::host || kind_ == Kind::managed || kind_ == Kind::pinned ||
+           kind_ == Kind::registered;
   }
   void write(const void* from, size_t bytes);
   void read(void* to, size_t bytes) const;
@@ -60,6 +73,8 @@ class KindMemory {
 
  private:
   void map();
+  void allocate_in(CUcontext context);
+  void register_own();
 
   const Kind kind_;
   const size_t bytes_;

@@ -181,6 +181,34 @@ void changing() {
   }
 }
 
+using CallWithNothing = void (*)(void* from, void* to, const int* zeros);
+const CallWithNothing calls_with_nothing[] = {
+    [](void* from, void* to, const int*) {
+      MPI_Allreduce(from, to, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    },
+    [](void* from, void* to, const int*) {
+      MPI_Reduce(from, to, 0, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    },
+    [](void*, void* to, const int*) { MPI_Bcast(to, 0, MPI_INT, 0, MPI_COMM_WORLD); },
+    [](void* from, void* to, const int*) {
+      MPI_Allgather(from, 0, MPI_INT, to, 0, MPI_INT, MPI_COMM_WORLD);
+    },
+    [](void* from, void* to, const int* zeros) {
+      MPI_Allgatherv(from, 0, MPI_INT, to, zeros, zeros, MPI_INT, MPI_COMM_WORLD);
+    },
+    [](void* from, void* to, const int*) {
+      MPI_Alltoall(from, 0, MPI_INT, to, 0, MPI_INT, MPI_COMM_WORLD);
+    },
+    [](void* from, void* to, const int* zeros) {
+      MPI_Alltoallv(from, zeros, zeros, MPI_INT, to, zeros, zeros, MPI_INT, MPI_COMM_WORLD);
+    },
+    [](void* from, void* to, const int* zeros) {
+      MPI_Reduce_scatter(from, to, zeros, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    },
+    [](void* from, void* to, const int*) {
+      MPI_Reduce_scatter_block(from, to, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }};
+
 // No data: any pointer will do.
 void nothing() {
   auto* const wild = reinterpret_cast<double*>(uintptr_t{0x10});
@@ -188,6 +216,15 @@ void nothing() {
   for (int i = 0; i < 3; ++i) {
     allreduce(wild, wild + 1, 0);
     MPI_Bcast(wild, 0, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  KindMemory device(Kind::device, 8);
+  double host = 0;
+  void* const buffers[] = {nullptr, wild, device.data(), &host};
+  const std::vector<int> zeros(static_cast<size_t>(size));
+  for (size_t i = 0; i < 3 * std::size(buffers); ++i) {
+    void* const from = buffers[i % 4];
+    void* const to = buffers[(i + 1 + i / 4) % 4];
+    for (const auto& call : calls_with_nothing) call(from, to, zeros.data());
   }
   test::check(counted("copies") == copies, "copies of nothing");
 }
