@@ -98,6 +98,10 @@ struct Cuda {
 
 Cuda this_cuda(const Library& library) {
   Cuda cuda;
+  if (Knobs knobs; read_knobs(getenv, &knobs).ok() && knobs.cuda == "off") {
+    cuda.problem = "SLUICE_CUDA=off";
+    return cuda;
+  }
   char why[sluice_cuda_why] = "";
   const auto module =
       open_module<SluiceCuda>({"libsluice-cuda.so", SLUICE_CUDA_SYMBOL, SLUICE_CUDA_VERSION},
