@@ -49,11 +49,12 @@ void* PinnedPool::reserve(CUcontext context, size_t bytes) {
   const std::lock_guard lock(mutex_);
   const size_t whole = rounded(bytes);
   if (bytes > bound_ || whole > bound_) return nullptr;
-  Block* block = take_idle(whole);
-  if (!block) {
-    make_room(whole);
-    block = pinned_ + whole <= bound_ ? make(context, whole) : nullptr;
-  }
+  // To unpin memory comes last: the driver waits for its device, which may be long.
+  Block* block = find_idle(whole, 2 * whole);
+  const bool has_room = pinned_ + whole <= bound_;
+  if (!block && has_room) block = make(context, whole);
+  if (!block) block = find_idle(whole, bound_);
+  if (!block && !has_room && make_room(whole)) block = make(context, whole);
   if (!block) return nullptr;
   CUcontext owner = nullptr;
   if (!is_pinned(block->memory, &owner) && !pin(context, block->memory, block->bytes)) {
@@ -63,11 +64,11 @@ void* PinnedPool::reserve(CUcontext context, size_t bytes) {
   return block->memory;
 }
 
-// The smallest idle block that is large enough, and not more than twice as large.
-PinnedPool::Block* PinnedPool::take_idle(size_t bytes) {
+// The smallest idle block that is large enough.
+PinnedPool::Block* PinnedPool::find_idle(size_t bytes, size_t most) {
   Block* best = nullptr;
   for (Block* block = blocks_; block; block = block->next) {
-    if (block->in_use || block->bytes < bytes || block->bytes > 2 * bytes) continue;
+    if (block->in_use || block->bytes < bytes || block->bytes > most) continue;
     if (!best || block->bytes < best->bytes) best = block;
   }
   return best;
@@ -89,17 +90,18 @@ PinnedPool::Block* PinnedPool::make(CUcontext context, size_t bytes) {
   return blocks_ = block;
 }
 
-// Frees idle blocks until so many bytes more may be pinned; none if that is not enough. (To unpin
-// memory, the driver waits for its device.)
-void PinnedPool::make_room(size_t bytes) {
+// Frees idle blocks until so many bytes more may be pinned. False, and none are freed, if that is
+// not enough.
+bool PinnedPool::make_room(size_t bytes) {
   size_t used = 0;
   for (const Block* block = blocks_; block; block = block->next) {
     if (block->in_use) used += block->bytes;
   }
-  if (used + bytes > bound_) return;
+  if (used + bytes > bound_) return false;
   for (Block** link = &blocks_; *link && pinned_ + bytes > bound_;) {
     (*link)->in_use ? void(link = &(*link)->next) : release(link);
   }
+  return true;
 }
 
 void PinnedPool::release(Block** link) {

@@ -32,9 +32,9 @@ class PinnedPool {
     bool in_use;
   };
 
-  Block* take_idle(size_t bytes);
+  Block* find_idle(size_t bytes, size_t most);
   Block* make(CUcontext context, size_t bytes);
-  void make_room(size_t bytes);
+  bool make_room(size_t bytes);
   void release(Block** link);
 
   std::mutex mutex_;

@@ -30,6 +30,18 @@ endif
 EXTRA_PROGRAMS += tests/cuda/standin_tests
 tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
   tests/cuda/standin_rig.h
+
+# The module by itself. A program of its own, because it has other names for the driver's types.
+if HAVE_GTEST
+TESTS += tests/cuda/module_tests
+check_PROGRAMS += tests/cuda/module_tests
+endif
+EXTRA_PROGRAMS += tests/cuda/module_tests
+tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_test.cc $(libsluice_cuda_la_SOURCES)
+tests_cuda_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_module_tests_LDADD = $(GTEST_LIBS) -ldl
+EXTRA_tests_cuda_module_tests_DEPENDENCIES = $(standin_drivers)
+
 tests_cuda_standin_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The CUDA module by itself, over the stand-in driver.
+#include "cuda/module.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/cuda/standin/cuda_driver.h"
+
+extern "C" const SluiceCuda* sluice_cuda();
+
+namespace {
+
+constexpr size_t bound = size_t{1} << 20, kilobyte = 1024;
+
+class Module : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const top = std::getenv("top_builddir");
+    const std::string path = std::string(top ? top : ".") + "/tests/cuda/standin/libcuda.so.1";
+    char why[sluice_cuda_why] = "";
+    driver_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_TRUE(driver_) << dlerror();
+    ASSERT_EQ(cuda->begin(driver_, bound, why), 0) << why;
+    ASSERT_EQ(call<decltype(cuInit)>("cuInit")(0), CUDA_SUCCESS);
+    ASSERT_EQ(call<decltype(cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context_, 0),
+              CUDA_SUCCESS);
+    place_ = {context_, 0};
+  }
+  void TearDown() override {
+    cuda->end();
+    for (const char* name : {"pinned", "streams", "events", "misuse"}) EXPECT_EQ(count(name), 0);
+    EXPECT_EQ(count("retained"), 1);
+    EXPECT_EQ(call<decltype(cuDevicePrimaryCtxRelease)>("cuDevicePrimaryCtxRelease")(0),
+              CUDA_SUCCESS);
+    EXPECT_EQ(count("contexts"), 0);
+  }
+  template <typename Function>
+  Function* call(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(driver_, name));
+  }
+  int64_t count(const char* name) const {
+    return call<decltype(standin_counter)>("standin_counter")(name);
+  }
+  void* allocate(size_t bytes) const {
+    CUdeviceptr pointer = 0;
+    CUcontext popped = nullptr;
+    call<decltype(cuCtxPushCurrent_v2)>("cuCtxPushCurrent_v2")(context_);
+    EXPECT_EQ(call<decltype(cuMemAlloc_v2)>("cuMemAlloc_v2")(&pointer, bytes), CUDA_SUCCESS);
+    call<decltype(cuCtxPopCurrent_v2)>("cuCtxPopCurrent_v2")(&popped);
+    return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer));
+  }
+
+  const SluiceCuda* const cuda = sluice_cuda();
+  void* driver_ = nullptr;
+  CUcontext context_ = nullptr;
+  SluiceCudaPlace place_{};
+};
+
+TEST_F(Module, PinsNoMoreThanItsBoundAndKeepsItForLater) {
+  EXPECT_EQ(cuda->reserve(&place_, bound + 1), nullptr);
+  void* const large = cuda->reserve(&place_, 960 * kilobyte);
+  ASSERT_TRUE(large);
+  void* const small = cuda->reserve(&place_, 1);
+  ASSERT_TRUE(small);
+  EXPECT_EQ(cuda->reserve(&place_, 1), nullptr) << "all is in use";
+  cuda->give_back(large);
+  const int64_t unpinned = count("cuMemHostUnregister");
+  EXPECT_EQ(cuda->reserve(&place_, 70 * kilobyte), large) << "there is no room for a smaller one";
+  EXPECT_EQ(cuda->reserve(&place_, 1), nullptr);
+  cuda->give_back(large);
+  EXPECT_EQ(cuda->reserve(&place_, 900 * kilobyte), large);
+  EXPECT_EQ(count("cuMemHostUnregister"), unpinned);
+  cuda->give_back(large);
+  cuda->give_back(small);
+  void* const all = cuda->reserve(&place_, bound);
+  EXPECT_TRUE(all) << "others make room";
+  EXPECT_EQ(count("pinned"), static_cast<int64_t>(bound));
+  EXPECT_LE(count("pinned_most"), static_cast<int64_t>(bound));
+  cuda->end();  // (what is in use stays)
+  EXPECT_EQ(count("pinned"), static_cast<int64_t>(bound));
+  cuda->give_back(all);
+}
+
+TEST_F(Module, ServesThreadsAtOnce) {
+  constexpr size_t many = 4, bytes = 100 * kilobyte;
+  std::vector<std::thread> all;
+  for (size_t number = 0; number < many; ++number) {
+    void* const device = allocate(bytes);
+    all.emplace_back([=, this] {
+      char why[sluice_cuda_why] = "";
+      std::vector<char> back(bytes);
+      for (int i = 0; i < 30; ++i) {
+        auto* host = static_cast<char*>(cuda->reserve(&place_, bytes));
+        std::vector<char> own(host ? 0 : bytes);
+        if (!host) host = own.data();
+        std::memset(host, static_cast<int>(number) + i, bytes);
+        SluiceCudaStream* const stream = cuda->open(&place_, why);
+        ASSERT_TRUE(stream) << why;
+        const SluiceCudaRuns to{device, host, 0, 0, 1, bytes};
+        const SluiceCudaRuns from{device, back.data(), 0, 0, 1, bytes};
+        EXPECT_EQ(cuda->copy(stream, &to, 1, 1, why), 0) << why;
+        EXPECT_EQ(cuda->copy(stream, &from, 1, 0, why), 0) << why;
+        EXPECT_EQ(cuda->close(stream, why), 0) << why;
+        EXPECT_EQ(back[bytes - 1], static_cast<char>(static_cast<int>(number) + i));
+        if (own.empty()) cuda->give_back(host);
+      }
+    });
+  }
+  for (std::thread& each : all) each.join();
+  EXPECT_LE(count("pinned_most"), static_cast<int64_t>(bound));
+  EXPECT_LE(count("streams"), static_cast<int64_t>(many));
+}
+
+// The device would go on with the parent's pages if a child shared and the parent then wrote them.
+TEST_F(Module, LeavesPinnedMemoryOutOfChildren) {
+  auto* const memory = static_cast<char*>(cuda->reserve(&place_, 1));
+  ASSERT_TRUE(memory);
+  *memory = 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    int ends[2];
+    const bool is_there = pipe(ends) == 0 && write(ends[1], memory, 1) == 1;
+    _exit(is_there ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  cuda->give_back(memory);
+}
+
+}  // namespace
