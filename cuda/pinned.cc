@@ -21,11 +21,9 @@ size_t rounded(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-bool is_pinned(const void* memory, CUcontext* context) {
+bool is_pinned(const void* memory) {
   Attributes found;
-  if (ask(memory, &found) != CUDA_SUCCESS || found.type != CU_MEMORYTYPE_HOST) return false;
-  *context = found.context;
-  return true;
+  return ask(memory, &found) == CUDA_SUCCESS && found.type == CU_MEMORYTYPE_HOST;
 }
 
 bool pin(CUcontext context, void* memory, size_t bytes) {
@@ -35,12 +33,16 @@ bool pin(CUcontext context, void* memory, size_t bytes) {
          driver().cuMemHostRegister_v2(memory, bytes, host_register_portable) == CUDA_SUCCESS;
 }
 
-void unpin(void* memory) {
-  CUcontext context = nullptr;
+// Whether the memory may be unmapped: the driver does not know it any more.
+bool unpin(void* memory) {
+  Attributes found;
   char why[sluice_cuda_why];
-  if (!is_pinned(memory, &context)) return;
-  const Current current(context, why);
-  if (current) driver().cuMemHostUnregister(memory);
+  const CUresult result = ask(memory, &found);
+  if (result == CUDA_ERROR_DEINITIALIZED) return true;
+  if (result != CUDA_SUCCESS) return false;
+  if (found.type != CU_MEMORYTYPE_HOST) return true;  // its context is gone
+  const Current current(found.context, why);
+  return current && driver().cuMemHostUnregister(memory) == CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -56,8 +58,7 @@ void* PinnedPool::reserve(CUcontext context, size_t bytes) {
   if (!block) block = find_idle(whole, bound_);
   if (!block && !has_room && make_room(whole)) block = make(context, whole);
   if (!block) return nullptr;
-  CUcontext owner = nullptr;
-  if (!is_pinned(block->memory, &owner) && !pin(context, block->memory, block->bytes)) {
+  if (!is_pinned(block->memory) && !pin(context, block->memory, block->bytes)) {
     return nullptr;
   }
   block->in_use = true;
@@ -107,8 +108,7 @@ bool PinnedPool::make_room(size_t bytes) {
 void PinnedPool::release(Block** link) {
   Block* const block = *link;
   *link = block->next;
-  unpin(block->memory);
-  munmap(block->memory, block->bytes);
+  if (unpin(block->memory)) munmap(block->memory, block->bytes);
   pinned_ -= block->bytes;
   delete block;
 }

@@ -236,10 +236,12 @@ void failing() {
   all_gone_at_end = false;
   if (!std::getenv("FATAL")) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   std::vector<double> from(count, 1), to(count);
-  KindMemory device_from(Kind::device, count * 8), device_to(Kind::device, count * 8);
-  device_from.put(from);
   const char* const how = std::getenv("HOW");
+  const Kind kind = how && std::string(how) == "retain" ? Kind::mapped : Kind::device;
+  KindMemory device_from(kind, count * 8), device_to(kind, count * 8);
+  device_from.put(from);
   if (rank == 1) {
+    if (kind == Kind::mapped) CUDA(cuCtxSetCurrent)(nullptr);
     test::check(CUDA(standin_fail)(how ? how : "copy", std::getenv("COPY")), "standin_fail");
   }
   int failed = 0, error = MPI_SUCCESS;

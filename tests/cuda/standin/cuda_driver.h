@@ -254,7 +254,8 @@ void standin_release();
 // "device_alloc" (out of memory), "copy" (CUDA_ERROR_ILLEGAL_ADDRESS when it runs; its context is
 // broken from then on), "lose_device" (the copy after which every context of its device answers
 // CUDA_ERROR_UNKNOWN), "stream", "retain" (out of memory, when a stream is made or a primary
-// context retained), "init" (cuInit returns error N). False if there is no such thing.
+// context retained), "pointer" (cuPointerGetAttributes does not know), "init" (cuInit returns error
+// N). False if there is no such thing.
 bool standin_fail(const char* what, const char* which);
 // From now on every function answers CUDA_ERROR_DEINITIALIZED, as after the driver's own exit
 // handler.

@@ -114,7 +114,7 @@ bool Driver::inject(const char* what, const char* which) {
     return true;
   }
   for (const char* known :
-       {"host_alloc", "device_alloc", "copy", "lose_device", "stream", "retain"}) {
+       {"host_alloc", "device_alloc", "copy", "lose_device", "stream", "retain", "pointer"}) {
     if (std::strcmp(what, known) != 0) continue;
     injections_[what] = {number, all_after};
     return true;

@@ -187,6 +187,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr pointer) {
   STANDIN_ENTER(cuPointerGetAttributes);
+  if (driver.strikes("pointer")) return CUDA_ERROR_UNKNOWN;
   const AllocationRef found = driver.find(pointer);
   for (unsigned i = 0; i < count; ++i) {
     const size_t bytes = standin::size_of(attributes[i]);
