@@ -63,6 +63,10 @@ class Conduit {
   virtual short interest(bool reads, bool writes) const {
     return static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
   }
+  // How far the two sides' handshake is, if the conduit needs one: nothing of the peer's has come,
+  // some of it has, or it is done.
+  enum class Handshake { awaited, under_way, done };
+  virtual Handshake handshake() const { return Handshake::done; }
   // Once something failed: why, in words, if errno does not say it ("TLS: ..."). Else empty.
   virtual std::string problem() const { return {}; }
 };
@@ -76,17 +80,21 @@ struct ConduitEnds {
   std::string peer_host{};  // the name of the peer's host, published likewise; empty: not known
 };
 
+// A keyed hash, by which a process proves that it knows a key without saying it.
+class Prover {
+ public:
+  virtual ~Prover() = default;
+  // What only those who know the key can compute.
+  virtual Result<Key> prove(const Key& key, std::span<const std::byte> text) const = 0;
+};
+
 // Makes the filters of connections. Both sides of a connection use one, or neither. A filter
-// carries everything after the greetings. The greetings of a connection with a filter have a proof
-// in place of the key, so that the key is never sent in clear, and so that both sides know whether
-// the other means to use the filter.
+// carries everything after the greetings, in which each side says whether it means to use one.
 class FilterMaker {
  public:
   virtual ~FilterMaker() = default;
   // Whether the connection of two processes on the same host, or on different hosts, has a filter.
   virtual bool filters(bool same_host) const = 0;
-  // What only those who know the key can compute, and another in each direction.
-  virtual Result<Key> prove(const Key& key, const ProcessId& from, const ProcessId& to) const = 0;
   // below: outlives the filter. Nothing has been read from it or written to it after the greeting.
   virtual Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) = 0;
 };

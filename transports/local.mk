@@ -29,6 +29,8 @@ core_sources += \
   transports/tcp/link.h \
   transports/tcp/outbox.cc \
   transports/tcp/outbox.h \
+  transports/tcp/proofs.cc \
+  transports/tcp/proofs.h \
   transports/tcp/reception.cc \
   transports/tcp/reception.h \
   transports/tcp/shared.cc \

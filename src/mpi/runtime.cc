@@ -196,6 +196,7 @@ Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
   TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
+  if (auto prover = make_tls_prover(); prover.ok()) options.prover = std::move(*prover);
   if (knobs.tls != "off") {
     auto filters = make_tls_filters(tls_options(knobs));
     if (!filters.ok()) return without_tls(filters.status());

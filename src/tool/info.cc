@@ -142,6 +142,13 @@ Encryption encryption_by(const Library& library) {
   return about.ok() ? Encryption{*about, ""} : Encryption{"", about.status().message()};
 }
 
+// How the two ends of a connection prove who they are, without SLUICE_TLS too.
+const char* greetings_text(const Library& library) {
+  const bool proves = make_tls_prover(library.path.substr(0, library.path.rfind('/'))).ok();
+  return proves ? "prove their key by HMAC: who listens cannot connect, nor replay a connection"
+                : "show their key in clear: who listens can connect in a rank's place";
+}
+
 // What this host would show with SLUICE_TLS=x509. Empty if no certificate is set.
 std::string certificate_text(const Library& library) {
   Knobs knobs;
@@ -182,8 +189,9 @@ void print_build() {
   table.add({"topology", to_text(this_machine(library))});
   table.add({"CUDA", to_text(this_cuda(library))});
   table.add({"encryption", to_text(encryption_by(library))});
+  table.add({"connections", greetings_text(library)});
   const std::string certificate = certificate_text(library);
-  if (!certificate.empty()) table.add({"", certificate});
+  if (!certificate.empty()) table.add({"certificate", certificate});
   table.add({"RDMA", rdma_text(library)});
   if (!library.version.empty() && library.version != build.version) {
     table.add({"", "is version " + library.version + ", this command " + build.version});
@@ -244,6 +252,7 @@ void add_build(Json* json) {
   json->close().close();
   const Encryption encryption = encryption_by(library);
   json->open_object("encryption").add("about", encryption.about);
+  json->add("connections", std::string(greetings_text(library)));
   json->add("certificate", certificate_text(library)).add("problem", encryption.problem).close();
 }
 

@@ -4,7 +4,11 @@
 // listener. Each rank forks a child. After a first collective made Sluice listen, the child opens
 // this many connections, sends nothing, and reconnects whenever Sluice closes one. Then collectives
 // that need new connections must work.
+//
+// besieged FOLDER: the same with strangers from elsewhere. Each rank writes where it listens to
+// FOLDER/listens.RANK, and waits for FOLDER/go. Then pairs of ranks connect one after another.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -15,8 +19,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
+#include <string>
 
 #include "tests/mpi/harness.h"
 
@@ -87,13 +94,63 @@ void use(MPI_Comm comm) {
   for (int i = 0; i < size; ++i) test::check(to[static_cast<size_t>(i)] == i, "an exchange");
 }
 
+std::string read_targets(const Addresses& targets) {
+  std::string text;
+  for (const sockaddr_in& at : targets) {
+    char name[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &at.sin_addr, name, sizeof name);
+    text += std::string(name) + " " + std::to_string(ntohs(at.sin_port)) + "\n";
+  }
+  return text;
+}
+
+void invite(const std::string& folder, const Addresses& targets) {
+  const std::string path = folder + "/listens." + std::to_string(rank);
+  std::ofstream(path + ".new") << read_targets(targets);
+  test::check(rename((path + ".new").c_str(), path.c_str()) == 0, "an invitation");
+  while (access((folder + "/go").c_str(), F_OK) != 0) usleep(5000);
+}
+
+// Each pair of ranks needs a connection of its own.
+void connect_in_turn() {
+  for (int a = 0; a < size; ++a) {
+    for (int b = a + 1; b < size; ++b) {
+      MPI_Comm pair;
+      MPI_Comm_split(MPI_COMM_WORLD, rank == a || rank == b ? 0 : MPI_UNDEFINED, rank, &pair);
+      if (pair == MPI_COMM_NULL) continue;
+      usleep(20000);
+      for (int i = 0; i < 20; ++i) {
+        int sum = 0;
+        const int mine = rank + i;
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, pair);
+        test::check(sum == a + b + 2 * i, "a sum of two");
+      }
+      MPI_Comm_free(&pair);
+    }
+  }
+}
+
+size_t open_descriptors() {
+  size_t open = 0;
+  for (int fd = 0; fd < 4096; ++fd) open += fcntl(fd, F_GETFD) >= 0;
+  return open;
+}
+
+// Those that have not greeted are few, whatever comes.
+void check_descriptors(size_t before) {
+  constexpr size_t pending = 32, kept = 8;
+  test::check(open_descriptors() <= before + static_cast<size_t>(size) + pending + kept,
+              "few descriptors");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   alarm(watchdog);
+  const std::string folder = argc > 1 && argv[1][0] == '/' ? argv[1] : "";
   int orders[2], reports[2];
   if (pipe(orders) != 0 || pipe(reports) != 0) return 1;
-  const pid_t child = fork();
+  const pid_t child = folder.empty() ? fork() : -1;
   if (child == 0) {
     close(orders[1]);
     besiege(orders[0], reports[1], argc > 1 ? std::atoi(argv[1]) : 50);
@@ -113,14 +170,21 @@ int main(int argc, char** argv) {
     if (!before.contains(fd)) targets.push_back(at);
   }
   test::check(!targets.empty(), "Sluice listens");
-  char ready = 0;
-  (void)!write(orders[1], targets.data(), targets.size() * sizeof targets[0]);
-  (void)!read(reports[0], &ready, 1);
-  test::check(ready == '!', "there is a siege");
-  IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
+  if (folder.empty()) {
+    char ready = 0;
+    (void)!write(orders[1], targets.data(), targets.size() * sizeof targets[0]);
+    (void)!read(reports[0], &ready, 1);
+    test::check(ready == '!', "there is a siege");
+    IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
+  } else {
+    const size_t descriptors = open_descriptors();
+    invite(folder, targets);
+    connect_in_turn();
+    check_descriptors(descriptors);
+  }
   for (int i = 0; i < 50; ++i) use(MPI_COMM_WORLD);
   test::summarize("besieged");
   MPI_Finalize();
   close(orders[1]);
-  waitpid(child, nullptr, 0);
+  if (child > 0) waitpid(child, nullptr, 0);
 }

@@ -51,6 +51,7 @@ single_threaded_tests += \
   tests/unit/transports/tcp_faults_test.cc \
   tests/unit/transports/tcp_landing_test.cc \
   tests/unit/transports/tcp_put_off_test.cc \
+  tests/unit/transports/tcp_proofs_test.cc \
   tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tls_certificates_test.cc \
   tests/unit/transports/tls_links_test.cc \
@@ -79,6 +80,7 @@ unit_sources += \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_played.h \
+  tests/unit/transports/tcp_proved.h \
   tests/unit/transports/tcp_rig.h \
   tests/unit/transports/tcp_test.cc \
   tests/unit/transports/tls_rig.h \

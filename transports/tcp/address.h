@@ -102,6 +102,7 @@ struct AddressBlob {
   uint64_t host = 0;
   Key key{};
   std::vector<Entry> entries;
+  bool proves = false;  // the process has a Prover: greetings to and from it may have proofs
 
   // Encodes the first entries, as many as there is room for.
   std::vector<std::byte> encode() const;

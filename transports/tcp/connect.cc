@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/random.h"
 #include "transports/tcp/link.h"
+#include "transports/tcp/proofs.h"
 
 namespace sluice {
 namespace {
@@ -30,12 +32,9 @@ Status Link::know(const Peer& peer) {
   same_host_ = is_same_host(*blob, shared_.host);
   candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
   peer_key_ = blob->key;
+  peer_proves_ = blob->proves;
   known_ = true;
-  if (socket_) {  // the peer connected first
-    greet();
-    flush();
-    compare_signs();
-  }
+  if (socket_) begin_frames();  // the peer connected first
   return {};
 }
 
@@ -49,7 +48,7 @@ bool Link::dial() {
       fail(greeting.status());
       return false;
     }
-    dialer_ = std::make_unique<Dialer>(shared_, candidates_, *greeting);
+    dialer_ = std::make_unique<Dialer>(shared_, candidates_, *greeting, peer_key_);
   }
   switch (dialer_->advance()) {
     case Dialer::State::dialing:
@@ -69,9 +68,7 @@ bool Link::dial() {
   }
   introduced_ = greeted_ = true;
   heed(*answer);
-  if (!status_.ok()) return false;
-  if (const Status opened = open_filter(); !opened.ok()) fail(opened);
-  sends_filtered_ = filter_ != nullptr;
+  if (status_.ok()) begin_frames();
   if (status_.ok()) offer_upgrade();
   return status_.ok();
 }
@@ -88,22 +85,28 @@ Status Link::unreachable() const {
   return {Code::timeout, who + dialer_->failures() + "; is a firewall between?"};
 }
 
+// With proofs, this side's greeting as the connecting side.
 Result<Greeting> Link::introduction() const {
-  const ProcessId& self = shared_.options.self;
-  auto sign =
-      filters() ? shared_.options.filter->prove(peer_key_, self, process_) : Result<Key>(peer_key_);
-  if (!sign.ok()) return sign.status();
-  return Greeting{wire_version, self, process_, *sign, shared_.options.window};
+  if (filters() && !proves()) {
+    return Status(Code::mismatch, label_ + " cannot encrypt, this process wants to");
+  }
+  Greeting made{wire_version, shared_.options.self, process_, peer_key_, shared_.options.window};
+  if (!proves()) return made;
+  made.proves = true;
+  made.filters = filters();
+  if (Status drawn = draw_random(made.nonce.data(), made.nonce.size()); !drawn.ok()) return drawn;
+  const auto proof = first_proof(*shared_.options.prover, peer_key_, made);
+  if (!proof.ok()) return proof.status();
+  made.key = *proof;
+  return made;
 }
 
-// Queues the greeting before everything else.
+// Without proofs: queues the greeting before everything else.
 void Link::greet() {
   const auto words = introduction();
   if (!words.ok()) return fail(words.status());
-  if (Status opened = open_filter(); !opened.ok()) return fail(opened);
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;
-  greeting.last = filter_ != nullptr;
   greeting.owned = std::make_unique<std::byte[]>(Greeting::bytes);
   words->encode(greeting.owned.get());
   out_.push_front(std::move(greeting));
@@ -111,15 +114,39 @@ void Link::greet() {
 }
 
 void Link::accept(Socket socket, const Greeting& greeting) {
-  if (connects() || socket_ || !status_.ok()) return;  // closes a second connection
+  if (!expects()) return;  // closes a second connection
   socket_ = std::move(socket);
   greeted_ = true;
-  if (known_) {
+  if (known_ && !proves()) {
     greet();
     flush();
   }
   heed(greeting);
+  if (known_ && status_.ok()) begin_frames();
   list();
+}
+
+// The peer is known, and has greeted: what remains of this side's greeting, and the filter. Both
+// sides prove, and filter this connection, or neither does.
+void Link::begin_frames() {
+  if (peer_has_proved_) introduced_ = true;
+  if (!introduced_ && !proves()) {
+    greet();
+    flush();
+  }
+  if (!status_.ok()) return;
+  const std::string same = ": is SLUICE_TLS the same everywhere?";
+  if (peer_filters_ != filters()) {
+    const std::string whose = peer_filters_
+                                  ? " wants an encrypted connection, this process does not"
+                                  : " wants a connection in clear, this process an encrypted one";
+    return fail({Code::mismatch, label_ + whose + same});
+  }
+  if (peer_has_proved_ != proves()) {
+    return fail({Code::mismatch, label_ + " said a key in place of a proof, or a proof in place of "
+                                          "its key: is OpenSSL's module the same everywhere?"});
+  }
+  if (const Status opened = open_filter(); !opened.ok()) fail(opened);
 }
 
 // Connecting side: reads the peer's answer to the greeting. True if it has come.
@@ -136,6 +163,7 @@ bool Link::take_greeting() {
     inbox_.consume(Greeting::bytes);
     greeted_ = true;
     heed(greeting);
+    if (status_.ok()) begin_frames();
     offer_upgrade();
   }
   return greeted_ && status_.ok();
@@ -152,17 +180,8 @@ void Link::heed(const Greeting& greeting) {
   } else if (greeting.window != shared_.options.window) {
     differs("a TCP window of", greeting.window, shared_.options.window);
   }
-  sign_ = shared_.sign_of(greeting);
-  if (known_) compare_signs();
-}
-
-// Both sides filter this connection, or neither does.
-void Link::compare_signs() {
-  const bool theirs = sign_ == TcpShared::Sign::proof;
-  if (!status_.ok() || theirs == filters()) return;
-  const std::string whose = theirs ? " wants an encrypted connection, this process does not"
-                                   : " wants a connection in clear, this process an encrypted one";
-  fail({Code::mismatch, label_ + whose + ": is SLUICE_TLS the same everywhere?"});
+  peer_has_proved_ = greeting.proves;
+  peer_filters_ = greeting.filters;
 }
 
 void Link::say_bye() {
@@ -193,6 +212,7 @@ void Link::look_after() {
   } else if (socket_) {
     hear();
     look_for_life();
+    if (status_.ok() && filter_) look_for_handshake();
   }
 }
 
@@ -223,6 +243,21 @@ void Link::look_for_listener() {
     return is_free(each.address, each.port);
   });
   if (gone) lost("it ended before it connected");
+}
+
+// Once the peer's part of the filter's handshake has begun to come, the rest must follow. (A peer
+// that is busy may begin late.) This process looks twice after the deadline, because it may have
+// been busy itself, and reads between two looks.
+void Link::look_for_handshake() {
+  const auto now = std::chrono::steady_clock::now();
+  if (filter_->handshake() != Conduit::Handshake::under_way) {
+    shaking_since_ = {};
+  } else if (shaking_since_ == std::chrono::steady_clock::time_point{}) {
+    shaking_since_ = now;
+    overdue_ = 0;
+  } else if (now - shaking_since_ > shared_.options.connect_timeout && ++overdue_ > 1) {
+    fail({Code::timeout, "the handshake with " + label_ + " came to a halt: " + filter_->name()});
+  }
 }
 
 // A dead host sends nothing. Keepalive finds that while this side only waits; this function finds

@@ -7,17 +7,23 @@
 #include <cerrno>
 #include <utility>
 
+#include "transports/tcp/proofs.h"
+
 namespace sluice {
 namespace {
 
 constexpr std::chrono::milliseconds longest_between_starts{250};
+constexpr std::chrono::milliseconds between_retries{100};
+constexpr int most_retries = 100;
 
 }  // namespace
 
-Dialer::Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting)
+Dialer::Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting,
+               const Key& peer_key)
     : shared_(shared),
       candidates_(std::move(candidates)),
       greeting_(greeting),
+      peer_key_(peer_key),
       deadline_(Clock::now() + shared.options.connect_timeout),
       between_starts_(std::min<Clock::duration>(
           longest_between_starts,
@@ -36,13 +42,21 @@ Dialer::State Dialer::advance() {
         ++i;
         continue;
       }
+      next_start_ =
+          progress == Progress::again ? Clock::now() + between_retries : Clock::time_point{};
+      if (progress == Progress::again) candidates_.push_back(attempts_[i].candidate);
       attempts_.erase(attempts_.begin() + static_cast<ptrdiff_t>(i));
-      next_start_ = {};
     }
     if (next_ == candidates_.size()) return attempts_.empty() ? State::failed : State::dialing;
-    if (!attempts_.empty() && Clock::now() < next_start_) return State::dialing;
+    if (awaits_certain() || Clock::now() < next_start_) return State::dialing;
     start_next();
   }
+}
+
+// The peer is certain to have this side's greeting.
+bool Dialer::awaits_certain() const {
+  return std::ranges::any_of(
+      attempts_, [](const Attempt& each) { return each.greeted && each.candidate.certain; });
 }
 
 void Dialer::add_to(std::vector<pollfd>& polls) const {
@@ -53,7 +67,7 @@ void Dialer::add_to(std::vector<pollfd>& polls) const {
 }
 
 void Dialer::start_next() {
-  const Candidate& candidate = candidates_[next_++];
+  const Candidate candidate = candidates_[next_++];
   next_start_ = Clock::now() + between_starts_;
   auto made = make_socket(candidate.address, shared_.options);
   while (!made.ok() && !has_descriptors(1) && shared_.make_room && shared_.make_room()) {
@@ -64,7 +78,7 @@ void Dialer::start_next() {
     failures_ += (failures_.empty() ? "" : "; ") + made.status().message();
     return;
   }
-  Attempt attempt{&candidate, std::move(*made), std::max(deadline_, next_start_)};
+  Attempt attempt{candidate, std::move(*made), std::max(deadline_, next_start_)};
   const SocketAddress to = to_socket_address(candidate.address, candidate.port);
   const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
   if (connect(attempt.socket.fd(), address, to.size) != 0 && errno != EINPROGRESS &&
@@ -78,7 +92,8 @@ void Dialer::start_next() {
 Dialer::Progress Dialer::look_at(Attempt& attempt) {
   if (!attempt.greeted) {
     const Progress progress = connect_further(attempt);
-    if (progress != Progress::connected || is_certain(attempt)) return progress;
+    const bool connects = progress == Progress::connected;
+    if (!connects || (!greeting_.proves && is_certain(attempt))) return progress;
     if (!greet(attempt)) return fail(attempt, errno);
   }
   return hear_answer(attempt);
@@ -98,47 +113,65 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
 // Once this side has greeted on one connection, the peer chooses: it keeps the first connection
 // that has greeted, and closes the others.
 bool Dialer::is_certain(const Attempt& attempt) const {
-  return attempt.candidate->certain &&
+  return attempt.candidate.certain &&
          std::none_of(attempts_.begin(), attempts_.end(),
                       [](const Attempt& each) { return each.greeted; });
 }
 
 // (A new socket has room for the greeting.)
 bool Dialer::greet(Attempt& attempt) {
-  std::byte bytes[Greeting::bytes];
+  std::byte bytes[Greeting::bytes_with_proof];
   greeting_.encode(bytes);
-  attempt.greeted = send(attempt.socket.fd(), bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-                    static_cast<ssize_t>(sizeof(bytes));
+  attempt.greeted = send_all(attempt.socket, {bytes, greeting_.size()});
   return attempt.greeted;
 }
 
 Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
+  const size_t size = greeting_.size();
   ssize_t got;
   do {
-    got = recv(attempt.socket.fd(), attempt.bytes.data() + attempt.got,
-               attempt.bytes.size() - attempt.got, MSG_DONTWAIT);
+    got = recv(attempt.socket.fd(), attempt.bytes.data() + attempt.got, size - attempt.got,
+               MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) {
-    const bool waits = errno == EAGAIN || errno == EWOULDBLOCK;
-    return waits ? Progress::waits : fail(attempt, errno);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Progress::waits;
+  const bool closed = got == 0 || (got < 0 && errno == ECONNRESET);
+  if (closed && attempt.got == 0 && greeting_.proves && attempt.candidate.certain &&
+      ++retries_ <= most_retries) {
+    return Progress::again;
   }
+  if (got < 0) return fail(attempt, errno);
   attempt.got += static_cast<size_t>(got);
-  const bool whole = attempt.got == attempt.bytes.size();
+  const bool whole = attempt.got == size;
   Greeting answer;
   if (got == 0 || !Greeting::may_begin(attempt.bytes.data(), attempt.got) ||
-      (whole && !(answer.decode(attempt.bytes.data()) && shared_.answers(answer, greeting_.to)))) {
-    note(*attempt.candidate, "another process is there");
+      (whole && !(Greeting::size_of(attempt.bytes.data()) == size &&
+                  answer.decode(attempt.bytes.data()) && is_answer(answer)))) {
+    note(attempt.candidate, "another process is there");
     return Progress::over;
   }
   if (!whole) return Progress::waits;
+  if (greeting_.proves && !confirm(attempt, answer)) return fail(attempt, errno);
   answer_ = answer;
   return Progress::connected;
+}
+
+bool Dialer::is_answer(const Greeting& answer) const {
+  if (!greeting_.proves) return shared_.answers(answer, greeting_.to);
+  return answer.proves && answer.from == greeting_.to && answer.to == greeting_.from &&
+         are_equal(answer.key, second_proof(*shared_.options.prover, peer_key_, greeting_, answer));
+}
+
+// Sends the last proof. False, with errno, if that is not possible.
+bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
+  const auto proof = last_proof(*shared_.options.prover, peer_key_, greeting_, answer);
+  errno = ENOMEM;
+  return proof.ok() && send_all(attempt.socket, *proof);
 }
 
 Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
   const bool wrong = attempt.greeted && (error == ECONNRESET || error == EPIPE);
   absent_ &= wrong || error == ECONNREFUSED;
-  note(*attempt.candidate, error_text(error));
+  note(attempt.candidate, error_text(error));
   return Progress::over;
 }
 

@@ -7,9 +7,11 @@
 // second.
 //
 // Another process may answer at an address that is not certain to be the peer's. There this side
-// sends only its greeting until the answer contains the key that only the peer knows. The answer
-// may take any time, because the peer may be busy. A wrong process closes the connection or answers
-// something else.
+// sends only its greeting until the answer contains the key that only the peer knows. With proofs
+// (wire.h) it does so at every address, and sends its last proof then. The answer may take any
+// time, because the peer may be busy. A wrong process closes the connection or answers something
+// else. A peer that strangers beset may close it too; so with proofs, an address that is certain
+// is tried again for a while.
 #pragma once
 
 #include <poll.h>
@@ -17,6 +19,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +37,10 @@ class Dialer {
   using Clock = std::chrono::steady_clock;
   enum class State { dialing, connected, failed };
 
-  Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting);
+  // greeting: with proofs or the key. peer_key: for proofs.
+  Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting,
+         const Key& peer_key);
+  ~Dialer() { explicit_bzero(&peer_key_, sizeof(peer_key_)); }
 
   // Goes on as far as possible now.
   State advance();
@@ -51,14 +57,14 @@ class Dialer {
   bool absent() const { return absent_; }
 
  private:
-  enum class Progress { waits, over, connected };
+  enum class Progress { waits, over, again, connected };
   struct Attempt {
-    const Candidate* candidate;
+    Candidate candidate;
     Socket socket;
     Clock::time_point until;  // deadline for connecting
     bool greeted = false;     // this side has sent its greeting
     size_t got = 0;           // bytes of the answer so far
-    std::array<std::byte, Greeting::bytes> bytes{};
+    std::array<std::byte, Greeting::bytes_with_proof> bytes{};
   };
 
   void start_next();
@@ -66,17 +72,22 @@ class Dialer {
   Progress connect_further(Attempt& attempt);
   Progress hear_answer(Attempt& attempt);
   bool greet(Attempt& attempt);
+  bool is_answer(const Greeting& answer) const;
+  bool confirm(const Attempt& attempt, const Greeting& answer);
+  bool awaits_certain() const;
   bool is_certain(const Attempt& attempt) const;
   Progress fail(const Attempt& attempt, int error);
   void note(const Candidate& candidate, const std::string& what);
 
   const TcpShared& shared_;
-  const std::vector<Candidate> candidates_;
+  std::vector<Candidate> candidates_;
   const Greeting greeting_;
+  Key peer_key_;
   const Clock::time_point deadline_;
   const Clock::duration between_starts_;
   size_t next_ = 0;               // index in candidates_
   Clock::time_point next_start_;  // latest time to start the next attempt
+  int retries_ = 0;               // of addresses that are certain
   std::vector<Attempt> attempts_;
   Socket connected_;
   std::optional<Greeting> answer_;

@@ -59,9 +59,10 @@ class Driver::Section {
   bool posted_ = false;
 };
 
-Driver::Driver(const TcpOptions& options) : reception_(shared_) {
+Driver::Driver(const TcpOptions& options)
+    : reception_(shared_, [this](const ProcessId& process) { return expects(process); }) {
   shared_.options = options;
-  shared_.make_room = [this] { return reception_.drop_oldest(); };
+  shared_.make_room = [this] { return reception_.drop_one(); };
 }
 
 Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }
@@ -81,7 +82,8 @@ Status Driver::start() {
 }
 
 std::vector<std::byte> Driver::address() const {
-  return AddressBlob{shared_.host, shared_.key, reception_.entries()}.encode();
+  return AddressBlob{shared_.host, shared_.key, reception_.entries(), bool(shared_.options.prover)}
+      .encode();
 }
 
 Link& Driver::link(const ProcessId& process) {
@@ -208,6 +210,11 @@ bool Driver::admit() {
     if (each->awaited()) each->fail(any.status());
   }
   return true;
+}
+
+bool Driver::expects(const ProcessId& process) const {
+  const auto found = links_.find(process);
+  return found == links_.end() || found->second->expects();
 }
 
 void Driver::look_after(Clock::time_point now) {

@@ -63,6 +63,7 @@ class Driver {
   bool drive_ready();
   bool admit();
   bool all_flushed();
+  bool expects(const ProcessId& process) const;
   void look_after(Clock::time_point now);
   void look_for_ends(Clock::time_point now);
   bool anything_awaited() const;

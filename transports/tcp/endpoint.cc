@@ -80,6 +80,9 @@ Result<std::unique_ptr<Endpoint>> make_tcp_endpoint(const TcpOptions& options) {
   if (options.socket_buffer > 0 && options.socket_buffer < smallest_buffer) {
     return Status(Code::invalid, "a TCP socket buffer under 4 KiB");
   }
+  if (options.filter && !options.prover) {
+    return Status(Code::invalid, "a filter of connections without a prover");
+  }
   auto driver = std::make_shared<Driver>(options);
   const Status started = driver->start();
   if (!started.ok()) return started;

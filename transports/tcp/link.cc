@@ -90,10 +90,10 @@ bool Link::pending() const {
 }
 
 pollfd Link::poll_for() const {
-  const bool sends = !out_.empty() && send_error_ == 0 && !awaits_greeting();
+  const bool sends = !out_.empty() && send_error_ == 0;
   if (!socket_) return {-1, 0, 0};
   int events = way_in().interest(wanted(), false) | way_out().interest(false, sends);
-  if (filter_waits() && !awaits_greeting()) events |= filter_->interest(false, true);
+  if (filter_waits()) events |= filter_->interest(false, true);
   return {socket_.fd(), static_cast<short>(events), 0};
 }
 
@@ -123,7 +123,7 @@ bool Link::flush() {
     fail({Code::memory, "no memory for the rest of a message to " + label_});
     return true;
   }
-  if (send_error_ != 0 || awaits_greeting()) return false;
+  if (send_error_ != 0) return false;
   const Outbox::Flushed flushed = out_.flush(way_out());
   finish_sends(flushed.done);
   if (flushed.result == Outbox::Result::shifted) {

@@ -13,6 +13,7 @@
 
 #include <poll.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -62,6 +63,8 @@ class Link {
   // After anything was posted: connects if this side has to, and sends what can be sent.
   void kick();
 
+  // Whether the other side may still connect.
+  bool expects() const { return !connects() && !socket_ && status_.ok(); }
   // Called when the other side has connected.
   void accept(Socket socket, const Greeting& greeting);
 
@@ -130,11 +133,8 @@ class Link {
  private:
   bool connects() const { return shared_.options.self < process_; }
   bool wanted() const {
-    return demand.receives > 0 || demand.sends > 0 || (curious_ && status_.ok()) ||
-           (awaits_greeting() && !out_.empty());
+    return demand.receives > 0 || demand.sends > 0 || (curious_ && status_.ok());
   }
-  // The filter may not be used before the peer's greeting, which does not pass it.
-  bool awaits_greeting() const { return sends_filtered_ && !greeted_; }
   void list();
 
   bool dial();
@@ -143,7 +143,7 @@ class Link {
   void greet();
   bool take_greeting();
   void heed(const Greeting& greeting);
-  void compare_signs();
+  void begin_frames();
   void offer_upgrade();
   void look_for_upgrade();
   bool permits(const UpgradeMaker& maker) const;
@@ -164,19 +164,21 @@ class Link {
   bool filters() const {
     return shared_.options.filter && shared_.options.filter->filters(same_host_);
   }
+  bool proves() const { return shared_.options.prover && peer_proves_; }
   Conduit& base() const { return filter_ ? *filter_ : plain_; }
   Conduit& way_out() const {
     if (sends_upgraded_) return *upgrade_;
-    return sends_filtered_ ? *filter_ : plain_;
+    return base();
   }
   Conduit& way_in() const {
     if (reads_upgraded_) return *upgrade_;
-    return greeted_ ? base() : plain_;
+    return base();
   }
   // Bytes of the filter's own wait in it.
   bool filter_waits() const { return filter_ && filter_->unsent() > 0; }
   void look_for_listener();
   void look_for_life();
+  void look_for_handshake();
 
   bool flush();
   void finish_sends(Operation* sent);
@@ -203,14 +205,16 @@ class Link {
   Key peer_key_{};
   bool known_ = false;  // know() has succeeded
   bool same_host_ = false;
-  TcpShared::Sign sign_ = TcpShared::Sign::none;  // of the peer's greeting
+  bool peer_proves_ = false;
+  bool peer_has_proved_ = false, peer_filters_ = false;  // says its greeting
 
   std::unique_ptr<Dialer> dialer_;
   Socket socket_;
   mutable SocketConduit plain_{socket_};
   const char* carrier_ = "tcp";
   std::unique_ptr<Conduit> filter_;
-  bool sends_filtered_ = false;       // the greeting has left
+  int overdue_ = 0;  // looks at its handshake since that should have been done
+  std::chrono::steady_clock::time_point shaking_since_{};
   std::unique_ptr<Upgrade> upgrade_;  // offered, accepted, or in use
   size_t next_maker_ = 0;             // of TcpOptions::upgrades, to be offered next
   bool accepted_ = false;             // the accepting side has attached to the upgrade

@@ -9,12 +9,18 @@
 #include <cerrno>
 #include <utility>
 
+#include "src/base/log.h"
+#include "src/base/random.h"
+#include "transports/tcp/proofs.h"
+
 namespace sluice {
 namespace {
 
 constexpr size_t max_guests = 32;
 constexpr size_t descriptors_to_spare = 8;
-constexpr std::chrono::milliseconds time_to_greet{100};
+constexpr std::chrono::milliseconds time_to_greet{100}, time_to_prove{2000};
+constexpr std::chrono::minutes between_reports{1};
+constexpr size_t head_bytes = 16;  // of a greeting: they say how long it is
 
 // How long the other side of a new connection has sent nothing.
 std::chrono::milliseconds silence_of(const Socket& socket) {
@@ -71,7 +77,7 @@ Result<bool> Reception::admit_from(const Listener& listener, const Welcome& welc
     if (accepted.ok() && !*accepted) return any;
     if (accepted.ok()) {
       const Clock::time_point since = Clock::now() - silence_of(*accepted);
-      guests_.push_back({std::move(*accepted), since, 0, {}});
+      guests_.push_back({std::move(*accepted), since});
     }
     full_ =
         !accepted.ok() || guests_.size() >= max_guests || !has_descriptors(descriptors_to_spare);
@@ -81,17 +87,25 @@ Result<bool> Reception::admit_from(const Listener& listener, const Welcome& welc
 // Passes on connections that have greeted before it closes any.
 bool Reception::make_room(const Welcome& welcome) {
   hear_all(welcome);
-  if (full_ && Clock::now() - oldest()->since >= time_to_greet) drop_oldest();
+  if (!full_) return true;
+  const auto guest = least();
+  const auto time = guest->answered ? time_to_prove : time_to_greet;
+  if (Clock::now() - guest->since >= time) {
+    count_turned_away("to make room");
+    drop_one();
+  }
   return !full_;
 }
 
-std::vector<Reception::Guest>::iterator Reception::oldest() {
-  return std::ranges::min_element(guests_, {}, &Guest::since);
+// The first to go: those that have not greeted before those that have, then the oldest.
+std::vector<Reception::Guest>::iterator Reception::least() {
+  return std::ranges::min_element(
+      guests_, {}, [](const Guest& each) { return std::pair(each.answered, each.since); });
 }
 
-bool Reception::drop_oldest() {
+bool Reception::drop_one() {
   if (guests_.empty()) return false;
-  guests_.erase(oldest());
+  guests_.erase(least());
   full_ = false;
   return true;
 }
@@ -106,31 +120,81 @@ void Reception::hear_all(const Welcome& welcome) {
     Guest guest = std::move(guests_[i]);
     guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
     full_ = false;
-    Greeting greeting;
-    if (verdict == Verdict::welcome && greeting.decode(guest.bytes.data())) {
-      welcome(std::move(guest.socket), greeting);
+    if (verdict == Verdict::away) {
+      count_turned_away(guest.answered ? "with a greeting but no proof" : "without the key");
+    } else if (verdict == Verdict::welcome) {
+      welcome(std::move(guest.socket), guest.greeting);
     }
   }
 }
 
+void Reception::count_turned_away(const char* why) {
+  ++turned_away_;
+  const Clock::time_point now = Clock::now();
+  if (logged_ != Clock::time_point{} && now - logged_ < between_reports) return;
+  logged_ = now;
+  log(Level::warning, "turned away a connection of a stranger, %s; %llu so far", why,
+      static_cast<unsigned long long>(turned_away_));
+}
+
+// Bytes that are expected next, in all.
+size_t Reception::Guest::due() const {
+  if (answered) return proof_bytes;
+  return got < head_bytes ? head_bytes : Greeting::size_of(bytes.data());
+}
+
 Reception::Verdict Reception::hear(Guest& guest) const {
+  while (guest.got < guest.due()) {
+    const Verdict verdict = receive(guest);
+    if (verdict != Verdict::welcome) return verdict;
+  }
+  if (guest.answered) {
+    Key proof;
+    std::copy_n(guest.bytes.begin(), proof.size(), proof.begin());
+    return are_equal(proof, guest.proof) ? Verdict::welcome : Verdict::away;
+  }
+  if (!guest.greeting.decode(guest.bytes.data()) || !shared_.knows_key(guest.greeting)) {
+    return Verdict::away;
+  }
+  if (!expects_(guest.greeting.from)) return Verdict::away;
+  return guest.greeting.proves ? answer(guest) : Verdict::welcome;
+}
+
+// Reads what is due. Verdict `welcome`: some has come, and may be of a peer.
+Reception::Verdict Reception::receive(Guest& guest) const {
   ssize_t got;
   do {
-    got = recv(guest.socket.fd(), guest.bytes.data() + guest.got, guest.bytes.size() - guest.got,
+    got = recv(guest.socket.fd(), guest.bytes.data() + guest.got, guest.due() - guest.got,
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     const bool may_stay = Clock::now() - guest.since < shared_.options.connect_timeout;
     return may_stay ? Verdict::wait : Verdict::away;
   }
-  if (got <= 0) return Verdict::away;
+  // A peer that has connected at another address too closes this connection.
+  if (got <= 0) return guest.got == 0 || guest.answered ? Verdict::left : Verdict::away;
   guest.got += static_cast<size_t>(got);
-  if (!Greeting::may_begin(guest.bytes.data(), guest.got)) return Verdict::away;
-  if (guest.got < guest.bytes.size()) return Verdict::wait;
-  Greeting greeting;
-  const bool welcome =
-      greeting.decode(guest.bytes.data()) && shared_.sign_of(greeting) != TcpShared::Sign::none;
-  return welcome ? Verdict::welcome : Verdict::away;
+  const bool foreign = !guest.answered && !Greeting::may_begin(guest.bytes.data(), guest.got);
+  return foreign ? Verdict::away : Verdict::welcome;
+}
+
+// Answers with the second proof, and a nonce that makes the last proof a new one.
+Reception::Verdict Reception::answer(Guest& guest) const {
+  const Greeting& asked = guest.greeting;
+  Greeting made{wire_version, asked.to, asked.from, {}, shared_.options.window};
+  made.proves = true;
+  made.filters = asked.filters && shared_.options.filter;
+  if (!draw_random(made.nonce.data(), made.nonce.size()).ok()) return Verdict::away;
+  const auto second = second_proof(*shared_.options.prover, shared_.key, asked, made);
+  const auto last = last_proof(*shared_.options.prover, shared_.key, asked, made);
+  if (!second.ok() || !last.ok()) return Verdict::away;
+  made.key = *second;
+  guest.proof = *last;
+  guest.answered = true;
+  guest.got = 0;
+  std::byte bytes[Greeting::bytes_with_proof];
+  made.encode(bytes);
+  return send_all(guest.socket, bytes) ? hear(guest) : Verdict::left;
 }
 
 void Reception::add_to(std::vector<pollfd>& polls) const {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The acceptor: the listening sockets, and the pending connections (guests), which have not greeted
-// yet. A connection that begins with anything but a greeting with this process's key is closed
-// without an answer. (Or a proof that its sender knows the key: see FilterMaker.)
+// yet, or not proved who they are (wire.h). A connection that begins with anything but a greeting
+// with this process's key, or the first proof, is closed without an answer.
 //
-// Any user of the host can connect and send nothing. So there are few pending connections, they
-// leave some descriptors free for peers and for the program, and none stays longer than the connect
-// deadline. If there is no room for another, the oldest is closed, but not in its first tenth of a
-// second, in which a peer's greeting arrives. Until then new connections wait in the kernel.
+// Any user of the host can connect and send nothing, and whoever has recorded a greeting can send
+// it again and get an answer. So there are few pending connections, they leave some descriptors
+// free for peers and for the program, and none stays longer than the connect deadline. If there is
+// no room for another, one that has not greeted is closed, but not in its first tenth of a second,
+// in which a peer's greeting arrives; or else one that has not proved itself for two seconds. Until
+// then new connections wait in the kernel. What was turned away is counted, and logged from time to
+// time.
 #pragma once
 
 #include <poll.h>
@@ -15,7 +18,9 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "src/base/status.h"
@@ -29,7 +34,12 @@ class Reception {
  public:
   using Welcome = std::function<void(Socket, const Greeting&)>;
 
-  explicit Reception(const TcpShared& shared) : shared_(shared) {}
+  // Whether that process may still connect, as far as is known. (Who replays its greeting when it
+  // has connected gets no answer.)
+  using Expects = std::function<bool(const ProcessId&)>;
+
+  Reception(const TcpShared& shared, Expects expects)
+      : shared_(shared), expects_(std::move(expects)) {}
 
   // Listens on every chosen interface for which the address has room.
   Status open();
@@ -40,8 +50,10 @@ class Reception {
   // Accepts new connections, and passes on those that have greeted. True if any were accepted. An
   // error if accepting fails although no connection is pending.
   Result<bool> admit(const Welcome& welcome);
-  // Closes the oldest pending connection. False if there is none.
-  bool drop_oldest();
+  // Closes a pending connection. False if there is none.
+  bool drop_one();
+  // How many connections it has closed because they were not a peer's.
+  uint64_t turned_away() const { return turned_away_; }
   // Adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const;
 
@@ -51,20 +63,30 @@ class Reception {
     Socket socket;
     Clock::time_point since;  // when it was connected (accepted later)
     size_t got = 0;
-    std::array<std::byte, Greeting::bytes> bytes;
+    std::array<std::byte, Greeting::bytes_with_proof> bytes{};
+    Greeting greeting{};
+    bool answered = false;  // it has greeted, and now owes its last proof
+    Key proof{};            // which must be this
+    size_t due() const;
   };
-  enum class Verdict { wait, welcome, away };
+  enum class Verdict { wait, welcome, left, away };  // left: it has gone by itself
 
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
-  std::vector<Guest>::iterator oldest();
+  std::vector<Guest>::iterator least();
   void hear_all(const Welcome& welcome);
   Verdict hear(Guest& guest) const;
+  Verdict receive(Guest& guest) const;
+  Verdict answer(Guest& guest) const;
+  void count_turned_away(const char* why);
 
   const TcpShared& shared_;
+  const Expects expects_;
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;
   std::vector<Guest> guests_;
+  uint64_t turned_away_ = 0;
+  Clock::time_point logged_{};
   bool full_ = false;  // guests_ is not empty, and there is no room for another
 };
 

@@ -39,13 +39,11 @@ struct TcpShared {
   uint64_t finished = 0;  // operations completed so far
   uint64_t heard = 0;     // of these, when this turn began: of later ones no caller has heard yet
 
-  // What a greeting to this process has in place of the key: the key, or the proof of a sender that
-  // means to filter the connection, or neither.
-  enum class Sign : uint8_t { none, key, proof };
-  Sign sign_of(const Greeting& greeting) const;
-  // Whether this is the answer to this process's greeting by that process, and no other.
+  // Whether a greeting is for this process, and has its key or, with a proof, the first proof.
+  bool knows_key(const Greeting& greeting) const;
+  // Whether this is that process's answer, without proofs, to this process's greeting.
   bool answers(const Greeting& greeting, const ProcessId& process) const {
-    return greeting.from == process && sign_of(greeting) != Sign::none;
+    return greeting.from == process && !greeting.proves && knows_key(greeting);
   }
 
   // Completes the operation. It is the caller's again; the transport must not touch it any more.

@@ -90,6 +90,12 @@ Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
   return moved(got);
 }
 
+bool send_all(const Socket& socket, std::span<const std::byte> bytes) {
+  const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent >= 0 && sent < static_cast<ssize_t>(bytes.size())) errno = EAGAIN;
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
 std::string error_text(int error) {
   char buffer[128] = "";
   return strerror_r(error, buffer, sizeof(buffer));

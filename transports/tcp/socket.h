@@ -33,6 +33,10 @@ class SocketConduit final : public Conduit {
 // The text of an errno value: "Connection refused".
 std::string error_text(int error);
 
+// Sends a few bytes over a new connection, which has room for them. False, with errno, if not all
+// were taken.
+bool send_all(const Socket& socket, std::span<const std::byte> bytes);
+
 // Whether this process may open `count` more descriptors. Makes system calls.
 bool has_descriptors(size_t count);
 

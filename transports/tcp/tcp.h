@@ -44,7 +44,10 @@ struct TcpOptions {
   std::vector<std::shared_ptr<UpgradeMaker>> upgrades{};
   // Between hosts, a link that cannot be upgraded fails.
   bool needs_upgrade = false;
-  // If set, what filters every connection. All processes must have the same.
+  // If set, connections to processes that have one too begin with proofs (wire.h), and with the key
+  // in clear to others.
+  std::shared_ptr<Prover> prover{};
+  // If set, what filters every connection; needs a prover. All processes must have the same.
   std::shared_ptr<FilterMaker> filter{};
 };
 

@@ -41,10 +41,6 @@ Status Link::open_filter() {
 
 // The last frame over the conduit in use has left.
 void Link::leave_conduit() {
-  if (filter_ && !sends_filtered_) {
-    sends_filtered_ = true;
-    return;
-  }
   if (!refused_.ok()) return fail(refused_);
   sends_upgraded_ = true;
   upgrade_->take_base();

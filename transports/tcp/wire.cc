@@ -8,6 +8,7 @@ namespace sluice {
 namespace {
 
 constexpr char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 0, 0};
+constexpr uint32_t proves_flag = 1, filters_flag = 2;
 
 void store(std::byte* to, const ProcessId& process) {
   store64(to, process.high);
@@ -21,11 +22,16 @@ ProcessId load_process(const std::byte* from) { return {load64(from), load64(fro
 void Greeting::encode(std::byte* to_bytes) const {
   std::memcpy(to_bytes, magic, sizeof(magic));
   store32(to_bytes + 8, version);
-  store32(to_bytes + 12, 0);
+  store32(to_bytes + 12, (proves ? proves_flag : 0) | (filters ? filters_flag : 0));
   store(to_bytes + 16, from);
   store(to_bytes + 32, to);
   std::copy(key.begin(), key.end(), to_bytes + 48);
   store64(to_bytes + 64, window);
+  if (proves) std::ranges::copy(nonce, to_bytes + bytes);
+}
+
+size_t Greeting::size_of(const std::byte* from_bytes) {
+  return (load32(from_bytes + 12) & proves_flag) != 0 ? bytes_with_proof : bytes;
 }
 
 bool Greeting::may_begin(const std::byte* from_bytes, size_t count) {
@@ -39,6 +45,10 @@ bool Greeting::decode(const std::byte* from_bytes) {
   to = load_process(from_bytes + 32);
   std::copy_n(from_bytes + 48, key.size(), key.begin());
   window = load64(from_bytes + 64);
+  const uint32_t flags = load32(from_bytes + 12);
+  proves = (flags & proves_flag) != 0;
+  filters = (flags & filters_flag) != 0;
+  if (proves) std::copy_n(from_bytes + bytes, nonce.size(), nonce.begin());
   return true;
 }
 

@@ -7,16 +7,26 @@
 //   bytes    what
 //   0-7      "SLUICE" 0 0
 //   8-11     wire version
-//   12-15    0
+//   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption)
 //   16-31    the sender's process
 //   32-47    the process that it wants to reach
-//   48-63    the key that the latter published with its address, or with a filter (encryption), the
-//            proof that the sender knows it (FilterMaker in transports/conduit.h)
+//   48-63    without proofs the key that the latter published with its address, else a proof
 //   64-71    the sender's window, in bytes
+//   72-87    with proofs only: 16 random bytes of this connection (a nonce)
 //
-// The connecting side sends frames directly after its greeting. The accepting side answers with its
-// own greeting when it knows the peer's key. A connection without the right key or proof gets no
-// answer. With a filter, frames go through it, and the connecting side waits for that answer first.
+// If both processes have a Prover (transports/conduit.h), which their addresses say, their
+// greetings have proofs. The connecting side waits for the answer, and sends 16 bytes, its last
+// proof, before anything else. The accepting side keeps a connection only after that proof:
+//
+//   connecting side   greeting, nonce ->                      last proof, frames ->
+//   accepting side                       <- greeting, nonce
+//
+// All three proofs need the accepting process's key, and each covers all that was said before it
+// (transports/tcp/proofs.h). So a recorded greeting lets nobody in, because the nonces differ.
+//
+// Without proofs, the connecting side sends frames directly after its greeting, and the accepting
+// side answers with its own when it knows the peer's key. A connection whose greeting has a wrong
+// key or proof gets no answer.
 //
 // Frame:
 //
@@ -83,17 +93,24 @@ inline uint64_t load64(const std::byte* from) {
 }
 
 struct Greeting {
-  static constexpr size_t bytes = 72;
+  static constexpr size_t bytes = 72, bytes_with_proof = 88;
 
   uint32_t version = wire_version;
   ProcessId from, to;
-  Key key{};
+  Key key{};  // or proof
   uint64_t window = 0;
+  bool proves = false, filters = false;
+  Key nonce{};  // if it proves
 
+  size_t size() const { return proves ? bytes_with_proof : bytes; }
+  // Writes size() bytes.
   void encode(std::byte* to_bytes) const;
+  // The size of a greeting that begins with these 16 bytes.
+  static size_t size_of(const std::byte* from_bytes);
   // Whether the first `count` bytes may begin a greeting.
   static bool may_begin(const std::byte* from_bytes, size_t count);
-  // False if this is not a greeting. The fields after the version are the same in all versions.
+  // Reads size_of(from_bytes) bytes. False if this is not a greeting. The fields of the first 72
+  // bytes are the same in all versions.
   bool decode(const std::byte* from_bytes);
 };
 

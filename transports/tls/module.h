@@ -49,13 +49,13 @@ struct SluiceTlsEnds {
 struct SluiceTls {
   int version; /* SLUICE_TLS_VERSION */
 
-  /* Finds out which ciphers are fast here. To be called first; thread-safe. 0, or -1 with the
-   * reason why there is no TLS. Else `text`: OpenSSL's version and the cipher that this process
-   * prefers. */
+  /* Finds out which ciphers are fast here. To be called before all but mac; thread-safe. 0, or -1
+   * with the reason why there is no TLS. Else `text`: OpenSSL's version and the cipher that this
+   * process prefers. */
   int (*start)(char* text, size_t size);
 
   /* The first bytes of HMAC-SHA256(key, text), SLUICE_TLS_KEY of them. 0, or -1 if there is no
-   * memory. */
+   * memory, or no OpenSSL 3. Thread-safe. */
   int (*mac)(const unsigned char* key, const void* text, size_t size, unsigned char* mac);
 
   /* What this process shows with certificates, and whom it trusts: nobody but the authority. NULL,

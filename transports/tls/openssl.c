@@ -59,14 +59,14 @@ struct SluiceTlsSession {
 
 /* Of the process. Apart from OpenSSL's default, which belongs to the program. */
 static struct {
-  pthread_once_t once;
+  pthread_once_t library_once, once;
   OSSL_LIB_CTX* library;
   BIO_METHOD* method;
   SSL_CTX *connecting, *accepting;
   const char* ciphers; /* NULL: AES only */
   char text[160];      /* what was started, or why nothing was */
   int started;
-} all = {.once = PTHREAD_ONCE_INIT};
+} all = {.library_once = PTHREAD_ONCE_INIT, .once = PTHREAD_ONCE_INIT};
 
 /* ---- Errors. The program's own entries in OpenSSL's error queue stay. */
 
@@ -158,10 +158,19 @@ static int derive(const struct SluiceTlsEnds* ends, unsigned char* secret) {
   return derived;
 }
 
+/* (MPI_Finalize may come from an exit handler, after OpenSSL's own would have cleaned up.) */
+static void make_library(void) {
+  if (OPENSSL_version_major() < 3) return;
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+  all.library = OSSL_LIB_CTX_new();
+}
+
 static int mac(const unsigned char* key, const void* text, size_t size, unsigned char* made) {
   unsigned char whole[EVP_MAX_MD_SIZE];
   size_t whole_size = 0;
   const void* done;
+  pthread_once(&all.library_once, make_library);
+  if (!all.library) return -1;
   ERR_set_mark();
   done = EVP_Q_mac(all.library, "HMAC", NULL, "SHA256", NULL, key, SLUICE_TLS_KEY, text, size,
                    whole, sizeof whole, &whole_size);
@@ -274,7 +283,6 @@ static SSL_CTX* make_psk_context(const SSL_METHOD* method) {
 }
 
 static int make_all(void) {
-  all.library = OSSL_LIB_CTX_new();
   if (!all.library) return 0;
   all.method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sluice");
   if (!all.method || !BIO_meth_set_write_ex(all.method, bio_write) ||
@@ -287,15 +295,14 @@ static int make_all(void) {
   return all.connecting && all.accepting;
 }
 
-/* (MPI_Finalize may come from an exit handler, after OpenSSL's own would have cleaned up.) */
 static void start_once(void) {
   if (OPENSSL_version_major() < 3) {
     snprintf(all.text, sizeof all.text, "%s is too old: version 3 or later is needed",
              OpenSSL_version(OPENSSL_VERSION));
     return;
   }
-  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   ERR_set_mark();
+  pthread_once(&all.library_once, make_library);
   all.started = make_all();
   if (all.started) {
     snprintf(all.text, sizeof all.text, "%s, TLS 1.3, %s", OpenSSL_version(OPENSSL_VERSION),

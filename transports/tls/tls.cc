@@ -35,9 +35,13 @@ const unsigned char* bytes_of(const Key& key) {
   return reinterpret_cast<const unsigned char*>(key.data());
 }
 
+auto load_tls(const std::string& folder) {
+  return open_module<SluiceTls>({"libsluice-tls.so", SLUICE_TLS_SYMBOL, SLUICE_TLS_VERSION},
+                                folder);
+}
+
 Result<const SluiceTls*> open_tls(const std::string& folder, std::string* about) {
-  auto opened =
-      open_module<SluiceTls>({"libsluice-tls.so", SLUICE_TLS_SYMBOL, SLUICE_TLS_VERSION}, folder);
+  auto opened = load_tls(folder);
   if (!opened.ok()) return opened.status();
   char text[200] = "";
   if ((*opened)->start(text, sizeof(text)) != 0) return Status(Code::unavailable, text);
@@ -67,6 +71,10 @@ class TlsFilter final : public Conduit {
     const bool hears = reads || (writes && !shaken_ && unsent() == 0);
     return static_cast<short>((hears ? POLLIN : 0) | (sends ? POLLOUT : 0));
   }
+  Handshake handshake() const override {
+    if (shaken_) return Handshake::done;
+    return heard_ ? Handshake::under_way : Handshake::awaited;
+  }
   std::string problem() const override {
     const char* const why = tls_.why(session_);
     return *why != '\0' ? std::string("TLS: ") + why : std::string();
@@ -84,7 +92,7 @@ class TlsFilter final : public Conduit {
   const SluiceTls& tls_;
   SluiceTlsSession* const session_;
   Conduit& below_;
-  bool shaken_ = false;
+  bool shaken_ = false, heard_ = false;
 };
 
 // The alert that says why goes to the peer, if there is room.
@@ -109,6 +117,7 @@ Conduit::Moved TlsFilter::fill() {
   if (run.iov_len == 0) return nothing();
   const Moved got = below_.read({&run, 1});
   if (is_some(got)) tls_.in_came(session_, got.bytes);
+  heard_ |= is_some(got);
   return got;
 }
 
@@ -188,6 +197,23 @@ Conduit::Moved TlsFilter::read(std::span<const iovec> runs) {
   return given > 0 ? Moved{Moved::Result::some, given} : nothing();
 }
 
+class TlsProver final : public Prover {
+ public:
+  explicit TlsProver(const SluiceTls& tls) : tls_(tls) {}
+
+  Result<Key> prove(const Key& key, std::span<const std::byte> text) const override {
+    Key proof{};
+    if (tls_.mac(bytes_of(key), text.data(), text.size(),
+                 reinterpret_cast<unsigned char*>(proof.data())) != 0) {
+      return Status(Code::memory, "no memory for a proof");
+    }
+    return proof;
+  }
+
+ private:
+  const SluiceTls& tls_;
+};
+
 class TlsFilters final : public FilterMaker {
  public:
   // identity: null without certificates.
@@ -198,17 +224,6 @@ class TlsFilters final : public FilterMaker {
   TlsFilters& operator=(const TlsFilters&) = delete;
 
   bool filters(bool same_host) const override { return !same_host || options_.local; }
-
-  Result<Key> prove(const Key& key, const ProcessId& from, const ProcessId& to) const override {
-    Key proof{};
-    std::array<unsigned char, 16 + 2 * SLUICE_TLS_ID> text{"sluice greeting"};
-    std::ranges::copy(bytes_of(from), text.begin() + 16);
-    std::ranges::copy(bytes_of(to), text.begin() + 16 + SLUICE_TLS_ID);
-    const int made = tls_.mac(bytes_of(key), text.data(), text.size(),
-                              reinterpret_cast<unsigned char*>(proof.data()));
-    if (made != 0) return Status(Code::memory, "TLS: no memory for a greeting");
-    return proof;
-  }
 
   Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) override {
     SluiceTlsEnds both{};
@@ -280,6 +295,15 @@ Result<std::shared_ptr<FilterMaker>> make_tls_filters(const TlsOptions& options)
     identity = *made;
   }
   return std::shared_ptr<FilterMaker>(std::make_shared<TlsFilters>(**tls, options, identity));
+}
+
+Result<std::shared_ptr<Prover>> make_tls_prover(const std::string& folder) {
+  const auto tls = load_tls(folder);
+  if (!tls.ok()) return tls.status();
+  auto made = std::make_shared<TlsProver>(**tls);
+  const auto tried = made->prove({}, {});
+  if (!tried.ok()) return Status(Code::unavailable, "OpenSSL has no HMAC");
+  return std::shared_ptr<Prover>(std::move(made));
 }
 
 Result<std::string> describe_tls(const std::string& folder) {

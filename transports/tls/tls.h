@@ -44,6 +44,9 @@ struct TlsOptions {
 // subjectAltName, without wildcards. Warns of a private key that every user may read.
 Result<std::shared_ptr<FilterMaker>> make_tls_filters(const TlsOptions& options);
 
+// What proves knowledge of keys, by HMAC-SHA256; the same module.
+Result<std::shared_ptr<Prover>> make_tls_prover(const std::string& folder = library_folder());
+
 // OpenSSL's version and the cipher that this process prefers: "OpenSSL 3.0.15 ..., TLS 1.3,
 // TLS_AES_128_GCM_SHA256". The same errors.
 Result<std::string> describe_tls(const std::string& folder);

@@ -48,16 +48,25 @@ MakeEndpoint shm_tight() {
   return shm_with(256 * kib, options);
 }
 
+// Connections begin with proofs.
+MakeEndpoint proved(bool upgrades) {
+  TcpOptions options;
+  options.prover = std::make_shared<PlainProver>();
+  return upgrades ? shm_with(256 * kib, options) : tcp_with(256 * kib, options);
+}
+
 // Everything passes a filter, and links are upgraded through it or stay in it.
 MakeEndpoint filtered(size_t window, uint64_t seed, bool upgrades) {
   TcpOptions options;
   options.filter = std::make_shared<SlowFilters>(seed);
+  options.prover = std::make_shared<PlainProver>();
   return upgrades ? shm_with(window, options) : tcp_with(window, options);
 }
 
 MakeEndpoint encrypted(size_t window, bool upgrades, size_t buffer = 0) {
   TcpOptions options;
   options.filter = tls_filters();
+  options.prover = tls_prover();
   options.socket_buffer = buffer;
   return upgrades ? shm_with(window, options) : tcp_with(window, options);
 }
@@ -95,6 +104,8 @@ const Mode modes[] = {
     {"verbs", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 64 * kib); }},
     {"verbs_tight", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 512); }},
     {"verbs_no_window", 0, [](uint64_t seed) { return verbs_with(0, seed, 16 * kib); }},
+    {"proofs", 256 * kib, [](uint64_t) { return proved(false); }},
+    {"proofs_shm", 256 * kib, [](uint64_t) { return proved(true); }},
     {"filter", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, false); }},
     {"filter_no_window", 0, [](uint64_t seed) { return filtered(0, seed, false); }},
     {"filter_shm", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, true); }},

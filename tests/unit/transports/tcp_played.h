@@ -33,8 +33,9 @@ class Stranger {
   void say(const void* bytes, size_t size) {
     EXPECT_EQ(send(socket_.fd(), bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
   }
-  void say(const Greeting& greeting, size_t size = Greeting::bytes) {
-    std::byte bytes[Greeting::bytes];
+  void say(const Greeting& greeting) { say(greeting, greeting.size()); }
+  void say(const Greeting& greeting, size_t size) {
+    std::byte bytes[Greeting::bytes_with_proof];
     greeting.encode(bytes);
     say(bytes, size);
   }
@@ -78,7 +79,7 @@ class TcpPlayed : public testing::Test {
         channel_(open(team_)) {}
 
   std::unique_ptr<Channel> open(const TeamId& team) {
-    const AddressBlob mine{1, key_, {}};
+    const AddressBlob mine{1, key_, {}, bool(options_.prover)};
     auto opened = endpoint_->open(team, {Ranks::process(0), mine.encode(), "rank 0"});
     EXPECT_TRUE(opened.ok());
     return std::move(*opened);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Links with encryption: what their greetings say, and who gets no further.
-#include "tests/unit/transports/tcp_played.h"
+#include "tests/unit/transports/tcp_proved.h"
 #include "tests/unit/transports/tls_rig.h"
 
 namespace sluice {
@@ -9,80 +9,67 @@ namespace {
 
 TcpOptions with_tls(bool has_tls = true) {
   TcpOptions options;
-  if (has_tls && describe_tls(tls_options().folder).ok()) options.filter = tls_filters();
+  if (!has_tls || !describe_tls(tls_options().folder).ok()) return options;
+  options.filter = tls_filters();
+  options.prover = tls_prover();
   return options;
 }
 
-class TlsLinks : public TcpPlayed {
+class TlsLinks : public TcpProved {
  protected:
-  TlsLinks() : TcpPlayed(with_tls()) {}
+  explicit TlsLinks(const TcpOptions& options = with_tls()) : TcpProved(options) {}
   void SetUp() override {
     if (!options_.filter) GTEST_SKIP() << "built without OpenSSL?";
   }
-  Greeting proved() const {
-    Greeting made = greeting();
-    made.key = *options_.filter->prove(blob_.key, made.from, made.to);
-    return made;
-  }
-  // What the endpoint answers to this greeting.
-  Greeting answer_to(const Greeting& words) {
-    Message message({1, 0, 0, 0}, 8);
-    message.receive(*channel_);
-    peer_ = std::make_unique<Stranger>(blob_.entries.front());
-    peer_->say(words);
-    progress_a_while();
-    std::byte bytes[Greeting::bytes];
-    Greeting answer;
-    EXPECT_EQ(recv(peer_->fd(), bytes, sizeof(bytes), MSG_DONTWAIT), ssize_t{Greeting::bytes});
-    EXPECT_TRUE(answer.decode(bytes));
-    if (message.done()) why_ = message.why();
-    return answer;
-  }
-
-  std::unique_ptr<Stranger> peer_;
-  std::string why_;  // the receive's error
 };
 
-TEST_F(TlsLinks, AnswerAProofWithAProof) {
-  const Greeting answer = answer_to(proved());
-  EXPECT_EQ(answer.key, *options_.filter->prove(key_, Ranks::process(1), Ranks::process(0)));
-  EXPECT_EQ(why_, "");
-}
-
 TEST_F(TlsLinks, RefuseAPeerInClear) {
-  const Greeting answer = answer_to(greeting());
-  EXPECT_NE(answer.key, key_);
-  EXPECT_NE(why_.find("rank 0 wants a connection in clear"), std::string::npos) << why_;
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Stranger peer(blob_.entries.front());
+  peer.say(greeting());
+  ASSERT_TRUE(done_in(message, std::chrono::seconds(5)));
+  EXPECT_NE(message.why().find("rank 0 wants a connection in clear"), std::string::npos)
+      << message.why();
+  EXPECT_TRUE(peer.sent_away());
 }
 
-// Who replays a greeting is answered, if the peer itself has not connected yet, but gets no
-// further.
-TEST_F(TlsLinks, AReplayedGreetingFailsTheHandshake) {
-  (void)answer_to(proved());
+// It has proved itself, and then uses another key.
+TEST_F(TlsLinks, FailTheHandshakeWithoutTheKeys) {
   Message message({1, 1, 0, 0}, 8);
   message.receive(*channel_);
-  Script().add(data(8, 1)).say(*peer_);
+  Stranger peer(blob_.entries.front());
+  introduce(peer);
+  Script().add(data(8, 1)).say(peer);
   EXPECT_TRUE(done_in(message, std::chrono::seconds(5)));
   EXPECT_NE(message.why().find("rank 0"), std::string::npos) << message.why();
   EXPECT_NE(message.why().find("TLS: handshake: "), std::string::npos) << message.why();
 }
 
-TEST_F(TlsLinks, CloseConnectionsWithoutTheKeyOrForAnotherProcess) {
-  Greeting wrong = proved();
-  wrong.key[3] ^= std::byte{1};
-  Greeting reflected = proved();
-  reflected.key = *options_.filter->prove(blob_.key, reflected.to, reflected.from);
-  Greeting other = proved();
-  other.from.low += 5;
-  for (const Greeting& each : {wrong, reflected, other}) {
-    Message message({1, 0, 0, 0}, 8);
-    message.receive(*channel_);
-    Stranger stranger(blob_.entries.front());
-    stranger.say(each);
-    progress_a_while();
-    EXPECT_TRUE(stranger.sent_away());
-    EXPECT_FALSE(message.done());
+class TlsPatience : public TlsLinks {
+ protected:
+  static TcpOptions quick() {
+    TcpOptions options = with_tls();
+    options.connect_timeout = std::chrono::milliseconds(300);
+    return options;
   }
+  TlsPatience() : TlsLinks(quick()) {}
+};
+
+// A peer may begin late, but not stop in between.
+TEST_F(TlsPatience, EndsAHandshakeThatStalls) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Stranger peer(blob_.entries.front());
+  introduce(peer);
+  EXPECT_FALSE(wait_for(
+      *endpoint_, [&] { return message.done(); }, std::chrono::seconds(2)))
+      << message.why();
+  peer.say("\x16\x03\x01", 3);
+  ASSERT_TRUE(done_in(message, std::chrono::seconds(20)));
+  EXPECT_EQ(message.code(), Code::timeout);
+  EXPECT_NE(message.why().find("the handshake with rank 0 came to a halt"), std::string::npos)
+      << message.why();
 }
 
 TEST_F(TlsLinks, SaySoIfOneSideHasNoEncryption) {
@@ -110,8 +97,9 @@ TEST_F(TlsLinks, StrangersDoNotDisturbALink) {
   carry(0, 1);
   ASSERT_TRUE(ranks.drive(messages));
   const AddressBlob blob = address_of(ranks.at(2));
-  Greeting replay{wire_version, Ranks::process(0), Ranks::process(2), {}, options_.window};
-  replay.key = *options_.filter->prove(blob.key, replay.from, replay.to);
+  Greeting replay{wire_version, Ranks::process(0), Ranks::process(2), {}, options_.window, true};
+  replay.filters = true;
+  replay.key = *first_proof(*options_.prover, blob.key, replay);
   Stranger again(blob.entries.front()), half(blob.entries.front()), garbage(blob.entries.front());
   again.say(replay);
   half.say(replay, 30);
@@ -129,10 +117,11 @@ TEST_F(TlsLinks, StrangersDoNotDisturbALink) {
 }
 
 TEST_F(TlsLinks, AnErrorOnTheWireNamesThePeer) {
-  (void)answer_to(proved());
   Message message({1, 1, 0, 0}, 8);
   message.receive(*channel_);
-  peer_->say("\x17\x03\x03\x00\x20garbage that is no record of TLS at all...", 44);
+  Stranger peer(blob_.entries.front());
+  introduce(peer);
+  peer.say("\x17\x03\x03\x00\x20garbage that is no record of TLS at all...", 44);
   EXPECT_TRUE(done_in(message, std::chrono::seconds(5)));
   EXPECT_NE(message.why().find("the connection to rank 0 failed: TLS: "), std::string::npos)
       << message.why();

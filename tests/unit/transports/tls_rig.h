@@ -35,6 +35,12 @@ inline std::shared_ptr<FilterMaker> tls_filters(const TlsOptions& options = tls_
   return made.ok() ? *made : nullptr;
 }
 
+inline std::shared_ptr<Prover> tls_prover() {
+  auto made = make_tls_prover(tls_options().folder);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? *made : nullptr;
+}
+
 // One direction of a connection. What is written is recorded.
 struct Wire {
   static constexpr size_t never = std::numeric_limits<size_t>::max();

@@ -225,15 +225,21 @@ TEST_F(Tls, AFlippedBitIsNeverAWrongResult) {
   EXPECT_GT(errors, flips * 9 / 10);
 }
 
-TEST_F(Tls, AProofIsForOneKeyAndDirection) {
-  const auto filters = tls_filters();
-  const ProcessId one{1, 2}, other{1, 3};
-  const Key proof = *filters->prove(key_of(1), one, other);
-  EXPECT_EQ(proof, *filters->prove(key_of(1), one, other));
-  EXPECT_NE(proof, *filters->prove(key_of(2), one, other));
-  EXPECT_NE(proof, *filters->prove(key_of(1), other, one));
-  EXPECT_NE(proof, *filters->prove(key_of(1), one, {3, 1}));
-  EXPECT_NE(proof, key_of(1));
+// RFC 4231, 4.2 has a key of 20 bytes; this is by `openssl mac`.
+TEST_F(Tls, AProofIsHmac) {
+  const auto prover = tls_prover();
+  Key key;
+  key.fill(std::byte{0x0b});
+  const std::string text = "Hi There";
+  const Key proof = *prover->prove(key, std::as_bytes(std::span(text)));
+  std::string hex;
+  for (const std::byte each : proof) {
+    constexpr const char* digits = "0123456789abcdef";
+    hex += digits[std::to_integer<int>(each) >> 4];
+    hex += digits[std::to_integer<int>(each) & 15];
+  }
+  EXPECT_EQ(hex, "492ce020fe2534a5789dc3848806c78f");
+  EXPECT_NE(proof, *prover->prove(key_of(1), std::as_bytes(std::span(text))));
 }
 
 TEST_F(Tls, WithinAHostOnlyIfAsked) {

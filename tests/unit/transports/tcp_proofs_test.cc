@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Connections that begin with proofs: what lets a peer in, and what lets nobody in.
+#include "tests/unit/transports/slow_filter.h"
+#include "tests/unit/transports/tcp_proved.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::seconds;
+
+TcpOptions with_prover(std::chrono::milliseconds limit = seconds(20)) {
+  TcpOptions options;
+  options.prover = std::make_shared<PlainProver>();
+  options.connect_timeout = limit;
+  return options;
+}
+
+class TcpProofs : public TcpProved {
+ protected:
+  TcpProofs() : TcpProved(with_prover()) {}
+};
+
+TEST_F(TcpProofs, LetAPeerIn) {
+  const Greeting words = asked();
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Stranger peer(blob_.entries.front());
+  peer.say(words);
+  const auto answer = hear_answer(peer);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->from, Ranks::process(1));
+  EXPECT_EQ(answer->to, Ranks::process(0));
+  EXPECT_EQ(answer->key, *second_proof(*options_.prover, blob_.key, words, *answer));
+  peer.say(last(words, *answer).data(), proof_bytes);
+  Script().add(data(8)).say(peer);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_TRUE(message.ok() && message.holds_pattern()) << message.why();
+}
+
+TEST_F(TcpProofs, DifferInEverythingThatTheyCover) {
+  const Prover& prover = *options_.prover;
+  const Greeting ask = asked();
+  Greeting answer = ask;
+  std::swap(answer.from, answer.to);
+  const Key last = *last_proof(prover, key_, ask, answer);
+  EXPECT_NE(last, *second_proof(prover, key_, ask, answer));
+  EXPECT_NE(last, *last_proof(prover, blob_.key, ask, answer));
+  EXPECT_NE(last, *last_proof(prover, key_, answer, ask));
+  EXPECT_NE(*first_proof(prover, key_, ask), *first_proof(prover, key_, answer));
+  for (const int field : {0, 1, 2, 3, 4, 5}) {
+    Greeting other = answer;
+    if (field == 0) other.version += 1;
+    if (field == 1) other.filters = !other.filters;
+    if (field == 2) other.from.low += 1;
+    if (field == 3) other.to.high += 1;
+    if (field == 4) other.window += 1;
+    if (field == 5) other.nonce[15] ^= std::byte{1};
+    EXPECT_NE(last, *last_proof(prover, key_, ask, other)) << field;
+    EXPECT_NE(last, *last_proof(prover, key_, other, answer)) << field;
+  }
+}
+
+TEST_F(TcpProofs, NothingIsReadBeforeTheLast) {
+  const Greeting words = asked();
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Stranger stranger(blob_.entries.front());
+  stranger.say(words);
+  const auto answer = hear_answer(stranger);
+  ASSERT_TRUE(answer);
+  Key wrong = last(words, *answer);
+  wrong[15] ^= std::byte{1};
+  stranger.say(wrong.data(), proof_bytes);
+  Script().add(data(8)).say(stranger);
+  progress_a_while();
+  EXPECT_TRUE(stranger.sent_away());
+  EXPECT_FALSE(message.done()) << message.why();
+  expect_welcome();
+}
+
+// All that a peer has sent, from the first byte on.
+TEST_F(TcpProofs, AReplayIsTurnedAway) {
+  const Greeting words = asked();
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Key heard{};
+  {
+    Stranger peer(blob_.entries.front());
+    peer.say(words);
+    const auto answer = hear_answer(peer);
+    ASSERT_TRUE(answer);
+    heard = last(words, *answer);  // it never arrives
+  }
+  Stranger replay(blob_.entries.front());
+  replay.say(words);
+  replay.say(heard.data(), proof_bytes);
+  Script().add(data(8)).say(replay);
+  EXPECT_TRUE(hear_answer(replay));
+  progress_a_while();
+  EXPECT_TRUE(replay.sent_away());
+  EXPECT_FALSE(message.done()) << message.why();
+  expect_welcome();
+}
+
+// Whoever has only the greeting may come first, and stay: the peer gets in all the same.
+TEST_F(TcpProofs, ReplayedGreetingsDoNotKeepThePeerOut) {
+  const Greeting words = asked();
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  std::vector<std::unique_ptr<Stranger>> replays;
+  for (int i = 0; i < 10; ++i) {
+    replays.push_back(std::make_unique<Stranger>(blob_.entries.front()));
+    replays.back()->say(words);
+    EXPECT_TRUE(hear_answer(*replays.back()));
+  }
+  expect_welcome();
+}
+
+TEST_F(TcpProofs, ReflectedProofsAreTurnedAway) {
+  const Greeting words = asked();
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Stranger stranger(blob_.entries.front());
+  stranger.say(words);
+  const auto answer = hear_answer(stranger);
+  ASSERT_TRUE(answer);
+  stranger.say(answer->key.data(), proof_bytes);  // in place of the last proof
+  EXPECT_TRUE(is_turned_away(stranger));
+  Greeting back = *answer;  // the endpoint's own greeting
+  Stranger other(blob_.entries.front());
+  other.say(back);
+  EXPECT_TRUE(is_turned_away(other));
+  std::swap(back.from, back.to);
+  Stranger turned(blob_.entries.front());
+  turned.say(back);
+  EXPECT_TRUE(is_turned_away(turned));
+}
+
+TEST_F(TcpProofs, ForOthersAreTurnedAway) {
+  Greeting other = asked();
+  other.to.low += 5;
+  other.key = *first_proof(*options_.prover, blob_.key, other);
+  Greeting foreign = asked();
+  foreign.key = *first_proof(*options_.prover, key_, foreign);
+  Greeting changed = asked();
+  changed.window += 1;
+  for (const Greeting& each : {other, foreign, changed}) {
+    Stranger stranger(blob_.entries.front());
+    stranger.say(each);
+    EXPECT_TRUE(is_turned_away(stranger));
+  }
+  expect_welcome();
+}
+
+TEST_F(TcpProofs, CutShortLetNobodyIn) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  for (const size_t size : {1, 15, 16, 17, 71, 72, 73, 87}) {
+    Stranger stranger(blob_.entries.front());
+    stranger.say(asked(), size);
+    progress_a_while();
+  }
+  for (const size_t size : {0, 1, 15}) {
+    const Greeting words = asked();
+    Stranger stranger(blob_.entries.front());
+    stranger.say(words);
+    const auto answer = hear_answer(stranger);
+    ASSERT_TRUE(answer);
+    if (size > 0) stranger.say(last(words, *answer).data(), size);
+    progress_a_while();
+  }
+  EXPECT_FALSE(message.done()) << message.why();
+  expect_welcome();
+}
+
+TEST_F(TcpProofs, OneByteAtATime) {
+  const Greeting words = asked();
+  Message message({1, 0, 0, 0}, 0);
+  message.receive(*channel_);
+  Stranger peer(blob_.entries.front());
+  std::byte bytes[Greeting::bytes_with_proof];
+  words.encode(bytes);
+  for (const std::byte& each : bytes) {
+    peer.say(&each, 1);
+    endpoint_->progress();
+  }
+  const auto answer = hear_answer(peer);
+  ASSERT_TRUE(answer);
+  for (const std::byte& each : last(words, *answer)) {
+    peer.say(&each, 1);
+    endpoint_->progress();
+  }
+  Script().add(data(0)).say(peer);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_TRUE(message.ok()) << message.why();
+}
+
+// Not even with the right key, which nobody has said in clear.
+TEST_F(TcpProofs, AreNotReplacedByTheKey) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Stranger stranger(blob_.entries.front());
+  stranger.say(greeting());
+  Script().add(data(8)).say(stranger);
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  EXPECT_EQ(message.code(), Code::mismatch);
+  EXPECT_NE(message.why().find("rank 0 said a key in place of a proof"), std::string::npos);
+}
+
+class TcpSlowProofs : public TcpProved {
+ protected:
+  TcpSlowProofs() : TcpProved(with_prover(std::chrono::milliseconds(300))) {}
+};
+
+TEST_F(TcpSlowProofs, HaveADeadline) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  testing::internal::CaptureStderr();
+  Stranger stranger(blob_.entries.front());
+  stranger.say(asked());
+  EXPECT_TRUE(hear_answer(stranger));
+  EXPECT_TRUE(is_turned_away(stranger));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("turned away a connection of a stranger, "
+                                                        "with a greeting but no proof; 1 so far"),
+            std::string::npos);
+}
+
+// This process connects; the test plays the process that accepts.
+class TcpAsks : public testing::Test {
+ protected:
+  TcpAsks() : endpoint_(tcp(options_)(Ranks::process(0))) {
+    IpAddress loopback;
+    parse_ip("127.0.0.1", &loopback);
+    auto listener = listen_on(loopback, {});
+    EXPECT_TRUE(listener.ok());
+    listener_ = std::move(*listener);
+    const AddressBlob blob{host_identity(), key_, {{loopback, 8, listener_.port}}, true};
+    auto opened =
+        endpoint_->open({Ranks::process(0), 1}, {Ranks::process(1), blob.encode(), "rank 1"});
+    EXPECT_TRUE(opened.ok());
+    channel_ = std::move(*opened);
+  }
+  // The next connection, and its greeting.
+  Socket accept(Greeting* asked) {
+    Socket accepted;
+    std::byte bytes[Greeting::bytes_with_proof];
+    EXPECT_TRUE(wait_for(
+        *endpoint_, [&] { return bool(accepted = std::move(*accept_from(listener_.socket))); },
+        seconds(5)));
+    EXPECT_TRUE(wait_for(
+        *endpoint_,
+        [&] { return recv(accepted.fd(), bytes, sizeof(bytes), MSG_DONTWAIT) == sizeof(bytes); },
+        seconds(5)));
+    EXPECT_TRUE(asked->decode(bytes));
+    return accepted;
+  }
+  Greeting answer_to(const Greeting& asked) const {
+    Greeting made{wire_version, asked.to, asked.from, {}, options_.window, true};
+    made.nonce[7] = std::byte{7};
+    made.key = *second_proof(*options_.prover, key_, asked, made);
+    return made;
+  }
+  static void say(const Socket& to, const Greeting& words) {
+    std::byte bytes[Greeting::bytes_with_proof];
+    words.encode(bytes);
+    ASSERT_TRUE(send_all(to, bytes));
+  }
+
+  const TcpOptions options_ = with_prover();
+  const Key key_{std::byte{42}};
+  std::unique_ptr<Endpoint> endpoint_;
+  Listener listener_;
+  std::unique_ptr<Channel> channel_;
+};
+
+TEST_F(TcpAsks, AndProvesItselfBeforeItsFrames) {
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  Greeting asked;
+  const Socket peer = accept(&asked);
+  EXPECT_NE(asked.key, key_);
+  EXPECT_FALSE(message.done());
+  const Greeting answer = answer_to(asked);
+  say(peer, answer);
+  ASSERT_TRUE(wait_for(
+      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  Key proof;
+  ASSERT_EQ(recv(peer.fd(), proof.data(), proof.size(), MSG_WAITALL), ssize_t{proof_bytes});
+  EXPECT_EQ(proof, *last_proof(*options_.prover, key_, asked, answer));
+}
+
+// It is answered by a process without the key, or with the answer to another greeting.
+TEST_F(TcpAsks, AndTellsAWrongAnswer) {
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  Greeting asked;
+  const Socket peer = accept(&asked);
+  Greeting other = asked;
+  other.nonce[0] ^= std::byte{1};
+  say(peer, answer_to(other));
+  ASSERT_TRUE(wait_for(
+      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  EXPECT_EQ(message.code(), Code::peer_lost);
+  EXPECT_NE(message.why().find("another process is there"), std::string::npos) << message.why();
+  char byte;
+  EXPECT_LE(recv(peer.fd(), &byte, 1, 0), 0) << "no proof, no frame";
+}
+
+TEST_F(TcpAsks, AgainIfItIsTurnedAway) {
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  Greeting first, second;
+  accept(&first).close();
+  const Socket peer = accept(&second);
+  say(peer, answer_to(second));
+  EXPECT_TRUE(wait_for(
+      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  EXPECT_TRUE(message.ok()) << message.why();
+}
+
+TEST_F(TcpAsks, UntilNobodyListens) {
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  Greeting asked;
+  Socket peer = accept(&asked);
+  listener_.socket.close();
+  peer.close();
+  EXPECT_TRUE(wait_for(
+      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  EXPECT_EQ(message.code(), Code::peer_lost);
+}
+
+}  // namespace
+}  // namespace sluice
