@@ -26,6 +26,7 @@
   F(cuCtxPopCurrent_v2, CUresult(CUcontext*))                                              \
   F(cuPointerGetAttributes, CUresult(unsigned, CUpointer_attribute*, void**, CUdeviceptr)) \
   F(cuMemGetAddressRange_v2, CUresult(CUdeviceptr*, size_t*, CUdeviceptr))                 \
+  F(cuPointerSetAttribute, CUresult(const void*, CUpointer_attribute, CUdeviceptr))        \
   F(cuMemHostUnregister, CUresult(void*))                                                  \
   F(cuMemHostRegister_v2, CUresult(void*, size_t, unsigned))                               \
   F(cuStreamCreate, CUresult(CUstream*, unsigned))                                         \
@@ -55,6 +56,7 @@
   C(CUDA_ERROR_NOT_READY, CUresult, 600)                         \
   C(CU_POINTER_ATTRIBUTE_CONTEXT, CUpointer_attribute, 1)        \
   C(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUpointer_attribute, 2)    \
+  C(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CUpointer_attribute, 6)    \
   C(CU_POINTER_ATTRIBUTE_IS_MANAGED, CUpointer_attribute, 8)     \
   C(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CUpointer_attribute, 9) \
   C(CU_MEMORYTYPE_HOST, CUmemorytype, 1)                         \

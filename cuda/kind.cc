@@ -16,6 +16,20 @@ bool is_readable(const void* address) {
   return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
+// A synchronous copy from pageable memory may return while its last bytes are still on their way,
+// and Sluice's streams do not wait for them. From now on those to this allocation return when they
+// are done. (Not all memory can have this.)
+void make_copies_synchronous(const void* address) {
+  unsigned is_set = 0;
+  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+  void* values[] = {&is_set};
+  const CUdeviceptr place = address_of(address);
+  if (driver().cuPointerGetAttributes(1, which, values, place) != CUDA_SUCCESS || is_set) return;
+  const Relaxed relaxed;
+  is_set = 1;
+  (void)driver().cuPointerSetAttribute(&is_set, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, place);
+}
+
 }  // namespace
 
 CUresult ask(const void* address, Attributes* attributes) {
@@ -37,7 +51,10 @@ int find(const void* address, SluiceCudaPlace* place, char* why) {
     if (is_readable(address)) return 0;
     return is_success("cuPointerGetAttributes", result, why) ? 0 : -1;
   }
-  if (found.type == CU_MEMORYTYPE_DEVICE && !found.managed) *place = {found.context, found.device};
+  if (found.type == CU_MEMORYTYPE_DEVICE && !found.managed) {
+    *place = {found.context, found.device};
+    make_copies_synchronous(address);
+  }
   return 0;
 }
 

@@ -35,3 +35,4 @@ void capture();
 void threads();
 void in_thread();
 void reused();
+void early();

@@ -198,3 +198,20 @@ void reused() {
   test::expect_success(CUDA(cuMemRelease)(handle), "cuMemRelease");
   test::expect_success(CUDA(cuMemAddressFree)(at, bytes), "cuMemAddressFree");
 }
+
+// Synchronous copies of the program that return before they are done. (The program waits before it
+// passes an allocation for the first time.)
+void early() {
+  constexpr size_t count = 1000;
+  KindMemory from(Kind::device, count * 8), to(Kind::device, count * 8);
+  from.put(std::vector<double>(count, -1));
+  test::expect_success(CUDA(cuCtxSynchronize)(), "cuCtxSynchronize");
+  allreduce(from.data(), to.data(), count);
+  for (int i = 0; i < 20; ++i) {
+    from.put(std::vector<double>(count, i));
+    from.put(ones(count));
+    allreduce(from.data(), to.data(), count);
+    expect_sums(to, count, "early");
+  }
+  test::check(counted("cuPointerSetAttribute") == 2, "set once for each allocation");
+}

@@ -10,6 +10,9 @@
 //   STANDIN_VERSION=N   what cuDriverGetVersion says (12040); cuGetProcAddress finds nothing newer
 //   STANDIN_SEED=N      of the order of copies and of their delays (1)
 //   STANDIN_DELAY=US    the longest delay before an operation of a stream (50)
+//   STANDIN_EARLY=1     synchronous copies of at most 64 KB from pageable memory return before they
+//   are
+//                       done, unless the allocation has SYNC_MEMOPS
 //   STANDIN_FAIL=WHAT:N[,WHAT:N...]  as standin_fail
 //   STANDIN_REPORT=1    every counter on standard error at exit
 //
@@ -183,6 +186,9 @@ CUresult cuCtxSynchronize();
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer);
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr pointer);
+// (Of memory of cuMemAlloc, SYNC_MEMOPS.)
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr pointer);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer);
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes);

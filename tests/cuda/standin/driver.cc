@@ -89,6 +89,7 @@ void Driver::read_environment() {
   number("STANDIN_VERSION", &version);
   number("STANDIN_SEED", &seed);
   number("STANDIN_DELAY", &longest_delay_);
+  number("STANDIN_EARLY", &returns_early);
   random_.seed(seed);
   primaries.assign(static_cast<size_t>(devices), nullptr);
   const char* fail = std::getenv("STANDIN_FAIL");

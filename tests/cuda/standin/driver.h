@@ -56,6 +56,7 @@ struct Allocation {
   int device = 0;
   std::shared_ptr<Physical> physical;  // device, pool and mapped
   std::vector<int> access;             // devices that may use it; mapped only
+  bool sync_memops = false;
 
   uintptr_t end() const { return base + bytes; }
   // Whether the processor may touch it.
@@ -112,7 +113,7 @@ class Driver {
  public:
   std::mutex mutex;
   std::condition_variable changed;
-  bool initialized = false, shut_down = false;
+  bool initialized = false, shut_down = false, returns_early = false;
   int devices = 2, version = 12040;
   std::map<uintptr_t, AllocationRef> memory;  // by base
   std::map<uintptr_t, size_t> reserved;

@@ -84,6 +84,7 @@ const Row table[] = {
     PLAIN(cuCtxSynchronize, 2000),
     PLAIN(cuPointerGetAttribute, 4000),
     PLAIN(cuPointerGetAttributes, 7000),
+    PLAIN(cuPointerSetAttribute, 6000),
     RENEWED(cuMemGetAddressRange, 2000, cuMemGetAddressRange_v2, 3020),
     RENEWED(cuMemAlloc, 2000, cuMemAlloc_v2, 3020),
     RENEWED(cuMemFree, 2000, cuMemFree_v2, 3020),

@@ -138,7 +138,7 @@ uint64_t value_of(CUpointer_attribute attribute, const Allocation& at, uintptr_t
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return pointer;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-      return 0;
+      return at.sync_memops ? 1 : 0;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return at.id;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
@@ -199,6 +199,19 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
     }
     if (found) (void)standin::read_attribute(data[i], attributes[i], *found, pointer);
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr pointer) {
+  STANDIN_ENTER_UNSAFE(cuPointerSetAttribute);
+  if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+  const AllocationRef found = driver.find(pointer);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  if (found->kind != Kind::device) return CUDA_ERROR_NOT_SUPPORTED;
+  unsigned is_set = 0;
+  std::memcpy(&is_set, value, sizeof is_set);
+  found->sync_memops = is_set != 0;
   return CUDA_SUCCESS;
 }
 
