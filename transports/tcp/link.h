@@ -103,8 +103,11 @@ class Link {
   const char* carrier() const { return carrier_; }
   // The link needs the other side to connect.
   bool awaited() const;
-  // Nothing that was to be sent needs this process any more, or it never will be sent.
-  bool has_told() const { return out_.empty() || send_error_ != 0 || !status_.ok(); }
+  // Everything that was to be sent arrives although this process ends now, or it never will.
+  bool has_told() const {
+    const bool sent = out_.empty() && (!socket_ || way_out().delivered());
+    return sent || send_error_ != 0 || !status_.ok();
+  }
 
   // Sends BYE after all queued frames.
   void say_bye();

@@ -374,5 +374,23 @@ TEST_F(Verbs, AnErrorEndsTheLinkAndIsNamed) {
   EXPECT_NE(messages[1]->why().find("rank 1"), std::string::npos) << messages[1]->why();
 }
 
+// A process that ends takes its queue pairs along, with what the card has not sent yet.
+TEST_F(Verbs, AnAbortIsToldWhenItIsDelivered) {
+  begin();
+  Ranks ranks(tcp(over_verbs()), 2);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(exchange(ranks));
+  Channel& channel = ranks.channel(0, 1);
+  ASSERT_STREQ(channel.carrier(), "verbs");
+  Message receive({2, 0, 0, 0}, 8);
+  receive.receive(ranks.channel(1, 0));
+  fake_verbs::hold(true);
+  channel.abort("disk on fire");
+  ranks.drive_a_while();
+  EXPECT_FALSE(channel.told());
+  fake_verbs::hold(false);
+  EXPECT_TRUE(ranks.drive([&] { return channel.told() && receive.done(); }));
+  EXPECT_EQ(receive.code(), Code::aborted);
+}
+
 }  // namespace
 }  // namespace sluice
