@@ -58,12 +58,9 @@ int mark(SluiceCudaStream* stream, unsigned number, char* why) {
   return is_success("cuEventRecord", result, why) ? 0 : -1;
 }
 
-int passed(SluiceCudaStream* stream, unsigned number, char* why) {
+int wait(SluiceCudaStream* stream, unsigned number, char* why) {
   const Current current(stream->context, why);
-  if (!current) return -1;
-  const CUresult result = driver().cuEventQuery(stream->marks[number]);
-  if (result == CUDA_ERROR_NOT_READY) return 0;
-  return is_success("an asynchronous copy", result, why) ? 1 : -1;
+  return current && wait_for(stream->marks[number], "an asynchronous copy", why) ? 0 : -1;
 }
 
 int list(SluiceCudaDevices* devices, char* why) {
@@ -85,18 +82,8 @@ int list(SluiceCudaDevices* devices, char* why) {
   return 0;
 }
 
-constexpr SluiceCuda table{SLUICE_CUDA_VERSION,
-                           begin,
-                           end,
-                           find,
-                           reserve,
-                           give_back,
-                           open,
-                           close,
-                           copy,
-                           mark,
-                           passed,
-                           list};
+constexpr SluiceCuda table{
+    SLUICE_CUDA_VERSION, begin, end, find, reserve, give_back, open, close, copy, mark, wait, list};
 
 }  // namespace
 }  // namespace sluice::cuda

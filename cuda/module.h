@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#define SLUICE_CUDA_VERSION 2
+#define SLUICE_CUDA_VERSION 3
 #define SLUICE_CUDA_SYMBOL "sluice_cuda"
 
 #ifdef __cplusplus
@@ -76,8 +76,8 @@ struct SluiceCuda {
               int to_device, char* why);
   /* Sets a mark, by a number below sluice_cuda_marks, behind all copies begun so far. */
   int (*mark)(struct SluiceCudaStream* stream, unsigned number, char* why);
-  /* Whether the stream has passed the mark: 1, 0 or, if a copy before it failed, -1. */
-  int (*passed)(struct SluiceCudaStream* stream, unsigned number, char* why);
+  /* Waits until the stream has passed the mark. -1 if a copy before it failed. */
+  int (*wait)(struct SluiceCudaStream* stream, unsigned number, char* why);
 
   /* For `sluice info`: initialises the driver. 0, or -1. */
   int (*list)(struct SluiceCudaDevices* devices, char* why);

@@ -49,6 +49,16 @@ SluiceCudaStream* make(char* why) {
 
 }  // namespace
 
+bool wait_for(CUevent mark, const char* what, char* why) {
+  constexpr int spins = 100;
+  CUresult result = driver().cuEventQuery(mark);
+  for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
+    if (i > spins) sched_yield();
+    result = driver().cuEventQuery(mark);
+  }
+  return is_success(what, result, why);
+}
+
 SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   Context context;
   if (!find_context(place, &context, why)) return nullptr;
@@ -103,16 +113,12 @@ void StreamPool::clear() {
 
 bool StreamPool::close(SluiceCudaStream* stream, char* why) {
   const int retained = std::exchange(stream->retained, -1);
-  CUresult result = CUDA_SUCCESS;
   bool kept = false, ok = false;
   {
     const Current current(stream->context, why);
     ok = current &&
          is_success("cuEventRecord", driver().cuEventRecord(stream->marks[0], stream->stream), why);
-    while (ok && (result = driver().cuEventQuery(stream->marks[0])) == CUDA_ERROR_NOT_READY) {
-      sched_yield();
-    }
-    ok = ok && is_success("copy", result, why);
+    ok = ok && wait_for(stream->marks[0], "copy", why);
     kept = ok && stream->id != 0;
     if (!kept) destroy(stream);
   }

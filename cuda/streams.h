@@ -23,6 +23,10 @@ struct SluiceCudaStream {
 
 namespace sluice::cuda {
 
+// Waits for an event of the current context; all that it asks of the driver meanwhile is whether
+// that has come. False if what was before it has failed.
+bool wait_for(CUevent mark, const char* what, char* why);
+
 class StreamPool {
  public:
   SluiceCudaStream* open(const SluiceCudaPlace& place, char* why);

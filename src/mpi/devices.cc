@@ -2,7 +2,6 @@
 #include "src/mpi/devices.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 
 #include <mutex>
 #include <utility>
@@ -184,14 +183,9 @@ uint32_t DeviceCopier::ticket() {
 // (If its mark has been set again since, this waits for later copies too.)
 void DeviceCopier::wait(uint32_t ticket) {
   char why[sluice_cuda_why] = "";
-  constexpr int spins = 100;
-  for (int i = 0; failure_.ok() && done_ < ticket; ++i) {
-    const int passed =
-        cuda.load(std::memory_order_relaxed)->passed(stream_, ticket % sluice_cuda_marks, why);
-    check(passed, why);
-    if (passed == 1) done_ = ticket;
-    if (passed == 0 && i > spins) sched_yield();
-  }
+  if (!failure_.ok() || done_ >= ticket) return;
+  check(cuda.load(std::memory_order_relaxed)->wait(stream_, ticket % sluice_cuda_marks, why), why);
+  done_ = ticket;
 }
 
 void DeviceCopier::close_stream() {

@@ -36,3 +36,4 @@ void threads();
 void in_thread();
 void reused();
 void early();
+void waiting();

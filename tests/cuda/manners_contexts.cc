@@ -215,3 +215,29 @@ void early() {
   }
   test::check(counted("cuPointerSetAttribute") == 2, "set once for each allocation");
 }
+
+// However long copies take: in a wait loop the driver is asked about an event and nothing else.
+void waiting() {
+  KindMemory from(Kind::device, 8), to(Kind::device, 8);
+  from.put(ones(1));
+  const char* const names[] = {"cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuEventRecord",
+                               "cuThreadExchangeStreamCaptureMode", "cuCtxGetId"};
+  std::vector<int64_t> before(std::size(names)), quick(std::size(names));
+  for (const bool slow : {false, false, true}) {
+    for (size_t i = 0; i < std::size(names); ++i) before[i] = counted(names[i]);
+    const int64_t queries = counted("cuEventQuery");
+    if (slow) CUDA(standin_hold)();
+    std::thread later([&] {
+      while (slow && counted("cuEventQuery") < queries + 1000) std::this_thread::yield();
+      if (slow) CUDA(standin_release)();
+    });
+    allreduce(from.data(), to.data(), 1);
+    later.join();
+    for (size_t i = 0; i < std::size(names); ++i) {
+      const int64_t calls = counted(names[i]) - before[i];
+      test::check(!slow || calls == quick[i], std::string(names[i]) + " in a wait loop");
+      quick[i] = calls;
+    }
+  }
+  expect_sums(to, 1, "waiting");
+}
