@@ -146,17 +146,38 @@ void DeviceCopier::check(int result, const char* why) {
                                      " CUDA device " + std::to_string(device_) + ": " + why};
 }
 
+// Makes one more run part of the last copies: behind a run that it adjoins, or as one more row.
+bool DeviceCopier::extend(SluiceCudaRuns* last, std::byte* user, std::byte* dense, size_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(user);
+  const auto device = reinterpret_cast<uintptr_t>(last->device);
+  auto* const host = static_cast<std::byte*>(last->host);
+  if (last->count == 1 && at == device + last->bytes && dense == host + last->bytes) {
+    last->bytes += bytes;
+    return true;
+  }
+  if (last->bytes != bytes || at < device + bytes || dense < host + bytes) return false;
+  if (last->count == 1) {
+    last->device_stride = static_cast<ptrdiff_t>(at - device);
+    last->host_stride = static_cast<size_t>(dense - host);
+  }
+  const bool is_next = at == device + last->count * static_cast<uintptr_t>(last->device_stride) &&
+                       dense == host + last->count * last->host_stride;
+  last->count += is_next;
+  return is_next;
+}
+
 void DeviceCopier::copy(std::byte* user, std::byte* dense, size_t bytes) {
   runs(user, static_cast<ptrdiff_t>(bytes), 1, bytes, dense, bytes);
 }
 
 void DeviceCopier::runs(std::byte* user, ptrdiff_t stride, size_t n, size_t bytes, std::byte* dense,
                         size_t dense_stride) {
-  if (collected_ == std::size(copies_)) begin_collected();
   if (stride == static_cast<ptrdiff_t>(bytes) && dense_stride == bytes) {
     bytes *= n;
     n = 1;
   }
+  if (n == 1 && collected_ > 0 && extend(&copies_[collected_ - 1], user, dense, bytes)) return;
+  if (collected_ == std::size(copies_)) begin_collected();
   copies_[collected_++] = {user, dense, stride, dense_stride, n, bytes};
 }
 

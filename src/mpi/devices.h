@@ -89,6 +89,7 @@ class DeviceCopier final : public Layout::Copier {
 
  private:
   void check(int result, const char* why);
+  static bool extend(SluiceCudaRuns* last, std::byte* user, std::byte* dense, size_t bytes);
   void begin_collected();
   void close_stream();
 

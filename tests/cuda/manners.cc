@@ -111,6 +111,23 @@ MPI_Datatype resized(MPI_Datatype type, MPI_Aint extent) {
   return made;
 }
 
+// Blocks of ranks that lie side by side are one copy.
+void blocks() {
+  std::vector<int> counts, places, expected;
+  for (int i = 0; i < size; ++i) {
+    counts.push_back(3 + i);
+    places.push_back(static_cast<int>(expected.size()));
+    expected.insert(expected.end(), static_cast<size_t>(3 + i), i);
+  }
+  KindMemory from(Kind::device, 400), to(Kind::device, 400);
+  from.put(std::vector<int>(static_cast<size_t>(3 + rank), rank));
+  const int64_t before = copy_calls();
+  MPI_Allgatherv(from.data(), 3 + rank, MPI_INT, to.data(), counts.data(), places.data(), MPI_INT,
+                 MPI_COMM_WORLD);
+  test::check(copy_calls() - before == 2, "allgatherv: a copy out and one in");
+  test::check(to.get<int>(expected.size()) == expected, "allgatherv");
+}
+
 // Types take as few copies as two dimensions allow, and gaps stay as they are.
 void vectors() {
   MPI_Datatype type;
@@ -131,7 +148,10 @@ void vectors() {
   broadcast(type, 1, 60, 1, "equal blocks at equal distances");
   const int irregular[] = {40, 3, 20, 9};
   MPI_Type_create_indexed_block(4, 2, irregular, MPI_INT, &type);
-  broadcast(type, 1, 60, 4, "blocks anywhere");
+  broadcast(type, 1, 60, 3, "blocks anywhere, two as rows");
+  const int growing[] = {1, 2, 3, 4}, far[] = {40, 3, 20, 9};
+  MPI_Type_indexed(4, growing, far, MPI_INT, &type);
+  broadcast(type, 1, 60, 4, "blocks of any size anywhere");
   MPI_Type_vector(150000, 1, 2, MPI_INT, &type);
   broadcast(type, 1, 300000, 3, "a column of 600 KB");
   MPI_Type_vector(5, 1, -3, MPI_INT, &type);
@@ -141,6 +161,7 @@ void vectors() {
   MPI_Type_create_hindexed(1, &one, &last, type, &moved);
   MPI_Type_free(&type);
   broadcast(moved, 1, 20, 5, "backwards");
+  blocks();
 }
 
 // Elements of one type in two allocations, with other memory or none between them.
