@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 constexpr std::byte blob_version{2};
-constexpr std::byte proves_flag{128};
+constexpr std::byte prover_flag{128};
 constexpr size_t head_bytes = 2 + 8 + 16;
 
 size_t entry_bytes(uint8_t family) { return 4 + (family == 4 ? 4 : 16); }
@@ -41,7 +41,7 @@ std::vector<std::byte> AddressBlob::encode() const {
       out[i] = std::byte{entry.address.bytes[i - at - 4]};
     out[1] = static_cast<std::byte>(std::to_integer<int>(out[1]) + 1);
   }
-  if (proves) out[1] |= proves_flag;
+  if (proves) out[1] |= prover_flag;
   return out;
 }
 
@@ -51,9 +51,9 @@ Result<AddressBlob> AddressBlob::decode(const std::vector<std::byte>& bytes) {
   AddressBlob blob;
   blob.host = load64(bytes.data() + 2);
   std::copy_n(bytes.begin() + 10, blob.key.size(), blob.key.begin());
-  blob.proves = (bytes[1] & proves_flag) != std::byte{0};
+  blob.proves = (bytes[1] & prover_flag) != std::byte{0};
   size_t at = head_bytes;
-  for (int count = std::to_integer<int>(bytes[1] & ~proves_flag); count > 0; --count) {
+  for (int count = std::to_integer<int>(bytes[1] & ~prover_flag); count > 0; --count) {
     Entry entry;
     if (at + 4 > bytes.size()) return invalid;
     entry.address.family = std::to_integer<uint8_t>(bytes[at]);

@@ -20,7 +20,7 @@ constexpr size_t max_guests = 32;
 constexpr size_t descriptors_to_spare = 8;
 constexpr std::chrono::milliseconds time_to_greet{100}, time_to_prove{2000};
 constexpr std::chrono::minutes between_reports{1};
-constexpr size_t head_bytes = 16;  // of a greeting: they say how long it is
+constexpr size_t greeting_head_bytes = 16;  // of a greeting: they say how long it is
 
 // How long the other side of a new connection has sent nothing.
 std::chrono::milliseconds silence_of(const Socket& socket) {
@@ -140,7 +140,7 @@ void Reception::count_turned_away(const char* why) {
 // Bytes that are expected next, in all.
 size_t Reception::Guest::due() const {
   if (answered) return proof_bytes;
-  return got < head_bytes ? head_bytes : Greeting::size_of(bytes.data());
+  return got < greeting_head_bytes ? greeting_head_bytes : Greeting::size_of(bytes.data());
 }
 
 Reception::Verdict Reception::hear(Guest& guest) const {
