@@ -191,6 +191,7 @@ Reception::Verdict Reception::answer(Guest& guest) const {
   made.key = *second;
   guest.proof = *last;
   guest.answered = true;
+  guest.since = Clock::now();  // it may have waited long for this answer
   guest.got = 0;
   std::byte bytes[Greeting::bytes_with_proof];
   made.encode(bytes);

@@ -226,6 +226,28 @@ TEST_F(TcpSlowProofs, HaveADeadline) {
             std::string::npos);
 }
 
+// The deadline begins with the answer: a busy process may answer late.
+TEST(TcpBusy, APeerThatWaitedLongIsLetIn) {
+  struct Busy : TcpProved {
+    Busy() : TcpProved(with_prover(std::chrono::milliseconds(1500))) {}
+    void TestBody() override {
+      const Greeting words = asked();
+      Message message({1, 0, 0, 0}, 8);
+      message.receive(*channel_);
+      Stranger peer(blob_.entries.front());
+      peer.say(words);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1600));
+      const auto answer = hear_answer(peer);
+      ASSERT_TRUE(answer);
+      peer.say(last(words, *answer).data(), proof_bytes);
+      Script().add(data(8)).say(peer);
+      ASSERT_TRUE(done_in(message, seconds(5)));
+      EXPECT_TRUE(message.ok() && message.holds_pattern()) << message.why();
+    }
+  };
+  Busy().TestBody();
+}
+
 // This process connects; the test plays the process that accepts.
 class TcpAsks : public testing::Test {
  protected:
