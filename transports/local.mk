@@ -77,6 +77,7 @@ core_sources += \
   transports/verbs/module.h \
   transports/verbs/pair.cc \
   transports/verbs/pair.h \
+  transports/verbs/survey.cc \
   transports/verbs/upgrade.cc \
   transports/verbs/upgrade.h
 

@@ -167,14 +167,75 @@ std::string to_text(const Encryption& encryption) {
   return "cannot be had: " + encryption.problem;
 }
 
-// The RDMA device that links between hosts would use here, or why there is none.
-std::string rdma_text(const Library& library) {
-  if (!has_verbs_devices()) return "no device";
+// The ports of this host's RDMA devices, those that may be used first, or why there are none.
+struct Rdma {
+  std::vector<VerbsPort> ports;
+  std::string problem;
+
+  bool uses(size_t port) const { return port == 0 && problem.empty(); }
+};
+
+Rdma this_rdma(const Library& library) {
+  if (!has_verbs_devices()) return {{}, "no device"};
   const auto module = open_verbs_module(library.path.substr(0, library.path.rfind('/')));
-  if (!module.ok()) return "not used: " + module.status().message();
+  if (!module.ok()) return {{}, module.status().message()};
   const char* const named = getenv("SLUICE_VERBS_DEVICES");
-  const auto device = VerbsDevice::open(**module, named ? named : "");
-  return device.ok() ? (*device)->label() : "not used: " + device.status().message();
+  const auto ports = survey_verbs(**module, named ? named : "");
+  if (!ports.ok()) return {{}, ports.status().message()};
+  return {*ports, why_none(*ports).message()};
+}
+
+const char* kind_of(const SluiceVerbsGid& gid) {
+  if (gid.kind == SLUICE_GID_INFINIBAND) return "InfiniBand";
+  if (gid.kind == SLUICE_GID_ROCE_1) return "RoCE v1";
+  return is_ipv4(gid) ? "RoCE v2 over IPv4" : "RoCE v2";
+}
+
+// Why the port is not used; empty: it is.
+std::string problem_of(const Rdma& rdma, size_t port) {
+  if (!rdma.ports[port].problem.empty()) return rdma.ports[port].problem;
+  return rdma.uses(port) ? "" : "another is as near";
+}
+
+std::string to_text(const Rdma& rdma, size_t at) {
+  const VerbsPort& port = rdma.ports[at];
+  const std::string problem = problem_of(rdma, at);
+  std::string text = port.label() + ": " + (port.port.ethernet != 0 ? "Ethernet" : "InfiniBand");
+  text += port.port.active != 0 ? ", active" : ", not active";
+  if (!port.rate.empty()) text += ", " + port.rate;
+  if (port.node >= 0) text += ", NUMA node " + std::to_string(port.node);
+  return text + (problem.empty() ? ", used" : ", not used: " + problem);
+}
+
+void add_rows(const Rdma& rdma, TextTable* table) {
+  if (rdma.ports.empty()) table->add({"RDMA", "not used: " + rdma.problem});
+  for (size_t i = 0; i < rdma.ports.size(); ++i) {
+    const VerbsPort& port = rdma.ports[i];
+    table->add({i == 0 ? "RDMA" : "", to_text(rdma, i)});
+    for (size_t g = 0; g < port.gids.size(); ++g) {
+      const SluiceVerbsGid& gid = port.gids[g];
+      table->add({"", "  GID " + std::to_string(gid.index) + ": " + text_of_gid(gid) + ", " +
+                          kind_of(gid) + (rdma.uses(i) && g == port.gid ? ", used" : "")});
+    }
+  }
+}
+
+void add_rdma(const Rdma& rdma, Json* json) {
+  json->open_object("rdma").add("problem", rdma.problem).open_array("ports");
+  for (size_t i = 0; i < rdma.ports.size(); ++i) {
+    const VerbsPort& port = rdma.ports[i];
+    json->open_object().add("device", std::string(port.port.device));
+    json->add("port", size_t{port.port.number}).add("active", port.port.active != 0);
+    json->add("ethernet", port.port.ethernet != 0).add("rate", port.rate);
+    json->add("problem", problem_of(rdma, i)).open_array("gids");
+    for (size_t g = 0; g < port.gids.size(); ++g) {
+      json->open_object().add("index", size_t{port.gids[g].index});
+      json->add("address", text_of_gid(port.gids[g])).add("kind", kind_of(port.gids[g]));
+      json->add("used", rdma.uses(i) && g == port.gid).close();
+    }
+    json->close().close();
+  }
+  json->close().close();
 }
 
 void print_build() {
@@ -192,7 +253,7 @@ void print_build() {
   table.add({"connections", greetings_text(library)});
   const std::string certificate = certificate_text(library);
   if (!certificate.empty()) table.add({"certificate", certificate});
-  table.add({"RDMA", rdma_text(library)});
+  add_rows(this_rdma(library), &table);
   if (!library.version.empty() && library.version != build.version) {
     table.add({"", "is version " + library.version + ", this command " + build.version});
   }
@@ -254,6 +315,7 @@ void add_build(Json* json) {
   json->open_object("encryption").add("about", encryption.about);
   json->add("connections", std::string(greetings_text(library)));
   json->add("certificate", certificate_text(library)).add("problem", encryption.problem).close();
+  add_rdma(this_rdma(library), json);
 }
 
 void add_knobs(Json* json) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Real verbs over Soft-RoCE, in a virtual machine: make check-rdma. Not part of `make check`.
-EXTRA_DIST += tests/rdma/cases tests/rdma/elf tests/rdma/guest tests/rdma/packages
+EXTRA_DIST += tests/rdma/cases tests/rdma/elf tests/rdma/figures tests/rdma/guest tests/rdma/packages
 
 rdma_programs = tests/mpi/communicators tests/mpi/differential tests/mpi/failures tests/mpi/stress
 check-rdma: all $(rdma_programs)

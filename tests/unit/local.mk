@@ -56,6 +56,8 @@ single_threaded_tests += \
   tests/unit/transports/tls_certificates_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_test.cc \
+  tests/unit/transports/verbs_devices_test.cc \
+  tests/unit/transports/verbs_ends_test.cc \
   tests/unit/transports/verbs_reasons_test.cc \
   tests/unit/transports/verbs_test.cc
 # A transport between threads of this process, which loses, delays and reorders as a test asks.

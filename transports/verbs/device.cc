@@ -16,31 +16,6 @@
 namespace sluice {
 namespace {
 
-constexpr int max_ports = 64, max_gids = 256;
-
-// Whether a list, as VerbsDevice::open describes it, allows the name.
-bool allows(const std::string& list, const std::string& name) {
-  const bool excludes = list.starts_with('^');
-  const std::string names = "," + list.substr(excludes ? 1 : 0) + ",";
-  const bool named = names.find("," + name + ",") != std::string::npos;
-  return list.empty() || named != excludes;
-}
-
-bool is_ipv4(const SluiceVerbsGid& gid) {
-  static constexpr uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-  return std::memcmp(gid.raw, mapped, sizeof(mapped)) == 0;
-}
-
-// The higher, the better.
-int rank_of(const SluiceVerbsGid& gid) {
-  const bool second = gid.kind == SLUICE_GID_ROCE_2;
-  return (second ? 2 : 0) + (is_ipv4(gid) ? 1 : 0);
-}
-
-std::string name_of(const SluiceVerbsPort& port) {
-  return "device " + std::string(port.device) + ", port " + std::to_string(port.number);
-}
-
 std::string text_of(int error) { return strerror(error); }
 
 std::string limit_text() {
@@ -67,48 +42,48 @@ Result<const SluiceVerbs*> open_verbs_module(const std::string& folder) {
 }
 
 Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(const SluiceVerbs& table,
-                                                       const std::string& devices) {
-  std::vector<SluiceVerbsPort> ports(max_ports);
-  const int found = table.list(ports.data(), max_ports);
-  if (found < 0) return Status(Code::unavailable, "RDMA devices: " + text_of(-found));
-  ports.resize(static_cast<size_t>(std::min(found, max_ports)));
-  std::string why;
-  for (const SluiceVerbsPort& port : ports) {
-    why += why.empty() ? "" : "; ";
-    why += name_of(port);
-    if (!allows(devices, port.device)) {
-      why += ": excluded by SLUICE_VERBS_DEVICES";
-      continue;
-    }
-    if (port.active == 0) {
-      why += ": not active";
-      continue;
-    }
-    void* handle = nullptr;
-    if (const int error = table.open(port.device, &handle); error != 0) {
-      why += ": " + text_of(error);
-      continue;
-    }
-    std::shared_ptr<VerbsDevice> device(new VerbsDevice(table, handle, port));
-    if (device->choose_gid()) return device;
-    why += ": no address (GID)";
+                                                       const VerbsPort& port) {
+  void* handle = nullptr;
+  if (const int error = table.open(port.port.device, &handle); error != 0) {
+    return Status(Code::unavailable, port.label() + ": " + text_of(error));
   }
-  return Status(Code::unavailable, why.empty() ? "no RDMA device" : why);
+  return std::shared_ptr<VerbsDevice>(new VerbsDevice(table, handle, port));
 }
 
 VerbsDevice::~VerbsDevice() { table_.close(handle_); }
 
-bool VerbsDevice::choose_gid() {
-  std::vector<SluiceVerbsGid> gids(max_gids);
-  const int found = table_.gids(handle_, port_.number, gids.data(), max_gids);
-  if (found <= 0) return false;
-  gids.resize(static_cast<size_t>(std::min(found, max_gids)));
-  const auto worse = [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); };
-  gid_ = port_.ethernet != 0 ? *std::ranges::max_element(gids, worse) : gids.front();
-  return true;
+void VerbsDevice::take_events() {
+  SluiceVerbsEvent event{};
+  int got = 0;
+  while (lost_.empty() && (got = table_.next_event(handle_, &event)) > 0) take(event);
+  if (got < 0) lost_ = "the device is lost: " + text_of(-got);
 }
 
-std::string VerbsDevice::label() const { return name_of(port_); }
+void VerbsDevice::take(const SluiceVerbsEvent& event) {
+  switch (event.kind) {
+    case SLUICE_VERBS_QUEUE_FAILED:
+      failed_queues_[event.number] = std::string("the queue pair failed: ") + event.text;
+      return;
+    case SLUICE_VERBS_PORT_DOWN:
+    case SLUICE_VERBS_PORT_UP:
+      if (event.port != port().number) return;
+      down_ = event.kind == SLUICE_VERBS_PORT_UP ? std::string()
+                                                 : std::string("the port is down: ") + event.text;
+      return;
+    case SLUICE_VERBS_DEVICE_LOST:
+      lost_ = std::string("the device is lost: ") + event.text;
+      return;
+    default:
+      return;
+  }
+}
+
+std::string VerbsDevice::problem(uint32_t queue) const {
+  if (!lost_.empty()) return lost_;
+  if (!down_.empty()) return down_;
+  const auto found = failed_queues_.find(queue);
+  return found == failed_queues_.end() ? std::string() : found->second;
+}
 
 Result<std::unique_ptr<VerbsMemory>> VerbsMemory::make(std::shared_ptr<VerbsDevice> device,
                                                        size_t bytes, bool remote) {

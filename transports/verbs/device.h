@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The RDMA device that this process uses, one port of it, and memory registered with it.
+// The RDMA devices of this host, the port of one that this process uses, and memory registered with
+// it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "src/base/status.h"
 #include "transports/verbs/module.h"
@@ -18,32 +22,62 @@ bool has_verbs_devices();
 // Opens the module of the library in `folder` (src/base/module.h).
 Result<const SluiceVerbs*> open_verbs_module(const std::string& folder);
 
+// A port of one of this host's devices, and what is known of it.
+struct VerbsPort {
+  SluiceVerbsPort port{};
+  std::vector<SluiceVerbsGid> gids;
+  size_t gid = 0;       // of gids: the address that is used
+  std::string problem;  // why the port is not used; empty: it may be
+  std::string rate;     // as the kernel writes it, "100 Gb/sec (4X EDR)"; empty: unknown
+  int node = -1;        // NUMA node; -1: unknown
+  int distance = 0;     // of the node from the processors of this thread: 10 is near
+
+  std::string label() const;  // "device rxe0, port 1"
+};
+
+// "10.9.0.1" or "fe80::1".
+std::string text_of_gid(const SluiceVerbsGid& gid);
+bool is_ipv4(const SluiceVerbsGid& gid);
+
+// Lists all ports: first those that may be used, the nearest to this thread's processors first.
+// devices: names with commas ("mlx5_0,mlx5_1:2" with the number of a port), or all except those
+// ("^rxe0"); empty: all. system: the kernel's files, "/sys". On Ethernet, a port uses its address
+// of RoCE v2 over IPv4, if it has one; else another of v2; else any.
+Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std::string& devices,
+                                            const std::string& system = "/sys");
+// An error (unavailable) that says why each port is not used, if none may be.
+Status why_none(const std::vector<VerbsPort>& ports);
+
 class VerbsDevice {
  public:
-  // devices: names with commas, or all except those ("^mlx5_0,rxe1"); empty: all. Takes the first
-  // port that is allowed, active and has an address. The error (unavailable) says why each port is
-  // not used.
-  static Result<std::shared_ptr<VerbsDevice>> open(const SluiceVerbs& table,
-                                                   const std::string& devices);
+  static Result<std::shared_ptr<VerbsDevice>> open(const SluiceVerbs& table, const VerbsPort& port);
   ~VerbsDevice();
   VerbsDevice(const VerbsDevice&) = delete;
   VerbsDevice& operator=(const VerbsDevice&) = delete;
 
   const SluiceVerbs& table() const { return table_; }
   void* handle() const { return handle_; }
-  const SluiceVerbsPort& port() const { return port_; }
-  const SluiceVerbsGid& gid() const { return gid_; }
-  std::string label() const;  // "device rxe0, port 1"
+  const SluiceVerbsPort& port() const { return about_.port; }
+  const SluiceVerbsGid& gid() const { return about_.gids[about_.gid]; }
+  std::string label() const { return about_.label(); }
+
+  // Takes the asynchronous events that there are. A system call.
+  void take_events();
+  // Why the queue pair with that number does not work any more, as far as events told; else empty.
+  std::string problem(uint32_t queue) const;
+  // A queue pair is new: forgets what another of that number had.
+  void forget(uint32_t queue) { failed_queues_.erase(queue); }
 
  private:
-  VerbsDevice(const SluiceVerbs& table, void* handle, const SluiceVerbsPort& port)
-      : table_(table), handle_(handle), port_(port) {}
-  bool choose_gid();
+  VerbsDevice(const SluiceVerbs& table, void* handle, VerbsPort about)
+      : table_(table), handle_(handle), about_(std::move(about)) {}
+  void take(const SluiceVerbsEvent& event);
 
   const SluiceVerbs& table_;
   void* handle_;
-  const SluiceVerbsPort port_;
-  SluiceVerbsGid gid_{};  // InfiniBand: the first
+  const VerbsPort about_;
+  std::string lost_, down_;  // the device; its port
+  std::map<uint32_t, std::string> failed_queues_;
 };
 
 // Zeroed memory that the device may access, and the peer if remote. A child of fork() does not get

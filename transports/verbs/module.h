@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_VERBS_VERSION 1
+#define SLUICE_VERBS_VERSION 2
 #define SLUICE_VERBS_SYMBOL "sluice_verbs"
 
 #ifdef __cplusplus
@@ -71,8 +71,23 @@ struct SluiceVerbsWrite {
 struct SluiceVerbsDone {
   uint64_t id;        /* of a write */
   int status;         /* 0: done; else a number for status_text */
-  uint8_t received;   /* an immediate has come */
+  uint8_t received;   /* of a receive request: an immediate has come, or status says why not */
   uint32_t immediate; /* if received */
+};
+
+enum SluiceVerbsEventKind {
+  SLUICE_VERBS_OTHER,
+  SLUICE_VERBS_QUEUE_FAILED, /* its completions may never come */
+  SLUICE_VERBS_PORT_DOWN,
+  SLUICE_VERBS_PORT_UP,
+  SLUICE_VERBS_DEVICE_LOST,
+};
+
+struct SluiceVerbsEvent {
+  uint8_t kind;     /* SluiceVerbsEventKind */
+  uint8_t port;     /* of a port */
+  uint32_t number;  /* of a queue pair */
+  const char* text; /* lives for ever */
 };
 
 struct SluiceVerbs {
@@ -98,11 +113,16 @@ struct SluiceVerbs {
   int (*receive)(void* queue, int count);
   /* Returns the number of completions found, at most 16; negative: the queue is broken. */
   int (*poll)(void* queue, struct SluiceVerbsDone* done, int room);
+  /* To the state ERR: all receive requests complete, those that a message had met before first. */
+  int (*stop)(void* queue);
   /* The next completion makes an event. */
   int (*arm)(void* queue);
   /* Takes all events from the descriptor. */
   void (*take_events)(void* queue);
   const char* (*status_text)(int status);
+  /* Takes the device's next asynchronous event. Returns 1; 0: there is none now; or an errno,
+   * negated: the device is lost. */
+  int (*next_event)(void* device, struct SluiceVerbsEvent* event);
 };
 
 /* The module's only symbol, SLUICE_VERBS_SYMBOL. */

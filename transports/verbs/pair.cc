@@ -83,6 +83,7 @@ Status VerbsPair::make_parts() {
     return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error)};
   }
   queue_ = asked;
+  device_->forget(queue_.number);
   return {};
 }
 
@@ -101,28 +102,33 @@ VerbsPair::End VerbsPair::end() const {
   return end;
 }
 
-Status VerbsPair::check(const End& peer) const {
-  const auto differs = [&](const char* what) {
-    return Status(Code::unavailable, device_->label() + ": the peer's " + what);
+Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& peer) {
+  const auto differs = [&](const std::string& what) {
+    return Status(Code::unavailable, device.label() + ": the peer's " + what);
   };
-  const End own = end();
-  if (peer.magic != End::expected) return differs("offer is of another kind");
-  if (peer.ring_bytes != own.ring_bytes) return differs("ring has another size");
-  if (peer.ethernet != own.ethernet) return differs("port is of another network (link layer)");
+  const SluiceVerbsGid& own = device.gid();
+  SluiceVerbsGid theirs{};
+  std::ranges::copy(peer.gid, theirs.raw);
+  const std::string both = ": " + text_of_gid(theirs) + ", here " + text_of_gid(own);
+  if (peer.magic != VerbsPair::End::expected) return differs("offer is of another kind");
+  if (peer.ring_bytes != ring) return differs("ring has another size");
+  if (peer.ethernet != device.port().ethernet) {
+    return differs(std::string("port is of another network: ") +
+                   (peer.ethernet != 0 ? "RoCE, here InfiniBand" : "InfiniBand, here RoCE"));
+  }
   if (peer.ethernet == 0) {
-    const bool same_fabric = std::equal(own.gid, own.gid + 8, peer.gid);
-    return same_fabric ? Status() : differs("port is in another fabric (subnet prefix)");
+    const bool same_fabric = std::equal(own.raw, own.raw + 8, peer.gid);
+    return same_fabric ? Status() : differs("port is in another fabric (subnet prefix)" + both);
   }
-  const bool same_family = std::equal(own.gid, own.gid + 12, peer.gid) || own.gid[10] != 0xFF;
-  if (peer.gid_kind != own.gid_kind || !same_family) return differs("address is of another kind");
-  if (own.gid[10] == 0xFF && !shares_subnet(own.gid, peer.gid)) {
-    return differs("address is in another subnet");
+  if (peer.gid_kind != own.kind || is_ipv4(own) != is_ipv4(theirs)) {
+    return differs("address is of another kind" + both);
   }
-  return {};
+  const bool apart = is_ipv4(own) && !shares_subnet(own.raw, peer.gid);
+  return apart ? differs("address is in another subnet" + both) : Status();
 }
 
 Status VerbsPair::connect(const End& peer) {
-  if (Status reaches = check(peer); !reaches.ok()) return reaches;
+  if (Status can = reaches(*device_, ring_bytes_, peer); !can.ok()) return can;
   peer_ = peer;
   const SluiceVerbsPort& port = device_->port();
   const bool global = port.ethernet != 0 || port.lid == 0;
@@ -137,6 +143,7 @@ Status VerbsPair::connect(const End& peer) {
                      sequence_};
   std::ranges::copy(peer.gid, way.peer_gid);
   int error = table().receive(queue_.handle, receive_depth);
+  receives_out_ = receive_depth;
   if (error == 0) error = table().connect(queue_.handle, &way);
   if (error == 0) return {};
   return {Code::unavailable, device_->label() + ": cannot connect: " + strerror(error)};
@@ -151,7 +158,7 @@ void VerbsPair::fail(int error, const std::string& what) {
 // Bytes that can be staged now. A batch needs requests of its own.
 size_t VerbsPair::room() const {
   const bool batches = batches_out_ - credited_batches_ < max_batches;
-  if (error_ != 0 || !batches || free_writes() < max_writes + spare_writes) return 0;
+  if (error_ != 0 || stopped_ || !batches || free_writes() < max_writes + spare_writes) return 0;
   return ring_bytes_ - (staged_ - std::min(credited_, completed_));
 }
 
@@ -243,7 +250,7 @@ bool VerbsPair::post(std::span<SluiceVerbsWrite> writes) {
 void VerbsPair::give_credit() {
   const bool due =
       freed_batches_ - told_batches_ >= max_batches / 2 || freed_ - told_ >= ring_bytes_ / 2;
-  if (!due || error_ != 0 || free_writes() < 2) return;
+  if (!due || error_ != 0 || stopped_ || free_writes() < 2) return;
   SluiceVerbsWrite write{};
   write.from = staging_->data();
   write.to = peer_.ring;
@@ -286,14 +293,22 @@ void VerbsPair::look() {
     count = table().poll(queue_.handle, done, completions_at_once);
     for (int i = 0; i < count; ++i) take(done[i]);
   } while (count > 0);
-  if (count < 0) fail(EIO, "its completions cannot be read");
+  if (count < 0) give_up("its completions cannot be read");
   renew_receives();
 }
 
-// (A completion that failed counts for nothing: the pair is broken.)
+// What the device tells by events explains more than a status.
+std::string VerbsPair::reason_of(int status) {
+  device_->take_events();
+  const std::string problem = device_->problem(queue_.number);
+  return problem.empty() ? table().status_text(status) : problem;
+}
+
+// (A completion that failed counts for nothing: the pair is broken, or stopped.)
 void VerbsPair::take(const SluiceVerbsDone& done) {
+  if (done.received != 0 && receives_out_ > 0) --receives_out_;
   if (done.status != 0) {
-    fail(ECONNRESET, table().status_text(done.status));
+    if (!stopped_ && error_ == 0) fail(ECONNRESET, reason_of(done.status));
   } else if (done.received != 0) {
     take_immediate(done.immediate);
   } else {
@@ -330,15 +345,35 @@ void VerbsPair::take_credit(uint32_t credit) {
 }
 
 void VerbsPair::renew_receives() {
-  if (receives_owed_ < receives_at_once || error_ != 0) return;
+  if (receives_owed_ < receives_at_once || error_ != 0 || stopped_) return;
   const int error = table().receive(queue_.handle, static_cast<int>(receives_owed_));
   if (error != 0) fail(EIO, std::string("cannot receive: ") + strerror(error));
+  receives_out_ += error == 0 ? receives_owed_ : 0;
   receives_owed_ = 0;
+}
+
+void VerbsPair::give_up(const std::string& what) {
+  hopeless_ = true;
+  fail(EIO, what);
+}
+
+void VerbsPair::stop() {
+  if (std::exchange(stopped_, true)) return;
+  look_for_events();
+  if (const int error = table().stop(queue_.handle); error != 0) {
+    give_up(std::string("cannot stop: ") + strerror(error));
+  }
+}
+
+void VerbsPair::look_for_events() {
+  device_->take_events();
+  const std::string what = device_->problem(queue_.number);
+  if (!what.empty()) give_up(what);
 }
 
 bool VerbsPair::delivered() {
   look();
-  if (error_ != 0 || completed_writes_ == writes_) return true;
+  if (error_ != 0 || stopped_ || completed_writes_ == writes_) return true;
   if (signalled_writes_ != writes_ && free_writes() > 0) {
     SluiceVerbsWrite last{};  // of no bytes: it completes after all others
     last.from = staging_->data();
@@ -356,7 +391,7 @@ bool VerbsPair::sleeps(bool reads, bool writes) {
     fail(EIO, std::string("cannot wait: ") + strerror(error));
   }
   look();
-  return error_ == 0 && (!reads || readable() == 0) && (!writes || room() == 0);
+  return error_ == 0 && !stopped() && (!reads || readable() == 0) && (!writes || room() == 0);
 }
 
 }  // namespace sluice

@@ -53,7 +53,8 @@ class VerbsPair {
   VerbsPair& operator=(const VerbsPair&) = delete;
 
   End end() const;
-  // Afterwards this side can receive. The error says why the two do not reach each other.
+  // Afterwards this side can receive. The error says why the two do not reach each other, as
+  // reaches() does.
   Status connect(const End& peer);
 
   // Both return how many bytes they moved. They take completions first.
@@ -64,6 +65,13 @@ class VerbsPair {
   size_t readable() const { return arrived_ - read_; }
   // Whether everything written is in the peer's memory, or never will be.
   bool delivered();
+  // The peer has ended, but the device may not have reported yet all that has arrived: has it do
+  // so. Nothing more arrives or leaves.
+  void stop();
+  // Stopped, and look() has found everything that arrived, or the device never will report it.
+  bool stopped() const { return stopped_ && (receives_out_ == 0 || hopeless_); }
+  // Takes the device's asynchronous events; the pair may fail by them. A system call.
+  void look_for_events();
   // Arms the completion channel. False if there is something to do already.
   bool sleeps(bool reads, bool writes);
   int descriptor() const { return queue_.descriptor; }
@@ -83,9 +91,10 @@ class VerbsPair {
 
   VerbsPair(std::shared_ptr<VerbsDevice> device, size_t ring);
   Status make_parts();
-  Status check(const End& peer) const;
   const SluiceVerbs& table() const { return device_->table(); }
   void fail(int error, const std::string& what);
+  void give_up(const std::string& what);
+  std::string reason_of(int status);
 
   size_t room() const;
   bool write(const std::byte* from, size_t left);
@@ -110,6 +119,8 @@ class VerbsPair {
   size_t max_batch_ = 0;
   int error_ = 0;
   std::string failure_;
+  bool stopped_ = false;
+  bool hopeless_ = false;  // completions may never come
 
   // Bytes since the beginning, of those written: in the staging ring, posted, read by the peer,
   // completed; and of those read: arrived, read, in batches that are read whole, and those of them
@@ -120,9 +131,12 @@ class VerbsPair {
   uint32_t writes_ = 0, completed_writes_ = 0, signalled_writes_ = 0;
   uint32_t batches_out_ = 0, credited_batches_ = 0;
   uint32_t batches_in_ = 0, freed_batches_ = 0, told_batches_ = 0;
-  uint32_t receives_owed_ = 0;
+  uint32_t receives_owed_ = 0, receives_out_ = 0;  // to be posted, and posted
   std::array<uint64_t, send_depth> write_ends_{};  // staged bytes up to the write's end
   std::array<uint64_t, batch_slots> out_ends_{}, in_ends_{};
 };
+
+// Whether a pair of this device, with such a ring, and the peer's reach each other.
+Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& peer);
 
 }  // namespace sluice

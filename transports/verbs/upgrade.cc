@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "src/base/log.h"
 #include "src/base/module.h"
@@ -40,17 +41,19 @@ class VerbsUpgrade final : public Upgrade {
     if (ended_) return {Moved::Result::failed, 0, base_error_ != 0 ? base_error_ : EPIPE};
     const size_t bytes = pair_->write(runs);
     if (bytes > 0) return {Moved::Result::some, bytes};
-    if (pair_->error() != 0) return {Moved::Result::failed, 0, pair_->error()};
-    return {Moved::Result::nothing};
+    if (pair_->error() == 0) return {Moved::Result::nothing};
+    hear();
+    return {Moved::Result::failed, 0, ended_ ? EPIPE : pair_->error()};
   }
 
-  // If the pair breaks because the peer has ended, the socket tells that.
+  // If the pair breaks because the peer has ended, the socket tells that. The socket's end may come
+  // before the device has reported what the peer wrote last.
   Moved read(std::span<const iovec> runs) override {
-    const bool had_ended = ended_;
     const size_t bytes = pair_->read(runs);
     if (bytes > 0) return {Moved::Result::some, bytes};
     if (pair_->error() != 0 && !ended_) hear();
-    if (ended_ && (had_ended || pair_->error() != 0)) {
+    if (ended_) {
+      if (!pair_->stopped()) return {Moved::Result::nothing};
       if (base_error_ != 0) return {Moved::Result::failed, 0, base_error_};
       return {Moved::Result::closed};
     }
@@ -67,6 +70,7 @@ class VerbsUpgrade final : public Upgrade {
   int descriptor() const override { return pair_->descriptor(); }
 
   bool hear() override {
+    pair_->look_for_events();
     bool any = false;
     while (!ended_) {
       char bells[64];
@@ -77,6 +81,7 @@ class VerbsUpgrade final : public Upgrade {
       ended_ = got.result != Moved::Result::some;
       base_error_ = got.error;
     }
+    if (ended_) pair_->stop();
     return any;
   }
 
@@ -96,16 +101,20 @@ class VerbsUpgrades final : public UpgradeMaker {
   bool exposes(bool) const override { return true; }
 
   Result<Made> make(Conduit& base) override {
-    auto pair = pair_or_why();
-    if (!pair.ok()) return pair.status();
+    auto device = nearest();
+    if (!device.ok()) return device.status();
+    auto pair = VerbsPair::make(*device, options_.ring);
+    if (!pair.ok()) return warn(pair.status());
     return made(std::move(*pair), base);
   }
 
   Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
     End peer;
     if (!decode(offer, &peer)) return Status(Code::invalid, "an offer of another kind");
-    auto pair = pair_or_why();
-    if (!pair.ok()) return pair.status();
+    auto device = nearest_that_reaches(peer);
+    if (!device.ok()) return device.status();
+    auto pair = VerbsPair::make(*device, options_.ring);
+    if (!pair.ok()) return warn(pair.status());
     if (Status connected = (*pair)->connect(peer); !connected.ok()) return connected;
     return made(std::move(*pair), base);
   }
@@ -137,24 +146,59 @@ class VerbsUpgrades final : public UpgradeMaker {
       if (!module.ok()) return module.status();
       options_.table = *module;
     }
-    auto device = VerbsDevice::open(*options_.table, options_.devices);
-    if (!device.ok()) return device.status();
-    device_ = std::move(*device);
-    return {};
+    auto ports = survey_verbs(*options_.table, options_.devices, options_.system);
+    if (!ports.ok()) return ports.status();
+    ports_ = std::move(*ports);
+    devices_.resize(ports_.size());
+    return why_none(ports_);
   }
 
-  Result<std::unique_ptr<VerbsPair>> pair_or_why() {
-    if (!opened_) failure_ = open();
-    opened_ = true;
-    if (!failure_.ok()) return failure_.message() == no_device ? failure_ : warn(failure_);
-    auto pair = VerbsPair::make(device_, options_.ring);
-    return pair.ok() ? std::move(pair) : warn(pair.status());
+  Status opened() {
+    if (!std::exchange(opened_, true)) failure_ = open();
+    return failure_.ok() || failure_.message() == no_device ? failure_ : warn(failure_);
+  }
+
+  // Opens a port that may be used, when it is first needed.
+  Result<std::shared_ptr<VerbsDevice>> device(size_t at) {
+    if (!devices_[at]) {
+      auto device = VerbsDevice::open(*options_.table, ports_[at]);
+      if (!device.ok()) return warn(device.status());
+      devices_[at] = std::move(*device);
+    }
+    devices_[at]->take_events();
+    const std::string problem = devices_[at]->problem(0);
+    if (!problem.empty()) {
+      return Status(Code::unavailable, devices_[at]->label() + ": " + problem);
+    }
+    return devices_[at];
+  }
+
+  Result<std::shared_ptr<VerbsDevice>> nearest() {
+    return first([](VerbsDevice&) { return Status(); });
+  }
+
+  Result<std::shared_ptr<VerbsDevice>> nearest_that_reaches(const End& peer) {
+    return first([&](VerbsDevice& device) { return reaches(device, options_.ring, peer); });
+  }
+
+  // The first port for which `serves` is ok; the error is that of the nearest.
+  template <typename Serves>
+  Result<std::shared_ptr<VerbsDevice>> first(const Serves& serves) {
+    Status why = opened();
+    for (size_t i = 0; failure_.ok() && i < ports_.size() && ports_[i].problem.empty(); ++i) {
+      auto opened = device(i);
+      const Status status = opened.ok() ? serves(**opened) : opened.status();
+      if (status.ok()) return opened;
+      if (why.ok()) why = status;
+    }
+    return why;
   }
 
   VerbsOptions options_;
   bool opened_ = false;
   Status failure_;
-  std::shared_ptr<VerbsDevice> device_;
+  std::vector<VerbsPort> ports_;                       // nearest first
+  std::vector<std::shared_ptr<VerbsDevice>> devices_;  // of ports_, as far as they are open
   std::string warned_;
 };
 

@@ -17,9 +17,10 @@ namespace sluice {
 
 struct VerbsOptions {
   size_t ring = size_t{64} << 10;      // registered bytes a link and direction, on each side
-  std::string devices;                 // as for VerbsDevice::open
+  std::string devices;                 // as for survey_verbs
   bool local = false;                  // also between processes of one host
   const SluiceVerbs* table = nullptr;  // instead of the module's
+  std::string system = "/sys";         // as for survey_verbs
 };
 
 std::shared_ptr<UpgradeMaker> make_verbs_upgrades(const VerbsOptions& options);

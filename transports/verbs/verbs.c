@@ -12,6 +12,8 @@
 
 enum { most_at_once = 16, most_gids = 256 };
 
+static const uint64_t of_receive = UINT64_MAX; /* the id of all receive requests */
+
 struct device {
   struct ibv_context* context;
   struct ibv_pd* domain;
@@ -87,7 +89,7 @@ static int open_device(const char* name, void** opened) {
   if (!device) return ENOMEM;
   device->context = open_named(name);
   if (device->context) device->domain = ibv_alloc_pd(device->context);
-  if (device->domain) {
+  if (device->domain && fcntl(device->context->async_fd, F_SETFL, O_NONBLOCK) == 0) {
     *opened = device;
     return 0;
   }
@@ -146,7 +148,7 @@ static int make_parts(struct device* device, struct queue* queue, struct SluiceV
   queue->channel = ibv_create_comp_channel(device->context);
   if (!queue->channel) return last_error();
   if (fcntl(queue->channel->fd, F_SETFL, O_NONBLOCK) != 0) return last_error();
-  queue->completions = ibv_create_cq(device->context, (int)(asked->sends + asked->receives), NULL,
+  queue->completions = ibv_create_cq(device->context, (int)(asked->sends + asked->receives), queue,
                                      queue->channel, 0);
   if (!queue->completions) return last_error();
   memset(&needs, 0, sizeof(needs));
@@ -261,6 +263,7 @@ static int receive(void* handle, int count) {
   struct ibv_recv_wr request, *bad;
   int error = 0;
   memset(&request, 0, sizeof(request));
+  request.wr_id = of_receive;
   while (error == 0 && count-- > 0) error = ibv_post_recv(queue->pair, &request, &bad);
   return error;
 }
@@ -274,12 +277,21 @@ static int poll_queue(void* handle, struct SluiceVerbsDone* done, int room) {
   for (i = 0; i < count; ++i) {
     done[i].id = found[i].wr_id;
     done[i].status = (int)found[i].status;
-    /* (The operation is valid only if the status is.) */
-    done[i].received =
-        found[i].status == IBV_WC_SUCCESS && found[i].opcode == IBV_WC_RECV_RDMA_WITH_IMM;
-    done[i].immediate = done[i].received ? be32toh(found[i].imm_data) : 0;
+    done[i].received = found[i].wr_id == of_receive;
+    done[i].immediate = 0;
+    if (done[i].received && found[i].status == IBV_WC_SUCCESS) {
+      done[i].immediate = be32toh(found[i].imm_data);
+    }
   }
   return count;
+}
+
+static int stop(void* handle) {
+  struct queue* const queue = handle;
+  struct ibv_qp_attr to;
+  memset(&to, 0, sizeof(to));
+  to.qp_state = IBV_QPS_ERR;
+  return ibv_modify_qp(queue->pair, &to, IBV_QP_STATE);
 }
 
 static int arm(void* handle) {
@@ -298,10 +310,51 @@ static void take_events(void* handle) {
 
 static const char* status_text(int status) { return ibv_wc_status_str((enum ibv_wc_status)status); }
 
+static void describe(const struct ibv_async_event* event, struct SluiceVerbsEvent* to) {
+  switch (event->event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_PATH_MIG_ERR:
+      to->kind = SLUICE_VERBS_QUEUE_FAILED;
+      to->number = event->element.qp->qp_num;
+      break;
+    case IBV_EVENT_CQ_ERR:
+      to->kind = SLUICE_VERBS_QUEUE_FAILED;
+      to->number = ((struct queue*)event->element.cq->cq_context)->pair->qp_num;
+      break;
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+      to->kind =
+          event->event_type == IBV_EVENT_PORT_ERR ? SLUICE_VERBS_PORT_DOWN : SLUICE_VERBS_PORT_UP;
+      to->port = (uint8_t)event->element.port_num;
+      break;
+    case IBV_EVENT_DEVICE_FATAL:
+      to->kind = SLUICE_VERBS_DEVICE_LOST;
+      break;
+    default:
+      break;
+  }
+}
+
+static int next_event(void* opened, struct SluiceVerbsEvent* event) {
+  struct device* const device = opened;
+  struct ibv_async_event found;
+  memset(event, 0, sizeof(*event));
+  errno = 0;
+  if (ibv_get_async_event(device->context, &found) != 0) {
+    return errno == EAGAIN || errno == EINTR ? 0 : -last_error();
+  }
+  event->text = ibv_event_type_str(found.event_type);
+  describe(&found, event);
+  ibv_ack_async_event(&found);
+  return 1;
+}
+
 static const struct SluiceVerbs table = {
-    SLUICE_VERBS_VERSION, list,       open_device, close_device,  gids,      add_region,
-    drop_region,          make_queue, drop_queue,  connect_queue, write_all, receive,
-    poll_queue,           arm,        take_events, status_text};
+    SLUICE_VERBS_VERSION, list,       open_device, close_device,  gids,        add_region,
+    drop_region,          make_queue, drop_queue,  connect_queue, write_all,   receive,
+    poll_queue,           stop,       arm,         take_events,   status_text, next_event};
 
 __attribute__((visibility("default"))) const struct SluiceVerbs* sluice_verbs(void) {
   return &table;

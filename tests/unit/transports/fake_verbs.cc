@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <random>
@@ -35,6 +36,11 @@ struct Queue {
   bool armed = false, broken = false;
 };
 
+struct Opened {
+  Device device;
+  size_t seen;  // of the events
+};
+
 struct Region {
   std::byte* data;
   size_t bytes;
@@ -49,7 +55,9 @@ struct Network {
   std::map<uint32_t, Region> regions;
   uint32_t next = 1;
   int fail = 0;
-  bool held = false;
+  bool held = false, lost = false;
+  std::vector<SluiceVerbsEvent> events;
+  SluiceVerbsWay way{};
   Counts counts{};
 };
 
@@ -71,14 +79,19 @@ void report(Queue& queue, const SluiceVerbsDone& done) {
   notify(queue);
 }
 
-void break_queue(Queue& queue, uint64_t id, int status) {
+// What has met a message is reported first.
+void flush(Queue& queue) {
   queue.broken = true;
-  report(queue, {id, status, 0, 0});
-  for (const Pending& each : queue.writes) {
-    if (each.write.id != id) report(queue, {each.write.id, flushed, 0, 0});
-  }
+  for (const Pending& each : queue.writes) queue.later.push_back({each.write.id, flushed, 0, 0});
   queue.writes.clear();
-  for (; queue.receives > 0; --queue.receives) report(queue, {0, flushed, 0, 0});
+  for (; queue.receives > 0; --queue.receives) queue.later.push_back({0, flushed, 1, 0});
+}
+
+// The first write fails.
+void break_queue(Queue& queue, int status) {
+  queue.later.push_back({queue.writes.front().write.id, status, 0, 0});
+  queue.writes.pop_front();
+  flush(queue);
 }
 
 bool is_allowed(uint32_t key, uint64_t at, size_t bytes, bool remote) {
@@ -107,15 +120,16 @@ void move_some(Queue& queue) {
   Pending& first = queue.writes.front();
   const SluiceVerbsWrite& write = first.write;
   if (const int status = std::exchange(net().fail, 0); status != 0) {
-    return break_queue(queue, write.id, status);
+    return break_queue(queue, status);
   }
-  if (!net().queues.contains(queue.peer)) return break_queue(queue, write.id, 12);
+  const auto peer = net().queues.find(queue.peer);
+  if (peer == net().queues.end() || peer->second->broken) return break_queue(queue, 12);
   const bool reads =
       write.inlined != 0 || write.bytes == 0 ||
       is_allowed(write.local_key, reinterpret_cast<uint64_t>(write.from), write.bytes, false);
   if (!reads || !is_allowed(write.remote_key, write.to, write.bytes, true)) {
     ++net().counts.not_allowed;
-    return break_queue(queue, write.id, 10);
+    return break_queue(queue, 10);
   }
   const size_t left = write.bytes - first.moved;
   const size_t some = left < 2 ? left : 1 + net().random() % left;
@@ -127,15 +141,19 @@ void move_some(Queue& queue) {
   if (first.moved == write.bytes) finish(queue, write);
 }
 
+void report_next(Queue& queue) {
+  const SluiceVerbsDone done = queue.later.front();
+  queue.later.pop_front();
+  report(queue, done);
+}
+
 void take_step() {
-  if (net().queues.empty()) return;
+  if (net().queues.empty() || net().lost) return;
   auto at = net().queues.begin();
   std::advance(at, static_cast<ptrdiff_t>(net().random() % net().queues.size()));
   Queue& queue = *at->second;
   if (!queue.later.empty() && net().random() % 2 == 0) {
-    const SluiceVerbsDone done = queue.later.front();
-    queue.later.pop_front();
-    report(queue, done);
+    report_next(queue);
   } else if (!queue.writes.empty() && !queue.broken) {
     move_some(queue);
   }
@@ -145,37 +163,44 @@ using Lock = std::lock_guard<std::mutex>;
 
 int list(SluiceVerbsPort* ports, int room) {
   const Lock lock(net().mutex);
-  if (room < 1) return 1;
-  ports[0] = {};
-  std::strcpy(ports[0].device, "fake0");
-  ports[0].number = 1;
-  ports[0].active = net().settings.active;
-  ports[0].ethernet = net().settings.ethernet;
-  ports[0].mtu = 3;
-  ports[0].max_message = net().settings.max_message;
-  return 1;
+  int count = 0;
+  for (const Device& device : net().settings.devices) {
+    if (count++ >= room) continue;
+    SluiceVerbsPort& port = ports[count - 1];
+    port = {};
+    std::strcpy(port.device, device.name.c_str());
+    port.number = 1;
+    port.active = device.active;
+    port.ethernet = device.ethernet;
+    port.lid = device.lid;
+    port.mtu = 3;
+    port.max_message = net().settings.max_message;
+  }
+  return count;
 }
 
-int open(const char*, void** device) {
-  *device = &net();
+int open(const char* name, void** opened) {
+  const Lock lock(net().mutex);
+  const auto found = std::ranges::find(net().settings.devices, name, &Device::name);
+  if (found == net().settings.devices.end()) return ENODEV;
+  *opened = new Opened{*found, net().events.size()};
   return 0;
 }
 
-void close(void*) {}
+void close(void* opened) { delete static_cast<Opened*>(opened); }
 
-// RoCE v1; v2 over IPv6; v2 over IPv4, which has to be chosen; v1 over IPv4.
-int gids(void*, uint8_t, SluiceVerbsGid* gids, int room) {
-  static constexpr uint8_t kinds[] = {SLUICE_GID_ROCE_1, SLUICE_GID_ROCE_2, SLUICE_GID_ROCE_2,
-                                      SLUICE_GID_ROCE_1};
-  for (int i = 0; i < std::min(room, 4); ++i) {
-    gids[i] = {};
-    gids[i].index = static_cast<uint8_t>(i);
-    gids[i].kind = kinds[i];
-    if (i < 2) continue;
-    gids[i].raw[10] = gids[i].raw[11] = 0xFF;
-    gids[i].raw[12] = 203;
-  }
-  return 4;
+int gids(void* opened, uint8_t, SluiceVerbsGid* gids, int room) {
+  const auto& known = static_cast<Opened*>(opened)->device.gids;
+  for (size_t i = 0; i < known.size() && i < static_cast<size_t>(room); ++i) gids[i] = known[i];
+  return static_cast<int>(known.size());
+}
+
+int next_event(void* opened, SluiceVerbsEvent* event) {
+  const Lock lock(net().mutex);
+  size_t& seen = static_cast<Opened*>(opened)->seen;
+  if (seen == net().events.size()) return 0;
+  *event = net().events[seen++];
+  return 1;
 }
 
 int add_region(void*, void* memory, size_t bytes, int remote, SluiceVerbsRegion* region) {
@@ -218,13 +243,13 @@ void drop_queue(void* handle) {
 int connect(void* handle, const SluiceVerbsWay* way) {
   const Lock lock(net().mutex);
   static_cast<Queue*>(handle)->peer = way->peer_number;
+  net().way = *way;
   return 0;
 }
 
 int write(void* handle, const SluiceVerbsWrite* writes, int count) {
   const Lock lock(net().mutex);
   Queue& queue = *static_cast<Queue*>(handle);
-  if (queue.broken) return EIO;
   for (int i = 0; i < count; ++i) {
     Pending pending{writes[i], {}, 0};
     if (writes[i].inlined != 0) {
@@ -243,6 +268,7 @@ int write(void* handle, const SluiceVerbsWrite* writes, int count) {
     net().counts.split += writes[i].bytes > net().settings.max_message;
     queue.writes.push_back(std::move(pending));
   }
+  if (queue.broken) flush(queue);
   return 0;
 }
 
@@ -270,6 +296,12 @@ int poll(void* handle, SluiceVerbsDone* done, int room) {
   return count;
 }
 
+int stop(void* handle) {
+  const Lock lock(net().mutex);
+  flush(*static_cast<Queue*>(handle));
+  return net().lost ? EIO : 0;
+}
+
 int arm(void* handle) {
   const Lock lock(net().mutex);
   static_cast<Queue*>(handle)->armed = true;
@@ -288,8 +320,9 @@ const char* status_text(int status) {
 }
 
 constexpr SluiceVerbs fake = {
-    SLUICE_VERBS_VERSION, list,    open,  close,   gids, add_region, drop_region, make_queue,
-    drop_queue,           connect, write, receive, poll, arm,        take_events, status_text};
+    SLUICE_VERBS_VERSION, list,      open,  close,   gids, add_region, drop_region, make_queue,
+    drop_queue,           connect,   write, receive, poll, stop,       arm,         take_events,
+    status_text,          next_event};
 
 }  // namespace
 
@@ -298,8 +331,31 @@ void reset(const Settings& settings) {
   net().settings = settings;
   net().random.seed(settings.seed);
   net().fail = 0;
-  net().held = false;
+  net().held = net().lost = false;
+  net().events.clear();
   net().counts = {};
+}
+
+std::vector<SluiceVerbsGid> Device::roce(uint8_t network) {
+  static constexpr uint8_t kinds[] = {SLUICE_GID_ROCE_1, SLUICE_GID_ROCE_2, SLUICE_GID_ROCE_2,
+                                      SLUICE_GID_ROCE_1};
+  std::vector<SluiceVerbsGid> gids(4);
+  for (uint8_t i = 0; i < 4; ++i) {
+    gids[i].index = i;
+    gids[i].kind = kinds[i];
+    if (i < 2) continue;
+    gids[i].raw[10] = gids[i].raw[11] = 0xFF;
+    gids[i].raw[12] = network;
+  }
+  return gids;
+}
+
+std::vector<SluiceVerbsGid> Device::infiniband(uint8_t subnet) {
+  std::vector<SluiceVerbsGid> gids(1);
+  gids[0].raw[0] = 0xFE;
+  gids[0].raw[1] = 0x80;
+  gids[0].raw[7] = subnet;
+  return gids;
 }
 
 Settings& settings() { return net().settings; }
@@ -308,6 +364,42 @@ const SluiceVerbs& table() { return fake; }
 void fail_next(int status) {
   const Lock lock(net().mutex);
   net().fail = status;
+}
+
+void move_all() {
+  const Lock lock(net().mutex);
+  for (auto& [number, queue] : net().queues) {
+    while (!queue->writes.empty() && !queue->broken) move_some(*queue);
+  }
+}
+
+bool report(size_t index) {
+  const Lock lock(net().mutex);
+  const auto at = std::next(net().queues.begin(), static_cast<ptrdiff_t>(index));
+  if (at->second->later.empty()) return false;
+  report_next(*at->second);
+  return true;
+}
+
+void happen(const SluiceVerbsEvent& event) {
+  const Lock lock(net().mutex);
+  net().events.push_back(event);
+}
+
+void lose_device() {
+  happen({SLUICE_VERBS_DEVICE_LOST, 0, 0, "gone"});
+  const Lock lock(net().mutex);
+  net().lost = true;
+}
+
+SluiceVerbsWay latest_way() {
+  const Lock lock(net().mutex);
+  return net().way;
+}
+
+uint32_t number_of(size_t index) {
+  const Lock lock(net().mutex);
+  return std::next(net().queues.begin(), static_cast<ptrdiff_t>(index))->first;
 }
 
 void forge(uint32_t immediate) {

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "transports/verbs/module.h"
 
@@ -14,13 +16,24 @@ namespace sluice::fake_verbs {
 
 constexpr int flushed = 5, last_status = 21;  // status numbers
 
+struct Device {
+  std::string name = "fake0";
+  bool active = true, ethernet = true;
+  uint16_t lid = 0;
+  // RoCE v1; v2 over IPv6; v2 over IPv4, which has to be chosen; v1 over IPv4.
+  std::vector<SluiceVerbsGid> gids = roce(203);
+
+  static std::vector<SluiceVerbsGid> roce(uint8_t network);  // NETWORK.0.0.0
+  static std::vector<SluiceVerbsGid> infiniband(uint8_t subnet);
+};
+
 struct Settings {
   uint64_t seed = 1;
   uint32_t max_message = 1U << 30;
   uint32_t inlined = 64;
   int refuse_region = 0;  // errno of registration
   bool lose_events = false, double_events = false;
-  bool active = true, ethernet = true;
+  std::vector<Device> devices{1};
 };
 
 // Forgets everything. All queues must be gone.
@@ -36,6 +49,19 @@ void forge(uint32_t immediate);
 void hold(bool held);
 // Takes so many steps.
 void step(int count);
+// Moves all that was posted, whose completions wait to be reported.
+void move_all();
+// Reports the next completion of the queue with that index, in the order in which they were made.
+// False if none waits.
+bool report(size_t index);
+// The device has an event, which all who opened it see.
+void happen(const SluiceVerbsEvent& event);
+// From now on the device is gone: nothing is reported any more.
+void lose_device();
+// How the latest queue was connected.
+SluiceVerbsWay latest_way();
+// The number of the queue with that index.
+uint32_t number_of(size_t index);
 
 struct Counts {
   uint64_t writes, signalled, bytes, inlined;

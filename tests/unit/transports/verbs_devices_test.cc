@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which device is used: by list, state, address and nearness, and by what the peer reaches.
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/unit/transports/fake_verbs.h"
+#include "tests/unit/transports/tcp_rig.h"
+#include "transports/verbs/pair.h"
+#include "transports/verbs/upgrade.h"
+
+namespace sluice {
+namespace {
+
+using fake_verbs::Device;
+using fake_verbs::Settings;
+using Devices = std::vector<Device>;
+
+// The kernel's files, of two NUMA nodes: this thread runs on the second alone.
+class FakeSystem {
+ public:
+  FakeSystem() : folder_("/tmp/sluice-verbs-" + std::to_string(getpid())) {
+    cpu_set_t own;
+    sched_getaffinity(0, sizeof(own), &own);
+    int first = 0;
+    while (!CPU_ISSET(first, &own)) ++first;
+    write("devices/system/node/node0/cpulist", "9000-9003,9008");
+    write("devices/system/node/node1/cpulist", "8999," + std::to_string(first));
+    write("devices/system/node/node2/cpulist", "");
+    write("devices/system/node/node0/distance", "10 21 31");
+    write("devices/system/node/node1/distance", "21 10 12");
+    write("devices/system/node/node2/distance", "31 12 10");
+  }
+  ~FakeSystem() { std::filesystem::remove_all(folder_); }
+  FakeSystem(const FakeSystem&) = delete;
+  FakeSystem& operator=(const FakeSystem&) = delete;
+
+  void place(const std::string& device, const std::string& node) const {
+    write("class/infiniband/" + device + "/device/numa_node", node);
+    write("class/infiniband/" + device + "/ports/1/rate", "100 Gb/sec (4X EDR)");
+  }
+  const std::string& path() const { return folder_; }
+
+ private:
+  void write(const std::string& path, const std::string& line) const {
+    const std::filesystem::path whole = folder_ + "/" + path;
+    std::filesystem::create_directories(whole.parent_path());
+    std::ofstream(whole) << line << "\n";
+  }
+
+  const std::string folder_;
+};
+
+class VerbsDevices : public testing::Test {
+ protected:
+  static void begin(const Devices& devices) {
+    Settings settings;
+    settings.devices = devices;
+    fake_verbs::reset(settings);
+  }
+  std::vector<VerbsPort> survey(const std::string& list = "") const {
+    auto ports = survey_verbs(fake_verbs::table(), list, system_.path());
+    EXPECT_TRUE(ports.ok());
+    return *ports;
+  }
+  std::string order() const {
+    std::string names;
+    for (const VerbsPort& each : survey()) names += std::string(each.port.device) + " ";
+    return names;
+  }
+
+  const FakeSystem system_;
+};
+
+TEST_F(VerbsDevices, AreChosenByListAndState) {
+  begin({Device{}});
+  const auto problem = [&](const std::string& list) { return why_none(survey(list)).message(); };
+  const std::string excluded = "device fake0, port 1: excluded by SLUICE_VERBS_DEVICES";
+  EXPECT_EQ(problem(""), "");
+  EXPECT_EQ(problem("other,fake0"), "");
+  EXPECT_EQ(problem("fake0:1"), "");
+  EXPECT_EQ(problem("^other"), "");
+  EXPECT_EQ(problem("^fake0:2"), "");
+  EXPECT_EQ(problem("fake"), excluded);
+  EXPECT_EQ(problem("fake0:2"), excluded);
+  EXPECT_EQ(problem("^other,fake0"), excluded);
+  EXPECT_EQ(problem("^fake0:1"), excluded);
+  begin({Device{.active = false}, Device{.name = "fake1", .gids = {}}});
+  EXPECT_EQ(problem(""),
+            "device fake0, port 1: not active; device fake1, port 1: no address (GID)");
+  begin({});
+  EXPECT_EQ(problem(""), "no RDMA device");
+}
+
+TEST_F(VerbsDevices, RoceOverIpv4ComesFirst) {
+  begin({Device{}});
+  const VerbsPort port = survey().at(0);
+  EXPECT_EQ(port.gids.at(port.gid).index, 2);
+  EXPECT_EQ(text_of_gid(port.gids.at(port.gid)), "203.0.0.0");
+  auto gids = Device::roce(203);
+  gids.erase(gids.begin() + 2);
+  begin({Device{.gids = gids}});
+  const VerbsPort second = survey().at(0);
+  EXPECT_EQ(second.gids.at(second.gid).index, 1) << "v2 over IPv6";
+}
+
+TEST_F(VerbsDevices, TheNearestComesFirst) {
+  begin({Device{.name = "far"}, Device{.name = "unknown"}, Device{.name = "beside"},
+         Device{.name = "near"}, Device{.name = "down", .active = false}});
+  system_.place("far", "0");
+  system_.place("unknown", "-1");
+  system_.place("beside", "2");
+  system_.place("near", "1");
+  system_.place("down", "1");
+  EXPECT_EQ(order(), "near beside unknown far down ");
+  EXPECT_EQ(survey().at(0).rate, "100 Gb/sec (4X EDR)");
+  EXPECT_EQ(survey().at(0).node, 1);
+}
+
+TEST_F(VerbsDevices, OfEquallyNearOnesTheFirstComesFirst) {
+  begin({Device{.name = "a"}, Device{.name = "b"}, Device{.name = "c"}});
+  EXPECT_EQ(order(), "a b c ");
+}
+
+// Connects a pair of the device to a peer with such an end; the error if it cannot.
+Status connect(const VerbsPort& port, const std::function<void(VerbsPair::End&)>& change) {
+  auto device = VerbsDevice::open(fake_verbs::table(), port);
+  if (!device.ok()) return device.status();
+  auto pair = VerbsPair::make(*device, 4096);
+  if (!pair.ok()) return pair.status();
+  VerbsPair::End peer = (*pair)->end();
+  change(peer);
+  return (*pair)->connect(peer);
+}
+
+TEST_F(VerbsDevices, InfinibandGoesByLidAndElseByGid) {
+  for (const uint16_t lid : {7, 0}) {
+    begin({Device{.ethernet = false, .lid = lid, .gids = Device::infiniband(1)}});
+    const auto ports = survey();
+    const Status connected = connect(ports.at(0), [](VerbsPair::End& end) {
+      end.lid = 9;
+      end.gid[15] = 5;
+    });
+    EXPECT_TRUE(connected.ok()) << connected.message();
+    EXPECT_EQ(fake_verbs::latest_way().global, lid == 0);
+    EXPECT_EQ(fake_verbs::latest_way().peer_lid, 9);
+    EXPECT_EQ(fake_verbs::latest_way().peer_gid[15], 5);
+    const Status apart = connect(ports.at(0), [](VerbsPair::End& end) { end.gid[7] = 2; });
+    EXPECT_NE(apart.message().find("another fabric (subnet prefix): fe80:0:0:2::"),
+              std::string::npos)
+        << apart.message();
+  }
+}
+
+// (Of the networks that a GID names, this host surely is in that of loopback.)
+TEST_F(VerbsDevices, AnotherSubnetIsNotReached) {
+  auto gids = Device::roce(127);
+  gids[2].raw[15] = 1;
+  begin({Device{.gids = gids}});
+  const auto ports = survey();
+  EXPECT_TRUE(connect(ports.at(0), [](VerbsPair::End& end) { end.gid[14] = 3; }).ok());
+  const Status apart = connect(ports.at(0), [](VerbsPair::End& end) { end.gid[12] = 10; });
+  EXPECT_NE(apart.message().find("another subnet: 10.0.0.1, here 127.0.0.1"), std::string::npos)
+      << apart.message();
+}
+
+// The accepting side takes the nearest of its ports that reaches the one offered.
+TEST_F(VerbsDevices, TheAcceptingSideTakesOneThatReachesTheOther) {
+  const Device infiniband{
+      .name = "ib0", .ethernet = false, .lid = 3, .gids = Device::infiniband(1)};
+  begin({infiniband, Device{.name = "roce0"}});
+  const auto maker = [](const std::string& devices) {
+    TcpOptions options;
+    options.upgrades = {make_verbs_upgrades({16384, devices, true, &fake_verbs::table()})};
+    return options;
+  };
+  for (const std::string list : {"roce0", "ib0", ""}) {
+    Ranks ranks(
+        [&, rank = 0](const ProcessId& self) mutable {
+          return tcp(maker(rank++ == 0 ? list : ""))(self);
+        },
+        2);
+    for (int i = 0; i < 6; ++i) ASSERT_TRUE(exchange(ranks));
+    EXPECT_STREQ(ranks.channel(0, 1).carrier(), "verbs") << list;
+  }
+  Ranks apart(
+      [&, rank = 0](const ProcessId& self) mutable {
+        return tcp(maker(rank++ == 0 ? "roce0" : "ib0"))(self);
+      },
+      2);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(exchange(apart));
+  EXPECT_STREQ(apart.channel(0, 1).carrier(), "tcp");
+}
+
+}  // namespace
+}  // namespace sluice
