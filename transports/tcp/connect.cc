@@ -206,8 +206,17 @@ bool Link::flushed() {
   return out_.empty() && way_out().delivered() && left <= bye_and_fin;
 }
 
+// If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
+// the peer from coming.)
+void Link::look_for_missed() {
+  const auto limit = shared_.options.connect_timeout;
+  if (missed_ == decltype(missed_){} || std::chrono::steady_clock::now() - missed_ < limit) return;
+  lost("it connected, and ended before this process answered");
+}
+
 void Link::look_after() {
   if (awaited()) {
+    look_for_missed();
     look_for_listener();
   } else if (socket_) {
     hear();

@@ -60,7 +60,9 @@ class Driver::Section {
 };
 
 Driver::Driver(const TcpOptions& options)
-    : reception_(shared_, [this](const ProcessId& process) { return expects(process); }) {
+    : reception_(
+          shared_, [this](const ProcessId& process) { return expects(process); },
+          [this](const ProcessId& process) { link(process).note_missed(); }) {
   shared_.options = options;
   shared_.make_room = [this] { return reception_.drop_one(); };
 }

@@ -67,6 +67,8 @@ class Link {
   bool expects() const { return !connects() && !socket_ && status_.ok(); }
   // Called when the other side has connected.
   void accept(Socket socket, const Greeting& greeting);
+  // Called when somebody greeted as the peer, and left without the last proof.
+  void note_missed() { missed_ = std::chrono::steady_clock::now(); }
 
   // Moves what can be moved. True if anything moved.
   bool drive();
@@ -180,6 +182,7 @@ class Link {
   // Bytes of the filter's own wait in it.
   bool filter_waits() const { return filter_ && filter_->unsent() > 0; }
   void look_for_listener();
+  void look_for_missed();
   void look_for_life();
   void look_for_handshake();
 
@@ -208,6 +211,7 @@ class Link {
   Key peer_key_{};
   bool known_ = false;  // know() has succeeded
   bool same_host_ = false;
+  std::chrono::steady_clock::time_point missed_{};  // zero: never
   bool peer_proves_ = false;
   bool peer_has_proved_ = false, peer_filters_ = false;  // says its greeting
 

@@ -124,6 +124,8 @@ void Reception::hear_all(const Welcome& welcome) {
       count_turned_away(guest.answered ? "with a greeting but no proof" : "without the key");
     } else if (verdict == Verdict::welcome) {
       welcome(std::move(guest.socket), guest.greeting);
+    } else if (guest.answered) {
+      left_(guest.greeting.from);
     }
   }
 }

@@ -37,9 +37,12 @@ class Reception {
   // Whether that process may still connect, as far as is known. (Who replays its greeting when it
   // has connected gets no answer.)
   using Expects = std::function<bool(const ProcessId&)>;
+  // Told of whoever greeted as that process, was answered, and left without the last proof: the
+  // process itself, which has ended, or somebody who replayed its greeting.
+  using Left = std::function<void(const ProcessId&)>;
 
-  Reception(const TcpShared& shared, Expects expects)
-      : shared_(shared), expects_(std::move(expects)) {}
+  Reception(const TcpShared& shared, Expects expects, Left left)
+      : shared_(shared), expects_(std::move(expects)), left_(std::move(left)) {}
 
   // Listens on every chosen interface for which the address has room.
   Status open();
@@ -82,6 +85,7 @@ class Reception {
 
   const TcpShared& shared_;
   const Expects expects_;
+  const Left left_;
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;
   std::vector<Guest> guests_;

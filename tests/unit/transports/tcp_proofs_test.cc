@@ -226,6 +226,21 @@ TEST_F(TcpSlowProofs, HaveADeadline) {
             std::string::npos);
 }
 
+// As a peer does that ended while it waited for the answer. It does not come again.
+TEST_F(TcpSlowProofs, WhoLeavesBeforeTheLastIsNotAwaitedForEver) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  {
+    Stranger peer(blob_.entries.front());
+    peer.say(asked());
+    EXPECT_TRUE(hear_answer(peer));
+  }
+  ASSERT_TRUE(done_in(message, seconds(30)));
+  EXPECT_EQ(message.code(), Code::peer_lost);
+  EXPECT_NE(message.why().find("ended before this process answered"), std::string::npos)
+      << message.why();
+}
+
 // The deadline begins with the answer: a busy process may answer late.
 TEST(TcpBusy, APeerThatWaitedLongIsLetIn) {
   struct Busy : TcpProved {
