@@ -18,14 +18,14 @@ namespace {
 
 std::string text_of(int error) { return strerror(error); }
 
-std::string limit_text() {
+}  // namespace
+
+std::string limit_of_locked_memory() {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
   return "; the limit of locked memory is " + std::to_string(limit.rlim_cur >> 10) +
          " KB, raise it (ulimit -l)";
 }
-
-}  // namespace
 
 bool has_verbs_devices() {
   DIR* const folder = opendir("/sys/class/infiniband");
@@ -98,7 +98,7 @@ Result<std::unique_ptr<VerbsMemory>> VerbsMemory::make(std::shared_ptr<VerbsDevi
   const int error = of.table().add_region(of.handle(), data, bytes, remote ? 1 : 0, &region);
   if (error != 0) {
     return Status(Code::unavailable, of.label() + ": cannot register memory: " + text_of(error) +
-                                         (error == ENOMEM ? limit_text() : ""));
+                                         (error == ENOMEM ? limit_of_locked_memory() : ""));
   }
   memory->region_ = region;
   return memory;

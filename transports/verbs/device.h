@@ -19,6 +19,8 @@ namespace sluice {
 
 // Whether the kernel knows any RDMA device. Without one the module need not be opened.
 bool has_verbs_devices();
+// "; the limit of locked memory is ...", to go behind ENOMEM; empty if there is none.
+std::string limit_of_locked_memory();
 // Opens the module of the library in `folder` (src/base/module.h).
 Result<const SluiceVerbs*> open_verbs_module(const std::string& folder);
 
@@ -65,6 +67,8 @@ class VerbsDevice {
   void take_events();
   // Why the queue pair with that number does not work any more, as far as events told; else empty.
   std::string problem(uint32_t queue) const;
+  // Whether completions come all the same: its port is down, and nothing else.
+  bool reports() const { return lost_.empty() && !down_.empty(); }
   // A queue pair is new: forgets what another of that number had.
   void forget(uint32_t queue) { failed_queues_.erase(queue); }
 

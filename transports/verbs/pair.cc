@@ -80,7 +80,8 @@ Status VerbsPair::make_parts() {
       device_->port().number, send_depth, receive_depth, inline_bytes, nullptr, 0, -1};
   const int error = table().make_queue(device_->handle(), &asked);
   if (error != 0) {
-    return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error)};
+    return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error) +
+                                   (error == ENOMEM ? limit_of_locked_memory() : "")};
   }
   queue_ = asked;
   device_->forget(queue_.number);
@@ -368,7 +369,9 @@ void VerbsPair::stop() {
 void VerbsPair::look_for_events() {
   device_->take_events();
   const std::string what = device_->problem(queue_.number);
-  if (!what.empty()) give_up(what);
+  if (what.empty()) return;
+  hopeless_ |= !device_->reports();
+  fail(EIO, what);
 }
 
 bool VerbsPair::delivered() {

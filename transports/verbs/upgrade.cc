@@ -42,8 +42,8 @@ class VerbsUpgrade final : public Upgrade {
     const size_t bytes = pair_->write(runs);
     if (bytes > 0) return {Moved::Result::some, bytes};
     if (pair_->error() == 0) return {Moved::Result::nothing};
-    hear();
-    return {Moved::Result::failed, 0, ended_ ? EPIPE : pair_->error()};
+    // What the peer sent before explains more. It may still come over the base.
+    return {Moved::Result::failed, 0, ECONNRESET};
   }
 
   // If the pair breaks because the peer has ended, the socket tells that. The socket's end may come
@@ -57,13 +57,16 @@ class VerbsUpgrade final : public Upgrade {
       if (base_error_ != 0) return {Moved::Result::failed, 0, base_error_};
       return {Moved::Result::closed};
     }
-    if (pair_->error() != 0) return {Moved::Result::failed, 0, pair_->error()};
-    return {Moved::Result::nothing};
+    if (pair_->error() == 0) return {Moved::Result::nothing};
+    read_failed_ = true;
+    return {Moved::Result::failed, 0, pair_->error()};
   }
 
   bool delivered() override { return ended_ || pair_->delivered(); }
   bool buffered() const override { return pair_->readable() > 0; }
-  std::string problem() const override { return ended_ ? std::string() : pair_->failure(); }
+  std::string problem() const override {
+    return read_failed_ && !ended_ ? pair_->failure() : std::string();
+  }
 
   bool may_sleep(bool reads, bool writes) override { return pair_->sleeps(reads, writes); }
   void awake() override {}
@@ -90,6 +93,7 @@ class VerbsUpgrade final : public Upgrade {
   Conduit& base_;
   bool ended_ = false;  // the peer has closed the base, or it failed
   int base_error_ = 0;  // errno if it failed
+  bool read_failed_ = false;
 };
 
 class VerbsUpgrades final : public UpgradeMaker {

@@ -380,5 +380,43 @@ TEST_F(Verbs, AnAbortIsToldWhenItIsDelivered) {
   EXPECT_EQ(receive.code(), Code::aborted);
 }
 
+// A base over which the peer may still send frames.
+class Untouched : public Conduit {
+ public:
+  const char* name() const override { return "untouched"; }
+  Moved write(std::span<const iovec>) override { return {Moved::Result::nothing}; }
+  Moved read(std::span<const iovec>) override {
+    ++reads;
+    return {Moved::Result::nothing};
+  }
+  int reads = 0;
+};
+
+// Between this side's SHIFT and the peer's, an ABORT may lie in the socket.
+TEST_F(Verbs, AWriteThatFailsLeavesTheBaseAlone) {
+  begin();
+  Untouched base, other_base;
+  const auto makers = over_verbs().upgrades;
+  auto made = makers[0]->make(base);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  auto attached = makers[0]->attach(made->offer, other_base);
+  ASSERT_TRUE(attached.ok()) << attached.status().message();
+  Upgrade& upgrade = *made->upgrade;
+  ASSERT_TRUE(upgrade.accepted(attached->offer).ok());
+  fake_verbs::fail_next(12);
+  char byte = 7;
+  const iovec run{&byte, 1};
+  Conduit::Moved wrote{};
+  for (int i = 0; i < 1000 && wrote.result != Conduit::Moved::Result::failed; ++i) {
+    wrote = upgrade.write({&run, 1});
+  }
+  EXPECT_EQ(wrote.result, Conduit::Moved::Result::failed);
+  EXPECT_EQ(wrote.error, ECONNRESET);
+  EXPECT_EQ(base.reads, 0);
+  EXPECT_EQ(upgrade.problem(), "");
+  EXPECT_EQ(upgrade.read({&run, 1}).result, Conduit::Moved::Result::failed);
+  EXPECT_NE(upgrade.problem().find("status 12"), std::string::npos) << upgrade.problem();
+}
+
 }  // namespace
 }  // namespace sluice
