@@ -124,6 +124,11 @@ bool Link::flush() {
     return true;
   }
   if (send_error_ != 0) return false;
+  if (known_ && filters() && !filter_) {
+    // Memory ran out when it was to be made. Nothing goes out in clear instead.
+    if (socket_ && greeted_) fail({Code::memory, "no memory to encrypt for " + label_});
+    return false;
+  }
   const Outbox::Flushed flushed = out_.flush(way_out());
   finish_sends(flushed.done);
   if (flushed.result == Outbox::Result::shifted) {

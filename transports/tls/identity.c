@@ -152,7 +152,6 @@ static int prepare(struct SluiceTlsIdentity* made, const struct SluiceTlsFiles* 
     SSL_CTX_set_verify(made->connecting, SSL_VERIFY_PEER, sluice_tls_judged);
     SSL_CTX_set_verify(made->accepting, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                        sluice_tls_judged);
-    SSL_CTX_set_alpn_select_cb(made->accepting, sluice_tls_agree, NULL);
     bad = load(made->connecting, files);
     if (!bad) bad = load(made->accepting, files);
   }

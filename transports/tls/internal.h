@@ -18,10 +18,6 @@ struct SluiceTlsIdentity {
 OSSL_LIB_CTX* sluice_tls_library(void);
 /* Settings that every session has, and no trust in anybody. NULL if there is no memory. */
 SSL_CTX* sluice_tls_context(const SSL_METHOD* method);
-/* OpenSSL's SSL_CTX_alpn_select_cb_func of accepting sides: whether both mean the same two ends. */
-int sluice_tls_agree(SSL* ssl, const unsigned char** chosen, unsigned char* size,
-                     const unsigned char* offered, unsigned offered_bytes, void* context);
-
 /* OpenSSL's SSL_verify_cb: notes why a peer's certificate is refused. */
 int sluice_tls_judged(int is_good, X509_STORE_CTX* trial);
 

@@ -6,9 +6,10 @@
  * the key fails. With an identity (identity.c), certificates of both sides authenticate the hosts.
  *
  * The pre-shared key is HKDF-SHA256 (RFC 5869) of both processes' keys, with both ids as info, so
- * that it serves these two processes and this direction of connecting only. With certificates, a
- * value derived alike is the name of the application protocol (RFC 7301), which the handshake
- * authenticates: so the certified hosts also agree on which two processes they connect.
+ * that it serves these two processes and this direction of connecting only. With certificates,
+ * both sides prove after the handshake that they have a secret derived alike: by its HMAC of what
+ * the connection exports (RFC 8446, 7.5). So the ends of the encrypted connection are these two
+ * processes, and nobody who has a host's certificate and key but not their keys.
  */
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
@@ -50,9 +51,12 @@ struct Buffer {
 struct SluiceTlsSession {
   SSL* ssl;
   struct Buffer in, out;
-  unsigned char secret[secret_bytes]; /* the pre-shared key, or who the ends are */
+  unsigned char secret[secret_bytes]; /* the pre-shared key, or the key of proofs */
   uint64_t key_bytes, sealed;         /* with the key in use */
-  int certified;                      /* by certificates, not by the secret */
+  int certified;                      /* by certificates and the secret, not by the secret alone */
+  int connects, bound;                /* bound: this side's proof has been sent */
+  unsigned char proof[secret_bytes];  /* the peer's, of which so much has come: */
+  size_t proof_bytes;
   int done;
   char why[160];
 };
@@ -333,26 +337,6 @@ static void close_session(struct SluiceTlsSession* session) {
   OPENSSL_clear_free(session, sizeof *session);
 }
 
-/* The connecting side offers its name of the two ends; the accepting side agrees or refuses. */
-static int name_ends(SSL* ssl, const unsigned char* secret) {
-  unsigned char names[1 + secret_bytes] = {secret_bytes};
-  memcpy(names + 1, secret, secret_bytes);
-  return SSL_set_alpn_protos(ssl, names, sizeof names) == 0;
-}
-
-int sluice_tls_agree(SSL* ssl, const unsigned char** chosen, unsigned char* size,
-                     const unsigned char* offered, unsigned offered_bytes, void* context) {
-  const struct SluiceTlsSession* const session = SSL_get_app_data(ssl);
-  (void)context;
-  if (offered_bytes != 1 + secret_bytes || offered[0] != secret_bytes ||
-      CRYPTO_memcmp(offered + 1, session->secret, secret_bytes) != 0) {
-    return SSL_TLSEXT_ERR_ALERT_FATAL;
-  }
-  *chosen = offered + 1;
-  *size = secret_bytes;
-  return SSL_TLSEXT_ERR_OK;
-}
-
 int sluice_tls_judged(int is_good, X509_STORE_CTX* trial) {
   SSL* const ssl = X509_STORE_CTX_get_ex_data(trial, SSL_get_ex_data_X509_STORE_CTX_idx());
   struct SluiceTlsSession* const session = SSL_get_app_data(ssl);
@@ -365,18 +349,12 @@ int sluice_tls_judged(int is_good, X509_STORE_CTX* trial) {
   return 0;
 }
 
-static int names_match(const struct SluiceTlsSession* session) {
-  const unsigned char* agreed = NULL;
-  unsigned size = 0;
-  SSL_get0_alpn_selected(session->ssl, &agreed, &size);
-  return size == secret_bytes && CRYPTO_memcmp(agreed, session->secret, size) == 0;
-}
-
 static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds* ends) {
   BIO* bio;
   session->in.bytes = OPENSSL_malloc(session->in.capacity = in_bytes);
   session->out.bytes = OPENSSL_malloc(session->out.capacity = out_bytes);
   session->key_bytes = ends->key_bytes;
+  session->connects = ends->connects;
   session->certified = ends->identity != NULL;
   if (session->certified) {
     session->ssl = SSL_new(ends->connects ? ends->identity->connecting : ends->identity->accepting);
@@ -385,10 +363,7 @@ static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds*
   }
   if (!session->in.bytes || !session->out.bytes || !session->ssl) return 0;
   if (!SSL_set_app_data(session->ssl, session) || !derive(ends, session->secret)) return 0;
-  if (session->certified && !(sluice_tls_expect(session->ssl, ends->peer_host) &&
-                              name_ends(session->ssl, session->secret))) {
-    return 0;
-  }
+  if (session->certified && !sluice_tls_expect(session->ssl, ends->peer_host)) return 0;
   bio = BIO_new(all.method);
   if (!bio) return 0;
   BIO_set_data(bio, session);
@@ -425,8 +400,47 @@ static int waits(const struct SluiceTlsSession* session) {
 static int proved(const struct SluiceTlsSession* session) {
   if (SSL_version(session->ssl) != TLS1_3_VERSION) return 0;
   if (!session->certified) return SSL_session_reused(session->ssl);
-  return SSL_get0_peer_certificate(session->ssl) != NULL && names_match(session) &&
+  return SSL_get0_peer_certificate(session->ssl) != NULL &&
          SSL_get_verify_result(session->ssl) == X509_V_OK;
+}
+
+/* What only a process that has the secret can send over this connection; another for each side. */
+static int bind_side(const struct SluiceTlsSession* session, int connects, unsigned char* proof) {
+  static const char label[] = "EXPORTER-sluice-ends";
+  unsigned char text[1 + secret_bytes] = {(unsigned char)connects};
+  size_t size = 0;
+  return SSL_export_keying_material(session->ssl, text + 1, secret_bytes, label, sizeof label - 1,
+                                    NULL, 0, 0) == 1 &&
+         EVP_Q_mac(all.library, "HMAC", NULL, "SHA256", NULL, session->secret, secret_bytes, text,
+                   sizeof text, proof, secret_bytes, &size) &&
+         size == secret_bytes;
+}
+
+/* After the handshake with certificates: both sides send their proof. 1 once the peer's is right.
+ */
+static int bind_ends(struct SluiceTlsSession* session) {
+  unsigned char made[secret_bytes];
+  size_t moved = 0;
+  if (!bind_side(session, session->connects, made)) {
+    explain(session, "proof of the keys");
+    return 0;
+  }
+  if (!session->bound) session->bound = SSL_write_ex(session->ssl, made, secret_bytes, &moved);
+  while (session->bound && session->proof_bytes < secret_bytes &&
+         SSL_read_ex(session->ssl, session->proof + session->proof_bytes,
+                     secret_bytes - session->proof_bytes, &moved)) {
+    session->proof_bytes += moved;
+  }
+  if (session->proof_bytes < secret_bytes) {
+    if (!waits(session)) explain(session, "proof of the keys");
+    return 0;
+  }
+  if (bind_side(session, !session->connects, made) &&
+      CRYPTO_memcmp(made, session->proof, secret_bytes) == 0) {
+    return 1;
+  }
+  snprintf(session->why, sizeof session->why, "the peer has a certificate, but not its keys");
+  return 0;
 }
 
 static int shake(struct SluiceTlsSession* session) {
@@ -435,9 +449,12 @@ static int shake(struct SluiceTlsSession* session) {
   if (session->why[0]) return SLUICE_TLS_FAILED;
   begin(session);
   if (SSL_do_handshake(session->ssl) == 1) {
-    session->done = proved(session);
-    if (!session->done) explain(session, "handshake without proof of who the peer is");
-    OPENSSL_cleanse(session->secret, secret_bytes);
+    if (!proved(session)) {
+      explain(session, "handshake without proof of who the peer is");
+    } else {
+      session->done = !session->certified || bind_ends(session);
+    }
+    if (session->done || session->why[0]) OPENSSL_cleanse(session->secret, secret_bytes);
   } else if (!waits(session)) {
     explain(session, "handshake");
   }

@@ -130,6 +130,7 @@ Conduit::Moved TlsFilter::shake_hands() {
     if (unsent() > 0) {
       const Moved sent = flush();
       if (!is_some(sent) && sent.result != Moved::Result::nothing) return sent;
+      if (is_some(sent)) continue;  // there may have been no room for all of it
     }
     if (shaken_) break;
     const Moved got = fill();
@@ -242,7 +243,11 @@ class TlsFilters final : public FilterMaker {
     SluiceTlsSession* const session = tls_.open(&both);
     explicit_bzero(&both, sizeof(both));
     if (session == nullptr) return Status(Code::memory, "TLS: no memory for a connection");
-    return std::unique_ptr<Conduit>(std::make_unique<TlsFilter>(tls_, session, below));
+    const auto close = [this](SluiceTlsSession* each) { tls_.close(each); };
+    std::unique_ptr<SluiceTlsSession, decltype(close)> owned(session, close);
+    auto filter = std::make_unique<TlsFilter>(tls_, session, below);
+    (void)owned.release();
+    return std::unique_ptr<Conduit>(std::move(filter));
   }
 
  private:

@@ -180,13 +180,14 @@ TEST_F(CertificatesTest, OfThisProcessAreVerifiedFirst) {
   expect(why_not(revoked), "/b.pem: certificate revoked");
 }
 
-// The hosts are the right ones; the processes are not those that the two sides mean.
+// The hosts are the right ones; the processes are not those that the two sides mean. So is whoever
+// relays greetings and has a host's certificate and key, but not the keys of its processes.
 TEST_F(CertificatesTest, ServeTheTwoProcessesOnly) {
   Side other = side("a", "b.test");
   other.peer_key[3] = std::byte{1};
   const auto why = meet(other, side("b", "a.test"));
-  expect(why[0], "the peer refuses");
-  expect(why[1], "handshake: no application protocol");
+  expect(why[0], "the peer has a certificate, but not its keys");
+  expect(why[1], "the peer has a certificate, but not its keys");
 }
 
 TEST_F(CertificatesTest, ComeFromAFolderOfAuthorities) {
