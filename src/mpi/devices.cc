@@ -43,22 +43,22 @@ int find_last(dl_phdr_info*, size_t, void* data) {
   return 1;
 }
 
-// Remembers and holds the last library of the list. False if it can't be held; then each call looks
-// again.
-bool hold_last_library() {
+// The last library of the list, held; nullptr if it can't be held. Then each call looks again.
+link_map* hold_last_library() {
   Last last;
   dl_iterate_phdr(find_last, &last);
   void* const held = last.library ? dlopen(last.name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-  if (!held) return false;
-  if (held != last.library) {  // (glibc's handles are the entries of the list)
-    dlclose(held);
-    return false;
-  }
-  void* const before = std::exchange(last_library, held);
-  library_after_last.store(&last.library->l_next, std::memory_order_release);
+  if (!held || held == last.library) return static_cast<link_map*>(held);
+  dlclose(held);  // (glibc's handles are the entries of the list)
+  return nullptr;
+}
+
+// From now on calls look for a driver when a library is loaded after this one, which is held.
+void await_library_after(link_map* library) {
+  void* const before = std::exchange(last_library, library);
+  library_after_last.store(&library->l_next, std::memory_order_release);
   // Another thread may be reading the entry of the library before.
   if (before && !threads_call_mpi.load(std::memory_order_relaxed)) dlclose(before);
-  return true;
 }
 
 void use(void* driver) {
@@ -76,13 +76,19 @@ void use(void* driver) {
 }
 
 // The module, if there is a driver. (What is loaded while this looks is in the list or behind it.)
+// Until that is known, other threads' calls must come here too: their buffers may be on a device.
 const SluiceCuda* look() {
   const std::lock_guard lock(looking);
   if (const SluiceCuda* const known = cuda.load(std::memory_order_acquire)) return known;
   if (!wanted || !may_be_on_device()) return nullptr;
-  hold_last_library();
+  link_map* const last = hold_last_library();
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver) use(driver);
+  if (driver) {
+    use(driver);
+    if (last) dlclose(last);
+  } else if (last) {
+    await_library_after(last);
+  }
   return cuda.load(std::memory_order_acquire);
 }
 

@@ -336,6 +336,7 @@ int main(int argc, char** argv) {
     test::load_driver(driver);
     has_driver = true;
     retained_at_end = counted("retained");
+    if (what == "first-threads") first_threads();
     allreduce(from.data(), to.data(), 100);
     const char* const switched = std::getenv("SLUICE_CUDA");
     const bool is_off = switched && std::string(switched) == "off";

@@ -33,6 +33,7 @@ void reset();
 void shut_down();
 void capture();
 void threads();
+void first_threads();
 void in_thread();
 void reused();
 void early();

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Contexts, threads and addresses that come and go.
+#include <dlfcn.h>
 #include <sys/mman.h>
 
+#include <atomic>
+#include <chrono>
+#include <string_view>
 #include <thread>
 
 #include "tests/cuda/manners.h"
@@ -19,7 +23,41 @@ void expect_current(CUcontext context) {
   test::check(after == context, "the current context");
 }
 
+// Lets a thread that looks for the driver tarry where it has found it.
+constinit std::atomic<bool> tarries{false}, has_looked{false};
+
 }  // namespace
+
+__attribute__((visibility("default"))) void* dlopen(const char* name, int flags) noexcept {
+  static const auto next = reinterpret_cast<decltype(&::dlopen)>(dlsym(RTLD_NEXT, "dlopen"));
+  void* const library = next(name, flags);
+  const bool looks = (flags & RTLD_NOLOAD) && name && std::string_view(name) == "libcuda.so.1";
+  if (looks && tarries.exchange(false)) {
+    has_looked = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return library;
+}
+
+// The first calls after the driver was loaded: while one thread's call looks for it, another
+// thread's buffers are on a device too.
+void first_threads() {
+  MPI_Comm comms[2];
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const auto call = [&](MPI_Comm comm) {
+    make_current(test::primary_contexts()[0]);
+    KindMemory from(Kind::device, 800), to(Kind::device, 800);
+    from.put(ones(100));
+    while (comm == comms[1] && !has_looked) std::this_thread::yield();
+    MPI_Allreduce(from.data(), to.data(), 100, MPI_DOUBLE, MPI_SUM, comm);
+    expect_sums(to, 100, "the first calls");
+  };
+  tarries = true;
+  std::thread one(call, comms[0]), other(call, comms[1]);
+  one.join();
+  other.join();
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
 
 // The thread's current context is the same after a call as before.
 void contexts() {
