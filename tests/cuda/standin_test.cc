@@ -272,6 +272,37 @@ TEST_F(Injected, AllocationsFail) {
   EXPECT_FALSE(standin_fail("copy", "soon"));
 }
 
+// (The device is busy in another context.)
+TEST_F(StandIn, MemoryIsForgottenOnceIfItsContextGoesMeanwhile) {
+  constexpr size_t page = 4096;
+  std::vector<std::byte> memory(3 * page);
+  void* const own = memory.data() + (page - reinterpret_cast<uintptr_t>(memory.data()) % page);
+  const CUdeviceptr device = allocate(8);
+  std::byte* const pinned = pin(8);
+  const CUstream busy = stream();
+  CUcontext made = nullptr, popped = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&made, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemHostRegister_v2(own, page, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+  standin_hold();
+  EXPECT_EQ(cuMemcpyDtoHAsync_v2(pinned, device, 8, busy), CUDA_SUCCESS);
+  const int64_t waits = standin_counter("waits");
+  std::thread other([&] {
+    cuCtxPushCurrent_v2(made);
+    cuMemHostUnregister(own);
+    CUcontext mine = nullptr;
+    cuCtxPopCurrent_v2(&mine);
+  });
+  while (standin_counter("waits") == waits) std::this_thread::yield();
+  EXPECT_EQ(cuCtxDestroy_v2(made), CUDA_SUCCESS);
+  standin_release();
+  other.join();
+  EXPECT_EQ(standin_counter("pinned"), 8);
+  EXPECT_EQ(cuStreamDestroy_v2(busy), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeHost(pinned), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree_v2(device), CUDA_SUCCESS);
+}
+
 TEST_F(Injected, ACopyThatFailsBreaksItsContext) {
   CUcontext made = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&made, 0, 0), CUDA_SUCCESS);

@@ -215,10 +215,13 @@ AllocationRef Driver::find(uintptr_t address) {
   return address < found->end() ? found : nullptr;
 }
 
+// (Another thread may have destroyed its context while this one waited for the device.)
 void Driver::forget(const AllocationRef& allocation) {
+  const auto known = memory.find(allocation->base);
+  if (known == memory.end() || known->second != allocation) return;
   if (allocation->is_pinned()) counter("pinned") -= static_cast<int64_t>(allocation->bytes);
   if (!allocation->in_host()) counter("device_memory") -= static_cast<int64_t>(allocation->bytes);
-  memory.erase(allocation->base);
+  memory.erase(known);
 }
 
 }  // namespace standin
