@@ -52,7 +52,7 @@ TEST_F(InCells, BlocksOfAllSizesArrive) {
       {0, 0, 1, 1}, {0, 1, 0}, {0, 1, 1, 2, 0, 0, 1}, {0, 0, 0, 1}};
   for (const auto& placement : placements) {
     run(placement, [&](Member& member) {
-      for (uint32_t round = 0; round < sweep(20U, 6U); ++round) {
+      for (uint32_t round = 0; round < sweep(20U, 20U, 6U); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
         exchange(member, [&](Rank from, Rank to) {
           return sizes[(round + from * (round / 3) + to) % sizes.size()];

@@ -258,9 +258,11 @@ void run_apart(const Setting& setting, Member& member, int which) {
       << "rank " << member.rank << " count " << setting.count << " apart " << which;
 }
 
-std::vector<Rank> sizes() { return sweep<Rank>({1, 2, 3, 4, 5, 8}, {2, 3}); }
+std::vector<Rank> sizes() { return sweep<Rank>({1, 2, 3, 4, 5, 8}, {1, 2, 3, 5, 8}, {2, 3}); }
 // (0 not first: cells would then be left out)
-std::vector<size_t> counts() { return sweep<size_t>({1, 5, 0, 1023, 20011}, {5, 4099}); }
+std::vector<size_t> counts() {
+  return sweep<size_t>({1, 5, 0, 1023, 20011}, {5, 0, 20011}, {5, 4099});
+}
 
 EndpointMaker loopback(LoopbackHub& hub) {
   return [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); };

@@ -85,7 +85,7 @@ std::vector<Map> composed(Rank ranks, size_t count, uint32_t round) {
 // delays.
 TEST_F(Direct, CallsInARowKeepApart) {
   const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
-  const uint32_t rounds = sweep(300U, 100U);
+  const uint32_t rounds = sweep(300U, 300U, 100U);
   for (const Rank ranks : {2U, 3U, 5U}) {
     run(ranks, [&](Member& member) {
       ASSERT_TRUE(member.team) << member.formed.message();

@@ -90,8 +90,10 @@ size_t wrong_after(Team& team, const Setting& setting) {
   return wrong;
 }
 
-Rank most_ranks() { return sweep<Rank>(8, 3); }
-std::vector<size_t> counts() { return sweep<size_t>({1, 5, 1023, 4099}, {5, 4099}); }
+Rank most_ranks() { return sweep<Rank>(8, 8, 3); }
+std::vector<size_t> counts() {
+  return sweep<size_t>({1, 5, 1023, 4099}, {1, 5, 1023, 4099}, {5, 4099});
+}
 
 // Runs one algorithm, or what the rules choose if `name` is empty.
 void run_all(Collective collective, const std::string& name, Rank ranks) {
