@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Real verbs over Soft-RoCE, in a virtual machine: make check-rdma. Not part of `make check`. RDMA_CASES: names of those
-# in tests/rdma/cases, such as small; empty: all but small.
-EXTRA_DIST += tests/rdma/cases tests/rdma/elf tests/rdma/figures tests/rdma/guest tests/rdma/packages
+# Real verbs over Soft-RoCE, in a virtual machine: a small set of tests/rdma/cases in `make check`, all in
+# `make check-long` and `make check-rdma`. RDMA_CASES: names of those to run, such as small; empty: all but small.
+rdma_tests = tests/rdma/test_cases
+if PLAIN_BUILD
+TESTS += $(rdma_tests)
+endif
+EXTRA_DIST += $(rdma_tests) tests/rdma/cases tests/rdma/elf tests/rdma/figures tests/rdma/guest
 
 rdma_programs = tests/mpi/communicators tests/mpi/differential tests/mpi/failures tests/mpi/stress
 check-rdma: all $(rdma_programs)
