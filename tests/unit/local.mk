@@ -4,30 +4,75 @@
 unit_sources += tests/unit/main.cc
 EXTRA_DIST += tests/unit/gtest-is-missing
 unit_sources += \
-  tests/unit/support/allocations.cc tests/unit/support/allocations.h \
-  tests/unit/support/arenas.cc tests/unit/support/arenas.h \
+  tests/unit/loopback/hub.h \
+  tests/unit/loopback/loopback.h \
+  tests/unit/support/allocations.h \
+  tests/unit/support/arenas.h \
   tests/unit/support/blocks.h \
   tests/unit/support/child.h \
-  tests/unit/support/ranks.cc tests/unit/support/ranks.h \
+  tests/unit/support/ranks.h \
   tests/unit/support/stopwatch.h \
   tests/unit/support/sweep.h \
+  tests/unit/transports/conformance.h \
+  tests/unit/transports/fake_verbs.h \
+  tests/unit/transports/rig.h \
+  tests/unit/transports/slow_filter.h \
+  tests/unit/transports/tcp_played.h \
+  tests/unit/transports/tcp_proved.h \
+  tests/unit/transports/tcp_rig.h \
+  tests/unit/transports/tls_rig.h \
+  tests/unit/transports/upgrade_rig.h
+
+# For the sanitizers each of these groups is compiled together, like the folders of the library: files of a group may
+# not give two things one name.
+# What tests share, and how ranks are told apart.
+support_tests = \
+  tests/unit/engine/grouped_test.cc \
+  tests/unit/engine/localities_test.cc \
+  tests/unit/host/topology_test.cc \
+  tests/unit/loopback/endpoint.cc \
+  tests/unit/loopback/hub.cc \
+  tests/unit/support/allocations.cc \
+  tests/unit/support/arenas.cc \
+  tests/unit/support/ranks.cc
+# Teams: set-up, hints, ends.
+teams_tests = \
   tests/unit/engine/agreement_test.cc \
-  tests/unit/engine/cells_test.cc \
-  tests/unit/engine/collectives_test.cc \
   tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \
-  tests/unit/engine/grouped_test.cc \
   tests/unit/engine/hints_test.cc \
   tests/unit/engine/keeping_test.cc \
-  tests/unit/engine/localities_test.cc \
-  tests/unit/engine/direct_test.cc \
-  tests/unit/engine/fetching_test.cc \
-  tests/unit/engine/reproducible_test.cc \
   tests/unit/engine/slots_test.cc \
   tests/unit/engine/turns_test.cc
-unit_sources += tests/unit/host/topology_test.cc
+# Collectives of teams, by plans and in shared memory.
+calls_tests = \
+  tests/unit/engine/cells_test.cc \
+  tests/unit/engine/collectives_test.cc \
+  tests/unit/engine/direct_test.cc \
+  tests/unit/engine/fetching_test.cc \
+  tests/unit/engine/reproducible_test.cc
+# Shared memory and upgrades.
+shm_tests = \
+  tests/unit/transports/arena_test.cc \
+  tests/unit/transports/ring_test.cc \
+  tests/unit/transports/segment_test.cc \
+  tests/unit/transports/shm_test.cc \
+  tests/unit/transports/single_copy_test.cc \
+  tests/unit/transports/upgrade_ends_test.cc \
+  tests/unit/transports/upgrade_test.cc
+# TCP, and the suite that every transport passes.
+tcp_tests = \
+  tests/unit/mpi/layout_test.cc \
+  tests/unit/transports/conformance.cc \
+  tests/unit/transports/conformance_threads_test.cc \
+  tests/unit/transports/fake_verbs.cc \
+  tests/unit/transports/tcp_dialing_test.cc \
+  tests/unit/transports/tcp_ends_test.cc \
+  tests/unit/transports/tcp_test.cc
+
 # Tests that start no thread: the program with the thread sanitizer does without them.
-single_threaded_tests += \
+# Without a transport.
+pure_tests = \
   tests/unit/base/copy_test.cc \
   tests/unit/base/deadline_test.cc \
   tests/unit/base/knobs_test.cc \
@@ -43,50 +88,30 @@ single_threaded_tests += \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/waiter_test.cc \
   tests/unit/reduce/kernel_test.cc \
-  tests/unit/tool/tuning_test.cc \
+  tests/unit/tool/tuning_test.cc
+# Transports between ranks that one thread drives.
+links_tests = \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_boxes_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
   tests/unit/transports/tcp_landing_test.cc \
-  tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_proofs_test.cc \
+  tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_strangers_test.cc \
+  tests/unit/transports/verbs_ends_test.cc
+# Modules of transports.
+modules_tests = \
   tests/unit/transports/tls_certificates_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_test.cc \
   tests/unit/transports/verbs_devices_test.cc \
-  tests/unit/transports/verbs_ends_test.cc \
   tests/unit/transports/verbs_reasons_test.cc \
   tests/unit/transports/verbs_test.cc
-# A transport between threads of this process, which loses, delays and reorders as a test asks.
-unit_sources += \
-  tests/unit/loopback/endpoint.cc \
-  tests/unit/loopback/hub.cc tests/unit/loopback/hub.h \
-  tests/unit/loopback/loopback.h
-unit_sources += tests/unit/mpi/layout_test.cc
-unit_sources += \
-  tests/unit/transports/arena_test.cc \
-  tests/unit/transports/conformance.cc tests/unit/transports/conformance.h \
-  tests/unit/transports/conformance_threads_test.cc \
-  tests/unit/transports/rig.h \
-  tests/unit/transports/ring_test.cc \
-  tests/unit/transports/segment_test.cc \
-  tests/unit/transports/shm_test.cc \
-  tests/unit/transports/upgrade_ends_test.cc \
-  tests/unit/transports/upgrade_rig.h \
-  tests/unit/transports/upgrade_test.cc \
-  tests/unit/transports/single_copy_test.cc \
-  tests/unit/transports/slow_filter.h \
-  tests/unit/transports/tcp_dialing_test.cc \
-  tests/unit/transports/tcp_ends_test.cc \
-  tests/unit/transports/tcp_played.h \
-  tests/unit/transports/tcp_proved.h \
-  tests/unit/transports/tcp_rig.h \
-  tests/unit/transports/tcp_test.cc \
-  tests/unit/transports/tls_rig.h \
-  tests/unit/transports/fake_verbs.cc tests/unit/transports/fake_verbs.h
+
+unit_sources += $(support_tests) $(teams_tests) $(calls_tests) $(shm_tests) $(tcp_tests)
+single_threaded_tests += $(pure_tests) $(links_tests) $(modules_tests)
 
 # How fast the TCP transport alone is; not a test: make tests/unit/transports/tcp_bench
 EXTRA_PROGRAMS += tests/unit/transports/tcp_bench

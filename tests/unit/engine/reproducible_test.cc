@@ -55,7 +55,7 @@ class Floats {
   std::vector<std::byte> bytes_;
 };
 
-struct Setting {
+struct Arrangement {
   Collective collective;
   Rank root;
   size_t count;
@@ -64,7 +64,7 @@ struct Setting {
 };
 
 // The number of elements with wrong bits on this rank in one call.
-size_t wrong_after(Team& team, const Setting& setting) {
+size_t wrong_after(Team& team, const Arrangement& setting) {
   const bool scatters = setting.collective == Collective::reduce_scatter;
   const bool gets = setting.collective != Collective::reduce || team.rank() == setting.root;
   const size_t own = scatters ? setting.count / team.size() : setting.count;
@@ -91,7 +91,7 @@ size_t wrong_after(Team& team, const Setting& setting) {
 }
 
 Rank most_ranks() { return sweep<Rank>(8, 8, 3); }
-std::vector<size_t> counts() {
+std::vector<size_t> tested_counts() {
   return sweep<size_t>({1, 5, 1023, 4099}, {1, 5, 1023, 4099}, {5, 4099});
 }
 
@@ -106,7 +106,7 @@ void run_all(Collective collective, const std::string& name, Rank ranks) {
   };
   on_ranks(ranks, endpoints, force, [&](Member& member) {
     ASSERT_TRUE(member.team) << member.formed.message();
-    for (const size_t count : counts()) {
+    for (const size_t count : tested_counts()) {
       for (Rank root = 0; root < (is_rooted(collective) ? ranks : 1); ++root) {
         for (const size_t shift : {0, 4, 20}) {
           for (const bool in_place : {false, true}) {

@@ -159,7 +159,7 @@ TEST(Shm, WhatIsOfferedAgainIsReachedByName) {
   EXPECT_EQ(in_child(reaches), 0) << "the name is gone";
 }
 
-size_t descriptors() {
+size_t open_descriptors() {
   const std::filesystem::directory_iterator begin("/proc/self/fd"), end;
   return static_cast<size_t>(std::distance(begin, end));
 }
@@ -242,9 +242,9 @@ void expect_rounds(const std::vector<std::unique_ptr<Arena>>& arenas) {
 TEST(Shm, ASegmentServesAllTeamsOfItsProcesses) {
   Players players(5);
   const auto all = players.form({0, 1, 2, 3, 4});
-  const size_t before = descriptors();
+  const size_t before = open_descriptors();
   const auto some = players.form({3, 1, 4}), two = players.form({2, 0});
-  EXPECT_EQ(descriptors(), before) << "no other segment";
+  EXPECT_EQ(open_descriptors(), before) << "no other segment";
   for (const auto* team : {&all, &some, &two}) expect_rounds(*team);
   const auto name = players.source(3).held_for(players.ids({3, 1, 4})).name;
   EXPECT_NE(name, SegmentName{});
@@ -300,14 +300,14 @@ TEST(Shm, ThousandsOfLeasesTakeFewDescriptors) {
   Players players(4);
   std::vector<std::vector<std::unique_ptr<Arena>>> teams;
   teams.push_back(players.form({0, 1, 2, 3}));
-  const size_t before = descriptors();
+  const size_t before = open_descriptors();
   for (int i = 0; i < 1000; ++i) {
     teams.push_back(players.form(i % 3 == 0   ? std::vector<size_t>{3, 1}
                                  : i % 3 == 1 ? std::vector<size_t>{0, 1, 2, 3}
                                               : std::vector<size_t>{2, 3, 0}));
     ASSERT_EQ(teams.back().size(), i % 3 == 0 ? 2U : i % 3 == 1 ? 4U : 3U);
   }
-  EXPECT_LE(descriptors() - before, 3U * 4U) << "three segments more for each process";
+  EXPECT_LE(open_descriptors() - before, 3U * 4U) << "three segments more for each process";
   expect_rounds(teams.back());
 }
 
@@ -358,9 +358,9 @@ TEST(Shm, ManySetsOfProcessesLeakNothing) {
     ASSERT_TRUE(offer.ok());
     { ASSERT_TRUE(one->take_up(*offer, set, 0).ok()); }
     one->settle(*offer, 0);
-    if (i == 50) before = descriptors();
+    if (i == 50) before = open_descriptors();
   }
-  EXPECT_EQ(descriptors(), before);
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 // Even if this process makes and releases many other segments meanwhile.
