@@ -3,7 +3,6 @@
 // osu_cuda_floor: what staging cannot beat: one copy from a CUDA device to pinned memory, and one
 // back, of the same bytes. Each copy is awaited before the next begins. Prints in the format of the
 // OSU Micro-Benchmarks, with a column for each direction after their sum.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -11,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "osu/arguments.h"
 #include "osu/device.h"
-#include "osu/floor.h"
 
 namespace sluice::osu {
 namespace {
@@ -64,17 +63,13 @@ void measure(const Options& options) {
 int main(int argc, char** argv) {
   using namespace sluice::osu;
   Options options;
-  CLI::App app("How long a CUDA device takes to copy to pinned memory and back.", "osu_cuda_floor");
-  app.add_option_function<std::string>(
-         "-m,--message-size",
-         [&](const std::string& text) { options.range = parse_byte_range(text, 1); },
-         "smallest and largest copy in bytes (default 4:67108864)")
-      ->type_name("MIN:MAX");
-  app.add_option("-i,--iterations", options.iterations, "copies of each size (default 100)")
-      ->check(CLI::Range(1, 1 << 30));
-  app.add_option("-D,--device", options.device, "the device (default 0)")
-      ->check(CLI::Range(0, 1024));
-  CLI11_PARSE(app, argc, argv);
+  Arguments arguments("How long a CUDA device takes to copy to pinned memory and back.",
+                      "osu_cuda_floor");
+  arguments.sizes(&options.range, "smallest and largest copy in bytes (default 4:67108864)", 1);
+  arguments.number("-i,--iterations", &options.iterations, "copies of each size (default 100)", 1,
+                   1 << 30);
+  arguments.number("-D,--device", &options.device, "the device (default 0)", 0, 1024);
+  arguments.parse(argc, argv);
   if (const std::string wrong = open_device(options.device); !wrong.empty()) {
     std::fprintf(stderr, "osu_cuda_floor: %s\n", wrong.c_str());
     return 1;

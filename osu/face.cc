@@ -11,7 +11,6 @@
 #include <mpi.h>
 #include <sched.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -20,6 +19,8 @@
 #include <new>
 #include <optional>
 #include <vector>
+
+#include "osu/arguments.h"
 
 namespace {
 
@@ -154,13 +155,11 @@ void measure(const Options& options, int rank) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("How long the way into and out of an MPI_Allreduce of 8 bytes is, on 2 ranks.",
-               "osu_face");
-  app.add_option("-i,--iterations", options.calls, "calls in a round (default 500)")
-      ->check(CLI::Range(1, 1 << 30));
-  app.add_option("-r,--rounds", options.rounds, "rounds (default 1001)")
-      ->check(CLI::Range(1, 1 << 20));
-  CLI11_PARSE(app, argc, argv);
+  sluice::osu::Arguments arguments(
+      "How long the way into and out of an MPI_Allreduce of 8 bytes is, on 2 ranks.", "osu_face");
+  arguments.number("-i,--iterations", &options.calls, "calls in a round (default 500)", 1, 1 << 30);
+  arguments.number("-r,--rounds", &options.rounds, "rounds (default 1001)", 1, 1 << 20);
+  arguments.parse(argc, argv);
   MPI_Init(&argc, &argv);
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -13,16 +12,6 @@
 #include <vector>
 
 namespace sluice::osu {
-
-ByteRange parse_byte_range(const std::string& text, size_t least) {
-  ByteRange range;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%zu:%zu%c", &range.min, &range.max, &rest) != 2 ||
-      range.min < least || range.min > range.max) {
-    throw CLI::ValidationError("--message-size", "'" + text + "' is not MIN:MAX in bytes");
-  }
-  return range;
-}
 
 void give_up(const char* what) {
   std::fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, std::strerror(errno));

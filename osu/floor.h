@@ -4,18 +4,9 @@
 // (osu_*_floor): they start their own processes, without MPI, and pin each to a processor.
 #pragma once
 
-#include <cstddef>
 #include <functional>
-#include <string>
 
 namespace sluice::osu {
-
-struct ByteRange {
-  size_t min = 4, max = size_t{4} << 20;
-};
-
-// "MIN:MAX"; throws CLI::ValidationError.
-ByteRange parse_byte_range(const std::string& text, size_t least);
 
 // Prints what failed and strerror(errno), then exits.
 [[noreturn]] void give_up(const char* what);

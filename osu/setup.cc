@@ -7,11 +7,12 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include "osu/arguments.h"
 
 namespace {
 
@@ -77,11 +78,12 @@ void measure(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("What a new communicator costs, with its first MPI_Allreduce.", "osu_setup");
-  app.add_option("-r,--rounds", options.rounds, "communicators of each kind (default 40)")
-      ->check(CLI::Range(1, 1000));
-  app.add_flag("-f,--free", options.free, "free each when it was timed");
-  CLI11_PARSE(app, argc, argv);
+  sluice::osu::Arguments arguments("What a new communicator costs, with its first MPI_Allreduce.",
+                                   "osu_setup");
+  arguments.number("-r,--rounds", &options.rounds, "communicators of each kind (default 40)", 1,
+                   1000);
+  arguments.flag("-f,--free", &options.free, "free each when it was timed");
+  arguments.parse(argc, argv);
   MPI_Init(&argc, &argv);
   measure(options);
   MPI_Finalize();

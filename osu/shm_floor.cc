@@ -13,7 +13,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -24,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "osu/arguments.h"
 #include "osu/floor.h"
 
 namespace sluice::osu {
@@ -190,23 +190,16 @@ Shared* share() {
 
 int main(int argc, char** argv) {
   sluice::osu::Settings settings;
-  std::string sizes = "4:4194304";
-  CLI::App app("What memory alone takes for processes of one host to hand each other blocks.",
-               "osu_shm_floor");
-  app.add_option("-n,--ranks", settings.ranks, "processes (default 2)")
-      ->check(CLI::Range(2, static_cast<int>(sluice::osu::most_ranks)));
-  app.add_option("-m,--message-size", sizes, "bytes of a block, doubling (default 4:4194304)")
-      ->type_name("MIN:MAX");
-  app.add_option("-i,--iterations", settings.iterations,
-                 "exchanges at each size, a tenth above 64 KB (default 1000)")
-      ->check(CLI::Range(1, 1 << 30));
-  app.add_flag("--alltoall", settings.all_to_all, "everybody has a block of its own for each");
-  try {
-    app.parse(argc, argv);
-    settings.bytes = sluice::osu::parse_byte_range(sizes, 0);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  sluice::osu::Arguments arguments(
+      "What memory alone takes for processes of one host to hand each other blocks.",
+      "osu_shm_floor");
+  arguments.number("-n,--ranks", &settings.ranks, "processes (default 2)", 2,
+                   static_cast<int>(sluice::osu::most_ranks));
+  arguments.sizes(&settings.bytes, "bytes of a block, doubling (default 4:4194304)", 0);
+  arguments.number("-i,--iterations", &settings.iterations,
+                   "exchanges at each size, a tenth above 64 KB (default 1000)", 1, 1 << 30);
+  arguments.flag("--alltoall", &settings.all_to_all, "everybody has a block of its own for each");
+  arguments.parse(argc, argv);
   sluice::osu::Shared* const shared = sluice::osu::share();
   const auto body = [&](int number) { sluice::osu::run(*shared, settings, number); };
   return sluice::osu::run_processes(settings.ranks, body) ? 0 : 1;

@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "osu/arguments.h"
 #include "osu/floor.h"
 
 namespace sluice::osu {
@@ -140,23 +140,17 @@ void run_alone(std::vector<Rank>& all, int number, const ByteRange& range, int i
 }  // namespace sluice::osu
 
 int main(int argc, char** argv) {
-  std::string sizes = "4:4194304";
+  sluice::osu::ByteRange range;
   int iterations = 1000;
   int ranks = 2;
-  CLI::App app("What bare sockets take to exchange messages over loopback TCP.", "osu_tcp_floor");
-  app.add_option("-n,--ranks", ranks, "processes, a power of two (default 2)")
-      ->check(CLI::IsMember({2, 4, 8, 16, 32}));
-  app.add_option("-m,--message-size", sizes, "bytes, doubling (default 4:4194304)")
-      ->type_name("MIN:MAX");
-  app.add_option("-i,--iterations", iterations, "exchanges at each size (default 1000)")
-      ->check(CLI::Range(1, 1 << 30));
-  sluice::osu::ByteRange range;
-  try {
-    app.parse(argc, argv);
-    range = sluice::osu::parse_byte_range(sizes, 1);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  sluice::osu::Arguments arguments("What bare sockets take to exchange messages over loopback TCP.",
+                                   "osu_tcp_floor");
+  arguments.choice("-n,--ranks", &ranks, "processes, a power of two (default 2)",
+                   {2, 4, 8, 16, 32});
+  arguments.sizes(&range, "bytes, doubling (default 4:4194304)", 1);
+  arguments.number("-i,--iterations", &iterations, "exchanges at each size (default 1000)", 1,
+                   1 << 30);
+  arguments.parse(argc, argv);
   std::vector<sluice::osu::Rank> all = sluice::osu::make_ranks(ranks);
   const auto body = [&](int number) { sluice::osu::run_alone(all, number, range, iterations); };
   return sluice::osu::run_processes(ranks, body) ? 0 : 1;
