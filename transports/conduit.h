@@ -107,6 +107,10 @@ class Upgrade : public Conduit {
   // Connecting side: the peer has attached, and sent this answer. An error: the upgrade is dropped,
   // and the link stays on its base.
   virtual Status accepted(std::span<const std::byte> answer) = 0;
+  // Whether bytes have crossed between the two in both directions; an error if they cannot. Both
+  // sides ask again and again after the offer is accepted, which also makes the bytes go: first
+  // the connecting side's, then the answer to them. The connecting side shifts when this is true.
+  virtual Result<bool> tried() { return true; }
   // All that this side had to send over the base has been sent. From now on this side sends only
   // doorbell bytes there, which carry no meaning. (Before this call, reading wakes no sleeping
   // peer.)

@@ -100,6 +100,7 @@ links_tests = \
   tests/unit/transports/tcp_proofs_test.cc \
   tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_strangers_test.cc \
+  tests/unit/transports/upgrade_trial_test.cc \
   tests/unit/transports/verbs_ends_test.cc
 # Modules of transports.
 modules_tests = \

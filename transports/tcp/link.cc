@@ -77,6 +77,7 @@ void Link::kick() {
 bool Link::drive() {
   if (!socket_ && (!dialer_ || !dial())) return false;
   bool moved = wanted() && read();
+  try_upgrade();
   if (!out_.empty() || (filter_waits() && !sends_upgraded_)) moved |= flush();
   if (sends_upgraded_ && filter_waits()) (void)filter_->flush();  // a doorbell byte
   // A filter that had to read in order to write may hold more than its handshake.

@@ -156,12 +156,15 @@ class Link {
   void take_offer();
   void take_accept();
   void push_text(FrameType type, std::span<const std::byte> text, bool last = false);
-  void push_decline(bool final);
+  void push_decline(std::byte kind);
   void push_shift();
   void end_offers();
   void settle();
   void take_shift();
   void take_decline();
+  void take_failed_trial();
+  void try_upgrade();
+  void withdraw_offer();
   void leave_conduit();
   void end_sending();
   Status open_filter();
@@ -224,7 +227,9 @@ class Link {
   std::chrono::steady_clock::time_point shaking_since_{};
   std::unique_ptr<Upgrade> upgrade_;  // offered, accepted, or in use
   size_t next_maker_ = 0;             // of TcpOptions::upgrades, to be offered next
-  bool accepted_ = false;             // the accepting side has attached to the upgrade
+  bool accepted_ = false;             // connecting side: the peer has attached to the upgrade
+  bool shifts_ = false;               // connecting side: the offer cannot be withdrawn any more
+  bool trial_failed_ = false;         // accepting side: it has said so
   bool sends_upgraded_ = false, reads_upgraded_ = false;
   bool settled_ = false;     // it is decided whether there will be an upgrade
   std::string lack_;         // why the latest offer came to nothing, or there was none

@@ -3,12 +3,17 @@
 // How a link leaves the conduit that it began on: for its filter once the greetings are exchanged,
 // and for an upgrade. The handshake of an upgrade:
 //
-//   connecting side   OFFER ->           SHIFT ->
-//   accepting side            <- ACCEPT            <- SHIFT     or <- DECLINE, and the next offer
+//   connecting side   OFFER ->            (trial) ->             SHIFT ->
+//   accepting side            <- ACCEPT              <- (trial)            <- SHIFT
+//
+//   or <- DECLINE in place of ACCEPT, and the next offer
 //
 // If no offer is left, the connecting side says so by a last DECLINE.
 // The accepting side can receive over the upgrade before it accepts, and the connecting side before
-// it shifts. Each side's frames before its SHIFT go over the base, those after it over the upgrade.
+// its trial, which crosses the upgrade itself. Only the connecting side ends an accepted offer: by
+// its SHIFT, or by a DECLINE if a trial failed; the accepting side tells it of its own trial. So
+// both decide alike. Each side's frames before its SHIFT go over the base, those after it over the
+// upgrade.
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -22,8 +27,8 @@ namespace {
 
 constexpr uint32_t posts_between_looks = 16;
 constexpr const char* in_clear = "RDMA does not encrypt, and SLUICE_TLS demands it";
-constexpr std::byte no_more_offers{1};    // in a DECLINE
-constexpr size_t max_reasons_shown = 64;  // at most, of one process
+constexpr std::byte declined{0}, no_more_offers{1}, trial_failed{2};  // in a DECLINE
+constexpr size_t max_reasons_shown = 64;                              // at most, of one process
 
 }  // namespace
 
@@ -62,6 +67,7 @@ void Link::look_for_upgrade() {
   curious_ = true;
   (void)read();
   curious_ = false;
+  try_upgrade();
   if (!out_.empty()) flush();
 }
 
@@ -89,7 +95,7 @@ void Link::offer_upgrade() {
 void Link::end_offers() {
   settle();
   if (!can_upgrade()) return refused_.ok() ? void() : fail(refused_);
-  push_decline(true);
+  push_decline(no_more_offers);
   if (!refused_.ok()) flush();  // then the link fails
 }
 
@@ -119,15 +125,16 @@ void Link::push_text(FrameType type, std::span<const std::byte> text, bool last)
 }
 
 // It tells this side's reason.
-void Link::push_decline(bool final) {
+void Link::push_decline(std::byte kind) {
   const std::string_view reason = peer_lacks_ ? std::string_view() : lack_;
-  std::vector<std::byte> text{final ? no_more_offers : std::byte{0}};
+  std::vector<std::byte> text{kind};
   const auto words = std::as_bytes(std::span(reason));
   text.insert(text.end(), words.begin(), words.end());
-  push_text(FrameType::decline, text, final && !refused_.ok());
+  push_text(FrameType::decline, text, kind == no_more_offers && !refused_.ok());
 }
 
 void Link::push_shift() {
+  shifts_ = true;
   Outgoing out{Frame{FrameType::shift}};
   out.last = true;
   out_.push(std::move(out));
@@ -153,30 +160,65 @@ void Link::take_offer() {
   }
   lack_ = why.message();
   peer_lacks_ = false;
-  push_decline(false);
+  push_decline(declined);
 }
 
 void Link::take_accept() {
   if (!connects() || !upgrade_ || accepted_) {
     return fail({Code::internal, label_ + " sent ACCEPT without an offer"});
   }
+  accepted_ = true;
   const Status accepted = upgrade_->accepted(std::as_bytes(std::span(text_)));
-  if (accepted.ok()) {
-    accepted_ = true;
-    return push_shift();
-  }
-  upgrade_.reset();
+  if (accepted.ok()) return try_upgrade();
   lack_ = accepted.message();
   peer_lacks_ = false;
-  push_decline(false);
+  withdraw_offer();
+}
+
+// Connecting side: what was accepted does not work.
+void Link::withdraw_offer() {
+  upgrade_.reset();
+  accepted_ = false;
+  push_decline(declined);
   offer_upgrade();
+}
+
+// Between the offer's acceptance and the connecting side's SHIFT.
+void Link::try_upgrade() {
+  if (!upgrade_ || quick() || shifts_ || trial_failed_ || (connects() && !accepted_)) return;
+  const Result<bool> tried = upgrade_->tried();
+  if (tried.ok()) {
+    if (*tried && connects()) push_shift();
+    return;
+  }
+  lack_ = tried.status().message();
+  peer_lacks_ = false;
+  if (connects()) return withdraw_offer();
+  trial_failed_ = true;
+  push_decline(trial_failed);
+}
+
+// Connecting side: the accepting side's trial failed. It may have crossed this side's withdrawal.
+void Link::take_failed_trial() {
+  const std::string why = text_.substr(1);
+  if (!connects()) return fail({Code::internal, label_ + " sent DECLINE out of turn"});
+  if (shifts_) {
+    return fail({Code::peer_lost, "the connection to " + label_ + " failed; on its side: " + why});
+  }
+  if (!accepted_) return;
+  lack_ = why;
+  peer_lacks_ = true;
+  withdraw_offer();
 }
 
 // Bytes already read after this frame are doorbell bytes. They can be dropped, because the upgrade
 // is read next.
 void Link::take_shift() {
-  if (!upgrade_ || reads_upgraded_ || (connects() && !accepted_)) {
+  if (!upgrade_ || reads_upgraded_ || (connects() && !shifts_)) {
     return fail({Code::internal, label_ + " sent SHIFT without an accepted offer"});
+  }
+  if (trial_failed_) {
+    return fail({Code::peer_lost, "the connection to " + label_ + " failed: " + lack_});
   }
   reads_upgraded_ = settled_ = true;
   inbox_.clear();
@@ -185,10 +227,13 @@ void Link::take_shift() {
 }
 
 void Link::take_decline() {
-  const bool final = !text_.empty() && std::byte(text_[0]) == no_more_offers;
+  const std::byte kind = text_.empty() ? declined : std::byte(text_[0]);
+  if (kind == trial_failed) return take_failed_trial();
+  const bool final = kind == no_more_offers;
   const bool expected = upgrade_ ? !accepted_ && !quick() : final && !connects() && !settled_;
   if (!expected) return fail({Code::internal, label_ + " sent DECLINE without an offer"});
   upgrade_.reset();
+  trial_failed_ = false;
   if (text_.size() > 1) {
     lack_ = text_.substr(1);
     peer_lacks_ = true;

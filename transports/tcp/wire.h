@@ -54,11 +54,13 @@
 //             maker; the rest says how to attach to it
 //   accept    the accepting side has attached, and what the connecting side must know of that
 //   decline   the offer is not accepted, or from the connecting side, is withdrawn. The first byte
-//             is 1 if that side offers no other upgrade: the link stays on this conduit. The rest
-//             is text that says what the sender lacks; empty: the receiver does
+//             is 1 if that side offers no other upgrade: the link stays on this conduit. It is 2 if
+//             the accepting side has accepted, but its bytes do not cross the upgrade: then the
+//             connecting side withdraws the offer. The rest is text that says what the sender
+//             lacks; empty: the receiver does
 //   shift     the last frame over this conduit; what follows goes over the upgrade, and only
-//             doorbell bytes over this one. The connecting side sends it after accept, the
-//             accepting side when it has read that.
+//             doorbell bytes over this one. The connecting side sends it when bytes have crossed
+//             the upgrade in both directions, the accepting side when it has read that.
 //
 // The last five belong to the link, the others to a team.
 //
@@ -75,7 +77,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 4;
+inline constexpr uint32_t wire_version = 5;
 
 inline void store32(std::byte* to, uint32_t value) {
   for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));

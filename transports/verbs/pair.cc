@@ -156,6 +156,25 @@ void VerbsPair::fail(int error, const std::string& what) {
   failure_ = "RDMA (" + device_->label() + "): " + what;
 }
 
+// Its immediate is that of a credit, of nothing.
+void VerbsPair::send_trial() {
+  const size_t longest = size_t{128} << std::min(device_->port().mtu, peer_.mtu);
+  SluiceVerbsWrite write{};
+  write.from = staging_->data();
+  write.bytes =
+      static_cast<uint32_t>(std::min({ring_bytes_, longest, size_t{device_->port().max_message}}));
+  write.to = peer_.ring;
+  write.has_immediate = write.signalled = 1;
+  write.immediate = immediate(0);
+  write_ends_[writes_ % send_depth] = posted_;
+  post({&write, 1});
+}
+
+bool VerbsPair::has_trial() {
+  look();
+  return heard_;
+}
+
 // Bytes that can be staged now. A batch needs requests of its own.
 size_t VerbsPair::room() const {
   const bool batches = batches_out_ - credited_batches_ < max_batches;
@@ -326,6 +345,7 @@ void VerbsPair::take(const SluiceVerbsDone& done) {
 void VerbsPair::take_immediate(uint32_t immediate) {
   const uint32_t bytes = immediate & max_length;
   ++receives_owed_;
+  heard_ = true;
   take_credit(immediate >> length_bits);
   if (bytes == 0 || error_ == EPROTO) return;
   if (bytes > ring_bytes_ - readable() || batches_in_ - freed_batches_ == max_batches) {

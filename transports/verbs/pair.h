@@ -57,6 +57,14 @@ class VerbsPair {
   // reaches() does.
   Status connect(const End& peer);
 
+  // Posts a write of no meaning, as long as the longest packet, into the peer's ring. Once, before
+  // anything is written.
+  void send_trial();
+  bool sent_trial() const { return writes_ > 0; }
+  // Takes completions: whether the peer's trial has come, and whether this side's too has arrived.
+  bool has_trial();
+  bool tried() { return has_trial() && completed_writes_ > 0; }
+
   // Both return how many bytes they moved. They take completions first.
   size_t write(std::span<const iovec> runs);
   size_t read(std::span<const iovec> runs);
@@ -121,6 +129,7 @@ class VerbsPair {
   std::string failure_;
   bool stopped_ = false;
   bool hopeless_ = false;  // completions may never come
+  bool heard_ = false;     // an immediate has come
 
   // Bytes since the beginning, of those written: in the staging ring, posted, read by the peer,
   // completed; and of those read: arrived, read, in batches that are read whole, and those of them

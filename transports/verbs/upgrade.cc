@@ -25,8 +25,9 @@ bool decode(std::span<const std::byte> words, End* end) {
 
 class VerbsUpgrade final : public Upgrade {
  public:
-  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, Conduit& base)
-      : pair_(std::move(pair)), base_(base) {}
+  // connects: this side sends its trial first, and the other answers.
+  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects)
+      : pair_(std::move(pair)), base_(base), connects_(connects) {}
 
   const char* name() const override { return "verbs"; }
 
@@ -36,6 +37,15 @@ class VerbsUpgrade final : public Upgrade {
     return pair_->connect(end);
   }
   void take_base() override {}
+
+  // The device sends again for half a minute or longer what does not arrive, and then gives up.
+  Result<bool> tried() override {
+    const bool answers = !connects_ && pair_->has_trial();
+    if ((connects_ || answers) && !pair_->sent_trial()) pair_->send_trial();
+    const bool tried = pair_->tried();
+    if (pair_->error() == 0) return tried;
+    return Status(Code::unavailable, "bytes do not cross: " + pair_->failure());
+  }
 
   Moved write(std::span<const iovec> runs) override {
     if (ended_) return {Moved::Result::failed, 0, base_error_ != 0 ? base_error_ : EPIPE};
@@ -91,6 +101,7 @@ class VerbsUpgrade final : public Upgrade {
  private:
   std::unique_ptr<VerbsPair> pair_;
   Conduit& base_;
+  const bool connects_;
   bool ended_ = false;  // the peer has closed the base, or it failed
   int base_error_ = 0;  // errno if it failed
   bool read_failed_ = false;
@@ -109,7 +120,7 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!device.ok()) return device.status();
     auto pair = VerbsPair::make(*device, options_.ring);
     if (!pair.ok()) return warn(pair.status());
-    return made(std::move(*pair), base);
+    return made(std::move(*pair), base, true);
   }
 
   Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
@@ -120,16 +131,16 @@ class VerbsUpgrades final : public UpgradeMaker {
     auto pair = VerbsPair::make(*device, options_.ring);
     if (!pair.ok()) return warn(pair.status());
     if (Status connected = (*pair)->connect(peer); !connected.ok()) return connected;
-    return made(std::move(*pair), base);
+    return made(std::move(*pair), base, false);
   }
 
  private:
-  static Made made(std::unique_ptr<VerbsPair> pair, Conduit& base) {
+  static Made made(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects) {
     const End end = pair->end();
     Made made;
     made.offer.resize(sizeof(end));
     std::memcpy(made.offer.data(), &end, sizeof(end));
-    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), base);
+    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), base, connects);
     return made;
   }
 

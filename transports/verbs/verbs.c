@@ -203,8 +203,9 @@ static int make_queue(void* opened, struct SluiceVerbsQueue* asked) {
   return 0;
 }
 
-/* A lost packet is sent again 7 times, each after 4.096 us * 2^timeout = 4.3 s or more: a network
- * that reorganizes itself has about as long as with TCP. That a peer died, its socket tells. */
+/* A lost packet is sent again 6 times, each after 4.096 us * 2^timeout = 4.3 s or more: a network
+ * that reorganizes itself has about as long as with TCP. That a peer died, its socket tells. (7
+ * times is for ever with Soft-RoCE.) */
 static int connect_queue(void* handle, const struct SluiceVerbsWay* way) {
   struct queue* const queue = handle;
   struct ibv_qp_attr to;
@@ -229,7 +230,7 @@ static int connect_queue(void* handle, const struct SluiceVerbsWay* way) {
   memset(&to, 0, sizeof(to));
   to.qp_state = IBV_QPS_RTS;
   to.timeout = 20;
-  to.retry_cnt = 7;
+  to.retry_cnt = 6;
   to.rnr_retry = 7;
   to.sq_psn = way->own_sequence;
   to.max_rd_atomic = 1;

@@ -34,6 +34,7 @@ struct Queue {
   uint32_t since_signal = 0;
   int event;
   bool armed = false, broken = false;
+  bool lost = false;  // its writes do not arrive
 };
 
 struct Opened {
@@ -54,6 +55,7 @@ struct Network {
   std::map<uint32_t, Queue*> queues;
   std::map<uint32_t, Region> regions;
   uint32_t next = 1;
+  size_t made = 0;  // queues
   int fail = 0;
   bool held = false, lost = false;
   std::vector<SluiceVerbsEvent> events;
@@ -94,6 +96,10 @@ void break_queue(Queue& queue, int status) {
   flush(queue);
 }
 
+bool moves(const Queue& queue) {
+  return !queue.writes.empty() && !queue.broken && (!queue.lost || net().settings.gives_up);
+}
+
 bool is_allowed(uint32_t key, uint64_t at, size_t bytes, bool remote) {
   const auto found = net().regions.find(key);
   if (found == net().regions.end() || found->second.remote != remote) return false;
@@ -123,7 +129,8 @@ void move_some(Queue& queue) {
     return break_queue(queue, status);
   }
   const auto peer = net().queues.find(queue.peer);
-  if (peer == net().queues.end() || peer->second->broken) return break_queue(queue, 12);
+  if (queue.lost || peer == net().queues.end() || peer->second->broken)
+    return break_queue(queue, 12);
   const bool reads =
       write.inlined != 0 || write.bytes == 0 ||
       is_allowed(write.local_key, reinterpret_cast<uint64_t>(write.from), write.bytes, false);
@@ -154,7 +161,7 @@ void take_step() {
   Queue& queue = *at->second;
   if (!queue.later.empty() && net().random() % 2 == 0) {
     report_next(queue);
-  } else if (!queue.writes.empty() && !queue.broken) {
+  } else if (moves(queue)) {
     move_some(queue);
   }
 }
@@ -224,6 +231,7 @@ int make_queue(void*, SluiceVerbsQueue* asked) {
   queue->sends = asked->sends;
   queue->depth = asked->receives;
   queue->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  queue->lost = std::ranges::count(net().settings.lost, net().made++) > 0;
   net().queues[queue->number] = queue;
   asked->inlined = std::min(asked->inlined, net().settings.inlined);
   asked->handle = queue;
@@ -331,6 +339,7 @@ void reset(const Settings& settings) {
   net().settings = settings;
   net().random.seed(settings.seed);
   net().fail = 0;
+  net().made = 0;
   net().held = net().lost = false;
   net().events.clear();
   net().counts = {};
@@ -369,7 +378,7 @@ void fail_next(int status) {
 void move_all() {
   const Lock lock(net().mutex);
   for (auto& [number, queue] : net().queues) {
-    while (!queue->writes.empty() && !queue->broken) move_some(*queue);
+    while (moves(*queue)) move_some(*queue);
   }
 }
 

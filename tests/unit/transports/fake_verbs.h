@@ -34,6 +34,8 @@ struct Settings {
   int refuse_region = 0;  // errno of registration
   bool lose_events = false, double_events = false;
   std::vector<Device> devices{1};
+  std::vector<size_t> lost;  // of these queues, in the order made, no write arrives
+  bool gives_up = false;     // what is lost fails by now
 };
 
 // Forgets everything. All queues must be gone.

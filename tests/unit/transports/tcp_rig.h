@@ -84,4 +84,15 @@ inline AddressBlob address_of(Endpoint& endpoint) {
   return *blob;
 }
 
+// Exchanges until the links between ranks 0 and 1 go by the carrier, which takes a while after they
+// began on their socket. False if that never comes.
+inline bool exchange_until(Ranks& ranks, const std::string& carrier) {
+  for (int i = 0; i < 2000; ++i) {
+    const bool there = carrier == ranks.channel(0, 1).carrier();
+    if (there && carrier == ranks.channel(1, 0).carrier()) return true;
+    if (!exchange(ranks)) return false;
+  }
+  return false;
+}
+
 }  // namespace sluice

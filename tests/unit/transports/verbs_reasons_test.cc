@@ -145,17 +145,108 @@ TEST_P(Reasons, AreLoggedOnBothSidesElse) {
 INSTANTIATE_TEST_SUITE_P(Sides, Reasons, testing::Range<size_t>(0, 5),
                          [](const auto& info) { return std::string(cases()[info.param].name); });
 
+// Exchanges until the carriers are these. False if that never comes, or a message fails.
+bool goes_by(Apart& ranks, const std::string& carrier) {
+  for (int i = 0; i < 2000; ++i) {
+    const bool there = carrier == ranks.channel(0).carrier();
+    if (there && carrier == ranks.channel(1).carrier()) return true;
+    Messages messages;
+    if (!ranks.exchange(messages, 1000)) return false;
+    for (auto& message : messages) {
+      if (!message->ok()) return false;
+    }
+  }
+  return false;
+}
+
 TEST(ReasonsNot, WhereBothCan) {
   fake_verbs::reset({});
   const Side sides[2]{};
   Apart ranks(sides, true);
-  for (int i = 0; i < 6; ++i) {
+  EXPECT_TRUE(goes_by(ranks, "verbs"));
+}
+
+// Both can, but what the queues of these ranks write does not arrive.
+class TrialLost : public testing::TestWithParam<std::vector<size_t>> {
+ protected:
+  TrialLost() {
+    fake_verbs::Settings settings;
+    settings.seed = static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed()) + 1;
+    settings.lost = GetParam();
+    fake_verbs::reset(settings);
+  }
+  ~TrialLost() override { set_log_level(Level::warning); }
+
+  // Some messages, of which none may fail unless with this reason.
+  static std::string exchange_some(Apart& ranks, int times) {
+    std::string why;
+    for (int i = 0; i < times; ++i) {
+      Messages messages;
+      EXPECT_TRUE(ranks.exchange(messages, 1000));
+      for (auto& message : messages) {
+        if (!message->ok() && message->code() == Code::unavailable) why = message->why();
+        EXPECT_TRUE(message->ok() || message->code() == Code::unavailable) << message->why();
+      }
+    }
+    return why;
+  }
+
+  const Side sides_[2]{};
+};
+
+TEST_P(TrialLost, AndTheLinkStaysOnItsSocket) {
+  set_log_level(Level::info);
+  testing::internal::CaptureStderr();
+  {
+    Apart ranks(sides_, false);
+    EXPECT_EQ(exchange_some(ranks, 50), "");
+    EXPECT_EQ(fake_verbs::counts().queues, 2U) << "not decided yet";
+    fake_verbs::settings().gives_up = true;
+    EXPECT_EQ(exchange_some(ranks, 200), "");
+    EXPECT_STREQ(ranks.channel(0).carrier(), "tcp");
+    EXPECT_STREQ(ranks.channel(1).carrier(), "tcp");
+    EXPECT_EQ(fake_verbs::counts().queues, 0U);
+    EXPECT_EQ(fake_verbs::counts().regions, 0U);
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  for (const char* peer : {"rank 0", "rank 1"}) {
+    const std::string line = std::string("the connection to ") + peer + " stays on tcp; on ";
+    const size_t at = log.find(line);
+    ASSERT_NE(at, std::string::npos) << log;
+    const std::string rest = log.substr(at, log.find('\n', at) - at);
+    EXPECT_NE(rest.find("bytes do not cross"), std::string::npos) << rest;
+    EXPECT_NE(rest.find("status 12"), std::string::npos) << rest;
+    EXPECT_EQ(log.find(line, at + 1), std::string::npos) << "told twice: " << log;
+  }
+}
+
+TEST_P(TrialLost, IsAnErrorIfRdmaIsDemanded) {
+  Apart ranks(sides_, true);
+  EXPECT_EQ(exchange_some(ranks, 50), "") << "not decided yet";
+  fake_verbs::settings().gives_up = true;
+  const std::string why = exchange_some(ranks, 200);
+  EXPECT_NE(why.find("SLUICE_TRANSPORT=verbs does not allow TCP to rank"), std::string::npos);
+  EXPECT_NE(why.find("bytes do not cross"), std::string::npos) << why;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, TrialLost,
+                         testing::Values(std::vector<size_t>{0}, std::vector<size_t>{1},
+                                         std::vector<size_t>{0, 1}));
+
+TEST(TrialLate, AndTheLinkMovesThen) {
+  fake_verbs::reset({});
+  const Side sides[2]{};
+  Apart ranks(sides, true);
+  fake_verbs::hold(true);
+  for (int i = 0; i < 50; ++i) {
     Messages messages;
     ASSERT_TRUE(ranks.exchange(messages, 1000));
     for (auto& message : messages) EXPECT_TRUE(message->ok()) << message->why();
   }
-  EXPECT_STREQ(ranks.channel(0).carrier(), "verbs");
-  EXPECT_STREQ(ranks.channel(1).carrier(), "verbs");
+  EXPECT_STREQ(ranks.channel(0).carrier(), "tcp");
+  EXPECT_STREQ(ranks.channel(1).carrier(), "tcp");
+  fake_verbs::hold(false);
+  EXPECT_TRUE(goes_by(ranks, "verbs"));
 }
 
 }  // namespace

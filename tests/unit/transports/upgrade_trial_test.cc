@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The trial of an accepted upgrade, which passes or fails on either side at any time: both sides
+// decide alike.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tests/unit/transports/tcp_played.h"
+#include "tests/unit/transports/upgrade_rig.h"
+
+namespace sluice {
+namespace {
+
+enum class Trial { awaited, passed, failed };
+
+// What the two sides' trials say. 0: the connecting side.
+struct Trials {
+  Trial side[2] = {Trial::awaited, Trial::awaited};
+  int asked[2] = {};
+};
+
+// Shared memory, whose trial says what a test wants.
+class TriedUpgrade final : public Upgrade {
+ public:
+  TriedUpgrade(std::unique_ptr<Upgrade> real, Trials& trials, size_t side)
+      : real_(std::move(real)), trials_(trials), side_(side) {}
+  const char* name() const override { return real_->name(); }
+  Status accepted(std::span<const std::byte> answer) override { return real_->accepted(answer); }
+  Result<bool> tried() override {
+    ++trials_.asked[side_];
+    const Trial trial = trials_.side[side_];
+    if (trial == Trial::failed) return Status(Code::unavailable, "trial of side failed");
+    return trial == Trial::passed;
+  }
+  void take_base() override { real_->take_base(); }
+  Moved write(std::span<const iovec> runs) override { return real_->write(runs); }
+  Moved read(std::span<const iovec> runs) override { return real_->read(runs); }
+  std::string problem() const override { return real_->problem(); }
+  bool may_sleep(bool reads, bool writes) override { return real_->may_sleep(reads, writes); }
+  void awake() override { real_->awake(); }
+  bool hear() override { return real_->hear(); }
+
+ private:
+  const std::unique_ptr<Upgrade> real_;
+  Trials& trials_;
+  const size_t side_;
+};
+
+class TriedMaker final : public UpgradeMaker {
+ public:
+  TriedMaker(Trials& trials, uint8_t id) : trials_(trials), id_(id) {}
+  uint8_t id() const override { return id_; }
+  bool serves(bool same_host) const override { return same_host; }
+  bool exposes(bool) const override { return false; }
+  Result<Made> make(Conduit& base) override { return with_trial(real_->make(base), 0); }
+  Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
+    return with_trial(real_->attach(offer, base), 1);
+  }
+
+ private:
+  Result<Made> with_trial(Result<Made> made, size_t side) {
+    if (made.ok()) {
+      made->upgrade = std::make_unique<TriedUpgrade>(std::move(made->upgrade), trials_, side);
+    }
+    return made;
+  }
+
+  const std::shared_ptr<UpgradeMaker> real_ = make_shm_upgrades();
+  Trials& trials_;
+  const uint8_t id_;
+};
+
+class UpgradeTrial : public testing::Test {
+ protected:
+  MakeEndpoint tried(bool another = false) {
+    TcpOptions options;
+    options.upgrades = {std::make_shared<TriedMaker>(first_, uint8_t{9})};
+    if (another) options.upgrades.push_back(std::make_shared<TriedMaker>(second_, uint8_t{10}));
+    return tcp(options);
+  }
+  static std::string carriers(Ranks& ranks) {
+    return ranks.channel(0, 1).carrier() + std::string(" ") + ranks.channel(1, 0).carrier();
+  }
+  static bool exchange_some(Ranks& ranks, int times) {
+    bool good = true;
+    for (int i = 0; i < times; ++i) good &= exchange(ranks, 1, 3000);
+    return good;
+  }
+
+  Trials first_, second_;
+};
+
+// Each side's trial passes or fails after a number of exchanges, before which nothing is decided.
+// (The trial of the connecting side passes by the other's answer, thus long before or never.)
+TEST_F(UpgradeTrial, BothSidesDecideAlikeInEveryOrder) {
+  const Trial ends[] = {Trial::passed, Trial::failed};
+  for (const Trial here : ends) {
+    for (const Trial there : ends) {
+      for (int order = 0; order < 36; ++order) {
+        const int when[] = {order / 6, order % 6};
+        if (here == Trial::passed && there == Trial::failed && when[0] < when[1] + 3) continue;
+        first_ = {};
+        Ranks ranks(tried(), 2);
+        for (int i = 0; i < 6; ++i) {
+          ASSERT_TRUE(exchange(ranks, 1, 3000));
+          if (i == when[0]) first_.side[0] = here;
+          if (i == when[1]) first_.side[1] = there;
+        }
+        ASSERT_TRUE(exchange_some(ranks, 20));
+        const bool moves = here == Trial::passed && there == Trial::passed;
+        EXPECT_EQ(carriers(ranks), moves ? "shm shm" : "tcp tcp") << order;
+      }
+    }
+  }
+}
+
+TEST_F(UpgradeTrial, WithoutAnEndTheLinkGoesOnOverItsSocket) {
+  Ranks ranks(tried(), 2);
+  ASSERT_TRUE(exchange_some(ranks, 100));
+  EXPECT_EQ(carriers(ranks), "tcp tcp");
+  EXPECT_GT(first_.asked[0], 10);
+  EXPECT_GT(first_.asked[1], 10);
+}
+
+TEST_F(UpgradeTrial, AfterAFailureTheNextMakerIsOffered) {
+  for (const size_t side : {0, 1}) {
+    first_ = second_ = {};
+    first_.side[side] = Trial::failed;
+    second_.side[0] = second_.side[1] = Trial::passed;
+    Ranks ranks(tried(true), 2);
+    ASSERT_TRUE(exchange_some(ranks, 20));
+    EXPECT_EQ(carriers(ranks), "shm shm") << side;
+    EXPECT_GT(second_.asked[0], 0);
+  }
+}
+
+// The accepting side says that its trial failed while the connecting side withdraws or shifts.
+TEST_F(UpgradeTrial, WhatBothSayAtOnceIsNoConfusion) {
+  for (const Trial here : {Trial::failed, Trial::passed}) {
+    for (const bool another : {false, true}) {
+      first_ = second_ = {};
+      second_.side[0] = second_.side[1] = Trial::passed;
+      Ranks ranks(tried(another), 2);
+      ASSERT_TRUE(exchange_some(ranks, 6));
+      ASSERT_GT(first_.asked[0], 0);
+      first_.side[0] = here;
+      first_.side[1] = Trial::failed;
+      Messages messages;
+      for (uint32_t i = 0; i < 20; ++i) {
+        for (const size_t rank : {0, 1}) {
+          add(messages, {100 + i, 0, 0, 0}, 50).fill().send(ranks.channel(rank, 1 - rank));
+          add(messages, {100 + i, 0, 0, 0}, 50).receive(ranks.channel(1 - rank, rank));
+        }
+      }
+      ASSERT_TRUE(ranks.drive(messages));
+      if (here == Trial::failed) {
+        for (auto& message : messages) EXPECT_TRUE(message->ok()) << message->why();
+        ASSERT_TRUE(exchange_some(ranks, 20));
+        EXPECT_EQ(carriers(ranks), another ? "shm shm" : "tcp tcp");
+      } else if (!messages.back()->ok()) {  // else the failure came first
+        EXPECT_EQ(messages.back()->code(), Code::peer_lost) << messages.back()->why();
+      }
+    }
+  }
+}
+
+// The accepting side, and a peer that is simulated.
+class TrialPlayed : public TcpPlayed {
+ protected:
+  TrialPlayed() : TcpPlayed(with_upgrades()) {}
+};
+
+TEST_F(TrialPlayed, OnlyTheAcceptingSideTellsOfItsTrial) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  const std::byte failed{2};
+  say(peer, {FrameType::decline, false, 1});
+  peer.say(&failed, 1);
+  Message message({1, 1, 0, 0}, 0);
+  say(peer, data(0, 1));
+  message.receive(*channel_);
+  EXPECT_TRUE(done_in(message, std::chrono::seconds(5)));
+  EXPECT_EQ(message.code(), Code::internal) << message.why();
+}
+
+}  // namespace
+}  // namespace sluice
