@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "osu/arguments.h"
+#include "osu/command_line.h"
 #include "osu/device.h"
 
 namespace sluice::osu {
@@ -63,13 +63,13 @@ void measure(const Options& options) {
 int main(int argc, char** argv) {
   using namespace sluice::osu;
   Options options;
-  Arguments arguments("How long a CUDA device takes to copy to pinned memory and back.",
-                      "osu_cuda_floor");
-  arguments.sizes(&options.range, "smallest and largest copy in bytes (default 4:67108864)", 1);
-  arguments.number("-i,--iterations", &options.iterations, "copies of each size (default 100)", 1,
-                   1 << 30);
-  arguments.number("-D,--device", &options.device, "the device (default 0)", 0, 1024);
-  arguments.parse(argc, argv);
+  CommandLine line("How long a CUDA device takes to copy to pinned memory and back.",
+                   "osu_cuda_floor");
+  line.sizes(&options.range, "smallest and largest copy in bytes (default 4:67108864)", 1);
+  line.number("-i,--iterations", &options.iterations, "copies of each size (default 100)", 1,
+              1 << 30);
+  line.number("-D,--device", &options.device, "the device (default 0)", 0, 1024);
+  line.parse(argc, argv);
   if (const std::string wrong = open_device(options.device); !wrong.empty()) {
     std::fprintf(stderr, "osu_cuda_floor: %s\n", wrong.c_str());
     return 1;

@@ -20,7 +20,7 @@
 #include <optional>
 #include <vector>
 
-#include "osu/arguments.h"
+#include "osu/command_line.h"
 
 namespace {
 
@@ -155,11 +155,11 @@ void measure(const Options& options, int rank) {
 
 int main(int argc, char** argv) {
   Options options;
-  sluice::osu::Arguments arguments(
+  sluice::osu::CommandLine line(
       "How long the way into and out of an MPI_Allreduce of 8 bytes is, on 2 ranks.", "osu_face");
-  arguments.number("-i,--iterations", &options.calls, "calls in a round (default 500)", 1, 1 << 30);
-  arguments.number("-r,--rounds", &options.rounds, "rounds (default 1001)", 1, 1 << 20);
-  arguments.parse(argc, argv);
+  line.number("-i,--iterations", &options.calls, "calls in a round (default 500)", 1, 1 << 30);
+  line.number("-r,--rounds", &options.rounds, "rounds (default 1001)", 1, 1 << 20);
+  line.parse(argc, argv);
   MPI_Init(&argc, &argv);
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

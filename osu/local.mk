@@ -11,29 +11,29 @@ pkglibexec_PROGRAMS = osu/osu_allgather osu/osu_allgatherv osu/osu_allreduce osu
   osu/osu_alltoallv osu/osu_barrier osu/osu_bcast osu/osu_reduce osu/osu_reduce_scatter \
   osu/osu_reduce_scatter_block osu/osu_cuda_floor osu/osu_face osu/osu_setup osu/osu_shm_floor osu/osu_tcp_floor osu/osu_tune
 
-noinst_LTLIBRARIES += osu/libarguments.la
-osu_libarguments_la_SOURCES = osu/arguments.cc osu/arguments.h osu/options.cc osu/options.h
-osu_libarguments_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-osu_libarguments_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+noinst_LTLIBRARIES += osu/libcommand_line.la
+osu_libcommand_line_la_SOURCES = osu/command_line.cc osu/command_line.h osu/options.cc osu/options.h
+osu_libcommand_line_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+osu_libcommand_line_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 
 osu_osu_face_SOURCES = osu/face.cc
 osu_osu_face_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-osu_osu_face_LDADD = osu/libarguments.la $(MPI_LIBS)
+osu_osu_face_LDADD = osu/libcommand_line.la $(MPI_LIBS)
 osu_osu_setup_SOURCES = osu/setup.cc
 osu_osu_setup_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-osu_osu_setup_LDADD = osu/libarguments.la $(MPI_LIBS) -ldl
+osu_osu_setup_LDADD = osu/libcommand_line.la $(MPI_LIBS) -ldl
 osu_osu_cuda_floor_SOURCES = osu/cuda_floor.cc osu/device.cc osu/device.h
-osu_osu_cuda_floor_LDADD = osu/libarguments.la -ldl
+osu_osu_cuda_floor_LDADD = osu/libcommand_line.la -ldl
 osu_osu_shm_floor_SOURCES = osu/shm_floor.cc osu/floor.cc osu/floor.h
-osu_osu_shm_floor_LDADD = osu/libarguments.la
+osu_osu_shm_floor_LDADD = osu/libcommand_line.la
 osu_osu_tcp_floor_SOURCES = osu/tcp_floor.cc osu/floor.cc osu/floor.h
-osu_osu_tcp_floor_LDADD = osu/libarguments.la
+osu_osu_tcp_floor_LDADD = osu/libcommand_line.la
 osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h
 osu_osu_tune_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 osu_osu_tune_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 osu_osu_tune_LDADD = $(osu_libraries)
 osu_sources = osu/main.cc
-osu_libraries = osu/libarguments.la osu/libbench.la $(MPI_LIBS) -ldl
+osu_libraries = osu/libbench.la osu/libcommand_line.la $(MPI_LIBS) -ldl
 
 osu_osu_allgather_SOURCES = $(osu_sources)
 osu_osu_allgather_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"allgather"'

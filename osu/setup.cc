@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "osu/arguments.h"
+#include "osu/command_line.h"
 
 namespace {
 
@@ -78,12 +78,11 @@ void measure(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  sluice::osu::Arguments arguments("What a new communicator costs, with its first MPI_Allreduce.",
-                                   "osu_setup");
-  arguments.number("-r,--rounds", &options.rounds, "communicators of each kind (default 40)", 1,
-                   1000);
-  arguments.flag("-f,--free", &options.free, "free each when it was timed");
-  arguments.parse(argc, argv);
+  sluice::osu::CommandLine line("What a new communicator costs, with its first MPI_Allreduce.",
+                                "osu_setup");
+  line.number("-r,--rounds", &options.rounds, "communicators of each kind (default 40)", 1, 1000);
+  line.flag("-f,--free", &options.free, "free each when it was timed");
+  line.parse(argc, argv);
   MPI_Init(&argc, &argv);
   measure(options);
   MPI_Finalize();

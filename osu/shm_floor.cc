@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "osu/arguments.h"
+#include "osu/command_line.h"
 #include "osu/floor.h"
 
 namespace sluice::osu {
@@ -190,16 +190,16 @@ Shared* share() {
 
 int main(int argc, char** argv) {
   sluice::osu::Settings settings;
-  sluice::osu::Arguments arguments(
+  sluice::osu::CommandLine line(
       "What memory alone takes for processes of one host to hand each other blocks.",
       "osu_shm_floor");
-  arguments.number("-n,--ranks", &settings.ranks, "processes (default 2)", 2,
-                   static_cast<int>(sluice::osu::most_ranks));
-  arguments.sizes(&settings.bytes, "bytes of a block, doubling (default 4:4194304)", 0);
-  arguments.number("-i,--iterations", &settings.iterations,
-                   "exchanges at each size, a tenth above 64 KB (default 1000)", 1, 1 << 30);
-  arguments.flag("--alltoall", &settings.all_to_all, "everybody has a block of its own for each");
-  arguments.parse(argc, argv);
+  line.number("-n,--ranks", &settings.ranks, "processes (default 2)", 2,
+              static_cast<int>(sluice::osu::most_ranks));
+  line.sizes(&settings.bytes, "bytes of a block, doubling (default 4:4194304)", 0);
+  line.number("-i,--iterations", &settings.iterations,
+              "exchanges at each size, a tenth above 64 KB (default 1000)", 1, 1 << 30);
+  line.flag("--alltoall", &settings.all_to_all, "everybody has a block of its own for each");
+  line.parse(argc, argv);
   sluice::osu::Shared* const shared = sluice::osu::share();
   const auto body = [&](int number) { sluice::osu::run(*shared, settings, number); };
   return sluice::osu::run_processes(settings.ranks, body) ? 0 : 1;

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "osu/arguments.h"
+#include "osu/command_line.h"
 #include "osu/floor.h"
 
 namespace sluice::osu {
@@ -143,14 +143,12 @@ int main(int argc, char** argv) {
   sluice::osu::ByteRange range;
   int iterations = 1000;
   int ranks = 2;
-  sluice::osu::Arguments arguments("What bare sockets take to exchange messages over loopback TCP.",
-                                   "osu_tcp_floor");
-  arguments.choice("-n,--ranks", &ranks, "processes, a power of two (default 2)",
-                   {2, 4, 8, 16, 32});
-  arguments.sizes(&range, "bytes, doubling (default 4:4194304)", 1);
-  arguments.number("-i,--iterations", &iterations, "exchanges at each size (default 1000)", 1,
-                   1 << 30);
-  arguments.parse(argc, argv);
+  sluice::osu::CommandLine line("What bare sockets take to exchange messages over loopback TCP.",
+                                "osu_tcp_floor");
+  line.choice("-n,--ranks", &ranks, "processes, a power of two (default 2)", {2, 4, 8, 16, 32});
+  line.sizes(&range, "bytes, doubling (default 4:4194304)", 1);
+  line.number("-i,--iterations", &iterations, "exchanges at each size (default 1000)", 1, 1 << 30);
+  line.parse(argc, argv);
   std::vector<sluice::osu::Rank> all = sluice::osu::make_ranks(ranks);
   const auto body = [&](int number) { sluice::osu::run_alone(all, number, range, iterations); };
   return sluice::osu::run_processes(ranks, body) ? 0 : 1;

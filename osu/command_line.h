@@ -15,10 +15,10 @@ struct ByteRange {
   size_t min = 4, max = size_t{4} << 20;
 };
 
-class Arguments {
+class CommandLine {
  public:
-  Arguments(const std::string& help, const std::string& program);
-  ~Arguments();
+  CommandLine(const std::string& help, const std::string& program);
+  ~CommandLine();
 
   // `names`: "-i,--iterations". The variable keeps its value if the option is missing. It must live
   // until parse() has returned.

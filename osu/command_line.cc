@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "osu/arguments.h"
+#include "osu/command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -20,30 +20,30 @@ ByteRange parse_byte_range(const std::string& text, size_t least) {
 
 }  // namespace
 
-struct Arguments::Parser {
+struct CommandLine::Parser {
   CLI::App app;
 };
 
-Arguments::Arguments(const std::string& help, const std::string& program)
+CommandLine::CommandLine(const std::string& help, const std::string& program)
     : parser_(new Parser{CLI::App(help, program)}) {}
 
-Arguments::~Arguments() = default;
+CommandLine::~CommandLine() = default;
 
-void Arguments::number(const std::string& names, int* value, const std::string& help, int least,
-                       int most) {
+void CommandLine::number(const std::string& names, int* value, const std::string& help, int least,
+                         int most) {
   parser_->app.add_option(names, *value, help)->check(CLI::Range(least, most));
 }
 
-void Arguments::choice(const std::string& names, int* value, const std::string& help,
-                       const std::vector<int>& choices) {
+void CommandLine::choice(const std::string& names, int* value, const std::string& help,
+                         const std::vector<int>& choices) {
   parser_->app.add_option(names, *value, help)->check(CLI::IsMember(choices));
 }
 
-void Arguments::flag(const std::string& names, bool* value, const std::string& help) {
+void CommandLine::flag(const std::string& names, bool* value, const std::string& help) {
   parser_->app.add_flag(names, *value, help);
 }
 
-void Arguments::sizes(ByteRange* range, const std::string& help, size_t least) {
+void CommandLine::sizes(ByteRange* range, const std::string& help, size_t least) {
   const auto read = [range, least](const std::string& text) {
     *range = parse_byte_range(text, least);
   };
@@ -51,7 +51,7 @@ void Arguments::sizes(ByteRange* range, const std::string& help, size_t least) {
       ->type_name("MIN:MAX");
 }
 
-void Arguments::parse(int argc, char** argv) {
+void CommandLine::parse(int argc, char** argv) {
   try {
     parser_->app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
