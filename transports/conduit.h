@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,7 +28,21 @@
 
 namespace sluice {
 
+// A key that processes say in clear, a proof, or a nonce.
 using Key = std::array<std::byte, 16>;
+
+// Half of a process's key pair, published with its address. Not a secret.
+using PublicKey = std::array<std::byte, 32>;
+
+// The secret of two processes. Erased when it goes, so that it is in no core dump later.
+struct PairKey {
+  PairKey() = default;
+  PairKey(const PairKey&) = default;
+  PairKey& operator=(const PairKey&) = default;
+  ~PairKey() { explicit_bzero(bytes.data(), bytes.size()); }
+
+  std::array<std::byte, 32> bytes{};
+};
 
 class Conduit {
  public:
@@ -74,18 +89,24 @@ class Conduit {
 // The two ends of a connection, as this process knows them.
 struct ConduitEnds {
   ProcessId self, peer;
-  Key own_key, peer_key;  // published with the processes' addresses
-  bool connects;          // this side made the connection
+  PairKey key;    // of the two
+  bool connects;  // this side made the connection
   bool same_host;
   std::string peer_host{};  // the name of the peer's host, published likewise; empty: not known
 };
 
-// A keyed hash, by which a process proves that it knows a key without saying it.
+// A process's key pair, and a keyed hash, by which two processes prove to each other who they are.
+// The private key does not leave the prover.
 class Prover {
  public:
   virtual ~Prover() = default;
+  virtual const PublicKey& public_key() const = 0;
+  // The key that only this process and the peer can compute, whose public key this is; another for
+  // other ids. Code::invalid if that is no public key.
+  virtual Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
+                                const PublicKey& peer_key) const = 0;
   // What only those who know the key can compute.
-  virtual Result<Key> prove(const Key& key, std::span<const std::byte> text) const = 0;
+  virtual Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const = 0;
 };
 
 // Makes the filters of connections. Both sides of a connection use one, or neither. A filter

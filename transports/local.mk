@@ -29,6 +29,7 @@ core_sources += \
   transports/tcp/link.h \
   transports/tcp/outbox.cc \
   transports/tcp/outbox.h \
+  transports/tcp/peer_keys.h \
   transports/tcp/proofs.cc \
   transports/tcp/proofs.h \
   transports/tcp/reception.cc \
@@ -66,7 +67,8 @@ core_sources += \
 if HAVE_OPENSSL
 pkglib_LTLIBRARIES += libsluice-tls.la
 endif
-libsluice_tls_la_SOURCES = transports/tls/identity.c transports/tls/internal.h transports/tls/openssl.c
+libsluice_tls_la_SOURCES = transports/tls/identity.c transports/tls/internal.h transports/tls/keys.c \
+  transports/tls/openssl.c
 libsluice_tls_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(OPENSSL_CFLAGS)
 libsluice_tls_la_LIBADD = $(OPENSSL_LIBS)
 libsluice_tls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now

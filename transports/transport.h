@@ -171,8 +171,16 @@ class Endpoint {
   virtual const char* name() const = 0;  // "tcp"
   virtual Caps caps() const = 0;
 
-  // Under 160 bytes. The caller gives it to peers by other means (Peer::address).
+  // At most 186 bytes. The caller gives it to peers by other means (Peer::address).
   virtual std::vector<std::byte> address() const = 0;
+
+  // Tells the endpoint that these peers may connect, as long as the returned object lives, which
+  // may outlive the endpoint. A team calls this when it is formed; until then a peer's connection
+  // waits. Throws std::bad_alloc, with no effect.
+  virtual std::shared_ptr<const void> meet(std::span<const Peer> peers) {
+    (void)peers;
+    return nullptr;
+  }
 
   // The team's stream to that peer. The link behind it may exist already for another team. If not,
   // the process with the lower ProcessId connects when it first needs to. To be called at most once

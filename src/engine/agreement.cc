@@ -8,18 +8,20 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t magic = 0x6563'6975'6c53'0003;  // "Sluice", layout 3
+constexpr uint64_t magic = 0x6563'6975'6c53'0004;  // "Sluice", layout 4
 
-// Writes fields one after another. A number takes 8 bytes, little-endian.
+constexpr int length_bytes = 2;
+
+// Writes fields one after another. A number takes 8 bytes, a text's length 2, little-endian.
 class Packer {
  public:
   explicit Packer(std::span<std::byte> bytes) : bytes_(bytes) {}
-  void number(uint64_t value) {
-    for (int i = 0; i < 8; ++i) bytes_[at_++] = static_cast<std::byte>(value >> (8 * i));
+  void number(uint64_t value, int bytes = 8) {
+    for (int i = 0; i < bytes; ++i) bytes_[at_++] = static_cast<std::byte>(value >> (8 * i));
   }
   void text(const void* data, size_t size, size_t room) {
     size = std::min(size, room);
-    number(size);
+    number(size, length_bytes);
     if (size > 0) std::memcpy(bytes_.data() + at_, data, size);
     at_ += room;
   }
@@ -32,13 +34,13 @@ class Packer {
 class Unpacker {
  public:
   explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  uint64_t number() {
+  uint64_t number(int bytes = 8) {
     uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) value |= static_cast<uint64_t>(bytes_[at_++]) << (8 * i);
+    for (int i = 0; i < bytes; ++i) value |= static_cast<uint64_t>(bytes_[at_++]) << (8 * i);
     return value;
   }
   std::span<const std::byte> text(size_t room) {
-    const size_t size = std::min<size_t>(number(), room);
+    const size_t size = std::min<size_t>(number(length_bytes), room);
     const auto found = bytes_.subspan(at_, size);
     at_ += room;
     return found;
@@ -50,7 +52,7 @@ class Unpacker {
 };
 
 constexpr size_t version_room = 24, label_room = 96;
-static_assert(Hello::Occasion::packed_size + 8 * 9 + version_room + label_room +
+static_assert(Hello::Occasion::packed_size + 8 * 5 + 3 * length_bytes + version_room + label_room +
                   Hello::longest_address <=
               Hello::packed_size);
 constexpr size_t kept_at = 8, kept_size = 24, number_at = 32, verdict_at = 53;
@@ -102,8 +104,8 @@ void Hello::pack(std::span<std::byte> bytes) const {
   packer.text(self.address.data(), self.address.size(), longest_address);
   packer.number(host);
   packer.number(settings_digest);
-  packer.number(settings_size);
-  packer.number(static_cast<uint64_t>(able) | static_cast<uint64_t>(strict) << 1);
+  packer.number(settings_size | static_cast<uint64_t>(able) << 32 |
+                static_cast<uint64_t>(strict) << 33);
 }
 
 bool Hello::unpack(std::span<const std::byte> bytes) {
@@ -128,10 +130,10 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   self.address.assign(address.begin(), address.end());
   host = unpacker.number();
   settings_digest = unpacker.number();
-  settings_size = static_cast<uint32_t>(unpacker.number());
   const uint64_t flags = unpacker.number();
-  able = flags & 1;
-  strict = flags & 2;
+  settings_size = static_cast<uint32_t>(flags);
+  able = flags >> 32 & 1;
+  strict = flags >> 33 & 1;
   return true;
 }
 

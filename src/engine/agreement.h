@@ -35,7 +35,7 @@ struct ArenaOffer {
 // the layout, are the same in all versions, so that different versions can tell that they differ.
 struct Hello {
   static constexpr size_t packed_size = 528;
-  static constexpr size_t longest_address = 160;
+  static constexpr size_t longest_address = 186;
 
   std::string version;  // of the library; up to 23 bytes
   Peer self;            // process, address and label (up to 95 bytes), which names the host

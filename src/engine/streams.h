@@ -17,11 +17,14 @@
 
 namespace sluice {
 
-// The peers of a team, and its channels to them, opened when a plan first needs them.
+// The peers of a team, which may connect as long as it exists, and its channels to them, opened
+// when a plan first needs them.
 class Streams final : public Channels {
  public:
   Streams(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
-      : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {}
+      : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {
+    if (endpoint_ != nullptr) met_ = endpoint_->meet(peers_);
+  }
 
   Result<Channel*> channel(Rank peer) override {
     if (!channels_[peer]) {
@@ -83,6 +86,7 @@ class Streams final : public Channels {
   Endpoint* endpoint_;
   TeamId id_;
   std::vector<Peer> peers_;
+  std::shared_ptr<const void> met_;
   std::vector<std::unique_ptr<Channel>> channels_;
 };
 

@@ -25,6 +25,7 @@ mpi_programs = \
   tests/mpi/reductions \
   tests/mpi/repeats \
   tests/mpi/reproducible \
+  tests/mpi/secrets \
   tests/mpi/statistics \
   tests/mpi/setup \
   tests/mpi/steps \
@@ -68,6 +69,7 @@ tests_mpi_reach_SOURCES = tests/mpi/reach.cc
 tests_mpi_reductions_SOURCES = tests/mpi/reductions.cc
 tests_mpi_repeats_SOURCES = tests/mpi/repeats.cc
 tests_mpi_reproducible_SOURCES = tests/mpi/reproducible.cc
+tests_mpi_secrets_SOURCES = tests/mpi/secrets.cc
 tests_mpi_statistics_SOURCES = tests/mpi/statistics.cc
 tests_mpi_setup_SOURCES = tests/mpi/setup.cc
 tests_mpi_steps_SOURCES = tests/mpi/steps.cc
@@ -100,6 +102,7 @@ tests_mpi_reach_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reductions_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_repeats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_reproducible_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_secrets_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_statistics_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_setup_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_steps_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -132,6 +135,8 @@ tests_mpi_reach_LDADD = $(mpi_harness)
 tests_mpi_reductions_LDADD = $(mpi_harness)
 tests_mpi_repeats_LDADD = $(mpi_harness)
 tests_mpi_reproducible_LDADD = $(mpi_harness)
+tests_mpi_secrets_LDADD = $(mpi_harness)
+tests_mpi_secrets_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 tests_mpi_statistics_LDADD = $(mpi_harness)
 tests_mpi_setup_LDADD = $(mpi_harness)
 tests_mpi_steps_LDADD = $(mpi_harness)

@@ -105,6 +105,7 @@ links_tests = \
 # Modules of transports.
 modules_tests = \
   tests/unit/transports/tls_certificates_test.cc \
+  tests/unit/transports/tls_keys_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_test.cc \
   tests/unit/transports/verbs_devices_test.cc \

@@ -17,6 +17,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -91,7 +93,7 @@ uint64_t host_identity();
 
 // The content of Endpoint::address.
 struct AddressBlob {
-  static constexpr size_t max_bytes = 159;
+  static constexpr size_t max_bytes = 185;
 
   struct Entry {
     IpAddress address;
@@ -100,13 +102,16 @@ struct AddressBlob {
   };
 
   uint64_t host = 0;
-  Key key{};
+  Key key{};  // said in clear by peers without a Prover; zeros: none may connect
   std::vector<Entry> entries;
-  bool proves = false;  // the process has a Prover: greetings to and from it may have proofs
+  bool proves = false;     // the process has a Prover: greetings to and from it may have proofs
+  PublicKey public_key{};  // if it proves
 
   // Encodes the first entries, as many as there is room for.
   std::vector<std::byte> encode() const;
   static Result<AddressBlob> decode(const std::vector<std::byte>& bytes);
+  // Only the public key of encoded bytes; nullopt: it has none. Does not allocate.
+  static std::optional<PublicKey> public_key_of(std::span<const std::byte> bytes);
 };
 
 // False also if either side does not know its host identity.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The encoded address: version (1 byte), number of entries (1) plus 128 if the process has a
-// Prover, host identity (8), key (16), then for each entry family (1), prefix length (1), port (2),
-// address (4 or 16).
+// Prover, host identity (8), key (16), with a Prover the public key (32), then for each entry
+// family (1), prefix length (1), port (2), address (4 or 16).
 #include <algorithm>
 #include <array>
 
@@ -11,9 +11,11 @@
 namespace sluice {
 namespace {
 
-constexpr std::byte blob_version{2};
+constexpr std::byte blob_version{3};
 constexpr std::byte prover_flag{128};
 constexpr size_t head_bytes = 2 + 8 + 16;
+
+size_t head_bytes_of(bool proves) { return head_bytes + (proves ? sizeof(PublicKey) : 0); }
 
 size_t entry_bytes(uint8_t family) { return 4 + (family == 4 ? 4 : 16); }
 
@@ -25,10 +27,11 @@ bool has_address(const std::vector<Interface>& interfaces, const IpAddress& addr
 }  // namespace
 
 std::vector<std::byte> AddressBlob::encode() const {
-  std::vector<std::byte> out(head_bytes);
+  std::vector<std::byte> out(head_bytes_of(proves));
   out[0] = blob_version;
   store64(out.data() + 2, host);
   std::copy(key.begin(), key.end(), out.begin() + 10);
+  if (proves) std::ranges::copy(public_key, out.begin() + head_bytes);
   for (const Entry& entry : entries) {
     const size_t at = out.size();
     if (at + entry_bytes(entry.address.family) > max_bytes) continue;
@@ -52,7 +55,12 @@ Result<AddressBlob> AddressBlob::decode(const std::vector<std::byte>& bytes) {
   blob.host = load64(bytes.data() + 2);
   std::copy_n(bytes.begin() + 10, blob.key.size(), blob.key.begin());
   blob.proves = (bytes[1] & prover_flag) != std::byte{0};
-  size_t at = head_bytes;
+  if (blob.proves) {
+    const auto found = public_key_of(bytes);
+    if (!found) return invalid;
+    blob.public_key = *found;
+  }
+  size_t at = head_bytes_of(blob.proves);
   for (int count = std::to_integer<int>(bytes[1] & ~prover_flag); count > 0; --count) {
     Entry entry;
     if (at + 4 > bytes.size()) return invalid;
@@ -71,6 +79,16 @@ Result<AddressBlob> AddressBlob::decode(const std::vector<std::byte>& bytes) {
   }
   if (at != bytes.size()) return invalid;
   return blob;
+}
+
+std::optional<PublicKey> AddressBlob::public_key_of(std::span<const std::byte> bytes) {
+  if (bytes.size() < head_bytes_of(true) || bytes[0] != blob_version ||
+      (bytes[1] & prover_flag) == std::byte{0}) {
+    return std::nullopt;
+  }
+  PublicKey found;
+  std::ranges::copy(bytes.subspan(head_bytes, found.size()), found.begin());
+  return found;
 }
 
 bool is_same_host(const AddressBlob& peer, uint64_t host) { return host != 0 && peer.host == host; }

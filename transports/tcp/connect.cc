@@ -32,8 +32,12 @@ Status Link::know(const Peer& peer) {
   same_host_ = is_same_host(*blob, shared_.host);
   candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
   peer_key_ = blob->key;
+  peer_public_ = blob->public_key;
   peer_proves_ = blob->proves;
   known_ = true;
+  if (filters() && !proves()) {
+    fail({Code::mismatch, label_ + " cannot encrypt, this process wants to"});
+  }
   if (socket_) begin_frames();  // the peer connected first
   return {};
 }
@@ -43,12 +47,10 @@ bool Link::awaited() const { return pending() && !socket_ && !connects(); }
 // True once connected.
 bool Link::dial() {
   if (!dialer_) {
-    const auto greeting = introduction();
-    if (!greeting.ok()) {
-      fail(greeting.status());
+    if (const Status begun = begin_to_dial(); !begun.ok()) {
+      fail(begun);
       return false;
     }
-    dialer_ = std::make_unique<Dialer>(shared_, candidates_, *greeting, peer_key_);
   }
   switch (dialer_->advance()) {
     case Dialer::State::dialing:
@@ -73,6 +75,22 @@ bool Link::dial() {
   return status_.ok();
 }
 
+Status Link::begin_to_dial() {
+  const auto key = proves() ? agree() : PairKey{};
+  if (!key.ok()) return key.status();
+  const auto greeting = introduction(*key);
+  if (!greeting.ok()) return greeting.status();
+  dialer_ = std::make_unique<Dialer>(shared_, candidates_, *greeting, *key);
+  return {};
+}
+
+// The secret of this process and the peer.
+Result<PairKey> Link::agree() const {
+  auto key = shared_.options.prover->agree(shared_.options.self, process_, peer_public_);
+  if (!key.ok()) return key.status().with(label_);
+  return key;
+}
+
 Status Link::unreachable() const {
   const std::string who = "cannot connect to " + label_ + ": ";
   if (candidates_.empty()) {
@@ -85,17 +103,14 @@ Status Link::unreachable() const {
   return {Code::timeout, who + dialer_->failures() + "; is a firewall between?"};
 }
 
-// With proofs, this side's greeting as the connecting side.
-Result<Greeting> Link::introduction() const {
-  if (filters() && !proves()) {
-    return Status(Code::mismatch, label_ + " cannot encrypt, this process wants to");
-  }
+// With proofs, this side's greeting as the connecting side. key: for these.
+Result<Greeting> Link::introduction(const PairKey& key) const {
   Greeting made{wire_version, shared_.options.self, process_, peer_key_, shared_.options.window};
   if (!proves()) return made;
   made.proves = true;
   made.filters = filters();
   if (Status drawn = draw_random(made.nonce.data(), made.nonce.size()); !drawn.ok()) return drawn;
-  const auto proof = first_proof(*shared_.options.prover, peer_key_, made);
+  const auto proof = first_proof(*shared_.options.prover, key, made);
   if (!proof.ok()) return proof.status();
   made.key = *proof;
   return made;
@@ -103,7 +118,7 @@ Result<Greeting> Link::introduction() const {
 
 // Without proofs: queues the greeting before everything else.
 void Link::greet() {
-  const auto words = introduction();
+  const auto words = introduction({});
   if (!words.ok()) return fail(words.status());
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;

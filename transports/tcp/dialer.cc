@@ -19,11 +19,11 @@ constexpr int most_retries = 100;
 }  // namespace
 
 Dialer::Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting,
-               const Key& peer_key)
+               const PairKey& pair_key)
     : shared_(shared),
       candidates_(std::move(candidates)),
       greeting_(greeting),
-      peer_key_(peer_key),
+      pair_key_(pair_key),
       deadline_(Clock::now() + shared.options.connect_timeout),
       between_starts_(std::min<Clock::duration>(
           longest_between_starts,
@@ -158,12 +158,12 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
 bool Dialer::is_answer(const Greeting& answer) const {
   if (!greeting_.proves) return shared_.answers(answer, greeting_.to);
   return answer.proves && answer.from == greeting_.to && answer.to == greeting_.from &&
-         are_equal(answer.key, second_proof(*shared_.options.prover, peer_key_, greeting_, answer));
+         are_equal(answer.key, second_proof(*shared_.options.prover, pair_key_, greeting_, answer));
 }
 
 // Sends the last proof. False, with errno, if that is not possible.
 bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
-  const auto proof = last_proof(*shared_.options.prover, peer_key_, greeting_, answer);
+  const auto proof = last_proof(*shared_.options.prover, pair_key_, greeting_, answer);
   errno = ENOMEM;
   return proof.ok() && send_all(attempt.socket, *proof);
 }

@@ -19,7 +19,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,10 +36,9 @@ class Dialer {
   using Clock = std::chrono::steady_clock;
   enum class State { dialing, connected, failed };
 
-  // greeting: with proofs or the key. peer_key: for proofs.
+  // greeting: with proofs or the key. pair_key: for proofs.
   Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting,
-         const Key& peer_key);
-  ~Dialer() { explicit_bzero(&peer_key_, sizeof(peer_key_)); }
+         const PairKey& pair_key);
 
   // Goes on as far as possible now.
   State advance();
@@ -82,7 +80,7 @@ class Dialer {
   const TcpShared& shared_;
   std::vector<Candidate> candidates_;
   const Greeting greeting_;
-  Key peer_key_;
+  const PairKey pair_key_;
   const Clock::time_point deadline_;
   const Clock::duration between_starts_;
   size_t next_ = 0;               // index in candidates_

@@ -61,7 +61,7 @@ class Driver::Section {
 
 Driver::Driver(const TcpOptions& options)
     : reception_(
-          shared_, [this](const ProcessId& process) { return expects(process); },
+          shared_, [this](const ProcessId& process) { return find_greeter(process); },
           [this](const ProcessId& process) { link(process).note_missed(); }) {
   shared_.options = options;
   shared_.make_room = [this] { return reception_.drop_one(); };
@@ -70,7 +70,10 @@ Driver::Driver(const TcpOptions& options)
 Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }
 
 Status Driver::start() {
-  if (Status drawn = draw_random(shared_.key.data(), shared_.key.size()); !drawn.ok()) return drawn;
+  if (!shared_.options.filter) {
+    const Status drawn = draw_random(shared_.key.data(), shared_.key.size());
+    if (!drawn.ok()) return drawn;
+  }
   shared_.host = host_identity();
   auto all = local_interfaces();
   if (!all.ok()) return all.status();
@@ -84,8 +87,26 @@ Status Driver::start() {
 }
 
 std::vector<std::byte> Driver::address() const {
-  return AddressBlob{shared_.host, shared_.key, reception_.entries(), bool(shared_.options.prover)}
-      .encode();
+  AddressBlob blob{shared_.host, shared_.key, reception_.entries()};
+  if (const auto& prover = shared_.options.prover) {
+    blob.proves = true;
+    blob.public_key = prover->public_key();
+  }
+  return blob.encode();
+}
+
+void Driver::meet(std::span<const Peer> peers, std::vector<ProcessId>* met) {
+  Section section(*this);
+  for (const Peer& peer : peers) {
+    shared_.met.add(peer);
+    met->push_back(peer.process);
+  }
+  section.note_post();  // a peer that waits to be known can be answered
+}
+
+void Driver::part(std::span<const ProcessId> met) noexcept {
+  Section section(*this);
+  for (const ProcessId& process : met) shared_.met.remove(process);
 }
 
 Link& Driver::link(const ProcessId& process) {
@@ -214,9 +235,14 @@ bool Driver::admit() {
   return true;
 }
 
-bool Driver::expects(const ProcessId& process) const {
+Reception::Greeter Driver::find_greeter(const ProcessId& process) const {
   const auto found = links_.find(process);
-  return found == links_.end() || found->second->expects();
+  const Link* const link = found == links_.end() ? nullptr : found->second.get();
+  const bool expected = link == nullptr || link->expects();
+  if (link != nullptr && link->is_known()) return {true, expected, link->public_key()};
+  const std::optional<PublicKey>* const met = shared_.met.find(process);
+  if (met == nullptr) return {false, expected, {}};
+  return {true, expected, *met};
 }
 
 void Driver::look_after(Clock::time_point now) {

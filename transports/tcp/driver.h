@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "src/base/status.h"
@@ -32,6 +33,9 @@ class Driver {
   Status start();
   const TcpOptions& options() const { return shared_.options; }
   std::vector<std::byte> address() const;
+  // *met: those that have been added, with room for all.
+  void meet(std::span<const Peer> peers, std::vector<ProcessId>* met);
+  void part(std::span<const ProcessId> met) noexcept;
 
   struct Place {  // what a channel refers to
     Link* link;
@@ -63,7 +67,7 @@ class Driver {
   bool drive_ready();
   bool admit();
   bool all_flushed();
-  bool expects(const ProcessId& process) const;
+  Reception::Greeter find_greeter(const ProcessId& process) const;
   void look_after(Clock::time_point now);
   void look_for_ends(Clock::time_point now);
   bool anything_awaited() const;

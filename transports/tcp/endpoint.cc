@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <memory>
+#include <new>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "transports/tcp/driver.h"
 #include "transports/tcp/socket.h"
@@ -35,6 +38,29 @@ class TcpChannel : public Channel {
   const Driver::Place place_;
 };
 
+// The peers of a team, which may connect as long as this lives.
+class Met {
+ public:
+  Met(const std::shared_ptr<Driver>& driver, std::span<const Peer> peers) : driver_(driver) {
+    processes_.reserve(peers.size());
+    try {
+      driver->meet(peers, &processes_);
+    } catch (const std::bad_alloc&) {
+      driver->part(processes_);
+      throw;
+    }
+  }
+  ~Met() {
+    if (const auto driver = driver_.lock()) driver->part(processes_);
+  }
+  Met(const Met&) = delete;
+  Met& operator=(const Met&) = delete;
+
+ private:
+  const std::weak_ptr<Driver> driver_;
+  std::vector<ProcessId> processes_;
+};
+
 class TcpEndpoint : public Endpoint {
  public:
   explicit TcpEndpoint(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
@@ -43,6 +69,9 @@ class TcpEndpoint : public Endpoint {
   const char* name() const override { return "tcp"; }
   Caps caps() const override { return {driver_->options().max_message}; }
   std::vector<std::byte> address() const override { return driver_->address(); }
+  std::shared_ptr<const void> meet(std::span<const Peer> peers) override {
+    return std::make_shared<const Met>(driver_, peers);
+  }
 
   Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) override {
     const auto place = driver_->open(team, peer);

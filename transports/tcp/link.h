@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -65,6 +66,11 @@ class Link {
 
   // Whether the other side may still connect.
   bool expects() const { return !connects() && !socket_ && status_.ok(); }
+  // know() has succeeded.
+  bool is_known() const { return known_; }
+  std::optional<PublicKey> public_key() const {
+    return peer_proves_ ? std::optional(peer_public_) : std::nullopt;
+  }
   // Called when the other side has connected.
   void accept(Socket socket, const Greeting& greeting);
   // Called when somebody greeted as the peer, and left without the last proof.
@@ -143,8 +149,10 @@ class Link {
   void list();
 
   bool dial();
+  Status begin_to_dial();
   Status unreachable() const;
-  Result<Greeting> introduction() const;
+  Result<PairKey> agree() const;
+  Result<Greeting> introduction(const PairKey& key) const;
   void greet();
   bool take_greeting();
   void heed(const Greeting& greeting);
@@ -211,7 +219,8 @@ class Link {
   const ProcessId process_;
   std::string label_, host_name_;
   std::vector<Candidate> candidates_;
-  Key peer_key_{};
+  Key peer_key_{};  // said where there are no proofs
+  PublicKey peer_public_{};
   bool known_ = false;  // know() has succeeded
   bool same_host_ = false;
   std::chrono::steady_clock::time_point missed_{};  // zero: never

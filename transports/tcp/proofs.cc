@@ -11,7 +11,7 @@ constexpr size_t label_bytes = 16;
 constexpr size_t greeting_bytes = Greeting::bytes_with_proof;
 
 // answer: null for the first proof.
-Result<Key> prove(const Prover& prover, const Key& key, const char (&label)[label_bytes],
+Result<Key> prove(const Prover& prover, const PairKey& key, const char (&label)[label_bytes],
                   const Greeting& asked, const Greeting* answer) {
   std::array<std::byte, label_bytes + 2 * greeting_bytes> text{};
   std::memcpy(text.data(), label, label_bytes);
@@ -28,16 +28,16 @@ Result<Key> prove(const Prover& prover, const Key& key, const char (&label)[labe
 
 }  // namespace
 
-Result<Key> first_proof(const Prover& prover, const Key& key, const Greeting& asked) {
+Result<Key> first_proof(const Prover& prover, const PairKey& key, const Greeting& asked) {
   return prove(prover, key, "sluice 4 first ", asked, nullptr);
 }
 
-Result<Key> second_proof(const Prover& prover, const Key& key, const Greeting& asked,
+Result<Key> second_proof(const Prover& prover, const PairKey& key, const Greeting& asked,
                          const Greeting& answer) {
   return prove(prover, key, "sluice 4 second", asked, &answer);
 }
 
-Result<Key> last_proof(const Prover& prover, const Key& key, const Greeting& asked,
+Result<Key> last_proof(const Prover& prover, const PairKey& key, const Greeting& asked,
                        const Greeting& answer) {
   return prove(prover, key, "sluice 4 last  ", asked, &answer);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The three proofs of a connection (wire.h), by challenge and response: HMAC-SHA256 with the key of
-// the accepting process, over a label of its own, the whole greeting of the connecting side and,
-// but for the first, the whole answer. (A greeting's own proof counts as zeros in what is hashed.)
+// The three proofs of a connection (wire.h), by challenge and response: HMAC-SHA256 with the key
+// that only the two processes can compute (Prover::agree), over a label of its own, the whole
+// greeting of the connecting side and, but for the first, the whole answer. (A greeting's own proof
+// counts as zeros in what is hashed.)
 //
 //   first   the connecting side knows the key; can be recorded and replayed, and only keeps
 //           strangers from getting an answer
@@ -21,10 +22,10 @@ namespace sluice {
 
 inline constexpr size_t proof_bytes = std::tuple_size_v<Key>;
 
-Result<Key> first_proof(const Prover& prover, const Key& key, const Greeting& asked);
-Result<Key> second_proof(const Prover& prover, const Key& key, const Greeting& asked,
+Result<Key> first_proof(const Prover& prover, const PairKey& key, const Greeting& asked);
+Result<Key> second_proof(const Prover& prover, const PairKey& key, const Greeting& asked,
                          const Greeting& answer);
-Result<Key> last_proof(const Prover& prover, const Key& key, const Greeting& asked,
+Result<Key> last_proof(const Prover& prover, const PairKey& key, const Greeting& asked,
                        const Greeting& answer);
 
 // Compares all bytes: it takes the same time wherever the two differ.

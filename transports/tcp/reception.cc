@@ -36,9 +36,9 @@ Status Reception::open() {
   Status trouble;
   for (const Interface& interface : shared_.chosen) {
     AddressBlob::Entry entry{interface.address, interface.prefix, 0};
-    AddressBlob blob{0, {}, entries_};
+    AddressBlob blob{0, {}, entries_, bool(shared_.options.prover)};
+    const size_t before = blob.encode().size();
     blob.entries.push_back(entry);
-    const size_t before = AddressBlob{0, {}, entries_}.encode().size();
     if (blob.encode().size() == before) continue;  // no room
     auto listener = listen_on(interface.address, shared_.options);
     if (!listener.ok()) {  // an error if the user named it, else perhaps not ready yet
@@ -155,11 +155,28 @@ Reception::Verdict Reception::hear(Guest& guest) const {
     std::copy_n(guest.bytes.begin(), proof.size(), proof.begin());
     return are_equal(proof, guest.proof) ? Verdict::welcome : Verdict::away;
   }
-  if (!guest.greeting.decode(guest.bytes.data()) || !shared_.knows_key(guest.greeting)) {
-    return Verdict::away;
+  const bool good =
+      guest.greeting.decode(guest.bytes.data()) && guest.greeting.to == shared_.options.self;
+  return good ? judge(guest) : Verdict::away;
+}
+
+bool Reception::may_stay(const Guest& guest) const {
+  return Clock::now() - guest.since < shared_.options.connect_timeout;
+}
+
+// Whoever has greeted as a process.
+Reception::Verdict Reception::judge(Guest& guest) const {
+  const Greeter from = knows_(guest.greeting.from);
+  if (!from.expected) return Verdict::away;
+  const bool can_prove = shared_.options.prover && (from.key || !from.known);
+  if (!guest.greeting.proves) {
+    const bool must_prove = can_prove && from.known;
+    return !must_prove && shared_.knows_key(guest.greeting) ? Verdict::welcome : Verdict::away;
   }
-  if (!expects_(guest.greeting.from)) return Verdict::away;
-  return guest.greeting.proves ? answer(guest) : Verdict::welcome;
+  if (!can_prove) return Verdict::away;
+  guest.waits = !from.known;
+  if (guest.waits) return may_stay(guest) ? Verdict::wait : Verdict::away;
+  return answer(guest, *from.key);
 }
 
 // Reads what is due. Verdict `welcome`: some has come, and may be of a peer.
@@ -170,8 +187,7 @@ Reception::Verdict Reception::receive(Guest& guest) const {
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    const bool may_stay = Clock::now() - guest.since < shared_.options.connect_timeout;
-    return may_stay ? Verdict::wait : Verdict::away;
+    return may_stay(guest) ? Verdict::wait : Verdict::away;
   }
   // A peer that has connected at another address too closes this connection.
   if (got <= 0) return guest.got == 0 || guest.answered ? Verdict::left : Verdict::away;
@@ -180,15 +196,18 @@ Reception::Verdict Reception::receive(Guest& guest) const {
   return foreign ? Verdict::away : Verdict::welcome;
 }
 
-// Answers with the second proof, and a nonce that makes the last proof a new one.
-Reception::Verdict Reception::answer(Guest& guest) const {
+// Checks the first proof. Answers with the second, and a nonce that makes the last one new.
+Reception::Verdict Reception::answer(Guest& guest, const PublicKey& peer_key) const {
   const Greeting& asked = guest.greeting;
+  const Prover& prover = *shared_.options.prover;
+  const auto key = prover.agree(shared_.options.self, asked.from, peer_key);
+  if (!key.ok() || !are_equal(asked.key, first_proof(prover, *key, asked))) return Verdict::away;
   Greeting made{wire_version, asked.to, asked.from, {}, shared_.options.window};
   made.proves = true;
   made.filters = asked.filters && shared_.options.filter;
   if (!draw_random(made.nonce.data(), made.nonce.size()).ok()) return Verdict::away;
-  const auto second = second_proof(*shared_.options.prover, shared_.key, asked, made);
-  const auto last = last_proof(*shared_.options.prover, shared_.key, asked, made);
+  const auto second = second_proof(prover, *key, asked, made);
+  const auto last = last_proof(prover, *key, asked, made);
   if (!second.ok() || !last.ok()) return Verdict::away;
   made.key = *second;
   guest.proof = *last;
@@ -204,7 +223,9 @@ void Reception::add_to(std::vector<pollfd>& polls) const {
   for (const Listener& listener : listeners_) {
     if (!full_) polls.push_back({listener.socket.fd(), POLLIN, 0});
   }
-  for (const Guest& guest : guests_) polls.push_back({guest.socket.fd(), POLLIN, 0});
+  for (const Guest& guest : guests_) {
+    if (!guest.waits) polls.push_back({guest.socket.fd(), POLLIN, 0});
+  }
 }
 
 }  // namespace sluice

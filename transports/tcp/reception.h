@@ -2,7 +2,9 @@
 //
 // The acceptor: the listening sockets, and the pending connections (guests), which have not greeted
 // yet, or not proved who they are (wire.h). A connection that begins with anything but a greeting
-// with this process's key, or the first proof, is closed without an answer.
+// with this process's key, or the first proof, is closed without an answer. The key is good only of
+// a process that cannot prove itself. The proof of a process that is not known yet (PeerKeys)
+// waits.
 //
 // Any user of the host can connect and send nothing, and whoever has recorded a greeting can send
 // it again and get an answer. So there are few pending connections, they leave some descriptors
@@ -20,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,15 +37,19 @@ class Reception {
  public:
   using Welcome = std::function<void(Socket, const Greeting&)>;
 
-  // Whether that process may still connect, as far as is known. (Who replays its greeting when it
-  // has connected gets no answer.)
-  using Expects = std::function<bool(const ProcessId&)>;
+  // What this process knows of another.
+  struct Greeter {
+    bool known = false;
+    bool expected = true;  // may still connect (who replays its greeting later gets no answer)
+    std::optional<PublicKey> key{};  // if known; none: it cannot prove itself
+  };
+  using Knows = std::function<Greeter(const ProcessId&)>;
   // Told of whoever greeted as that process, was answered, and left without the last proof: the
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
 
-  Reception(const TcpShared& shared, Expects expects, Left left)
-      : shared_(shared), expects_(std::move(expects)), left_(std::move(left)) {}
+  Reception(const TcpShared& shared, Knows knows, Left left)
+      : shared_(shared), knows_(std::move(knows)), left_(std::move(left)) {}
 
   // Listens on every chosen interface for which the address has room.
   Status open();
@@ -68,6 +75,7 @@ class Reception {
     size_t got = 0;
     std::array<std::byte, Greeting::bytes_with_proof> bytes{};
     Greeting greeting{};
+    bool waits = false;     // it has greeted, and is not known yet
     bool answered = false;  // it has greeted, and now owes its last proof
     Key proof{};            // which must be this
     size_t due() const;
@@ -80,11 +88,13 @@ class Reception {
   void hear_all(const Welcome& welcome);
   Verdict hear(Guest& guest) const;
   Verdict receive(Guest& guest) const;
-  Verdict answer(Guest& guest) const;
+  bool may_stay(const Guest& guest) const;
+  Verdict judge(Guest& guest) const;
+  Verdict answer(Guest& guest, const PublicKey& peer_key) const;
   void count_turned_away(const char* why);
 
   const TcpShared& shared_;
-  const Expects expects_;
+  const Knows knows_;
   const Left left_;
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transports/tcp/address.h"
+#include "transports/tcp/peer_keys.h"
 #include "transports/tcp/tcp.h"
 #include "transports/tcp/wire.h"
 #include "transports/transport.h"
@@ -21,7 +22,8 @@ class Link;
 
 struct TcpShared {
   TcpOptions options;
-  Key key{};
+  Key key{};  // that peers without a Prover say; with a filter there are none
+  PeerKeys met;
   uint64_t host = 0;
   std::vector<Interface> all, chosen;
 
@@ -39,11 +41,11 @@ struct TcpShared {
   uint64_t finished = 0;  // operations completed so far
   uint64_t heard = 0;     // of these, when this turn began: of later ones no caller has heard yet
 
-  // Whether a greeting is for this process, and has its key or, with a proof, the first proof.
+  // Whether a greeting without a proof is for this process, and has its key.
   bool knows_key(const Greeting& greeting) const;
   // Whether this is that process's answer, without proofs, to this process's greeting.
   bool answers(const Greeting& greeting, const ProcessId& process) const {
-    return greeting.from == process && !greeting.proves && knows_key(greeting);
+    return greeting.from == process && knows_key(greeting);
   }
 
   // Completes the operation. It is the caller's again; the transport must not touch it any more.

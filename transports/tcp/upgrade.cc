@@ -35,8 +35,9 @@ constexpr size_t max_reasons_shown = 64;                              // at most
 // Called when both sides' greetings are known to come first over this connection.
 Status Link::open_filter() {
   if (!filters() || filter_) return {};
-  const ConduitEnds ends{shared_.options.self, process_,   shared_.key, peer_key_,
-                         connects(),           same_host_, host_name_};
+  const auto key = agree();
+  if (!key.ok()) return key.status();
+  const ConduitEnds ends{shared_.options.self, process_, *key, connects(), same_host_, host_name_};
   auto made = shared_.options.filter->make(plain_, ends);
   if (!made.ok()) return made.status().with(label_);
   filter_ = std::move(*made);

@@ -21,8 +21,9 @@
 //   connecting side   greeting, nonce ->                      last proof, frames ->
 //   accepting side                       <- greeting, nonce
 //
-// All three proofs need the accepting process's key, and each covers all that was said before it
-// (transports/tcp/proofs.h). So a recorded greeting lets nobody in, because the nonces differ.
+// All three proofs need the key of these two processes, which each computes from the other's public
+// key (Prover::agree), and each covers all that was said before it (transports/tcp/proofs.h). So a
+// recorded greeting lets nobody in, because the nonces differ.
 //
 // Without proofs, the connecting side sends frames directly after its greeting, and the accepting
 // side answers with its own when it knows the peer's key. A connection whose greeting has a wrong

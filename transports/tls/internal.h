@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the two halves of libsluice-tls.so know of each other: sessions (openssl.c) and certificates
- * (identity.c).
+ * What the parts of libsluice-tls.so know of each other: sessions (openssl.c), certificates
+ * (identity.c) and keys (keys.c).
  */
 #pragma once
 
@@ -14,9 +14,21 @@ struct SluiceTlsIdentity {
   SSL_CTX *connecting, *accepting;
 };
 
-/* openssl.c. The library context; apart from OpenSSL's default, which belongs to the program. */
+/* keys.c. The library context; apart from OpenSSL's default, which belongs to the program. NULL if
+ * this is no OpenSSL 3, or there is no memory. */
 OSSL_LIB_CTX* sluice_tls_library(void);
-/* Settings that every session has, and no trust in anybody. NULL if there is no memory. */
+/* HKDF-SHA256 without salt; key and result have SLUICE_TLS_PAIR bytes. 0 if there is no memory. */
+int sluice_tls_hkdf(const unsigned char* key, const unsigned char* info, size_t info_size,
+                    unsigned char* made);
+/* As struct SluiceTls has them. */
+struct SluiceTlsKeys* sluice_tls_make_keys(unsigned char* public_key);
+void sluice_tls_drop_keys(struct SluiceTlsKeys* keys);
+int sluice_tls_agree(const struct SluiceTlsKeys* keys, const struct SluiceTlsPair* pair,
+                     unsigned char* key);
+int sluice_tls_mac(const unsigned char* key, const void* text, size_t size, unsigned char* made);
+
+/* openssl.c. Settings that every session has, and no trust in anybody. NULL if there is no memory.
+ */
 SSL_CTX* sluice_tls_context(const SSL_METHOD* method);
 /* OpenSSL's SSL_verify_cb: notes why a peer's certificate is refused. */
 int sluice_tls_judged(int is_good, X509_STORE_CTX* trial);

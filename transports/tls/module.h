@@ -12,13 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_TLS_VERSION 3
+#define SLUICE_TLS_VERSION 4
 #define SLUICE_TLS_SYMBOL "sluice_tls"
 
-enum { SLUICE_TLS_KEY = 16, SLUICE_TLS_ID = 16 }; /* bytes */
+/* Bytes: of a proof, a process's id, a public key, the key of two processes. */
+enum { SLUICE_TLS_KEY = 16, SLUICE_TLS_ID = 16, SLUICE_TLS_PUBLIC = 32, SLUICE_TLS_PAIR = 32 };
 
 /* Results besides a number of bytes. */
-enum { SLUICE_TLS_WAITS = 0, SLUICE_TLS_FAILED = -1 };
+enum { SLUICE_TLS_WAITS = 0, SLUICE_TLS_FAILED = -1, SLUICE_TLS_NO_KEY = -2 };
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,7 @@ extern "C" {
 
 struct SluiceTlsSession;
 struct SluiceTlsIdentity;
+struct SluiceTlsKeys; /* a process's key pair */
 
 /* Files in PEM. */
 struct SluiceTlsFiles {
@@ -38,24 +40,39 @@ struct SluiceTlsFiles {
 
 /* Both processes of a connection. "First" is the connecting side. */
 struct SluiceTlsEnds {
-  unsigned char first_key[SLUICE_TLS_KEY], second_key[SLUICE_TLS_KEY]; /* secrets of the two */
-  unsigned char first[SLUICE_TLS_ID], second[SLUICE_TLS_ID];           /* and who they are */
-  const struct SluiceTlsIdentity* identity; /* NULL: the keys alone authenticate */
+  unsigned char key[SLUICE_TLS_PAIR]; /* by agree */
+  unsigned char first[SLUICE_TLS_ID], second[SLUICE_TLS_ID];
+  const struct SluiceTlsIdentity* identity; /* NULL: the key alone authenticates */
   const char* peer_host; /* with an identity: the name that the peer's certificate must have */
   int connects;          /* whether this side is the first */
   uint64_t key_bytes;    /* bytes that are sent with one key; then this side's key is updated */
 };
 
+/* Who agrees on a key with whom. */
+struct SluiceTlsPair {
+  unsigned char own[SLUICE_TLS_ID], peer[SLUICE_TLS_ID], peer_key[SLUICE_TLS_PUBLIC];
+};
+
 struct SluiceTls {
   int version; /* SLUICE_TLS_VERSION */
 
-  /* Finds out which ciphers are fast here. To be called before all but mac; thread-safe. 0, or -1
-   * with the reason why there is no TLS. Else `text`: OpenSSL's version and the cipher that this
+  /* Finds out which ciphers are fast here. To be called before what follows mac; thread-safe. 0, or
+   * -1 with the reason why there is no TLS. Else `text`: OpenSSL's version and the cipher that this
    * process prefers. */
   int (*start)(char* text, size_t size);
 
-  /* The first bytes of HMAC-SHA256(key, text), SLUICE_TLS_KEY of them. 0, or -1 if there is no
-   * memory, or no OpenSSL 3. Thread-safe. */
+  /* Makes a key pair, and tells its public key. The private one is in memory that core dumps leave
+   * out and children of fork() do not get; drop_keys erases it. NULL if there is no memory, or no
+   * OpenSSL 3. Thread-safe. */
+  struct SluiceTlsKeys* (*make_keys)(unsigned char* public_key);
+  void (*drop_keys)(struct SluiceTlsKeys*);
+  /* The key of two processes, SLUICE_TLS_PAIR bytes, the same on both sides (keys.c says how). 0;
+   * SLUICE_TLS_NO_KEY if the peer's is no public key; or SLUICE_TLS_FAILED if there is no memory,
+   * or in a child of fork(). Thread-safe. */
+  int (*agree)(const struct SluiceTlsKeys*, const struct SluiceTlsPair* pair, unsigned char* key);
+
+  /* The first SLUICE_TLS_KEY bytes of HMAC-SHA256(key, text); key: by agree. 0, or -1 if there is
+   * no memory, or no OpenSSL 3. Thread-safe. */
   int (*mac)(const unsigned char* key, const void* text, size_t size, unsigned char* mac);
 
   /* What this process shows with certificates, and whom it trusts: nobody but the authority. NULL,

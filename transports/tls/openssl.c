@@ -5,19 +5,16 @@
  * resumption, compression, renegotiation or early data, and no certificates: a handshake without
  * the key fails. With an identity (identity.c), certificates of both sides authenticate the hosts.
  *
- * The pre-shared key is HKDF-SHA256 (RFC 5869) of both processes' keys, with both ids as info, so
- * that it serves these two processes and this direction of connecting only. With certificates,
+ * The pre-shared key is HKDF-SHA256 (RFC 5869) of the two processes' pair key (keys.c), with both
+ * ids as info, so that it serves this direction of connecting only. With certificates,
  * both sides prove after the handshake that they have a secret derived alike: by its HMAC of what
  * the connection exports (RFC 8446, 7.5). So the ends of the encrypted connection are these two
  * processes, and nobody who has a host's certificate and key but not their keys.
  */
 #include <openssl/bio.h>
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,7 +25,7 @@
 #include "transports/tls/internal.h"
 
 enum {
-  secret_bytes = 32,
+  secret_bytes = SLUICE_TLS_PAIR,
   record_bytes = 16 * 1024,
   in_bytes = 64 * 1024,
   out_bytes = 4 * (record_bytes + 512), /* records with their headers; one call's at most */
@@ -61,16 +58,15 @@ struct SluiceTlsSession {
   char why[160];
 };
 
-/* Of the process. Apart from OpenSSL's default, which belongs to the program. */
+/* Of the process. */
 static struct {
-  pthread_once_t library_once, once;
-  OSSL_LIB_CTX* library;
+  pthread_once_t once;
   BIO_METHOD* method;
   SSL_CTX *connecting, *accepting;
   const char* ciphers; /* NULL: AES only */
   char text[160];      /* what was started, or why nothing was */
   int started;
-} all = {.library_once = PTHREAD_ONCE_INIT, .once = PTHREAD_ONCE_INIT};
+} all = {.once = PTHREAD_ONCE_INIT};
 
 /* ---- Errors. The program's own entries in OpenSSL's error queue stay. */
 
@@ -138,51 +134,14 @@ static long bio_control(BIO* bio, int command, long number, void* pointer) {
 /* ---- The keys. */
 
 static int derive(const struct SluiceTlsEnds* ends, unsigned char* secret) {
-  static const char psk_label[] = "sluice tls psk 1", name_label[] = "sluice tls ends1";
+  static const char psk_label[] = "sluice tls psk 2", name_label[] = "sluice tls ends2";
   enum { label_bytes = sizeof psk_label };
   const char* const label = ends->identity ? name_label : psk_label;
-  unsigned char keys[2 * SLUICE_TLS_KEY], info[label_bytes + 2 * SLUICE_TLS_ID];
-  char digest[] = "SHA256";
-  EVP_KDF* const hkdf = EVP_KDF_fetch(all.library, "HKDF", NULL);
-  EVP_KDF_CTX* const context = hkdf ? EVP_KDF_CTX_new(hkdf) : NULL;
-  OSSL_PARAM with[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-                       OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, keys, sizeof keys),
-                       OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info, sizeof info),
-                       OSSL_PARAM_END};
-  int derived;
-  memcpy(keys, ends->first_key, SLUICE_TLS_KEY);
-  memcpy(keys + SLUICE_TLS_KEY, ends->second_key, SLUICE_TLS_KEY);
+  unsigned char info[label_bytes + 2 * SLUICE_TLS_ID];
   memcpy(info, label, label_bytes);
   memcpy(info + label_bytes, ends->first, SLUICE_TLS_ID);
   memcpy(info + label_bytes + SLUICE_TLS_ID, ends->second, SLUICE_TLS_ID);
-  derived = context && EVP_KDF_derive(context, secret, secret_bytes, with) == 1;
-  OPENSSL_cleanse(keys, sizeof keys);
-  EVP_KDF_CTX_free(context);
-  EVP_KDF_free(hkdf);
-  return derived;
-}
-
-/* (MPI_Finalize may come from an exit handler, after OpenSSL's own would have cleaned up.) */
-static void make_library(void) {
-  if (OPENSSL_version_major() < 3) return;
-  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
-  all.library = OSSL_LIB_CTX_new();
-}
-
-static int mac(const unsigned char* key, const void* text, size_t size, unsigned char* made) {
-  unsigned char whole[EVP_MAX_MD_SIZE];
-  size_t whole_size = 0;
-  const void* done;
-  pthread_once(&all.library_once, make_library);
-  if (!all.library) return -1;
-  ERR_set_mark();
-  done = EVP_Q_mac(all.library, "HMAC", NULL, "SHA256", NULL, key, SLUICE_TLS_KEY, text, size,
-                   whole, sizeof whole, &whole_size);
-  ERR_pop_to_mark();
-  if (!done || whole_size < SLUICE_TLS_KEY) return -1;
-  memcpy(made, whole, SLUICE_TLS_KEY);
-  OPENSSL_cleanse(whole, sizeof whole);
-  return 0;
+  return sluice_tls_hkdf(ends->key, info, sizeof info, secret);
 }
 
 /* The pre-shared key as OpenSSL wants it. (A cipher is named for its hash, which both have.) */
@@ -228,7 +187,7 @@ static long long own_time(void) {
 /* Nanoseconds to encrypt a record; -1 if OpenSSL lacks the cipher. */
 static long long time_of(const char* name, unsigned char* record) {
   static const unsigned char key[32], nonce[12];
-  EVP_CIPHER* const cipher = EVP_CIPHER_fetch(all.library, name, NULL);
+  EVP_CIPHER* const cipher = EVP_CIPHER_fetch(sluice_tls_library(), name, NULL);
   EVP_CIPHER_CTX* const context = cipher ? EVP_CIPHER_CTX_new() : NULL;
   const long long first = own_time();
   long long least = -1;
@@ -261,7 +220,7 @@ static const char* faster_first(void) {
 }
 
 SSL_CTX* sluice_tls_context(const SSL_METHOD* method) {
-  SSL_CTX* const made = SSL_CTX_new_ex(all.library, NULL, method);
+  SSL_CTX* const made = SSL_CTX_new_ex(sluice_tls_library(), NULL, method);
   if (!made) return NULL;
   SSL_CTX_set_options(made, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_clear_options(made, SSL_OP_ENABLE_MIDDLEBOX_COMPAT | SSL_OP_ALLOW_NO_DHE_KEX);
@@ -287,7 +246,7 @@ static SSL_CTX* make_psk_context(const SSL_METHOD* method) {
 }
 
 static int make_all(void) {
-  if (!all.library) return 0;
+  if (!sluice_tls_library()) return 0;
   all.method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sluice");
   if (!all.method || !BIO_meth_set_write_ex(all.method, bio_write) ||
       !BIO_meth_set_read_ex(all.method, bio_read) || !BIO_meth_set_ctrl(all.method, bio_control)) {
@@ -306,7 +265,6 @@ static void start_once(void) {
     return;
   }
   ERR_set_mark();
-  pthread_once(&all.library_once, make_library);
   all.started = make_all();
   if (all.started) {
     snprintf(all.text, sizeof all.text, "%s, TLS 1.3, %s", OpenSSL_version(OPENSSL_VERSION),
@@ -318,8 +276,6 @@ static void start_once(void) {
   }
   ERR_pop_to_mark();
 }
-
-OSSL_LIB_CTX* sluice_tls_library(void) { return all.library; }
 
 static int start(char* text, size_t size) {
   pthread_once(&all.once, start_once);
@@ -404,6 +360,14 @@ static int proved(const struct SluiceTlsSession* session) {
          SSL_get_verify_result(session->ssl) == X509_V_OK;
 }
 
+/* OpenSSL keeps the pre-shared key as that of the session, which is never resumed. */
+static void forget_secret(struct SluiceTlsSession* session) {
+  static const unsigned char zeros[secret_bytes];
+  SSL_SESSION* const kept = SSL_get_session(session->ssl);
+  OPENSSL_cleanse(session->secret, secret_bytes);
+  if (kept && session->done) (void)SSL_SESSION_set1_master_key(kept, zeros, secret_bytes);
+}
+
 /* What only a process that has the secret can send over this connection; another for each side. */
 static int bind_side(const struct SluiceTlsSession* session, int connects, unsigned char* proof) {
   static const char label[] = "EXPORTER-sluice-ends";
@@ -411,8 +375,8 @@ static int bind_side(const struct SluiceTlsSession* session, int connects, unsig
   size_t size = 0;
   return SSL_export_keying_material(session->ssl, text + 1, secret_bytes, label, sizeof label - 1,
                                     NULL, 0, 0) == 1 &&
-         EVP_Q_mac(all.library, "HMAC", NULL, "SHA256", NULL, session->secret, secret_bytes, text,
-                   sizeof text, proof, secret_bytes, &size) &&
+         EVP_Q_mac(sluice_tls_library(), "HMAC", NULL, "SHA256", NULL, session->secret,
+                   secret_bytes, text, sizeof text, proof, secret_bytes, &size) &&
          size == secret_bytes;
 }
 
@@ -454,7 +418,7 @@ static int shake(struct SluiceTlsSession* session) {
     } else {
       session->done = !session->certified || bind_ends(session);
     }
-    if (session->done || session->why[0]) OPENSSL_cleanse(session->secret, secret_bytes);
+    if (session->done || session->why[0]) forget_secret(session);
   } else if (!waits(session)) {
     explain(session, "handshake");
   }
@@ -533,7 +497,10 @@ static void out_left(struct SluiceTlsSession* session, size_t bytes) {
 
 static const struct SluiceTls tls = {SLUICE_TLS_VERSION,
                                      start,
-                                     mac,
+                                     sluice_tls_make_keys,
+                                     sluice_tls_drop_keys,
+                                     sluice_tls_agree,
+                                     sluice_tls_mac,
                                      sluice_tls_identify,
                                      sluice_tls_forget,
                                      open_session,

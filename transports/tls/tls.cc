@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "src/base/log.h"
@@ -20,6 +21,8 @@ constexpr size_t most_in_one_call = 4 * record;
 
 using Id = std::array<unsigned char, SLUICE_TLS_ID>;
 static_assert(std::tuple_size_v<Key> == SLUICE_TLS_KEY);
+static_assert(std::tuple_size_v<PublicKey> == SLUICE_TLS_PUBLIC);
+static_assert(sizeof(PairKey::bytes) == SLUICE_TLS_PAIR);
 
 // The same bytes on every machine.
 Id bytes_of(const ProcessId& process) {
@@ -31,8 +34,10 @@ Id bytes_of(const ProcessId& process) {
   return id;
 }
 
-const unsigned char* bytes_of(const Key& key) {
-  return reinterpret_cast<const unsigned char*>(key.data());
+template <typename Array>
+auto* bytes_of(Array& key) {
+  using Byte = std::conditional_t<std::is_const_v<Array>, const unsigned char, unsigned char>;
+  return reinterpret_cast<Byte*>(key.data());
 }
 
 auto load_tls(const std::string& folder) {
@@ -200,12 +205,31 @@ Conduit::Moved TlsFilter::read(std::span<const iovec> runs) {
 
 class TlsProver final : public Prover {
  public:
-  explicit TlsProver(const SluiceTls& tls) : tls_(tls) {}
+  // keys: the prover's from now on.
+  TlsProver(const SluiceTls& tls, SluiceTlsKeys* keys, const PublicKey& public_key)
+      : tls_(tls), keys_(keys), public_key_(public_key) {}
+  ~TlsProver() override { tls_.drop_keys(keys_); }
+  TlsProver(const TlsProver&) = delete;
+  TlsProver& operator=(const TlsProver&) = delete;
 
-  Result<Key> prove(const Key& key, std::span<const std::byte> text) const override {
+  const PublicKey& public_key() const override { return public_key_; }
+
+  Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
+                        const PublicKey& peer_key) const override {
+    SluiceTlsPair pair;
+    std::ranges::copy(bytes_of(self), pair.own);
+    std::ranges::copy(bytes_of(peer), pair.peer);
+    std::memcpy(pair.peer_key, peer_key.data(), peer_key.size());
+    PairKey key;
+    const int agreed = tls_.agree(keys_, &pair, bytes_of(key.bytes));
+    if (agreed == 0) return key;
+    if (agreed == SLUICE_TLS_NO_KEY) return Status(Code::invalid, "no public key of X25519");
+    return Status(Code::memory, "no memory for a key");
+  }
+
+  Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const override {
     Key proof{};
-    if (tls_.mac(bytes_of(key), text.data(), text.size(),
-                 reinterpret_cast<unsigned char*>(proof.data())) != 0) {
+    if (tls_.mac(bytes_of(key.bytes), text.data(), text.size(), bytes_of(proof)) != 0) {
       return Status(Code::memory, "no memory for a proof");
     }
     return proof;
@@ -213,6 +237,8 @@ class TlsProver final : public Prover {
 
  private:
   const SluiceTls& tls_;
+  SluiceTlsKeys* const keys_;
+  const PublicKey public_key_;
 };
 
 class TlsFilters final : public FilterMaker {
@@ -229,8 +255,7 @@ class TlsFilters final : public FilterMaker {
   Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) override {
     SluiceTlsEnds both{};
     const bool first = ends.connects;
-    std::memcpy(both.first_key, (first ? ends.own_key : ends.peer_key).data(), SLUICE_TLS_KEY);
-    std::memcpy(both.second_key, (first ? ends.peer_key : ends.own_key).data(), SLUICE_TLS_KEY);
+    std::memcpy(both.key, ends.key.bytes.data(), SLUICE_TLS_PAIR);
     std::ranges::copy(bytes_of(first ? ends.self : ends.peer), both.first);
     std::ranges::copy(bytes_of(first ? ends.peer : ends.self), both.second);
     both.connects = first;
@@ -305,7 +330,13 @@ Result<std::shared_ptr<FilterMaker>> make_tls_filters(const TlsOptions& options)
 Result<std::shared_ptr<Prover>> make_tls_prover(const std::string& folder) {
   const auto tls = load_tls(folder);
   if (!tls.ok()) return tls.status();
-  auto made = std::make_shared<TlsProver>(**tls);
+  PublicKey public_key;
+  SluiceTlsKeys* const keys = (*tls)->make_keys(bytes_of(public_key));
+  if (keys == nullptr) return Status(Code::unavailable, "OpenSSL gives no keys of X25519");
+  const auto drop = [&](SluiceTlsKeys* each) { (*tls)->drop_keys(each); };
+  std::unique_ptr<SluiceTlsKeys, decltype(drop)> owned(keys, drop);
+  auto made = std::make_shared<TlsProver>(**tls, keys, public_key);
+  (void)owned.release();
   const auto tried = made->prove({}, {});
   if (!tried.ok()) return Status(Code::unavailable, "OpenSSL has no HMAC");
   return std::shared_ptr<Prover>(std::move(made));

@@ -3,7 +3,7 @@
 // A filter that encrypts and authenticates a connection by TLS 1.3 (RFC 8446). All cryptography is
 // OpenSSL's, in the module libsluice-tls.so (transports/tls/module.h); this side moves the bytes.
 //
-// Both ends prove that they know the keys that the two processes published with their addresses.
+// Both ends prove that they know the key of the two processes (Prover::agree).
 // With certificates, they also show that they are on the hosts whose names were published.
 // Whoever reads or writes drives the handshake, so the first message on a link waits until the peer
 // takes part. There is no end of TLS's own: a link ends with a BYE frame, and one that ends without
@@ -44,7 +44,8 @@ struct TlsOptions {
 // subjectAltName, without wildcards. Warns of a private key that every user may read.
 Result<std::shared_ptr<FilterMaker>> make_tls_filters(const TlsOptions& options);
 
-// What proves knowledge of keys, by HMAC-SHA256; the same module.
+// A new key pair (X25519), and what proves knowledge of keys, by HMAC-SHA256; the same module. The
+// private key is in memory that core dumps leave out, and children of fork() do not get.
 Result<std::shared_ptr<Prover>> make_tls_prover(const std::string& folder = library_folder());
 
 // OpenSSL's version and the cipher that this process prefers: "OpenSSL 3.0.15 ..., TLS 1.3,

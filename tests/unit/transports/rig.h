@@ -133,6 +133,9 @@ class Ranks {
  public:
   Ranks(const MakeEndpoint& make, size_t count) {
     for (size_t i = 0; i < count; ++i) endpoints_.push_back(make(process(i)));
+    std::vector<Peer> peers;
+    for (size_t i = 0; i < count; ++i) peers.push_back(peer(i));
+    for (const auto& endpoint : endpoints_) met_.push_back(endpoint->meet(peers));
   }
 
   static ProcessId process(size_t rank) { return {0x5150, 100 + rank}; }
@@ -198,6 +201,7 @@ class Ranks {
   static constexpr std::chrono::seconds limit_{30};
 
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::shared_ptr<const void>> met_;
   std::map<std::tuple<size_t, size_t, uint32_t>, std::unique_ptr<Channel>> channels_;
 };
 

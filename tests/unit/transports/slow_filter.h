@@ -18,7 +18,7 @@ namespace sluice {
 class SlowFilter final : public Conduit {
  public:
   SlowFilter(Conduit& below, const ConduitEnds& ends, uint64_t seed)
-      : below_(below), random_(seed + ends.self.low), mask_(ends.own_key[0] ^ ends.peer_key[0]) {
+      : below_(below), random_(seed + ends.self.low), mask_(ends.key.bytes[0]) {
     // The connecting side says hello, and the accepting side answers.
     if (ends.connects) out_.assign(hello, hello_byte);
     greets_ = !ends.connects;
@@ -119,17 +119,33 @@ class SlowFilter final : public Conduit {
   std::vector<std::byte> out_, in_;
 };
 
-// Tells texts and keys apart, and hides nothing.
+// Tells texts, keys and processes apart, and hides nothing.
 class PlainProver final : public Prover {
  public:
-  Result<Key> prove(const Key& key, std::span<const std::byte> text) const override {
-    Key proof = key;
+  const PublicKey& public_key() const override { return public_key_; }
+  Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
+                        const PublicKey& peer_key) const override {
+    if (peer_key == PublicKey{}) return Status(Code::invalid, "no public key");
+    PairKey key;
+    for (size_t i = 0; i < key.bytes.size(); ++i) {
+      const auto sum =
+          std::to_integer<unsigned>(public_key_[i]) + std::to_integer<unsigned>(peer_key[i]);
+      key.bytes[i] = static_cast<std::byte>(sum + self.low * peer.low + i);
+    }
+    return key;
+  }
+  Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const override {
+    Key proof;
+    std::copy_n(key.bytes.begin(), proof.size(), proof.begin());
     for (size_t i = 0; i < text.size(); ++i) {
       std::byte& at = proof[i % proof.size()];
       at = static_cast<std::byte>(31 * std::to_integer<unsigned>(at)) ^ text[i];
     }
     return proof;
   }
+
+ private:
+  const PublicKey public_key_{std::byte{17}};
 };
 
 class SlowFilters final : public FilterMaker {

@@ -111,6 +111,7 @@ TEST(TcpAddress, SurvivesTheWay) {
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(back->host, blob.host);
   EXPECT_EQ(back->key, blob.key);
+  EXPECT_FALSE(back->proves || AddressBlob::public_key_of(blob.encode()));
   ASSERT_EQ(back->entries.size(), blob.entries.size());
   for (size_t i = 0; i < blob.entries.size(); ++i) {
     EXPECT_EQ(back->entries[i].address, blob.entries[i].address);
@@ -119,13 +120,32 @@ TEST(TcpAddress, SurvivesTheWay) {
   }
 }
 
+TEST(TcpAddress, HasAPublicKey) {
+  AddressBlob blob = blob_of(host);
+  blob.proves = true;
+  blob.public_key.fill(std::byte{0xA5});
+  const std::vector<std::byte> bytes = blob.encode();
+  const auto back = AddressBlob::decode(bytes);
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE(back->proves);
+  EXPECT_EQ(back->public_key, blob.public_key);
+  EXPECT_EQ(back->key, blob.key);
+  EXPECT_EQ(back->entries.size(), blob.entries.size());
+  EXPECT_EQ(AddressBlob::public_key_of(bytes), blob.public_key);
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(AddressBlob::decode({bytes.begin(), bytes.begin() + length}).ok()) << length;
+  }
+}
+
 TEST(TcpAddress, StaysWithinItsRoom) {
   std::vector<Interface> many;
   for (int i = 0; i < 40; ++i) {
     many.push_back(on("e", (i % 2 ? "fd00::" : "10.0.0.") + std::to_string(i), 24));
   }
-  const std::vector<std::byte> bytes = blob_of(many).encode();
-  EXPECT_LT(bytes.size(), 160U);
+  AddressBlob blob = blob_of(many);
+  blob.proves = true;
+  const std::vector<std::byte> bytes = blob.encode();
+  EXPECT_LE(bytes.size(), 186U);
   const auto back = AddressBlob::decode(bytes);
   ASSERT_TRUE(back.ok());
   EXPECT_GE(back->entries.size(), 8U);
@@ -141,7 +161,7 @@ TEST(TcpAddress, WhatIsNoAddressIsRefused) {
   for (int round = 0; round < 2000; ++round) {
     std::vector<std::byte> bytes(random() % 200);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-    if (!bytes.empty()) bytes[0] = std::byte{1};
+    if (!bytes.empty()) bytes[0] = good[0];
     const auto decoded = AddressBlob::decode(bytes);
     if (!decoded.ok()) continue;
     EXPECT_EQ(decoded->encode(), bytes) << "seed " << seed;

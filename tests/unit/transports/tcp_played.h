@@ -79,10 +79,17 @@ class TcpPlayed : public testing::Test {
         channel_(open(team_)) {}
 
   std::unique_ptr<Channel> open(const TeamId& team) {
-    const AddressBlob mine{1, key_, {}, bool(options_.prover)};
-    auto opened = endpoint_->open(team, {Ranks::process(0), mine.encode(), "rank 0"});
+    auto opened = endpoint_->open(team, peer());
     EXPECT_TRUE(opened.ok());
     return std::move(*opened);
+  }
+  Peer peer() const {
+    AddressBlob mine{1, key_, {}};
+    if (options_.prover) {
+      mine.proves = true;
+      mine.public_key = options_.prover->public_key();
+    }
+    return {Ranks::process(0), mine.encode(), "rank 0"};
   }
   Greeting greeting() const {
     return {wire_version, Ranks::process(0), Ranks::process(1), blob_.key, options_.window};

@@ -14,13 +14,17 @@ class TcpProved : public TcpPlayed {
  protected:
   explicit TcpProved(const TcpOptions& options) : TcpPlayed(options) {}
 
+  // The key of the endpoint and a process, which has the same key pair.
+  PairKey pair_key(const ProcessId& process = Ranks::process(0)) const {
+    return *options_.prover->agree(process, Ranks::process(1), blob_.public_key);
+  }
   // The peer's greeting. Each has another nonce.
   Greeting asked() {
     Greeting made = greeting();
     made.proves = true;
     made.filters = options_.filter != nullptr;
     made.nonce[0] = static_cast<std::byte>(++nonces_);
-    made.key = *first_proof(*options_.prover, blob_.key, made);
+    made.key = *first_proof(*options_.prover, pair_key(), made);
     return made;
   }
   // The endpoint's answer, if it is one byte for byte.
@@ -41,7 +45,7 @@ class TcpProved : public TcpPlayed {
     return answer;
   }
   Key last(const Greeting& asked, const Greeting& answer) const {
-    return *last_proof(*options_.prover, blob_.key, asked, answer);
+    return *last_proof(*options_.prover, pair_key(), asked, answer);
   }
   // All that a peer does before its frames.
   void introduce(Stranger& peer) {

@@ -53,7 +53,7 @@ class CertificatesTest : public ::testing::Test {
   struct Side {
     TlsOptions tls = tls_options();
     std::string peer_host{};
-    Key peer_key{};
+    PairKey key{};
   };
   Side side(const std::string& name, const std::string& peer_host,
             const std::string& authority = "ca") {
@@ -85,8 +85,8 @@ class CertificatesTest : public ::testing::Test {
       wires[i].ended = &ended;
       below[i] = std::make_unique<WireEnd>(wires[i], wires[1 - i], false, 1);
       makers[i] = tls_filters(of[i]->tls);
-      auto made = makers[i]->make(
-          *below[i], {ids[i], ids[1 - i], Key{}, of[i]->peer_key, i == 0, true, of[i]->peer_host});
+      auto made = makers[i]->make(*below[i],
+                                  {ids[i], ids[1 - i], of[i]->key, i == 0, true, of[i]->peer_host});
       if (!made.ok()) return {made.status().message(), made.status().message()};
       tls[i] = std::move(*made);
     }
@@ -184,7 +184,7 @@ TEST_F(CertificatesTest, OfThisProcessAreVerifiedFirst) {
 // relays greetings and has a host's certificate and key, but not the keys of its processes.
 TEST_F(CertificatesTest, ServeTheTwoProcessesOnly) {
   Side other = side("a", "b.test");
-  other.peer_key[3] = std::byte{1};
+  other.key.bytes[3] = std::byte{1};
   const auto why = meet(other, side("b", "a.test"));
   expect(why[0], "the peer has a certificate, but not its keys");
   expect(why[1], "the peer has a certificate, but not its keys");

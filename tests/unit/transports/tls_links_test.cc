@@ -24,18 +24,26 @@ class TlsLinks : public TcpProved {
 };
 
 TEST_F(TlsLinks, RefuseAPeerInClear) {
+  Stranger stranger(blob_.entries.front());
+  stranger.say(greeting());
+  EXPECT_TRUE(is_turned_away(stranger));
   Message message({1, 0, 0, 0}, 8);
   message.receive(*channel_);
+  Greeting words = asked();
+  words.filters = false;
+  words.key = *first_proof(*options_.prover, pair_key(), words);
   Stranger peer(blob_.entries.front());
-  peer.say(greeting());
+  peer.say(words);
+  const auto answer = hear_answer(peer);
+  ASSERT_TRUE(answer);
+  peer.say(last(words, *answer).data(), proof_bytes);
   ASSERT_TRUE(done_in(message, std::chrono::seconds(5)));
   EXPECT_NE(message.why().find("rank 0 wants a connection in clear"), std::string::npos)
       << message.why();
-  EXPECT_TRUE(peer.sent_away());
 }
 
-// It has proved itself, and then uses another key.
-TEST_F(TlsLinks, FailTheHandshakeWithoutTheKeys) {
+// It has proved itself, and then sends what is no handshake.
+TEST_F(TlsLinks, FailTheHandshakeWithoutTheKey) {
   Message message({1, 1, 0, 0}, 8);
   message.receive(*channel_);
   Stranger peer(blob_.entries.front());
@@ -99,7 +107,9 @@ TEST_F(TlsLinks, StrangersDoNotDisturbALink) {
   const AddressBlob blob = address_of(ranks.at(2));
   Greeting replay{wire_version, Ranks::process(0), Ranks::process(2), {}, options_.window, true};
   replay.filters = true;
-  replay.key = *first_proof(*options_.prover, blob.key, replay);
+  const Prover& prover = *options_.prover;
+  const auto key = prover.agree(replay.from, replay.to, blob.public_key);
+  replay.key = *first_proof(prover, *key, replay);
   Stranger again(blob.entries.front()), half(blob.entries.front()), garbage(blob.entries.front());
   again.say(replay);
   half.say(replay, 30);
