@@ -145,7 +145,8 @@ class Upgrade : public Conduit {
   // Takes the doorbell bytes from the base, once the peer sends no frames over it any more. Also
   // notes the peer's end, which read and write report from then on. True if there was anything.
   virtual bool hear() = 0;
-  // A descriptor to poll for reading beside the socket's while this process sleeps; -1: none.
+  // A descriptor to poll for reading beside the socket's while this process sleeps; -1: none. Many
+  // upgrades may have the same.
   virtual int descriptor() const { return -1; }
   // A doorbell byte, not POLLOUT, reports room.
   short interest(bool reads, bool writes) const override { return reads || writes ? POLLIN : 0; }

@@ -304,7 +304,14 @@ void Driver::stop_sleeping() {
 
 void Driver::collect_polls(std::vector<pollfd>& polls) const {
   polls.clear();
-  for (const Link* link : shared_.pending) link->add_to(polls);
+  std::vector<int> common;  // descriptors of several links: few
+  for (const Link* link : shared_.pending) {
+    link->add_to(polls);
+    const int descriptor = link->descriptor();
+    if (descriptor < 0 || std::ranges::find(common, descriptor) != common.end()) continue;
+    common.push_back(descriptor);
+    polls.push_back({descriptor, POLLIN, 0});
+  }
   if (anything_awaited()) reception_.add_to(polls);
   polls.push_back({wakeup_.fd(), POLLIN, 0});
 }

@@ -104,9 +104,9 @@ void Link::add_to(std::vector<pollfd>& polls) const {
     return;
   }
   polls.push_back(poll_for());
-  if (upgrade_ && quick() && upgrade_->descriptor() >= 0)
-    polls.push_back({upgrade_->descriptor(), POLLIN, 0});
 }
+
+int Link::descriptor() const { return upgrade_ && quick() ? upgrade_->descriptor() : -1; }
 
 void Link::list() {
   if (listed_ || !pending()) return;

@@ -98,6 +98,8 @@ class Link {
   pollfd poll_for() const;
   // Adds the same for sleeping; while it dials, all sockets that it dials on.
   void add_to(std::vector<pollfd>& polls) const;
+  // One to poll for reading beside these; -1: none. Links may have it in common.
+  int descriptor() const;
   bool dials() const { return bool(dialer_); }
   // True if drive() is cheaper than polling first, because the link uses an upgrade.
   bool quick() const { return sends_upgraded_ || reads_upgraded_; }

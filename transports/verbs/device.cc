@@ -44,13 +44,18 @@ Result<const SluiceVerbs*> open_verbs_module(const std::string& folder) {
 Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(const SluiceVerbs& table,
                                                        const VerbsPort& port) {
   void* handle = nullptr;
-  if (const int error = table.open(port.port.device, &handle); error != 0) {
+  int descriptor = -1;
+  if (const int error = table.open(port.port.device, &handle, &descriptor); error != 0) {
     return Status(Code::unavailable, port.label() + ": " + text_of(error));
   }
-  return std::shared_ptr<VerbsDevice>(new VerbsDevice(table, handle, port));
+  return std::shared_ptr<VerbsDevice>(new VerbsDevice(table, handle, descriptor, port));
 }
 
 VerbsDevice::~VerbsDevice() { table_.close(handle_); }
+
+void VerbsDevice::awake() {
+  if (std::exchange(sleeps_, false)) table_.take_events(handle_);
+}
 
 void VerbsDevice::take_events() {
   SluiceVerbsEvent event{};

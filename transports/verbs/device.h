@@ -63,6 +63,14 @@ class VerbsDevice {
   const SluiceVerbsGid& gid() const { return about_.gids[about_.gid]; }
   std::string label() const { return about_.label(); }
 
+  // Readable if a queue pair that sleeps has a completion. One for all.
+  int descriptor() const { return descriptor_; }
+  // A queue pair of it is armed: from now on the descriptor may be readable.
+  void note_sleep() { sleeps_ = true; }
+  // Called after the process has polled the descriptor, and nobody polls it any more: takes what
+  // made it readable. A system call once after each sleep.
+  void awake();
+
   // Takes the asynchronous events that there are. A system call.
   void take_events();
   // Why the queue pair with that number does not work any more, as far as events told; else empty.
@@ -73,13 +81,15 @@ class VerbsDevice {
   void forget(uint32_t queue) { failed_queues_.erase(queue); }
 
  private:
-  VerbsDevice(const SluiceVerbs& table, void* handle, VerbsPort about)
-      : table_(table), handle_(handle), about_(std::move(about)) {}
+  VerbsDevice(const SluiceVerbs& table, void* handle, int descriptor, VerbsPort about)
+      : table_(table), handle_(handle), descriptor_(descriptor), about_(std::move(about)) {}
   void take(const SluiceVerbsEvent& event);
 
   const SluiceVerbs& table_;
   void* handle_;
+  const int descriptor_;
   const VerbsPort about_;
+  bool sleeps_ = false;
   std::string lost_, down_;  // the device; its port
   std::map<uint32_t, std::string> failed_queues_;
 };

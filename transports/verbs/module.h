@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_VERBS_VERSION 2
+#define SLUICE_VERBS_VERSION 3
 #define SLUICE_VERBS_SYMBOL "sluice_verbs"
 
 #ifdef __cplusplus
@@ -48,7 +48,6 @@ struct SluiceVerbsQueue {
   uint32_t sends, receives, inlined;
   void* handle;
   uint32_t number; /* of the queue pair */
-  int descriptor;  /* readable if there is an event */
 };
 
 struct SluiceVerbsWay {
@@ -95,7 +94,8 @@ struct SluiceVerbs {
   /* The ports of all devices, at most `room`. Returns how many there are, or an errno, negated. No
    * device: 0. */
   int (*list)(struct SluiceVerbsPort* ports, int room);
-  int (*open)(const char* name, void** device);
+  /* descriptor: readable if a queue has an event. */
+  int (*open)(const char* name, void** device, int* descriptor);
   void (*close)(void* device);
   /* The valid entries of a port's GID table. Returns as list does. */
   int (*gids)(void* device, uint8_t port, struct SluiceVerbsGid* gids, int room);
@@ -117,8 +117,8 @@ struct SluiceVerbs {
   int (*stop)(void* queue);
   /* The next completion makes an event. */
   int (*arm)(void* queue);
-  /* Takes all events from the descriptor. */
-  void (*take_events)(void* queue);
+  /* Takes the events of all queues from the descriptor. */
+  void (*take_events)(void* device);
   const char* (*status_text)(int status);
   /* Takes the device's next asynchronous event. Returns 1; 0: there is none now; or an errno,
    * negated: the device is lost. */

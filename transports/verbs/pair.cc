@@ -76,8 +76,8 @@ Status VerbsPair::make_parts() {
   }
   if (Status drawn = draw_random(&sequence_, sizeof(sequence_)); !drawn.ok()) return drawn;
   sequence_ &= 0xFFFFFF;
-  SluiceVerbsQueue asked{
-      device_->port().number, send_depth, receive_depth, inline_bytes, nullptr, 0, -1};
+  SluiceVerbsQueue asked{device_->port().number, send_depth, receive_depth,
+                         inline_bytes,           nullptr,    0};
   const int error = table().make_queue(device_->handle(), &asked);
   if (error != 0) {
     return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error) +
@@ -408,8 +408,10 @@ bool VerbsPair::delivered() {
   return false;
 }
 
+// (Events that are left from before only end a sleep too early. To take them now would take those
+// of pairs that were armed just before.)
 bool VerbsPair::sleeps(bool reads, bool writes) {
-  table().take_events(queue_.handle);
+  device_->note_sleep();
   if (const int error = table().arm(queue_.handle); error != 0) {
     fail(EIO, std::string("cannot wait: ") + strerror(error));
   }

@@ -80,9 +80,10 @@ class VerbsPair {
   bool stopped() const { return stopped_ && (receives_out_ == 0 || hopeless_); }
   // Takes the device's asynchronous events; the pair may fail by them. A system call.
   void look_for_events();
-  // Arms the completion channel. False if there is something to do already.
+  // Arms the device's descriptor for this pair. False if there is something to do already.
   bool sleeps(bool reads, bool writes);
-  int descriptor() const { return queue_.descriptor; }
+  void awake() { device_->awake(); }
+  int descriptor() const { return device_->descriptor(); }
 
   // errno and text if the pair is broken; what arrived before can still be read.
   int error() const { return error_; }

@@ -90,7 +90,8 @@ void look_up(VerbsPort* port, const std::string& system) {
 // Sets `problem` if there is none.
 void read_gids(const SluiceVerbs& table, VerbsPort* port) {
   void* handle = nullptr;
-  if (const int error = table.open(port->port.device, &handle); error != 0) {
+  int descriptor = -1;
+  if (const int error = table.open(port->port.device, &handle, &descriptor); error != 0) {
     port->problem = strerror(error);
     return;
   }

@@ -79,7 +79,7 @@ class VerbsUpgrade final : public Upgrade {
   }
 
   bool may_sleep(bool reads, bool writes) override { return pair_->sleeps(reads, writes); }
-  void awake() override {}
+  void awake() override { pair_->awake(); }
   int descriptor() const override { return pair_->descriptor(); }
 
   bool hear() override {

@@ -17,10 +17,10 @@ static const uint64_t of_receive = UINT64_MAX; /* the id of all receive requests
 struct device {
   struct ibv_context* context;
   struct ibv_pd* domain;
+  struct ibv_comp_channel* channel;
 };
 
 struct queue {
-  struct ibv_comp_channel* channel;
   struct ibv_cq* completions;
   struct ibv_qp* pair;
 };
@@ -87,19 +87,25 @@ static struct ibv_context* open_named(const char* name) {
 
 static void close_device(void* opened) {
   struct device* const device = opened;
+  if (device->channel) ibv_destroy_comp_channel(device->channel);
   if (device->domain) ibv_dealloc_pd(device->domain);
   if (device->context) ibv_close_device(device->context);
   free(device);
 }
 
-static int open_device(const char* name, void** opened) {
+static int unblock(int descriptor) { return fcntl(descriptor, F_SETFL, O_NONBLOCK); }
+
+static int open_device(const char* name, void** opened, int* descriptor) {
   struct device* const device = calloc(1, sizeof(*device));
   int error;
   if (!device) return ENOMEM;
   device->context = open_named(name);
   if (device->context) device->domain = ibv_alloc_pd(device->context);
-  if (device->domain && fcntl(device->context->async_fd, F_SETFL, O_NONBLOCK) == 0) {
+  if (device->domain) device->channel = ibv_create_comp_channel(device->context);
+  if (device->channel && unblock(device->context->async_fd) == 0 &&
+      unblock(device->channel->fd) == 0) {
     *opened = device;
+    *descriptor = device->channel->fd;
     return 0;
   }
   error = last_error();
@@ -148,17 +154,13 @@ static void drop_queue(void* handle) {
   struct queue* const queue = handle;
   if (queue->pair) ibv_destroy_qp(queue->pair);
   if (queue->completions) ibv_destroy_cq(queue->completions);
-  if (queue->channel) ibv_destroy_comp_channel(queue->channel);
   free(queue);
 }
 
 static int make_parts(struct device* device, struct queue* queue, struct SluiceVerbsQueue* asked) {
   struct ibv_qp_init_attr needs;
-  queue->channel = ibv_create_comp_channel(device->context);
-  if (!queue->channel) return last_error();
-  if (fcntl(queue->channel->fd, F_SETFL, O_NONBLOCK) != 0) return last_error();
   queue->completions = ibv_create_cq(device->context, (int)(asked->sends + asked->receives), queue,
-                                     queue->channel, 0);
+                                     device->channel, 0);
   if (!queue->completions) return last_error();
   memset(&needs, 0, sizeof(needs));
   needs.send_cq = needs.recv_cq = queue->completions;
@@ -199,7 +201,6 @@ static int make_queue(void* opened, struct SluiceVerbsQueue* asked) {
   }
   asked->handle = queue;
   asked->number = queue->pair->qp_num;
-  asked->descriptor = queue->channel->fd;
   return 0;
 }
 
@@ -310,13 +311,11 @@ static int arm(void* handle) {
   return ibv_req_notify_cq(queue->completions, 0);
 }
 
-static void take_events(void* handle) {
-  struct queue* const queue = handle;
+static void take_events(void* opened) {
+  struct device* const device = opened;
   struct ibv_cq* of;
   void* context;
-  unsigned count = 0;
-  while (ibv_get_cq_event(queue->channel, &of, &context) == 0) ++count;
-  if (count > 0) ibv_ack_cq_events(queue->completions, count);
+  while (ibv_get_cq_event(device->channel, &of, &context) == 0) ibv_ack_cq_events(of, 1);
 }
 
 static const char* status_text(int status) { return ibv_wc_status_str((enum ibv_wc_status)status); }

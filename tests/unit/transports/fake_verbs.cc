@@ -25,21 +25,22 @@ struct Pending {
   size_t moved = 0;
 };
 
+struct Opened {
+  Device device;
+  size_t seen;  // of the events
+  int descriptor;
+};
+
 struct Queue {
+  Opened* device;
   uint32_t number, peer = 0, sends, depth;
   std::deque<Pending> writes;
   std::deque<SluiceVerbsDone> later, done;  // not reported yet; to be polled
   uint32_t receives = 0, open_sends = 0;    // open: slots that no polled completion has freed
   std::deque<uint32_t> freed_by;            // slots that each signalled completion frees
   uint32_t since_signal = 0;
-  int event;
   bool armed = false, broken = false;
   bool lost = false;  // its writes do not arrive
-};
-
-struct Opened {
-  Device device;
-  size_t seen;  // of the events
 };
 
 struct Region {
@@ -73,7 +74,7 @@ void notify(Queue& queue) {
   queue.armed = false;
   if (net().settings.lose_events) return;
   const uint64_t count = net().settings.double_events ? 2 : 1;
-  (void)!::write(queue.event, &count, sizeof(count));
+  (void)!::write(queue.device->descriptor, &count, sizeof(count));
 }
 
 void report(Queue& queue, const SluiceVerbsDone& done) {
@@ -186,15 +187,20 @@ int list(SluiceVerbsPort* ports, int room) {
   return count;
 }
 
-int open(const char* name, void** opened) {
+int open(const char* name, void** opened, int* descriptor) {
   const Lock lock(net().mutex);
   const auto found = std::ranges::find(net().settings.devices, name, &Device::name);
   if (found == net().settings.devices.end()) return ENODEV;
-  *opened = new Opened{*found, net().events.size()};
+  *descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  *opened = new Opened{*found, net().events.size(), *descriptor};
   return 0;
 }
 
-void close(void* opened) { delete static_cast<Opened*>(opened); }
+void close(void* handle) {
+  auto* const opened = static_cast<Opened*>(handle);
+  ::close(opened->descriptor);
+  delete opened;
+}
 
 int gids(void* opened, uint8_t, SluiceVerbsGid* gids, int room) {
   const auto& known = static_cast<Opened*>(opened)->device.gids;
@@ -224,19 +230,18 @@ void drop_region(void* handle) {
   net().regions.erase(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle)));
 }
 
-int make_queue(void*, SluiceVerbsQueue* asked) {
+int make_queue(void* opened, SluiceVerbsQueue* asked) {
   const Lock lock(net().mutex);
   auto* const queue = new Queue{};
+  queue->device = static_cast<Opened*>(opened);
   queue->number = net().next++;
   queue->sends = asked->sends;
   queue->depth = asked->receives;
-  queue->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   queue->lost = std::ranges::count(net().settings.lost, net().made++) > 0;
   net().queues[queue->number] = queue;
   asked->inlined = std::min(asked->inlined, net().settings.inlined);
   asked->handle = queue;
   asked->number = queue->number;
-  asked->descriptor = queue->event;
   return 0;
 }
 
@@ -244,7 +249,6 @@ void drop_queue(void* handle) {
   const Lock lock(net().mutex);
   auto* const queue = static_cast<Queue*>(handle);
   net().queues.erase(queue->number);
-  ::close(queue->event);
   delete queue;
 }
 
@@ -318,7 +322,7 @@ int arm(void* handle) {
 
 void take_events(void* handle) {
   uint64_t count = 0;
-  (void)!::read(static_cast<Queue*>(handle)->event, &count, sizeof(count));
+  (void)!::read(static_cast<Opened*>(handle)->descriptor, &count, sizeof(count));
 }
 
 const char* status_text(int status) {

@@ -255,11 +255,32 @@ TEST_F(Verbs, ASleeperIsWokenByEvents) {
     send_some(flow, 10);
     fake_verbs::step(1000);
     EXPECT_EQ(poll(&event, 1, 0), 1);
+    b_->awake();
     EXPECT_FALSE(b_->sleeps(true, false)) << "there is something to read";
     while (flow.came < 10) receive_some(flow, 10);
     ASSERT_TRUE(b_->sleeps(true, false));
     EXPECT_EQ(poll(&event, 1, 0), 0) << "an old event";
   }
+}
+
+// One descriptor serves all pairs of a device. What wakes one is not taken by another that goes to
+// sleep after it.
+TEST_F(Verbs, NoSleeperTakesTheEventOfAnother) {
+  join(4096);
+  fake_verbs::hold(true);
+  ASSERT_EQ(a_->descriptor(), b_->descriptor());
+  ASSERT_TRUE(b_->sleeps(true, false));
+  Flow flow{a_.get(), b_.get(), 10};
+  send_some(flow, 10);
+  fake_verbs::step(1000);
+  (void)a_->sleeps(true, false);
+  pollfd event{b_->descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&event, 1, 0), 1);
+  a_->awake();
+  b_->awake();
+  EXPECT_EQ(poll(&event, 1, 0), 0) << "taken once";
+  receive_some(flow, 10);
+  EXPECT_EQ(flow.came, 10U);
 }
 
 TEST_F(Verbs, ALostEventIsSeenAtTheNextLook) {
@@ -335,6 +356,31 @@ TEST_F(Verbs, LinksMoveToItAndLeaveNothing) {
   }
   EXPECT_EQ(counts().queues, 0U);
   EXPECT_EQ(counts().regions, 0U);
+}
+
+// An opened device has a descriptor for all links together, beside their sockets. (These ranks have
+// one maker, thus one device.)
+TEST_F(Verbs, LinksShareADescriptor) {
+  begin();
+  const auto opened = [](const MakeEndpoint& make) {
+    const size_t before = descriptors().size();
+    Ranks ranks(make, 4);
+    for (int i = 0; i < 300; ++i) {
+      Messages messages;
+      for (size_t from = 0; from < 4; ++from) {
+        for (size_t to = 0; to < 4; ++to) {
+          if (from == to) continue;
+          add(messages, {1, 0, 0, 0}, 10).fill().send(ranks.channel(from, to));
+          add(messages, {1, 0, 0, 0}, 10).receive(ranks.channel(to, from));
+        }
+      }
+      EXPECT_TRUE(ranks.drive(messages));
+    }
+    EXPECT_STREQ(ranks.channel(2, 3).carrier(), counts().queues > 0 ? "verbs" : "tcp");
+    return descriptors().size() - before;
+  };
+  const size_t over_sockets = opened(tcp());
+  EXPECT_EQ(opened(tcp(over_verbs())), over_sockets + 1);
 }
 
 TEST_F(Verbs, LinksStayOnTheSocketWithoutMemory) {
