@@ -153,9 +153,9 @@ class Upgrade : public Conduit {
 };
 
 // How upgrades are made: the connecting side makes one and offers it over the base, and the
-// accepting side attaches to it and answers. If any step fails, the connecting side offers the next
-// maker's; after the last, the link stays on its base. A maker serves one endpoint, whose lock
-// guards it.
+// accepting side attaches to it and answers. If any step fails, the connecting side offers the
+// maker's next choice or the next maker's; after the last, the link stays on its base. A maker
+// serves one endpoint, whose lock guards it.
 class UpgradeMaker {
  public:
   static constexpr size_t max_offer = 256;  // bytes, of an answer too
@@ -174,9 +174,13 @@ class UpgradeMaker {
   // Whether its bytes leave the process unencrypted where others may see them: it is not used where
   // the base is encrypted.
   virtual bool exposes(bool same_host) const = 0;
-  // base: the link's; it outlives the upgrade.
-  virtual Result<Made> make(Conduit& base) = 0;
-  // offer: from a peer that has proved its identity; its content must not be trusted.
+  // How many different offers it can make to a peer, at least 1.
+  virtual size_t choices() { return 1; }
+  // base: the link's; it outlives the upgrade. choice: 0 at first. The next one is made if this one
+  // cannot be made, is declined with Code::mismatch, or comes to nothing after it was accepted.
+  virtual Result<Made> make(Conduit& base, size_t choice) = 0;
+  // offer: from a peer that has proved its identity; its content must not be trusted. The error is
+  // Code::mismatch if another choice of the peer's may do.
   virtual Result<Made> attach(std::span<const std::byte> offer, Conduit& base) = 0;
 };
 

@@ -113,7 +113,7 @@ class ShmUpgrades final : public UpgradeMaker {
   bool serves(bool same_host) const override { return same_host; }
   bool exposes(bool) const override { return false; }
 
-  Result<Made> make(Conduit& base) override {
+  Result<Made> make(Conduit& base, size_t) override {
     auto segment = Segment::create(sizeof(Rings), Segment::Way::unnamed);
     if (!segment.ok()) return segment.status();
     const Offer offer = segment->handle();

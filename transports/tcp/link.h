@@ -175,6 +175,7 @@ class Link {
   void take_failed_trial();
   void try_upgrade();
   void withdraw_offer();
+  void leave_maker() { ++next_maker_, next_choice_ = 0; }
   void leave_conduit();
   void end_sending();
   Status open_filter();
@@ -238,6 +239,7 @@ class Link {
   std::chrono::steady_clock::time_point shaking_since_{};
   std::unique_ptr<Upgrade> upgrade_;  // offered, accepted, or in use
   size_t next_maker_ = 0;             // of TcpOptions::upgrades, to be offered next
+  size_t next_choice_ = 0;            // of that maker's
   bool accepted_ = false;             // connecting side: the peer has attached to the upgrade
   bool shifts_ = false;               // connecting side: the offer cannot be withdrawn any more
   bool trial_failed_ = false;         // accepting side: it has said so

@@ -6,7 +6,7 @@
 //   connecting side   OFFER ->            (trial) ->             SHIFT ->
 //   accepting side            <- ACCEPT              <- (trial)            <- SHIFT
 //
-//   or <- DECLINE in place of ACCEPT, and the next offer
+//   or <- DECLINE in place of ACCEPT, and the next offer: of the same maker, or of the next
 //
 // If no offer is left, the connecting side says so by a last DECLINE.
 // The accepting side can receive over the upgrade before it accepts, and the connecting side before
@@ -27,8 +27,9 @@ namespace {
 
 constexpr uint32_t posts_between_looks = 16;
 constexpr const char* in_clear = "RDMA does not encrypt, and SLUICE_TLS demands it";
-constexpr std::byte declined{0}, no_more_offers{1}, trial_failed{2};  // in a DECLINE
-constexpr size_t max_reasons_shown = 64;                              // at most, of one process
+// In a DECLINE.
+constexpr std::byte declined{0}, no_more_offers{1}, trial_failed{2}, try_another{3};
+constexpr size_t max_reasons_shown = 64;  // at most, of one process
 
 }  // namespace
 
@@ -77,9 +78,13 @@ void Link::look_for_upgrade() {
 void Link::offer_upgrade() {
   const auto& makers = shared_.options.upgrades;
   while (status_.ok() && next_maker_ < makers.size()) {
-    UpgradeMaker& maker = *makers[next_maker_++];
-    if (!maker.serves(same_host_)) continue;
-    auto made = permits(maker) ? maker.make(base()) : Status(Code::unavailable, in_clear);
+    UpgradeMaker& maker = *makers[next_maker_];
+    if (!maker.serves(same_host_) || next_choice_ >= (permits(maker) ? maker.choices() : 1)) {
+      leave_maker();
+      continue;
+    }
+    const size_t choice = next_choice_++;
+    auto made = permits(maker) ? maker.make(base(), choice) : Status(Code::unavailable, in_clear);
     if (made.ok()) {
       std::vector<std::byte> offer{std::byte{maker.id()}};
       offer.insert(offer.end(), made->offer.begin(), made->offer.end());
@@ -161,7 +166,7 @@ void Link::take_offer() {
   }
   lack_ = why.message();
   peer_lacks_ = false;
-  push_decline(declined);
+  push_decline(why.code() == Code::mismatch ? try_another : declined);
 }
 
 void Link::take_accept() {
@@ -239,7 +244,10 @@ void Link::take_decline() {
     lack_ = text_.substr(1);
     peer_lacks_ = true;
   }
-  if (connects()) return offer_upgrade();
+  if (connects()) {
+    if (kind != try_another) leave_maker();
+    return offer_upgrade();
+  }
   if (!final) return;
   settle();
   if (!refused_.ok()) fail(refused_);

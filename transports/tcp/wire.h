@@ -57,8 +57,9 @@
 //   decline   the offer is not accepted, or from the connecting side, is withdrawn. The first byte
 //             is 1 if that side offers no other upgrade: the link stays on this conduit. It is 2 if
 //             the accepting side has accepted, but its bytes do not cross the upgrade: then the
-//             connecting side withdraws the offer. The rest is text that says what the sender
-//             lacks; empty: the receiver does
+//             connecting side withdraws the offer. It is 3 if another offer of the same maker may
+//             be accepted. The rest is text that says what the sender lacks; empty: the receiver
+//             does
 //   shift     the last frame over this conduit; what follows goes over the upgrade, and only
 //             doorbell bytes over this one. The connecting side sends it when bytes have crossed
 //             the upgrade in both directions, the accepting side when it has read that.

@@ -104,15 +104,16 @@ VerbsPair::End VerbsPair::end() const {
 }
 
 Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& peer) {
-  const auto differs = [&](const std::string& what) {
-    return Status(Code::unavailable, device.label() + ": the peer's " + what);
+  const auto differs = [&](const std::string& what, Code code = Code::mismatch) {
+    return Status(code, device.label() + ": the peer's " + what);
   };
   const SluiceVerbsGid& own = device.gid();
   SluiceVerbsGid theirs{};
   std::ranges::copy(peer.gid, theirs.raw);
   const std::string both = ": " + text_of_gid(theirs) + ", here " + text_of_gid(own);
-  if (peer.magic != VerbsPair::End::expected) return differs("offer is of another kind");
-  if (peer.ring_bytes != ring) return differs("ring has another size");
+  if (peer.magic != VerbsPair::End::expected)
+    return differs("offer is of another kind", Code::unavailable);
+  if (peer.ring_bytes != ring) return differs("ring has another size", Code::unavailable);
   if (peer.ethernet != device.port().ethernet) {
     return differs(std::string("port is of another network: ") +
                    (peer.ethernet != 0 ? "RoCE, here InfiniBand" : "InfiniBand, here RoCE"));

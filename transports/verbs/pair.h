@@ -146,7 +146,8 @@ class VerbsPair {
   std::array<uint64_t, batch_slots> out_ends_{}, in_ends_{};
 };
 
-// Whether a pair of this device, with such a ring, and the peer's reach each other.
+// Whether a pair of this device, with such a ring, and the peer's reach each other. Code::mismatch:
+// other ports of the two may.
 Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& peer);
 
 }  // namespace sluice

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/verbs/upgrade.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -115,8 +117,16 @@ class VerbsUpgrades final : public UpgradeMaker {
   bool serves(bool same_host) const override { return !same_host || options_.local; }
   bool exposes(bool) const override { return true; }
 
-  Result<Made> make(Conduit& base) override {
-    auto device = nearest();
+  // A port each, the nearest first.
+  size_t choices() override {
+    const bool any = opened().ok();
+    const auto usable = [](const VerbsPort& each) { return each.problem.empty(); };
+    return any ? static_cast<size_t>(std::ranges::count_if(ports_, usable)) : 1;
+  }
+
+  Result<Made> make(Conduit& base, size_t choice) override {
+    if (Status can = opened(); !can.ok()) return can;
+    auto device = this->device(choice);
     if (!device.ok()) return device.status();
     auto pair = VerbsPair::make(*device, options_.ring);
     if (!pair.ok()) return warn(pair.status());
@@ -147,10 +157,8 @@ class VerbsUpgrades final : public UpgradeMaker {
   // The same reason is told once. (A host without any device is nothing to warn of; the link tells
   // its reason.)
   Status warn(const Status& status) {
-    if (status.message() != warned_) {
-      warned_ = status.message();
-      log(Level::warning, "RDMA is not used: %s", warned_.c_str());
-    }
+    const auto [told, is_new] = warned_.insert(status.message());
+    if (is_new) log(Level::warning, "RDMA is not used: %s", told->c_str());
     return status;
   }
 
@@ -188,23 +196,15 @@ class VerbsUpgrades final : public UpgradeMaker {
     return devices_[at];
   }
 
-  Result<std::shared_ptr<VerbsDevice>> nearest() {
-    return first([](VerbsDevice&) { return Status(); });
-  }
-
+  // The error is that of the nearest, or of the nearest that another port of the peer's may reach.
   Result<std::shared_ptr<VerbsDevice>> nearest_that_reaches(const End& peer) {
-    return first([&](VerbsDevice& device) { return reaches(device, options_.ring, peer); });
-  }
-
-  // The first port for which `serves` is ok; the error is that of the nearest.
-  template <typename Serves>
-  Result<std::shared_ptr<VerbsDevice>> first(const Serves& serves) {
     Status why = opened();
     for (size_t i = 0; failure_.ok() && i < ports_.size() && ports_[i].problem.empty(); ++i) {
       auto opened = device(i);
-      const Status status = opened.ok() ? serves(**opened) : opened.status();
+      const Status status = opened.ok() ? reaches(**opened, options_.ring, peer) : opened.status();
       if (status.ok()) return opened;
-      if (why.ok()) why = status;
+      const bool better = status.code() == Code::mismatch && why.code() != Code::mismatch;
+      if (why.ok() || better) why = status;
     }
     return why;
   }
@@ -214,7 +214,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   Status failure_;
   std::vector<VerbsPort> ports_;                       // nearest first
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  // of ports_, as far as they are open
-  std::string warned_;
+  std::set<std::string> warned_;
 };
 
 }  // namespace

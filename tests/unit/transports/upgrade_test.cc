@@ -168,9 +168,9 @@ class Unable final : public UpgradeMaker {
   uint8_t id() const override { return id_; }
   bool serves(bool same_host) const override { return same_host; }
   bool exposes(bool) const override { return false; }
-  Result<Made> make(Conduit& base) override {
+  Result<Made> make(Conduit& base, size_t choice) override {
     if (fails_ == Step::make) return Status(Code::unavailable, "no");
-    return real_->make(base);
+    return real_->make(base, choice);
   }
   Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
     if (fails_ == Step::attach) return Status(Code::unavailable, "no");
@@ -322,7 +322,7 @@ class UpgradePlayed : public TcpPlayed {
   }
   // An offer made by this process with the real implementation.
   UpgradeMaker::Made made() {
-    auto made = make_shm_upgrades()->make(base_);
+    auto made = make_shm_upgrades()->make(base_, 0);
     EXPECT_TRUE(made.ok());
     return std::move(*made);
   }

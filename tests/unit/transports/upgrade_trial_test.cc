@@ -53,7 +53,9 @@ class TriedMaker final : public UpgradeMaker {
   uint8_t id() const override { return id_; }
   bool serves(bool same_host) const override { return same_host; }
   bool exposes(bool) const override { return false; }
-  Result<Made> make(Conduit& base) override { return with_trial(real_->make(base), 0); }
+  Result<Made> make(Conduit& base, size_t choice) override {
+    return with_trial(real_->make(base, choice), 0);
+  }
   Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
     return with_trial(real_->attach(offer, base), 1);
   }

@@ -169,6 +169,32 @@ TEST_F(VerbsDevices, AnotherSubnetIsNotReached) {
       << apart.message();
 }
 
+// Which port of which network: the connecting side has both, and its nearest is in the other.
+TEST_F(VerbsDevices, TheConnectingSideOffersItsPortsInOrder) {
+  const auto infiniband = [](const char* name, uint8_t subnet) {
+    return Device{.name = name, .ethernet = false, .lid = 3, .gids = Device::infiniband(subnet)};
+  };
+  begin({infiniband("ib0", 1), infiniband("ib1", 2), Device{.name = "roce0"}});
+  const auto with = [](const std::string& first, const std::string& second) {
+    return [=, rank = 0](const ProcessId& self) mutable {
+      TcpOptions options;
+      const std::string& devices = rank++ == 0 ? first : second;
+      options.upgrades = {make_verbs_upgrades({16384, devices, true, &fake_verbs::table()})};
+      return tcp(options)(self);
+    };
+  };
+  for (const std::string one : {"ib0", "ib1", "roce0"}) {
+    Ranks ranks(with("", one), 2);  // rank 0 connects
+    EXPECT_TRUE(exchange_until(ranks, "verbs")) << one;
+    Ranks turned(with(one, ""), 2);
+    EXPECT_TRUE(exchange_until(turned, "verbs")) << one;
+  }
+  Ranks apart(with("ib0,roce0", "ib1"), 2);
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(exchange(apart));
+  EXPECT_STREQ(apart.channel(0, 1).carrier(), "tcp");
+  EXPECT_STREQ(apart.channel(1, 0).carrier(), "tcp");
+}
+
 // The accepting side takes the nearest of its ports that reaches the one offered.
 TEST_F(VerbsDevices, TheAcceptingSideTakesOneThatReachesTheOther) {
   const Device infiniband{

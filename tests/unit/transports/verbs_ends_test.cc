@@ -35,7 +35,7 @@ class VerbsEnds : public testing::Test {
     for (Below& each : below_) each.now = {Result::nothing};
     fake_verbs::reset({});
     fake_verbs::hold(true);
-    auto made = makers_[0]->make(below_[0]);
+    auto made = makers_[0]->make(below_[0], 0);
     ASSERT_TRUE(made.ok()) << made.status().message();
     writer_ = std::move(made->upgrade);
     auto attached = makers_[1]->attach(made->offer, below_[1]);
@@ -186,7 +186,7 @@ TEST_P(VerbsEvents, AreRememberedForNewLinks) {
   join();
   fake_verbs::happen(event(at_reader));
   Below below;
-  const auto made = makers_[1]->make(below);
+  const auto made = makers_[1]->make(below, 0);
   EXPECT_EQ(made.ok(), GetParam().kind == SLUICE_VERBS_QUEUE_FAILED);
 }
 

@@ -440,7 +440,7 @@ TEST_F(Verbs, AWriteThatFailsLeavesTheBaseAlone) {
   begin();
   Untouched base, other_base;
   const auto makers = over_verbs().upgrades;
-  auto made = makers[0]->make(base);
+  auto made = makers[0]->make(base, 0);
   ASSERT_TRUE(made.ok()) << made.status().message();
   auto attached = makers[0]->attach(made->offer, other_base);
   ASSERT_TRUE(attached.ok()) << attached.status().message();
