@@ -5,7 +5,7 @@ rdma_tests = tests/rdma/test_cases
 if PLAIN_BUILD
 TESTS += $(rdma_tests)
 endif
-EXTRA_DIST += $(rdma_tests) tests/rdma/cases tests/rdma/elf tests/rdma/figures tests/rdma/guest
+EXTRA_DIST += $(rdma_tests) tests/rdma/cases tests/rdma/elf tests/rdma/figures tests/rdma/guest tests/rdma/remote
 
 rdma_programs = tests/mpi/communicators tests/mpi/differential tests/mpi/failures tests/mpi/stress
 check-rdma: all $(rdma_programs)
