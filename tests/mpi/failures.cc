@@ -5,6 +5,8 @@
 //   strike FILE SEED [CALLS]   a random rank is killed at a random moment, after CALLS calls
 //   memory, type, starve, hinted, missed   no memory: to unpack a broadcast, to describe a type,
 //                              for each allocation in turn, before new hints, in its first call
+//   strangers FIRST lower|higher   pairs of ranks connect; in each, one allocation of its lower or
+//                              higher rank fails: the FIRST, counted from 0, and those after it
 //   [no-]descriptors [all]     no descriptors left, after or before its first collective
 //   late                       it comes when the others have given up
 #include <fcntl.h>
@@ -308,6 +310,53 @@ void starve() {
   if (rank == 0) std::printf("%ld allocations\n", things);
 }
 
+// A first and a second call of two ranks that have no connection yet. In the first, one allocation
+// fails on one of them. Both calls fail on both, or the second on none. What the pair finds goes
+// through MPI. Returns false if no allocation failed.
+bool starve_pair(MPI_Comm comm, long things, bool poor) {
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  std::vector<int> from(2000, 1), to(2000);
+  refused = 1;
+  if (poor) granted = things;
+  const auto began = Clock::now();
+  int found[4];
+  found[0] = MPI_Bcast(from.data(), 1000, MPI_INT, 0, comm) != MPI_SUCCESS;
+  found[1] = poor && granted.exchange(-1) < 0;
+  found[2] = MPI_Allreduce(from.data(), to.data(), 1000, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS;
+  found[3] = Clock::now() - began > std::chrono::seconds(5);
+  const bool is_right = found[2] || std::ranges::all_of(to.begin(), to.begin() + 1000,
+                                                        [](int sum) { return sum == 2; });
+  int any[4], second_fails = 0;
+  IN_MPI(MPI_Allreduce)(found, any, 4, MPI_INT, MPI_MAX, comm);
+  IN_MPI(MPI_Allreduce)(&found[2], &second_fails, 1, MPI_INT, MPI_MIN, comm);
+  const std::string which = "without allocation " + std::to_string(things);
+  test::check(!any[3], which + ": somebody waited long");
+  test::check(any[2] == second_fails, which + ": not all fail");
+  test::check(second_fails || !any[0], which + ": a call fails, and a later one does not");
+  test::check(is_right, which + ": the sum is right");
+  if (!any[2]) MPI_Comm_free(&comm);
+  return any[1];
+}
+
+// Pairs as in a round-robin tournament: rank size - 1 stays, the others move on.
+void starve_pairs(long first, bool of_lower) {
+  dl_iterate_phdr(find_sluice, nullptr);
+  const int moving = size - 1;
+  int shorts = 0, sum = 0;
+  for (int round = 0; round < moving; ++round) {
+    const int opposite = (2 * round - rank + moving) % moving;
+    int peer = opposite == rank ? moving : opposite;
+    if (rank == moving) peer = round;
+    const int low = std::min(rank, peer);
+    MPI_Comm pair;
+    MPI_Comm_split(MPI_COMM_WORLD, low, rank, &pair);
+    const long things = first + static_cast<long>(round) * size + low;
+    shorts += starve_pair(pair, things, (rank == low) == of_lower);
+  }
+  IN_MPI(MPI_Allreduce)(&shorts, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0) std::printf("%d pairs lacked one, %d rounds of %d\n", sum / 2, moving, size);
+}
+
 // Rank 0, or all ranks, use up their descriptors.
 void use_up_descriptors(bool all) {
   if (rank != 0 && !all) return;
@@ -354,6 +403,12 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "late") come_late();
   if (mode == "no-descriptors") use_up_descriptors(argc > 2);
+  if (mode == "strangers") {
+    starve_pairs(std::atol(argv[2]), argv[3] == std::string("lower"));
+    test::summarize("failures");
+    MPI_Finalize();
+    return 0;
+  }
   sum_up();
   if (mode == "orphan" && rank == size - 1) leave_a_child();
   if (mode == "kill" || mode == "orphan") kill_one(argv[2]);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "src/base/random.h"
@@ -23,7 +24,7 @@ constexpr unsigned host_tries = 3;
 
 }  // namespace
 
-Status Link::know(const Peer& peer) {
+Status Link::know(const Peer& peer) try {
   label_ = peer.label;
   host_name_ = peer.host;
   if (known_) return {};
@@ -40,15 +41,31 @@ Status Link::know(const Peer& peer) {
   }
   if (socket_) begin_frames();  // the peer connected first
   return {};
+} catch (const std::bad_alloc&) {
+  if (known_) fail(shared_.no_memory_to_connect);
+  return shared_.no_memory_to_connect;
 }
 
 bool Link::awaited() const { return pending() && !socket_ && !connects(); }
 
 // True once connected.
-bool Link::dial() {
+bool Link::dial() try { return dial_further(); } catch (const std::bad_alloc&) {
+  run_short();
+  return false;
+}
+
+// There is no memory to connect. What waits for the connection fails; the link stays, so that the
+// team can tell the peer. One that is half made goes.
+void Link::run_short() {
+  if (socket_) return fail(shared_.no_memory_to_connect);
+  dialer_.reset();
+  for (auto& [team, stream] : streams_) stream->lose(shared_.no_memory_to_connect);
+}
+
+bool Link::dial_further() {
   if (!dialer_) {
     if (const Status begun = begin_to_dial(); !begun.ok()) {
-      fail(begun);
+      begun.code() == Code::memory ? run_short() : fail(begun);
       return false;
     }
   }
@@ -128,7 +145,7 @@ void Link::greet() {
   introduced_ = true;
 }
 
-void Link::accept(Socket socket, const Greeting& greeting) {
+void Link::accept(Socket socket, const Greeting& greeting) try {
   if (!expects()) return;  // closes a second connection
   socket_ = std::move(socket);
   greeted_ = true;
@@ -139,6 +156,8 @@ void Link::accept(Socket socket, const Greeting& greeting) {
   heed(greeting);
   if (known_ && status_.ok()) begin_frames();
   list();
+} catch (const std::bad_alloc&) {
+  fail(shared_.no_memory_to_connect);
 }
 
 // The peer is known, and has greeted: what remains of this side's greeting, and the filter. Both

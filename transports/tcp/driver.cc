@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -62,6 +63,7 @@ class Driver::Section {
 Driver::Driver(const TcpOptions& options)
     : reception_(
           shared_, [this](const ProcessId& process) { return find_greeter(process); },
+          [this](const ProcessId& process) { (void)link(process); },
           [this](const ProcessId& process) { link(process).note_missed(); }) {
   shared_.options = options;
   shared_.make_room = [this] { return reception_.drop_one(); };
@@ -115,7 +117,7 @@ Link& Driver::link(const ProcessId& process) {
   return *links_.emplace(process, std::make_unique<Link>(shared_, process)).first->second;
 }
 
-Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) {
+Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) try {
   Section section(*this);
   if (peer.process == shared_.options.self) {
     return Status(Code::invalid, "a process has no link to itself");
@@ -125,6 +127,8 @@ Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) {
   const Status known_now = to.know(peer);
   if (!known_now.ok()) return known_now;
   return Place{&to, &to.stream(team)};
+} catch (const std::bad_alloc&) {
+  return shared_.no_memory_to_connect;
 }
 
 void Driver::close(const Place& place) {
@@ -224,7 +228,8 @@ bool Driver::anything_awaited() const {
                      [](const Link* link) { return link->awaited(); });
 }
 
-bool Driver::admit() {
+// If there is no memory for a connection, that is closed, and the peer tries again.
+bool Driver::admit() try {
   const auto any = reception_.admit([this](Socket socket, const Greeting& greeting) {
     link(greeting.from).accept(std::move(socket), greeting);
   });
@@ -232,6 +237,8 @@ bool Driver::admit() {
   for (Link* each : shared_.pending) {
     if (each->awaited()) each->fail(any.status());
   }
+  return true;
+} catch (const std::bad_alloc&) {
   return true;
 }
 

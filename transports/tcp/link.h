@@ -151,6 +151,7 @@ class Link {
   void list();
 
   bool dial();
+  bool dial_further();
   Status begin_to_dial();
   Status unreachable() const;
   Result<PairKey> agree() const;
@@ -159,6 +160,7 @@ class Link {
   bool take_greeting();
   void heed(const Greeting& greeting);
   void begin_frames();
+  void run_short();
   void offer_upgrade();
   void look_for_upgrade();
   bool permits(const UpgradeMaker& maker) const;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "src/base/log.h"
@@ -112,7 +113,7 @@ bool Reception::drop_one() {
 
 void Reception::hear_all(const Welcome& welcome) {
   for (size_t i = 0; i < guests_.size();) {
-    const Verdict verdict = hear(guests_[i]);
+    const Verdict verdict = try_to_hear(guests_[i]);
     if (verdict == Verdict::wait) {
       ++i;
       continue;
@@ -143,6 +144,13 @@ void Reception::count_turned_away(const char* why) {
 size_t Reception::Guest::due() const {
   if (answered) return proof_bytes;
   return got < greeting_head_bytes ? greeting_head_bytes : Greeting::size_of(bytes.data());
+}
+
+// If there is no memory, a peer that was not answered yet tries again.
+Reception::Verdict Reception::try_to_hear(Guest& guest) const try {
+  return hear(guest);
+} catch (const std::bad_alloc&) {
+  return Verdict::away;
 }
 
 Reception::Verdict Reception::hear(Guest& guest) const {
@@ -209,6 +217,7 @@ Reception::Verdict Reception::answer(Guest& guest, const PublicKey& peer_key) co
   const auto second = second_proof(prover, *key, asked, made);
   const auto last = last_proof(prover, *key, asked, made);
   if (!second.ok() || !last.ok()) return Verdict::away;
+  prepare_(asked.from);
   made.key = *second;
   guest.proof = *last;
   guest.answered = true;

@@ -44,12 +44,18 @@ class Reception {
     std::optional<PublicKey> key{};  // if known; none: it cannot prove itself
   };
   using Knows = std::function<Greeter(const ProcessId&)>;
+  // Allocates what a process needs that has proved to be a peer, before it is answered. May throw
+  // std::bad_alloc.
+  using Prepare = std::function<void(const ProcessId&)>;
   // Told of whoever greeted as that process, was answered, and left without the last proof: the
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
 
-  Reception(const TcpShared& shared, Knows knows, Left left)
-      : shared_(shared), knows_(std::move(knows)), left_(std::move(left)) {}
+  Reception(const TcpShared& shared, Knows knows, Prepare prepare, Left left)
+      : shared_(shared),
+        knows_(std::move(knows)),
+        prepare_(std::move(prepare)),
+        left_(std::move(left)) {}
 
   // Listens on every chosen interface for which the address has room.
   Status open();
@@ -58,7 +64,7 @@ class Reception {
   const std::vector<AddressBlob::Entry>& entries() const { return entries_; }
 
   // Accepts new connections, and passes on those that have greeted. True if any were accepted. An
-  // error if accepting fails although no connection is pending.
+  // error if accepting fails although no connection is pending. Throws std::bad_alloc.
   Result<bool> admit(const Welcome& welcome);
   // Closes a pending connection. False if there is none.
   bool drop_one();
@@ -87,6 +93,7 @@ class Reception {
   std::vector<Guest>::iterator least();
   void hear_all(const Welcome& welcome);
   Verdict hear(Guest& guest) const;
+  Verdict try_to_hear(Guest& guest) const;
   Verdict receive(Guest& guest) const;
   bool may_stay(const Guest& guest) const;
   Verdict judge(Guest& guest) const;
@@ -95,6 +102,7 @@ class Reception {
 
   const TcpShared& shared_;
   const Knows knows_;
+  const Prepare prepare_;
   const Left left_;
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;

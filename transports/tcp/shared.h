@@ -30,7 +30,9 @@ struct TcpShared {
   std::vector<Link*> pending;  // links with something to do, each once
   // Closes a pending connection to free its descriptor. False if there is none.
   std::function<bool()> make_room;
-  const Status no_memory{Code::memory, "no memory for what a peer sent"};  // made in advance
+  // Made in advance.
+  const Status no_memory{Code::memory, "no memory for what a peer sent"};
+  const Status no_memory_to_connect{Code::memory, "no memory for a connection"};
   bool unfinished = false;          // a link stopped although it could have gone on
   uint64_t ended = 0;               // links that have ended so far
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
