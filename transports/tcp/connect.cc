@@ -114,6 +114,9 @@ Status Link::unreachable() const {
     return {Code::unavailable,
             who + "it has no address that this process may use; see the interface lists"};
   }
+  if (dialer_->refused()) {
+    return {Code::peer_lost, who + "it has given up its connection to this process"};
+  }
   if (dialer_->absent()) {
     return {Code::peer_lost, who + dialer_->failures() + "; it is gone, or a firewall is between"};
   }

@@ -38,6 +38,10 @@ Dialer::State Dialer::advance() {
         attempts_.clear();
         return State::connected;
       }
+      if (refused_) {
+        attempts_.clear();
+        return State::failed;
+      }
       if (progress == Progress::waits) {
         ++i;
         continue;
@@ -94,7 +98,7 @@ Dialer::Progress Dialer::look_at(Attempt& attempt) {
     const Progress progress = connect_further(attempt);
     const bool connects = progress == Progress::connected;
     if (!connects || (!greeting_.proves && is_certain(attempt))) return progress;
-    if (!greet(attempt)) return fail(attempt, errno);
+    if (!greet(attempt)) return end(attempt, errno);
   }
   return hear_answer(attempt);
 }
@@ -107,7 +111,7 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
   int error = 0;
   socklen_t size = sizeof(error);
   getsockopt(attempt.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  return error == 0 ? Progress::connected : fail(attempt, error);
+  return error == 0 ? Progress::connected : end(attempt, error);
 }
 
 // Once this side has greeted on one connection, the peer chooses: it keeps the first connection
@@ -134,12 +138,8 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Progress::waits;
-  const bool closed = got == 0 || (got < 0 && errno == ECONNRESET);
-  if (closed && attempt.got == 0 && greeting_.proves && attempt.candidate.certain &&
-      ++retries_ <= most_retries) {
-    return Progress::again;
-  }
-  if (got < 0) return fail(attempt, errno);
+  if (got < 0) return end(attempt, errno);
+  if (got == 0 && tries_again(attempt)) return Progress::again;
   attempt.got += static_cast<size_t>(got);
   const bool whole = attempt.got == size;
   Greeting answer;
@@ -150,6 +150,10 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
     return Progress::over;
   }
   if (!whole) return Progress::waits;
+  if (answer.refuses) {
+    refused_ = true;
+    return Progress::over;
+  }
   if (greeting_.proves && !confirm(attempt, answer)) return fail(attempt, errno);
   answer_ = answer;
   return Progress::connected;
@@ -166,6 +170,17 @@ bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
   const auto proof = last_proof(*shared_.options.prover, pair_key_, greeting_, answer);
   errno = ENOMEM;
   return proof.ok() && send_all(attempt.socket, *proof);
+}
+
+// The other side may have had no room for this connection.
+bool Dialer::tries_again(const Attempt& attempt) {
+  return attempt.got == 0 && greeting_.proves && attempt.candidate.certain &&
+         ++retries_ <= most_retries;
+}
+
+Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
+  const bool closed = error == ECONNRESET || error == EPIPE;
+  return closed && tries_again(attempt) ? Progress::again : fail(attempt, error);
 }
 
 Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {

@@ -53,6 +53,8 @@ class Dialer {
   const std::string& failures() const { return failures_; }
   // True if at every address nobody or another process was listening.
   bool absent() const { return absent_; }
+  // True if the peer has said that it accepts no connection of this process any more.
+  bool refused() const { return refused_; }
 
  private:
   enum class Progress { waits, over, again, connected };
@@ -74,6 +76,8 @@ class Dialer {
   bool confirm(const Attempt& attempt, const Greeting& answer);
   bool awaits_certain() const;
   bool is_certain(const Attempt& attempt) const;
+  bool tries_again(const Attempt& attempt);
+  Progress end(const Attempt& attempt, int error);
   Progress fail(const Attempt& attempt, int error);
   void note(const Candidate& candidate, const std::string& what);
 
@@ -90,6 +94,7 @@ class Dialer {
   Socket connected_;
   std::optional<Greeting> answer_;
   bool absent_ = true;
+  bool refused_ = false;
   std::string failures_;
 };
 

@@ -246,15 +246,17 @@ Reception::Greeter Driver::find_greeter(const ProcessId& process) const {
   const auto found = links_.find(process);
   const Link* const link = found == links_.end() ? nullptr : found->second.get();
   const bool expected = link == nullptr || link->expects();
-  if (link != nullptr && link->is_known()) return {true, expected, link->public_key()};
+  const bool failed = link != nullptr && link->refuses();
+  if (link != nullptr && link->is_known()) return {true, expected, failed, link->public_key()};
   const std::optional<PublicKey>* const met = shared_.met.find(process);
-  if (met == nullptr) return {false, expected, {}};
-  return {true, expected, *met};
+  if (met == nullptr) return {false, expected, failed, {}};
+  return {true, expected, failed, *met};
 }
 
 void Driver::look_after(Clock::time_point now) {
   if (now - looked_after_ < look_after_every) return;
   looked_after_ = now;
+  if (shared_.given_up > 0) (void)admit();  // peers may not know it yet
   for (Link* link : shared_.pending) link->look_after();
   if (sleepers_ > 0) wake();  // look_after may have read their doorbell bytes
 }

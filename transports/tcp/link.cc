@@ -373,6 +373,7 @@ void Link::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
   ended_ = ++shared_.ended;
+  if (!connects() && !socket_) ++shared_.given_up;
   for (auto& [team, stream] : streams_) stream->lose(status);
   landing_now_ = false;
   landing_stream_ = nullptr;

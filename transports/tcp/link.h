@@ -66,6 +66,8 @@ class Link {
 
   // Whether the other side may still connect.
   bool expects() const { return !connects() && !socket_ && status_.ok(); }
+  // The other side, which connects, may not: this side has given up.
+  bool refuses() const { return !connects() && !status_.ok(); }
   // know() has succeeded.
   bool is_known() const { return known_; }
   std::optional<PublicKey> public_key() const {

@@ -51,6 +51,7 @@ Status Reception::open() {
     entries_.push_back(entry);
     listeners_.push_back(std::move(*listener));
   }
+  guests_.reserve(max_guests);
   return listeners_.empty() ? trouble : Status();
 }
 
@@ -125,7 +126,7 @@ void Reception::hear_all(const Welcome& welcome) {
       count_turned_away(guest.answered ? "with a greeting but no proof" : "without the key");
     } else if (verdict == Verdict::welcome) {
       welcome(std::move(guest.socket), guest.greeting);
-    } else if (guest.answered) {
+    } else if (guest.answered && verdict == Verdict::left) {
       left_(guest.greeting.from);
     }
   }
@@ -175,16 +176,16 @@ bool Reception::may_stay(const Guest& guest) const {
 // Whoever has greeted as a process.
 Reception::Verdict Reception::judge(Guest& guest) const {
   const Greeter from = knows_(guest.greeting.from);
-  if (!from.expected) return Verdict::away;
+  if (!from.expected && !from.failed) return Verdict::away;
   const bool can_prove = shared_.options.prover && (from.key || !from.known);
   if (!guest.greeting.proves) {
-    const bool must_prove = can_prove && from.known;
+    const bool must_prove = (can_prove && from.known) || from.failed;
     return !must_prove && shared_.knows_key(guest.greeting) ? Verdict::welcome : Verdict::away;
   }
   if (!can_prove) return Verdict::away;
   guest.waits = !from.known;
   if (guest.waits) return may_stay(guest) ? Verdict::wait : Verdict::away;
-  return answer(guest, *from.key);
+  return answer(guest, *from.key, from.failed);
 }
 
 // Reads what is due. Verdict `welcome`: some has come, and may be of a peer.
@@ -205,13 +206,14 @@ Reception::Verdict Reception::receive(Guest& guest) const {
 }
 
 // Checks the first proof. Answers with the second, and a nonce that makes the last one new.
-Reception::Verdict Reception::answer(Guest& guest, const PublicKey& peer_key) const {
+Reception::Verdict Reception::answer(Guest& guest, const PublicKey& peer_key, bool refuses) const {
   const Greeting& asked = guest.greeting;
   const Prover& prover = *shared_.options.prover;
   const auto key = prover.agree(shared_.options.self, asked.from, peer_key);
   if (!key.ok() || !are_equal(asked.key, first_proof(prover, *key, asked))) return Verdict::away;
   Greeting made{wire_version, asked.to, asked.from, {}, shared_.options.window};
   made.proves = true;
+  made.refuses = refuses;
   made.filters = asked.filters && shared_.options.filter;
   if (!draw_random(made.nonce.data(), made.nonce.size()).ok()) return Verdict::away;
   const auto second = second_proof(prover, *key, asked, made);
@@ -220,12 +222,14 @@ Reception::Verdict Reception::answer(Guest& guest, const PublicKey& peer_key) co
   prepare_(asked.from);
   made.key = *second;
   guest.proof = *last;
-  guest.answered = true;
+  guest.answered = !refuses;
   guest.since = Clock::now();  // it may have waited long for this answer
   guest.got = 0;
   std::byte bytes[Greeting::bytes_with_proof];
   made.encode(bytes);
-  return send_all(guest.socket, bytes) ? hear(guest) : Verdict::left;
+  const bool sent = send_all(guest.socket, bytes);
+  if (refuses) return Verdict::told;
+  return sent ? hear(guest) : Verdict::left;
 }
 
 void Reception::add_to(std::vector<pollfd>& polls) const {

@@ -41,6 +41,7 @@ class Reception {
   struct Greeter {
     bool known = false;
     bool expected = true;  // may still connect (who replays its greeting later gets no answer)
+    bool failed = false;   // not expected, because its link has failed: it is told so
     std::optional<PublicKey> key{};  // if known; none: it cannot prove itself
   };
   using Knows = std::function<Greeter(const ProcessId&)>;
@@ -86,7 +87,8 @@ class Reception {
     Key proof{};            // which must be this
     size_t due() const;
   };
-  enum class Verdict { wait, welcome, left, away };  // left: it has gone by itself
+  // left: it has gone by itself; told: that it is refused.
+  enum class Verdict { wait, welcome, left, away, told };
 
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
@@ -97,7 +99,7 @@ class Reception {
   Verdict receive(Guest& guest) const;
   bool may_stay(const Guest& guest) const;
   Verdict judge(Guest& guest) const;
-  Verdict answer(Guest& guest, const PublicKey& peer_key) const;
+  Verdict answer(Guest& guest, const PublicKey& peer_key, bool refuses) const;
   void count_turned_away(const char* why);
 
   const TcpShared& shared_;

@@ -35,6 +35,7 @@ struct TcpShared {
   const Status no_memory_to_connect{Code::memory, "no memory for a connection"};
   bool unfinished = false;          // a link stopped although it could have gone on
   uint64_t ended = 0;               // links that have ended so far
+  uint64_t given_up = 0;            // of these, before the peer connected
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 
   // The operation being posted. If it completes, the post's return value reports that, not the

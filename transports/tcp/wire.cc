@@ -8,7 +8,7 @@ namespace sluice {
 namespace {
 
 constexpr char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 0, 0};
-constexpr uint32_t proves_flag = 1, filters_flag = 2;
+constexpr uint32_t proves_flag = 1, filters_flag = 2, refuses_flag = 4;
 
 void store(std::byte* to, const ProcessId& process) {
   store64(to, process.high);
@@ -22,7 +22,8 @@ ProcessId load_process(const std::byte* from) { return {load64(from), load64(fro
 void Greeting::encode(std::byte* to_bytes) const {
   std::memcpy(to_bytes, magic, sizeof(magic));
   store32(to_bytes + 8, version);
-  store32(to_bytes + 12, (proves ? proves_flag : 0) | (filters ? filters_flag : 0));
+  store32(to_bytes + 12,
+          (proves ? proves_flag : 0) | (filters ? filters_flag : 0) | (refuses ? refuses_flag : 0));
   store(to_bytes + 16, from);
   store(to_bytes + 32, to);
   std::copy(key.begin(), key.end(), to_bytes + 48);
@@ -48,6 +49,7 @@ bool Greeting::decode(const std::byte* from_bytes) {
   const uint32_t flags = load32(from_bytes + 12);
   proves = (flags & proves_flag) != 0;
   filters = (flags & filters_flag) != 0;
+  refuses = (flags & refuses_flag) != 0;
   if (proves) std::copy_n(from_bytes + bytes, nonce.size(), nonce.begin());
   return true;
 }

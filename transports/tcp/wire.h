@@ -7,7 +7,8 @@
 //   bytes    what
 //   0-7      "SLUICE" 0 0
 //   8-11     wire version
-//   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption)
+//   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption);
+//            plus 4, in an answer with proofs: the sender refuses, because its link has failed
 //   16-31    the sender's process
 //   32-47    the process that it wants to reach
 //   48-63    without proofs the key that the latter published with its address, else a proof
@@ -104,7 +105,8 @@ struct Greeting {
   Key key{};  // or proof
   uint64_t window = 0;
   bool proves = false, filters = false;
-  Key nonce{};  // if it proves
+  Key nonce{};           // if it proves
+  bool refuses = false;  // an answer, after which the connection ends
 
   size_t size() const { return proves ? bytes_with_proof : bytes; }
   // Writes size() bytes.

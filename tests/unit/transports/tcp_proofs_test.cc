@@ -264,6 +264,36 @@ TEST_F(TcpProofs, OfTheUnknownKeepNobodyOut) {
   expect_welcome();
 }
 
+// A peer that does not know yet that its link has failed here.
+TEST_F(TcpProofs, AfterAFailureAreAnsweredWithARefusal) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Stranger bad(blob_.entries.front());
+  introduce(bad);
+  const std::vector<std::byte> garbage(Frame::bytes, std::byte{0xFF});
+  bad.say(garbage.data(), garbage.size());
+  ASSERT_TRUE(done_in(message, seconds(5)));
+  Peer other = peer();
+  other.process.low -= 5;
+  const auto channel = endpoint_->open(team_, other);
+  Message awaited({1, 1, 0, 0}, 8);
+  awaited.receive(**channel);
+  const Greeting words = asked();
+  Stranger again(blob_.entries.front()), forged(blob_.entries.front());
+  again.say(words);
+  const auto answer = hear_answer(again);
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->refuses);
+  EXPECT_EQ(answer->key, *second_proof(*options_.prover, pair_key(), words, *answer));
+  char byte;
+  EXPECT_EQ(recv(again.fd(), &byte, 1, 0), 0);
+  Greeting changed = words;
+  changed.nonce[3] ^= std::byte{1};
+  forged.say(changed);
+  EXPECT_TRUE(wait_for(
+      *endpoint_, [&] { return forged.sent_away(); }, seconds(5)));
+}
+
 class TcpSlowProofs : public TcpProved {
  protected:
   TcpSlowProofs() : TcpProved(with_prover(std::chrono::milliseconds(300))) {}
@@ -406,6 +436,35 @@ TEST_F(TcpAsks, AndTellsAWrongAnswer) {
   EXPECT_NE(message.why().find("another process is there"), std::string::npos) << message.why();
   char byte;
   EXPECT_LE(recv(peer.fd(), &byte, 1, 0), 0) << "no proof, no frame";
+}
+
+TEST_F(TcpAsks, NoMoreIfItIsRefused) {
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  Greeting asked;
+  const Socket peer = accept(&asked);
+  Greeting answer = answer_to(asked);
+  answer.refuses = true;
+  answer.key = *second_proof(*options_.prover, pair_key(), asked, answer);
+  say(peer, answer);
+  ASSERT_TRUE(wait_for(
+      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  EXPECT_EQ(message.code(), Code::peer_lost);
+  EXPECT_NE(message.why().find("it has given up its connection to this process"), std::string::npos)
+      << message.why();
+}
+
+TEST_F(TcpAsks, IsNotRefusedByOthers) {
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  Greeting asked;
+  const Socket peer = accept(&asked);
+  Greeting answer = answer_to(asked);
+  answer.refuses = true;  // which the proof does not cover
+  say(peer, answer);
+  ASSERT_TRUE(wait_for(
+      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  EXPECT_NE(message.why().find("another process is there"), std::string::npos) << message.why();
 }
 
 TEST_F(TcpAsks, AgainIfItIsTurnedAway) {

@@ -3,6 +3,7 @@
 // Encryption with certificates, which the program "openssl" makes for each test.
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <memory>
 
@@ -71,39 +72,67 @@ class CertificatesTest : public ::testing::Test {
     return made.ok() ? "" : made.status().message();
   }
 
-  // What each side says is wrong, after it sent a byte and waited for the peer's; empty: it came.
-  // The first connects.
+  using Makers = std::array<std::shared_ptr<FilterMaker>, 2>;
+
+  // A connection of two sides. The first connects.
+  class Meeting {
+   public:
+    Meeting(const Makers& makers, const Side& first, const Side& second) {
+      const ProcessId ids[2] = {{5, 1}, {5, 2}};
+      const Side* const of[2] = {&first, &second};
+      for (const int i : {0, 1}) {
+        wires_[i].ended = &ended_;
+        below_[i] = std::make_unique<WireEnd>(wires_[i], wires_[1 - i], false, 1);
+        auto made = makers[i]->make(
+            *below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, true, of[i]->peer_host});
+        if (made.ok()) tls_[i] = std::move(*made);
+        if (!made.ok()) failure_ = made.status().message();
+      }
+    }
+    // What each side says is wrong, after it sent a byte and waited for the peer's; empty: it came.
+    std::array<std::string, 2> exchange() {
+      if (!failure_.empty()) return {failure_, failure_};
+      bool sent[2] = {}, got[2] = {};
+      for (int turn = 0; turn < 100; ++turn) {
+        const int i = turn % 2;
+        char byte = 'x';
+        const iovec run{&byte, 1};
+        if (!sent[i]) sent[i] = tls_[i]->write({&run, 1}).bytes == 1;
+        (void)tls_[i]->flush();
+        if (!got[i]) got[i] = tls_[i]->read({&run, 1}).bytes == 1 && byte == 'x';
+      }
+      std::array<std::string, 2> why;
+      for (const int i : {0, 1}) {
+        if (!got[i]) why[i] = tls_[i]->problem().empty() ? "nothing came" : tls_[i]->problem();
+      }
+      return why;
+    }
+
+   private:
+    bool ended_ = false;
+    Wire wires_[2];
+    std::unique_ptr<WireEnd> below_[2];
+    std::unique_ptr<Conduit> tls_[2];
+    std::string failure_;
+  };
+
   std::array<std::string, 2> meet(const Side& first, const Side& second) {
-    bool ended = false;
-    Wire wires[2];
-    std::unique_ptr<WireEnd> below[2];
-    std::unique_ptr<Conduit> tls[2];
-    const ProcessId ids[2] = {{5, 1}, {5, 2}};
-    const Side* const of[2] = {&first, &second};
-    std::shared_ptr<FilterMaker> makers[2];
-    for (const int i : {0, 1}) {
-      wires[i].ended = &ended;
-      below[i] = std::make_unique<WireEnd>(wires[i], wires[1 - i], false, 1);
-      makers[i] = tls_filters(of[i]->tls);
-      auto made = makers[i]->make(*below[i],
-                                  {ids[i], ids[1 - i], of[i]->key, i == 0, true, of[i]->peer_host});
-      if (!made.ok()) return {made.status().message(), made.status().message()};
-      tls[i] = std::move(*made);
-    }
-    bool sent[2] = {}, got[2] = {};
-    for (int turn = 0; turn < 100; ++turn) {
-      const int i = turn % 2;
-      char byte = 'x';
-      const iovec run{&byte, 1};
-      if (!sent[i]) sent[i] = tls[i]->write({&run, 1}).bytes == 1;
-      (void)tls[i]->flush();
-      if (!got[i]) got[i] = tls[i]->read({&run, 1}).bytes == 1 && byte == 'x';
-    }
-    std::array<std::string, 2> why;
-    for (const int i : {0, 1}) {
-      if (!got[i]) why[i] = tls[i]->problem().empty() ? "nothing came" : tls[i]->problem();
-    }
-    return why;
+    return Meeting({tls_filters(first.tls), tls_filters(second.tls)}, first, second).exchange();
+  }
+  // Certificate c of c.test, until that time.
+  void certificate_until(time_t end) {
+    char text[32];
+    tm parts{};
+    std::strftime(text, sizeof text, "%y%m%d%H%M%SZ", gmtime_r(&end, &parts));
+    certificate("ca", "c", "DNS:c.test", 2);
+    sh("rm -f index && touch index && echo 01 >serial && printf "
+       "'[ca]\\ndefault_ca=d\\n[d]\\ndatabase=index\\n"
+       "new_certs_dir=.\\nserial=serial\\ndefault_md=sha256\\npolicy=p\\n[p]\\ncommonName="
+       "supplied\\n' >end.conf "
+       "&& "
+       "openssl ca -batch -config end.conf -cert ca.pem -keyfile ca.key -notext "
+       "-in c.csr -extfile c.ext -out c.pem -enddate " +
+       std::string(text));
   }
   static void expect(const std::string& why, const std::string& part) {
     EXPECT_NE(why.find(part), std::string::npos) << "\"" << why << "\"";
@@ -188,6 +217,30 @@ TEST_F(CertificatesTest, ServeTheTwoProcessesOnly) {
   const auto why = meet(other, side("b", "a.test"));
   expect(why[0], "the peer has a certificate, but not its keys");
   expect(why[1], "the peer has a certificate, but not its keys");
+}
+
+// Live connections go on, new ones are refused. (On a slow machine it may expire too early.)
+TEST_F(CertificatesTest, MayExpireWhileTheyAreUsed) {
+  const Side of_a = side("a", "c.test"), of_c = side("c", "a.test");
+  for (int seconds = 2;; seconds *= 2) {
+    const time_t end = time(nullptr) + seconds;
+    certificate_until(end);
+    const auto made = make_tls_filters(of_c.tls);
+    if (!made.ok() && seconds < 60) continue;
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const Makers makers{tls_filters(of_a.tls), *made};
+    Meeting early(makers, of_a, of_c);
+    if (early.exchange()[0].find("expired") != std::string::npos && seconds < 60) continue;
+    while (time(nullptr) <= end) usleep(100000);
+    EXPECT_EQ(early.exchange()[0], "");
+    EXPECT_EQ(early.exchange()[1], "");
+    const auto why = Meeting(makers, of_a, of_c).exchange();
+    expect(why[0], "the peer's certificate for c.test: certificate has expired");
+    expect(why[1], "the peer refuses this process: ");
+    expect(Meeting({makers[1], makers[0]}, of_c, of_a).exchange()[1], "certificate has expired");
+    expect(why_not(of_c), "/c.pem: certificate has expired");
+    return;
+  }
 }
 
 TEST_F(CertificatesTest, ComeFromAFolderOfAuthorities) {
