@@ -5,7 +5,7 @@
 // it shares with its peers, the keys derived from that), masked, and then looks for them in all of
 // its memory that a dump would hold. Prints what it finds.
 //
-// With `dumped`, nothing leaves memory out of dumps: the search must find the private key.
+// With `dumped`, the private key's page is put back into dumps: the search must find the key.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -26,8 +26,6 @@ namespace {
 
 constexpr size_t secret_bytes = 32, most_secrets = 64;
 constexpr unsigned char mask = 0x5A;
-
-bool dumps_all = false;
 
 struct Secret {
   const char* what;
@@ -83,11 +81,6 @@ int EVP_KDF_derive(void* context, unsigned char* key, size_t size, const void* p
   const bool of_pair = noted > 0 && std::strcmp(secrets[noted - 1].what, "shared secret") == 0;
   note(of_pair ? "pair key" : "pre-shared key", __builtin_return_address(0), key);
   return made;
-}
-
-int madvise(void* memory, size_t bytes, int advice) noexcept {
-  if (dumps_all && advice == MADV_DONTDUMP) return 0;
-  return static_cast<int>(syscall(SYS_madvise, memory, bytes, advice));
 }
 }
 #pragma GCC visibility pop
@@ -172,6 +165,13 @@ bool is_dumped(const unsigned char* at) {
   return found == all.end() || found->dumped;
 }
 
+// (Not madvise: UCX, below MPICH, replaces it.)
+void put_into_dumps(const unsigned char* at) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(at) / page * page;
+  test::check(syscall(SYS_madvise, begin, page, MADV_DODUMP) == 0, "a page is dumped again");
+}
+
 size_t count(const char* what) {
   return static_cast<size_t>(
       std::count_if(secrets.begin(), secrets.begin() + static_cast<ptrdiff_t>(noted),
@@ -190,7 +190,7 @@ void connect_all(int ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  dumps_all = argc > 1;
+  const bool dumped = argc > 1;
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -201,10 +201,11 @@ int main(int argc, char** argv) {
   test::check(count("shared secret") >= peers && count("pair key") >= peers &&
                   count("pre-shared key") >= peers,
               "and others");
-  if (!dumps_all) test::check(!is_dumped(secrets[0].at), "no dump holds the private key's page");
+  test::check(!is_dumped(secrets[0].at), "no dump holds the private key's page");
+  if (dumped) put_into_dumps(secrets[0].at);
   for (const std::string& each : search_all()) {
     std::printf("rank %d: %s\n", rank, each.c_str());
-    test::check(dumps_all, "no dump holds a secret");
+    test::check(dumped, "no dump holds a secret");
   }
   connect_all(ranks);
   test::summarize("secrets");
