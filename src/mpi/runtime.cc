@@ -196,11 +196,17 @@ Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
   TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
-  if (auto prover = make_tls_prover(); prover.ok()) options.prover = std::move(*prover);
+  auto prover = make_tls_prover();
+  if (prover.ok()) options.prover = std::move(*prover);
   if (knobs.tls != "off") {
     auto filters = make_tls_filters(tls_options(knobs));
     if (!filters.ok()) return without_tls(filters.status());
     options.filter = std::move(*filters);
+    if (!prover.ok()) return without_tls(prover.status());
+  }
+  if (prover.status().code() == Code::memory) {
+    process_.unable = prover.status().message();
+    return {};
   }
   if (knobs.transport != "tcp") options.upgrades = upgrades_of(knobs);
   options.needs_upgrade = knobs.transport == "verbs";

@@ -154,7 +154,10 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
     refused_ = true;
     return Progress::over;
   }
-  if (greeting_.proves && !confirm(attempt, answer)) return fail(attempt, errno);
+  if (greeting_.proves && !confirm(attempt, answer)) {
+    const bool closed = errno == ECONNRESET || errno == EPIPE;
+    return closed && may_retry(attempt) ? Progress::again : fail(attempt, errno);
+  }
   answer_ = answer;
   return Progress::connected;
 }
@@ -165,17 +168,23 @@ bool Dialer::is_answer(const Greeting& answer) const {
          are_equal(answer.key, second_proof(*shared_.options.prover, pair_key_, greeting_, answer));
 }
 
-// Sends the last proof. False, with errno, if that is not possible.
+// Sends the last proof. False, with errno, if that is not possible: EPIPE if the other side has
+// closed, because it has waited for the proof too long.
 bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
   const auto proof = last_proof(*shared_.options.prover, pair_key_, greeting_, answer);
+  std::byte next;
   errno = ENOMEM;
-  return proof.ok() && send_all(attempt.socket, *proof);
+  if (!proof.ok()) return false;
+  errno = EPIPE;
+  return recv(attempt.socket.fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0 &&
+         send_all(attempt.socket, *proof);
 }
 
 // The other side may have had no room for this connection.
-bool Dialer::tries_again(const Attempt& attempt) {
-  return attempt.got == 0 && greeting_.proves && attempt.candidate.certain &&
-         ++retries_ <= most_retries;
+bool Dialer::tries_again(const Attempt& attempt) { return attempt.got == 0 && may_retry(attempt); }
+
+bool Dialer::may_retry(const Attempt& attempt) {
+  return greeting_.proves && attempt.candidate.certain && ++retries_ <= most_retries;
 }
 
 Dialer::Progress Dialer::end(const Attempt& attempt, int error) {

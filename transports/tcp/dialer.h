@@ -77,6 +77,7 @@ class Dialer {
   bool awaits_certain() const;
   bool is_certain(const Attempt& attempt) const;
   bool tries_again(const Attempt& attempt);
+  bool may_retry(const Attempt& attempt);
   Progress end(const Attempt& attempt, int error);
   Progress fail(const Attempt& attempt, int error);
   void note(const Candidate& candidate, const std::string& what);

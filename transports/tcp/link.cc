@@ -75,7 +75,9 @@ void Link::kick() {
 }
 
 bool Link::drive() {
-  if (!socket_ && (!dialer_ || !dial())) return false;
+  // (Without a dialer there was no memory for one.)
+  const bool dials = dialer_ || (known_ && connects() && pending());
+  if (!socket_ && (!dials || !dial())) return false;
   bool moved = wanted() && read();
   try_upgrade();
   if (!out_.empty() || (filter_waits() && !sends_upgraded_)) moved |= flush();
@@ -110,8 +112,8 @@ int Link::descriptor() const { return upgrade_ && quick() ? upgrade_->descriptor
 
 void Link::list() {
   if (listed_ || !pending()) return;
-  listed_ = true;
   shared_.pending.push_back(this);
+  listed_ = true;
 }
 
 bool Link::stays_listed() {

@@ -147,11 +147,11 @@ size_t Reception::Guest::due() const {
   return got < greeting_head_bytes ? greeting_head_bytes : Greeting::size_of(bytes.data());
 }
 
-// If there is no memory, a peer that was not answered yet tries again.
+// If there is no memory, it waits for the next turn.
 Reception::Verdict Reception::try_to_hear(Guest& guest) const try {
   return hear(guest);
 } catch (const std::bad_alloc&) {
-  return Verdict::away;
+  return may_stay(guest) ? Verdict::wait : Verdict::away;
 }
 
 Reception::Verdict Reception::hear(Guest& guest) const {
@@ -177,15 +177,16 @@ bool Reception::may_stay(const Guest& guest) const {
 Reception::Verdict Reception::judge(Guest& guest) const {
   const Greeter from = knows_(guest.greeting.from);
   if (!from.expected && !from.failed) return Verdict::away;
-  const bool can_prove = shared_.options.prover && (from.key || !from.known);
-  if (!guest.greeting.proves) {
-    const bool must_prove = (can_prove && from.known) || from.failed;
-    return !must_prove && shared_.knows_key(guest.greeting) ? Verdict::welcome : Verdict::away;
-  }
-  if (!can_prove) return Verdict::away;
-  guest.waits = !from.known;
+  const bool proves = guest.greeting.proves;
+  if (proves ? !shared_.options.prover : !shared_.knows_key(guest.greeting)) return Verdict::away;
+  // Until it is known, nobody can say whether it has to prove more than the key.
+  guest.waits = shared_.options.prover && !from.known;
   if (guest.waits) return may_stay(guest) ? Verdict::wait : Verdict::away;
-  return answer(guest, *from.key, from.failed);
+  const bool can_prove = shared_.options.prover && from.key;
+  if (proves) return can_prove ? answer(guest, *from.key, from.failed) : Verdict::away;
+  if (can_prove || from.failed) return Verdict::away;
+  prepare_(guest.greeting.from);
+  return Verdict::welcome;
 }
 
 // Reads what is due. Verdict `welcome`: some has come, and may be of a peer.

@@ -140,10 +140,10 @@ void Link::push_decline(std::byte kind) {
 }
 
 void Link::push_shift() {
-  shifts_ = true;
   Outgoing out{Frame{FrameType::shift}};
   out.last = true;
   out_.push(std::move(out));
+  shifts_ = true;
 }
 
 void Link::take_offer() {
@@ -190,7 +190,7 @@ void Link::withdraw_offer() {
 }
 
 // Between the offer's acceptance and the connecting side's SHIFT.
-void Link::try_upgrade() {
+void Link::try_upgrade() try {
   if (!upgrade_ || quick() || shifts_ || trial_failed_ || (connects() && !accepted_)) return;
   const Result<bool> tried = upgrade_->tried();
   if (tried.ok()) {
@@ -202,6 +202,8 @@ void Link::try_upgrade() {
   if (connects()) return withdraw_offer();
   trial_failed_ = true;
   push_decline(trial_failed);
+} catch (const std::bad_alloc&) {
+  fail(shared_.no_memory_to_connect);
 }
 
 // Connecting side: the accepting side's trial failed. It may have crossed this side's withdrawal.

@@ -253,6 +253,9 @@ class TlsFilters final : public FilterMaker {
   bool filters(bool same_host) const override { return !same_host || options_.local; }
 
   Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) override {
+    if (identity_ != nullptr && ends.peer_host.empty()) {
+      return Status(Code::invalid, "TLS: the name of the peer's host is not known");
+    }
     SluiceTlsEnds both{};
     const bool first = ends.connects;
     std::memcpy(both.key, ends.key.bytes.data(), SLUICE_TLS_PAIR);
@@ -260,9 +263,6 @@ class TlsFilters final : public FilterMaker {
     std::ranges::copy(bytes_of(first ? ends.peer : ends.self), both.second);
     both.connects = first;
     both.identity = identity_;
-    if (identity_ != nullptr && ends.peer_host.empty()) {
-      return Status(Code::invalid, "TLS: the name of the peer's host is not known");
-    }
     both.peer_host = ends.peer_host.c_str();
     both.key_bytes = options_.key_bytes;
     SluiceTlsSession* const session = tls_.open(&both);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Connections that begin with proofs: what lets a peer in, and what lets nobody in.
+#include <array>
+
 #include "tests/unit/transports/slow_filter.h"
 #include "tests/unit/transports/tcp_proved.h"
 
@@ -250,6 +252,30 @@ TEST_F(TcpProofs, WaitUntilThePeerIsKnown) {
   EXPECT_EQ(recv(known_later.fd(), &byte, 1, MSG_DONTWAIT), -1) << "it was forgotten";
 }
 
+// The key alone lets nobody in who may turn out to be a peer that can prove.
+TEST_F(TcpProofs, OfTheUnknownAreNotReplacedByTheKeyEither) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  Peer other = peer(), plain = peer();
+  other.process.low -= 5;
+  plain.process.low -= 6;
+  plain.address = AddressBlob{1, key_, {}}.encode();
+  Greeting as_other = greeting(), as_plain = greeting();
+  as_other.from = other.process;
+  as_plain.from = plain.process;
+  Stranger stranger(blob_.entries.front()), honest(blob_.entries.front());
+  stranger.say(as_other);
+  honest.say(as_plain);
+  progress_a_while();
+  char byte;
+  EXPECT_EQ(recv(honest.fd(), &byte, 1, MSG_DONTWAIT), -1);
+  EXPECT_FALSE(stranger.sent_away());
+  const std::array<Peer, 2> team{other, plain};
+  const auto met = endpoint_->meet(team);
+  EXPECT_TRUE(is_turned_away(stranger));
+  EXPECT_FALSE(honest.sent_away());
+}
+
 // Whoever greets as nobody knows whom waits no longer than others.
 TEST_F(TcpProofs, OfTheUnknownKeepNobodyOut) {
   Message message({1, 0, 0, 0}, 8);
@@ -472,6 +498,21 @@ TEST_F(TcpAsks, AgainIfItIsTurnedAway) {
   message.fill().send(*channel_);
   Greeting first, second;
   accept(&first).close();
+  const Socket peer = accept(&second);
+  say(peer, answer_to(second));
+  EXPECT_TRUE(wait_for(
+      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  EXPECT_TRUE(message.ok()) << message.why();
+}
+
+// The accepting side had waited for the proof too long when this process read the answer.
+TEST_F(TcpAsks, AgainIfItsProofComesTooLate) {
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  Greeting first, second;
+  Socket tired = accept(&first);
+  say(tired, answer_to(first));
+  tired.close();
   const Socket peer = accept(&second);
   say(peer, answer_to(second));
   EXPECT_TRUE(wait_for(
