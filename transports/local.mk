@@ -8,6 +8,8 @@ core_sources += \
   transports/conduit.h \
   transports/descriptor.cc \
   transports/descriptor.h \
+  transports/interface_list.cc \
+  transports/interface_list.h \
   transports/pieces.cc \
   transports/pieces.h \
   transports/tag_table.h \

@@ -39,7 +39,7 @@ struct Knobs {
   std::string tls_cert, tls_key;  // SLUICE_TLS_CERT, SLUICE_TLS_KEY: this host's, for x509
   std::string tls_ca, tls_crl;    // SLUICE_TLS_CA, SLUICE_TLS_CRL: whom to trust, and what not
   size_t verbs_ring = 64 << 10;   // SLUICE_VERBS_RING: registered bytes per link and direction
-  std::string verbs_devices;      // SLUICE_VERBS_DEVICES: names; a first '^' excludes
+  std::string verbs_devices;      // SLUICE_VERBS_DEVICES: names and CIDRs; a first '^' excludes
   bool verbs_local = false;       // SLUICE_VERBS_LOCAL: also between processes of one host
   int spin = -1;  // SLUICE_SPIN: microseconds to spin before sleeping; -1: never sleep
   int radix = 2;  // SLUICE_RADIX: of bcube and tree

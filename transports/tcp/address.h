@@ -23,25 +23,10 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/interface_list.h"
 #include "transports/tcp/wire.h"
 
 namespace sluice {
-
-struct IpAddress {
-  uint8_t family = 4;               // 4 or 6
-  std::array<uint8_t, 16> bytes{};  // the first 4 if IPv4
-
-  bool operator==(const IpAddress&) const = default;
-  bool is_loopback() const;
-  bool is_link_local_v6() const;  // needs an interface to be usable: never offered
-  // Whether the families and the first `prefix` bits are equal.
-  bool shares_prefix(const IpAddress& other, unsigned prefix) const;
-  unsigned bits() const { return family == 4 ? 32 : 128; }
-  std::string text() const;
-};
-
-// False if the text is not a numeric address.
-bool parse_ip(const std::string& text, IpAddress* address);
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -62,25 +47,6 @@ struct Interface {
 // All interfaces of this host that are up, in the kernel's order, without link-local IPv6
 // addresses.
 Result<std::vector<Interface>> local_interfaces();
-
-// Which interfaces to use. TcpOptions::interfaces describes the syntax.
-class InterfaceList {
- public:
-  static Result<InterfaceList> parse(const std::string& text);
-
-  bool allows(const Interface& interface) const;
-
- private:
-  struct Network {
-    IpAddress address;
-    unsigned prefix;
-  };
-  const char* add(const std::string& item);
-
-  bool exclude_ = false;
-  std::vector<std::string> names_;
-  std::vector<Network> networks_;
-};
 
 // The interfaces in `all` that have a carrier and that the list and the family (0, 4, 6) allow, but
 // at most one loopback address. If there are none, the error lists all interfaces.

@@ -42,9 +42,12 @@ std::string text_of_gid(const SluiceVerbsGid& gid);
 bool is_ipv4(const SluiceVerbsGid& gid);
 
 // Lists all ports: first those that may be used, the nearest to this thread's processors first.
-// devices: names with commas ("mlx5_0,mlx5_1:2" with the number of a port), or all except those
-// ("^rxe0"); empty: all. system: the kernel's files, "/sys". On Ethernet, a port uses its address
-// of RoCE v2 over IPv4, if it has one; else another of v2; else any.
+// devices: an InterfaceList. Its names are those of devices ("mlx5_0"), or with the number of a
+// port
+// ("mlx5_1:2"); its networks are those of RoCE v2 ("10.1.0.0/16"): a port uses an address in one of
+// them, or if they are excluded, another that an interface has. system: the kernel's files, "/sys".
+// On Ethernet, a port uses its address of RoCE v2 over IPv4, if it has one; else another of v2;
+// else any. Code::invalid: no list is written so.
 Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std::string& devices,
                                             const std::string& system = "/sys");
 // An error (unavailable) that says why each port is not used, if none may be.

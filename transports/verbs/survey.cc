@@ -8,8 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <optional>
+#include <span>
 #include <utility>
 
+#include "transports/interface_list.h"
 #include "transports/verbs/device.h"
 
 namespace sluice {
@@ -28,21 +32,23 @@ std::string line_of(const std::string& path) {
   return read ? std::string(line, strcspn(line, "\n")) : std::string();
 }
 
-// Whether a list, as survey_verbs describes it, allows the port.
-bool allows(const std::string& list, const SluiceVerbsPort& port) {
-  const bool excludes = list.starts_with('^');
-  const std::string names = "," + list.substr(excludes ? 1 : 0) + ",", name(port.device);
-  const auto has = [&](const std::string& each) {
-    return names.find("," + each + ",") != std::string::npos;
-  };
-  const bool named = has(name) || has(name + ":" + std::to_string(port.number));
-  return list.empty() || named != excludes;
+// The address of a network interface; none if the GID stands for none, or for that of its link.
+std::optional<IpAddress> address_of(const SluiceVerbsGid& gid) {
+  IpAddress address{is_ipv4(gid) ? uint8_t{4} : uint8_t{6}, {}};
+  std::copy(gid.raw + (address.family == 4 ? 12 : 0), std::end(gid.raw), address.bytes.begin());
+  const bool is_of_interface = gid.kind == SLUICE_GID_ROCE_2 && !address.is_link_local_v6();
+  return is_of_interface ? std::optional(address) : std::nullopt;
 }
 
-// The higher, the better.
-int rank_of(const SluiceVerbsGid& gid) {
+// The higher, the better; 0: the list does not allow it. A port with addresses is judged by each of
+// these, and then uses one of them; others only have names.
+int rank_of(const SluiceVerbsGid& gid, bool has_addresses, const InterfaceList& list,
+            std::span<const std::string> names) {
+  const auto address = address_of(gid);
+  if (has_addresses && !address) return 0;
+  if (!list.allows(names, address ? &*address : nullptr)) return 0;
   const bool second = gid.kind == SLUICE_GID_ROCE_2;
-  return (second ? 2 : 0) + (is_ipv4(gid) ? 1 : 0);
+  return 1 + (second ? 2 : 0) + (is_ipv4(gid) ? 1 : 0);
 }
 
 // "0-3,8" -> the processors that this thread may run on are among these.
@@ -87,25 +93,33 @@ void look_up(VerbsPort* port, const std::string& system) {
   port->rate = line_of(device + "/ports/" + std::to_string(port->port.number) + "/rate");
 }
 
-// Sets `problem` if there is none.
-void read_gids(const SluiceVerbs& table, VerbsPort* port) {
+Status read_gids(const SluiceVerbs& table, VerbsPort* port) {
   void* handle = nullptr;
   int descriptor = -1;
   if (const int error = table.open(port->port.device, &handle, &descriptor); error != 0) {
-    port->problem = strerror(error);
-    return;
+    return {Code::unavailable, strerror(error)};
   }
   port->gids.resize(max_gids);
   const int found = table.gids(handle, port->port.number, port->gids.data(), max_gids);
   port->gids.resize(static_cast<size_t>(std::clamp(found, 0, max_gids)));
   table.close(handle);
-  if (port->gids.empty()) {
-    port->problem = "no address (GID)";
-  } else if (port->port.ethernet != 0) {
-    const auto worse = [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); };
-    port->gid =
-        static_cast<size_t>(std::ranges::max_element(port->gids, worse) - port->gids.begin());
+  return port->gids.empty() ? Status(Code::unavailable, "no address (GID)") : Status();
+}
+
+// Chooses the port's address. False if the list excludes the port.
+bool choose_gid(const InterfaceList& list, VerbsPort* port) {
+  const std::string name(port->port.device);
+  const std::string names[] = {name, name + ":" + std::to_string(port->port.number)};
+  if (port->gids.empty()) return list.allows(names, nullptr);
+  const bool has_addresses =
+      std::ranges::any_of(port->gids, [](const auto& gid) { return address_of(gid).has_value(); });
+  std::vector<int> ranks;
+  for (const SluiceVerbsGid& gid : port->gids) {
+    ranks.push_back(rank_of(gid, has_addresses, list, names));
   }
+  const auto best = std::ranges::max_element(ranks);
+  port->gid = static_cast<size_t>(best - ranks.begin());
+  return *best > 0;
 }
 
 }  // namespace
@@ -129,6 +143,8 @@ std::string VerbsPort::label() const {
 Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std::string& devices,
                                             const std::string& system) {
   std::vector<SluiceVerbsPort> listed(max_ports);
+  const auto list = InterfaceList::parse(devices);
+  if (!list.ok()) return list.status().with("SLUICE_VERBS_DEVICES");
   const int found = table.list(listed.data(), max_ports);
   if (found < 0) {
     return Status(Code::unavailable, std::string("RDMA devices: ") + strerror(-found));
@@ -138,9 +154,9 @@ Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std:
     VerbsPort& each = ports[i];
     each.port = listed[i];
     look_up(&each, system);
-    read_gids(table, &each);
+    each.problem = read_gids(table, &each).message();
     if (each.port.active == 0) each.problem = "not active";
-    if (!allows(devices, each.port)) each.problem = "excluded by SLUICE_VERBS_DEVICES";
+    if (!choose_gid(*list, &each)) each.problem = "excluded by SLUICE_VERBS_DEVICES";
   }
   std::ranges::stable_sort(ports, [](const VerbsPort& a, const VerbsPort& b) {
     return std::pair(!a.problem.empty(), a.distance) < std::pair(!b.problem.empty(), b.distance);

@@ -356,7 +356,11 @@ std::vector<SluiceVerbsGid> Device::roce(uint8_t network) {
   for (uint8_t i = 0; i < 4; ++i) {
     gids[i].index = i;
     gids[i].kind = kinds[i];
-    if (i < 2) continue;
+    if (i < 2) {
+      gids[i].raw[0] = 0xFE;
+      gids[i].raw[1] = 0x80;
+      continue;
+    }
     gids[i].raw[10] = gids[i].raw[11] = 0xFF;
     gids[i].raw[12] = network;
   }

@@ -20,7 +20,7 @@ struct Device {
   std::string name = "fake0";
   bool active = true, ethernet = true;
   uint16_t lid = 0;
-  // RoCE v1; v2 over IPv6; v2 over IPv4, which has to be chosen; v1 over IPv4.
+  // RoCE v1; v2 over IPv6 of the link; v2 over IPv4, which has to be chosen; v1 over IPv4.
   std::vector<SluiceVerbsGid> gids = roce(203);
 
   static std::vector<SluiceVerbsGid> roce(uint8_t network);  // NETWORK.0.0.0

@@ -109,6 +109,43 @@ TEST_F(VerbsDevices, RoceOverIpv4ComesFirst) {
   EXPECT_EQ(second.gids.at(second.gid).index, 1) << "v2 over IPv6";
 }
 
+// A network stands for addresses of RoCE v2: a port uses one that the list allows, if it has any.
+TEST_F(VerbsDevices, NetworksChooseAmongAddresses) {
+  auto gids = Device::roce(203);
+  gids.push_back(gids[2]);  // of another network of the same port
+  gids.back().index = 4;
+  gids.back().raw[12] = 10;
+  begin({Device{.gids = gids},
+         Device{.name = "ib0", .ethernet = false, .gids = Device::infiniband(1)}});
+  const auto used = [&](const std::string& list) {
+    std::string text;
+    for (const VerbsPort& each : survey(list)) {
+      if (!each.problem.empty()) continue;
+      text += std::string(each.port.device) + "=" + text_of_gid(each.gids[each.gid]) + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(used(""), "fake0=203.0.0.0 ib0=fe80:0:0:1:: ");
+  EXPECT_EQ(used("10.0.0.0/8"), "fake0=10.0.0.0 ");
+  EXPECT_EQ(used("10.0.0.0"), "fake0=10.0.0.0 ");
+  EXPECT_EQ(used("10.0.0.0/8,ib0"), "fake0=10.0.0.0 ib0=fe80:0:0:1:: ");
+  EXPECT_EQ(used("10.0.0.0/8,fake0:1"), "fake0=203.0.0.0 ") << "its name allows all of them";
+  EXPECT_EQ(used("172.16.0.0/12,fe80::/16"), "");
+  EXPECT_EQ(used("^203.0.0.0/8"), "fake0=10.0.0.0 ib0=fe80:0:0:1:: ");
+  EXPECT_EQ(used("^0.0.0.0/0"), "ib0=fe80:0:0:1:: ") << "the address of the link is no way round";
+}
+
+TEST_F(VerbsDevices, AListThatMakesNoSenseIsAnError) {
+  begin({Device{}});
+  for (const std::string item : {"10.0.0.0/33", "rack7/24", ""}) {
+    const auto ports = survey_verbs(fake_verbs::table(), "fake0," + item, system_.path());
+    EXPECT_EQ(ports.status().code(), Code::invalid);
+    EXPECT_EQ(ports.status().message().find("SLUICE_VERBS_DEVICES: interface list 'fake0," + item),
+              0U)
+        << ports.status().message();
+  }
+}
+
 TEST_F(VerbsDevices, TheNearestComesFirst) {
   begin({Device{.name = "far"}, Device{.name = "unknown"}, Device{.name = "beside"},
          Device{.name = "near"}, Device{.name = "down", .active = false}});

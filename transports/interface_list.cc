@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/interface_list.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace sluice {
+
+bool IpAddress::is_loopback() const {
+  if (family == 4) return bytes[0] == 127;
+  return std::all_of(bytes.begin(), bytes.end() - 1, [](uint8_t byte) { return byte == 0; }) &&
+         bytes[15] == 1;
+}
+
+bool IpAddress::is_link_local_v6() const {
+  return family == 6 && bytes[0] == 0xFE && (bytes[1] & 0xC0) == 0x80;
+}
+
+bool IpAddress::shares_prefix(const IpAddress& other, unsigned prefix) const {
+  if (family != other.family) return false;
+  for (unsigned bit = 0; bit < prefix; bit += 8) {
+    const unsigned rest = std::min(prefix - bit, 8U);
+    if (((bytes[bit / 8] ^ other.bytes[bit / 8]) >> (8 - rest)) != 0) return false;
+  }
+  return true;
+}
+
+std::string IpAddress::text() const {
+  char buffer[INET6_ADDRSTRLEN] = "";
+  inet_ntop(family == 4 ? AF_INET : AF_INET6, bytes.data(), buffer, sizeof(buffer));
+  return buffer;
+}
+
+bool parse_ip(const std::string& text, IpAddress* address) {
+  for (const auto& [family, code] : {std::pair{uint8_t{4}, AF_INET}, {uint8_t{6}, AF_INET6}}) {
+    IpAddress parsed;
+    parsed.family = family;
+    if (inet_pton(code, text.c_str(), parsed.bytes.data()) == 1) {
+      *address = parsed;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Adds one item of the list. Returns what is wrong with it; nullptr if nothing.
+const char* InterfaceList::add(const std::string& item) {
+  if (item.empty()) return "is no name or network";
+  const size_t slash = item.find('/');
+  Network network;
+  if (!parse_ip(item.substr(0, slash), &network.address)) {
+    if (slash != std::string::npos) return "is no network (address/prefix length)";
+    names_.push_back(item);
+    return nullptr;
+  }
+  network.prefix = network.address.bits();
+  if (slash != std::string::npos) {
+    const char* const first = item.data() + slash + 1;
+    const char* const last = item.data() + item.size();
+    const auto [end, error] = std::from_chars(first, last, network.prefix);
+    if (error != std::errc() || end != last || network.prefix > network.address.bits()) {
+      return "has an impossible prefix length";
+    }
+  }
+  networks_.push_back(network);
+  return nullptr;
+}
+
+Result<InterfaceList> InterfaceList::parse(const std::string& text) {
+  InterfaceList list;
+  if (text.empty()) return list;
+  list.exclude_ = text[0] == '^';
+  for (size_t begin = list.exclude_ ? 1 : 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    if (const char* why = list.add(item)) {
+      return Status(Code::invalid, "interface list '" + text + "': '" + item + "' " + why);
+    }
+    begin = end + 1;
+  }
+  return list;
+}
+
+bool InterfaceList::allows(std::span<const std::string> names, const IpAddress* address) const {
+  if (names_.empty() && networks_.empty()) return true;
+  const bool is_named = std::ranges::find_first_of(names, names_) != names.end();
+  const auto holds = [&](const Network& network) {
+    return address != nullptr && address->shares_prefix(network.address, network.prefix);
+  };
+  return (is_named || std::ranges::any_of(networks_, holds)) != exclude_;
+}
+
+}  // namespace sluice

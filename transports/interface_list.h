@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// IP addresses, and the lists by which users say what may be used: interfaces of the network, and
+// ports of RDMA devices.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+
+namespace sluice {
+
+struct IpAddress {
+  uint8_t family = 4;               // 4 or 6
+  std::array<uint8_t, 16> bytes{};  // the first 4 if IPv4
+
+  bool operator==(const IpAddress&) const = default;
+  bool is_loopback() const;
+  bool is_link_local_v6() const;  // needs an interface to be usable: never offered
+  // Whether the families and the first `prefix` bits are equal.
+  bool shares_prefix(const IpAddress& other, unsigned prefix) const;
+  unsigned bits() const { return family == 4 ? 32 : 128; }
+  std::string text() const;
+};
+
+// False if the text is not a numeric address.
+bool parse_ip(const std::string& text, IpAddress* address);
+
+// Names and networks ("10.1.0.0/16", or an address) with commas: only these; after a first '^', all
+// but these; an empty list: all.
+class InterfaceList {
+ public:
+  static Result<InterfaceList> parse(const std::string& text);
+
+  // names: those of the interface. address: one of its addresses; nullptr: it has none.
+  bool allows(std::span<const std::string> names, const IpAddress* address) const;
+
+ private:
+  struct Network {
+    IpAddress address;
+    unsigned prefix;
+  };
+  const char* add(const std::string& item);
+
+  bool exclude_ = false;
+  std::vector<std::string> names_;
+  std::vector<Network> networks_;
+};
+
+}  // namespace sluice
