@@ -68,7 +68,8 @@ tcp_tests = \
   tests/unit/transports/fake_verbs.cc \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
-  tests/unit/transports/tcp_test.cc
+  tests/unit/transports/tcp_test.cc \
+  tests/unit/transports/verbs_threads_test.cc
 
 # Tests that start no thread: the program with the thread sanitizer does without them.
 # Without a transport.
