@@ -60,6 +60,8 @@ class Conduit {
   // `failed` with EPIPE, ECONNRESET or ETIMEDOUT: the peer is gone, but what it sent before may
   // still be read.
   virtual Moved write(std::span<const iovec> runs) = 0;
+  // The same, for bytes that others follow at once by write: these need not leave before.
+  virtual Moved write_more(std::span<const iovec> runs) { return write(runs); }
   // Fills the runs in order with what has arrived. Result `closed`: everything has been read, and
   // the peer sends no more.
   virtual Moved read(std::span<const iovec> runs) = 0;

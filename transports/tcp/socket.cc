@@ -69,8 +69,12 @@ Conduit::Moved moved(ssize_t bytes) {
 
 }  // namespace
 
-Conduit::Moved SocketConduit::write(std::span<const iovec> runs) {
-  constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+Conduit::Moved SocketConduit::write_more(std::span<const iovec> runs) {
+  return write(runs, MSG_MORE);
+}
+
+Conduit::Moved SocketConduit::write(std::span<const iovec> runs, int flags) {
+  flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
   const msghdr message = message_of(runs);
   ssize_t sent;
   do {

@@ -23,10 +23,13 @@ class SocketConduit final : public Conduit {
   explicit SocketConduit(const Socket& socket) : socket_(socket) {}
 
   const char* name() const override { return "tcp"; }
-  Moved write(std::span<const iovec> runs) override;
+  Moved write(std::span<const iovec> runs) override { return write(runs, 0); }
+  Moved write_more(std::span<const iovec> runs) override;
   Moved read(std::span<const iovec> runs) override;
 
  private:
+  Moved write(std::span<const iovec> runs, int flags);
+
   const Socket& socket_;
 };
 

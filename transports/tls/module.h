@@ -3,16 +3,18 @@
  * The interface between the library and the module that encrypts: a table of C functions, found by
  * symbol name. The module (openssl.c) is linked with OpenSSL, loaded on demand and optional.
  *
- * A session is one side of a TLS 1.3 connection between two memory buffers: `in` for what has
- * arrived from the peer, `out` for what is to be sent to it. Nothing here does I/O, blocks or
- * raises a signal. A session takes one thread at a time; different sessions are independent.
+ * A session is one side of a TLS 1.3 connection. Its bytes move through the caller's functions
+ * (struct SluiceTlsBelow), straight from and to OpenSSL's record buffers. Nothing here does I/O of
+ * its own, blocks or raises a signal. A session takes one thread at a time; different sessions are
+ * independent.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
-#define SLUICE_TLS_VERSION 4
+#define SLUICE_TLS_VERSION 5
 #define SLUICE_TLS_SYMBOL "sluice_tls"
 
 /* Bytes: of a proof, a process's id, a public key, the key of two processes. */
@@ -46,6 +48,17 @@ struct SluiceTlsEnds {
   const char* peer_host; /* with an identity: the name that the peer's certificate must have */
   int connects;          /* whether this side is the first */
   uint64_t key_bytes;    /* bytes that are sent with one key; then this side's key is updated */
+};
+
+/* How a session's bytes move, while it shakes hands, seals, unseals or flushes. Neither blocks.
+ * Both return a number of bytes; 0: none now, or never again, which the caller has to note for
+ * itself. */
+struct SluiceTlsBelow {
+  void* context;
+  /* Takes the first bytes. more: others follow at once, so these need not leave yet. */
+  size_t (*send)(void* context, const void* bytes, size_t size, int more);
+  /* Fills the runs in order with the peer's next bytes. */
+  size_t (*receive)(void* context, const struct iovec* runs, size_t count);
 };
 
 /* Who agrees on a key with whom. */
@@ -83,17 +96,18 @@ struct SluiceTls {
                                         size_t size);
   void (*forget)(struct SluiceTlsIdentity*);
 
-  /* NULL if there is no memory. The session has copied, or derived from, what it needs of `ends`.
-   */
-  struct SluiceTlsSession* (*open)(const struct SluiceTlsEnds* ends);
+  /* NULL if there is no memory. The session has copied, or derived from, what it needs of both. */
+  struct SluiceTlsSession* (*open)(const struct SluiceTlsEnds* ends,
+                                   const struct SluiceTlsBelow* below);
   void (*close)(struct SluiceTlsSession*);
 
-  /* Goes on with the handshake: 1 once it is done, SLUICE_TLS_WAITS for the peer's bytes, or
-   * SLUICE_TLS_FAILED. Also puts bytes into `out`, an alert if it failed. */
+  /* Goes on with the handshake: 1 once it is done, SLUICE_TLS_WAITS for the peer's bytes or for
+   * room to send, or SLUICE_TLS_FAILED. Also sends bytes, an alert if it failed. */
   int (*shake)(struct SluiceTlsSession*);
-  /* Encrypts one record of at most 16 KiB; the handshake is done. Returns the bytes taken, or
-   * SLUICE_TLS_WAITS for room in `out`, or SLUICE_TLS_FAILED. */
-  int (*seal)(struct SluiceTlsSession*, const void* plain, size_t size);
+  /* Encrypts one record of at most 16 KiB, and sends it; the handshake is done. more: another seal
+   * follows at once. Returns the bytes taken, or SLUICE_TLS_WAITS if some are unsent, or
+   * SLUICE_TLS_FAILED. */
+  int (*seal)(struct SluiceTlsSession*, const void* plain, size_t size, int more);
   /* Decrypts at most one record. Returns the bytes written to `plain`, or SLUICE_TLS_WAITS for the
    * peer's bytes, or SLUICE_TLS_FAILED. */
   int (*unseal)(struct SluiceTlsSession*, void* plain, size_t size);
@@ -103,12 +117,9 @@ struct SluiceTls {
   const char* (*why)(const struct SluiceTlsSession*);
   const char* (*cipher)(const struct SluiceTlsSession*); /* once the handshake is done */
 
-  /* The buffers. in_room: where the peer's next bytes go, and how many at most; in_came: so many
-   * have been put there. out_rest: what is to be sent; out_left: so many of it have left. */
-  size_t (*in_room)(struct SluiceTlsSession*, void** at);
-  void (*in_came)(struct SluiceTlsSession*, size_t bytes);
-  size_t (*out_rest)(const struct SluiceTlsSession*, const void** at);
-  void (*out_left)(struct SluiceTlsSession*, size_t bytes);
+  /* Bytes that are encrypted, and have found no room below: less than 17 KiB. flush sends some. */
+  size_t (*unsent)(const struct SluiceTlsSession*);
+  void (*flush)(struct SluiceTlsSession*);
 };
 
 /* The module's only symbol, SLUICE_TLS_SYMBOL. */

@@ -27,8 +27,8 @@
 enum {
   secret_bytes = SLUICE_TLS_PAIR,
   record_bytes = 16 * 1024,
-  in_bytes = 64 * 1024,
-  out_bytes = 4 * (record_bytes + 512), /* records with their headers; one call's at most */
+  header_bytes = 5,
+  sealed_bytes = record_bytes + 512, /* a record with all that surrounds it, and a change of keys */
   measured_times = 6,
   measured_ns = 1000000 /* at most, in all */
 };
@@ -41,13 +41,16 @@ static const char aes_first[] = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SH
 static const char chacha_first[] = "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
 
 struct Buffer {
-  unsigned char* bytes;
-  size_t begin, end, capacity;
+  size_t begin, end;
+  unsigned char bytes[sealed_bytes];
 };
 
 struct SluiceTlsSession {
   SSL* ssl;
-  struct Buffer in, out;
+  struct SluiceTlsBelow below;
+  struct Buffer in;                   /* what came together with what OpenSSL had asked for */
+  struct Buffer out;                  /* what found no room below */
+  int more;                           /* bytes follow those that are sent now */
   unsigned char secret[secret_bytes]; /* the pre-shared key, or the key of proofs */
   uint64_t key_bytes, sealed;         /* with the key in use */
   int certified;                      /* by certificates and the secret, not by the secret alone */
@@ -81,7 +84,7 @@ static void explain(struct SluiceTlsSession* session, const char* what) {
            reason ? reason : "no reason was given");
 }
 
-/* ---- The buffers as OpenSSL's BIO. */
+/* ---- What OpenSSL reads and writes: its BIO. */
 
 static size_t size_of(const struct Buffer* buffer) { return buffer->end - buffer->begin; }
 
@@ -90,40 +93,62 @@ static void consume(struct Buffer* buffer, size_t bytes) {
   if (buffer->begin == buffer->end) buffer->begin = buffer->end = 0;
 }
 
-static size_t make_room(struct Buffer* buffer) {
-  if (buffer->begin > 0 && buffer->capacity - buffer->end < buffer->capacity / 2) {
-    memmove(buffer->bytes, buffer->bytes + buffer->begin, size_of(buffer));
-    buffer->end -= buffer->begin;
-    buffer->begin = 0;
-  }
-  return buffer->capacity - buffer->end;
+static size_t append(struct Buffer* buffer, const void* bytes, size_t size) {
+  const size_t room = sizeof buffer->bytes - buffer->end;
+  if (size > room) size = room;
+  memcpy(buffer->bytes + buffer->end, bytes, size);
+  buffer->end += size;
+  return size;
+}
+
+static size_t send_below(struct SluiceTlsSession* session, const void* bytes, size_t size) {
+  return session->below.send(session->below.context, bytes, size, session->more);
+}
+
+static void flush(struct SluiceTlsSession* session) {
+  struct Buffer* const out = &session->out;
+  if (size_of(out) > 0) consume(out, send_below(session, out->bytes + out->begin, size_of(out)));
 }
 
 static int bio_write(BIO* bio, const char* data, size_t size, size_t* taken) {
-  struct Buffer* const out = &((struct SluiceTlsSession*)BIO_get_data(bio))->out;
-  const size_t room = make_room(out);
+  struct SluiceTlsSession* const session = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
-  *taken = size < room ? size : room;
-  if (*taken == 0) {
-    BIO_set_retry_write(bio);
-    return 0;
-  }
-  memcpy(out->bytes + out->end, data, *taken);
-  out->end += *taken;
-  return 1;
+  *taken = size_of(&session->out) > 0 ? 0 : send_below(session, data, size);
+  *taken += append(&session->out, data + *taken, size - *taken);
+  if (*taken > 0) return 1;
+  BIO_set_retry_write(bio);
+  return 0;
+}
+
+/* The bytes that OpenSSL asks for go straight to its buffer. It asks for a record's header, then
+ * for the rest. With a header comes what there is, often the whole record; with the rest, only the
+ * next header. So a small record takes one call below, and of a stream of large ones nothing is
+ * copied. */
+static size_t receive_below(struct SluiceTlsSession* session, char* data, size_t size) {
+  struct Buffer* const in = &session->in;
+  const struct iovec runs[] = {{data, size},
+                               {in->bytes, size > header_bytes ? header_bytes : sizeof in->bytes}};
+  const size_t got = session->below.receive(session->below.context, runs, 2);
+  if (got <= size) return got;
+  in->begin = 0;
+  in->end = got - size;
+  return size;
 }
 
 static int bio_read(BIO* bio, char* data, size_t size, size_t* given) {
-  struct Buffer* const in = &((struct SluiceTlsSession*)BIO_get_data(bio))->in;
+  struct SluiceTlsSession* const session = BIO_get_data(bio);
+  struct Buffer* const in = &session->in;
   BIO_clear_retry_flags(bio);
-  *given = size < size_of(in) ? size : size_of(in);
-  if (*given == 0) {
-    BIO_set_retry_read(bio);
-    return 0;
+  if (size_of(in) > 0) {
+    *given = size < size_of(in) ? size : size_of(in);
+    memcpy(data, in->bytes + in->begin, *given);
+    consume(in, *given);
+    return 1;
   }
-  memcpy(data, in->bytes + in->begin, *given);
-  consume(in, *given);
-  return 1;
+  *given = receive_below(session, data, size);
+  if (*given > 0) return 1;
+  BIO_set_retry_read(bio);
+  return 0;
 }
 
 static long bio_control(BIO* bio, int command, long number, void* pointer) {
@@ -288,8 +313,6 @@ static int start(char* text, size_t size) {
 static void close_session(struct SluiceTlsSession* session) {
   if (!session) return;
   SSL_free(session->ssl);
-  OPENSSL_clear_free(session->in.bytes, in_bytes);
-  OPENSSL_clear_free(session->out.bytes, out_bytes);
   OPENSSL_clear_free(session, sizeof *session);
 }
 
@@ -307,8 +330,6 @@ int sluice_tls_judged(int is_good, X509_STORE_CTX* trial) {
 
 static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds* ends) {
   BIO* bio;
-  session->in.bytes = OPENSSL_malloc(session->in.capacity = in_bytes);
-  session->out.bytes = OPENSSL_malloc(session->out.capacity = out_bytes);
   session->key_bytes = ends->key_bytes;
   session->connects = ends->connects;
   session->certified = ends->identity != NULL;
@@ -317,7 +338,7 @@ static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds*
   } else {
     session->ssl = SSL_new(ends->connects ? all.connecting : all.accepting);
   }
-  if (!session->in.bytes || !session->out.bytes || !session->ssl) return 0;
+  if (!session->ssl) return 0;
   if (!SSL_set_app_data(session->ssl, session) || !derive(ends, session->secret)) return 0;
   if (session->certified && !sluice_tls_expect(session->ssl, ends->peer_host)) return 0;
   bio = BIO_new(all.method);
@@ -330,10 +351,12 @@ static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds*
   return 1;
 }
 
-static struct SluiceTlsSession* open_session(const struct SluiceTlsEnds* ends) {
+static struct SluiceTlsSession* open_session(const struct SluiceTlsEnds* ends,
+                                             const struct SluiceTlsBelow* below) {
   struct SluiceTlsSession* const session = OPENSSL_zalloc(sizeof *session);
   int prepared;
   if (!session) return NULL;
+  session->below = *below;
   ERR_set_mark();
   prepared = prepare(session, ends);
   ERR_pop_to_mark();
@@ -427,17 +450,13 @@ static int shake(struct SluiceTlsSession* session) {
   return session->done ? 1 : result;
 }
 
-static int seal(struct SluiceTlsSession* session, const void* plain, size_t size) {
-  struct Buffer* const out = &session->out;
+/* (All that OpenSSL makes of a record is taken below, or finds room in `out`.) */
+static int seal(struct SluiceTlsSession* session, const void* plain, size_t size, int more) {
   size_t taken = 0;
   if (session->why[0]) return SLUICE_TLS_FAILED;
   if (size > record_bytes) size = record_bytes;
-  if (size_of(out) + size + 512 > out->capacity) return SLUICE_TLS_WAITS;
-  if (out->capacity - out->end < size + 512) {
-    memmove(out->bytes, out->bytes + out->begin, size_of(out));
-    out->end -= out->begin;
-    out->begin = 0;
-  }
+  if (size_of(&session->out) > 0) return SLUICE_TLS_WAITS;
+  session->more = more;
   begin(session);
   if (session->sealed >= session->key_bytes) {
     session->sealed = 0;
@@ -447,6 +466,7 @@ static int seal(struct SluiceTlsSession* session, const void* plain, size_t size
     explain(session, "encryption");
   }
   ERR_pop_to_mark();
+  session->more = 0;
   session->sealed += taken;
   return session->why[0] ? SLUICE_TLS_FAILED : (int)taken;
 }
@@ -464,12 +484,11 @@ static int unseal(struct SluiceTlsSession* session, void* plain, size_t size) {
 
 /* (A record's header ends with its length.) */
 static int holds(const struct SluiceTlsSession* session) {
-  enum { header = 5 };
   const struct Buffer* const in = &session->in;
   const unsigned char* const head = in->bytes + in->begin;
   if (SSL_pending(session->ssl) > 0) return 1;
-  if (size_of(in) < header) return 0;
-  return size_of(in) >= header + ((size_t)head[3] << 8 | head[4]);
+  if (size_of(in) < header_bytes) return 0;
+  return size_of(in) >= header_bytes + ((size_t)head[3] << 8 | head[4]);
 }
 
 static const char* why(const struct SluiceTlsSession* session) { return session->why; }
@@ -478,22 +497,7 @@ static const char* cipher(const struct SluiceTlsSession* session) {
   return SSL_get_cipher_name(session->ssl);
 }
 
-static size_t in_room(struct SluiceTlsSession* session, void** at) {
-  const size_t room = make_room(&session->in);
-  *at = session->in.bytes + session->in.end;
-  return room;
-}
-
-static void in_came(struct SluiceTlsSession* session, size_t bytes) { session->in.end += bytes; }
-
-static size_t out_rest(const struct SluiceTlsSession* session, const void** at) {
-  *at = session->out.bytes + session->out.begin;
-  return size_of(&session->out);
-}
-
-static void out_left(struct SluiceTlsSession* session, size_t bytes) {
-  consume(&session->out, bytes);
-}
+static size_t unsent(const struct SluiceTlsSession* session) { return size_of(&session->out); }
 
 static const struct SluiceTls tls = {SLUICE_TLS_VERSION,
                                      start,
@@ -511,9 +515,7 @@ static const struct SluiceTls tls = {SLUICE_TLS_VERSION,
                                      holds,
                                      why,
                                      cipher,
-                                     in_room,
-                                     in_came,
-                                     out_rest,
-                                     out_left};
+                                     unsent,
+                                     flush};
 
 __attribute__((visibility("default"))) const struct SluiceTls* sluice_tls(void) { return &tls; }

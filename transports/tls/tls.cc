@@ -17,7 +17,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t record = 16 << 10;
-constexpr size_t most_in_one_call = 4 * record;
+constexpr size_t most_in_one_call = 16 * record;
 
 using Id = std::array<unsigned char, SLUICE_TLS_ID>;
 static_assert(std::tuple_size_v<Key> == SLUICE_TLS_KEY);
@@ -56,19 +56,22 @@ Result<const SluiceTls*> open_tls(const std::string& folder, std::string* about)
 
 class TlsFilter final : public Conduit {
  public:
-  TlsFilter(const SluiceTls& tls, SluiceTlsSession* session, Conduit& below)
-      : tls_(tls), session_(session), below_(below) {}
+  TlsFilter(const SluiceTls& tls, Conduit& below) : tls_(tls), below_(below) {}
   ~TlsFilter() override { tls_.close(session_); }
   TlsFilter(const TlsFilter&) = delete;
   TlsFilter& operator=(const TlsFilter&) = delete;
 
+  // First. False if there is no memory.
+  bool open(const SluiceTlsEnds& ends) {
+    const SluiceTlsBelow below{this, send_below, receive_below};
+    session_ = tls_.open(&ends, &below);
+    return session_ != nullptr;
+  }
+
   const char* name() const override { return "tls"; }
   Moved write(std::span<const iovec> runs) override;
   Moved read(std::span<const iovec> runs) override;
-  size_t unsent() const override {
-    const void* at;
-    return tls_.out_rest(session_, &at);
-  }
+  size_t unsent() const override { return tls_.unsent(session_); }
   Moved flush() override;
   bool buffered() const override { return shaken_ && tls_.holds(session_) != 0; }
   short interest(bool reads, bool writes) const override {
@@ -87,18 +90,47 @@ class TlsFilter final : public Conduit {
 
  private:
   static bool is_some(const Moved& moved) { return moved.result == Moved::Result::some; }
-  static Moved nothing() { return {Moved::Result::nothing}; }
+  static bool has_ended(const Moved& moved) {
+    return moved.result == Moved::Result::closed || moved.result == Moved::Result::failed;
+  }
+  static Moved some(size_t bytes) {
+    return {bytes > 0 ? Moved::Result::some : Moved::Result::nothing, bytes};
+  }
+
+  // The module's way to the conduit below. What that said last stays in sent_ and received_.
+  static size_t send_below(void* filter, const void* bytes, size_t size, int more);
+  static size_t receive_below(void* filter, const iovec* runs, size_t count);
 
   Moved shake_hands();
-  Moved fill();
   Moved fail();
-  int seal(std::span<const iovec> runs, size_t skip);
+  int seal(std::span<const iovec> runs, size_t skip, size_t most);
 
   const SluiceTls& tls_;
-  SluiceTlsSession* const session_;
   Conduit& below_;
+  SluiceTlsSession* session_ = nullptr;
+  Moved sent_{}, received_{};
+  bool drained_ = false;  // below had fewer bytes than there was room for, in this call
   bool shaken_ = false, heard_ = false;
 };
+
+size_t TlsFilter::send_below(void* filter, const void* bytes, size_t size, int more) {
+  auto& self = *static_cast<TlsFilter*>(filter);
+  const iovec run{const_cast<void*>(bytes), size};
+  self.sent_ = more != 0 ? self.below_.write_more({&run, 1}) : self.below_.write({&run, 1});
+  return is_some(self.sent_) ? self.sent_.bytes : 0;
+}
+
+size_t TlsFilter::receive_below(void* filter, const iovec* runs, size_t count) {
+  auto& self = *static_cast<TlsFilter*>(filter);
+  if (self.drained_) return 0;
+  size_t room = 0;
+  for (size_t i = 0; i < count; ++i) room += runs[i].iov_len;
+  self.received_ = self.below_.read({runs, count});
+  const size_t got = is_some(self.received_) ? self.received_.bytes : 0;
+  self.drained_ = got < room;
+  self.heard_ |= got > 0;
+  return got;
+}
 
 // The alert that says why goes to the peer, if there is room.
 Conduit::Moved TlsFilter::fail() {
@@ -107,63 +139,46 @@ Conduit::Moved TlsFilter::fail() {
 }
 
 Conduit::Moved TlsFilter::flush() {
-  const void* at;
-  const size_t rest = tls_.out_rest(session_, &at);
-  if (rest == 0) return nothing();
-  const iovec run{const_cast<void*>(at), rest};
-  const Moved sent = below_.write({&run, 1});
-  if (is_some(sent)) tls_.out_left(session_, sent.bytes);
-  return sent;
-}
-
-Conduit::Moved TlsFilter::fill() {
-  iovec run{};
-  run.iov_len = tls_.in_room(session_, &run.iov_base);
-  if (run.iov_len == 0) return nothing();
-  const Moved got = below_.read({&run, 1});
-  if (is_some(got)) tls_.in_came(session_, got.bytes);
-  heard_ |= is_some(got);
-  return got;
+  if (unsent() == 0) return some(0);
+  tls_.flush(session_);
+  return sent_;
 }
 
 // Result `some`: it is done.
 Conduit::Moved TlsFilter::shake_hands() {
-  while (!shaken_) {
+  if (shaken_) return {Moved::Result::some};
+  for (bool flushed = true; flushed;) {
+    drained_ = false;
+    sent_ = received_ = some(0);
     const int shaken = tls_.shake(session_);
     if (shaken == SLUICE_TLS_FAILED) return fail();
     shaken_ = shaken == 1;
-    if (unsent() > 0) {
-      const Moved sent = flush();
-      if (!is_some(sent) && sent.result != Moved::Result::nothing) return sent;
-      if (is_some(sent)) continue;  // there may have been no room for all of it
-    }
-    if (shaken_) break;
-    const Moved got = fill();
-    if (!is_some(got)) return got;
+    flushed = unsent() > 0 && is_some(flush());  // there may have been no room for all of it
+    if (has_ended(sent_)) return sent_;
+    if (shaken_) return {Moved::Result::some};
   }
-  return {Moved::Result::some};
+  return has_ended(received_) ? received_ : some(0);
 }
 
-// Encrypts the next record: straight from the run that holds all of it, or from a copy.
-int TlsFilter::seal(std::span<const iovec> runs, size_t skip) {
-  while (!runs.empty() && skip >= runs.front().iov_len) {
+// Encrypts the next record: straight from the run that holds all of it, or from a copy. most: bytes
+// that this call seals in all.
+int TlsFilter::seal(std::span<const iovec> runs, size_t skip, size_t most) {
+  const size_t size = std::min(most - skip, record);
+  const int more = skip + size < most;
+  while (skip >= runs.front().iov_len) {
     skip -= runs.front().iov_len;
     runs = runs.subspan(1);
   }
-  if (runs.empty()) return 0;
   const auto* const first = static_cast<const std::byte*>(runs.front().iov_base) + skip;
-  const size_t size = runs.front().iov_len - skip;
-  if (size >= record || runs.size() == 1) return tls_.seal(session_, first, std::min(size, record));
+  if (runs.front().iov_len - skip >= size) return tls_.seal(session_, first, size, more);
   std::array<std::byte, record> joined;
-  size_t end = 0;
-  for (const iovec& run : runs) {
-    const size_t some = std::min(run.iov_len - skip, record - end);
-    std::memcpy(joined.data() + end, static_cast<const std::byte*>(run.iov_base) + skip, some);
-    end += some;
-    skip = 0;
-    if (end == record) break;
+  for (size_t end = 0; end < size; runs = runs.subspan(1), skip = 0) {
+    const size_t part = std::min(runs.front().iov_len - skip, size - end);
+    std::memcpy(joined.data() + end, static_cast<const std::byte*>(runs.front().iov_base) + skip,
+                part);
+    end += part;
   }
-  return tls_.seal(session_, joined.data(), end);
+  return tls_.seal(session_, joined.data(), size, more);
 }
 
 Conduit::Moved TlsFilter::write(std::span<const iovec> runs) {
@@ -171,36 +186,38 @@ Conduit::Moved TlsFilter::write(std::span<const iovec> runs) {
     // What the peer sent before it ended is read, and explains more.
     return shaken.result == Moved::Result::closed ? Moved{Moved::Result::failed, 0, EPIPE} : shaken;
   }
-  size_t taken = 0;
-  while (taken < most_in_one_call) {
-    const int sealed = seal(runs, taken);
+  if (const Moved flushed = flush(); has_ended(flushed)) return flushed;
+  size_t most = 0, taken = 0;
+  for (const iovec& run : runs) most = std::min(most + run.iov_len, most_in_one_call);
+  sent_ = some(0);
+  while (taken < most) {
+    const int sealed = seal(runs, taken, most);
     if (sealed == SLUICE_TLS_FAILED) return fail();
-    if (sealed == 0) break;
+    if (has_ended(sent_)) return sent_;
+    if (sealed == SLUICE_TLS_WAITS) break;
     taken += static_cast<size_t>(sealed);
   }
-  const Moved sent = flush();
-  const bool ended = !is_some(sent) && sent.result != Moved::Result::nothing;
-  if (ended) return sent;
-  return taken > 0 ? Moved{Moved::Result::some, taken} : nothing();
+  return some(taken);
 }
 
 Conduit::Moved TlsFilter::read(std::span<const iovec> runs) {
   if (const Moved shaken = shake_hands(); !is_some(shaken)) return shaken;
   size_t given = 0;
+  drained_ = false;
+  received_ = some(0);
   for (const iovec& run : runs) {
     for (size_t at = 0; at < run.iov_len && given < most_in_one_call;) {
       auto* const to = static_cast<std::byte*>(run.iov_base) + at;
       const int got = tls_.unseal(session_, to, std::min(run.iov_len - at, record));
-      if (got == SLUICE_TLS_FAILED) return given > 0 ? Moved{Moved::Result::some, given} : fail();
+      if (got == SLUICE_TLS_FAILED) return given > 0 ? some(given) : fail();
+      if (got == SLUICE_TLS_WAITS) {
+        return given == 0 && has_ended(received_) ? received_ : some(given);
+      }
       at += static_cast<size_t>(got);
       given += static_cast<size_t>(got);
-      if (got > 0) continue;
-      const Moved filled = fill();
-      if (is_some(filled)) continue;
-      return given > 0 ? Moved{Moved::Result::some, given} : filled;
     }
   }
-  return given > 0 ? Moved{Moved::Result::some, given} : nothing();
+  return some(given);
 }
 
 class TlsProver final : public Prover {
@@ -256,6 +273,7 @@ class TlsFilters final : public FilterMaker {
     if (identity_ != nullptr && ends.peer_host.empty()) {
       return Status(Code::invalid, "TLS: the name of the peer's host is not known");
     }
+    auto filter = std::make_unique<TlsFilter>(tls_, below);
     SluiceTlsEnds both{};
     const bool first = ends.connects;
     std::memcpy(both.key, ends.key.bytes.data(), SLUICE_TLS_PAIR);
@@ -265,13 +283,9 @@ class TlsFilters final : public FilterMaker {
     both.identity = identity_;
     both.peer_host = ends.peer_host.c_str();
     both.key_bytes = options_.key_bytes;
-    SluiceTlsSession* const session = tls_.open(&both);
+    const bool opened = filter->open(both);
     explicit_bzero(&both, sizeof(both));
-    if (session == nullptr) return Status(Code::memory, "TLS: no memory for a connection");
-    const auto close = [this](SluiceTlsSession* each) { tls_.close(each); };
-    std::unique_ptr<SluiceTlsSession, decltype(close)> owned(session, close);
-    auto filter = std::make_unique<TlsFilter>(tls_, session, below);
-    (void)owned.release();
+    if (!opened) return Status(Code::memory, "TLS: no memory for a connection");
     return std::unique_ptr<Conduit>(std::move(filter));
   }
 

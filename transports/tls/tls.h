@@ -9,7 +9,8 @@
 // takes part. There is no end of TLS's own: a link ends with a BYE frame, and one that ends without
 // it is an error.
 //
-// A filter holds at most 64 KiB in each direction, and encrypts or decrypts no more in one call.
+// A filter holds at most a record of 16 KiB in each direction, beside OpenSSL's own buffers of that
+// size, and encrypts or decrypts at most 256 KiB in one call.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,14 @@ class WireEnd final : public Conduit {
       : out_(out), in_(in), slow_(slow), random_(seed) {}
 
   const char* name() const override { return "wire"; }
+  Moved write_more(std::span<const iovec> runs) override {
+    const Moved moved = write(runs);
+    owes_more = moved.result == Moved::Result::some;
+    return moved;
+  }
   Moved write(std::span<const iovec> runs) override {
+    ++writes;
+    owes_more = false;
     if (*out_.ended) return {Moved::Result::failed, 0, EPIPE};
     size_t taken = 0, most = room(256 * 1024);
     for (const iovec& run : runs) {
@@ -71,6 +78,7 @@ class WireEnd final : public Conduit {
     return taken > 0 ? Moved{Moved::Result::some, taken} : Moved{Moved::Result::nothing};
   }
   Moved read(std::span<const iovec> runs) override {
+    ++reads;
     const size_t here = in_.bytes.size() - in_.read;
     if (here == 0) return {*in_.ended ? Moved::Result::closed : Moved::Result::nothing};
     size_t given = 0, most = std::min(room(256 * 1024), here);
@@ -82,6 +90,9 @@ class WireEnd final : public Conduit {
     }
     return given > 0 ? Moved{Moved::Result::some, given} : Moved{Moved::Result::nothing};
   }
+
+  size_t writes = 0, reads = 0;  // calls
+  bool owes_more = false;        // the latest bytes may stay until others follow
 
  private:
   size_t room(size_t most) {

@@ -79,7 +79,8 @@ struct Pair {
           {side.sends.data() + side.sent, some},
           {side.sends.data() + side.sent + some, side.sends.size() - side.sent - some}};
       const Moved moved = side.tls->write(runs);
-      EXPECT_LE(moved.bytes, size_t{64} << 10);
+      EXPECT_LE(moved.bytes, size_t{256} << 10);
+      EXPECT_TRUE(!side.end->owes_more || side.tls->unsent() > 0 || side.failed);
       side.sent += moved.bytes;
       note(side, moved);
     }
@@ -144,6 +145,37 @@ TEST_F(Tls, CarriesBytesOneAtATime) {
   pair.drive();
   EXPECT_TRUE(pair.done() && pair.right());
   for (Pair::Side& side : pair.sides) EXPECT_EQ(side.tls->unsent(), 0U);
+}
+
+// What a small message takes: one write, and one read. A record of a long one takes no more, nor a
+// copy: of what follows it, only its header is read ahead.
+TEST_F(Tls, TakesFewCallsBelow) {
+  constexpr size_t small = 56, large = 256 * 1024, record = 16 * 1024, around = 22;
+  Pair pair(1);
+  pair.drive();
+  ASSERT_TRUE(pair.done());
+  auto& [from, to] = pair.sides;
+  std::vector<std::byte> sent = pattern(large, 5), got(large + record);
+  for (const size_t bytes : {small, large}) {
+    const size_t writes = from.end->writes, reads = to.end->reads, before = pair.wires[0].read;
+    const size_t records = (bytes + record - 1) / record;
+    const iovec out{sent.data(), bytes}, in{got.data(), got.size()};
+    EXPECT_EQ(from.tls->write({&out, 1}).bytes, bytes);
+    EXPECT_EQ(from.end->writes - writes, records);
+    EXPECT_EQ(to.tls->read({&in, 1}).bytes, bytes);
+    EXPECT_LE(to.end->reads - reads, records + 1);
+    EXPECT_EQ(pair.wires[0].read - before, bytes + records * around);
+    EXPECT_TRUE(
+        std::equal(sent.begin(), sent.begin() + static_cast<ptrdiff_t>(bytes), got.begin()));
+    EXPECT_FALSE(to.tls->buffered() || from.end->owes_more);
+  }
+  // Half a message more than a whole one: its first record is there, and is said to be.
+  const iovec out{sent.data(), 2 * small}, in{got.data(), small};
+  EXPECT_EQ(from.tls->write({&out, 1}).bytes, 2 * small);
+  EXPECT_EQ(to.tls->read({&in, 1}).bytes, small);
+  EXPECT_TRUE(to.tls->buffered());
+  EXPECT_EQ(to.tls->read({&in, 1}).bytes, small);
+  EXPECT_FALSE(to.tls->buffered());
 }
 
 TEST_F(Tls, HidesPayloadAndKeys) {
