@@ -147,30 +147,30 @@ tests_mpi_types_LDADD = $(mpi_harness)
 tests_mpi_whisper_LDADD = $(mpi_harness)
 
 mpi_tests = \
-  tests/mpi/test_collectives \
-  tests/mpi/test_face \
-  tests/mpi/test_types \
-  tests/mpi/test_algorithms \
   tests/mpi/test_differential \
-  tests/mpi/test_large_counts \
-  tests/mpi/test_languages \
+  tests/mpi/test_collectives \
+  tests/mpi/test_failures \
+  tests/mpi/test_tls \
+  tests/mpi/test_setup \
   tests/mpi/test_reproducible \
-  tests/mpi/test_payload \
-  tests/mpi/test_carriers \
-  tests/mpi/test_progress \
+  tests/mpi/test_algorithms \
   tests/mpi/test_communicators \
   tests/mpi/test_groups \
-  tests/mpi/test_hints \
-  tests/mpi/test_disagreement \
-  tests/mpi/test_deprived \
-  tests/mpi/test_descriptors \
+  tests/mpi/test_face \
+  tests/mpi/test_stress \
+  tests/mpi/test_progress \
   tests/mpi/test_endings \
   tests/mpi/test_errors \
-  tests/mpi/test_setup \
   tests/mpi/test_shared_memory \
-  tests/mpi/test_stress \
-  tests/mpi/test_failures \
-  tests/mpi/test_tls
+  tests/mpi/test_payload \
+  tests/mpi/test_languages \
+  tests/mpi/test_types \
+  tests/mpi/test_deprived \
+  tests/mpi/test_descriptors \
+  tests/mpi/test_carriers \
+  tests/mpi/test_hints \
+  tests/mpi/test_disagreement \
+  tests/mpi/test_large_counts
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \

@@ -25,7 +25,12 @@ Sizes run_of_sizes(Rank first, Rank last) {
 }  // namespace
 
 std::vector<Sizes> size_groups() {
-  if (!long_check()) return {run_of_sizes(1, 33), {64, 200, {64, 100, 127, 200}}};
+  if (!long_check()) {
+    Sizes few = run_of_sizes(1, 17);
+    few.last = 33;
+    few.all.insert(few.all.end(), {24, 27, 31, 32, 33});
+    return {few, {64, 200, {64, 100, 127, 200}}};
+  }
   std::vector<Sizes> groups{run_of_sizes(1, 12), run_of_sizes(13, 17), run_of_sizes(18, 25),
                             run_of_sizes(26, 33)};
   groups.push_back({34, 65, {34, 39, 45, 48, 53, 60, 63, 64, 65}});

@@ -17,7 +17,8 @@ namespace sluice {
 
 bool long_check();
 
-// Numbers of ranks proved in one test, under one watchdog: all up to 33, and larger ones.
+// Numbers of ranks proved in one test, under one watchdog: many up to 33 (in `make check-long`
+// all), and larger ones.
 struct Sizes {
   Rank first, last;
   std::vector<Rank> all;

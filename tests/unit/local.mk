@@ -51,24 +51,18 @@ calls_tests = \
   tests/unit/engine/direct_test.cc \
   tests/unit/engine/fetching_test.cc \
   tests/unit/engine/reproducible_test.cc
-# Shared memory and upgrades.
+# Shared memory and TCP, used by several threads, and what ends them.
 shm_tests = \
   tests/unit/transports/arena_test.cc \
   tests/unit/transports/ring_test.cc \
-  tests/unit/transports/segment_test.cc \
-  tests/unit/transports/shm_test.cc \
-  tests/unit/transports/single_copy_test.cc \
   tests/unit/transports/upgrade_ends_test.cc \
-  tests/unit/transports/upgrade_test.cc
-# TCP, and the suite that every transport passes.
+  tests/unit/transports/upgrade_sleepers_test.cc
 tcp_tests = \
-  tests/unit/mpi/layout_test.cc \
+  tests/unit/mpi/layout_stack_test.cc \
   tests/unit/transports/conformance.cc \
   tests/unit/transports/conformance_threads_test.cc \
   tests/unit/transports/fake_verbs.cc \
-  tests/unit/transports/tcp_dialing_test.cc \
-  tests/unit/transports/tcp_ends_test.cc \
-  tests/unit/transports/tcp_test.cc \
+  tests/unit/transports/tcp_threads_test.cc \
   tests/unit/transports/verbs_threads_test.cc
 
 # Tests that start no thread: the program with the thread sanitizer does without them.
@@ -88,6 +82,7 @@ pure_tests = \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/waiter_test.cc \
+  tests/unit/mpi/layout_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
 # Transports between ranks that one thread drives.
@@ -96,13 +91,22 @@ links_tests = \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_boxes_test.cc \
+  tests/unit/transports/tcp_dialing_test.cc \
+  tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
   tests/unit/transports/tcp_landing_test.cc \
   tests/unit/transports/tcp_proofs_test.cc \
   tests/unit/transports/tcp_put_off_test.cc \
   tests/unit/transports/tcp_strangers_test.cc \
+  tests/unit/transports/tcp_test.cc \
   tests/unit/transports/upgrade_trial_test.cc \
   tests/unit/transports/verbs_ends_test.cc
+# Shared memory between ranks that one thread drives.
+segments_tests = \
+  tests/unit/transports/segment_test.cc \
+  tests/unit/transports/shm_test.cc \
+  tests/unit/transports/single_copy_test.cc \
+  tests/unit/transports/upgrade_test.cc
 # Modules of transports.
 modules_tests = \
   tests/unit/transports/tls_certificates_test.cc \
@@ -114,7 +118,7 @@ modules_tests = \
   tests/unit/transports/verbs_test.cc
 
 unit_sources += $(support_tests) $(teams_tests) $(calls_tests) $(shm_tests) $(tcp_tests)
-single_threaded_tests += $(pure_tests) $(links_tests) $(modules_tests)
+single_threaded_tests += $(pure_tests) $(links_tests) $(segments_tests) $(modules_tests)
 
 # How fast the TCP transport alone is; not a test: make tests/unit/transports/tcp_bench
 EXTRA_PROGRAMS += tests/unit/transports/tcp_bench

@@ -16,6 +16,7 @@
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
+#include "tests/unit/support/sweep.h"
 
 namespace sluice::testing {
 namespace {
@@ -171,7 +172,7 @@ TEST_F(Fetching, IsNotUsedIfItIsSwitchedOff) {
 }
 
 TEST_F(Fetching, MemoryOutOfReachGoesThroughTheSlots) {
-  for (const Rank ranks : {2U, 3U}) {
+  for (const Rank ranks : sweep({2U, 3U}, {2U, 3U}, {3U})) {
     for (Rank hidden = 0; hidden <= ranks; ++hidden) {  // the last: no rank is hidden
       arenas_.hide_memory_of(hidden);
       run(ranks, [&](Member& member) {
@@ -213,7 +214,7 @@ TEST_F(Fetching, ResultsInPlaceAreRight) {
 TEST_F(Fetching, NobodyLeavesWhileItsMemoryIsNeeded) {
   for (const Collective each : all_collectives) {
     for (const bool is_put : {false, true}) {
-      for (Rank late = 0; late < 3; ++late) {
+      for (const Rank late : sweep<Rank>({0, 1, 2}, {0, 1, 2}, {0, 2})) {
         const std::string what = std::string(to_string(each)) +
                                  (is_put ? ", put by " : ", fetched by ") + std::to_string(late);
         constexpr auto longest_pause = 20ms;

@@ -231,7 +231,7 @@ TEST(Forming, ALateRankChangesNothing) {
 
 void starve(const Course& course, bool known, Rank poor, uint32_t times) {
   bool was_short = true;
-  const uint32_t step = sweep(1U, 2U, 16U);
+  const uint32_t step = sweep(1U, 2U, 32U);
   for (uint32_t first = poor + times % step; was_short; first += (first < 8 ? 1 : 5) * step) {
     SCOPED_TRACE(std::string(course.name) + (known ? ", known" : "") + ": rank " +
                  std::to_string(poor) + " without allocation " + std::to_string(first) + " and " +

@@ -24,7 +24,7 @@ namespace {
 constexpr std::array<size_t, 10> sizes{0,      5,        3000,           16 << 10, (16 << 10) + 1,
                                        30'000, 64 << 10, (64 << 10) + 1, 300'000,  1};
 
-uint32_t most_exchanges() { return sweep(40U, 40U, 6U); }
+uint32_t most_exchanges() { return sweep(40U, 20U, 4U); }
 
 class TakingTurns : public ::testing::Test {
  protected:

@@ -3,6 +3,7 @@
 // Tests of the transport contract, over every transport and every mode of it, all ranks in one
 // thread.
 #include "tests/unit/transports/conformance.h"
+#include "tests/unit/support/sweep.h"
 
 namespace sluice::conformance {
 namespace {
@@ -145,7 +146,7 @@ TEST_P(Conformance, WhatIsPostedOnBothSidesPassesAFullWindow) {
 
 TEST_P(Conformance, TheWindowOpensAgain) {
   Ranks ranks(make(), 2);
-  for (uint32_t round = 0; round < 20; ++round) {
+  for (uint32_t round = 0; round < sweep(20U, 10U, 5U); ++round) {
     Messages messages;
     for (uint32_t i = 0; i < 40; ++i) {
       add(messages, {round, i, 0, 0}, 10 * kib).fill().send(ranks.channel(0, 1));

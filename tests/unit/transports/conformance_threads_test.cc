@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/unit/support/sweep.h"
 #include "tests/unit/transports/conformance.h"
 
 namespace sluice::conformance {
@@ -22,7 +23,7 @@ TEST_P(ThreadsConformance, RanksAsThreads) {
   }
   std::atomic<int> failures{0}, finished{0};
   const auto run = [&](size_t rank) {
-    for (uint32_t call = 0; call < 50; ++call) {
+    for (uint32_t call = 0; call < sweep(50U, 50U, 20U); ++call) {
       Messages messages;
       for (size_t other = 0; other < count; ++other) {
         if (other == rank) continue;

@@ -243,33 +243,5 @@ TEST_F(TcpPlayed, WhatHasEndedIsNotReadFor) {
   }
 }
 
-// Threads wait, post and close while peers come and go.
-TEST(TcpEnds, OfPeersOfOtherThreads) {
-  auto stays = tcp()(Ranks::process(0));
-  std::atomic<int> failures{0};
-  const auto run = [&](uint64_t first) {
-    for (uint64_t i = 0; i < 40; ++i) {
-      const ProcessId process = Ranks::process(first + i);
-      auto visitor = tcp()(process);
-      const TeamId team{process, 1};
-      auto here = stays->open(team, {process, visitor->address(), "visitor"});
-      auto there = visitor->open(team, {Ranks::process(0), stays->address(), "who stays"});
-      Message out({1, 0, 0, 0}, 5000), in({1, 0, 0, 0}, 5000);
-      in.receive(**here);
-      out.fill().send(**there);
-      failures += !wait_for(*stays, [&] {
-        visitor->progress();
-        return in.done() && out.done();
-      });
-      failures += !in.ok() || !in.holds_pattern();
-      if (i % 4 == 0) std::this_thread::sleep_for(milliseconds(30));
-    }
-  };
-  std::vector<std::thread> threads;
-  for (const uint64_t first : {1000, 2000, 3000}) threads.emplace_back(run, first);
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(failures, 0);
-}
-
 }  // namespace
 }  // namespace sluice

@@ -228,42 +228,6 @@ TEST(Upgrade, TheNextMakerIsOffered) {
   }
 }
 
-// Two ranks that sleep whenever they find nothing to do. A lost wake-up shows as a sleep of a
-// quarter of a second.
-class Sleepers : public testing::TestWithParam<size_t> {};
-
-TEST_P(Sleepers, AreWoken) {
-  Ranks ranks(shm(), 2);
-  ASSERT_TRUE(exchange_some(ranks));
-  ASSERT_EQ(carriers(ranks), "shm shm");
-  const size_t bytes = GetParam();
-  const uint32_t rounds = bytes > 10000 ? 100 : 1000;
-  std::atomic<uint32_t> failures{0};
-  const auto run = [&](size_t rank) {
-    Channel& channel = ranks.channel(rank, 1 - rank);
-    const auto await = [&](Message& message) {
-      while (!message.done()) {
-        if (!ranks.at(rank).progress()) ranks.at(rank).wait(longer_than_the_watchdog);
-      }
-      failures += !message.ok() || !message.holds_pattern();
-    };
-    for (uint32_t call = 10; call < 10 + rounds && failures == 0; ++call) {
-      Message receive({call, 0, 0, 0}, bytes), send({call, 0, 0, 0}, bytes);
-      receive.receive(channel);
-      if (rank == 0) await(receive);
-      send.fill().send(channel);
-      await(send);
-      if (rank == 1) await(receive);
-    }
-  };
-  std::thread other(run, 1);
-  run(0);
-  other.join();
-  EXPECT_EQ(failures, 0U);
-}
-
-INSTANTIATE_TEST_SUITE_P(Bytes, Sleepers, testing::Values(8, 1000000));
-
 // A forked child uses the sockets' numbers for something else; the parent's links must not change.
 TEST(Upgrade, AChildHasNoSockets) {
   const std::set<int> before = descriptors();
