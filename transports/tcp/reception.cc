@@ -23,6 +23,16 @@ constexpr std::chrono::milliseconds time_to_greet{100}, time_to_prove{2000};
 constexpr std::chrono::minutes between_reports{1};
 constexpr size_t greeting_head_bytes = 16;  // of a greeting: they say how long it is
 
+// Whom it turns away, for the log.
+constexpr const char* no_greeting = "a connection of a stranger, who does not greet as a peer";
+constexpr const char* no_key = "a connection of a stranger, without the key";
+constexpr const char* no_proof = "a connection of a stranger, with a greeting but no proof";
+constexpr const char* unknown =
+    "a connection of a stranger, who has greeted as a process of no team";
+constexpr const char* not_expected = "a connection that repeats the greeting of a connected peer";
+constexpr const char* no_room = "a connection that has not proved itself, to make room";
+constexpr const char* no_means = "a connection for lack of memory or of random numbers";
+
 // How long the other side of a new connection has sent nothing.
 std::chrono::milliseconds silence_of(const Socket& socket) {
   tcp_info info{};
@@ -93,7 +103,7 @@ bool Reception::make_room(const Welcome& welcome) {
   const auto guest = least();
   const auto time = guest->answered ? time_to_prove : time_to_greet;
   if (Clock::now() - guest->since >= time) {
-    count_turned_away("to make room");
+    count_turned_away(no_room);
     drop_one();
   }
   return !full_;
@@ -123,7 +133,7 @@ void Reception::hear_all(const Welcome& welcome) {
     guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
     full_ = false;
     if (verdict == Verdict::away) {
-      count_turned_away(guest.answered ? "with a greeting but no proof" : "without the key");
+      count_turned_away(guest.fault);
     } else if (verdict == Verdict::welcome) {
       welcome(std::move(guest.socket), guest.greeting);
     } else if (guest.answered && verdict == Verdict::left) {
@@ -132,12 +142,17 @@ void Reception::hear_all(const Welcome& welcome) {
   }
 }
 
-void Reception::count_turned_away(const char* why) {
+Reception::Verdict Reception::turn_away(Guest& guest, const char* fault) {
+  guest.fault = fault;
+  return Verdict::away;
+}
+
+void Reception::count_turned_away(const char* whom) {
   ++turned_away_;
   const Clock::time_point now = Clock::now();
   if (logged_ != Clock::time_point{} && now - logged_ < between_reports) return;
   logged_ = now;
-  log(Level::warning, "turned away a connection of a stranger, %s; %llu so far", why,
+  log(Level::warning, "turned away %s; %llu so far", whom,
       static_cast<unsigned long long>(turned_away_));
 }
 
@@ -151,7 +166,7 @@ size_t Reception::Guest::due() const {
 Reception::Verdict Reception::try_to_hear(Guest& guest) const try {
   return hear(guest);
 } catch (const std::bad_alloc&) {
-  return may_stay(guest) ? Verdict::wait : Verdict::away;
+  return may_stay(guest) ? Verdict::wait : turn_away(guest, no_means);
 }
 
 Reception::Verdict Reception::hear(Guest& guest) const {
@@ -162,11 +177,11 @@ Reception::Verdict Reception::hear(Guest& guest) const {
   if (guest.answered) {
     Key proof;
     std::copy_n(guest.bytes.begin(), proof.size(), proof.begin());
-    return are_equal(proof, guest.proof) ? Verdict::welcome : Verdict::away;
+    return are_equal(proof, guest.proof) ? Verdict::welcome : turn_away(guest, no_proof);
   }
   const bool good =
       guest.greeting.decode(guest.bytes.data()) && guest.greeting.to == shared_.options.self;
-  return good ? judge(guest) : Verdict::away;
+  return good ? judge(guest) : turn_away(guest, no_greeting);
 }
 
 bool Reception::may_stay(const Guest& guest) const {
@@ -176,15 +191,17 @@ bool Reception::may_stay(const Guest& guest) const {
 // Whoever has greeted as a process.
 Reception::Verdict Reception::judge(Guest& guest) const {
   const Greeter from = knows_(guest.greeting.from);
-  if (!from.expected && !from.failed) return Verdict::away;
+  if (!from.expected && !from.failed) return turn_away(guest, not_expected);
   const bool proves = guest.greeting.proves;
-  if (proves ? !shared_.options.prover : !shared_.knows_key(guest.greeting)) return Verdict::away;
+  if (proves ? !shared_.options.prover : !shared_.knows_key(guest.greeting)) {
+    return turn_away(guest, no_key);
+  }
   // Until it is known, nobody can say whether it has to prove more than the key.
   guest.waits = shared_.options.prover && !from.known;
-  if (guest.waits) return may_stay(guest) ? Verdict::wait : Verdict::away;
+  if (guest.waits) return may_stay(guest) ? Verdict::wait : turn_away(guest, unknown);
   const bool can_prove = shared_.options.prover && from.key;
-  if (proves) return can_prove ? answer(guest, *from.key, from.failed) : Verdict::away;
-  if (can_prove || from.failed) return Verdict::away;
+  if (proves && can_prove) return answer(guest, *from.key, from.failed);
+  if (proves || can_prove || from.failed) return turn_away(guest, no_key);
   prepare_(guest.greeting.from);
   return Verdict::welcome;
 }
@@ -196,14 +213,16 @@ Reception::Verdict Reception::receive(Guest& guest) const {
     got = recv(guest.socket.fd(), guest.bytes.data() + guest.got, guest.due() - guest.got,
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
+  const char* const lacks = guest.answered ? no_proof : no_greeting;
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return may_stay(guest) ? Verdict::wait : Verdict::away;
+    return may_stay(guest) ? Verdict::wait : turn_away(guest, lacks);
   }
   // A peer that has connected at another address too closes this connection.
-  if (got <= 0) return guest.got == 0 || guest.answered ? Verdict::left : Verdict::away;
+  if (got <= 0 && (guest.got == 0 || guest.answered)) return Verdict::left;
+  if (got <= 0) return turn_away(guest, no_greeting);
   guest.got += static_cast<size_t>(got);
   const bool foreign = !guest.answered && !Greeting::may_begin(guest.bytes.data(), guest.got);
-  return foreign ? Verdict::away : Verdict::welcome;
+  return foreign ? turn_away(guest, no_greeting) : Verdict::welcome;
 }
 
 // Checks the first proof. Answers with the second, and a nonce that makes the last one new.
@@ -211,15 +230,19 @@ Reception::Verdict Reception::answer(Guest& guest, const PublicKey& peer_key, bo
   const Greeting& asked = guest.greeting;
   const Prover& prover = *shared_.options.prover;
   const auto key = prover.agree(shared_.options.self, asked.from, peer_key);
-  if (!key.ok() || !are_equal(asked.key, first_proof(prover, *key, asked))) return Verdict::away;
+  if (!key.ok() && key.status().code() == Code::memory) return turn_away(guest, no_means);
+  if (!key.ok()) return turn_away(guest, no_key);
+  const auto first = first_proof(prover, *key, asked);
+  if (!first.ok()) return turn_away(guest, no_means);
+  if (!are_equal(asked.key, *first)) return turn_away(guest, no_key);
   Greeting made{wire_version, asked.to, asked.from, {}, shared_.options.window};
   made.proves = true;
   made.refuses = refuses;
   made.filters = asked.filters && shared_.options.filter;
-  if (!draw_random(made.nonce.data(), made.nonce.size()).ok()) return Verdict::away;
+  if (!draw_random(made.nonce.data(), made.nonce.size()).ok()) return turn_away(guest, no_means);
   const auto second = second_proof(prover, *key, asked, made);
   const auto last = last_proof(prover, *key, asked, made);
-  if (!second.ok() || !last.ok()) return Verdict::away;
+  if (!second.ok() || !last.ok()) return turn_away(guest, no_means);
   prepare_(asked.from);
   made.key = *second;
   guest.proof = *last;

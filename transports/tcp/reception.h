@@ -82,9 +82,10 @@ class Reception {
     size_t got = 0;
     std::array<std::byte, Greeting::bytes_with_proof> bytes{};
     Greeting greeting{};
-    bool waits = false;     // it has greeted, and is not known yet
-    bool answered = false;  // it has greeted, and now owes its last proof
-    Key proof{};            // which must be this
+    bool waits = false;           // it has greeted, and is not known yet
+    bool answered = false;        // it has greeted, and now owes its last proof
+    Key proof{};                  // which must be this
+    const char* fault = nullptr;  // why it is turned away
     size_t due() const;
   };
   // left: it has gone by itself; told: that it is refused.
@@ -100,7 +101,8 @@ class Reception {
   bool may_stay(const Guest& guest) const;
   Verdict judge(Guest& guest) const;
   Verdict answer(Guest& guest, const PublicKey& peer_key, bool refuses) const;
-  void count_turned_away(const char* why);
+  static Verdict turn_away(Guest& guest, const char* fault);
+  void count_turned_away(const char* whom);
 
   const TcpShared& shared_;
   const Knows knows_;

@@ -2,6 +2,7 @@
 //
 // Connections that begin with proofs: what lets a peer in, and what lets nobody in.
 #include <array>
+#include <cstring>
 
 #include "tests/unit/transports/slow_filter.h"
 #include "tests/unit/transports/tcp_proved.h"
@@ -11,9 +12,29 @@ namespace {
 
 using std::chrono::seconds;
 
+// Lacks memory for the next keys.
+class PoorProver final : public Prover {
+ public:
+  const PublicKey& public_key() const override { return rich_.public_key(); }
+  Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
+                        const PublicKey& peer_key) const override {
+    if (lacks == 0) return rich_.agree(self, peer, peer_key);
+    --lacks;
+    return Status(Code::memory, "no memory for a key");
+  }
+  Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const override {
+    return rich_.prove(key, text);
+  }
+
+  mutable int lacks = 0;
+
+ private:
+  const PlainProver rich_;
+};
+
 TcpOptions with_prover(std::chrono::milliseconds limit = seconds(20)) {
   TcpOptions options;
-  options.prover = std::make_shared<PlainProver>();
+  options.prover = std::make_shared<PoorProver>();
   options.connect_timeout = limit;
   return options;
 }
@@ -21,6 +42,7 @@ TcpOptions with_prover(std::chrono::milliseconds limit = seconds(20)) {
 class TcpProofs : public TcpProved {
  protected:
   TcpProofs() : TcpProved(with_prover()) {}
+  int& lacks() { return dynamic_cast<const PoorProver&>(*options_.prover).lacks; }
 };
 
 TEST_F(TcpProofs, LetAPeerIn) {
@@ -320,6 +342,19 @@ TEST_F(TcpProofs, AfterAFailureAreAnsweredWithARefusal) {
       *endpoint_, [&] { return forged.sent_away(); }, seconds(5)));
 }
 
+// It is no stranger, and the log does not say so.
+TEST_F(TcpProofs, ThatNoMemoryIsLeftToCheckMayComeAgain) {
+  const Greeting words = asked();
+  lacks() = 1;
+  testing::internal::CaptureStderr();
+  Stranger peer(blob_.entries.front());
+  peer.say(words);
+  EXPECT_TRUE(is_turned_away(peer));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("turned away a connection for lack of memory"), std::string::npos) << said;
+  expect_welcome();
+}
+
 class TcpSlowProofs : public TcpProved {
  protected:
   TcpSlowProofs() : TcpProved(with_prover(std::chrono::milliseconds(300))) {}
@@ -394,6 +429,7 @@ class TcpAsks : public testing::Test {
     EXPECT_TRUE(opened.ok());
     channel_ = std::move(*opened);
   }
+  int& lacks() { return dynamic_cast<const PoorProver&>(*options_.prover).lacks; }
   // The next connection, and its greeting.
   Socket accept(Greeting* asked) {
     Socket accepted;
@@ -478,6 +514,35 @@ TEST_F(TcpAsks, NoMoreIfItIsRefused) {
   EXPECT_EQ(message.code(), Code::peer_lost);
   EXPECT_NE(message.why().find("it has given up its connection to this process"), std::string::npos)
       << message.why();
+}
+
+// Memory runs out when it connects for a message, and again when it connects to say so.
+TEST_F(TcpAsks, AgainUntilItsAbortIsTold) {
+  lacks() = 4;
+  Message message({1, 0, 0, 0}, 8);
+  message.fill().send(*channel_);
+  ASSERT_TRUE(message.done());
+  EXPECT_EQ(message.code(), Code::memory) << message.why();
+  const std::string cause = "no memory on rank 0";
+  channel_->abort(cause);
+  EXPECT_LT(lacks(), 3);
+  Greeting asked;
+  const Socket peer = accept(&asked);
+  EXPECT_EQ(lacks(), 0);
+  say(peer, answer_to(asked));
+  std::vector<std::byte> told(proof_bytes + Frame::bytes + cause.size());
+  ASSERT_TRUE(wait_for(
+      *endpoint_,
+      [&] {
+        return recv(peer.fd(), told.data(), told.size(), MSG_PEEK | MSG_DONTWAIT) ==
+               static_cast<ssize_t>(told.size());
+      },
+      seconds(5)));
+  Frame frame;
+  ASSERT_TRUE(frame.decode(told.data() + proof_bytes));
+  EXPECT_EQ(frame.type, FrameType::abort);
+  EXPECT_EQ(std::memcmp(told.data() + proof_bytes + Frame::bytes, cause.data(), cause.size()), 0);
+  EXPECT_TRUE(channel_->told());
 }
 
 TEST_F(TcpAsks, IsNotRefusedByOthers) {
