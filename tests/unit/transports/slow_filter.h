@@ -148,6 +148,26 @@ class PlainProver final : public Prover {
   const PublicKey public_key_{std::byte{17}};
 };
 
+// Lacks memory for the next keys.
+class PoorProver final : public Prover {
+ public:
+  const PublicKey& public_key() const override { return rich_.public_key(); }
+  Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
+                        const PublicKey& peer_key) const override {
+    if (lacks == 0) return rich_.agree(self, peer, peer_key);
+    --lacks;
+    return Status(Code::memory, "no memory for a key");
+  }
+  Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const override {
+    return rich_.prove(key, text);
+  }
+
+  mutable int lacks = 0;
+
+ private:
+  const PlainProver rich_;
+};
+
 class SlowFilters final : public FilterMaker {
  public:
   explicit SlowFilters(uint64_t seed) : seed_(seed) {}

@@ -12,26 +12,6 @@ namespace {
 
 using std::chrono::seconds;
 
-// Lacks memory for the next keys.
-class PoorProver final : public Prover {
- public:
-  const PublicKey& public_key() const override { return rich_.public_key(); }
-  Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
-                        const PublicKey& peer_key) const override {
-    if (lacks == 0) return rich_.agree(self, peer, peer_key);
-    --lacks;
-    return Status(Code::memory, "no memory for a key");
-  }
-  Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const override {
-    return rich_.prove(key, text);
-  }
-
-  mutable int lacks = 0;
-
- private:
-  const PlainProver rich_;
-};
-
 TcpOptions with_prover(std::chrono::milliseconds limit = seconds(20)) {
   TcpOptions options;
   options.prover = std::make_shared<PoorProver>();
