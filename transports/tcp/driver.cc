@@ -272,13 +272,14 @@ void Driver::look_for_ends(Clock::time_point now) {
 
 void Driver::wait(std::chrono::microseconds limit) {
   std::vector<pollfd> polls;
+  size_t sockets = 0;
   {
     Section section(*this);
     const bool missed = woken_ || missed_anything();
     remember();
     if (missed || shared_.unfinished || !may_sleep()) return;
     polls.swap(polls_);
-    collect_polls(polls);
+    sockets = collect_polls(polls);
     ++sleepers_;
   }
   limit = std::clamp(limit, std::chrono::microseconds(0), longest_sleep);
@@ -289,8 +290,10 @@ void Driver::wait(std::chrono::microseconds limit) {
     uint64_t count;
     woken_ = read(wakeup_.fd(), &count, sizeof(count)) < 0;
   }
+  const auto has_event = [](const pollfd& each) { return each.revents != 0; };
+  const bool rings = std::any_of(polls.begin(), polls.begin() + ptrdiff_t(sockets), has_event);
   polls_.swap(polls);
-  stop_sleeping();
+  stop_sleeping(rings);
   const Clock::time_point now = Clock::now();
   look_after(now);
   look_for_ends(now);
@@ -301,28 +304,30 @@ bool Driver::may_sleep() {
                      [](Link* link) { return link->may_sleep(); });
 }
 
-// The doorbell that this thread read may have been for another thread too.
-void Driver::stop_sleeping() {
+// rings: a socket has something. The doorbell that this thread read may have been for another
+// thread too.
+void Driver::stop_sleeping(bool rings) {
   bool heard = false;
   for (Link* link : shared_.pending) {
-    heard |= link->hear();
+    heard |= rings && link->hear();
     if (sleepers_ == 0) link->awake();
   }
   if (heard && sleepers_ > 0) wake();
 }
 
-void Driver::collect_polls(std::vector<pollfd>& polls) const {
+size_t Driver::collect_polls(std::vector<pollfd>& polls) const {
   polls.clear();
-  std::vector<int> common;  // descriptors of several links: few
+  for (const Link* link : shared_.pending) link->add_to(polls);
+  const size_t sockets = polls.size();
   for (const Link* link : shared_.pending) {
-    link->add_to(polls);
     const int descriptor = link->descriptor();
-    if (descriptor < 0 || std::ranges::find(common, descriptor) != common.end()) continue;
-    common.push_back(descriptor);
-    polls.push_back({descriptor, POLLIN, 0});
+    const auto is_same = [&](const pollfd& each) { return each.fd == descriptor; };
+    const bool polled = std::any_of(polls.begin() + ptrdiff_t(sockets), polls.end(), is_same);
+    if (descriptor >= 0 && !polled) polls.push_back({descriptor, POLLIN, 0});
   }
   if (anything_awaited()) reception_.add_to(polls);
   polls.push_back({wakeup_.fd(), POLLIN, 0});
+  return sockets;
 }
 
 bool Driver::missed_anything() const {

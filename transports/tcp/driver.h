@@ -72,8 +72,9 @@ class Driver {
   void look_for_ends(Clock::time_point now);
   bool anything_awaited() const;
   bool may_sleep();
-  void stop_sleeping();
-  void collect_polls(std::vector<pollfd>& polls) const;
+  void stop_sleeping(bool rings);
+  // Returns how many of them are sockets of links: these come first.
+  size_t collect_polls(std::vector<pollfd>& polls) const;
   Link& link(const ProcessId& process);
   bool missed_anything() const;
   void remember();

@@ -71,9 +71,12 @@
 // the CTS comes, the sender may send an announced message in the window, and ignores that CTS.
 #pragma once
 
+#include <endian.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "transports/conduit.h"
 #include "transports/transport.h"
@@ -83,18 +86,22 @@ namespace sluice {
 inline constexpr uint32_t wire_version = 5;
 
 inline void store32(std::byte* to, uint32_t value) {
-  for (int i = 0; i < 4; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+  value = htole32(value);
+  std::memcpy(to, &value, sizeof(value));
 }
 inline void store64(std::byte* to, uint64_t value) {
-  for (int i = 0; i < 8; ++i) to[i] = static_cast<std::byte>(value >> (8 * i));
+  value = htole64(value);
+  std::memcpy(to, &value, sizeof(value));
 }
 inline uint32_t load32(const std::byte* from) {
-  uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value |= static_cast<uint32_t>(from[i]) << (8 * i);
-  return value;
+  uint32_t value;
+  std::memcpy(&value, from, sizeof(value));
+  return le32toh(value);
 }
 inline uint64_t load64(const std::byte* from) {
-  return load32(from) | uint64_t{load32(from + 4)} << 32;
+  uint64_t value;
+  std::memcpy(&value, from, sizeof(value));
+  return le64toh(value);
 }
 
 struct Greeting {

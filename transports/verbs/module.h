@@ -111,7 +111,8 @@ struct SluiceVerbs {
   int (*write)(void* queue, const struct SluiceVerbsWrite* writes, int count);
   /* Posts receive requests without memory, for immediates. */
   int (*receive)(void* queue, int count);
-  /* Returns the number of completions found, at most 16; negative: the queue is broken. */
+  /* Returns the number of completions found, at most 16; if fewer than `room`, there were no more.
+   * Negative: the queue is broken. */
   int (*poll)(void* queue, struct SluiceVerbsDone* done, int room);
   /* To the state ERR: all receive requests complete, those that a message had met before first. */
   int (*stop)(void* queue);

@@ -44,6 +44,12 @@ uint32_t ipv4_of(const uint8_t* gid) {
   return address;
 }
 
+size_t bytes_of(std::span<const iovec> runs) {
+  size_t bytes = 0;
+  for (const iovec& run : runs) bytes += run.iov_len;
+  return bytes;
+}
+
 bool shares_subnet(const uint8_t* own, const uint8_t* peer) {
   const std::optional<uint32_t> mask = mask_of(own);
   return !mask || (ipv4_of(own) & *mask) == (ipv4_of(peer) & *mask);
@@ -184,7 +190,7 @@ size_t VerbsPair::room() const {
 }
 
 size_t VerbsPair::write(std::span<const iovec> runs) {
-  look();
+  if (room() < bytes_of(runs)) look();
   const uint64_t before = staged_;
   for (const iovec& run : runs) {
     if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
@@ -220,7 +226,7 @@ void VerbsPair::stage(const std::byte* from, size_t bytes) {
 
 // At most max_batch_ bytes. The ring's end may divide them once.
 void VerbsPair::post_batch() {
-  std::array<SluiceVerbsWrite, max_writes> writes{};
+  std::array<SluiceVerbsWrite, max_writes> writes;  // as many as are needed are set
   uint32_t count = 0;
   const size_t whole = staged_ - posted_;
   for (uint64_t at = posted_; at < staged_;) {
@@ -228,6 +234,7 @@ void VerbsPair::post_batch() {
     const size_t bytes =
         std::min({staged_ - at, ring_bytes_ - offset, size_t{device_->port().max_message}});
     SluiceVerbsWrite& write = writes[count];
+    write = {};
     write.from = staging_->data() + offset;
     write.bytes = static_cast<uint32_t>(bytes);
     write.to = peer_.ring + offset;
@@ -313,7 +320,7 @@ void VerbsPair::look() {
   do {
     count = table().poll(queue_.handle, done, completions_at_once);
     for (int i = 0; i < count; ++i) take(done[i]);
-  } while (count > 0);
+  } while (count == completions_at_once);
   if (count < 0) give_up("its completions cannot be read");
   renew_receives();
 }
@@ -327,6 +334,7 @@ std::string VerbsPair::reason_of(int status) {
 
 // (A completion that failed counts for nothing: the pair is broken, or stopped.)
 void VerbsPair::take(const SluiceVerbsDone& done) {
+  armed_ = false;
   if (done.received != 0 && receives_out_ > 0) --receives_out_;
   if (done.status != 0) {
     if (!stopped_ && error_ == 0) fail(ECONNRESET, reason_of(done.status));
@@ -409,14 +417,22 @@ bool VerbsPair::delivered() {
   return false;
 }
 
+void VerbsPair::arm() {
+  if (const int error = table().arm(queue_.handle); error != 0) {
+    fail(EIO, std::string("cannot wait: ") + strerror(error));
+  }
+  armed_ = true;
+}
+
 // (Events that are left from before only end a sleep too early. To take them now would take those
 // of pairs that were armed just before.)
 bool VerbsPair::sleeps(bool reads, bool writes) {
   device_->note_sleep();
-  if (const int error = table().arm(queue_.handle); error != 0) {
-    fail(EIO, std::string("cannot wait: ") + strerror(error));
-  }
   look();
+  if (!armed_) {
+    arm();
+    look();
+  }
   return error_ == 0 && !stopped() && (!reads || readable() == 0) && (!writes || room() == 0);
 }
 

@@ -65,7 +65,8 @@ class VerbsPair {
   bool has_trial();
   bool tried() { return has_trial() && completed_writes_ > 0; }
 
-  // Both return how many bytes they moved. They take completions first.
+  // Both return how many bytes they moved. They take completions first; to write, only if they are
+  // needed for room.
   size_t write(std::span<const iovec> runs);
   size_t read(std::span<const iovec> runs);
   // Takes all completions that there are.
@@ -113,6 +114,7 @@ class VerbsPair {
   bool post(std::span<SluiceVerbsWrite> writes);
   uint32_t immediate(size_t bytes);
   void give_credit();
+  void arm();
   void take(const SluiceVerbsDone& done);
   void take_immediate(uint32_t immediate);
   void take_credit(uint32_t credit);
@@ -131,6 +133,7 @@ class VerbsPair {
   bool stopped_ = false;
   bool hopeless_ = false;  // completions may never come
   bool heard_ = false;     // an immediate has come
+  bool armed_ = false;     // and no completion was found since
 
   // Bytes since the beginning, of those written: in the staging ring, posted, read by the peer,
   // completed; and of those read: arrived, read, in batches that are read whole, and those of them

@@ -317,6 +317,7 @@ int stop(void* handle) {
 int arm(void* handle) {
   const Lock lock(net().mutex);
   static_cast<Queue*>(handle)->armed = true;
+  ++net().counts.arms;
   return 0;
 }
 

@@ -67,7 +67,8 @@ uint32_t number_of(size_t index);
 
 struct Counts {
   uint64_t writes, signalled, bytes, inlined;
-  uint64_t completions;    // polled, of both kinds
+  uint64_t completions;  // polled, of both kinds
+  uint64_t arms;
   uint64_t no_receive;     // immediates that met no receive request: a broken bound
   uint64_t overruns;       // requests beyond the depth
   uint64_t not_allowed;    // writes outside of registered memory

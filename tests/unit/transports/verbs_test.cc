@@ -263,6 +263,28 @@ TEST_F(Verbs, ASleeperIsWokenByEvents) {
   }
 }
 
+// To arm is a system call on some devices. What a completion has disarmed is armed again, although
+// nothing has come to read, because its event may have been taken.
+TEST_F(Verbs, ASleeperArmsAgainOnlyAfterACompletion) {
+  join(4096);
+  fake_verbs::hold(true);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(b_->sleeps(true, false));
+  EXPECT_EQ(counts().arms, 1U);
+  for (int i = 0; i < 16; ++i) {
+    Flow own{b_.get(), a_.get(), 1};
+    send_some(own, 1);
+  }
+  fake_verbs::step(1000);
+  b_->awake();
+  ASSERT_TRUE(b_->sleeps(true, false));
+  EXPECT_EQ(counts().arms, 2U);
+  Flow flow{a_.get(), b_.get(), 10};
+  send_some(flow, 10);
+  fake_verbs::step(1000);
+  pollfd event{b_->descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&event, 1, 0), 1);
+}
+
 // One descriptor serves all pairs of a device. What wakes one is not taken by another that goes to
 // sleep after it.
 TEST_F(Verbs, NoSleeperTakesTheEventOfAnother) {
