@@ -351,8 +351,11 @@ Result<std::shared_ptr<Prover>> make_tls_prover(const std::string& folder) {
   std::unique_ptr<SluiceTlsKeys, decltype(drop)> owned(keys, drop);
   auto made = std::make_shared<TlsProver>(**tls, keys, public_key);
   (void)owned.release();
+  // OpenSSL gets ready at the first use of each; what it lacks memory for then, it lacks for good.
   const auto tried = made->prove({}, {});
   if (!tried.ok()) return Status(Code::unavailable, "OpenSSL has no HMAC");
+  const auto agreed = made->agree({0, 1}, {0, 2}, public_key);
+  if (!agreed.ok()) return Status(Code::unavailable, "OpenSSL agrees on no keys by X25519");
   return std::shared_ptr<Prover>(std::move(made));
 }
 
