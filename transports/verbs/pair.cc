@@ -154,7 +154,7 @@ Status VerbsPair::connect(const End& peer) {
   receives_out_ = receive_depth;
   if (error == 0) error = table().connect(queue_.handle, &way);
   if (error == 0) return {};
-  return {Code::unavailable, device_->label() + ": cannot connect: " + strerror(error)};
+  return {Code::mismatch, device_->label() + ": cannot connect: " + strerror(error)};
 }
 
 void VerbsPair::fail(int error, const std::string& what) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -25,11 +26,16 @@ bool decode(std::span<const std::byte> words, End* end) {
   return true;
 }
 
+// Of each link's base: the local ports that accepted an offer, and are not known to work. (The base
+// is a name only. Of one that is gone, another link may get the name: it tries these ports last.)
+using Doubtful = std::map<const Conduit*, std::set<size_t>>;
+
 class VerbsUpgrade final : public Upgrade {
  public:
   // connects: this side sends its trial first, and the other answers.
-  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects)
-      : pair_(std::move(pair)), base_(base), connects_(connects) {}
+  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects,
+               std::shared_ptr<Doubtful> doubtful)
+      : pair_(std::move(pair)), base_(base), connects_(connects), doubtful_(std::move(doubtful)) {}
 
   const char* name() const override { return "verbs"; }
 
@@ -38,7 +44,7 @@ class VerbsUpgrade final : public Upgrade {
     if (!decode(answer, &end)) return {Code::invalid, "an answer of another kind"};
     return pair_->connect(end);
   }
-  void take_base() override {}
+  void take_base() override { doubtful_->erase(&base_); }
 
   // The device sends again for half a minute or longer what does not arrive, and then gives up.
   Result<bool> tried() override {
@@ -104,6 +110,7 @@ class VerbsUpgrade final : public Upgrade {
   std::unique_ptr<VerbsPair> pair_;
   Conduit& base_;
   const bool connects_;
+  const std::shared_ptr<Doubtful> doubtful_;
   bool ended_ = false;  // the peer has closed the base, or it failed
   int base_error_ = 0;  // errno if it failed
   bool read_failed_ = false;
@@ -133,25 +140,53 @@ class VerbsUpgrades final : public UpgradeMaker {
     return made(std::move(*pair), base, true);
   }
 
+  // The error is that of the nearest port, or of the nearest that another of the peer's may reach.
   Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
     End peer;
     if (!decode(offer, &peer)) return Status(Code::invalid, "an offer of another kind");
-    auto device = nearest_that_reaches(peer);
-    if (!device.ok()) return device.status();
-    auto pair = VerbsPair::make(*device, options_.ring);
-    if (!pair.ok()) return warn(pair.status());
-    if (Status connected = (*pair)->connect(peer); !connected.ok()) return connected;
-    return made(std::move(*pair), base, false);
+    Status why = opened();
+    if (!why.ok()) return why;
+    for (const size_t at : order_for(base)) {
+      auto made = attach(at, peer, base);
+      if (made.ok()) return made;
+      const bool better = made.status().code() == Code::mismatch && why.code() != Code::mismatch;
+      if (why.ok() || better) why = made.status();
+    }
+    return why;
   }
 
  private:
-  static Made made(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects) {
+  Made made(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects) const {
     const End end = pair->end();
     Made made;
     made.offer.resize(sizeof(end));
     std::memcpy(made.offer.data(), &end, sizeof(end));
-    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), base, connects);
+    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), base, connects, doubtful_);
     return made;
+  }
+
+  // The ports that may be used: the nearest first, and last those that came to nothing with this
+  // peer.
+  std::vector<size_t> order_for(const Conduit& base) const {
+    const auto found = doubtful_->find(&base);
+    const auto fresh = [&](size_t at) {
+      return found == doubtful_->end() || !found->second.contains(at);
+    };
+    std::vector<size_t> order;
+    for (size_t i = 0; i < ports_.size() && ports_[i].problem.empty(); ++i) order.push_back(i);
+    std::ranges::stable_partition(order, fresh);
+    return order;
+  }
+
+  Result<Made> attach(size_t at, const End& peer, Conduit& base) {
+    auto device = this->device(at);
+    if (!device.ok()) return device.status();
+    if (Status can = reaches(**device, options_.ring, peer); !can.ok()) return can;
+    auto pair = VerbsPair::make(*device, options_.ring);
+    if (!pair.ok()) return warn(pair.status());
+    (*doubtful_)[&base].insert(at);
+    if (Status connected = (*pair)->connect(peer); !connected.ok()) return connected;
+    return made(std::move(*pair), base, false);
   }
 
   // The same reason is told once. (A host without any device is nothing to warn of; the link tells
@@ -196,24 +231,12 @@ class VerbsUpgrades final : public UpgradeMaker {
     return devices_[at];
   }
 
-  // The error is that of the nearest, or of the nearest that another port of the peer's may reach.
-  Result<std::shared_ptr<VerbsDevice>> nearest_that_reaches(const End& peer) {
-    Status why = opened();
-    for (size_t i = 0; failure_.ok() && i < ports_.size() && ports_[i].problem.empty(); ++i) {
-      auto opened = device(i);
-      const Status status = opened.ok() ? reaches(**opened, options_.ring, peer) : opened.status();
-      if (status.ok()) return opened;
-      const bool better = status.code() == Code::mismatch && why.code() != Code::mismatch;
-      if (why.ok() || better) why = status;
-    }
-    return why;
-  }
-
   VerbsOptions options_;
   bool opened_ = false;
   Status failure_;
   std::vector<VerbsPort> ports_;                       // nearest first
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  // of ports_, as far as they are open
+  const std::shared_ptr<Doubtful> doubtful_ = std::make_shared<Doubtful>();
   std::set<std::string> warned_;
 };
 

@@ -237,7 +237,8 @@ int make_queue(void* opened, SluiceVerbsQueue* asked) {
   queue->number = net().next++;
   queue->sends = asked->sends;
   queue->depth = asked->receives;
-  queue->lost = std::ranges::count(net().settings.lost, net().made++) > 0;
+  queue->lost = std::ranges::count(net().settings.lost, net().made++) > 0 ||
+                net().settings.dead.contains(queue->device->device.name);
   net().queues[queue->number] = queue;
   asked->inlined = std::min(asked->inlined, net().settings.inlined);
   asked->handle = queue;
@@ -254,7 +255,14 @@ void drop_queue(void* handle) {
 
 int connect(void* handle, const SluiceVerbsWay* way) {
   const Lock lock(net().mutex);
-  static_cast<Queue*>(handle)->peer = way->peer_number;
+  Queue& queue = *static_cast<Queue*>(handle);
+  const auto peer = net().queues.find(way->peer_number);
+  if (net().settings.refuse_connect && peer != net().queues.end()) {
+    const int error =
+        net().settings.refuse_connect(queue.device->device.name, peer->second->device->device.name);
+    if (error != 0) return error;
+  }
+  queue.peer = way->peer_number;
   net().way = *way;
   return 0;
 }

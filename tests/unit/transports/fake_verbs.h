@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +36,11 @@ struct Settings {
   int refuse_region = 0;  // errno of registration
   bool lose_events = false, double_events = false;
   std::vector<Device> devices{1};
-  std::vector<size_t> lost;  // of these queues, in the order made, no write arrives
-  bool gives_up = false;     // what is lost fails by now
+  std::vector<size_t> lost;    // of these queues, in the order made, no write arrives
+  std::set<std::string> dead;  // from these devices no write arrives
+  bool gives_up = false;       // what is lost fails by now
+  // The errno with which a queue of one device cannot be connected to one of the other; 0: it can.
+  std::function<int(const std::string& own, const std::string& peer)> refuse_connect{};
 };
 
 // Forgets everything. All queues must be gone.

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -257,6 +258,41 @@ TEST_F(VerbsDevices, TheAcceptingSideTakesOneThatReachesTheOther) {
       2);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(exchange(apart));
   EXPECT_STREQ(apart.channel(0, 1).carrier(), "tcp");
+}
+
+// Two ranks with these devices: rank 0 connects.
+MakeEndpoint ranks_with(const std::string& connecting, const std::string& accepting) {
+  return [=, rank = 0](const ProcessId& self) mutable {
+    TcpOptions options;
+    const std::string& devices = rank++ == 0 ? connecting : accepting;
+    options.upgrades = {make_verbs_upgrades({16384, devices, true, &fake_verbs::table()})};
+    return tcp(options)(self);
+  };
+}
+
+const Devices four_ports{Device{.name = "a0"}, Device{.name = "a1"}, Device{.name = "b0"},
+                         Device{.name = "b1"}};
+
+// One combination of the ports works, and both sides know that only by trying.
+TEST_F(VerbsDevices, AFailedConnectOnTheAcceptingSideLeavesTheOtherPorts) {
+  for (const std::string works : {"b0a0", "b0a1", "b1a0", "b1a1"}) {
+    begin(four_ports);
+    fake_verbs::settings().refuse_connect = [=](const std::string& own, const std::string& peer) {
+      return own[0] == 'a' || own + peer == works ? 0 : EHOSTUNREACH;
+    };
+    Ranks ranks(ranks_with("a0,a1", "b0,b1"), 2);
+    EXPECT_TRUE(exchange_until(ranks, "verbs")) << works;
+  }
+}
+
+TEST_F(VerbsDevices, WhoeverConnectsAPortWhoseBytesDoNotCrossIsNotTheLast) {
+  for (const bool turned : {false, true}) {
+    begin(four_ports);
+    fake_verbs::settings().dead = {"a0", "b0"};
+    fake_verbs::settings().gives_up = true;
+    Ranks ranks(turned ? ranks_with("b0,b1", "a0,a1") : ranks_with("a0,a1", "b0,b1"), 2);
+    EXPECT_TRUE(exchange_until(ranks, "verbs"));
+  }
 }
 
 }  // namespace
