@@ -78,6 +78,7 @@ class Formation {
   enum class Outcome { team, mpi, differs, asks };  // asks: the hints' texts decide
 
   void prepare();
+  void introduce();
   SegmentName prepare_known();
   Status say_hello();
   Result<std::unique_ptr<Team>> join_known(uint32_t number, const ArenaOffer& offer);
@@ -189,10 +190,7 @@ void Formation::prepare() {
     lack_ = find_lack(process_);  // not asked of a cached team, which has served already
   }
   const SegmentName held = prepare_known();
-  std::call_once(process_.introduced, [&] {
-    process_.introduction.resize(Hello::packed_size);
-    describe_self(process_).pack(process_.introduction);
-  });
+  introduce();
   std::ranges::copy(process_.introduction, hello_.begin());
   const std::string hints = to_text(*hints_);
   Hello::Occasion{.kept = kept_ ? kept_->id() : TeamId{},
@@ -204,6 +202,16 @@ void Formation::prepare() {
                   .held = held,
                   .offer = offer_}
       .pack(hello_);
+}
+
+// (What runs in std::call_once must not throw: no exception passes the C library's frames if libgcc
+// is linked statically.)
+void Formation::introduce() {
+  const std::lock_guard lock(process_.introducing);
+  if (!process_.introduction.empty()) return;
+  std::vector<std::byte> made(Hello::packed_size);
+  describe_self(process_).pack(made);
+  process_.introduction = std::move(made);
 }
 
 // Makes a team of the ranks that this communicator probably has, by its fingerprint. Returns the

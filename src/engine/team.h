@@ -66,7 +66,7 @@ struct Process {
   std::atomic<bool> warned_of_mpi{false};  // that MPI does what should be reproducible
   std::atomic<bool> warned_of_lack{false};
   const Status no_memory{Code::memory, "no memory to set it up"};  // made while there is memory
-  std::once_flag introduced;
+  std::mutex introducing;
   std::vector<std::byte> introduction;  // a Hello, packed when first needed
   Shelf shelf;
   Acquaintances acquaintances;
