@@ -111,7 +111,7 @@ struct SluiceTls {
   /* Decrypts at most one record. Returns the bytes written to `plain`, or SLUICE_TLS_WAITS for the
    * peer's bytes, or SLUICE_TLS_FAILED. */
   int (*unseal)(struct SluiceTlsSession*, void* plain, size_t size);
-  /* Whether unseal has something to do without further bytes of the peer. */
+  /* Whether unseal has something to do or to say without further bytes of the peer. */
   int (*holds)(const struct SluiceTlsSession*);
   /* Why the session failed, in words; owned by the session. */
   const char* (*why)(const struct SluiceTlsSession*);

@@ -18,6 +18,8 @@ namespace {
 
 constexpr size_t record = 16 << 10;
 constexpr size_t most_in_one_call = 16 * record;
+// From below, whatever it decrypts to: a peer may send records of a byte, or new keys without end.
+constexpr size_t most_received_in_one_call = most_in_one_call + 4 * record;
 
 using Id = std::array<unsigned char, SLUICE_TLS_ID>;
 static_assert(std::tuple_size_v<Key> == SLUICE_TLS_KEY);
@@ -102,13 +104,17 @@ class TlsFilter final : public Conduit {
   static size_t receive_below(void* filter, const iovec* runs, size_t count);
 
   Moved shake_hands();
+  Moved push();
   Moved fail();
+  void begin_receiving();
   int seal(std::span<const iovec> runs, size_t skip, size_t most);
 
   const SluiceTls& tls_;
   Conduit& below_;
   SluiceTlsSession* session_ = nullptr;
   Moved sent_{}, received_{};
+  Moved ended_{};         // what received_ said behind bytes that were given
+  size_t got_ = 0;        // from below, in this call
   bool drained_ = false;  // below had fewer bytes than there was room for, in this call
   bool shaken_ = false, heard_ = false;
 };
@@ -127,33 +133,48 @@ size_t TlsFilter::receive_below(void* filter, const iovec* runs, size_t count) {
   for (size_t i = 0; i < count; ++i) room += runs[i].iov_len;
   self.received_ = self.below_.read({runs, count});
   const size_t got = is_some(self.received_) ? self.received_.bytes : 0;
-  self.drained_ = got < room;
+  self.got_ += got;
+  self.drained_ = got < room || self.got_ >= most_received_in_one_call;
   self.heard_ |= got > 0;
   return got;
 }
 
+void TlsFilter::begin_receiving() {
+  drained_ = false;
+  got_ = 0;
+  received_ = some(0);
+}
+
 // The alert that says why goes to the peer, if there is room.
 Conduit::Moved TlsFilter::fail() {
-  (void)flush();
+  (void)push();
   return {Moved::Result::failed, 0, EPROTO};
 }
 
-Conduit::Moved TlsFilter::flush() {
+Conduit::Moved TlsFilter::push() {
   if (unsent() == 0) return some(0);
   tls_.flush(session_);
   return sent_;
+}
+
+// Of a handshake OpenSSL may hold more than there was room for.
+Conduit::Moved TlsFilter::flush() {
+  const Moved pushed = push();
+  if (shaken_ || !is_some(pushed)) return pushed;
+  const Moved shaken = shake_hands();
+  return shaken.result == Moved::Result::failed ? shaken : pushed;
 }
 
 // Result `some`: it is done.
 Conduit::Moved TlsFilter::shake_hands() {
   if (shaken_) return {Moved::Result::some};
   for (bool flushed = true; flushed;) {
-    drained_ = false;
-    sent_ = received_ = some(0);
+    begin_receiving();
+    sent_ = some(0);
     const int shaken = tls_.shake(session_);
     if (shaken == SLUICE_TLS_FAILED) return fail();
     shaken_ = shaken == 1;
-    flushed = unsent() > 0 && is_some(flush());  // there may have been no room for all of it
+    flushed = unsent() > 0 && is_some(push());  // there may have been no room for all of it
     if (has_ended(sent_)) return sent_;
     if (shaken_) return {Moved::Result::some};
   }
@@ -190,7 +211,7 @@ Conduit::Moved TlsFilter::write(std::span<const iovec> runs) {
   size_t most = 0, taken = 0;
   for (const iovec& run : runs) most = std::min(most + run.iov_len, most_in_one_call);
   sent_ = some(0);
-  while (taken < most) {
+  while (taken < most && unsent() == 0) {
     const int sealed = seal(runs, taken, most);
     if (sealed == SLUICE_TLS_FAILED) return fail();
     if (has_ended(sent_)) return sent_;
@@ -202,16 +223,18 @@ Conduit::Moved TlsFilter::write(std::span<const iovec> runs) {
 
 Conduit::Moved TlsFilter::read(std::span<const iovec> runs) {
   if (const Moved shaken = shake_hands(); !is_some(shaken)) return shaken;
+  if (has_ended(ended_)) return ended_;
   size_t given = 0;
-  drained_ = false;
-  received_ = some(0);
+  begin_receiving();
   for (const iovec& run : runs) {
     for (size_t at = 0; at < run.iov_len && given < most_in_one_call;) {
       auto* const to = static_cast<std::byte*>(run.iov_base) + at;
       const int got = tls_.unseal(session_, to, std::min(run.iov_len - at, record));
       if (got == SLUICE_TLS_FAILED) return given > 0 ? some(given) : fail();
       if (got == SLUICE_TLS_WAITS) {
-        return given == 0 && has_ended(received_) ? received_ : some(given);
+        if (!has_ended(received_)) return some(given);
+        ended_ = received_;
+        return given == 0 ? ended_ : some(given);
       }
       at += static_cast<size_t>(got);
       given += static_cast<size_t>(got);

@@ -108,6 +108,10 @@ class CertificatesTest : public ::testing::Test {
       return why;
     }
 
+    Conduit& tls(int side) { return *tls_[side]; }
+    WireEnd& below(int side) { return *below_[side]; }
+    size_t wrote(int side) const { return wires_[side].bytes.size(); }
+
    private:
     bool ended_ = false;
     Wire wires_[2];
@@ -145,6 +149,28 @@ TEST_F(CertificatesTest, AuthenticateBothSides) {
   const auto why = meet(side("a", "b.test"), side("b", "a.test"));
   EXPECT_EQ(why[0], "");
   EXPECT_EQ(why[1], "");
+}
+
+// Longer than what the filter holds: OpenSSL keeps the rest, and whoever flushes has it sent.
+TEST_F(CertificatesTest, OfManyHostsAreSentWhereThereIsRoomAgain) {
+  std::string hosts = "DNS:b.test";
+  for (int i = 0; i < 1000; ++i) hosts += ",DNS:node-" + std::to_string(i) + ".large-cluster.test";
+  certificate("ca", "many", hosts, 2);
+  const Side first = side("a", "b.test"), second = side("many", "a.test");
+  Meeting meeting({tls_filters(first.tls), tls_filters(second.tls)}, first, second);
+  char byte = 'x';
+  const iovec run{&byte, 1};
+  (void)meeting.tls(0).write({&run, 1});
+  const size_t greeting = meeting.wrote(0);
+  meeting.below(1).takes = 5000;
+  (void)meeting.tls(1).read({&run, 1});
+  ASSERT_EQ(meeting.wrote(1), 5000U);
+  meeting.below(1).takes = Wire::never;
+  while (meeting.tls(1).unsent() > 0) (void)meeting.tls(1).flush();
+  (void)meeting.tls(0).read({&run, 1});
+  EXPECT_GT(meeting.wrote(0), greeting) << "no answer to what came";
+  const auto why = meeting.exchange();
+  EXPECT_EQ(why[0] + why[1], "");
 }
 
 TEST_F(CertificatesTest, DoNotNameAddresses) {

@@ -69,7 +69,7 @@ class WireEnd final : public Conduit {
     ++writes;
     owes_more = false;
     if (*out_.ended) return {Moved::Result::failed, 0, EPIPE};
-    size_t taken = 0, most = room(256 * 1024);
+    size_t taken = 0, most = std::min(room(256 * 1024), takes - std::min(takes, out_.bytes.size()));
     for (const iovec& run : runs) {
       const auto* const from = static_cast<const std::byte*>(run.iov_base);
       for (size_t i = 0; i < run.iov_len && taken < most && !*out_.ended; ++i, ++taken)
@@ -91,6 +91,7 @@ class WireEnd final : public Conduit {
     return given > 0 ? Moved{Moved::Result::some, given} : Moved{Moved::Result::nothing};
   }
 
+  size_t takes = Wire::never;    // bytes, until there is no room
   size_t writes = 0, reads = 0;  // calls
   bool owes_more = false;        // the latest bytes may stay until others follow
 

@@ -203,6 +203,50 @@ TEST_F(Tls, UpdatesItsKeys) {
   EXPECT_GE(updated.wires[0].bytes.size(), whole.wires[0].bytes.size() + 5 * 27);
 }
 
+// However little it decrypts to, so that the other links get their turn.
+TEST_F(Tls, ReceivesABoundedNumberOfBytesInACall) {
+  TlsOptions options = tls_options();
+  options.key_bytes = 1;  // a new key for each byte
+  Pair pair(1, false, options);
+  pair.drive();
+  ASSERT_TRUE(pair.done());
+  std::vector<std::byte> bytes(20000), got(bytes.size());
+  for (std::byte& each : bytes) {
+    const iovec run{&each, 1};
+    ASSERT_EQ(pair.sides[0].tls->write({&run, 1}).bytes, 1U);
+  }
+  const size_t before = pair.wires[0].read;
+  const iovec run{got.data(), got.size()};
+  size_t given = pair.sides[1].tls->read({&run, 1}).bytes;
+  EXPECT_GT(given, 0U);
+  EXPECT_LE(pair.wires[0].read - before, size_t{340} << 10);
+  for (size_t more = 1; more > 0; given += more) {
+    const iovec rest{got.data() + given, got.size() - given};
+    more = given < got.size() ? pair.sides[1].tls->read({&rest, 1}).bytes : 0;
+  }
+  EXPECT_EQ(given, got.size());
+}
+
+// A failure behind bytes that are given is told by the next call, whatever the connection says
+// then.
+TEST_F(Tls, TellsAFailureBehindGoodBytes) {
+  Pair pair(1);
+  pair.drive();
+  ASSERT_TRUE(pair.done());
+  std::byte bytes[100] = {};
+  const iovec run{bytes, sizeof bytes};
+  ASSERT_EQ(pair.sides[0].tls->write({&run, 1}).bytes, sizeof bytes);
+  const size_t second = pair.wires[0].bytes.size();
+  ASSERT_EQ(pair.sides[0].tls->write({&run, 1}).bytes, sizeof bytes);
+  pair.wires[0].bytes[second + 20] ^= std::byte{1};
+  std::byte got[1000];
+  const iovec into{got, sizeof got};
+  Conduit& reader = *pair.sides[1].tls;
+  ASSERT_EQ(reader.read({&into, 1}).bytes, sizeof bytes);
+  EXPECT_TRUE(reader.buffered());
+  EXPECT_EQ(reader.read({&into, 1}).result, Moved::Result::failed);
+}
+
 TEST_F(Tls, AnotherKeyIsAnErrorOnBothSides) {
   Pair pair(1000, false, tls_options(), key_of(3));
   pair.drive();
