@@ -78,8 +78,8 @@ class VerbsDevice {
   void take_events();
   // Why the queue pair with that number does not work any more, as far as events told; else empty.
   std::string problem(uint32_t queue) const;
-  // Whether completions come all the same: its port is down, and nothing else.
-  bool reports() const { return lost_.empty() && !down_.empty(); }
+  // Whether completions of that queue pair come all the same.
+  bool reports(uint32_t queue) const { return lost_.empty() && !failed_queues_.contains(queue); }
   // A queue pair is new: forgets what another of that number had.
   void forget(uint32_t queue) { failed_queues_.erase(queue); }
 

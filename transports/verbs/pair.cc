@@ -399,7 +399,7 @@ void VerbsPair::look_for_events() {
   device_->take_events();
   const std::string what = device_->problem(queue_.number);
   if (what.empty()) return;
-  hopeless_ |= !device_->reports();
+  hopeless_ |= !device_->reports(queue_.number);
   fail(EIO, what);
 }
 

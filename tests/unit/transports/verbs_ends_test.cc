@@ -154,6 +154,22 @@ TEST_F(VerbsEnds, ALostDeviceReportsNothingAndIsNoHang) {
   EXPECT_EQ(read_some(20).result, Result::closed);
 }
 
+// A failed queue pair reports nothing, whatever else is told of its port.
+class VerbsDead : public VerbsEnds, public testing::WithParamInterface<bool> {};
+
+TEST_P(VerbsDead, AFailedQueueBehindADeadPortIsNoHang) {
+  join();
+  const SluiceVerbsEvent down{SLUICE_VERBS_PORT_DOWN, 1, 0, "down"};
+  if (GetParam()) fake_verbs::happen(down);
+  fake_verbs::happen({SLUICE_VERBS_QUEUE_FAILED, 0, fake_verbs::number_of(at_reader), "failed"});
+  if (!GetParam()) fake_verbs::happen(down);
+  below_[1].now = {Result::closed};
+  reader_->hear();
+  EXPECT_EQ(read_some(20).result, Result::closed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, VerbsDead, testing::Bool());
+
 struct Happening {
   const char* name;
   SluiceVerbsEventKind kind;
