@@ -200,6 +200,7 @@ std::string problem_of(const Rdma& rdma, size_t port) {
 std::string to_text(const Rdma& rdma, size_t at) {
   const VerbsPort& port = rdma.ports[at];
   const std::string problem = problem_of(rdma, at);
+  if (port.port.error != 0) return port.label() + ": not used: " + problem;
   std::string text = port.label() + ": " + (port.port.ethernet != 0 ? "Ethernet" : "InfiniBand");
   text += port.port.active != 0 ? ", active" : ", not active";
   if (!port.rate.empty()) text += ", " + port.rate;

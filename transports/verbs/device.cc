@@ -27,8 +27,8 @@ std::string limit_of_locked_memory() {
          " KB, raise it (ulimit -l)";
 }
 
-bool has_verbs_devices() {
-  DIR* const folder = opendir("/sys/class/infiniband");
+bool has_verbs_devices(const std::string& system) {
+  DIR* const folder = opendir((system + "/class/infiniband").c_str());
   if (!folder) return false;
   bool any = false;
   while (const dirent* entry = readdir(folder)) any |= entry->d_name[0] != '.';

@@ -17,8 +17,9 @@
 
 namespace sluice {
 
-// Whether the kernel knows any RDMA device. Without one the module need not be opened.
-bool has_verbs_devices();
+// Whether the kernel knows any RDMA device. Without one the module need not be opened. system: the
+// kernel's files.
+bool has_verbs_devices(const std::string& system = "/sys");
 // "; the limit of locked memory is ...", to go behind ENOMEM; empty if there is none.
 std::string limit_of_locked_memory();
 // Opens the module of the library in `folder` (src/base/module.h).
@@ -30,11 +31,12 @@ struct VerbsPort {
   std::vector<SluiceVerbsGid> gids;
   size_t gid = 0;       // of gids: the address that is used
   std::string problem;  // why the port is not used; empty: it may be
+  bool broken = false;  // the problem is an error of the system's
   std::string rate;     // as the kernel writes it, "100 Gb/sec (4X EDR)"; empty: unknown
   int node = -1;        // NUMA node; -1: unknown
   int distance = 0;     // of the node from the processors of this thread: 10 is near
 
-  std::string label() const;  // "device rxe0, port 1"
+  std::string label() const;  // "device rxe0, port 1"; without a number: "device rxe0"
 };
 
 // "10.9.0.1" or "fe80::1".
@@ -50,8 +52,9 @@ bool is_ipv4(const SluiceVerbsGid& gid);
 // else any. Code::invalid: no list is written so.
 Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std::string& devices,
                                             const std::string& system = "/sys");
-// An error (unavailable) that says why each port is not used, if none may be.
-Status why_none(const std::vector<VerbsPort>& ports);
+// An error (unavailable) that says why each port is not used, if none may be; if there are none,
+// whether the kernel knows a device.
+Status why_none(const std::vector<VerbsPort>& ports, const std::string& system = "/sys");
 
 class VerbsDevice {
  public:

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_VERBS_VERSION 3
+#define SLUICE_VERBS_VERSION 4
 #define SLUICE_VERBS_SYMBOL "sluice_verbs"
 
 #ifdef __cplusplus
@@ -19,12 +19,13 @@ extern "C" {
 
 struct SluiceVerbsPort {
   char device[64]; /* "mlx5_0" */
-  uint8_t number;  /* of the port, from 1 on */
+  uint8_t number;  /* of the port, from 1 on; 0: of the device, which cannot be asked */
   uint8_t active;
   uint8_t ethernet; /* the link layer; else InfiniBand */
   uint8_t mtu;      /* as the library writes it: 1 is 256 bytes, 5 is 4096 */
   uint16_t lid;     /* InfiniBand */
   uint32_t max_message;
+  int error; /* errno: the device or port cannot be asked, and the rest is unknown */
 };
 
 enum SluiceVerbsGidKind { SLUICE_GID_INFINIBAND, SLUICE_GID_ROCE_1, SLUICE_GID_ROCE_2 };
@@ -91,8 +92,8 @@ struct SluiceVerbsEvent {
 
 struct SluiceVerbs {
   int version; /* SLUICE_VERBS_VERSION */
-  /* The ports of all devices, at most `room`. Returns how many there are, or an errno, negated. No
-   * device: 0. */
+  /* The ports of all devices, at most `room`; a device that cannot be opened counts as one. Returns
+   * how many there are, or an errno, negated. No device: 0. */
   int (*list)(struct SluiceVerbsPort* ports, int room);
   /* descriptor: readable if a queue has an event. */
   int (*open)(const char* name, void** device, int* descriptor);

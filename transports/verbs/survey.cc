@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,16 @@ namespace {
 constexpr int max_ports = 64, max_gids = 256;
 constexpr int near = 10;     // the kernel's distance of a node from itself
 constexpr int unknown = 15;  // before another node's
+constexpr const char* not_listed =
+    "the kernel has an RDMA device, but libibverbs finds none: it needs the kernel module "
+    "ib_uverbs, "
+    "/dev/infiniband, and the device's provider (Debian's package ibverbs-providers)";
+
+Status unusable(int error) {
+  const bool forbidden = error == EACCES || error == EPERM || error == ENOENT;
+  const std::string text = std::string("cannot be used: ") + strerror(error);
+  return {Code::unavailable, text + (forbidden ? "; permit access to /dev/infiniband" : "")};
+}
 
 std::string line_of(const std::string& path) {
   FILE* const file = fopen(path.c_str(), "re");
@@ -93,17 +104,18 @@ void look_up(VerbsPort* port, const std::string& system) {
   port->rate = line_of(device + "/ports/" + std::to_string(port->port.number) + "/rate");
 }
 
+// Code::unavailable: an error of the system's. Code::mismatch: it has none.
 Status read_gids(const SluiceVerbs& table, VerbsPort* port) {
   void* handle = nullptr;
   int descriptor = -1;
   if (const int error = table.open(port->port.device, &handle, &descriptor); error != 0) {
-    return {Code::unavailable, strerror(error)};
+    return unusable(error);
   }
   port->gids.resize(max_gids);
   const int found = table.gids(handle, port->port.number, port->gids.data(), max_gids);
   port->gids.resize(static_cast<size_t>(std::clamp(found, 0, max_gids)));
   table.close(handle);
-  return port->gids.empty() ? Status(Code::unavailable, "no address (GID)") : Status();
+  return port->gids.empty() ? Status(Code::mismatch, "no address (GID)") : Status();
 }
 
 // Chooses the port's address. False if the list excludes the port.
@@ -122,6 +134,16 @@ bool choose_gid(const InterfaceList& list, VerbsPort* port) {
   return *best > 0;
 }
 
+void examine(const SluiceVerbs& table, const InterfaceList& list, VerbsPort* port) {
+  const bool lists = port->port.error == 0;
+  const Status status = lists ? read_gids(table, port) : unusable(port->port.error);
+  port->problem = status.message();
+  if (lists && port->port.active == 0) port->problem = "not active";
+  const bool allowed = choose_gid(list, port);
+  if (!allowed) port->problem = "excluded by SLUICE_VERBS_DEVICES";
+  port->broken = allowed && status.code() == Code::unavailable;
+}
+
 }  // namespace
 
 bool is_ipv4(const SluiceVerbsGid& gid) {
@@ -137,7 +159,8 @@ std::string text_of_gid(const SluiceVerbsGid& gid) {
 }
 
 std::string VerbsPort::label() const {
-  return "device " + std::string(port.device) + ", port " + std::to_string(port.number);
+  const std::string device = "device " + std::string(port.device);
+  return port.number == 0 ? device : device + ", port " + std::to_string(port.number);
 }
 
 Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std::string& devices,
@@ -154,9 +177,7 @@ Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std:
     VerbsPort& each = ports[i];
     each.port = listed[i];
     look_up(&each, system);
-    each.problem = read_gids(table, &each).message();
-    if (each.port.active == 0) each.problem = "not active";
-    if (!choose_gid(*list, &each)) each.problem = "excluded by SLUICE_VERBS_DEVICES";
+    examine(table, *list, &each);
   }
   std::ranges::stable_sort(ports, [](const VerbsPort& a, const VerbsPort& b) {
     return std::pair(!a.problem.empty(), a.distance) < std::pair(!b.problem.empty(), b.distance);
@@ -164,13 +185,14 @@ Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std:
   return ports;
 }
 
-Status why_none(const std::vector<VerbsPort>& ports) {
+Status why_none(const std::vector<VerbsPort>& ports, const std::string& system) {
   std::string why;
   for (const VerbsPort& each : ports) {
     if (each.problem.empty()) return {};
     why += (why.empty() ? "" : "; ") + each.label() + ": " + each.problem;
   }
-  return {Code::unavailable, why.empty() ? "no RDMA device" : why};
+  if (why.empty()) why = has_verbs_devices(system) ? not_listed : "no RDMA device";
+  return {Code::unavailable, why};
 }
 
 }  // namespace sluice

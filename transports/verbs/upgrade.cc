@@ -199,7 +199,7 @@ class VerbsUpgrades final : public UpgradeMaker {
 
   Status open() {
     if (!options_.table) {
-      if (!has_verbs_devices()) return {Code::unavailable, no_device};
+      if (!has_verbs_devices(options_.system)) return {Code::unavailable, no_device};
       auto module = open_verbs_module(library_folder());
       if (!module.ok()) return module.status();
       options_.table = *module;
@@ -208,7 +208,17 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!ports.ok()) return ports.status();
     ports_ = std::move(*ports);
     devices_.resize(ports_.size());
-    return why_none(ports_);
+    const Status none = why_none(ports_, options_.system);
+    if (none.ok()) warn_of_broken();
+    return none;
+  }
+
+  // Others are used in place of these.
+  void warn_of_broken() const {
+    for (const VerbsPort& each : ports_) {
+      if (!each.broken) continue;
+      log(Level::warning, "RDMA %s: %s", each.label().c_str(), each.problem.c_str());
+    }
   }
 
   Status opened() {

@@ -27,28 +27,46 @@ struct queue {
 
 static int last_error(void) { return errno ? errno : EIO; }
 
+static void ask_port(struct ibv_context* context, struct SluiceVerbsPort* to) {
+  struct ibv_port_attr port;
+  memset(&port, 0, sizeof(port));
+  to->error = ibv_query_port(context, to->number, &port);
+  if (to->error != 0) return;
+  to->active = port.state == IBV_PORT_ACTIVE;
+  to->ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  to->mtu = (uint8_t)port.active_mtu;
+  to->lid = port.lid;
+  to->max_message = port.max_msg_sz;
+}
+
+static void name_port(struct ibv_device* device, int number, struct SluiceVerbsPort* to) {
+  memset(to, 0, sizeof(*to));
+  strncpy(to->device, ibv_get_device_name(device), sizeof(to->device) - 1);
+  to->number = (uint8_t)number;
+}
+
+static int list_error(struct ibv_device* device, int error, struct SluiceVerbsPort* to, int room) {
+  if (room < 1) return 1;
+  name_port(device, 0, to);
+  to->error = error;
+  return 1;
+}
+
 /* Returns how many ports the device has; fills in as many as there is room for. */
 static int list_ports(struct ibv_device* device, struct SluiceVerbsPort* ports, int room) {
   struct ibv_device_attr about;
-  struct ibv_context* const context = ibv_open_device(device);
-  int i, count = 0;
-  if (!context) return 0;
-  if (ibv_query_device(context, &about) == 0) count = about.phys_port_cnt;
-  for (i = 0; i < count && i < room; ++i) {
-    struct ibv_port_attr port;
-    memset(&ports[i], 0, sizeof(ports[i]));
-    strncpy(ports[i].device, ibv_get_device_name(device), sizeof(ports[i].device) - 1);
-    ports[i].number = (uint8_t)(i + 1);
-    memset(&port, 0, sizeof(port));
-    if (ibv_query_port(context, (uint8_t)(i + 1), &port) != 0) continue;
-    ports[i].active = port.state == IBV_PORT_ACTIVE;
-    ports[i].ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
-    ports[i].mtu = (uint8_t)port.active_mtu;
-    ports[i].lid = port.lid;
-    ports[i].max_message = port.max_msg_sz;
+  struct ibv_context* context;
+  int i, error;
+  errno = 0;
+  context = ibv_open_device(device);
+  if (!context) return list_error(device, last_error(), ports, room);
+  error = ibv_query_device(context, &about);
+  for (i = 0; error == 0 && i < about.phys_port_cnt && i < room; ++i) {
+    name_port(device, i + 1, &ports[i]);
+    ask_port(context, &ports[i]);
   }
   ibv_close_device(context);
-  return count;
+  return error == 0 ? about.phys_port_cnt : list_error(device, error, ports, room);
 }
 
 /* A child of fork() may not take pages that the device writes to away from this process. 0 or an
@@ -62,7 +80,7 @@ static int list(struct SluiceVerbsPort* ports, int room) {
   int i, devices = 0, count = 0;
   const int unsafe = survive_forks();
   struct ibv_device** const found = unsafe == 0 ? ibv_get_device_list(&devices) : NULL;
-  if (unsafe != 0) return unsafe == ENOSYS ? 0 : -unsafe;
+  if (unsafe != 0) return -unsafe;
   if (!found) return errno == ENOSYS ? 0 : -last_error();
   for (i = 0; i < devices; ++i) {
     const int rest = count < room ? room - count : 0;

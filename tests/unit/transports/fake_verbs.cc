@@ -177,6 +177,8 @@ int list(SluiceVerbsPort* ports, int room) {
     SluiceVerbsPort& port = ports[count - 1];
     port = {};
     std::strcpy(port.device, device.name.c_str());
+    port.error = device.error;
+    if (device.error != 0) continue;
     port.number = 1;
     port.active = device.active;
     port.ethernet = device.ethernet;
@@ -191,6 +193,7 @@ int open(const char* name, void** opened, int* descriptor) {
   const Lock lock(net().mutex);
   const auto found = std::ranges::find(net().settings.devices, name, &Device::name);
   if (found == net().settings.devices.end()) return ENODEV;
+  if (found->error != 0) return found->error;
   *descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   *opened = new Opened{*found, net().events.size(), *descriptor};
   return 0;

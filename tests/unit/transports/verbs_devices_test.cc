@@ -80,7 +80,9 @@ class VerbsDevices : public testing::Test {
 
 TEST_F(VerbsDevices, AreChosenByListAndState) {
   begin({Device{}});
-  const auto problem = [&](const std::string& list) { return why_none(survey(list)).message(); };
+  const auto problem = [&](const std::string& list) {
+    return why_none(survey(list), system_.path()).message();
+  };
   const std::string excluded = "device fake0, port 1: excluded by SLUICE_VERBS_DEVICES";
   EXPECT_EQ(problem(""), "");
   EXPECT_EQ(problem("other,fake0"), "");
@@ -258,6 +260,40 @@ TEST_F(VerbsDevices, TheAcceptingSideTakesOneThatReachesTheOther) {
       2);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(exchange(apart));
   EXPECT_STREQ(apart.channel(0, 1).carrier(), "tcp");
+}
+
+// What a process says at its first links, of the devices that it cannot use.
+std::string said_of_devices(const std::string& list, const std::string& system) {
+  testing::internal::CaptureStderr();
+  const auto maker = make_verbs_upgrades({4096, list, true, &fake_verbs::table(), system});
+  for (int i = 0; i < 2; ++i) (void)maker->choices();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST_F(VerbsDevices, OneThatCannotBeOpenedIsListedAndWarnedOf) {
+  const std::string reason =
+      "device fake0: cannot be used: Permission denied; permit access to /dev/infiniband";
+  begin({Device{.error = EACCES}});
+  EXPECT_EQ(why_none(survey()).message(), reason);
+  const std::string alone = said_of_devices("", system_.path());
+  EXPECT_NE(alone.find("RDMA is not used: " + reason), std::string::npos) << alone;
+  EXPECT_EQ(alone.find(reason), alone.rfind(reason)) << "told twice";
+  begin({Device{.error = EACCES}, Device{.name = "fake1"}});
+  EXPECT_EQ(order(), "fake1 fake0 ");
+  const std::string beside = said_of_devices("", system_.path());
+  EXPECT_NE(beside.find("RDMA " + reason), std::string::npos) << beside;
+  EXPECT_EQ(beside.find(reason), beside.rfind(reason)) << "told twice";
+  EXPECT_EQ(said_of_devices("^fake0", system_.path()), "") << "nobody wants it";
+}
+
+TEST_F(VerbsDevices, OneThatOnlyTheKernelKnowsIsWarnedOf) {
+  begin({});
+  EXPECT_EQ(said_of_devices("", system_.path()), "") << "a host without RDMA";
+  system_.place("mlx5_0", "0");
+  const std::string said = said_of_devices("", system_.path());
+  for (const char* part : {"RDMA is not used", "ib_uverbs", "ibverbs-providers"}) {
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  }
 }
 
 // Two ranks with these devices: rank 0 connects.
