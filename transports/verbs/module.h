@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_VERBS_VERSION 4
+#define SLUICE_VERBS_VERSION 5
 #define SLUICE_VERBS_SYMBOL "sluice_verbs"
 
 #ifdef __cplusplus
@@ -22,6 +22,7 @@ struct SluiceVerbsPort {
   uint8_t number;  /* of the port, from 1 on; 0: of the device, which cannot be asked */
   uint8_t active;
   uint8_t ethernet; /* the link layer; else InfiniBand */
+  uint8_t foreign;  /* the transport is neither InfiniBand's nor RoCE's (iWARP) */
   uint8_t mtu;      /* as the library writes it: 1 is 256 bytes, 5 is 4096 */
   uint16_t lid;     /* InfiniBand */
   uint32_t max_message;

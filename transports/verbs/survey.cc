@@ -27,6 +27,8 @@ constexpr const char* not_listed =
     "the kernel has an RDMA device, but libibverbs finds none: it needs the kernel module "
     "ib_uverbs, "
     "/dev/infiniband, and the device's provider (Debian's package ibverbs-providers)";
+constexpr const char* foreign =
+    "neither InfiniBand nor RoCE (iWARP has no RDMA write with immediate data)";
 
 Status unusable(int error) {
   const bool forbidden = error == EACCES || error == EPERM || error == ENOENT;
@@ -139,9 +141,10 @@ void examine(const SluiceVerbs& table, const InterfaceList& list, VerbsPort* por
   const Status status = lists ? read_gids(table, port) : unusable(port->port.error);
   port->problem = status.message();
   if (lists && port->port.active == 0) port->problem = "not active";
+  if (port->port.foreign != 0) port->problem = foreign;
   const bool allowed = choose_gid(list, port);
   if (!allowed) port->problem = "excluded by SLUICE_VERBS_DEVICES";
-  port->broken = allowed && status.code() == Code::unavailable;
+  port->broken = allowed && port->port.foreign == 0 && status.code() == Code::unavailable;
 }
 
 }  // namespace

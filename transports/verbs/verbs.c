@@ -43,6 +43,7 @@ static void name_port(struct ibv_device* device, int number, struct SluiceVerbsP
   memset(to, 0, sizeof(*to));
   strncpy(to->device, ibv_get_device_name(device), sizeof(to->device) - 1);
   to->number = (uint8_t)number;
+  to->foreign = device->transport_type != IBV_TRANSPORT_IB;
 }
 
 static int list_error(struct ibv_device* device, int error, struct SluiceVerbsPort* to, int room) {

@@ -178,6 +178,7 @@ int list(SluiceVerbsPort* ports, int room) {
     port = {};
     std::strcpy(port.device, device.name.c_str());
     port.error = device.error;
+    port.foreign = device.foreign;
     if (device.error != 0) continue;
     port.number = 1;
     port.active = device.active;

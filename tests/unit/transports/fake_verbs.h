@@ -25,6 +25,7 @@ struct Device {
   // RoCE v1; v2 over IPv6 of the link; v2 over IPv4, which has to be chosen; v1 over IPv4.
   std::vector<SluiceVerbsGid> gids = roce(203);
   int error = 0;  // errno of opening it
+  bool foreign = false;
 
   static std::vector<SluiceVerbsGid> roce(uint8_t network);  // NETWORK.0.0.0
   static std::vector<SluiceVerbsGid> infiniband(uint8_t subnet);

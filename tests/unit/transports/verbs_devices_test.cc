@@ -262,6 +262,12 @@ TEST_F(VerbsDevices, TheAcceptingSideTakesOneThatReachesTheOther) {
   EXPECT_STREQ(apart.channel(0, 1).carrier(), "tcp");
 }
 
+TEST_F(VerbsDevices, IwarpIsNotUsed) {
+  begin({Device{.name = "iw0", .foreign = true}, Device{}});
+  EXPECT_EQ(order(), "fake0 iw0 ");
+  EXPECT_NE(survey().at(1).problem.find("iWARP"), std::string::npos) << survey().at(1).problem;
+}
+
 // What a process says at its first links, of the devices that it cannot use.
 std::string said_of_devices(const std::string& list, const std::string& system) {
   testing::internal::CaptureStderr();
