@@ -16,6 +16,8 @@
 namespace sluice {
 namespace {
 
+constexpr int most_timeouts = 3;
+
 std::string text_of(int error) { return strerror(error); }
 
 }  // namespace
@@ -88,6 +90,17 @@ std::string VerbsDevice::problem(uint32_t queue) const {
   if (!down_.empty()) return down_;
   const auto found = failed_queues_.find(queue);
   return found == failed_queues_.end() ? std::string() : found->second;
+}
+
+void VerbsDevice::note_connect(int error) {
+  if (error == 0 && timeouts_ < most_timeouts) timeouts_ = 0;
+  if (error == ETIMEDOUT) ++timeouts_;
+}
+
+std::string VerbsDevice::given_up() const {
+  if (timeouts_ < most_timeouts) return {};
+  return "given up, because " + std::to_string(most_timeouts) +
+         " connections in a row timed out: RoCE does not pass to the peers' addresses";
 }
 
 Result<std::unique_ptr<VerbsMemory>> VerbsMemory::make(std::shared_ptr<VerbsDevice> device,

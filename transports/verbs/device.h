@@ -83,6 +83,11 @@ class VerbsDevice {
   std::string problem(uint32_t queue) const;
   // Whether completions of that queue pair come all the same.
   bool reports(uint32_t queue) const { return lost_.empty() && !failed_queues_.contains(queue); }
+  // How connecting a queue pair of the port ended: 0 or an errno. It may block for a second while
+  // the kernel looks for the peer's hardware address, and nothing else moves.
+  void note_connect(int error);
+  // Why no queue pair is connected over the port any more: so many in a row timed out. Else empty.
+  std::string given_up() const;
   // A queue pair is new: forgets what another of that number had.
   void forget(uint32_t queue) { failed_queues_.erase(queue); }
 
@@ -96,6 +101,7 @@ class VerbsDevice {
   const int descriptor_;
   const VerbsPort about_;
   bool sleeps_ = false;
+  int timeouts_ = 0;         // of connects, since one went well
   std::string lost_, down_;  // the device; its port
   std::map<uint32_t, std::string> failed_queues_;
 };

@@ -137,6 +137,9 @@ Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& pee
 
 Status VerbsPair::connect(const End& peer) {
   if (Status can = reaches(*device_, ring_bytes_, peer); !can.ok()) return can;
+  if (const std::string why = device_->given_up(); !why.empty()) {
+    return {Code::mismatch, device_->label() + ": " + why};
+  }
   peer_ = peer;
   const SluiceVerbsPort& port = device_->port();
   const bool global = port.ethernet != 0 || port.lid == 0;
@@ -153,6 +156,7 @@ Status VerbsPair::connect(const End& peer) {
   int error = table().receive(queue_.handle, receive_depth);
   receives_out_ = receive_depth;
   if (error == 0) error = table().connect(queue_.handle, &way);
+  device_->note_connect(error);
   if (error == 0) return {};
   return {Code::mismatch, device_->label() + ": cannot connect: " + strerror(error)};
 }

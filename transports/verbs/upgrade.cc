@@ -238,6 +238,9 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!problem.empty()) {
       return Status(Code::unavailable, devices_[at]->label() + ": " + problem);
     }
+    if (const std::string why = devices_[at]->given_up(); !why.empty()) {
+      return warn({Code::unavailable, devices_[at]->label() + ": " + why});
+    }
     return devices_[at];
   }
 

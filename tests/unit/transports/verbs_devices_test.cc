@@ -22,6 +22,13 @@ using fake_verbs::Device;
 using fake_verbs::Settings;
 using Devices = std::vector<Device>;
 
+class NoConduit final : public Conduit {
+ public:
+  const char* name() const override { return "none"; }
+  Moved write(std::span<const iovec>) override { return {Moved::Result::nothing}; }
+  Moved read(std::span<const iovec>) override { return {Moved::Result::nothing}; }
+};
+
 // The kernel's files, of two NUMA nodes: this thread runs on the second alone.
 class FakeSystem {
  public:
@@ -266,6 +273,42 @@ TEST_F(VerbsDevices, IwarpIsNotUsed) {
   begin({Device{.name = "iw0", .foreign = true}, Device{}});
   EXPECT_EQ(order(), "fake0 iw0 ");
   EXPECT_NE(survey().at(1).problem.find("iWARP"), std::string::npos) << survey().at(1).problem;
+}
+
+// Each connect that times out stops the process for a second.
+TEST_F(VerbsDevices, APortWhoseConnectsTimeOutIsGivenUp) {
+  begin({Device{}});
+  int calls = 0, good = -1;  // the call that goes well
+  fake_verbs::settings().refuse_connect = [&](const std::string&, const std::string&) {
+    return calls++ == good ? 0 : ETIMEDOUT;
+  };
+  const auto connects = [&](int times) {
+    NoConduit base;
+    const auto maker = make_verbs_upgrades({4096, "", true, &fake_verbs::table(), system_.path()});
+    const auto other = make_verbs_upgrades({4096, "", true, &fake_verbs::table(), system_.path()});
+    std::string why;
+    for (int i = 0; i < times; ++i) {
+      const auto offer = other->make(base, 0);
+      EXPECT_TRUE(offer.ok());
+      why = maker->attach(offer->offer, base).status().message();
+    }
+    return why;
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_NE(connects(3).find("Connection timed out"), std::string::npos);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  calls = 0;
+  testing::internal::CaptureStderr();
+  const std::string why = connects(10);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(why.find("fake0, port 1: given up"), std::string::npos) << why;
+  EXPECT_EQ(calls, 3);
+  EXPECT_NE(said.find("RDMA is not used: " + why), std::string::npos) << said;
+  EXPECT_EQ(said.find(why), said.rfind(why)) << "told twice";
+  calls = 0;
+  good = 2;
+  (void)connects(10);
+  EXPECT_EQ(calls, 6) << "in a row";
 }
 
 // What a process says at its first links, of the devices that it cannot use.
