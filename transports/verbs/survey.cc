@@ -117,6 +117,7 @@ Status read_gids(const SluiceVerbs& table, VerbsPort* port) {
   const int found = table.gids(handle, port->port.number, port->gids.data(), max_gids);
   port->gids.resize(static_cast<size_t>(std::clamp(found, 0, max_gids)));
   table.close(handle);
+  if (found < 0) return unusable(-found);
   return port->gids.empty() ? Status(Code::mismatch, "no address (GID)") : Status();
 }
 

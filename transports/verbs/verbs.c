@@ -10,7 +10,7 @@
 
 #include "transports/verbs/module.h"
 
-enum { most_at_once = 16, most_gids = 256 };
+enum { most_at_once = 16, first_gids = 256, most_gids = 1 << 16 };
 
 static const uint64_t of_receive = UINT64_MAX; /* the id of all receive requests */
 
@@ -137,11 +137,28 @@ static uint8_t kind_of(uint32_t type) {
   return type == IBV_GID_TYPE_ROCE_V1 ? SLUICE_GID_ROCE_1 : SLUICE_GID_INFINIBAND;
 }
 
+/* The valid entries of all ports, allocated. The kernel refuses a table that is too small (EINVAL).
+ * Returns how many there are, or an errno, negated. */
+static int read_table(struct ibv_context* context, struct ibv_gid_entry** entries) {
+  size_t room;
+  for (room = first_gids; room <= most_gids; room *= 2) {
+    int found;
+    *entries = calloc(room, sizeof(**entries));
+    if (!*entries) return -ENOMEM;
+    found = (int)ibv_query_gid_table(context, *entries, room, 0);
+    if (found >= 0) return found;
+    free(*entries);
+    if (found != -EINVAL) return found;
+  }
+  return -EINVAL;
+}
+
 static int gids(void* opened, uint8_t port, struct SluiceVerbsGid* gids, int room) {
   struct device* const device = opened;
-  struct ibv_gid_entry entries[most_gids];
+  struct ibv_gid_entry* entries;
   int i, count = 0;
-  const int found = (int)ibv_query_gid_table(device->context, entries, most_gids, 0);
+  const int found = read_table(device->context, &entries);
+  if (found < 0) return found;
   for (i = 0; i < found; ++i) {
     if (entries[i].port_num != port || entries[i].gid_index > UINT8_MAX) continue;
     if (count < room) {
@@ -152,7 +169,8 @@ static int gids(void* opened, uint8_t port, struct SluiceVerbsGid* gids, int roo
     }
     ++count;
   }
-  return found < 0 ? found : count;
+  free(entries);
+  return count;
 }
 
 static int add_region(void* opened, void* memory, size_t bytes, int remote,

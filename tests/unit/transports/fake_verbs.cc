@@ -208,6 +208,8 @@ void close(void* handle) {
 
 int gids(void* opened, uint8_t, SluiceVerbsGid* gids, int room) {
   const auto& known = static_cast<Opened*>(opened)->device.gids;
+  const int error = static_cast<Opened*>(opened)->device.gids_error;
+  if (error != 0) return -error;
   for (size_t i = 0; i < known.size() && i < static_cast<size_t>(room); ++i) gids[i] = known[i];
   return static_cast<int>(known.size());
 }

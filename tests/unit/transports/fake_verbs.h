@@ -24,7 +24,8 @@ struct Device {
   uint16_t lid = 0;
   // RoCE v1; v2 over IPv6 of the link; v2 over IPv4, which has to be chosen; v1 over IPv4.
   std::vector<SluiceVerbsGid> gids = roce(203);
-  int error = 0;  // errno of opening it
+  int error = 0;       // errno of opening it
+  int gids_error = 0;  // errno of reading its addresses
   bool foreign = false;
 
   static std::vector<SluiceVerbsGid> roce(uint8_t network);  // NETWORK.0.0.0

@@ -269,6 +269,11 @@ TEST_F(VerbsDevices, TheAcceptingSideTakesOneThatReachesTheOther) {
   EXPECT_STREQ(apart.channel(0, 1).carrier(), "tcp");
 }
 
+TEST_F(VerbsDevices, OneWhoseAddressesCannotBeReadSaysWhy) {
+  begin({Device{.gids_error = EINVAL}});
+  EXPECT_EQ(why_none(survey()).message(), "device fake0, port 1: cannot be used: Invalid argument");
+}
+
 TEST_F(VerbsDevices, IwarpIsNotUsed) {
   begin({Device{.name = "iw0", .foreign = true}, Device{}});
   EXPECT_EQ(order(), "fake0 iw0 ");
