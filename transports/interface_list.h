@@ -38,6 +38,10 @@ class InterfaceList {
 
   // names: those of the interface. address: one of its addresses; nullptr: it has none.
   bool allows(std::span<const std::string> names, const IpAddress* address) const;
+  // The names that it allows; none if it excludes.
+  std::span<const std::string> wanted() const {
+    return exclude_ ? std::span<const std::string>() : names_;
+  }
 
  private:
   struct Network {

@@ -23,6 +23,7 @@
 #include "transports/shm/upgrade.h"
 #include "transports/tcp/tcp.h"
 #include "transports/tls/tls.h"
+#include "transports/verbs/device.h"
 #include "transports/verbs/upgrade.h"
 
 namespace sluice {
@@ -107,7 +108,10 @@ Status draw_id(ProcessId* id) {
 std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Knobs& knobs) {
   std::vector<std::shared_ptr<UpgradeMaker>> makers{make_shm_upgrades()};
   makers.insert(knobs.verbs_local ? makers.begin() : makers.end(),
-                make_verbs_upgrades({knobs.verbs_ring, knobs.verbs_devices, knobs.verbs_local}));
+                make_verbs_upgrades({.ring = knobs.verbs_ring,
+                                     .devices = knobs.verbs_devices,
+                                     .local = knobs.verbs_local,
+                                     .demanded = knobs.transport == "verbs"}));
   return makers;
 }
 
@@ -167,6 +171,8 @@ Status Runtime::configure() {
     for (const std::string& line : unknown_knobs(environ)) log(Level::warning, "%s", line.c_str());
   }
   if (Status status = read_knobs(getenv, &process_.knobs); !status.ok()) return status;
+  if (Status status = check_verbs_devices(process_.knobs.verbs_devices); !status.ok())
+    return status;
   set_log_level(parse_level(process_.knobs.log));
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();

@@ -43,6 +43,11 @@ struct VerbsPort {
 std::string text_of_gid(const SluiceVerbsGid& gid);
 bool is_ipv4(const SluiceVerbsGid& gid);
 
+// Code::invalid, with the setting's name: no list of devices is written so.
+Status check_verbs_devices(const std::string& devices);
+// Code::unavailable: the list names a device or port that is not among these.
+Status check_named(const std::string& devices, const std::vector<VerbsPort>& ports);
+
 // Lists all ports: first those that may be used, the nearest to this thread's processors first.
 // devices: an InterfaceList. Its names are those of devices ("mlx5_0"), or with the number of a
 // port

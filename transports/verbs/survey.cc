@@ -137,6 +137,13 @@ bool choose_gid(const InterfaceList& list, VerbsPort* port) {
   return *best > 0;
 }
 
+// (Of a device that cannot be asked, the ports are not known.)
+bool is_named(const SluiceVerbsPort& port, const std::string& name) {
+  const std::string device(port.device);
+  if (port.number == 0) return name.substr(0, name.find(':')) == device;
+  return name == device || name == device + ":" + std::to_string(port.number);
+}
+
 void examine(const SluiceVerbs& table, const InterfaceList& list, VerbsPort* port) {
   const bool lists = port->port.error == 0;
   const Status status = lists ? read_gids(table, port) : unusable(port->port.error);
@@ -171,7 +178,7 @@ Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std:
                                             const std::string& system) {
   std::vector<SluiceVerbsPort> listed(max_ports);
   const auto list = InterfaceList::parse(devices);
-  if (!list.ok()) return list.status().with("SLUICE_VERBS_DEVICES");
+  if (!list.ok()) return check_verbs_devices(devices);
   const int found = table.list(listed.data(), max_ports);
   if (found < 0) {
     return Status(Code::unavailable, std::string("RDMA devices: ") + strerror(-found));
@@ -187,6 +194,23 @@ Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std:
     return std::pair(!a.problem.empty(), a.distance) < std::pair(!b.problem.empty(), b.distance);
   });
   return ports;
+}
+
+Status check_verbs_devices(const std::string& devices) {
+  const Status status = InterfaceList::parse(devices).status();
+  return status.ok() ? status : status.with("SLUICE_VERBS_DEVICES");
+}
+
+Status check_named(const std::string& devices, const std::vector<VerbsPort>& ports) {
+  const auto list = InterfaceList::parse(devices);
+  if (!list.ok()) return check_verbs_devices(devices);
+  std::string absent;
+  for (const std::string& name : list->wanted()) {
+    const auto has_it = [&](const VerbsPort& each) { return is_named(each.port, name); };
+    if (std::ranges::none_of(ports, has_it)) absent += (absent.empty() ? "" : ", ") + name;
+  }
+  if (absent.empty()) return {};
+  return {Code::unavailable, "SLUICE_VERBS_DEVICES names what this host lacks: " + absent};
 }
 
 Status why_none(const std::vector<VerbsPort>& ports, const std::string& system) {

@@ -198,6 +198,17 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   Status open() {
+    const Status none = look_for_ports();
+    if (ports_.empty() && !none.ok() && none.message() != no_device) return none;
+    const Status absent = check_named(options_.devices, ports_);
+    if (absent.ok()) return none;
+    if (options_.demanded) return absent;
+    log(Level::warning, "%s", absent.message().c_str());
+    return none;
+  }
+
+  // An error if none may be used.
+  Status look_for_ports() {
     if (!options_.table) {
       if (!has_verbs_devices(options_.system)) return {Code::unavailable, no_device};
       auto module = open_verbs_module(library_folder());

@@ -21,6 +21,7 @@ struct VerbsOptions {
   bool local = false;                  // also between processes of one host
   const SluiceVerbs* table = nullptr;  // instead of the module's
   std::string system = "/sys";         // as for survey_verbs
+  bool demanded = false;               // to lack a device that `devices` names is an error
 };
 
 std::shared_ptr<UpgradeMaker> make_verbs_upgrades(const VerbsOptions& options);

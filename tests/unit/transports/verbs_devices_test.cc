@@ -150,6 +150,7 @@ TEST_F(VerbsDevices, AListThatMakesNoSenseIsAnError) {
   for (const std::string item : {"10.0.0.0/33", "rack7/24", ""}) {
     const auto ports = survey_verbs(fake_verbs::table(), "fake0," + item, system_.path());
     EXPECT_EQ(ports.status().code(), Code::invalid);
+    EXPECT_EQ(check_verbs_devices("fake0," + item).message(), ports.status().message());
     EXPECT_EQ(ports.status().message().find("SLUICE_VERBS_DEVICES: interface list 'fake0," + item),
               0U)
         << ports.status().message();
@@ -280,6 +281,37 @@ TEST_F(VerbsDevices, IwarpIsNotUsed) {
   EXPECT_NE(survey().at(1).problem.find("iWARP"), std::string::npos) << survey().at(1).problem;
 }
 
+// What a process says at its first links, of the devices that it cannot use.
+std::string said_of_devices(const std::string& list, const std::string& system) {
+  testing::internal::CaptureStderr();
+  const auto maker = make_verbs_upgrades({4096, list, true, &fake_verbs::table(), system});
+  for (int i = 0; i < 2; ++i) (void)maker->choices();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST_F(VerbsDevices, NamedOnesThatAreAbsentAreAnErrorWhereRdmaIsDemanded) {
+  begin({Device{}, Device{.name = "fake1", .error = EACCES}});
+  const std::string absent = "SLUICE_VERBS_DEVICES names what this host lacks: ";
+  struct {
+    const char *list, *lacks;
+  } const cases[] = {{"", ""},
+                     {"fake0,fake0:1,fake1:2,10.0.0.0/8", ""},
+                     {"^other", ""},
+                     {"other,fake0,fake0:2", "other, fake0:2"}};
+  for (const auto& each : cases) {
+    const bool lacks = each.lacks[0] != 0;
+    EXPECT_EQ(check_named(each.list, survey()).message(), lacks ? absent + each.lacks : "");
+    const std::string said = said_of_devices(each.list, system_.path());
+    EXPECT_EQ(said.find(absent + each.lacks) != std::string::npos, lacks) << said;
+    NoConduit base;
+    VerbsOptions options{4096, each.list, true, &fake_verbs::table(), system_.path()};
+    EXPECT_TRUE(make_verbs_upgrades(options)->make(base, 0).ok()) << each.list;
+    options.demanded = true;
+    const Status status = make_verbs_upgrades(options)->make(base, 0).status();
+    EXPECT_EQ(status.message(), lacks ? absent + each.lacks : "");
+  }
+}
+
 // Each connect that times out stops the process for a second.
 TEST_F(VerbsDevices, APortWhoseConnectsTimeOutIsGivenUp) {
   begin({Device{}});
@@ -314,14 +346,6 @@ TEST_F(VerbsDevices, APortWhoseConnectsTimeOutIsGivenUp) {
   good = 2;
   (void)connects(10);
   EXPECT_EQ(calls, 6) << "in a row";
-}
-
-// What a process says at its first links, of the devices that it cannot use.
-std::string said_of_devices(const std::string& list, const std::string& system) {
-  testing::internal::CaptureStderr();
-  const auto maker = make_verbs_upgrades({4096, list, true, &fake_verbs::table(), system});
-  for (int i = 0; i < 2; ++i) (void)maker->choices();
-  return testing::internal::GetCapturedStderr();
 }
 
 TEST_F(VerbsDevices, OneThatCannotBeOpenedIsListedAndWarnedOf) {
