@@ -38,6 +38,7 @@ support_tests = \
 # Teams: set-up, hints, ends.
 teams_tests = \
   tests/unit/engine/agreement_test.cc \
+  tests/unit/transports/verbs_memory_test.cc \
   tests/unit/engine/forming_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/hints_test.cc \

@@ -69,7 +69,9 @@ void VerbsDevice::take_events() {
 void VerbsDevice::take(const SluiceVerbsEvent& event) {
   switch (event.kind) {
     case SLUICE_VERBS_QUEUE_FAILED:
-      failed_queues_[event.number] = std::string("the queue pair failed: ") + event.text;
+      if (const auto at = failed_queues_.find(event.number); at != failed_queues_.end()) {
+        at->second = event.text;
+      }
       return;
     case SLUICE_VERBS_PORT_DOWN:
     case SLUICE_VERBS_PORT_UP:
@@ -85,11 +87,16 @@ void VerbsDevice::take(const SluiceVerbsEvent& event) {
   }
 }
 
+const char* VerbsDevice::failure_of(uint32_t queue) const {
+  const auto found = failed_queues_.find(queue);
+  return found == failed_queues_.end() ? nullptr : found->second;
+}
+
 std::string VerbsDevice::problem(uint32_t queue) const {
   if (!lost_.empty()) return lost_;
   if (!down_.empty()) return down_;
-  const auto found = failed_queues_.find(queue);
-  return found == failed_queues_.end() ? std::string() : found->second;
+  const char* const failed = failure_of(queue);
+  return failed == nullptr ? std::string() : std::string("the queue pair failed: ") + failed;
 }
 
 void VerbsDevice::note_connect(int error) {

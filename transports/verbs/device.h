@@ -87,28 +87,30 @@ class VerbsDevice {
   // Why the queue pair with that number does not work any more, as far as events told; else empty.
   std::string problem(uint32_t queue) const;
   // Whether completions of that queue pair come all the same.
-  bool reports(uint32_t queue) const { return lost_.empty() && !failed_queues_.contains(queue); }
+  bool reports(uint32_t queue) const { return lost_.empty() && failure_of(queue) == nullptr; }
   // How connecting a queue pair of the port ended: 0 or an errno. It may block for a second while
   // the kernel looks for the peer's hardware address, and nothing else moves.
   void note_connect(int error);
   // Why no queue pair is connected over the port any more: so many in a row timed out. Else empty.
   std::string given_up() const;
-  // A queue pair is new: forgets what another of that number had.
-  void forget(uint32_t queue) { failed_queues_.erase(queue); }
+  // A queue pair is new: its events are noted from now on, which takes no memory then.
+  void add(uint32_t queue) { failed_queues_[queue] = nullptr; }
+  void remove(uint32_t queue) { failed_queues_.erase(queue); }
 
  private:
   VerbsDevice(const SluiceVerbs& table, void* handle, int descriptor, VerbsPort about)
       : table_(table), handle_(handle), descriptor_(descriptor), about_(std::move(about)) {}
   void take(const SluiceVerbsEvent& event);
+  const char* failure_of(uint32_t queue) const;
 
   const SluiceVerbs& table_;
   void* handle_;
   const int descriptor_;
   const VerbsPort about_;
   bool sleeps_ = false;
-  int timeouts_ = 0;         // of connects, since one went well
-  std::string lost_, down_;  // the device; its port
-  std::map<uint32_t, std::string> failed_queues_;
+  int timeouts_ = 0;                               // of connects, since one went well
+  std::string lost_, down_;                        // the device; its port
+  std::map<uint32_t, const char*> failed_queues_;  // of all: the event that failed it, or nullptr
 };
 
 // Zeroed memory that the device may access, and the peer if remote. A child of fork() does not get

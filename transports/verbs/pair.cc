@@ -64,7 +64,9 @@ VerbsPair::VerbsPair(std::shared_ptr<VerbsDevice> device, size_t ring)
 }
 
 VerbsPair::~VerbsPair() {
-  if (queue_.handle != nullptr) table().drop_queue(queue_.handle);
+  if (queue_.handle == nullptr) return;
+  device_->remove(queue_.number);
+  table().drop_queue(queue_.handle);
 }
 
 Result<std::unique_ptr<VerbsPair>> VerbsPair::make(const std::shared_ptr<VerbsDevice>& device,
@@ -90,7 +92,7 @@ Status VerbsPair::make_parts() {
                                    (error == ENOMEM ? limit_of_locked_memory() : "")};
   }
   queue_ = asked;
-  device_->forget(queue_.number);
+  device_->add(queue_.number);
   return {};
 }
 
