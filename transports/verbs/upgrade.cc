@@ -174,7 +174,7 @@ class VerbsUpgrades final : public UpgradeMaker {
     };
     std::vector<size_t> order;
     for (size_t i = 0; i < ports_.size() && ports_[i].problem.empty(); ++i) order.push_back(i);
-    std::ranges::stable_partition(order, fresh);
+    std::stable_partition(order.begin(), order.end(), fresh);
     return order;
   }
 
