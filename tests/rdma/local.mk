@@ -12,3 +12,12 @@ check-rdma: all $(rdma_programs)
 	LIMIT=3600 top_builddir='$(abs_top_builddir)' $(top_srcdir)/tests/rdma/guest $(top_srcdir)/tests/rdma/cases \
 	  '$(abs_top_builddir)' $(RDMA_CASES)
 .PHONY: check-rdma
+
+# How long a message takes over a link alone, and with collectives; tests/rdma/figures runs them.
+check_PROGRAMS += tests/rdma/collective_times tests/rdma/ping_pong
+tests_rdma_collective_times_SOURCES = tests/rdma/collective_times.cc
+tests_rdma_collective_times_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_rdma_collective_times_LDADD = $(MPI_LIBS)
+tests_rdma_ping_pong_SOURCES = tests/rdma/ping_pong.cc
+tests_rdma_ping_pong_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_rdma_ping_pong_LDADD = libcore.la
