@@ -167,13 +167,29 @@ std::string to_text(const Encryption& encryption) {
   return "cannot be had: " + encryption.problem;
 }
 
-// The ports of this host's RDMA devices, those that may be used first, or why there are none.
+// The ports of this host's RDMA devices, those that may be used first, and why none is used.
 struct Rdma {
   std::vector<VerbsPort> ports;
   std::string problem;
 
   bool uses(size_t port) const { return port == 0 && problem.empty(); }
 };
+
+// Whether memory can be registered with the device, as much as one link needs.
+Status try_port(const SluiceVerbs& table, const VerbsPort& port, size_t ring) {
+  const auto device = VerbsDevice::open(table, port);
+  if (!device.ok()) return device.status();
+  return VerbsMemory::make(*device, 2 * ring, true).status();
+}
+
+// Why the nearest port is not used, though it may be.
+Status why_unused(const SluiceVerbs& table, const VerbsPort& port) {
+  Knobs knobs;
+  (void)read_knobs(getenv, &knobs);
+  if (knobs.transport == "tcp") return {Code::unavailable, "SLUICE_TRANSPORT=tcp"};
+  if (knobs.tls != "off") return {Code::unavailable, "SLUICE_TLS, and RDMA does not encrypt"};
+  return try_port(table, port, knobs.verbs_ring);
+}
 
 Rdma this_rdma(const Library& library) {
   if (!has_verbs_devices()) return {{}, "no device"};
@@ -182,7 +198,8 @@ Rdma this_rdma(const Library& library) {
   const char* const named = getenv("SLUICE_VERBS_DEVICES");
   const auto ports = survey_verbs(**module, named ? named : "");
   if (!ports.ok()) return {{}, ports.status().message()};
-  return {*ports, why_none(*ports).message()};
+  const Status none = why_none(*ports);
+  return {*ports, (none.ok() ? why_unused(**module, ports->front()) : none).message()};
 }
 
 const char* kind_of(const SluiceVerbsGid& gid) {
@@ -194,7 +211,7 @@ const char* kind_of(const SluiceVerbsGid& gid) {
 // Why the port is not used; empty: it is.
 std::string problem_of(const Rdma& rdma, size_t port) {
   if (!rdma.ports[port].problem.empty()) return rdma.ports[port].problem;
-  return rdma.uses(port) ? "" : "another is as near";
+  return port == 0 || !rdma.problem.empty() ? rdma.problem : "another is as near";
 }
 
 std::string to_text(const Rdma& rdma, size_t at) {

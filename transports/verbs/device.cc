@@ -22,9 +22,10 @@ std::string text_of(int error) { return strerror(error); }
 
 }  // namespace
 
-std::string limit_of_locked_memory() {
+std::string limit_of_locked_memory(int error) {
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  if (error != ENOMEM && (error != EPERM || limit.rlim_cur != 0)) return {};
   return "; the limit of locked memory is " + std::to_string(limit.rlim_cur >> 10) +
          " KB, raise it (ulimit -l)";
 }
@@ -123,7 +124,7 @@ Result<std::unique_ptr<VerbsMemory>> VerbsMemory::make(std::shared_ptr<VerbsDevi
   const int error = of.table().add_region(of.handle(), data, bytes, remote ? 1 : 0, &region);
   if (error != 0) {
     return Status(Code::unavailable, of.label() + ": cannot register memory: " + text_of(error) +
-                                         (error == ENOMEM ? limit_of_locked_memory() : ""));
+                                         limit_of_locked_memory(error));
   }
   memory->region_ = region;
   return memory;

@@ -20,8 +20,9 @@ namespace sluice {
 // Whether the kernel knows any RDMA device. Without one the module need not be opened. system: the
 // kernel's files.
 bool has_verbs_devices(const std::string& system = "/sys");
-// "; the limit of locked memory is ...", to go behind ENOMEM; empty if there is none.
-std::string limit_of_locked_memory();
+// "; the limit of locked memory is ...", to go behind an errno that it may explain: ENOMEM, or
+// EPERM if nothing may be locked. Else empty.
+std::string limit_of_locked_memory(int error);
 // Opens the module of the library in `folder` (src/base/module.h).
 Result<const SluiceVerbs*> open_verbs_module(const std::string& folder);
 

@@ -89,7 +89,7 @@ Status VerbsPair::make_parts() {
   const int error = table().make_queue(device_->handle(), &asked);
   if (error != 0) {
     return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error) +
-                                   (error == ENOMEM ? limit_of_locked_memory() : "")};
+                                   limit_of_locked_memory(error)};
   }
   queue_ = asked;
   device_->add(queue_.number);
