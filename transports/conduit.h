@@ -142,8 +142,10 @@ class Upgrade : public Conduit {
   // Called before this process polls for a doorbell, because it waits for something to read, for
   // room to write, or for both. False if there is something to do already.
   virtual bool may_sleep(bool reads, bool writes) = 0;
-  // The process no longer sleeps.
-  virtual void awake() = 0;
+  // The process no longer sleeps. any: the poll found something.
+  virtual void awake(bool any) = 0;
+  // False: to read would move nothing, and has nothing to report. Cheaper than to read.
+  virtual bool has_arrived() { return true; }
   // Takes the doorbell bytes from the base, once the peer sends no frames over it any more. Also
   // notes the peer's end, which read and write report from then on. True if there was anything.
   virtual bool hear() = 0;

@@ -25,6 +25,14 @@ constexpr uint32_t crowded_after = 3;        // checks in a row that found anoth
 constexpr uint32_t alone_after = 32;         // checks in a row that found none
 constexpr auto between_waits = 10ms;
 constexpr auto nap = 50us;
+constexpr auto longest_nap = 1ms;
+constexpr int naps_of_wait = 4;  // a nap may last as many times as long as the wait so far
+
+// While it lasts, MPI does not progress; to wake up takes processor time from whoever sends.
+std::chrono::microseconds nap_after(std::chrono::nanoseconds idle_for) {
+  const auto wish = std::chrono::duration_cast<std::chrono::microseconds>(naps_of_wait * idle_for);
+  return std::clamp<std::chrono::microseconds>(wish, nap, longest_nap);
+}
 
 }  // namespace
 
@@ -77,7 +85,7 @@ void Waiter::pass(bool has_traffic) {
     yield();
     if (has_traffic) look_around();
   } else if (idle_for >= spin_) {
-    has_traffic ? endpoint_->wait(nap) : std::this_thread::sleep_for(nap);
+    has_traffic ? endpoint_->wait(nap_after(idle_for)) : std::this_thread::sleep_for(nap);
   }
 }
 

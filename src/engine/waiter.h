@@ -14,7 +14,9 @@
 // else in 2.9). Otherwise a rank infers it from involuntary context switches.
 //
 // The waiter never sleeps unless SLUICE_SPIN says so (MPI libraries do not either), because data on
-// MPI's own transports would not wake it. Nor do peers wake each other by futex, which would cost
+// MPI's own transports would not wake it. It then sleeps for 50 us, and longer the longer the wait
+// lasts, 1 ms at most; messages end a sleep, but not what other ranks publish in an arena: there it
+// sleeps for 50 us at a time. Nor do peers wake each other by futex, which would cost
 // more than it saves: if 4 processes on 2 cores wait for each other in turn, a round takes 2 us
 // with yields and 17 with sleeps and wake-ups; with 8 processes 6 and 31.
 #pragma once

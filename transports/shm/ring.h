@@ -69,6 +69,11 @@ class RingReader {
   // Returns the bytes read: as many as there were.
   size_t read(std::span<const iovec> runs);
   bool corrupt() const { return corrupt_; }
+  // Whether there is anything to read, or the ring is corrupt.
+  bool has_any() {
+    if (there() == 0) look();
+    return there() > 0 || corrupt_;
+  }
 
   // True, once, if the writer sleeps until there is room. The caller must wake it.
   bool wakes() { return ring_.writer_sleeps.load() != 0 && ring_.writer_sleeps.exchange(0) != 0; }

@@ -63,15 +63,16 @@ class ShmUpgrade final : public Upgrade {
 
   bool may_sleep(bool reads, bool writes) override {
     const bool waits = (!reads || in_.sleeps()) && (!writes || out_.sleeps());
-    if (!waits) awake();
+    if (!waits) awake(false);
     return waits;
   }
 
-  void awake() override {
+  void awake(bool) override {
     in_.awake();
     out_.awake();
   }
 
+  bool has_arrived() override { return ended_ || in_.has_any(); }
   std::string problem() const override { return base_.problem(); }
 
   bool hear() override {

@@ -46,8 +46,6 @@ Status Link::know(const Peer& peer) try {
   return shared_.no_memory_to_connect;
 }
 
-bool Link::awaited() const { return pending() && !socket_ && !connects(); }
-
 // True once connected.
 bool Link::dial() try { return dial_further(); } catch (const std::bad_alloc&) {
   run_short();

@@ -284,7 +284,7 @@ void Driver::wait(std::chrono::microseconds limit) {
   }
   limit = std::clamp(limit, std::chrono::microseconds(0), longest_sleep);
   const timespec time{limit.count() / 1000000, limit.count() % 1000000 * 1000};
-  ppoll(polls.data(), polls.size(), &time, nullptr);
+  const bool any = ppoll(polls.data(), polls.size(), &time, nullptr) != 0;
   Section section(*this);
   if (--sleepers_ == 0 && woken_) {
     uint64_t count;
@@ -293,7 +293,7 @@ void Driver::wait(std::chrono::microseconds limit) {
   const auto has_event = [](const pollfd& each) { return each.revents != 0; };
   const bool rings = std::any_of(polls.begin(), polls.begin() + ptrdiff_t(sockets), has_event);
   polls_.swap(polls);
-  stop_sleeping(rings);
+  stop_sleeping(any, rings);
   const Clock::time_point now = Clock::now();
   look_after(now);
   look_for_ends(now);
@@ -304,13 +304,13 @@ bool Driver::may_sleep() {
                      [](Link* link) { return link->may_sleep(); });
 }
 
-// rings: a socket has something. The doorbell that this thread read may have been for another
-// thread too.
-void Driver::stop_sleeping(bool rings) {
+// any: the poll found something. rings: a socket has something. The doorbell that this thread read
+// may have been for another thread too.
+void Driver::stop_sleeping(bool any, bool rings) {
   bool heard = false;
   for (Link* link : shared_.pending) {
     heard |= rings && link->hear();
-    if (sleepers_ == 0) link->awake();
+    if (sleepers_ == 0) link->awake(any);
   }
   if (heard && sleepers_ > 0) wake();
 }

@@ -79,7 +79,7 @@ bool Link::drive() {
   const bool dials = dialer_ || (known_ && connects() && pending());
   if (!socket_ && (!dials || !dial())) return false;
   bool moved = wanted() && read();
-  try_upgrade();
+  if (upgrade_ && !quick()) try_upgrade();
   if (!out_.empty() || (filter_waits() && !sends_upgraded_)) moved |= flush();
   if (sends_upgraded_ && filter_waits()) (void)filter_->flush();  // a doorbell byte
   // A filter that had to read in order to write may hold more than its handshake.
@@ -176,6 +176,8 @@ void Link::note_send_error(int error) {
 }
 
 bool Link::read() {
+  const bool is_upgraded = reads_upgraded_ && upgrade_;  // (A failed link has none.)
+  if (is_upgraded && inbox_.empty() && !upgrade_->has_arrived()) return false;
   bool moved = false;
   // The filter needs the peer's key.
   if (greeted_ && !filter_ && shared_.options.filter && (!known_ || filters())) return moved;

@@ -106,15 +106,15 @@ class Link {
   // True if drive() is cheaper than polling first, because the link uses an upgrade.
   bool quick() const { return sends_upgraded_ || reads_upgraded_; }
   // Before and after this process polls. may_sleep is false if there is something to do now that
-  // poll would not report.
+  // poll would not report. any: the poll found something.
   bool may_sleep();
-  void awake();
+  void awake(bool any);
   // Reads doorbell bytes once the socket carries no more frames. True if there was anything.
   bool hear() { return reads_upgraded_ && upgrade_ && upgrade_->hear(); }
   // What the link's bytes travel over: the name of the conduit, once it serves both directions.
   const char* carrier() const { return carrier_; }
   // The link needs the other side to connect.
-  bool awaited() const;
+  bool awaited() const { return !socket_ && !connects() && pending(); }
   // Everything that was to be sent arrives although this process ends now, or it never will.
   bool has_told() const {
     const bool sent = out_.empty() && (!socket_ || way_out().delivered());

@@ -262,8 +262,8 @@ bool Link::may_sleep() {
   return upgrade_->may_sleep(reads_upgraded_ && wanted(), sends_upgraded_ && sends);
 }
 
-void Link::awake() {
-  if (upgrade_ && quick()) upgrade_->awake();
+void Link::awake(bool any) {
+  if (upgrade_ && quick()) upgrade_->awake(any);
 }
 
 }  // namespace sluice

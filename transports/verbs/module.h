@@ -120,7 +120,8 @@ struct SluiceVerbs {
   int (*stop)(void* queue);
   /* The next completion makes an event. */
   int (*arm)(void* queue);
-  /* Takes the events of all queues from the descriptor. */
+  /* Takes events from the descriptor, one for each queue at most: each is a system call, and so is
+   * it to find none. Others may stay. */
   void (*take_events)(void* device);
   const char* (*status_text)(int status);
   /* Takes the device's next asynchronous event. Returns 1; 0: there is none now; or an errno,

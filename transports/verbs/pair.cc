@@ -294,8 +294,14 @@ void VerbsPair::give_credit() {
   post({&write, 1});
 }
 
+bool VerbsPair::has_arrived() {
+  if (readable() == 0) look();
+  give_credit();
+  return readable() > 0 || error_ != 0;
+}
+
 size_t VerbsPair::read(std::span<const iovec> runs) {
-  look();
+  if (readable() == 0) look();
   const uint64_t before = read_;
   for (const iovec& run : runs) {
     auto* to = static_cast<std::byte*>(run.iov_base);

@@ -65,10 +65,12 @@ class VerbsPair {
   bool has_trial();
   bool tried() { return has_trial() && completed_writes_ > 0; }
 
-  // Both return how many bytes they moved. They take completions first; to write, only if they are
-  // needed for room.
+  // Both return how many bytes they moved. They take completions first if these are needed: for
+  // anything to read, and for room to write.
   size_t write(std::span<const iovec> runs);
   size_t read(std::span<const iovec> runs);
+  // Takes completions, and returns whether there is anything to read, or an error.
+  bool has_arrived();
   // Takes all completions that there are.
   void look();
   size_t readable() const { return arrived_ - read_; }

@@ -87,7 +87,11 @@ class VerbsUpgrade final : public Upgrade {
   }
 
   bool may_sleep(bool reads, bool writes) override { return pair_->sleeps(reads, writes); }
-  void awake() override { pair_->awake(); }
+  // (What the poll of another thread found stays for the next one.)
+  void awake(bool any) override {
+    if (any) pair_->awake();
+  }
+  bool has_arrived() override { return ended_ || pair_->has_arrived(); }
   int descriptor() const override { return pair_->descriptor(); }
 
   bool hear() override {

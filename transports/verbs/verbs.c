@@ -18,9 +18,11 @@ struct device {
   struct ibv_context* context;
   struct ibv_pd* domain;
   struct ibv_comp_channel* channel;
+  int queues;
 };
 
 struct queue {
+  struct device* device;
   struct ibv_cq* completions;
   struct ibv_qp* pair;
 };
@@ -191,6 +193,7 @@ static void drop_queue(void* handle) {
   struct queue* const queue = handle;
   if (queue->pair) ibv_destroy_qp(queue->pair);
   if (queue->completions) ibv_destroy_cq(queue->completions);
+  --queue->device->queues;
   free(queue);
 }
 
@@ -230,6 +233,8 @@ static int make_queue(void* opened, struct SluiceVerbsQueue* asked) {
   struct queue* const queue = calloc(1, sizeof(*queue));
   int error;
   if (!queue) return ENOMEM;
+  queue->device = opened;
+  ++queue->device->queues;
   error = make_parts(opened, queue, asked);
   if (error == 0) error = initialize(queue->pair, asked->port);
   if (error != 0) {
@@ -352,7 +357,10 @@ static void take_events(void* opened) {
   struct device* const device = opened;
   struct ibv_cq* of;
   void* context;
-  while (ibv_get_cq_event(device->channel, &of, &context) == 0) ibv_ack_cq_events(of, 1);
+  int most = device->queues;
+  while (most-- > 0 && ibv_get_cq_event(device->channel, &of, &context) == 0) {
+    ibv_ack_cq_events(of, 1);
+  }
 }
 
 static const char* status_text(int status) { return ibv_wc_status_str((enum ibv_wc_status)status); }

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -24,11 +27,15 @@ class Counting final : public Endpoint {
     ++turns;
     return moves;
   }
-  void wait(std::chrono::microseconds limit) override { naps += limit.count() > 0; }
+  void wait(std::chrono::microseconds limit) override {
+    naps += limit.count() > 0;
+    limits.push_back(limit);
+  }
   void say_bye() override {}
 
   bool moves = false;
   uint32_t turns = 0, naps = 0;
+  std::vector<std::chrono::microseconds> limits;
 };
 
 class Waiting : public testing::Test {
@@ -86,6 +93,23 @@ TEST_F(Waiting, NapsWhereTheSettingAllowsIt) {
   idle.begin();
   for (uint32_t i = 0; i < 100; ++i) idle.turn();
   EXPECT_GT(endpoint_.naps, 0U);
+}
+
+// So that a long wait costs little, and MPI does not wait long for a short one.
+TEST_F(Waiting, NapsLongerTheLongerItWaits) {
+  using namespace std::chrono_literals;
+  Waiter idle = waiter(0);
+  idle.begin();
+  do {
+    idle.turn();
+  } while (endpoint_.limits.empty() || endpoint_.limits.back() < 1ms);
+  EXPECT_EQ(endpoint_.limits.front(), 50us);
+  EXPECT_TRUE(std::ranges::is_sorted(endpoint_.limits));
+  idle.turn();
+  EXPECT_EQ(endpoint_.limits.back(), 1ms);
+  idle.stir();
+  idle.turn();
+  EXPECT_EQ(endpoint_.limits.back(), 50us);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class TriedUpgrade final : public Upgrade {
   Moved read(std::span<const iovec> runs) override { return real_->read(runs); }
   std::string problem() const override { return real_->problem(); }
   bool may_sleep(bool reads, bool writes) override { return real_->may_sleep(reads, writes); }
-  void awake() override { real_->awake(); }
+  void awake(bool any) override { real_->awake(any); }
   bool hear() override { return real_->hear(); }
 
  private:
