@@ -173,6 +173,10 @@ struct Rdma {
   std::string problem;
 
   bool uses(size_t port) const { return port == 0 && problem.empty(); }
+  bool uses(size_t port, size_t gid) const {
+    const VerbsPort& of = ports[port];
+    return uses(port) && (gid == of.gid || std::ranges::count(of.other_gids, gid) > 0);
+  }
 };
 
 // Whether memory can be registered with the device, as much as one link needs.
@@ -233,7 +237,7 @@ void add_rows(const Rdma& rdma, TextTable* table) {
     for (size_t g = 0; g < port.gids.size(); ++g) {
       const SluiceVerbsGid& gid = port.gids[g];
       table->add({"", "  GID " + std::to_string(gid.index) + ": " + text_of_gid(gid) + ", " +
-                          kind_of(gid) + (rdma.uses(i) && g == port.gid ? ", used" : "")});
+                          kind_of(gid) + (rdma.uses(i, g) ? ", used" : "")});
     }
   }
 }
@@ -249,7 +253,7 @@ void add_rdma(const Rdma& rdma, Json* json) {
     for (size_t g = 0; g < port.gids.size(); ++g) {
       json->open_object().add("index", size_t{port.gids[g].index});
       json->add("address", text_of_gid(port.gids[g])).add("kind", kind_of(port.gids[g]));
-      json->add("used", rdma.uses(i) && g == port.gid).close();
+      json->add("used", rdma.uses(i, g)).close();
     }
     json->close().close();
   }

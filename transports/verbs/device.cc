@@ -16,9 +16,15 @@
 namespace sluice {
 namespace {
 
-constexpr int most_timeouts = 3;
+constexpr size_t most_late = 3;
 
 std::string text_of(int error) { return strerror(error); }
+
+std::array<uint8_t, 16> words_of(const uint8_t* gid) {
+  std::array<uint8_t, 16> words{};
+  std::copy(gid, gid + words.size(), words.begin());
+  return words;
+}
 
 }  // namespace
 
@@ -76,9 +82,13 @@ void VerbsDevice::take(const SluiceVerbsEvent& event) {
       return;
     case SLUICE_VERBS_PORT_DOWN:
     case SLUICE_VERBS_PORT_UP:
+      changed_ |= event.kind == SLUICE_VERBS_PORT_UP;
       if (event.port != port().number) return;
       down_ = event.kind == SLUICE_VERBS_PORT_UP ? std::string()
                                                  : std::string("the port is down: ") + event.text;
+      return;
+    case SLUICE_VERBS_PORT_CHANGED:
+      changed_ = true;
       return;
     case SLUICE_VERBS_DEVICE_LOST:
       lost_ = std::string("the device is lost: ") + event.text;
@@ -100,14 +110,18 @@ std::string VerbsDevice::problem(uint32_t queue) const {
   return failed == nullptr ? std::string() : std::string("the queue pair failed: ") + failed;
 }
 
-void VerbsDevice::note_connect(int error) {
-  if (error == 0 && timeouts_ < most_timeouts) timeouts_ = 0;
-  if (error == ETIMEDOUT) ++timeouts_;
+void VerbsDevice::note_connect(const void* link, const uint8_t* gid, int error) {
+  if (error == 0 && late_.size() < most_late) late_.clear();
+  if (error != ETIMEDOUT) return;
+  late_.insert(link);
+  silent_.insert(words_of(gid));
 }
 
+bool VerbsDevice::timed_out(const uint8_t* gid) const { return silent_.contains(words_of(gid)); }
+
 std::string VerbsDevice::given_up() const {
-  if (timeouts_ < most_timeouts) return {};
-  return "given up, because " + std::to_string(most_timeouts) +
+  if (late_.size() < most_late) return {};
+  return "given up, because " + std::to_string(most_late) +
          " connections in a row timed out: RoCE does not pass to the peers' addresses";
 }
 

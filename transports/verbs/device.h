@@ -4,10 +4,12 @@
 // it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,13 +32,17 @@ Result<const SluiceVerbs*> open_verbs_module(const std::string& folder);
 struct VerbsPort {
   SluiceVerbsPort port{};
   std::vector<SluiceVerbsGid> gids;
-  size_t gid = 0;       // of gids: the address that is used
+  size_t gid = 0;  // of gids: the address that is used
+  // Of gids: its other addresses of RoCE v2 over IPv4 that may be used, for peers in their
+  // networks.
+  std::vector<size_t> other_gids{};
   std::string problem;  // why the port is not used; empty: it may be
   bool broken = false;  // the problem is an error of the system's
   std::string rate;     // as the kernel writes it, "100 Gb/sec (4X EDR)"; empty: unknown
   int node = -1;        // NUMA node; -1: unknown
   int distance = 0;     // of the node from the processors of this thread: 10 is near
 
+  const SluiceVerbsGid& address() const { return gids[gid]; }
   std::string label() const;  // "device rxe0, port 1"; without a number: "device rxe0"
 };
 
@@ -72,7 +78,8 @@ class VerbsDevice {
   const SluiceVerbs& table() const { return table_; }
   void* handle() const { return handle_; }
   const SluiceVerbsPort& port() const { return about_.port; }
-  const SluiceVerbsGid& gid() const { return about_.gids[about_.gid]; }
+  const SluiceVerbsGid& gid() const { return about_.address(); }
+  const VerbsPort& about() const { return about_; }
   std::string label() const { return about_.label(); }
 
   // Readable if a queue pair that sleeps has a completion. One for all.
@@ -89,11 +96,16 @@ class VerbsDevice {
   std::string problem(uint32_t queue) const;
   // Whether completions of that queue pair come all the same.
   bool reports(uint32_t queue) const { return lost_.empty() && failure_of(queue) == nullptr; }
-  // How connecting a queue pair of the port ended: 0 or an errno. It may block for a second while
-  // the kernel looks for the peer's hardware address, and nothing else moves.
-  void note_connect(int error);
-  // Why no queue pair is connected over the port any more: so many in a row timed out. Else empty.
+  // How connecting a queue pair of that link to that address ended: 0 or an errno. It may block for
+  // a second while the kernel looks for the peer's hardware address, and nothing else moves.
+  void note_connect(const void* link, const uint8_t* gid, int error);
+  // Whether connecting to that address timed out before.
+  bool timed_out(const uint8_t* gid) const;
+  // Why no queue pair is connected over the port any more: so many links in a row timed out. (One
+  // peer that is dead may offer several ports.) Else empty.
   std::string given_up() const;
+  // Whether an event told, since the last call, that a port has come up or has other addresses.
+  bool take_change() { return std::exchange(changed_, false); }
   // A queue pair is new: its events are noted from now on, which takes no memory then.
   void add(uint32_t queue) { failed_queues_[queue] = nullptr; }
   void remove(uint32_t queue) { failed_queues_.erase(queue); }
@@ -109,7 +121,9 @@ class VerbsDevice {
   const int descriptor_;
   const VerbsPort about_;
   bool sleeps_ = false;
-  int timeouts_ = 0;                               // of connects, since one went well
+  bool changed_ = false;
+  std::set<const void*> late_;                     // links whose connect timed out, in a row
+  std::set<std::array<uint8_t, 16>> silent_;       // GIDs to which connects timed out
   std::string lost_, down_;                        // the device; its port
   std::map<uint32_t, const char*> failed_queues_;  // of all: the event that failed it, or nullptr
 };

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_VERBS_VERSION 5
+#define SLUICE_VERBS_VERSION 6
 #define SLUICE_VERBS_SYMBOL "sluice_verbs"
 
 #ifdef __cplusplus
@@ -82,6 +82,7 @@ enum SluiceVerbsEventKind {
   SLUICE_VERBS_PORT_DOWN,
   SLUICE_VERBS_PORT_UP,
   SLUICE_VERBS_DEVICE_LOST,
+  SLUICE_VERBS_PORT_CHANGED, /* its addresses */
 };
 
 struct SluiceVerbsEvent {

@@ -111,18 +111,18 @@ VerbsPair::End VerbsPair::end() const {
   return end;
 }
 
-Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& peer) {
+Status reaches(const VerbsPort& port, size_t ring, const VerbsPair::End& peer) {
   const auto differs = [&](const std::string& what, Code code = Code::mismatch) {
-    return Status(code, device.label() + ": the peer's " + what);
+    return Status(code, port.label() + ": the peer's " + what);
   };
-  const SluiceVerbsGid& own = device.gid();
+  const SluiceVerbsGid& own = port.address();
   SluiceVerbsGid theirs{};
   std::ranges::copy(peer.gid, theirs.raw);
   const std::string both = ": " + text_of_gid(theirs) + ", here " + text_of_gid(own);
   if (peer.magic != VerbsPair::End::expected)
     return differs("offer is of another kind", Code::unavailable);
   if (peer.ring_bytes != ring) return differs("ring has another size", Code::unavailable);
-  if (peer.ethernet != device.port().ethernet) {
+  if (peer.ethernet != port.port.ethernet) {
     return differs(std::string("port is of another network: ") +
                    (peer.ethernet != 0 ? "RoCE, here InfiniBand" : "InfiniBand, here RoCE"));
   }
@@ -137,11 +137,13 @@ Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& pee
   return apart ? differs("address is in another subnet" + both) : Status();
 }
 
-Status VerbsPair::connect(const End& peer) {
-  if (Status can = reaches(*device_, ring_bytes_, peer); !can.ok()) return can;
-  if (const std::string why = device_->given_up(); !why.empty()) {
-    return {Code::mismatch, device_->label() + ": " + why};
-  }
+Status VerbsPair::connect(const End& peer, const void* link) {
+  if (Status can = reaches(device_->about(), ring_bytes_, peer); !can.ok()) return can;
+  const auto cannot = [&](const std::string& why) {
+    return Status(Code::mismatch, device_->label() + ": " + why);
+  };
+  if (const std::string why = device_->given_up(); !why.empty()) return cannot(why);
+  if (device_->timed_out(peer.gid)) return cannot("connecting to that address timed out before");
   peer_ = peer;
   const SluiceVerbsPort& port = device_->port();
   const bool global = port.ethernet != 0 || port.lid == 0;
@@ -158,9 +160,8 @@ Status VerbsPair::connect(const End& peer) {
   int error = table().receive(queue_.handle, receive_depth);
   receives_out_ = receive_depth;
   if (error == 0) error = table().connect(queue_.handle, &way);
-  device_->note_connect(error);
-  if (error == 0) return {};
-  return {Code::mismatch, device_->label() + ": cannot connect: " + strerror(error)};
+  device_->note_connect(link, peer.gid, error);
+  return error == 0 ? Status() : cannot(std::string("cannot connect: ") + strerror(error));
 }
 
 void VerbsPair::fail(int error, const std::string& what) {

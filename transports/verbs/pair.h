@@ -54,8 +54,8 @@ class VerbsPair {
 
   End end() const;
   // Afterwards this side can receive. The error says why the two do not reach each other, as
-  // reaches() does.
-  Status connect(const End& peer);
+  // reaches() does. link: whose queue pair it is, a name only.
+  Status connect(const End& peer, const void* link);
 
   // Posts a write of no meaning, as long as the longest packet, into the peer's ring. Once, before
   // anything is written.
@@ -153,6 +153,6 @@ class VerbsPair {
 
 // Whether a pair of this device, with such a ring, and the peer's reach each other. Code::mismatch:
 // other ports of the two may.
-Status reaches(const VerbsDevice& device, size_t ring, const VerbsPair::End& peer);
+Status reaches(const VerbsPort& port, size_t ring, const VerbsPair::End& peer);
 
 }  // namespace sluice

@@ -21,6 +21,7 @@ namespace sluice {
 namespace {
 
 constexpr int max_ports = 64, max_gids = 256;
+constexpr size_t most_others = 7;
 constexpr int near = 10;     // the kernel's distance of a node from itself
 constexpr int unknown = 15;  // before another node's
 constexpr const char* not_listed =
@@ -121,7 +122,17 @@ Status read_gids(const SluiceVerbs& table, VerbsPort* port) {
   return port->gids.empty() ? Status(Code::mismatch, "no address (GID)") : Status();
 }
 
-// Chooses the port's address. False if the list excludes the port.
+// Those of IPv4 that are as good as the one chosen.
+std::vector<size_t> others_of(const VerbsPort& port, const std::vector<int>& ranks) {
+  std::vector<size_t> others;
+  if (!address_of(port.address()) || !is_ipv4(port.address())) return others;
+  for (size_t i = 0; i < ranks.size() && others.size() < most_others; ++i) {
+    if (i != port.gid && ranks[i] == ranks[port.gid]) others.push_back(i);
+  }
+  return others;
+}
+
+// Chooses the port's addresses. False if the list excludes the port.
 bool choose_gid(const InterfaceList& list, VerbsPort* port) {
   const std::string name(port->port.device);
   const std::string names[] = {name, name + ":" + std::to_string(port->port.number)};
@@ -134,6 +145,7 @@ bool choose_gid(const InterfaceList& list, VerbsPort* port) {
   }
   const auto best = std::ranges::max_element(ranks);
   port->gid = static_cast<size_t>(best - ranks.begin());
+  if (*best > 0) port->other_gids = others_of(*port, ranks);
   return *best > 0;
 }
 

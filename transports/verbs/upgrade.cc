@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,7 +44,7 @@ class VerbsUpgrade final : public Upgrade {
   Status accepted(std::span<const std::byte> answer) override {
     End end;
     if (!decode(answer, &end)) return {Code::invalid, "an answer of another kind"};
-    return pair_->connect(end);
+    return pair_->connect(end, &base_);
   }
   void take_base() override { doubtful_->erase(&base_); }
 
@@ -128,7 +130,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   bool serves(bool same_host) const override { return !same_host || options_.local; }
   bool exposes(bool) const override { return true; }
 
-  // A port each, the nearest first.
+  // An address of a port each, the nearest port's first.
   size_t choices() override {
     const bool any = opened().ok();
     const auto usable = [](const VerbsPort& each) { return each.problem.empty(); };
@@ -183,13 +185,13 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   Result<Made> attach(size_t at, const End& peer, Conduit& base) {
+    if (Status can = reaches(ports_[at], options_.ring, peer); !can.ok()) return can;
     auto device = this->device(at);
     if (!device.ok()) return device.status();
-    if (Status can = reaches(**device, options_.ring, peer); !can.ok()) return can;
     auto pair = VerbsPair::make(*device, options_.ring);
     if (!pair.ok()) return warn(pair.status());
     (*doubtful_)[&base].insert(at);
-    if (Status connected = (*pair)->connect(peer); !connected.ok()) return connected;
+    if (Status connected = (*pair)->connect(peer, &base); !connected.ok()) return connected;
     return made(std::move(*pair), base, false);
   }
 
@@ -221,11 +223,25 @@ class VerbsUpgrades final : public UpgradeMaker {
     }
     auto ports = survey_verbs(*options_.table, options_.devices, options_.system);
     if (!ports.ok()) return ports.status();
-    ports_ = std::move(*ports);
+    ports_ = by_address(*ports);
     devices_.resize(ports_.size());
     const Status none = why_none(ports_, options_.system);
     if (none.ok()) warn_of_broken();
     return none;
+  }
+
+  // A port that has several addresses stands for each of them.
+  static std::vector<VerbsPort> by_address(const std::vector<VerbsPort>& ports) {
+    std::vector<VerbsPort> all;
+    for (const VerbsPort& each : ports) {
+      all.push_back(each);
+      if (!each.problem.empty()) continue;
+      for (const size_t other : each.other_gids) {
+        all.push_back(each);
+        all.back().gid = other;
+      }
+    }
+    return all;
   }
 
   // Others are used in place of these.
@@ -237,8 +253,42 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   Status opened() {
+    if (has_changed()) look_again();
     if (!std::exchange(opened_, true)) failure_ = open();
     return failure_.ok() || failure_.message() == no_device ? failure_ : warn(failure_);
+  }
+
+  // Whether ports or addresses have changed, as far as the devices that are open tell.
+  bool has_changed() {
+    bool any = false;
+    for (const auto& each : watched_) {
+      each->take_events();
+      any |= each->take_change();
+    }
+    return any;
+  }
+
+  // Links that are there keep their devices, and new ones share those that are as they were.
+  void look_again() {
+    ports_.clear();
+    devices_.clear();
+    doubtful_->clear();
+    failure_ = open();
+    for (size_t i = 0; i < ports_.size(); ++i) {
+      const auto serves = [&](const auto& each) {
+        return each->problem(0).empty() && is_same(each->about(), ports_[i]);
+      };
+      const auto found = std::ranges::find_if(watched_, serves);
+      if (found != watched_.end()) devices_[i] = *found;
+    }
+  }
+
+  static bool is_same(const VerbsPort& a, const VerbsPort& b) {
+    const auto identity = [](const VerbsPort& each) {
+      return std::tuple(std::string_view(each.port.device), each.port.number, each.port.lid,
+                        each.port.mtu, each.address().index, text_of_gid(each.address()));
+    };
+    return !b.gids.empty() && b.problem.empty() && identity(a) == identity(b);
   }
 
   // Opens a port that may be used, when it is first needed.
@@ -247,8 +297,8 @@ class VerbsUpgrades final : public UpgradeMaker {
       auto device = VerbsDevice::open(*options_.table, ports_[at]);
       if (!device.ok()) return warn(device.status());
       devices_[at] = std::move(*device);
+      watched_.push_back(devices_[at]);
     }
-    devices_[at]->take_events();
     const std::string problem = devices_[at]->problem(0);
     if (!problem.empty()) {
       return Status(Code::unavailable, devices_[at]->label() + ": " + problem);
@@ -262,8 +312,9 @@ class VerbsUpgrades final : public UpgradeMaker {
   VerbsOptions options_;
   bool opened_ = false;
   Status failure_;
-  std::vector<VerbsPort> ports_;                       // nearest first
+  std::vector<VerbsPort> ports_;                       // of one address each, nearest first
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  // of ports_, as far as they are open
+  std::vector<std::shared_ptr<VerbsDevice>> watched_;  // all that were opened
   const std::shared_ptr<Doubtful> doubtful_ = std::make_shared<Doubtful>();
   std::set<std::string> warned_;
 };

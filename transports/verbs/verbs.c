@@ -384,6 +384,11 @@ static void describe(const struct ibv_async_event* event, struct SluiceVerbsEven
           event->event_type == IBV_EVENT_PORT_ERR ? SLUICE_VERBS_PORT_DOWN : SLUICE_VERBS_PORT_UP;
       to->port = (uint8_t)event->element.port_num;
       break;
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+      to->kind = SLUICE_VERBS_PORT_CHANGED;
+      to->port = (uint8_t)event->element.port_num;
+      break;
     case IBV_EVENT_DEVICE_FATAL:
       to->kind = SLUICE_VERBS_DEVICE_LOST;
       break;

@@ -6,8 +6,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "tests/unit/transports/fake_verbs.h"
@@ -183,7 +186,7 @@ Status connect(const VerbsPort& port, const std::function<void(VerbsPair::End&)>
   if (!pair.ok()) return pair.status();
   VerbsPair::End peer = (*pair)->end();
   change(peer);
-  return (*pair)->connect(peer);
+  return (*pair)->connect(peer, &port);
 }
 
 TEST_F(VerbsDevices, InfinibandGoesByLidAndElseByGid) {
@@ -313,39 +316,126 @@ TEST_F(VerbsDevices, NamedOnesThatAreAbsentAreAnErrorWhereRdmaIsDemanded) {
 }
 
 // Each connect that times out stops the process for a second.
-TEST_F(VerbsDevices, APortWhoseConnectsTimeOutIsGivenUp) {
-  begin({Device{}});
-  int calls = 0, good = -1;  // the call that goes well
-  fake_verbs::settings().refuse_connect = [&](const std::string&, const std::string&) {
-    return calls++ == good ? 0 : ETIMEDOUT;
-  };
-  const auto connects = [&](int times) {
-    NoConduit base;
-    const auto maker = make_verbs_upgrades({4096, "", true, &fake_verbs::table(), system_.path()});
-    const auto other = make_verbs_upgrades({4096, "", true, &fake_verbs::table(), system_.path()});
+class VerbsLateConnects : public VerbsDevices {
+ protected:
+  void SetUp() override {
+    begin({Device{}});
+    fake_verbs::settings().refuse_connect = [&](const std::string&, const std::string&) {
+      return calls_++ == good_ ? 0 : ETIMEDOUT;
+    };
+  }
+  std::shared_ptr<UpgradeMaker> make() const {
+    return make_verbs_upgrades({4096, "", true, &fake_verbs::table(), system_.path()});
+  }
+  // What connecting the link to a peer with that address ends with.
+  std::string connect(UpgradeMaker& maker, Conduit& link, uint8_t address) const {
+    NoConduit other;
+    const auto made = make()->make(other, 0);
+    if (!made.ok()) return made.status().message();
+    VerbsPair::End end;
+    std::memcpy(&end, made->offer.data(), sizeof(end));
+    end.gid[14] = address;
+    return maker.attach(std::as_bytes(std::span(&end, 1)), link).status().message();
+  }
+
+  int calls_ = 0, good_ = -1;  // the call that goes well
+};
+
+TEST_F(VerbsLateConnects, ThreeLinksInARowAreTheEndOfThePort) {
+  NoConduit links[5];
+  for (const int good : {-1, 2}) {
+    calls_ = 0;
+    good_ = good;
+    const auto maker = make();
     std::string why;
-    for (int i = 0; i < times; ++i) {
-      const auto offer = other->make(base, 0);
-      EXPECT_TRUE(offer.ok());
-      why = maker->attach(offer->offer, base).status().message();
-    }
-    return why;
+    testing::internal::CaptureStderr();
+    for (uint8_t i = 0; i < 8; ++i) why = connect(*maker, links[i % 5], i);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(why.find("fake0, port 1: given up"), std::string::npos) << why;
+    EXPECT_NE(said.find("RDMA is not used: " + why), std::string::npos) << said;
+    EXPECT_EQ(said.find(why), said.rfind(why)) << "told twice";
+    EXPECT_EQ(calls_, good + 1 + 3);
+  }
+}
+
+TEST_F(VerbsLateConnects, OnePeerThatIsSilentOnAllItsPortsLeavesThePort) {
+  const auto maker = make();
+  NoConduit silent, other;
+  for (uint8_t i = 0; i < 4; ++i) {
+    EXPECT_NE(connect(*maker, silent, i).find("Connection timed out"), std::string::npos);
+  }
+  good_ = calls_;
+  EXPECT_EQ(connect(*maker, other, 9), "");
+}
+
+TEST_F(VerbsLateConnects, AnAddressIsTriedOnce) {
+  const auto maker = make();
+  NoConduit links[4];
+  for (Conduit& each : links) {
+    EXPECT_NE(connect(*maker, each, 1).find("timed out"), std::string::npos);
+  }
+  EXPECT_EQ(calls_, 1);
+}
+
+// Two ranks with these devices: rank 0 connects.
+MakeEndpoint ranks_with(const std::string& connecting, const std::string& accepting) {
+  return [=, rank = 0](const ProcessId& self) mutable {
+    TcpOptions options;
+    const std::string& devices = rank++ == 0 ? connecting : accepting;
+    options.upgrades = {make_verbs_upgrades({16384, devices, true, &fake_verbs::table()})};
+    return tcp(options)(self);
   };
-  testing::internal::CaptureStderr();
-  EXPECT_NE(connects(3).find("Connection timed out"), std::string::npos);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  calls = 0;
-  testing::internal::CaptureStderr();
-  const std::string why = connects(10);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(why.find("fake0, port 1: given up"), std::string::npos) << why;
-  EXPECT_EQ(calls, 3);
-  EXPECT_NE(said.find("RDMA is not used: " + why), std::string::npos) << said;
-  EXPECT_EQ(said.find(why), said.rfind(why)) << "told twice";
-  calls = 0;
-  good = 2;
-  (void)connects(10);
-  EXPECT_EQ(calls, 6) << "in a row";
+}
+
+Device with_addresses(const std::string& name, const std::vector<uint8_t>& networks) {
+  Device device{.name = name, .gids = Device::roce(networks[0])};
+  for (size_t i = 1; i < networks.size(); ++i) {
+    device.gids.push_back(device.gids[2]);
+    device.gids.back().index = static_cast<uint8_t>(3 + i);
+    device.gids.back().raw[12] = networks[i];
+  }
+  return device;
+}
+
+// (Of the networks of IPv4, this host surely is in loopback's: from there the other is not
+// reached.)
+TEST_F(VerbsDevices, APortIsReachedByEachOfItsAddresses) {
+  begin({with_addresses("a", {127, 203}), with_addresses("b", {127}), with_addresses("c", {203})});
+  for (Device& each : fake_verbs::settings().devices) {
+    for (SluiceVerbsGid& gid : each.gids) gid.raw[15] = gid.raw[12] == 127 ? 1 : gid.raw[15];
+  }
+  const auto carried = [](const std::string& first, const std::string& second) {
+    Ranks ranks(ranks_with(first, second), 2);
+    return exchange_until(ranks, "verbs");
+  };
+  for (const std::string single : {"b", "c"}) {
+    EXPECT_TRUE(carried("a", single)) << single;
+    EXPECT_TRUE(carried(single, "a")) << single;
+  }
+  EXPECT_TRUE(survey("^203.0.0.0/8").at(0).other_gids.empty());
+  EXPECT_EQ(survey("a").at(0).other_gids, std::vector<size_t>{4});
+}
+
+TEST_F(VerbsDevices, APortThatComesUpAndANewAddressAreFound) {
+  begin({Device{}, Device{.name = "fake1", .active = false}});
+  const auto maker = make_verbs_upgrades({4096, "", true, &fake_verbs::table(), system_.path()});
+  NoConduit base;
+  const auto address_at = [&](size_t choice) {
+    VerbsPair::End end;
+    const auto made = maker->make(base, choice);
+    if (made.ok()) std::memcpy(&end, made->offer.data(), sizeof(end));
+    return made.ok() ? int{end.gid[12]} : -1;
+  };
+  EXPECT_EQ(maker->choices(), 1U);
+  EXPECT_EQ(address_at(0), 203);
+  fake_verbs::settings().devices[0].gids = Device::roce(10);
+  EXPECT_EQ(address_at(0), 203) << "no event has told";
+  fake_verbs::happen({SLUICE_VERBS_PORT_CHANGED, 1, 0, "GID change"});
+  EXPECT_EQ(address_at(0), 10);
+  fake_verbs::settings().devices[1].active = true;
+  fake_verbs::happen({SLUICE_VERBS_PORT_UP, 1, 0, "port active"});
+  EXPECT_EQ(maker->choices(), 2U);
+  EXPECT_EQ(address_at(1), 203);
 }
 
 TEST_F(VerbsDevices, OneThatCannotBeOpenedIsListedAndWarnedOf) {
@@ -372,16 +462,6 @@ TEST_F(VerbsDevices, OneThatOnlyTheKernelKnowsIsWarnedOf) {
   for (const char* part : {"RDMA is not used", "ib_uverbs", "ibverbs-providers"}) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
   }
-}
-
-// Two ranks with these devices: rank 0 connects.
-MakeEndpoint ranks_with(const std::string& connecting, const std::string& accepting) {
-  return [=, rank = 0](const ProcessId& self) mutable {
-    TcpOptions options;
-    const std::string& devices = rank++ == 0 ? connecting : accepting;
-    options.upgrades = {make_verbs_upgrades({16384, devices, true, &fake_verbs::table()})};
-    return tcp(options)(self);
-  };
 }
 
 const Devices four_ports{Device{.name = "a0"}, Device{.name = "a1"}, Device{.name = "b0"},

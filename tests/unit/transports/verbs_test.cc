@@ -52,8 +52,8 @@ class Verbs : public testing::Test {
       ASSERT_TRUE(made.ok()) << made.status().message();
       *side = std::move(*made);
     }
-    ASSERT_TRUE(a_->connect(b_->end()).ok());
-    ASSERT_TRUE(b_->connect(a_->end()).ok());
+    ASSERT_TRUE(a_->connect(b_->end(), this).ok());
+    ASSERT_TRUE(b_->connect(a_->end(), this).ok());
   }
 
   struct Flow {
@@ -348,7 +348,7 @@ TEST_F(Verbs, EndsThatDoNotReachEachOtherAreRefused) {
   const auto refusal = [&](auto change) {
     VerbsPair::End end = b_->end();
     change(end);
-    return a_->connect(end).message();
+    return a_->connect(end, this).message();
   };
   using End = VerbsPair::End;
   EXPECT_NE(refusal([](End& end) { end.ethernet = 0; }).find("another network"), std::string::npos);
