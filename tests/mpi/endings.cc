@@ -3,6 +3,7 @@
 // endings MODE: how programs end, and what they do just before.
 //   callbacks   collectives inside MPI_Finalize, in delete callbacks of attributes
 //   unfreed     communicators, types and operations that are never freed
+//   around      MPI's own MPI_Finalize, past Sluice, as a profiler may call it
 //   exit        no MPI_Finalize on any rank
 //   leave       no MPI_Finalize on the last rank; the others wait for it
 //   abort       MPI_Abort on the last rank while the others wait for it
@@ -19,7 +20,7 @@
 
 namespace {
 
-constexpr unsigned watchdog = 60;
+constexpr unsigned watchdog = 300;
 
 int rank = 0, size = 0;
 
@@ -149,6 +150,16 @@ void fork_and_go_on() {
   }
 }
 
+// MPI's own MPI_Finalize, while the last rank has not received the last message yet.
+void finalize_around() {
+  test::summarize("endings");
+  std::vector<double> last(1000, rank == 0 ? 1.0 : 0.0);
+  if (rank == size - 1) usleep(300000);
+  MPI_Bcast(last.data(), 1000, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  test::check(last.front() == 1 && last.back() == 1, "the last message");
+  IN_MPI(MPI_Finalize)();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -169,6 +180,10 @@ int main(int argc, char** argv) {
     use(MPI_COMM_WORLD);
   }
   if (mode == "operation") abort_in_collective();
+  if (mode == "around") {
+    finalize_around();
+    return 0;
+  }
   test::summarize("endings");
   if (mode == "exit") std::exit(0);
   MPI_Finalize();

@@ -7,7 +7,7 @@ TESTS += $(rdma_tests)
 endif
 EXTRA_DIST += $(rdma_tests) tests/rdma/cases tests/rdma/elf tests/rdma/figures tests/rdma/guest tests/rdma/remote
 
-rdma_programs = tests/mpi/communicators tests/mpi/differential tests/mpi/failures tests/mpi/stress
+rdma_programs = tests/mpi/communicators tests/mpi/differential tests/mpi/endings tests/mpi/failures tests/mpi/stress
 check-rdma: all $(rdma_programs)
 	LIMIT=3600 top_builddir='$(abs_top_builddir)' $(top_srcdir)/tests/rdma/guest $(top_srcdir)/tests/rdma/cases \
 	  '$(abs_top_builddir)' $(RDMA_CASES)

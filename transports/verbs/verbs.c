@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "transports/verbs/module.h"
 
@@ -28,6 +30,18 @@ struct queue {
 };
 
 static int last_error(void) { return errno ? errno : EIO; }
+
+/* The library waits 5 seconds for a device's file that this process may not open, in case udev is
+ * about to make it (the kernel has by then), and then gives another reason. */
+static struct ibv_context* open_at_once(struct ibv_device* device) {
+  char path[sizeof("/dev/infiniband/") + sizeof(device->dev_name)];
+  int file;
+  snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+  file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return NULL;
+  close(file);
+  return ibv_open_device(device);
+}
 
 static void ask_port(struct ibv_context* context, struct SluiceVerbsPort* to) {
   struct ibv_port_attr port;
@@ -61,7 +75,7 @@ static int list_ports(struct ibv_device* device, struct SluiceVerbsPort* ports, 
   struct ibv_context* context;
   int i, error;
   errno = 0;
-  context = ibv_open_device(device);
+  context = open_at_once(device);
   if (!context) return list_error(device, last_error(), ports, room);
   error = ibv_query_device(context, &about);
   for (i = 0; error == 0 && i < about.phys_port_cnt && i < room; ++i) {
@@ -100,7 +114,7 @@ static struct ibv_context* open_named(const char* name) {
   if (!found) return NULL;
   errno = ENODEV;
   for (i = 0; i < devices && !context; ++i) {
-    if (strcmp(ibv_get_device_name(found[i]), name) == 0) context = ibv_open_device(found[i]);
+    if (strcmp(ibv_get_device_name(found[i]), name) == 0) context = open_at_once(found[i]);
   }
   ibv_free_device_list(found);
   return context;
