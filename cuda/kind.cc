@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 
 namespace sluice::cuda {
 namespace {
@@ -18,16 +19,13 @@ bool is_readable(const void* address) {
 
 // A synchronous copy from pageable memory may return while its last bytes are still on their way,
 // and Sluice's streams do not wait for them. From now on those to this allocation return when they
-// are done. (Not all memory can have this.)
-void make_copies_synchronous(const void* address) {
-  unsigned is_set = 0;
-  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
-  void* values[] = {&is_set};
-  const CUdeviceptr place = address_of(address);
-  if (driver().cuPointerGetAttributes(1, which, values, place) != CUDA_SUCCESS || is_set) return;
-  const Relaxed relaxed;
-  is_set = 1;
-  (void)driver().cuPointerSetAttribute(&is_set, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, place);
+// are done, and this waits for earlier ones. (Memory without a context can't have this.)
+void make_copies_synchronous(const void* address, CUcontext context) {
+  char why[sluice_cuda_why];
+  const unsigned on = 1;
+  const Current current(context, why);
+  if (!current) return;
+  (void)driver().cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address_of(address));
 }
 
 }  // namespace
@@ -35,10 +33,11 @@ void make_copies_synchronous(const void* address) {
 CUresult ask(const void* address, Attributes* attributes) {
   *attributes = {};
   CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                 CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+                                 CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
   void* values[] = {&attributes->type, &attributes->managed, &attributes->context,
-                    &attributes->device};
-  return driver().cuPointerGetAttributes(4, which, values, address_of(address));
+                    &attributes->device, &attributes->sync_memops};
+  return driver().cuPointerGetAttributes(std::size(which), which, values, address_of(address));
 }
 
 int find(const void* address, SluiceCudaPlace* place, char* why) {
@@ -53,7 +52,7 @@ int find(const void* address, SluiceCudaPlace* place, char* why) {
   }
   if (found.type == CU_MEMORYTYPE_DEVICE && !found.managed) {
     *place = {found.context, found.device};
-    make_copies_synchronous(address);
+    if (found.context && !found.sync_memops) make_copies_synchronous(address, found.context);
   }
   return 0;
 }

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#define SLUICE_CUDA_VERSION 3
+#define SLUICE_CUDA_VERSION 4
 #define SLUICE_CUDA_SYMBOL "sluice_cuda"
 
 #ifdef __cplusplus
@@ -45,13 +45,18 @@ struct SluiceCudaDevices {
   char names[sluice_cuda_devices][128]; /* of the first devices */
 };
 
+struct SluiceCudaSettings {
+  size_t pinned;        /* bytes of host memory that may be pinned at a time */
+  int blocking_streams; /* Sluice's streams wait for the default stream, and it for them */
+  int sync_contexts;    /* contexts get CU_CTX_SYNC_MEMOPS */
+};
+
 struct SluiceCuda {
   int version; /* SLUICE_CUDA_VERSION */
 
-  /* Uses this driver: a handle of dlopen. pinned: bytes of host memory that may be pinned at a
-   * time. 0, or -1 if the driver lacks a function that is needed. To be called before all others.
-   */
-  int (*begin)(void* driver, size_t pinned, char* why);
+  /* Uses this driver: a handle of dlopen. 0, or -1 if the driver is too old. To be called before
+   * all others. */
+  int (*begin)(void* driver, const struct SluiceCudaSettings* settings, char* why);
   /* Gives back all that no call uses: pinned memory, streams, retained primary contexts. Contexts
    * that the program has destroyed, and a driver that has shut down, are no error. */
   void (*end)(void);

@@ -7,18 +7,19 @@
 //
 // Environment, read at the first call:
 //   STANDIN_DEVICES=N   devices (2)
-//   STANDIN_VERSION=N   what cuDriverGetVersion says (12040); cuGetProcAddress finds nothing newer
+//   STANDIN_VERSION=N   what cuDriverGetVersion says (12040); cuGetProcAddress finds nothing newer,
+//                       and before 9020 pointers have no device ordinal
 //   STANDIN_SEED=N      of the order of copies and of their delays (1)
 //   STANDIN_DELAY=US    the longest delay before an operation of a stream (50)
 //   STANDIN_EARLY=1     synchronous copies of at most 64 KB from pageable memory return before they
-//   are
-//                       done, unless the allocation has SYNC_MEMOPS
+//                       are done, unless the allocation or the context has SYNC_MEMOPS
 //   STANDIN_FAIL=WHAT:N[,WHAT:N...]  as standin_fail
 //   STANDIN_REPORT=1    every counter on standard error at exit
 //
 // A misuse is a call that no correct program makes: bytes outside an allocation, an old function
 // ("cuMemAlloc" instead of "cuMemAlloc_v2"), a handle that is gone. Each is told on standard error,
-// and a process with any that exits ends with status 97.
+// and a process with any that exits ends with status 97. Such is each use of a context that was
+// destroyed, or reset and not retained since, and of what belonged to it.
 #pragma once
 
 #include <cstddef>
@@ -84,6 +85,8 @@ enum CUdevice_attribute : unsigned {
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
 };
+
+enum CUctx_flags : unsigned { CU_CTX_SYNC_MEMOPS = 0x80 };
 
 enum CUstreamCaptureMode : unsigned {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
@@ -181,6 +184,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxPopCurrent_v2(CUcontext* context);
 CUresult cuCtxGetDevice(CUdevice* device);
 CUresult cuCtxGetId(CUcontext context, unsigned long long* id);
+CUresult cuCtxGetFlags(unsigned* flags);
+CUresult cuCtxSetFlags(unsigned flags);
 CUresult cuCtxSynchronize();
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer);
@@ -263,6 +268,8 @@ void standin_release();
 // context retained), "pointer" (cuPointerGetAttributes does not know), "init" (cuInit returns error
 // N). False if there is no such thing.
 bool standin_fail(const char* what, const char* which);
+// A green context of a device: it may be current to one thread at a time.
+CUcontext standin_green_context(CUdevice device);
 // From now on every function answers CUDA_ERROR_DEINITIALIZED, as after the driver's own exit
 // handler.
 void standin_shut_down();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -76,6 +77,7 @@ struct Operation {
   std::vector<AllocationRef> uses;
   CUresult fails = CUDA_SUCCESS;  // injected: instead of running
   bool done = false;
+  bool early = false;  // a synchronous copy whose call has returned
 };
 using OperationRef = std::shared_ptr<Operation>;
 
@@ -99,7 +101,10 @@ struct Context {
   uint64_t id = 0;
   int device = 0;
   bool primary = false, alive = true;
-  int retained = 0;
+  bool green = false;               // current to one thread at a time
+  std::set<std::thread::id> in;     // threads to which it is current
+  int retained = 0, launching = 0;  // launching: threads that are in a call that enqueues
+  unsigned flags = 0;
   CUresult broken = CUDA_SUCCESS;
   Stream* legacy = nullptr;
 };
@@ -138,6 +143,8 @@ class Driver {
   void wait(const Stream* stream, Lock* lock);
   void wait(const Context* context, Lock* lock);
   void wait_device(int device, Lock* lock);
+  // For synchronous copies from and to this memory that have returned early.
+  void wait_early(const AllocationRef& allocation, Lock* lock);
 
   // While the calling thread's mode and a capture forbid what is unsafe: an error, and the capture
   // is invalid.
@@ -169,8 +176,9 @@ class Driver {
 
 // Made at the first call, never destroyed: threads may outlive main.
 Driver& driver();
-std::vector<Context*>& current_stack();
-Context* current();
+Context* current();  // to the calling thread
+void push_current(Context* context);
+void pop_current();
 
 std::atomic<int64_t>& counter(const char* name);
 // Tells it on standard error and counts it.

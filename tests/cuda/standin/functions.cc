@@ -81,6 +81,8 @@ const Row table[] = {
     RENEWED(cuCtxPopCurrent, 2000, cuCtxPopCurrent_v2, 4000),
     PLAIN(cuCtxGetDevice, 2000),
     PLAIN(cuCtxGetId, 12000),
+    PLAIN(cuCtxGetFlags, 7000),
+    PLAIN(cuCtxSetFlags, 12010),
     PLAIN(cuCtxSynchronize, 2000),
     PLAIN(cuPointerGetAttribute, 4000),
     PLAIN(cuPointerGetAttributes, 7000),

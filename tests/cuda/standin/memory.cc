@@ -183,13 +183,16 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   return standin::read_attribute(data, attribute, *found, pointer);
 }
 
-// What is not CUDA's gets zeros (and no device), and is no error.
+// What is not CUDA's gets zeros (and no device), and is no error. A driver that does not know one
+// of the attributes tells none.
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr pointer) {
   STANDIN_ENTER(cuPointerGetAttributes);
   if (driver.strikes("pointer")) return CUDA_ERROR_UNKNOWN;
   const AllocationRef found = driver.find(pointer);
   for (unsigned i = 0; i < count; ++i) {
+    const bool is_later = attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+    if (is_later && driver.version < 9020) return CUDA_ERROR_INVALID_VALUE;
     const size_t bytes = standin::size_of(attributes[i]);
     if (bytes == 0) return standin::unknown_attribute(attributes[i]);
     std::memset(data[i], attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? 0xfe : 0, bytes);
@@ -202,6 +205,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   return CUDA_SUCCESS;
 }
 
+// Returns when copies that were begun without the attribute are done.
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
                                CUdeviceptr pointer) {
   STANDIN_ENTER_UNSAFE(cuPointerSetAttribute);
@@ -212,6 +216,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   unsigned is_set = 0;
   std::memcpy(&is_set, value, sizeof is_set);
   found->sync_memops = is_set != 0;
+  driver.wait_early(found, &lock);
   return CUDA_SUCCESS;
 }
 

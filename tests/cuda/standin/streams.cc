@@ -53,6 +53,18 @@ void Driver::wait_device(int device, Lock* lock) {
   }
 }
 
+void Driver::wait_early(const AllocationRef& allocation, Lock* lock) {
+  std::vector<OperationRef> early;
+  for (const Stream* stream : streams_) {
+    for (const OperationRef& each : stream->queue) {
+      const bool uses =
+          std::find(each->uses.begin(), each->uses.end(), allocation) != each->uses.end();
+      if (each->early && uses) early.push_back(each);
+    }
+  }
+  for (const OperationRef& each : early) wait(each, lock);
+}
+
 bool Driver::may_start(const Stream& stream) const {
   if (stream.queue.empty()) return false;
   const Operation& first = *stream.queue.front();
