@@ -27,7 +27,7 @@ bool is_pinned(const void* memory) {
   return ask(memory, &found) == CUDA_SUCCESS && found.type == CU_MEMORYTYPE_HOST;
 }
 
-bool pin(int device, void* memory, size_t bytes) {
+bool register_with_driver(int device, void* memory, size_t bytes) {
   char why[sluice_cuda_why];
   const CUcontext context = primary_context(device, why);
   if (!context) return false;
@@ -56,6 +56,7 @@ bool unpin(int device, void* memory) {
 
 void* PinnedPool::reserve(int device, size_t bytes) {
   const std::lock_guard lock(mutex_);
+  if (calls_ > 0) --calls_;
   const size_t whole = rounded(bytes);
   if (bytes > bound_ || whole > bound_) return nullptr;
   // To unpin memory comes last: the driver waits for its device, which may be long.
@@ -66,11 +67,19 @@ void* PinnedPool::reserve(int device, size_t bytes) {
   if (!block && !has_room && make_room(whole)) block = make(device, whole);
   if (!block) return nullptr;
   if (!is_pinned(block->memory)) {
-    if (!pin(device, block->memory, block->bytes)) return nullptr;
+    if (calls_ > 0 || !pin(device, block->memory, block->bytes)) return nullptr;
     block->device = device;
   }
   block->in_use = true;
   return block->memory;
+}
+
+bool PinnedPool::pin(int device, void* memory, size_t bytes) {
+  constexpr unsigned most = 10;  // a thousand calls
+  const bool done = register_with_driver(device, memory, bytes);
+  refusals_ = done ? 0 : std::min(refusals_ + 1, most);
+  calls_ = done ? 0 : 1U << refusals_;
+  return done;
 }
 
 // The smallest idle block that is large enough.
@@ -84,6 +93,7 @@ PinnedPool::Block* PinnedPool::find_idle(size_t bytes, size_t most) {
 }
 
 PinnedPool::Block* PinnedPool::make(int device, size_t bytes) {
+  if (calls_ > 0) return nullptr;
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;

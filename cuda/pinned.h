@@ -18,7 +18,8 @@ class PinnedPool {
   void set_bound(size_t bytes) { bound_ = bytes; }
 
   // Memory of at least so many bytes, pinned for all contexts; nullptr if the bound does not allow
-  // it or the driver refuses. New memory is registered in the device's primary context.
+  // it or the driver refuses. New memory is registered in the device's primary context. After a
+  // refusal the driver is not asked again for some calls, twice as many each time.
   void* reserve(int device, size_t bytes);
   // Keeps the memory for later calls.
   void give_back(void* memory);
@@ -36,12 +37,15 @@ class PinnedPool {
 
   Block* find_idle(size_t bytes, size_t most);
   Block* make(int device, size_t bytes);
+  bool pin(int device, void* memory, size_t bytes);
   bool make_room(size_t bytes);
   void release(Block** link);
 
   std::mutex mutex_;
   Block* blocks_ = nullptr;
   size_t bound_ = 0, pinned_ = 0;
+  unsigned refusals_ = 0;  // in a row
+  unsigned calls_ = 0;     // in which the driver is not asked
 };
 
 }  // namespace sluice::cuda

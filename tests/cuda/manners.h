@@ -44,4 +44,5 @@ void in_order();
 void green();
 void kept();
 void queries();
+void managed();
 void waiting();

@@ -339,6 +339,24 @@ void kept() {
   expect_sums(to, 100, "kept");
 }
 
+// Managed memory of a device that is busy, where the processor must not touch it meanwhile.
+void managed() {
+  CUstream stream = nullptr;
+  test::expect_success(CUDA(cuStreamCreate)(&stream, 1), "cuStreamCreate");
+  for (const size_t count : {size_t{10}, size_t{200000}}) {
+    KindMemory from(Kind::managed, count * 8), to(Kind::managed, count * 8);
+    from.put(ones(count));
+    to.put(std::vector<double>(count, -1));
+    CUDA(standin_occupy)(stream);
+    allreduce(from.data(), to.data(), count);
+    CUDA(standin_vacate)();
+    test::expect_success(CUDA(cuStreamSynchronize)(stream), "cuStreamSynchronize");
+    expect_sums(to, count, "managed");
+  }
+  test::expect_success(CUDA(cuStreamDestroy_v2)(stream), "cuStreamDestroy");
+  test::check(counted("cuDeviceGetAttribute") == 1, "asked once");
+}
+
 // The driver is asked once about each buffer and, on a device, once about each stream and each
 // block of pinned memory.
 void queries() {

@@ -128,6 +128,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
       *value = 1;
       return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+      *value = driver.is_concurrent ? 1 : 0;
+      return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       *value = 8;
       return CUDA_SUCCESS;

@@ -24,7 +24,7 @@ struct End {
   std::byte* reach(uintptr_t at, size_t* most) const {
     if (!kept.empty()) return const_cast<std::byte*>(kept.data()) + (at - address);
     for (const AllocationRef& part : parts) {
-      if (part->in_host() || at < part->base || at >= part->end()) continue;
+      if (!part->physical || at < part->base || at >= part->end()) continue;
       *most = std::min(*most, part->end() - at);
       return part->physical->reach + (at - part->base);
     }

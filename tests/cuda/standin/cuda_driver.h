@@ -13,6 +13,9 @@
 //   STANDIN_DELAY=US    the longest delay before an operation of a stream (50)
 //   STANDIN_EARLY=1     synchronous copies of at most 64 KB from pageable memory return before they
 //                       are done, unless the allocation or the context has SYNC_MEMOPS
+//   STANDIN_CONCURRENT=0  devices do not share managed memory with the processor
+//                       (CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS): while an operation waits
+//                       or runs, the processor faults when it touches such memory
 //   STANDIN_FAIL=WHAT:N[,WHAT:N...]  as standin_fail
 //   STANDIN_REPORT=1    every counter on standard error at exit
 //
@@ -83,7 +86,8 @@ enum CUdevice_attribute : unsigned {
   CU_DEVICE_ATTRIBUTE_MAX_PITCH = 11,
   CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89
 };
 
 enum CUctx_flags : unsigned { CU_CTX_SYNC_MEMOPS = 0x80 };
@@ -96,7 +100,11 @@ enum CUstreamCaptureMode : unsigned {
 
 enum CUmemAllocationType : unsigned { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
 enum CUmemAllocationHandleType : unsigned { CU_MEM_HANDLE_TYPE_NONE = 0 };
-enum CUmemLocationType : unsigned { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
+enum CUmemLocationType : unsigned {
+  CU_MEM_LOCATION_TYPE_DEVICE = 1,
+  CU_MEM_LOCATION_TYPE_HOST = 2,
+  CU_MEM_LOCATION_TYPE_HOST_NUMA = 3
+};
 enum CUmemAccess_flags : unsigned {
   CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
   CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
@@ -221,6 +229,9 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
                         size_t count);
+// (Of pool memory it tells nothing.)
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr pointer);
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags);
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority);
@@ -261,6 +272,10 @@ int64_t standin_forgive();
 // From the return of hold to release no operation of any stream starts.
 void standin_hold();
 void standin_release();
+// From now on this stream is busy with an operation that ends when standin_vacate is called. Other
+// streams go on, unless they wait for it.
+void standin_occupy(CUstream stream);
+void standin_vacate();
 // The Nth from now fails, the next is 1; N+: and all after it; 0: none. What: "host_alloc",
 // "device_alloc" (out of memory), "copy" (CUDA_ERROR_ILLEGAL_ADDRESS when it runs; its context is
 // broken from then on), "lose_device" (the copy after which every context of its device answers

@@ -118,6 +118,7 @@ void Driver::read_environment() {
   number("STANDIN_SEED", &seed);
   number("STANDIN_DELAY", &longest_delay_);
   number("STANDIN_EARLY", &returns_early);
+  number("STANDIN_CONCURRENT", &is_concurrent);
   random_.seed(seed);
   primaries.assign(static_cast<size_t>(devices), nullptr);
   const char* fail = std::getenv("STANDIN_FAIL");
@@ -269,6 +270,11 @@ void standin_release() {
   const standin::Lock lock(standin::driver().mutex);
   standin::driver().held = false;
   standin::driver().changed.notify_all();
+}
+
+void standin_vacate() {
+  const standin::Lock lock(standin::driver().mutex);
+  standin::driver().vacate();
 }
 
 void standin_shut_down() {

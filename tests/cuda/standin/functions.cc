@@ -107,6 +107,7 @@ const Row table[] = {
     PLAIN(cuMemMap, 10020),
     PLAIN(cuMemUnmap, 10020),
     PLAIN(cuMemSetAccess, 10020),
+    PLAIN(cuMemGetAccess, 10020),
     PLAIN(cuStreamCreate, 2000),
     PLAIN(cuStreamCreateWithPriority, 5050),
     RENEWED(cuStreamDestroy, 2000, cuStreamDestroy_v2, 4000),

@@ -66,28 +66,30 @@ AllocationRef enter(Kind kind, void* address, size_t bytes) {
   return allocation;
 }
 
+// Or managed memory.
 CUresult allocate_device(CUdeviceptr* pointer, size_t bytes, Kind kind) {
   if (!pointer || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > most_bytes || driver().strikes("device_alloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto physical = Physical::make(bytes, current()->device);
   if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* const address = mmap(nullptr, physical->bytes, PROT_NONE, MAP_SHARED, physical->file, 0);
+  const int access = kind == Kind::managed ? PROT_READ | PROT_WRITE : PROT_NONE;
+  void* const address = mmap(nullptr, physical->bytes, access, MAP_SHARED, physical->file, 0);
   if (address == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const AllocationRef allocation = enter(kind, address, bytes);
   allocation->physical = physical;
   if (kind == Kind::pool) allocation->context = nullptr;
+  if (kind == Kind::managed) driver().protect_managed();
   *pointer = allocation->base;
   return CUDA_SUCCESS;
 }
 
-CUresult allocate_host(void** pointer, size_t bytes, Kind kind) {
+CUresult allocate_pinned(void** pointer, size_t bytes) {
   if (!pointer || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  const char* const what = kind == Kind::pinned ? "host_alloc" : "device_alloc";
-  if (bytes > most_bytes || driver().strikes(what)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > most_bytes || driver().strikes("host_alloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   void* const address = mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  enter(kind, address, bytes);
+  enter(Kind::pinned, address, bytes);
   *pointer = address;
   return CUDA_SUCCESS;
 }
@@ -133,7 +135,7 @@ uint64_t value_of(CUpointer_attribute attribute, const Allocation& at, uintptr_t
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return reinterpret_cast<uint64_t>(at.context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return at.is_pinned() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+      return at.is_pinned() || at.is_numa() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return pointer;
@@ -247,21 +249,18 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
   STANDIN_ENTER_UNSAFE(cuMemAllocManaged);
   if (flags != 1 && flags != 2) return CUDA_ERROR_INVALID_VALUE;  // global, host
-  void* address = nullptr;
-  const CUresult result = standin::allocate_host(&address, bytes, Kind::managed);
-  if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<CUdeviceptr>(address);
-  return result;
+  return standin::allocate_device(pointer, bytes, Kind::managed);
 }
 
 CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
   STANDIN_ENTER_UNSAFE(cuMemHostAlloc);
   if (flags > 7) return CUDA_ERROR_INVALID_VALUE;
-  return standin::allocate_host(pointer, bytes, Kind::pinned);
+  return standin::allocate_pinned(pointer, bytes);
 }
 
 CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
   STANDIN_ENTER_UNSAFE(cuMemAllocHost_v2);
-  return standin::allocate_host(pointer, bytes, Kind::pinned);
+  return standin::allocate_pinned(pointer, bytes);
 }
 
 CUresult cuMemFreeHost(void* pointer) {
