@@ -14,3 +14,8 @@ core_sources += \
 	src/base/spelling.h \
 	src/base/status.cc \
 	src/base/status.h
+
+# In each module that is linked with a library.
+module_allocator = src/base/module_allocator.c
+# In those whose library has plug-ins that are linked with it.
+module_plugins = src/base/module_plugins.c

@@ -39,7 +39,7 @@ Result<const void*> open_module_table(const Module& module, const std::string& f
     return lacks(std::string(module.file) + " is neither in " + folder + "/sluice nor in " +
                  folder);
   }
-  void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const opened = dlmopen(LM_ID_BASE, path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   if (!opened) {
     const char* const why = dlerror();
     return lacks(std::string(module.file) + " cannot be loaded: " + (why ? why : "unknown error"));

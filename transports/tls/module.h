@@ -122,7 +122,7 @@ struct SluiceTls {
   void (*flush)(struct SluiceTlsSession*);
 };
 
-/* The module's only symbol, SLUICE_TLS_SYMBOL. */
+/* The module's entry, SLUICE_TLS_SYMBOL. */
 typedef const struct SluiceTls* SluiceTlsEntry(void);
 
 #ifdef __cplusplus
