@@ -28,7 +28,8 @@ osu_osu_shm_floor_SOURCES = osu/shm_floor.cc osu/floor.cc osu/floor.h
 osu_osu_shm_floor_LDADD = osu/libcommand_line.la
 osu_osu_tcp_floor_SOURCES = osu/tcp_floor.cc osu/floor.cc osu/floor.h
 osu_osu_tcp_floor_LDADD = osu/libcommand_line.la
-osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h
+osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h \
+  src/base/file.cc src/base/status.cc
 osu_osu_tune_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 osu_osu_tune_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 osu_osu_tune_LDADD = $(osu_libraries)

@@ -64,6 +64,8 @@ core_sources += \
   transports/shm/source.cc
 
 core_sources += \
+  transports/tls/files.cc \
+  transports/tls/files.h \
   transports/tls/module.h \
   transports/tls/tls.cc \
   transports/tls/tls.h

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Status, knobs, log, deadlines, copies, opening modules: core_sources.
+# Status, knobs, log, deadlines, copies, reading files, opening modules: core_sources.
 core_sources += \
 	src/base/copy.cc \
 	src/base/copy.h \
 	src/base/deadline.h \
+	src/base/file.cc \
+	src/base/file.h \
 	src/base/knobs.cc \
 	src/base/knobs.h \
 	src/base/log.cc \

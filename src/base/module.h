@@ -27,7 +27,9 @@ struct Module {
   int version;         // that the table must have
 };
 
-// The folder that holds this library (or the program that it is linked into); empty if unknown.
+// The folder that holds this library (or the program that it is linked into), as an absolute path
+// also if it was loaded by a relative one: the program's folder may be another by now, and hold a
+// module of somebody else. Empty if nothing tells (there is no /proc); then no module is opened.
 std::string library_folder();
 
 // Opens a module of the library in `folder`, and never closes it. The module is in folder/sluice/

@@ -71,6 +71,7 @@ tcp_tests = \
 pure_tests = \
   tests/unit/base/copy_test.cc \
   tests/unit/base/deadline_test.cc \
+  tests/unit/base/file_test.cc \
   tests/unit/base/knobs_test.cc \
   tests/unit/base/log_test.cc \
   tests/unit/base/module_test.cc \
