@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -66,6 +67,10 @@ std::vector<Entry> parse_list(std::string_view list) {
     list.remove_prefix(std::min(end + 1, list.size()));
   }
   return entries;
+}
+
+bool is_address_sanitizer(const std::string& name) {
+  return name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan");
 }
 
 bool is_mpi(const std::string& name) {
@@ -148,6 +153,10 @@ Result<std::string> find_library(const std::string& named) {
     if (path.empty()) {
       return Status(Code::invalid, "the library " + named + ": " + strerror(errno));
     }
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored)) {
+      return Status(Code::invalid, "the library " + named + " is no regular file");
+    }
     return path;
   }
   std::string looked;
@@ -183,8 +192,16 @@ Result<std::string> library_version(const std::string& library) {
   return std::string(version());  // the library stays loaded: it owns the text
 }
 
-std::string preload_value(const std::string& library, const char* existing) {
-  return existing && *existing ? library + ":" + existing : library;
+std::string preload_value(const std::string& library, const std::string& existing) {
+  std::string value;
+  for (size_t at = 0; at < existing.size();) {
+    const size_t end = std::min(existing.find_first_of(": ", at), existing.size());
+    const std::string item = existing.substr(at, end - at);
+    const std::string base = item.substr(item.rfind('/') + 1);
+    if (!item.empty() && base != library_name && absolute(item) != library) value += item + ":";
+    at = end + 1;
+  }
+  return value + library;
 }
 
 Result<Loaded> try_preload(const Program& program, const std::string& library,
@@ -198,7 +215,11 @@ Result<Loaded> try_preload(const Program& program, const std::string& library,
   bool has_library = false;
   for (const Entry& entry : parse_list(*said)) {
     has_library = has_library || entry.path == library;
-    if (loaded.mpi.empty() && is_mpi(entry.name)) loaded = {entry.name, entry.path};
+    if (loaded.mpi.empty() && is_mpi(entry.name)) {
+      loaded.mpi = entry.name;
+      loaded.mpi_path = entry.path;
+    }
+    if (has_library && is_address_sanitizer(entry.name)) loaded.late_sanitizer = entry.path;
   }
   if (!has_library) {
     return Status(Code::invalid, "the dynamic linker would not load " + library + " into " +
