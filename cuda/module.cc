@@ -40,7 +40,7 @@ SluiceCudaStream* open(const SluiceCudaPlace* place, char* why) {
   return streams.open(*place, why);
 }
 
-int close(SluiceCudaStream* stream, char* why) { return streams.close(stream, why) ? 0 : -1; }
+void close(SluiceCudaStream* stream, int done) { streams.close(stream, done != 0); }
 
 int copy(SluiceCudaStream* stream, const SluiceCudaRuns* runs, size_t count, int to_device,
          char* why) {
@@ -54,9 +54,12 @@ int mark(SluiceCudaStream* stream, unsigned number, char* why) {
   return is_success("cuEventRecord", result, why) ? 0 : -1;
 }
 
-int wait(SluiceCudaStream* stream, unsigned number, char* why) {
-  const Current current(stream->context, why);
-  return current && wait_for(stream->marks[number], "an asynchronous copy", why) ? 0 : -1;
+// (Needs no current context: it is asked again and again.)
+int reached(SluiceCudaStream* stream, unsigned number, char* why) {
+  const Relaxed relaxed;
+  const CUresult result = driver().cuEventQuery(stream->marks[number]);
+  if (result == CUDA_ERROR_NOT_READY) return 0;
+  return is_success("an asynchronous copy", result, why) ? 1 : -1;
 }
 
 int list(SluiceCudaDevices* devices, char* why) {
@@ -78,8 +81,18 @@ int list(SluiceCudaDevices* devices, char* why) {
   return 0;
 }
 
-constexpr SluiceCuda table{
-    SLUICE_CUDA_VERSION, begin, end, find, reserve, give_back, open, close, copy, mark, wait, list};
+constexpr SluiceCuda table{SLUICE_CUDA_VERSION,
+                           begin,
+                           end,
+                           find,
+                           reserve,
+                           give_back,
+                           open,
+                           close,
+                           copy,
+                           mark,
+                           reached,
+                           list};
 
 }  // namespace
 }  // namespace sluice::cuda

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#define SLUICE_CUDA_VERSION 4
+#define SLUICE_CUDA_VERSION 5
 #define SLUICE_CUDA_SYMBOL "sluice_cuda"
 
 #ifdef __cplusplus
@@ -74,16 +74,17 @@ struct SluiceCuda {
 
   /* A stream for copies from and to this place, used by one thread at a time. NULL: failed. */
   struct SluiceCudaStream* (*open)(const struct SluiceCudaPlace* place, char* why);
-  /* Waits until all its copies are done; may be used again by others then. -1 if one failed. */
-  int (*close)(struct SluiceCudaStream* stream, char* why);
+  /* Gives the stream back. done: all its copies are done, and none has failed, so that others may
+   * use it. If not, copies may still run, and the memory that they use must stay. */
+  void (*close)(struct SluiceCudaStream* stream, int done);
   /* Begins copies of `count` kinds of runs, in order; returns before they are done. -1: failed.
    * to_device: or from it. Touches no byte between the runs. */
   int (*copy)(struct SluiceCudaStream* stream, const struct SluiceCudaRuns* runs, size_t count,
               int to_device, char* why);
   /* Sets a mark, by a number below sluice_cuda_marks, behind all copies begun so far. */
   int (*mark)(struct SluiceCudaStream* stream, unsigned number, char* why);
-  /* Waits until the stream has passed the mark. -1 if a copy before it failed. */
-  int (*wait)(struct SluiceCudaStream* stream, unsigned number, char* why);
+  /* 1: the stream has passed the mark; 0: not yet; -1: a copy before it failed. */
+  int (*reached)(struct SluiceCudaStream* stream, unsigned number, char* why);
 
   /* For `sluice info`: initialises the driver. 0, or -1. */
   int (*list)(struct SluiceCudaDevices* devices, char* why);

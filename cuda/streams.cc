@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cuda/streams.h"
 
-#include <sched.h>
-
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -76,16 +74,6 @@ SluiceCudaStream* make(CUcontext context, const SluiceCudaSettings& settings, ch
 
 }  // namespace
 
-bool wait_for(CUevent mark, const char* what, char* why) {
-  constexpr int spins = 100;
-  CUresult result = driver().cuEventQuery(mark);
-  for (int i = 0; result == CUDA_ERROR_NOT_READY; ++i) {
-    if (i > spins) sched_yield();
-    result = driver().cuEventQuery(mark);
-  }
-  return is_success(what, result, why);
-}
-
 SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   const CUcontext context = find_context(place, why);
   if (!context) return nullptr;
@@ -130,22 +118,17 @@ void StreamPool::clear() {
   }
 }
 
-bool StreamPool::close(SluiceCudaStream* stream, char* why) {
-  bool kept = false, ok = false;
-  {
-    const Current current(stream->context, why);
-    ok = current &&
-         is_success("cuEventRecord", driver().cuEventRecord(stream->marks[0], stream->stream), why);
-    ok = ok && wait_for(stream->marks[0], "copy", why);
-    kept = ok && stream->canary_id != 0;
-    if (!kept) destroy(stream);
-  }
-  if (kept) {
+void StreamPool::close(SluiceCudaStream* stream, bool done) {
+  if (done && stream->canary_id != 0) {
     const std::lock_guard lock(mutex_);
     stream->next = idle_;
     idle_ = stream;
+    return;
   }
-  return ok;
+  char why[sluice_cuda_why];
+  const Current current(stream->context, why);
+  stream->canary = 0;  // it stays: to free memory waits for the device, which may be stuck
+  destroy(stream);
 }
 
 }  // namespace sluice::cuda

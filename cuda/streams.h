@@ -25,17 +25,13 @@ struct SluiceCudaStream {
 
 namespace sluice::cuda {
 
-// Waits for an event of the current context; all that it asks of the driver meanwhile is whether
-// that has come. False if what was before it has failed.
-bool wait_for(CUevent mark, const char* what, char* why);
-
 class StreamPool {
  public:
   void set(const SluiceCudaSettings& settings) { settings_ = settings; }
 
   SluiceCudaStream* open(const SluiceCudaPlace& place, char* why);
-  // Whether all of its copies were done. The stream's copies must not be needed any more.
-  bool close(SluiceCudaStream* stream, char* why);
+  // done: see SluiceCuda::close.
+  void close(SluiceCudaStream* stream, bool done);
   // Destroys the streams that are not open.
   void clear();
 

@@ -5,6 +5,8 @@ core_sources += \
 	src/engine/agreement.cc src/engine/agreement.h \
 	src/engine/call.h \
 	src/engine/cells.cc src/engine/cells.h \
+	src/engine/copy_wait.cc src/engine/copy_wait.h \
+	src/engine/wait_limits.cc src/engine/wait_limits.h \
 	src/engine/execution.cc src/engine/execution.h \
 	src/engine/forming.cc \
 	src/engine/hints.cc src/engine/hints.h \

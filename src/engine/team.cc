@@ -24,10 +24,6 @@ namespace {
 
 using Clock = Waiter::Clock;
 
-Clock::duration seconds(double count) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(count));
-}
-
 // How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to it.
 constexpr Clock::duration farewell = std::chrono::milliseconds(500);
 
@@ -37,14 +33,6 @@ constexpr size_t least_segment = 4096;
 
 // How often a rank that waits long checks all its channels for an ABORT.
 constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
-
-Clock::duration patience_of(const Knobs& knobs) {
-  Clock::duration patience = ask_every;
-  for (const double limit : {knobs.warn_after, knobs.timeout}) {
-    if (limit > 0) patience = std::min(patience, seconds(limit));
-  }
-  return patience;
-}
 
 class EngineTeam final : public NewTeam {
  public:
@@ -95,7 +83,9 @@ class EngineTeam final : public NewTeam {
   [[gnu::cold]] Status give_up_direct();
   Status why_not_direct() const;
   Status wait();
-  Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks);
+  Status wait_for_copy(const IsDone& is_done, const std::string& what) override;
+  Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks,
+               const std::string* copy = nullptr);
   bool is_aborted_in_arena() const { return arena_ && arena_->rounds().is_aborted(); }
   Status give_up(const Status& cause);
   void tell(const Status& cause);
@@ -114,12 +104,12 @@ class EngineTeam final : public NewTeam {
   Execution execution_;
   Cells cells_;
   Waiter waiter_;
+  WaitLimits limits_;
   const Clock::duration patience_;  // length of a wait before watch() does anything
   const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is memory
   const Call* call_ = nullptr;
-  uint32_t number_ = 0;   // of the call, as in Tag::call
-  uint32_t earlier_ = 0;  // number_ less the calls of this communicator
-  bool warned_ = false;
+  uint32_t number_ = 0;        // of the call, as in Tag::call
+  uint32_t earlier_ = 0;       // number_ less the calls of this communicator
   Clock::time_point asked_{};  // when watch() last checked for an ABORT
   Status broken_;
   std::unique_ptr<Arena> arena_;                               // null: none
@@ -147,7 +137,8 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       hosts_(std::move(hosts)),
       streams_(process.endpoint.get(), id, std::move(peers)),
       waiter_(process.endpoint.get(), process.poke, process.knobs.spin, process.company),
-      patience_(patience_of(process.knobs)) {}
+      limits_(process.knobs),
+      patience_(std::min<Clock::duration>(ask_every, limits_.least())) {}
 
 // Runs the plan on what is long. It is packed already.
 class EngineTeam::ByLinks final : public OverLinks {
@@ -311,13 +302,15 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
   call_ = &call;
   ++number_;
-  warned_ = false;
+  limits_.begin();
   const Algorithm* by = &algorithm;
   if (algorithm.direct && slots_->concern(algorithm, call.bytes, number_)) {
     by = see_to_slots(algorithm, call);
     if (!by) return broken_;
   }
-  return process_.knobs.stats ? execute_counted(*by, call) : execute(*by, call);
+  Status status = process_.knobs.stats ? execute_counted(*by, call) : execute(*by, call);
+  call_ = nullptr;
+  return status;
 }
 
 // The algorithm for the call: the one given, or one without slots if not all ranks can reserve
@@ -522,7 +515,8 @@ Status EngineTeam::wait() {
 
 // Called at every turn of a wait. Warns if the wait gets long; ends it at its deadline or if a rank
 // has aborted. ranks: those waited for; if empty, the execution's.
-Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks) {
+Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks,
+                         const std::string* copy) {
   if (waited < patience_) return {};
   if (waiter_.now() - asked_ >= ask_every) {
     asked_ = waiter_.now();
@@ -530,18 +524,26 @@ Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> 
     Status told = streams_.told_by_peers();
     if (!told.ok()) return told;
   }
-  const Knobs& knobs = process_.knobs;
-  const bool late = knobs.timeout > 0 && waited > seconds(knobs.timeout);
-  const bool warn = !warned_ && knobs.warn_after > 0 && waited > seconds(knobs.warn_after);
-  if (!late && !warn) return {};
-  const std::string what =
-      "waited " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) +
-      " s for " +
-      describe_ranks(ranks.empty() ? execution_.waiting_for()
-                                   : std::vector<Rank>(ranks.begin(), ranks.end()));
-  if (late) return {Code::timeout, what + " (SLUICE_TIMEOUT)"};
-  warned_ = true;
-  log(Level::warning, "%s: %s; still waiting", describe_call().c_str(), what.c_str());
+  const auto what = [&] {
+    if (copy) return *copy;
+    return describe_ranks(ranks.empty() ? execution_.waiting_for()
+                                        : std::vector<Rank>(ranks.begin(), ranks.end()));
+  };
+  return limits_.check(waited, what, [this] { return describe_call(); });
+}
+
+// (Called by a Packing, also while the execution advances, and after it. What this brings in stays
+// in its queue until then. If the team is broken, the copy has little time left.)
+Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what) {
+  waiter_.begin();
+  while (!is_done()) {
+    waiter_.turn();
+    if (!broken_.ok() && waiter_.waited() > farewell) return broken_;
+    if (!broken_.ok()) continue;
+    if (is_aborted_in_arena()) return {Code::aborted, arena_->rounds().cause()};
+    if (Status status = watch(waiter_.waited(), {}, &what); !status.ok()) return status;
+  }
+  waiter_.begin();
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "src/base/status.h"
 #include "src/engine/acquaintances.h"
 #include "src/engine/call.h"
+#include "src/engine/copy_wait.h"
 #include "src/engine/hints.h"
 #include "src/engine/localities.h"
 #include "src/engine/rules.h"
@@ -88,7 +89,8 @@ class Bootstrap {
   virtual uint64_t mark() const = 0;
 };
 
-class Team {
+// (A team waits for the copies of its calls: at any time, also before and after `run`, and inside.)
+class Team : public CopyWait {
  public:
   // Sets a team up. Collective over the bootstrap's ranks, which exchange addresses and settings;
   // blocks until all have come. The value is nullptr if all ranks agreed that MPI keeps this
@@ -108,8 +110,6 @@ class Team {
   // into the team cache, for another communicator of the same processes in the same order; ends it
   // if it can't serve another. The process's endpoint must outlive the cached teams.
   static void retire(Process& process, std::unique_ptr<Team> team);
-  virtual ~Team() = default;
-
   virtual Rank rank() const = 0;
   virtual Rank size() const = 0;
 

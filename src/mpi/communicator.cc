@@ -212,7 +212,7 @@ bool Communicator::repeat(Repeat& last, const Buffers& buffers, int* result) {
 
 Status Communicator::run(const char* function, const Algorithm& algorithm, Exchange& exchange) {
   std::optional<UserOperation> operation;
-  Placement placement(exchange, input_, output_);
+  Placement placement(exchange, input_, output_, *team_);
   Status local = placement.begin();
   if (local.ok() && exchange.user_op) {
     operation.emplace(*exchange.user_op, *exchange.input.type);

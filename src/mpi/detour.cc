@@ -103,7 +103,7 @@ Status Detour::move(const Side& side, std::byte* image, StagedSide::Way way) {
   std::byte* const dense = staging_.reserve(side.bytes(), side.place);
   if (!dense) return {Code::memory, "no memory to pack " + std::to_string(side.bytes()) + " bytes"};
   if (side.counts) set_packed_blocks(side, side.type->size, staging_);
-  StagedSide first, second;
+  StagedSide first(wait_), second(wait_);
   Status status = first.begin(Way::pack, way == Way::pack ? side : copy, 1, dense, staging_);
   if (status.ok()) status = first.finish();
   if (status.ok()) {

@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "src/engine/team.h"
 #include "src/mpi/describe.h"
 #include "src/mpi/placement.h"
 
@@ -19,6 +20,7 @@ bool is_mpi_cuda_aware();
 
 class Detour {
  public:
+  explicit Detour(const Process& process) : wait_(process.poke, process.knobs, process.company) {}
   // Copies to host memory what MPI reads. May throw std::bad_alloc.
   Status begin(const Exchange& exchange);
   // Replaces the buffers of a call, by role.
@@ -60,6 +62,7 @@ class Detour {
   std::byte *input_ = nullptr, *output_ = nullptr;  // the buffers of sides on a device, copied
   std::byte *send_ = nullptr, *receive_ = nullptr;  // what MPI gets
   Staging staging_;
+  LoneWait wait_;
 };
 
 }  // namespace sluice

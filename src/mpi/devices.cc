@@ -141,6 +141,7 @@ Status DeviceCopier::open(const DevicePlace& place, Way way) {
   device_ = place.device;
   to_device_ = way == Way::to_device;
   given_ = done_ = 0;
+  abandoned_ = false;
   collected_ = 0;
   failure_ = {};
   stream_ = cuda.load(std::memory_order_acquire)->open(&place, why);
@@ -150,8 +151,25 @@ Status DeviceCopier::open(const DevicePlace& place, Way way) {
 
 void DeviceCopier::check(int result, const char* why) {
   if (result >= 0 || !failure_.ok()) return;
-  failure_ = {Code::unavailable, std::string("can't copy ") + (to_device_ ? "to" : "from") +
-                                     " CUDA device " + std::to_string(device_) + ": " + why};
+  failure_ = {Code::unavailable, "can't copy " + describe() + ": " + why};
+}
+
+std::string DeviceCopier::describe() const {
+  return std::string(to_device_ ? "to" : "from") + " CUDA device " + std::to_string(device_);
+}
+
+// Returns when the stream has passed a mark.
+void DeviceCopier::await(unsigned mark) {
+  char why[sluice_cuda_why] = "";
+  const SluiceCuda& module = *cuda.load(std::memory_order_relaxed);
+  int reached = module.reached(stream_, mark, why);
+  if (reached == 0) {
+    const auto is_done = [&] { return (reached = module.reached(stream_, mark, why)) != 0; };
+    const Status status = wait_.wait_for_copy(is_done, "a copy " + describe());
+    abandoned_ = !status.ok();
+    if (failure_.ok()) failure_ = status;
+  }
+  check(reached, why);
 }
 
 // Makes one more run part of the last copies: behind a run that it adjoins, or as one more row.
@@ -211,17 +229,21 @@ uint32_t DeviceCopier::ticket() {
 
 // (If its mark has been set again since, this waits for later copies too.)
 void DeviceCopier::wait(uint32_t ticket) {
-  char why[sluice_cuda_why] = "";
   if (!failure_.ok() || done_ >= ticket) return;
-  check(cuda.load(std::memory_order_relaxed)->wait(stream_, ticket % sluice_cuda_marks, why), why);
+  await(ticket % sluice_cuda_marks);
   done_ = ticket;
 }
 
 void DeviceCopier::close_stream() {
   char why[sluice_cuda_why] = "";
   begin();
-  SluiceCudaStream* const stream = std::exchange(stream_, nullptr);
-  check(cuda.load(std::memory_order_relaxed)->close(stream, why), why);
+  const SluiceCuda& module = *cuda.load(std::memory_order_relaxed);
+  if (!abandoned_) {
+    const int marked = module.mark(stream_, 0, why);
+    check(marked, why);
+    if (marked == 0) await(0);
+  }
+  module.close(std::exchange(stream_, nullptr), failure_.ok());
 }
 
 }  // namespace sluice

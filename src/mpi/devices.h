@@ -13,6 +13,7 @@
 #include "cuda/module.h"
 #include "src/base/knobs.h"
 #include "src/base/status.h"
+#include "src/engine/copy_wait.h"
 #include "src/mpi/layout.h"
 
 namespace sluice {
@@ -55,12 +56,13 @@ void give_back_pinned(std::byte* memory);
 
 // Copies between a buffer on a device (the copier's `user`) and host memory (`dense`), on a stream
 // of its own, in order. Copies are done when `wait` says so, or at `close`. After the first failure
-// nothing is copied any more.
+// nothing is copied any more. If the wait itself fails, copies that have begun may still run: then
+// the host memory must stay as it is for good.
 class DeviceCopier final : public Layout::Copier {
  public:
   enum class Way { from_device, to_device };
 
-  DeviceCopier() = default;
+  explicit DeviceCopier(CopyWait& wait) : wait_(wait) {}
   ~DeviceCopier() override { close(); }
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
@@ -80,25 +82,31 @@ class DeviceCopier final : public Layout::Copier {
   uint32_t ticket();
   // Returns when the copies of a ticket are done, or one has failed.
   void wait(uint32_t ticket);
-  // Returns when all copies are done.
+  // Returns when all copies are done, or the wait has failed.
   void close() {
     if (stream_) close_stream();
   }
 
   const Status& failure() const { return failure_; }
+  // Whether copies may still run.
+  bool is_abandoned() const { return abandoned_; }
 
  private:
+  void await(unsigned mark);
+  std::string describe() const;
   void check(int result, const char* why);
   static bool extend(SluiceCudaRuns* last, std::byte* user, std::byte* dense, size_t bytes);
   void begin_collected();
   void close_stream();
 
+  CopyWait& wait_;
   SluiceCudaStream* stream_ = nullptr;
   SluiceCudaRuns copies_[16];  // collected
   unsigned collected_ = 0;
   int device_ = -1;
   int to_device_ = 0;
   uint32_t given_ = 0, done_ = 0;  // tickets
+  bool abandoned_ = false;
   Status failure_;
 };
 

@@ -100,7 +100,7 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
         (exchange.input.place.is_host() && exchange.output.place.is_host())) {
       return true;
     }
-    status = detour->emplace().begin(exchange);
+    status = detour->emplace(Runtime::get().process()).begin(exchange);
   } catch (const std::bad_alloc&) {
     status = {Code::memory, "no memory for a copy in host memory"};
   }

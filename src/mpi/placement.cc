@@ -180,8 +180,13 @@ Status StagedSide::finish() {
     if (left_[grain] > 0) move_grain(grain);
     left_[grain] = 0;
   }
-  copier_.close();
+  stop();
   return copier_.failure();
+}
+
+void StagedSide::stop_copies() {
+  copier_.close();
+  if (copier_.is_abandoned()) staging_->abandon();
 }
 
 void StagedSide::move_grain(size_t grain) {

@@ -32,6 +32,12 @@ class Staging {
   void unpin() {
     if (pinned_) give_back_pinned(std::exchange(pinned_, nullptr));
   }
+  // Leaves the memory to copies that may still run, for good.
+  void abandon() {
+    pinned_ = nullptr;
+    (void)data_.release();
+    bytes_ = 0;
+  }
 
   std::vector<size_t> counts, offsets;  // of View
   std::vector<uint32_t> left, tickets;  // of StagedSide
@@ -60,21 +66,29 @@ class StagedSide final : public Packing {
  public:
   enum class Way { pack, unpack };
 
+  explicit StagedSide(CopyWait& wait) : copier_(wait) {}
+  ~StagedSide() override { stop(); }
+  StagedSide(const StagedSide&) = delete;
+  StagedSide& operator=(const StagedSide&) = delete;
+
   // dense: the memory in `staging`, where the offsets of ragged blocks are set. element: bytes of
   // an engine element. May throw std::bad_alloc.
   Status begin(Way way, const Side& side, size_t element, std::byte* dense, Staging& staging);
   void move(size_t offset, size_t bytes) override;
   Status failure() const override { return copier_.failure(); }
-  // Moves all that has not been moved. Then all copies are done.
+  // Moves all that has not been moved. Then all copies are done, unless the wait for them failed.
   Status finish();
-  // Returns when nothing is copied any more.
-  void stop() { copier_.close(); }
+  // Returns when nothing is copied any more, or has the staging memory stay.
+  void stop() {
+    if (copier_.is_open()) stop_copies();
+  }
 
  private:
   static constexpr size_t host_grain = size_t{32} << 10;
   static constexpr size_t ahead = 2;  // grains whose copies from a device are begun early
 
   static size_t device_grain(size_t bytes);
+  void stop_copies();
   void move_from_device(size_t first, size_t end);
   void move_grain(size_t grain);
   void move_within(uint32_t block, size_t block_begin, size_t begin, size_t end);
@@ -98,9 +112,14 @@ void set_packed_blocks(const Side& side, size_t units, Staging& staging);
 // The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
 class Placement {
  public:
-  Placement(Exchange& exchange, Staging& input, Staging& output)
-      : exchange_(exchange), input_(input), output_(output) {}
-  // Returns when nothing is copied any more.
+  // wait: waits for copies.
+  Placement(Exchange& exchange, Staging& input, Staging& output, CopyWait& wait)
+      : exchange_(exchange),
+        input_(input),
+        output_(output),
+        staged_input_(wait),
+        staged_output_(wait) {}
+  // Returns when nothing is copied any more, or memory was left to what is.
   ~Placement();
   Placement(const Placement&) = delete;
   Placement& operator=(const Placement&) = delete;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,13 @@ std::vector<double> ones(size_t count);
 void expect_sums(const KindMemory& memory, size_t count, const std::string& what);
 
 void aliased();  // manners_aliased.cc
+// In this call, or in the next one, an error; prints it.
+void expect_error(const std::function<int()>& call);
+
+// manners_stuck.cc
+void behind_a_message();
+void stuck();
+
 // manners_contexts.cc
 void contexts();
 void short_lived();

@@ -378,7 +378,7 @@ void waiting() {
   KindMemory from(Kind::device, 8), to(Kind::device, 8);
   from.put(ones(1));
   const char* const names[] = {"cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuEventRecord",
-                               "cuThreadExchangeStreamCaptureMode", "cuPointerGetAttributes"};
+                               "cuPointerGetAttributes"};
   std::vector<int64_t> before(std::size(names)), quick(std::size(names));
   for (const bool slow : {false, false, true}) {
     for (size_t i = 0; i < std::size(names); ++i) before[i] = counted(names[i]);

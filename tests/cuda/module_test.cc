@@ -117,7 +117,11 @@ TEST_F(Module, ServesThreadsAtOnce) {
         const SluiceCudaRuns from{device, back.data(), 0, 0, 1, bytes};
         EXPECT_EQ(cuda->copy(stream, &to, 1, 1, why), 0) << why;
         EXPECT_EQ(cuda->copy(stream, &from, 1, 0, why), 0) << why;
-        EXPECT_EQ(cuda->close(stream, why), 0) << why;
+        EXPECT_EQ(cuda->mark(stream, 0, why), 0) << why;
+        int reached = 0;
+        while ((reached = cuda->reached(stream, 0, why)) == 0) std::this_thread::yield();
+        EXPECT_EQ(reached, 1) << why;
+        cuda->close(stream, 1);
         EXPECT_EQ(back[bytes - 1], static_cast<char>(static_cast<int>(number) + i));
         if (own.empty()) cuda->give_back(host);
       }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SLUICE_TIMEOUT and SLUICE_WARN_AFTER: what ends a call's wait, or reports it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "src/base/knobs.h"
+#include "src/base/status.h"
+
+namespace sluice {
+
+class WaitLimits {
+ public:
+  using Text = std::function<std::string()>;
+
+  explicit WaitLimits(const Knobs& knobs);
+  // To be called when a call begins.
+  void begin() { warned_ = false; }
+  // A wait of this length, or more, is to be checked.
+  std::chrono::nanoseconds least() const { return least_; }
+  // Fails if the wait has lasted too long; warns once a call. what: is waited for.
+  Status check(std::chrono::nanoseconds waited, const Text& what, const Text& call);
+
+ private:
+  std::chrono::nanoseconds timeout_, warn_after_, least_;  // `never` for none
+  bool warned_ = false;
+};
+
+}  // namespace sluice
