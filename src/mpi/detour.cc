@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/detour.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <new>
+#include <string>
 
 namespace sluice {
 namespace {
@@ -26,13 +25,35 @@ void find_range(const Side& side, ptrdiff_t* first, ptrdiff_t* last) {
   }
 }
 
+template <typename Function>
+Function* find_function(const char* symbol) {
+  return reinterpret_cast<Function*>(find_data(symbol));
+}
+
+// MPICH before 4 ends the process if it can't tell whether it is CUDA-aware.
+bool may_be_asked() {
+  std::string version(8192, '\0');
+  int length = 0;
+  const auto get_version = find_function<int(char*, int*)>("PMPI_Get_library_version");
+  return !get_version || get_version(version.data(), &length) != MPI_SUCCESS ||
+         version.compare(0, 16, "MPICH Version:\t3") != 0;
+}
+
+bool ask_whether_cuda_aware() {
+  constexpr int cuda = 0;  // MPIX_GPU_SUPPORT_CUDA
+  int is_supported = 0;
+  if (!may_be_asked()) return false;
+  if (const auto query = find_function<int(int, int*)>("MPIX_GPU_query_support")) {
+    return query(cuda, &is_supported) == MPI_SUCCESS && is_supported != 0;
+  }
+  const auto query = find_function<int()>("MPIX_Query_cuda_support");
+  return query && query() == 1;
+}
+
 }  // namespace
 
 bool is_mpi_cuda_aware() {
-  static const bool is_aware = [] {
-    auto* const query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
-    return query && query() == 1;
-  }();
+  static const bool is_aware = ask_whether_cuda_aware();
   return is_aware;
 }
 

@@ -36,6 +36,9 @@ void expect_error(const std::function<int()>& call);
 void behind_a_message();
 void stuck();
 
+// manners_mpi.cc
+void asked();
+
 // manners_contexts.cc
 void contexts();
 void short_lived();
