@@ -28,7 +28,8 @@ osu_osu_shm_floor_SOURCES = osu/shm_floor.cc osu/floor.cc osu/floor.h
 osu_osu_shm_floor_LDADD = osu/libcommand_line.la
 osu_osu_tcp_floor_SOURCES = osu/tcp_floor.cc osu/floor.cc osu/floor.h
 osu_osu_tcp_floor_LDADD = osu/libcommand_line.la
-osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h
+osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h \
+  src/base/file.cc src/base/status.cc
 osu_osu_tune_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 osu_osu_tune_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 osu_osu_tune_LDADD = $(osu_libraries)
@@ -69,7 +70,8 @@ osu_osu_reduce_scatter_block_LDADD = $(osu_libraries)
 dist_pkglibexec_SCRIPTS = osu/compare
 osu_modulesdir = $(pkglibexecdir)
 dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py osu/ratios.py osu/steady.py
-EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/results osu/tcp-bench osu/tls-bench tests/hosts/hosts
+EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/results osu/tcp-bench osu/tls-bench tests/hosts/clone.c \
+  tests/hosts/hosts
 dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
 
 osu_tests = tests/osu/test_compare tests/osu/test_programs tests/osu/test_tune tests/hosts/selftest \

@@ -13,6 +13,7 @@
 
 #include "osu/contest.h"
 #include "sluice/sluice.h"
+#include "src/base/file.h"
 
 namespace sluice::osu {
 namespace {
@@ -38,11 +39,11 @@ class Journal {
   std::string open(const std::string& path, const std::string& job) {
     file_.reset(std::fopen(path.c_str(), "a+e"));
     if (!file_) return path + ": " + std::strerror(errno);
-    std::string text, line;
-    for (int c; (c = std::fgetc(file_.get())) != EOF;) text += static_cast<char>(c);
+    const Result<std::string> text = read_file(path);
+    if (!text.ok()) return text.status().message();
     size_t whole = 0;  // an incomplete last line is truncated
-    for (size_t end; (end = text.find('\n', whole)) != text.npos; whole = end + 1) {
-      if (std::string wrong = take(text.substr(whole, end - whole), job); !wrong.empty()) {
+    for (size_t end; (end = text->find('\n', whole)) != text->npos; whole = end + 1) {
+      if (std::string wrong = take(text->substr(whole, end - whole), job); !wrong.empty()) {
         return path + wrong;
       }
     }

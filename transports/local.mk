@@ -29,6 +29,8 @@ core_sources += \
   transports/tcp/inbox.h \
   transports/tcp/link.cc \
   transports/tcp/link.h \
+  transports/tcp/local_socket.cc \
+  transports/tcp/local_socket.h \
   transports/tcp/outbox.cc \
   transports/tcp/outbox.h \
   transports/tcp/peer_keys.h \
@@ -62,6 +64,8 @@ core_sources += \
   transports/shm/source.cc
 
 core_sources += \
+  transports/tls/files.cc \
+  transports/tls/files.h \
   transports/tls/module.h \
   transports/tls/tls.cc \
   transports/tls/tls.h
@@ -70,7 +74,7 @@ if HAVE_OPENSSL
 pkglib_LTLIBRARIES += libsluice-tls.la
 endif
 libsluice_tls_la_SOURCES = transports/tls/identity.c transports/tls/internal.h transports/tls/keys.c \
-  transports/tls/openssl.c
+  transports/tls/openssl.c $(module_allocator) $(module_plugins)
 libsluice_tls_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(OPENSSL_CFLAGS)
 libsluice_tls_la_LIBADD = $(OPENSSL_LIBS)
 libsluice_tls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now
@@ -88,7 +92,7 @@ core_sources += \
 if HAVE_VERBS
 pkglib_LTLIBRARIES += libsluice-verbs.la
 endif
-libsluice_verbs_la_SOURCES = transports/verbs/verbs.c
+libsluice_verbs_la_SOURCES = transports/verbs/verbs.c $(module_allocator) $(module_plugins)
 libsluice_verbs_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(VERBS_CFLAGS)
 libsluice_verbs_la_LIBADD = $(VERBS_LIBS)
 libsluice_verbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now

@@ -2,14 +2,12 @@
 #include "src/base/knobs.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 #include <string_view>
 
+#include "src/base/file.h"
 #include "src/base/spelling.h"
 
 namespace sluice {
@@ -99,6 +97,12 @@ constexpr Knob table[] = {
      "auto: buffers may be on CUDA devices; off: no buffer is looked at", true, &Knobs::cuda},
     {"SLUICE_CUDA_PINNED", KnobType::size, "256m", "0 to 1024g",
      "bytes of pinned memory for messages from and to devices", false, &Knobs::cuda_pinned},
+    {"SLUICE_CUDA_STREAMS", KnobType::choice, "non-blocking", "non-blocking, blocking",
+     "whether copies from and to devices wait for the default stream, and it for them", false,
+     &Knobs::cuda_streams},
+    {"SLUICE_CUDA_SYNC_MEMOPS", KnobType::boolean, "on", on_off,
+     "CUDA contexts are told to end the program's synchronous copies before they return", false,
+     &Knobs::cuda_sync_memops},
     {"SLUICE_RULES", KnobType::text, "", "a file's path",
      "selection rules that come before the built-in ones", true, &Knobs::rules},
     {"SLUICE_LIBRARY", KnobType::text, "", "a file's path",
@@ -302,26 +306,20 @@ std::string unknown_name(const std::string& name) {
 }
 
 // FNV-1a, 64 bits: it only tells files apart; it need not be collision-resistant.
-uint64_t hash_more(uint64_t hash, const char* data, size_t size) {
-  for (size_t i = 0; i < size; ++i) {
-    hash = (hash ^ static_cast<unsigned char>(data[i])) * 0x100000001b3ULL;
-  }
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash;
 }
 
 std::string file_digest(const std::string& path) {
   if (path.empty()) return "";
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "rbe"), &fclose);
-  if (!file) return std::string("unreadable: ") + strerror(errno);
-  uint64_t hash = 0xcbf29ce484222325ULL;
-  char buffer[4096];
-  while (const size_t size = fread(buffer, 1, sizeof buffer, file.get())) {
-    hash = hash_more(hash, buffer, size);
-  }
-  if (ferror(file.get())) return "unreadable";
-  snprintf(buffer, sizeof buffer, "file with digest %016llx",
-           static_cast<unsigned long long>(hash));
-  return buffer;
+  const Result<std::string> text = read_file(path);
+  if (!text.ok()) return text.status().message();
+  char digest[48];
+  snprintf(digest, sizeof digest, "file with digest %016llx",
+           static_cast<unsigned long long>(hash_of(*text)));
+  return digest;
 }
 
 bool is_file(const Knob& knob) {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Status, knobs, log, deadlines, copies, opening modules: core_sources.
+# Status, knobs, log, deadlines, copies, reading files, opening modules: core_sources.
 core_sources += \
 	src/base/copy.cc \
 	src/base/copy.h \
 	src/base/deadline.h \
+	src/base/file.cc \
+	src/base/file.h \
 	src/base/knobs.cc \
 	src/base/knobs.h \
 	src/base/log.cc \
@@ -14,3 +16,8 @@ core_sources += \
 	src/base/spelling.h \
 	src/base/status.cc \
 	src/base/status.h
+
+# In each module that is linked with a library.
+module_allocator = src/base/module_allocator.c
+# In those whose library has plug-ins that are linked with it.
+module_plugins = src/base/module_plugins.c

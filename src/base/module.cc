@@ -4,6 +4,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
 namespace sluice {
 namespace {
 
@@ -20,26 +26,58 @@ std::string path_of(const Module& module, const std::string& folder) {
 // (Every table begins with an int.)
 int version_of(const void* table) { return *static_cast<const int*>(table); }
 
+// The path in a line of /proc/self/maps, if the line's addresses include this one. (A newline in a
+// path is written \012, as those four characters are: nobody can tell.)
+std::string path_at(uintptr_t address, const char* line) {
+  uintptr_t begin = 0, end = 0;
+  int before = 0;
+  if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &before) <
+          2 ||
+      before == 0 || address < begin || address >= end) {
+    return {};
+  }
+  const std::string path = line + before;
+  return path.starts_with('/') && path.find("\\012") == std::string::npos ? path : std::string();
+}
+
+// The file that is mapped at the address, as the kernel knows it; empty if it does not say.
+std::string mapped_at(const void* address) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> maps(std::fopen("/proc/self/maps", "re"),
+                                                   std::fclose);
+  std::string found;
+  char* line = nullptr;
+  size_t room = 0;
+  while (maps && found.empty() && getline(&line, &room, maps.get()) > 0) {
+    found = path_at(reinterpret_cast<uintptr_t>(address), line);
+  }
+  std::free(line);
+  return found;
+}
+
 }  // namespace
 
 std::string library_folder() {
+  const auto* const here = reinterpret_cast<const void*>(&library_folder);
   Dl_info about{};
-  if (dladdr(reinterpret_cast<const void*>(&library_folder), &about) == 0 || !about.dli_fname) {
-    return {};
-  }
-  const std::string file = about.dli_fname;
-  const size_t end = file.rfind('/');
-  return end == std::string::npos ? "." : file.substr(0, end);
+  std::string file;
+  if (dladdr(here, &about) != 0 && about.dli_fname) file = about.dli_fname;
+  if (!file.starts_with('/')) file = mapped_at(here);
+  return file.substr(0, std::max<size_t>(file.rfind('/'), 1));
 }
 
 Result<const void*> open_module_table(const Module& module, const std::string& folder) {
-  const std::string path = path_of(module, folder);
   const auto lacks = [](std::string why) { return Status{Code::unavailable, std::move(why)}; };
+  if (!folder.starts_with('/')) {
+    return lacks(std::string(module.file) +
+                 " is not looked for, because the library's folder is "
+                 "not known: preload the library by its absolute path");
+  }
+  const std::string path = path_of(module, folder);
   if (path.empty()) {
     return lacks(std::string(module.file) + " is neither in " + folder + "/sluice nor in " +
                  folder);
   }
-  void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const opened = dlmopen(LM_ID_BASE, path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   if (!opened) {
     const char* const why = dlerror();
     return lacks(std::string(module.file) + " cannot be loaded: " + (why ? why : "unknown error"));

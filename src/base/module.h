@@ -5,6 +5,12 @@
 // module when it first needs it. A module exports one C function without arguments, which returns
 // a constant table of C functions; the table begins with its version, an int. Who owns the table's
 // contract declares it in a header of its own (src/host/module.h is one).
+//
+// A module and its library look names up in themselves before they do in the program
+// (RTLD_DEEPBIND), which may have functions of the same names: BoringSSL's, or another libibverbs.
+// What must be the program's all the same is the allocator (module_allocator.c). They are opened by
+// dlmopen, because sanitizers, whose dlopen refuses RTLD_DEEPBIND lest two allocators mix, leave
+// that alone; it opens them in the program's namespace.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +27,9 @@ struct Module {
   int version;         // that the table must have
 };
 
-// The folder that holds this library (or the program that it is linked into); empty if unknown.
+// The folder that holds this library (or the program that it is linked into), as an absolute path
+// also if it was loaded by a relative one: the program's folder may be another by now, and hold a
+// module of somebody else. Empty if nothing tells (there is no /proc); then no module is opened.
 std::string library_folder();
 
 // Opens a module of the library in `folder`, and never closes it. The module is in folder/sluice/

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
-#include <memory>
 #include <set>
+
+#include "src/base/file.h"
 
 namespace sluice {
 namespace {
@@ -99,17 +99,6 @@ Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
   return rule;
 }
 
-Result<std::string> read_file(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-  if (!file) return Status{Code::invalid, "SLUICE_RULES: can't read '" + path + "'"};
-  std::string text;
-  char buffer[4096];
-  while (const size_t size = std::fread(buffer, 1, sizeof buffer, file.get())) {
-    text.append(buffer, size);
-  }
-  return text;
-}
-
 bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
   return (!rule.collective || *rule.collective == situation.collective) &&
          (rule.transport == "*" || rule.transport == situation.transport) &&
@@ -155,7 +144,7 @@ Result<Selector> Selector::make(const Knobs& knobs) {
   std::string text;
   if (!knobs.rules.empty()) {
     Result<std::string> file = read_file(knobs.rules);
-    if (!file.ok()) return file.status();
+    if (!file.ok()) return file.status().with("SLUICE_RULES");
     Result<std::vector<Rule>> rules = parse_rules(*file);
     if (!rules.ok()) return rules.status().with("SLUICE_RULES: '" + knobs.rules + "'");
     selector.rules_ = std::move(*rules);

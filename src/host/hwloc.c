@@ -3,6 +3,7 @@
  * libsluice-hwloc.so: the topology module that uses hwloc (Broquedis et al., hwloc: a generic
  * framework for managing hardware affinities in HPC applications, PDP 2010).
  */
+#include <dlfcn.h>
 #include <hwloc.h>
 
 #include "src/host/module.h"
@@ -68,6 +69,13 @@ static int count(unsigned* caches, unsigned* nodes) {
     break;
   }
   return 0;
+}
+
+/* In place of libc's: hwloc's plug-ins stay away. They are not linked with hwloc, so they would
+ * take its functions from a program that has functions of such names (src/base/module.h). */
+__attribute__((visibility("default"))) void* dlopen(const char* file, int flags) {
+  (void)file, (void)flags;
+  return NULL;
 }
 
 static const struct SluiceTopology topology = {SLUICE_TOPOLOGY_VERSION, find, count};

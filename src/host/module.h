@@ -31,7 +31,7 @@ struct SluiceTopology {
   int (*count)(unsigned* caches, unsigned* nodes);
 };
 
-/* The module's only symbol, SLUICE_TOPOLOGY_SYMBOL. */
+/* The module's entry, SLUICE_TOPOLOGY_SYMBOL. */
 typedef const struct SluiceTopology* SluiceTopologyEntry(void);
 
 #ifdef __cplusplus

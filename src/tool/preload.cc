@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -151,6 +152,10 @@ Result<std::string> find_library(const std::string& named) {
     const std::string path = absolute(named);
     if (path.empty()) {
       return Status(Code::invalid, "the library " + named + ": " + strerror(errno));
+    }
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored)) {
+      return Status(Code::invalid, "the library " + named + " is no regular file");
     }
     return path;
   }

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <sstream>
 
 #include "collectives/algorithm.h"
+#include "src/base/file.h"
 #include "src/base/knobs.h"
 #include "src/tool/build.h"
 #include "src/tool/preload.h"
@@ -135,12 +135,9 @@ std::string header() {
 }
 
 Status make(const TuneOptions& options) {
-  std::ifstream file(log_of(options), std::ios::binary);
-  std::ostringstream text;
-  if (!(text << file.rdbuf())) {
-    return {Code::invalid, "the log " + log_of(options) + " cannot be read, or is empty"};
-  }
-  const Result<TuningLog> log = parse_tuning_log(text.str());
+  const Result<std::string> text = read_file(log_of(options));
+  if (!text.ok()) return text.status();
+  const Result<TuningLog> log = parse_tuning_log(*text);
   if (!log.ok()) return log.status().with(log_of(options));
   const TuningLog& measured = *log;
   if (measured.points.empty()) return {Code::invalid, log_of(options) + " has no points"};

@@ -163,6 +163,7 @@ mpi_tests = \
   tests/mpi/test_errors \
   tests/mpi/test_shared_memory \
   tests/mpi/test_payload \
+  tests/mpi/test_modules \
   tests/mpi/test_languages \
   tests/mpi/test_types \
   tests/mpi/test_deprived \

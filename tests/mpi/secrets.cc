@@ -63,6 +63,12 @@ Function* in_openssl(Function*, const char* name) {
 #pragma GCC visibility push(default)
 extern "C" {
 
+// The library opens modules so that they do not call a program's functions (src/base/module.h).
+void* dlmopen(Lmid_t space, const char* file, int flags) noexcept {
+  const auto real = reinterpret_cast<decltype(&dlmopen)>(dlsym(RTLD_NEXT, __func__));
+  return real(space, file, flags & ~RTLD_DEEPBIND);
+}
+
 void* EVP_PKEY_new_raw_private_key_ex(void* library, const char* type, const char* properties,
                                       const unsigned char* key, size_t size) {
   note("private key", __builtin_return_address(0), key);

@@ -71,6 +71,7 @@ tcp_tests = \
 pure_tests = \
   tests/unit/base/copy_test.cc \
   tests/unit/base/deadline_test.cc \
+  tests/unit/base/file_test.cc \
   tests/unit/base/knobs_test.cc \
   tests/unit/base/log_test.cc \
   tests/unit/base/module_test.cc \
@@ -111,6 +112,7 @@ segments_tests = \
 # Modules of transports.
 modules_tests = \
   tests/unit/transports/tls_certificates_test.cc \
+  tests/unit/transports/local_socket_test.cc \
   tests/unit/transports/tls_keys_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_test.cc \

@@ -5,11 +5,11 @@
  */
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "transports/tls/internal.h"
 
@@ -19,29 +19,100 @@ static int no_password(char* buffer, int size, int writes, void* data) {
   return -1;
 }
 
-static int load_revocation(SSL_CTX* context, const char* file) {
-  X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  X509_LOOKUP* const lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
-  return lookup && X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) > 0 &&
-         X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+/* ---- What files hold. */
+
+static BIO* open_text(const struct SluiceTlsFile* file) {
+  return BIO_new_mem_buf(file->text, (int)file->size);
 }
 
-/* The file that cannot be used; NULL: all can. */
-static const char* load(SSL_CTX* context, const struct SluiceTlsFiles* files) {
-  struct stat status;
-  SSL_CTX_set_default_passwd_cb(context, no_password);
-  if (!SSL_CTX_use_certificate_chain_file(context, files->certificate)) return files->certificate;
-  if (!SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) ||
-      !SSL_CTX_check_private_key(context)) {
-    return files->key;
+/* All certificates and revocation lists of a file; NULL if it is broken, or there is no memory. */
+static STACK_OF(X509_INFO) * parse(const struct SluiceTlsFile* file) {
+  BIO* const from = open_text(file);
+  STACK_OF(X509_INFO)* const found =
+      from ? PEM_X509_INFO_read_bio_ex(from, NULL, no_password, NULL, sluice_tls_library(), NULL)
+           : NULL;
+  BIO_free(from);
+  return found;
+}
+
+/* The first is the process's own. How many there are; -1: they cannot be used. */
+static int use_certificates(SSL_CTX* context, const struct SluiceTlsFile* file) {
+  STACK_OF(X509_INFO)* const found = parse(file);
+  int used = found ? 0 : -1, i;
+  for (i = 0; used >= 0 && i < sk_X509_INFO_num(found); ++i) {
+    X509* const each = sk_X509_INFO_value(found, i)->x509;
+    if (!each) continue;
+    if (used == 0 ? SSL_CTX_use_certificate(context, each)
+                  : SSL_CTX_add1_chain_cert(context, each)) {
+      ++used;
+    } else {
+      used = -1;
+    }
   }
-  if (!(stat(files->authority, &status) == 0 && S_ISDIR(status.st_mode)
-            ? SSL_CTX_load_verify_dir(context, files->authority)
-            : SSL_CTX_load_verify_file(context, files->authority))) {
-    return files->authority;
+  sk_X509_INFO_pop_free(found, X509_INFO_free);
+  return used;
+}
+
+static int use_key(SSL_CTX* context, const struct SluiceTlsFile* file) {
+  BIO* const from = open_text(file);
+  EVP_PKEY* const key =
+      from ? PEM_read_bio_PrivateKey_ex(from, NULL, no_password, NULL, sluice_tls_library(), NULL)
+           : NULL;
+  const int used =
+      key && SSL_CTX_use_PrivateKey(context, key) && SSL_CTX_check_private_key(context);
+  EVP_PKEY_free(key);
+  BIO_free(from);
+  return used ? 1 : -1;
+}
+
+/* Certificates are to be trusted, and revocation lists to be looked up. How many there are of what
+ * is asked for; -1: they cannot be used. */
+static int add(SSL_CTX* context, const struct SluiceTlsFile* file, int wants_lists) {
+  X509_STORE* const store = SSL_CTX_get_cert_store(context);
+  STACK_OF(X509_INFO)* const found = parse(file);
+  int added = found ? 0 : -1, i;
+  for (i = 0; added >= 0 && i < sk_X509_INFO_num(found); ++i) {
+    X509_INFO* const each = sk_X509_INFO_value(found, i);
+    const int good = (wants_lists || !each->x509 || X509_STORE_add_cert(store, each->x509)) &&
+                     (!each->crl || X509_STORE_add_crl(store, each->crl));
+    if (good && (wants_lists ? each->crl != NULL : each->x509 != NULL)) ++added;
+    if (!good) added = -1;
   }
-  if (files->revocation && !load_revocation(context, files->revocation)) return files->revocation;
-  return NULL;
+  sk_X509_INFO_pop_free(found, X509_INFO_free);
+  return added;
+}
+
+/* OpenSSL's last error, if it says more than that it has found nothing in PEM. */
+static const char* reason_or(const char* nothing) {
+  const unsigned long error = ERR_peek_last_error();
+  const int reason = ERR_GET_REASON(error);
+  const char* const text = ERR_reason_error_string(error);
+  return !text || reason == PEM_R_NO_START_LINE || reason == ERR_R_UNSUPPORTED ? nothing : text;
+}
+
+/* 1; or 0, with the file that cannot be used and the reason in `text`. */
+static int load(SSL_CTX* context, const struct SluiceTlsFiles* files, char* text, size_t size) {
+  const struct SluiceTlsFile* bad = NULL;
+  const char* lacks = "";
+  if (use_certificates(context, &files->certificate) <= 0) {
+    bad = &files->certificate;
+    lacks = "no certificate in PEM";
+  } else if (use_key(context, &files->key) <= 0) {
+    bad = &files->key;
+    lacks = "no private key in PEM";
+  } else if (add(context, &files->authority, 0) <= 0) {
+    bad = &files->authority;
+    lacks = "no certificate in PEM";
+  } else if (files->revocation.path) {
+    X509_STORE_set_flags(SSL_CTX_get_cert_store(context),
+                         X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+    if (add(context, &files->revocation, 1) <= 0) {
+      bad = &files->revocation;
+      lacks = "no revocation list in PEM";
+    }
+  }
+  if (bad) snprintf(text, size, "%s: %s", bad->path, reason_or(lacks));
+  return bad == NULL;
 }
 
 /* ---- What a certificate says. */
@@ -124,7 +195,7 @@ static int verify_own(SSL_CTX* context, const struct SluiceTlsFiles* files, char
   if (verdict == X509_V_OK) verdict = judge(context, "ssl_server", files->host);
   if (verdict == X509_V_OK) return 1;
   describe(SSL_CTX_get0_certificate(context), about, sizeof about);
-  snprintf(text, size, "%s: %s%s%s (%s)", files->certificate,
+  snprintf(text, size, "%s: %s%s%s (%s)", files->certificate.path,
            X509_verify_cert_error_string(verdict), files->host ? " for this host, " : "",
            files->host ? files->host : "", about);
   return 0;
@@ -142,23 +213,16 @@ void sluice_tls_forget(struct SluiceTlsIdentity* identity) {
 /* False, with the reason in `text`. */
 static int prepare(struct SluiceTlsIdentity* made, const struct SluiceTlsFiles* files, char* text,
                    size_t size) {
-  const char* bad = "no memory";
-  const char* reason;
   made->connecting = sluice_tls_context(TLS_client_method());
   made->accepting = sluice_tls_context(TLS_server_method());
-  if (made->connecting && made->accepting) {
-    SSL_CTX_set_mode(made->connecting, SSL_MODE_NO_AUTO_CHAIN);
-    SSL_CTX_set_mode(made->accepting, SSL_MODE_NO_AUTO_CHAIN);
-    SSL_CTX_set_verify(made->connecting, SSL_VERIFY_PEER, sluice_tls_judged);
-    SSL_CTX_set_verify(made->accepting, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-                       sluice_tls_judged);
-    bad = load(made->connecting, files);
-    if (!bad) bad = load(made->accepting, files);
-  }
-  if (!bad) return verify_own(made->connecting, files, text, size);
-  reason = ERR_reason_error_string(ERR_peek_last_error());
-  snprintf(text, size, "%s: %s", bad, reason ? reason : "it cannot be read");
-  return 0;
+  if (!made->connecting || !made->accepting) return 0;
+  SSL_CTX_set_mode(made->connecting, SSL_MODE_NO_AUTO_CHAIN);
+  SSL_CTX_set_mode(made->accepting, SSL_MODE_NO_AUTO_CHAIN);
+  SSL_CTX_set_verify(made->connecting, SSL_VERIFY_PEER, sluice_tls_judged);
+  SSL_CTX_set_verify(made->accepting, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                     sluice_tls_judged);
+  return load(made->connecting, files, text, size) && load(made->accepting, files, text, size) &&
+         verify_own(made->connecting, files, text, size);
 }
 
 struct SluiceTlsIdentity* sluice_tls_identify(const struct SluiceTlsFiles* files, char* text,

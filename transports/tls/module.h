@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define SLUICE_TLS_VERSION 5
+#define SLUICE_TLS_VERSION 6
 #define SLUICE_TLS_SYMBOL "sluice_tls"
 
 /* Bytes: of a proof, a process's id, a public key, the key of two processes. */
@@ -31,12 +31,17 @@ struct SluiceTlsSession;
 struct SluiceTlsIdentity;
 struct SluiceTlsKeys; /* a process's key pair */
 
-/* Files in PEM. */
+/* What a file in PEM holds, and its path for messages. */
+struct SluiceTlsFile {
+  const char *path, *text;
+  size_t size;
+};
+
 struct SluiceTlsFiles {
-  const char* certificate; /* this host's, and those between it and the authority's */
-  const char* key;
-  const char* authority;  /* a file, or a directory as OpenSSL's rehash makes it */
-  const char* revocation; /* a list for each authority; NULL: nothing is looked up */
+  struct SluiceTlsFile certificate; /* this host's, and those between it and the authority's */
+  struct SluiceTlsFile key;
+  struct SluiceTlsFile authority;
+  struct SluiceTlsFile revocation; /* a list for each authority; no path: nothing is looked up */
   const char* host; /* this host, whose name the certificate must have; NULL: is not looked at */
 };
 
@@ -122,7 +127,7 @@ struct SluiceTls {
   void (*flush)(struct SluiceTlsSession*);
 };
 
-/* The module's only symbol, SLUICE_TLS_SYMBOL. */
+/* The module's entry, SLUICE_TLS_SYMBOL. */
 typedef const struct SluiceTls* SluiceTlsEntry(void);
 
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "transports/tls/files.h"
 #include "transports/tls/module.h"
 
 namespace sluice {
@@ -290,7 +291,7 @@ class TlsFilters final : public FilterMaker {
   TlsFilters(const TlsFilters&) = delete;
   TlsFilters& operator=(const TlsFilters&) = delete;
 
-  bool filters(bool same_host) const override { return !same_host || options_.local; }
+  bool filters(bool within_host) const override { return !within_host || options_.local; }
 
   Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) override {
     if (identity_ != nullptr && ends.peer_host.empty()) {
@@ -338,11 +339,11 @@ Result<SluiceTlsIdentity*> identify(const SluiceTls& tls, const TlsCertificates&
   if (const char* const missing = missing_of(from)) {
     return Status(Code::invalid, std::string(missing) + " is not set");
   }
-  const char* const revocation = from.revocation.empty() ? nullptr : from.revocation.c_str();
-  const SluiceTlsFiles files{from.certificate.c_str(), from.key.c_str(), from.authority.c_str(),
-                             revocation, from.host.empty() ? nullptr : from.host.c_str()};
+  TlsFiles files;
+  if (const Status read = files.read(from); !read.ok()) return read.with("TLS");
+  const SluiceTlsFiles view = files.view(from);
   char text[800] = "";
-  SluiceTlsIdentity* const made = tls.identify(&files, text, sizeof(text));
+  SluiceTlsIdentity* const made = tls.identify(&view, text, sizeof(text));
   if (made == nullptr) return Status(Code::invalid, std::string("TLS: ") + text);
   warn_of_readable_key(from.key);
   *about = text;

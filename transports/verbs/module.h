@@ -130,7 +130,7 @@ struct SluiceVerbs {
   int (*next_event)(void* device, struct SluiceVerbsEvent* event);
 };
 
-/* The module's only symbol, SLUICE_VERBS_SYMBOL. */
+/* The module's entry, SLUICE_VERBS_SYMBOL. */
 typedef const struct SluiceVerbs* SluiceVerbsEntry(void);
 
 #ifdef __cplusplus

@@ -225,7 +225,10 @@ TEST(Knobs, RulesAreComparedByContent) {
   EXPECT_EQ(settings(one.path()), settings(same.path()));
   EXPECT_NE(settings(one.path()), settings(other.path()));
   EXPECT_NE(settings(one.path()), settings(""));
-  EXPECT_NE(settings("/nonexistent/rules").find("unreadable"), std::string::npos);
+  EXPECT_NE(settings("/nonexistent/rules").find("cannot read /nonexistent/rules: No such file"),
+            std::string::npos);
+  EXPECT_NE(settings("/dev/zero").find("cannot read /dev/zero: "), std::string::npos);
+  EXPECT_NE(settings("/").find("cannot read /: Is a directory"), std::string::npos);
   EXPECT_EQ(settings(one.path()).find(one.path()), std::string::npos);
 }
 

@@ -50,6 +50,15 @@ TEST_F(Modules, OneThatIsMissingIsNamedWithItsPlaces) {
             "libsluice-none.so is neither in " + folder_ + "/sluice nor in " + folder_);
 }
 
+TEST_F(Modules, AreNotLookedForInARelativeFolder) {
+  for (const char* folder : {"", ".", "lib"}) {
+    EXPECT_EQ(problem({"libsluice-none.so", "sluice_none", 1}, folder),
+              "libsluice-none.so is not looked for, because the library's folder is not known: "
+              "preload the library by its absolute path");
+  }
+  EXPECT_TRUE(library_folder().starts_with('/')) << library_folder();
+}
+
 TEST_F(Modules, OneThatCannotBeLoadedIsNotMissing) {
   put_text_at("/libsluice-none.so");
   const std::string said = problem({"libsluice-none.so", "sluice_none", 1}, folder_);

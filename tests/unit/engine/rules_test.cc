@@ -303,7 +303,12 @@ TEST(Selector, UnknownNamesAndFilesAreErrors) {
   knobs.rules = "/nonexistent/rules";
   selector = Selector::make(knobs);
   ASSERT_FALSE(selector.ok());
-  EXPECT_NE(selector.status().message().find("/nonexistent/rules"), std::string::npos);
+  EXPECT_EQ(selector.status().message(),
+            "SLUICE_RULES: cannot read /nonexistent/rules: No such file or directory");
+  knobs.rules = "/";
+  selector = Selector::make(knobs);
+  ASSERT_FALSE(selector.ok());
+  EXPECT_EQ(selector.status().message(), "SLUICE_RULES: cannot read /: Is a directory");
 }
 
 }  // namespace

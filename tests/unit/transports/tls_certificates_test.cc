@@ -84,7 +84,7 @@ class CertificatesTest : public ::testing::Test {
         wires_[i].ended = &ended_;
         below_[i] = std::make_unique<WireEnd>(wires_[i], wires_[1 - i], false, 1);
         auto made = makers[i]->make(
-            *below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, true, of[i]->peer_host});
+            *below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, of[i]->peer_host});
         if (made.ok()) tls_[i] = std::move(*made);
         if (!made.ok()) failure_ = made.status().message();
       }
@@ -274,6 +274,48 @@ TEST_F(CertificatesTest, ComeFromAFolderOfAuthorities) {
   Side folder = side("a", "b.test");
   folder.tls.certificates->authority = folder_ + "/all";
   EXPECT_EQ(meet(folder, side("b", "a.test"))[0], "");
+}
+
+// A file that OpenSSL would look for in a folder, but that cannot be read, stops nobody.
+TEST_F(CertificatesTest, ComeFromThoseFilesOfAFolderThatAreFiles) {
+  sh("mkdir all && cp ca.pem all && openssl rehash all && mkfifo all/12345678.0 && "
+     "ln -s nothing all/12345679.0");
+  Side folder = side("a", "b.test");
+  folder.tls.certificates->authority = folder_ + "/all";
+  EXPECT_EQ(meet(folder, side("b", "a.test"))[0], "");
+  sh("rm all/????????.0");
+  expect(why_not(folder), "/all: no certificate in PEM");
+}
+
+// Nothing waits for a writer, or reads without end.
+TEST_F(CertificatesTest, ComeFromRegularFiles) {
+  sh("mkfifo pipe && mkdir folder && echo nothing >text && ln -s a.pem link && touch crl");
+  const auto with = [&](std::string TlsCertificates::*file, const std::string& path) {
+    Side made = side("a", "b.test");
+    (*made.tls.certificates).*file = path;
+    return made;
+  };
+  using Certificates = TlsCertificates;
+  EXPECT_TRUE(make_tls_filters(with(&Certificates::certificate, folder_ + "/link").tls).ok());
+  for (const auto file : {&Certificates::certificate, &Certificates::key, &Certificates::authority,
+                          &Certificates::revocation}) {
+    expect(why_not(with(file, folder_ + "/pipe")),
+           "TLS: cannot read " + folder_ + "/pipe: it is no regular file");
+    expect(why_not(with(file, "/dev/zero")), "TLS: cannot read /dev/zero: it is no regular file");
+    expect(why_not(with(file, folder_ + "/none")),
+           "TLS: cannot read " + folder_ + "/none: No such file or directory");
+    if (file != &Certificates::authority) {
+      expect(why_not(with(file, folder_ + "/folder")),
+             "TLS: cannot read " + folder_ + "/folder: Is a directory");
+    }
+  }
+  const std::string text = folder_ + "/text";
+  expect(why_not(with(&Certificates::certificate, text)), text + ": no certificate in PEM");
+  expect(why_not(with(&Certificates::authority, text)), text + ": no certificate in PEM");
+  expect(why_not(with(&Certificates::revocation, text)), text + ": no revocation list in PEM");
+  expect(why_not(with(&Certificates::key, text)), text + ": no private key in PEM");
+  sh("openssl pkcs8 -topk8 -in a.key -out locked -passout pass:secret");
+  expect(why_not(with(&Certificates::key, folder_ + "/locked")), "/locked: bad password read");
 }
 
 TEST_F(CertificatesTest, AreDescribed) {
