@@ -70,7 +70,8 @@ osu_osu_reduce_scatter_block_LDADD = $(osu_libraries)
 dist_pkglibexec_SCRIPTS = osu/compare
 osu_modulesdir = $(pkglibexecdir)
 dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py osu/ratios.py osu/steady.py
-EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/results osu/tcp-bench osu/tls-bench tests/hosts/hosts
+EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/results osu/tcp-bench osu/tls-bench tests/hosts/clone.c \
+  tests/hosts/hosts
 dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
 
 osu_tests = tests/osu/test_compare tests/osu/test_programs tests/osu/test_tune tests/hosts/selftest \

@@ -91,9 +91,8 @@ class Conduit {
 // The two ends of a connection, as this process knows them.
 struct ConduitEnds {
   ProcessId self, peer;
-  PairKey key;    // of the two
-  bool connects;  // this side made the connection
-  bool same_host;
+  PairKey key;              // of the two
+  bool connects;            // this side made the connection
   std::string peer_host{};  // the name of the peer's host, published likewise; empty: not known
 };
 
@@ -116,8 +115,8 @@ class Prover {
 class FilterMaker {
  public:
   virtual ~FilterMaker() = default;
-  // Whether the connection of two processes on the same host, or on different hosts, has a filter.
-  virtual bool filters(bool same_host) const = 0;
+  // Whether a connection has a filter. within_host: it is certain that it cannot leave the host.
+  virtual bool filters(bool within_host) const = 0;
   // below: outlives the filter. Nothing has been read from it or written to it after the greeting.
   virtual Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) = 0;
 };
@@ -175,9 +174,8 @@ class UpgradeMaker {
   virtual uint8_t id() const = 0;
   // Whether it can serve two processes on the same host, or on different hosts.
   virtual bool serves(bool same_host) const = 0;
-  // Whether its bytes leave the process unencrypted where others may see them: it is not used where
-  // the base is encrypted.
-  virtual bool exposes(bool same_host) const = 0;
+  // Whether others may see its bytes unencrypted: it is not used where the base is encrypted.
+  virtual bool exposes() const = 0;
   // How many different offers it can make to a peer, at least 1.
   virtual size_t choices() { return 1; }
   // base: the link's; it outlives the upgrade. choice: 0 at first. The next one is made if this one

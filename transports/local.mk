@@ -29,6 +29,8 @@ core_sources += \
   transports/tcp/inbox.h \
   transports/tcp/link.cc \
   transports/tcp/link.h \
+  transports/tcp/local_socket.cc \
+  transports/tcp/local_socket.h \
   transports/tcp/outbox.cc \
   transports/tcp/outbox.h \
   transports/tcp/peer_keys.h \

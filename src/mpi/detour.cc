@@ -36,8 +36,14 @@ bool is_mpi_cuda_aware() {
   return is_aware;
 }
 
-// Makes the image's range include a side.
-Status Detour::cover(const Side& side, Image* image) {
+Detour::Range Detour::Range::with(const Range& other) const {
+  if (is_empty()) return other;
+  if (other.is_empty()) return *this;
+  return {std::min(low, other.low), std::max(high, other.high)};
+}
+
+Status Detour::find(const Side& side, Range* range) {
+  if (!is_on_device(side)) return {};
   MPI_Count start = 0, length = 0;
   if (real().Type_get_true_extent_x(side.type->handle, &start, &length)) {
     return {Code::internal, "MPI does not tell a datatype's extent"};
@@ -45,32 +51,55 @@ Status Detour::cover(const Side& side, Image* image) {
   ptrdiff_t first = 0, last = 0;
   find_range(side, &first, &last);
   const ptrdiff_t extent = side.type->extent;
-  const ptrdiff_t at = offset_by(side.buffer, 0) - offset_by(image->buffer, 0);
-  const auto low = at + static_cast<ptrdiff_t>(start) + std::min(first * extent, last * extent);
-  const auto high =
-      at + static_cast<ptrdiff_t>(start + length) + std::max(first * extent, last * extent);
-  const bool is_new = image->low == image->high;
-  image->low = is_new ? low : std::min(image->low, low);
-  image->high = is_new ? high : std::max(image->high, high);
+  const auto begin = static_cast<ptrdiff_t>(start), end = static_cast<ptrdiff_t>(start + length);
+  const auto buffer = reinterpret_cast<uintptr_t>(side.buffer);
+  range->low = buffer + static_cast<uintptr_t>(begin + std::min(first * extent, last * extent));
+  range->high = buffer + static_cast<uintptr_t>(end + std::max(first * extent, last * extent));
   return {};
 }
 
-Status Detour::make(Image* image) {
-  const auto bytes = static_cast<size_t>(image->high - image->low);
-  image->memory.reset(new (std::nothrow) std::byte[bytes]);
-  if (!image->memory) {
-    return {Code::memory, "no memory for a copy of " + std::to_string(bytes) + " bytes"};
-  }
-  image->image = offset_by(image->memory.get(), -image->low);
+Status Detour::Image::make(const Range& range) {
+  const size_t bytes = range.high - range.low;
+  if (bytes == 0) return {};
+  low = range.low;
+  memory.reset(new (std::nothrow) std::byte[bytes]);
+  if (memory) return {};
+  return {Code::memory, "no memory for a copy of " + std::to_string(bytes) + " bytes"};
+}
+
+std::byte* Detour::Image::at(const void* address) const {
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(address) - low;
+  return offset_by(memory.get(), static_cast<ptrdiff_t>(offset));
+}
+
+// (Both buffers may be MPI_BOTTOM, for data in different places.)
+bool Detour::is_one_image(const Range& input, const Range& output) const {
+  const void *const from = exchange_.input.buffer, *const to = exchange_.output.buffer;
+  if (exchange_.in_place || (from == to && from)) return true;
+  return (from || to) && input.overlaps(output);
+}
+
+Status Detour::make_images(const Range& input, const Range& output) {
+  const void *const from = exchange_.input.buffer, *const to = exchange_.output.buffer;
+  const bool is_one = is_one_image(input, output);
+  Image &of_input = images_[0], &of_output = images_[is_one ? 0 : 1];
+  Status status = is_one ? of_input.make(input.with(output)) : of_input.make(input);
+  if (status.ok() && !is_one) status = of_output.make(output);
+  if (!status.ok()) return status;
+  if (!input.is_empty()) input_ = of_input.at(from);
+  if (!output.is_empty()) output_ = of_output.at(to);
+  send_ = is_one ? of_input.at(from) : input_;
+  receive_ = is_one ? of_output.at(to) : output_;
+  if (exchange_.in_place) send_ = nullptr;
   return {};
 }
 
-// Moves a side's data from the device to its image (pack), or back.
-Status Detour::move(const Side& side, const Image& image, StagedSide::Way way) {
+// Moves a side's data from the device to its copy (pack), or back.
+Status Detour::move(const Side& side, std::byte* image, StagedSide::Way way) {
   using Way = StagedSide::Way;
   Side copy = side;
   copy.place = {};
-  copy.buffer = offset_by(image.image, offset_by(side.buffer, 0) - offset_by(image.buffer, 0));
+  copy.buffer = image;
   std::byte* const dense = staging_.reserve(side.bytes(), side.place);
   if (!dense) return {Code::memory, "no memory to pack " + std::to_string(side.bytes()) + " bytes"};
   if (side.counts) set_packed_blocks(side, side.type->size, staging_);
@@ -86,28 +115,20 @@ Status Detour::move(const Side& side, const Image& image, StagedSide::Way way) {
 Status Detour::begin(const Exchange& exchange) {
   exchange_ = exchange;
   const Side &input = exchange_.input, &output = exchange_.output;
-  const bool is_apart = input.type && !exchange_.in_place;
-  Status status;
-  if (is_apart && is_on_device(input)) {
-    send_.buffer = input.buffer;
-    status = cover(input, &send_);
-    if (status.ok()) status = make(&send_);
-    if (status.ok()) status = move(input, send_, StagedSide::Way::pack);
+  Range read, written;
+  Status status = find(input, &read);
+  if (status.ok()) status = find(output, &written);
+  if (status.ok()) status = make_images(read, written);
+  if (status.ok() && input_) status = move(input, input_, StagedSide::Way::pack);
+  if (status.ok() && output_ && exchange_.filled) {
+    status = move(output, output_, StagedSide::Way::pack);
   }
-  const bool in_output = exchange_.in_place && is_on_device(input);
-  if (!status.ok() || (!in_output && !is_on_device(output))) return status;
-  receive_.buffer = output.buffer;
-  if (is_on_device(output)) status = cover(output, &receive_);
-  if (status.ok() && in_output) status = cover(input, &receive_);
-  if (status.ok()) status = make(&receive_);
-  if (status.ok() && in_output) status = move(input, receive_, StagedSide::Way::pack);
-  if (status.ok() && exchange_.filled) status = move(output, receive_, StagedSide::Way::pack);
   return status;
 }
 
 Status Detour::end() {
-  if (!receive_.image || exchange_.filled || !is_on_device(exchange_.output)) return {};
-  return move(exchange_.output, receive_, StagedSide::Way::unpack);
+  if (!output_ || exchange_.filled) return {};
+  return move(exchange_.output, output_, StagedSide::Way::unpack);
 }
 
 }  // namespace sluice

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Calls that MPI does on buffers on a device, if this MPI can't: MPI works on copies in host
-// memory, which have the layout of the buffers. Which ranks do that is nobody else's business.
-// (Intercommunicators, and reductions that Sluice does not know, get their buffers as they are.)
+// memory, which have the layout of the buffers. Buffers that are the same memory, or overlap, have
+// one copy, so MPI sees that and has the same error as for host memory. Which ranks do that is
+// nobody else's business. (Intercommunicators, and reductions that Sluice does not know, get their
+// buffers as they are.)
 #pragma once
 
 #include <memory>
@@ -21,10 +23,10 @@ class Detour {
   Status begin(const Exchange& exchange);
   // Replaces the buffers of a call, by role.
   void put(const void*& sendbuf) const {
-    if (send_.image) sendbuf = send_.image;
+    if (send_) sendbuf = send_;
   }
   void put(void*& recvbuf) const {  // MPI_Bcast's buffer, too
-    if (receive_.image) recvbuf = receive_.image;
+    if (receive_) recvbuf = receive_;
   }
   template <typename T>
   void put(const T&) const {}
@@ -32,19 +34,31 @@ class Detour {
   Status end();
 
  private:
-  // A copy in host memory, with the same layout, of what lies around a buffer.
+  // The addresses that a side's data lies between; equal: it has none on a device.
+  struct Range {
+    uintptr_t low = 0, high = 0;
+    bool is_empty() const { return low == high; }
+    bool overlaps(const Range& other) const { return low < other.high && other.low < high; }
+    Range with(const Range& other) const;
+  };
+  // A copy in host memory, with the same layout, of a range.
   struct Image {
     std::unique_ptr<std::byte[]> memory;
-    const void* buffer = nullptr;
-    std::byte* image = nullptr;  // where the buffer would begin
-    ptrdiff_t low = 0, high = 0;
+    uintptr_t low = 0;
+
+    Status make(const Range& range);
+    // Where an address of the range, or a buffer that has its data there, lies in the copy.
+    std::byte* at(const void* address) const;
   };
-  static Status cover(const Side& side, Image* image);
-  static Status make(Image* image);
-  Status move(const Side& side, const Image& image, StagedSide::Way way);
+  static Status find(const Side& side, Range* range);
+  bool is_one_image(const Range& input, const Range& output) const;
+  Status make_images(const Range& input, const Range& output);
+  Status move(const Side& side, std::byte* image, StagedSide::Way way);
 
   Exchange exchange_;
-  Image send_, receive_;
+  Image images_[2];
+  std::byte *input_ = nullptr, *output_ = nullptr;  // the buffers of sides on a device, copied
+  std::byte *send_ = nullptr, *receive_ = nullptr;  // what MPI gets
   Staging staging_;
 };
 

@@ -202,6 +202,7 @@ Status Runtime::open_endpoint() {
   const Knobs& knobs = process_.knobs;
   TcpOptions options = TcpOptions::of(knobs);
   options.self = process_.id;
+  options.host = host_name();
   auto prover = make_tls_prover();
   if (prover.ok()) options.prover = std::move(*prover);
   if (knobs.tls != "off") {

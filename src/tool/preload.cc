@@ -69,6 +69,10 @@ std::vector<Entry> parse_list(std::string_view list) {
   return entries;
 }
 
+bool is_address_sanitizer(const std::string& name) {
+  return name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan");
+}
+
 bool is_mpi(const std::string& name) {
   return name.starts_with("libmpi.so") || name.starts_with("libmpich.so");
 }
@@ -188,8 +192,16 @@ Result<std::string> library_version(const std::string& library) {
   return std::string(version());  // the library stays loaded: it owns the text
 }
 
-std::string preload_value(const std::string& library, const char* existing) {
-  return existing && *existing ? library + ":" + existing : library;
+std::string preload_value(const std::string& library, const std::string& existing) {
+  std::string value;
+  for (size_t at = 0; at < existing.size();) {
+    const size_t end = std::min(existing.find_first_of(": ", at), existing.size());
+    const std::string item = existing.substr(at, end - at);
+    const std::string base = item.substr(item.rfind('/') + 1);
+    if (!item.empty() && base != library_name && absolute(item) != library) value += item + ":";
+    at = end + 1;
+  }
+  return value + library;
 }
 
 Result<Loaded> try_preload(const Program& program, const std::string& library,
@@ -203,7 +215,11 @@ Result<Loaded> try_preload(const Program& program, const std::string& library,
   bool has_library = false;
   for (const Entry& entry : parse_list(*said)) {
     has_library = has_library || entry.path == library;
-    if (loaded.mpi.empty() && is_mpi(entry.name)) loaded = {entry.name, entry.path};
+    if (loaded.mpi.empty() && is_mpi(entry.name)) {
+      loaded.mpi = entry.name;
+      loaded.mpi_path = entry.path;
+    }
+    if (has_library && is_address_sanitizer(entry.name)) loaded.late_sanitizer = entry.path;
   }
   if (!has_library) {
     return Status(Code::invalid, "the dynamic linker would not load " + library + " into " +

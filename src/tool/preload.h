@@ -23,13 +23,18 @@ std::string own_file();
 // Loads the library and asks its version. An error if it cannot be loaded or is not Sluice's.
 Result<std::string> library_version(const std::string& library);
 
-// The value for LD_PRELOAD: the library, then what `existing` holds (nullptr: nothing).
-std::string preload_value(const std::string& library, const char* existing);
+// The value for LD_PRELOAD: what `existing` names, in its order, then the library. Sluice stands in
+// for MPI, so it comes last: profilers define MPI_X too, and call PMPI_X, which Sluice defines.
+// Whatever `existing` says of a Sluice is left out.
+std::string preload_value(const std::string& library, const std::string& existing);
 
-// Result of try_preload: the MPI library that the dynamic linker would load for a program.
+// Result of try_preload: what the dynamic linker would load for a program.
 struct Loaded {
   std::string mpi;       // soname of the MPI that the program is linked with; empty: none
   std::string mpi_path;  // where it was found; empty: not found
+  // The address sanitizer's runtime that the program is linked with, if the library would come
+  // before it. Such a program ends at its start unless the runtime is the first library.
+  std::string late_sanitizer{};
 };
 
 // Asks the program's dynamic linker, without starting the program. An error, with the linker's

@@ -106,9 +106,11 @@ Status run(const PreloadOptions& options) {
   if (!version.ok()) return version.status();
   const Result<Program> program = resolve_program(options.command.front());
   if (!program.ok()) return program.status();
-  const std::string preload = preload_value(*library, getenv("LD_PRELOAD"));
+  const char* const existing = getenv("LD_PRELOAD");
+  std::string preload = preload_value(*library, existing ? existing : "");
   const Result<Loaded> loaded = try_preload(*program, *library, preload);
   if (!loaded.ok()) return loaded.status();
+  if (!loaded->late_sanitizer.empty()) preload = loaded->late_sanitizer + ":" + preload;
   const Status mpi = check_mpi(*program, *loaded);
   if (!mpi.ok()) return mpi;
   setenv("LD_PRELOAD", preload.c_str(), 1);

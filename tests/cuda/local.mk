@@ -54,7 +54,8 @@ tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc $(memory_kinds)
 tests_cuda_buffers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_buffers_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_buffers_LDADD = $(mpi_harness)
-tests_cuda_manners_SOURCES = tests/cuda/manners.cc tests/cuda/manners.h tests/cuda/manners_contexts.cc $(memory_kinds)
+tests_cuda_manners_SOURCES = tests/cuda/manners.cc tests/cuda/manners.h tests/cuda/manners_aliased.cc \
+  tests/cuda/manners_contexts.cc $(memory_kinds)
 tests_cuda_manners_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_manners_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_manners_LDFLAGS = $(AM_LDFLAGS) -export-dynamic

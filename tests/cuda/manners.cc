@@ -286,23 +286,13 @@ struct Part {
   const char* name;
   void (*run)();
 };
-const Part parts[] = {{"copies", copies},
-                      {"vectors", vectors},
-                      {"apart", apart},
-                      {"contexts", contexts},
-                      {"without-context", without_context},
-                      {"reset", reset},
-                      {"shut-down", shut_down},
-                      {"capture", capture},
-                      {"threads", threads},
-                      {"reused", reused},
-                      {"early", early},
-                      {"waiting", waiting},
-                      {"in-thread", in_thread},
-                      {"short-lived", short_lived},
-                      {"changing", changing},
-                      {"nothing", nothing},
-                      {"failing", failing}};
+const Part parts[] = {
+    {"copies", copies},     {"vectors", vectors},     {"apart", apart},
+    {"aliased", aliased},   {"contexts", contexts},   {"without-context", without_context},
+    {"reset", reset},       {"shut-down", shut_down}, {"capture", capture},
+    {"threads", threads},   {"reused", reused},       {"early", early},
+    {"waiting", waiting},   {"in-thread", in_thread}, {"short-lived", short_lived},
+    {"changing", changing}, {"nothing", nothing},     {"failing", failing}};
 
 // After MPI_Finalize: nothing of Sluice's is left. (In a broken context nothing can be unpinned.)
 bool is_clean() {

@@ -25,6 +25,7 @@ void allreduce(const void* from, void* to, size_t count);
 std::vector<double> ones(size_t count);
 void expect_sums(const KindMemory& memory, size_t count, const std::string& what);
 
+void aliased();  // manners_aliased.cc
 // manners_contexts.cc
 void contexts();
 void short_lived();

@@ -112,6 +112,7 @@ segments_tests = \
 # Modules of transports.
 modules_tests = \
   tests/unit/transports/tls_certificates_test.cc \
+  tests/unit/transports/local_socket_test.cc \
   tests/unit/transports/tls_keys_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_test.cc \

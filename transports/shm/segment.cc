@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -40,10 +41,24 @@ struct flock lock_of(short type, off_t first, off_t bytes) {
   return lock;
 }
 
-Descriptor make_unnamed() {
-  const int file = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+// What memfd_create names the memory; shown under /proc, and not a name to open it by.
+std::string label_of(const Segment::Handle& handle) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "sluice-%" PRIx64, handle.number);
+  return text;
+}
+
+Descriptor make_unnamed(const std::string& label) {
+  const int file = memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
   if (file >= 0 || errno != EINVAL) return Descriptor(file);
-  return Descriptor(memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));  // before Linux 6.3
+  return Descriptor(memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));  // before 6.3
+}
+
+bool has_label(const Segment::Handle& handle) {
+  char text[64] = "";
+  const ssize_t size = readlink(handle.path().c_str(), text, sizeof(text));
+  return size > 0 && std::string_view(text, static_cast<size_t>(size)) ==
+                         "/memfd:" + label_of(handle) + " (deleted)";
 }
 
 // This memory counts as the size of a file. Beyond the process's limit the kernel sends SIGXFSZ,
@@ -91,7 +106,7 @@ void remove_stale_names() {
 
 std::string Segment::Handle::path() const {
   char text[80];
-  if (number == 0) {
+  if (!has_name()) {
     std::snprintf(text, sizeof(text), "/proc/%" PRId32 "/fd/%" PRId32, process, file);
     return text;
   }
@@ -104,21 +119,18 @@ Segment::Segment(const Handle& handle, Descriptor file, size_t bytes)
 
 Result<Segment> Segment::create(size_t bytes, Way way) {
   Handle handle;
-  if (way == Way::named) {
-    remove_stale_names();
-    if (getrandom(&handle.number, sizeof(handle.number), 0) != sizeof(handle.number)) {
-      return error("no random numbers", errno);
-    }
-    handle.number |= 1;
+  if (way == Way::named) remove_stale_names();
+  if (getrandom(&handle.number, sizeof(handle.number), 0) != sizeof(handle.number)) {
+    return error("no random numbers", errno);
   }
   if (!is_within_limit(bytes)) return error("making shared memory", EFBIG);
   Descriptor file = way == Way::unnamed
-                        ? make_unnamed()
+                        ? make_unnamed(label_of(handle))
                         : Descriptor(::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!file) return error(way == Way::unnamed ? "memfd_create" : folder, errno);
   const int fd = file.fd();
   handle.process = getpid();
-  handle.file = fd;
+  handle.file = way == Way::unnamed ? fd : -1;
   Segment segment(handle, std::move(file), bytes);
   struct stat about {};
   if (fchmod(fd, 0600) != 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
@@ -138,11 +150,11 @@ Result<Segment> Segment::create(size_t bytes, Way way) {
 // processes, and opening one of their files can have any effect.
 Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
   const std::string path = handle.path();
-  const bool has_name = handle.number != 0;  // else the path is a link to the file
+  const bool has_name = handle.has_name();  // else the path is a link to the file
   struct stat about {};
   if ((has_name ? lstat : stat)(path.c_str(), &about) != 0) return error(path, errno);
   const Status other{Code::unavailable, path + " is something else here"};
-  if (!is_same(about, handle, bytes)) return other;
+  if (!is_same(about, handle, bytes) || !(has_name || has_label(handle))) return other;
   const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | (has_name ? O_NOFOLLOW : 0);
   Descriptor file(::open(path.c_str(), flags));
   if (!file) return error(path, errno);
@@ -193,7 +205,7 @@ Status Segment::reserve(size_t offset, size_t bytes) {
     failure = posix_fallocate(file_.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
   }
   if (failure == 0) return {};
-  const std::string where = handle_.number == 0 ? "shared memory" : folder;
+  const std::string where = handle_.has_name() ? folder : "shared memory";
   return error(where + " has no room for " + std::to_string(bytes) + " bytes", failure);
 }
 
@@ -203,7 +215,7 @@ void Segment::release(size_t offset, size_t bytes) {
 }
 
 Status Segment::give_name() {
-  if (handle_.number == 0) return {};
+  if (!handle_.has_name()) return {};
   const std::string here = "/proc/self/fd/" + std::to_string(file_.fd());
   if (linkat(AT_FDCWD, here.c_str(), AT_FDCWD, handle_.path().c_str(), AT_SYMLINK_FOLLOW) != 0) {
     return error(folder, errno);

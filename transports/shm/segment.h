@@ -25,13 +25,15 @@ namespace sluice {
 
 class Segment {
  public:
-  // How another process opens the segment and checks that it is the right one.
+  // How another process opens the segment and checks that it is the right one: only its name, which
+  // is random, tells it from memory of another host, on which all other numbers may be the same.
   struct Handle {
     uint64_t device = 0, inode = 0;
-    uint64_t number = 0;  // part of its name in /dev/shm; 0: no name
-    int32_t process = 0, file = 0;
+    uint64_t number = 0;            // random; part of the name
+    int32_t process = 0, file = 0;  // file: -1 if the name is in /dev/shm
 
     bool operator==(const Handle&) const = default;
+    bool has_name() const { return file < 0; }
     std::string path() const;
   };
   enum class Way { unnamed, named };

@@ -112,7 +112,7 @@ class ShmUpgrades final : public UpgradeMaker {
  public:
   uint8_t id() const override { return 1; }
   bool serves(bool same_host) const override { return same_host; }
-  bool exposes(bool) const override { return false; }
+  bool exposes() const override { return false; }
 
   Result<Made> make(Conduit& base, size_t) override {
     auto segment = Segment::create(sizeof(Rings), Segment::Way::unnamed);
@@ -129,7 +129,7 @@ class ShmUpgrades final : public UpgradeMaker {
     Offer offer;
     if (words.size() != sizeof(offer)) return Status(Code::invalid, "an offer of another kind");
     std::memcpy(&offer, words.data(), sizeof(offer));
-    if (offer.number != 0) return Status(Code::invalid, "an offer of memory that has a name");
+    if (offer.has_name()) return Status(Code::invalid, "an offer of memory that has a name");
     auto segment = Segment::open(offer, sizeof(Rings));
     if (!segment.ok()) return segment.status();
     return Made{std::make_unique<ShmUpgrade>(std::move(*segment), 1, base), {}};

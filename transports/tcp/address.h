@@ -89,6 +89,7 @@ struct Candidate {
   uint16_t port = 0;
   std::string interface;
   bool certain = false;  // surely the peer's: same host, or not an address of this host
+  bool local = false;    // the peer's local socket (local_socket.h) instead, named by that port
 };
 
 // The peer's addresses in the order to try. `all`: every local interface; `chosen`: those in use.

@@ -11,8 +11,10 @@
 #include <new>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/base/random.h"
 #include "transports/tcp/link.h"
+#include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
 namespace sluice {
@@ -30,13 +32,14 @@ Status Link::know(const Peer& peer) try {
   if (known_) return {};
   auto blob = AddressBlob::decode(peer.address);
   if (!blob.ok()) return blob.status().with(peer.label);
-  same_host_ = is_same_host(*blob, shared_.host);
+  if (!socket_) same_host_ = may_be_within_host(*blob);
   candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
+  if (same_host_ && shared_.proves_host()) add_local_candidate(*blob);
   peer_key_ = blob->key;
   peer_public_ = blob->public_key;
   peer_proves_ = blob->proves;
   known_ = true;
-  if (filters() && !proves()) {
+  if (shared_.options.filter && !proves()) {
     fail({Code::mismatch, label_ + " cannot encrypt, this process wants to"});
   }
   if (socket_) begin_frames();  // the peer connected first
@@ -45,6 +48,20 @@ Status Link::know(const Peer& peer) try {
   if (known_) fail(shared_.no_memory_to_connect);
   return shared_.no_memory_to_connect;
 }
+
+// Hosts that have other names are other hosts. (Two virtual machines that were resumed from one
+// snapshot say the same of their kernels.)
+bool Link::may_be_within_host(const AddressBlob& peer) const {
+  const bool same_name = !shared_.proves_host() || host_name_ == shared_.options.host;
+  return same_name && is_same_host(peer, shared_.host);
+}
+
+void Link::add_local_candidate(const AddressBlob& peer) {
+  if (peer.entries.empty()) return;
+  candidates_.insert(candidates_.begin(), {{}, peer.entries.front().port, {}, true, true});
+}
+
+bool Link::dials_locally() const { return !candidates_.empty() && candidates_.front().local; }
 
 // True once connected.
 bool Link::dial() try { return dial_further(); } catch (const std::bad_alloc&) {
@@ -71,12 +88,13 @@ bool Link::dial_further() {
     case Dialer::State::dialing:
       return false;
     case Dialer::State::failed:
+      if (dials_locally() && !dialer_->refused()) return dial_between_hosts();
       fail(unreachable());
       return false;
     case Dialer::State::connected:
       break;
   }
-  socket_ = dialer_->take();
+  take_socket(dialer_->take());
   const std::optional<Greeting> answer = dialer_->answer();
   dialer_.reset();
   if (!answer) {
@@ -90,12 +108,32 @@ bool Link::dial_further() {
   return status_.ok();
 }
 
+// The peer has no local socket here, so it is on another host whatever it says, or in another
+// container, or runs as another user.
+bool Link::dial_between_hosts() {
+  log(Level::debug, "%s is taken to be on another host: %s", label_.c_str(),
+      dialer_->failures().c_str());
+  same_host_ = false;
+  candidates_.erase(candidates_.begin());
+  dialer_.reset();
+  return dial_further();
+}
+
+// Connected, or accepted.
+void Link::take_socket(Socket socket) {
+  socket_ = std::move(socket);
+  if (!shared_.proves_host()) return;
+  same_host_ = is_local(socket_);
+  if (same_host_) carrier_ = "unix";
+}
+
 Status Link::begin_to_dial() {
   const auto key = proves() ? agree() : PairKey{};
   if (!key.ok()) return key.status();
   const auto greeting = introduction(*key);
   if (!greeting.ok()) return greeting.status();
-  dialer_ = std::make_unique<Dialer>(shared_, candidates_, *greeting, *key);
+  const size_t count = dials_locally() ? 1 : candidates_.size();
+  dialer_ = std::make_unique<Dialer>(shared_, std::span(candidates_).first(count), *greeting, *key);
   return {};
 }
 
@@ -148,7 +186,7 @@ void Link::greet() {
 
 void Link::accept(Socket socket, const Greeting& greeting) try {
   if (!expects()) return;  // closes a second connection
-  socket_ = std::move(socket);
+  take_socket(std::move(socket));
   greeted_ = true;
   if (known_ && !proves()) {
     greet();
@@ -285,7 +323,7 @@ void Link::look_around() {
 void Link::look_for_listener() {
   if (!known_ || !same_host_ || candidates_.empty()) return;
   const bool gone = std::all_of(candidates_.begin(), candidates_.end(), [](const Candidate& each) {
-    return is_free(each.address, each.port);
+    return each.local || is_free(each.address, each.port);
   });
   if (gone) lost("it ended before it connected");
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
 namespace sluice {
@@ -18,10 +19,10 @@ constexpr int most_retries = 100;
 
 }  // namespace
 
-Dialer::Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting,
-               const PairKey& pair_key)
+Dialer::Dialer(const TcpShared& shared, std::span<const Candidate> candidates,
+               const Greeting& greeting, const PairKey& pair_key)
     : shared_(shared),
-      candidates_(std::move(candidates)),
+      candidates_(candidates.begin(), candidates.end()),
       greeting_(greeting),
       pair_key_(pair_key),
       deadline_(Clock::now() + shared.options.connect_timeout),
@@ -70,12 +71,22 @@ void Dialer::add_to(std::vector<pollfd>& polls) const {
   }
 }
 
+Result<Socket> Dialer::make_socket_for(const Candidate& candidate) const {
+  return candidate.local ? make_local_socket(shared_.options)
+                         : make_socket(candidate.address, shared_.options);
+}
+
+SocketAddress Dialer::address_of(const Candidate& candidate) const {
+  return candidate.local ? local_address(greeting_.to, candidate.port)
+                         : to_socket_address(candidate.address, candidate.port);
+}
+
 void Dialer::start_next() {
   const Candidate candidate = candidates_[next_++];
   next_start_ = Clock::now() + between_starts_;
-  auto made = make_socket(candidate.address, shared_.options);
+  auto made = make_socket_for(candidate);
   while (!made.ok() && !has_descriptors(1) && shared_.make_room && shared_.make_room()) {
-    made = make_socket(candidate.address, shared_.options);
+    made = make_socket_for(candidate);
   }
   if (!made.ok()) {
     absent_ = false;
@@ -83,7 +94,7 @@ void Dialer::start_next() {
     return;
   }
   Attempt attempt{candidate, std::move(*made), std::max(deadline_, next_start_)};
-  const SocketAddress to = to_socket_address(candidate.address, candidate.port);
+  const SocketAddress to = address_of(candidate);
   const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
   if (connect(attempt.socket.fd(), address, to.size) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
@@ -111,6 +122,9 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
   int error = 0;
   socklen_t size = sizeof(error);
   getsockopt(attempt.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error == 0 && attempt.candidate.local && !is_of_this_user(attempt.socket)) {
+    return fail(attempt, EACCES);
+  }
   return error == 0 ? Progress::connected : end(attempt, error);
 }
 
@@ -200,7 +214,9 @@ Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
 }
 
 void Dialer::note(const Candidate& candidate, const std::string& what) {
-  failures_ += (failures_.empty() ? "" : "; ") + endpoint_text(candidate.address, candidate.port);
+  failures_ += failures_.empty() ? "" : "; ";
+  failures_ +=
+      candidate.local ? "its local socket" : endpoint_text(candidate.address, candidate.port);
   if (!candidate.interface.empty()) failures_ += " over " + candidate.interface;
   failures_ += ": " + what;
 }

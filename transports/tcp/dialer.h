@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ class Dialer {
   enum class State { dialing, connected, failed };
 
   // greeting: with proofs or the key. pair_key: for proofs.
-  Dialer(const TcpShared& shared, std::vector<Candidate> candidates, const Greeting& greeting,
+  Dialer(const TcpShared& shared, std::span<const Candidate> candidates, const Greeting& greeting,
          const PairKey& pair_key);
 
   // Goes on as far as possible now.
@@ -68,6 +69,8 @@ class Dialer {
   };
 
   void start_next();
+  Result<Socket> make_socket_for(const Candidate& candidate) const;
+  SocketAddress address_of(const Candidate& candidate) const;
   Progress look_at(Attempt& attempt);
   Progress connect_further(Attempt& attempt);
   Progress hear_answer(Attempt& attempt);

@@ -154,7 +154,12 @@ class Link {
 
   bool dial();
   bool dial_further();
+  bool dial_between_hosts();
+  bool dials_locally() const;
+  bool may_be_within_host(const AddressBlob& peer) const;
+  void add_local_candidate(const AddressBlob& peer);
   Status begin_to_dial();
+  void take_socket(Socket socket);
   Status unreachable() const;
   Result<PairKey> agree() const;
   Result<Greeting> introduction(const PairKey& key) const;
@@ -183,7 +188,7 @@ class Link {
   void leave_conduit();
   void end_sending();
   Status open_filter();
-  // Once the peer is known.
+  // Once the peer is known, for the connection that is there, or is tried.
   bool filters() const {
     return shared_.options.filter && shared_.options.filter->filters(same_host_);
   }
@@ -229,6 +234,8 @@ class Link {
   Key peer_key_{};  // said where there are no proofs
   PublicKey peer_public_{};
   bool known_ = false;  // know() has succeeded
+  // Whether the peer is on this host. Until they are connected that is what the two say of
+  // themselves, and decides how to connect; then, with TcpShared::proves_host, it is proved.
   bool same_host_ = false;
   std::chrono::steady_clock::time_point missed_{};  // zero: never
   bool peer_proves_ = false;

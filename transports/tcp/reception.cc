@@ -12,6 +12,7 @@
 
 #include "src/base/log.h"
 #include "src/base/random.h"
+#include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
 namespace sluice {
@@ -31,6 +32,7 @@ constexpr const char* unknown =
     "a connection of a stranger, who has greeted as a process of no team";
 constexpr const char* not_expected = "a connection that repeats the greeting of a connected peer";
 constexpr const char* no_room = "a connection that has not proved itself, to make room";
+constexpr const char* other_user = "a connection of another user of this host";
 constexpr const char* no_means = "a connection for lack of memory or of random numbers";
 
 // How long the other side of a new connection has sent nothing.
@@ -62,7 +64,20 @@ Status Reception::open() {
     listeners_.push_back(std::move(*listener));
   }
   guests_.reserve(max_guests);
-  return listeners_.empty() ? trouble : Status();
+  if (listeners_.empty()) return trouble;
+  if (shared_.proves_host()) open_local();
+  return {};
+}
+
+// Without it, connections within this host count as connections between hosts.
+void Reception::open_local() {
+  const uint16_t port = entries_.front().port;
+  auto made = listen_locally(shared_.options.self, port, shared_.options);
+  if (made.ok()) {
+    listeners_.push_back({std::move(*made), port});
+  } else {
+    log(Level::info, "%s", made.status().message().c_str());
+  }
 }
 
 void Reception::close() {
@@ -87,6 +102,10 @@ Result<bool> Reception::admit_from(const Listener& listener, const Welcome& welc
     auto accepted = accept_from(listener.socket);
     if (!accepted.ok() && guests_.empty()) return accepted.status();
     if (accepted.ok() && !*accepted) return any;
+    if (accepted.ok() && is_local(*accepted) && !is_of_this_user(*accepted)) {
+      count_turned_away(other_user);
+      continue;
+    }
     if (accepted.ok()) {
       const Clock::time_point since = Clock::now() - silence_of(*accepted);
       guests_.push_back({std::move(*accepted), since});

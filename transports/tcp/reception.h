@@ -58,7 +58,8 @@ class Reception {
         prepare_(std::move(prepare)),
         left_(std::move(left)) {}
 
-  // Listens on every chosen interface for which the address has room.
+  // Listens on every chosen interface for which the address has room, and with
+  // TcpShared::proves_host on a local socket, if that is to be had.
   Status open();
   void close();
   // The entries of this process's address.
@@ -91,6 +92,7 @@ class Reception {
   // left: it has gone by itself; told: that it is refused.
   enum class Verdict { wait, welcome, left, away, told };
 
+  void open_local();
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
   std::vector<Guest>::iterator least();

@@ -44,6 +44,12 @@ struct TcpShared {
   uint64_t finished = 0;  // operations completed so far
   uint64_t heard = 0;     // of these, when this turn began: of later ones no caller has heard yet
 
+  // Whether settings treat connections within a host in another way than those between hosts. Then
+  // a connection is within a host only if that is proved (local_socket.h). Else two processes are
+  // on one host if they say the same of it (host_identity), which only tells what is faster.
+  bool proves_host() const {
+    return options.needs_upgrade || (options.filter && !options.filter->filters(true));
+  }
   // Whether a greeting without a proof is for this process, and has its key.
   bool knows_key(const Greeting& greeting) const;
   // Whether this is that process's answer, without proofs, to this process's greeting.

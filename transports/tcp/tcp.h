@@ -22,6 +22,7 @@ struct TcpOptions {
   static TcpOptions of(const Knobs& knobs);
 
   ProcessId self;
+  std::string host{};  // the name of this host, as Peer::host; empty: not known
 
   // Which interfaces to listen on: names and networks ("eth0,10.0.0.0/8,fd00::/16"), or all except
   // those ("^docker0,192.168.0.0/16"). Empty: all that are up, including loopback for processes of
@@ -47,7 +48,7 @@ struct TcpOptions {
   // If set, connections to processes that have one too begin with proofs (wire.h), and with the key
   // in clear to others.
   std::shared_ptr<Prover> prover{};
-  // If set, what filters every connection; needs a prover. All processes must have the same.
+  // If set, what filters connections; needs a prover. All processes must have the same.
   std::shared_ptr<FilterMaker> filter{};
 };
 

@@ -38,7 +38,7 @@ Status Link::open_filter() {
   if (!filters() || filter_) return {};
   const auto key = agree();
   if (!key.ok()) return key.status();
-  const ConduitEnds ends{shared_.options.self, process_, *key, connects(), same_host_, host_name_};
+  const ConduitEnds ends{shared_.options.self, process_, *key, connects(), host_name_};
   auto made = shared_.options.filter->make(plain_, ends);
   if (!made.ok()) return made.status().with(label_);
   filter_ = std::move(*made);
@@ -54,9 +54,7 @@ void Link::leave_conduit() {
   if (reads_upgraded_) carrier_ = upgrade_->name();
 }
 
-bool Link::permits(const UpgradeMaker& maker) const {
-  return !filter_ || !maker.exposes(same_host_);
-}
+bool Link::permits(const UpgradeMaker& maker) const { return !filter_ || !maker.exposes(); }
 
 bool Link::can_upgrade() const {
   return std::ranges::any_of(shared_.options.upgrades,

@@ -83,7 +83,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 5;
+inline constexpr uint32_t wire_version = 6;
 
 inline void store32(std::byte* to, uint32_t value) {
   value = htole32(value);

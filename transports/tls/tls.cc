@@ -291,7 +291,7 @@ class TlsFilters final : public FilterMaker {
   TlsFilters(const TlsFilters&) = delete;
   TlsFilters& operator=(const TlsFilters&) = delete;
 
-  bool filters(bool same_host) const override { return !same_host || options_.local; }
+  bool filters(bool within_host) const override { return !within_host || options_.local; }
 
   Result<std::unique_ptr<Conduit>> make(Conduit& below, const ConduitEnds& ends) override {
     if (identity_ != nullptr && ends.peer_host.empty()) {

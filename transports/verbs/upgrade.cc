@@ -128,7 +128,7 @@ class VerbsUpgrades final : public UpgradeMaker {
 
   uint8_t id() const override { return 2; }
   bool serves(bool same_host) const override { return !same_host || options_.local; }
-  bool exposes(bool) const override { return true; }
+  bool exposes() const override { return true; }
 
   // An address of a port each, the nearest port's first.
   size_t choices() override {

@@ -63,6 +63,14 @@ TEST_P(EachWay, IsForItsUserAloneAndOfItsSize) {
   EXPECT_FALSE(Segment::open(other, 4096).ok()) << "another file";
 }
 
+// A copy of this virtual machine may have a file with the same numbers, but not with this name.
+TEST_P(EachWay, IsNotTakenForMemoryOfAnotherHost) {
+  const Segment made = make(4096, GetParam());
+  Segment::Handle other = made.handle();
+  ++other.number;
+  EXPECT_FALSE(Segment::open(other, 4096).ok());
+}
+
 // Even if the child uses its copy of the object.
 TEST_P(EachWay, IsNotForChildren) {
   std::optional<Segment> made(make(4096, GetParam()));
@@ -129,7 +137,7 @@ TEST(Segment, WithoutANameIsRefusedUnlessItsLengthIsSealed) {
   };
   for (const auto& [seals, is_good] :
        {Case{0, false}, Case{F_SEAL_GROW, false}, Case{F_SEAL_SHRINK, true}}) {
-    const int file = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int file = memfd_create("sluice-0", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ASSERT_EQ(ftruncate(file, 4096), 0);
     ASSERT_EQ(fcntl(file, F_ADD_SEALS, seals), 0);
     struct stat about {};

@@ -89,7 +89,7 @@ class CertificatesTest : public ::testing::Test {
         wires_[i].ended = &ended_;
         below_[i] = std::make_unique<WireEnd>(wires_[i], wires_[1 - i], false, 1);
         auto made = makers[i]->make(
-            *below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, true, of[i]->peer_host});
+            *below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, of[i]->peer_host});
         if (made.ok()) tls_[i] = std::move(*made);
         if (!made.ok()) failure_ = made.status().message();
       }

@@ -51,8 +51,8 @@ struct Pair {
       sides[side].sends = pattern(bytes, 1 + side);
     }
     const ProcessId first{5, 1}, second{5, 2};
-    open(filters, 0, {first, second, key_of_first, true, true});
-    open(filters, 1, {second, first, key_of(1), false, true});
+    open(filters, 0, {first, second, key_of_first, true});
+    open(filters, 1, {second, first, key_of(1), false});
   }
 
   void open(const std::shared_ptr<FilterMaker>& filters, int side, const ConduitEnds& ends) {

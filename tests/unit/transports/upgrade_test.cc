@@ -167,7 +167,7 @@ class Unable final : public UpgradeMaker {
   explicit Unable(Step fails, uint8_t id = 1) : fails_(fails), id_(id) {}
   uint8_t id() const override { return id_; }
   bool serves(bool same_host) const override { return same_host; }
-  bool exposes(bool) const override { return false; }
+  bool exposes() const override { return false; }
   Result<Made> make(Conduit& base, size_t choice) override {
     if (fails_ == Step::make) return Status(Code::unavailable, "no");
     return real_->make(base, choice);

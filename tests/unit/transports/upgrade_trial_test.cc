@@ -52,7 +52,7 @@ class TriedMaker final : public UpgradeMaker {
   TriedMaker(Trials& trials, uint8_t id) : trials_(trials), id_(id) {}
   uint8_t id() const override { return id_; }
   bool serves(bool same_host) const override { return same_host; }
-  bool exposes(bool) const override { return false; }
+  bool exposes() const override { return false; }
   Result<Made> make(Conduit& base, size_t choice) override {
     return with_trial(real_->make(base, choice), 0);
   }
