@@ -88,8 +88,8 @@ class CertificatesTest : public ::testing::Test {
       for (const int i : {0, 1}) {
         wires_[i].ended = &ended_;
         below_[i] = std::make_unique<WireEnd>(wires_[i], wires_[1 - i], false, 1);
-        auto made = makers[i]->make(
-            *below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, of[i]->peer_host});
+        auto made =
+            makers[i]->make(*below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, of[i]->peer_host});
         if (made.ok()) tls_[i] = std::move(*made);
         if (!made.ok()) failure_ = made.status().message();
       }
@@ -149,7 +149,7 @@ class CertificatesTest : public ::testing::Test {
     const Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     SocketConduit below(peer);
     auto tls =
-        tls_filters(side.tls)->make(below, {{5, 2}, {5, 1}, side.key, false, true, side.peer_host});
+        tls_filters(side.tls)->make(below, {{5, 2}, {5, 1}, side.key, false, side.peer_host});
     if (!tls.ok()) return tls.status().message();
     Moved moved;
     do {
