@@ -109,6 +109,14 @@ std::string endpoint_text(const IpAddress& address, uint16_t port) {
   return ip + ":" + std::to_string(port);
 }
 
+std::string peer_text(int socket) {
+  SocketAddress peer;
+  peer.size = sizeof(peer.storage);
+  auto* const address = reinterpret_cast<sockaddr*>(&peer.storage);
+  if (getpeername(socket, address, &peer.size) != 0) return "an unknown address";
+  return address->sa_family == AF_UNIX ? "this host" : from_socket_address(address).text();
+}
+
 Result<std::vector<Interface>> local_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {

@@ -36,6 +36,10 @@ SocketAddress to_socket_address(const IpAddress& address, uint16_t port);
 // Address and port as text: "10.0.0.7:4711", "[fd00::7]:4711".
 std::string endpoint_text(const IpAddress& address, uint16_t port);
 
+// The address at the other end of a connected socket: "10.0.0.7", "this host" (a local socket), or
+// "an unknown address" if the connection has ended.
+std::string peer_text(int socket);
+
 // An address of an interface.
 struct Interface {
   // Why it can't be used. A link-local address (of IPv6) means nothing to other hosts.

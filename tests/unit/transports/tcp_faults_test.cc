@@ -304,5 +304,38 @@ TEST_F(TcpPlayed, AMessageThatCantBeFinishedEndsTheLink) {
   EXPECT_EQ(behind.code(), Code::memory);
 }
 
+size_t times_in(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// A peer's greeting may be damaged on its way. Nobody can tell who sent it, but from where it came.
+TEST(TcpDamage, IsReportedWithItsAddressAndCounted) {
+  constexpr int visits = 25;
+  testing::internal::CaptureStderr();
+  {
+    Ranks ranks(tcp(), 2);
+    const AddressBlob at = address_of(ranks.at(1));
+    Message awaited({1, 0, 0, 0}, 8);
+    awaited.receive(ranks.channel(1, 0));
+    std::byte damaged[Greeting::bytes];
+    Greeting{wire_version, Ranks::process(0), Ranks::process(1), at.key, 1 << 20}.encode(damaged);
+    damaged[2] ^= std::byte{4};
+    for (int i = 0; i < visits; ++i) {
+      Stranger one(at.entries[0]);
+      one.say(damaged, sizeof damaged);
+      EXPECT_TRUE(ranks.drive([&] { return one.sent_away(); }, seconds(5)));
+    }
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string what = "the connection from 127.0.0.1 sent an invalid greeting";
+  EXPECT_EQ(times_in(said, what), 2U) << said;
+  EXPECT_EQ(times_in(said, what + ", and was turned away; 1 so far"), 1U) << said;
+  EXPECT_EQ(times_in(said, what + ", and was turned away; 10 so far"), 1U) << said;
+  EXPECT_EQ(times_in(said, "turned away 25 connections in all"), 1U) << said;
+  EXPECT_EQ(times_in(said, "stranger"), 0U) << said;
+}
+
 }  // namespace
 }  // namespace sluice
