@@ -1,77 +1,70 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cuda/contexts.h"
 
-#include <bitset>
+#include <cstdio>
 #include <mutex>
 
 namespace sluice::cuda {
 namespace {
 
-constexpr size_t most_devices = 256;
-constinit std::mutex keeping;
-constinit std::bitset<most_devices> kept;  // devices
+constexpr int most_devices = 256;
+constinit std::mutex mutex;
+constinit unsigned held[most_devices] = {};  // times that Sluice has retained each device's context
 
-// The current context, if it is one of this device.
-CUcontext current_of(int device) {
-  CUcontext current = nullptr;
-  CUdevice own = -1, wanted = -2;
-  const Driver& cuda = driver();
-  if (cuda.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current) return nullptr;
-  if (cuda.cuCtxGetDevice(&own) != CUDA_SUCCESS) return nullptr;
-  if (cuda.cuDeviceGet(&wanted, device) != CUDA_SUCCESS) return nullptr;
-  return own == wanted ? current : nullptr;
-}
-
-bool is_active(CUdevice device) {
+bool is_active(CUdevice handle, const Driver& cuda) {
   unsigned flags = 0;
   int active = 0;
-  return driver().cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
-         active != 0;
+  return cuda.cuDevicePrimaryCtxGetState(handle, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
-bool retain(int device, Context* context, char* why) {
-  CUdevice handle = -1;
-  const Relaxed relaxed;
+void release(CUdevice handle) {
   const Driver& cuda = driver();
-  if (!is_success("cuDeviceGet", cuda.cuDeviceGet(&handle, device), why)) return false;
-  const std::lock_guard lock(keeping);
-  const auto number = static_cast<size_t>(device);
-  const bool was_active = is_active(handle);
-  if (!is_success("cuDevicePrimaryCtxRetain",
-                  cuda.cuDevicePrimaryCtxRetain(&context->handle, handle), why)) {
-    return false;
-  }
-  context->retained = device;
-  if (was_active || number >= most_devices || kept[number]) return true;
-  kept[number] = true;
-  context->retained = -1;
-  return true;
-}
-
-}  // namespace
-
-bool find_context(const SluiceCudaPlace& place, Context* context, char* why) {
-  context->handle = static_cast<CUcontext>(place.context);
-  if (!context->handle) context->handle = current_of(place.device);
-  return context->handle || retain(place.device, context, why);
-}
-
-void release(int retained) {
-  CUdevice handle = -1;
-  const Relaxed relaxed;
-  const Driver& cuda = driver();
-  if (retained < 0 || cuda.cuDeviceGet(&handle, retained) != CUDA_SUCCESS) return;
   const auto function = cuda.cuDevicePrimaryCtxRelease_v2 ? cuda.cuDevicePrimaryCtxRelease_v2
                                                           : cuda.cuDevicePrimaryCtxRelease;
   if (function) function(handle);
 }
 
-void release_kept() {
-  const std::lock_guard lock(keeping);
-  for (size_t device = 0; device < most_devices; ++device) {
-    if (kept[device]) release(static_cast<int>(device));
+}  // namespace
+
+CUcontext find_context(const SluiceCudaPlace& place, char* why) {
+  const auto own = static_cast<CUcontext>(place.context);
+  return own ? own : primary_context(place.device, why);
+}
+
+// (Only to retain a context tells whether its handle is still the one of before. A context that is
+// active and held is then retained once too often; one that was reset is not.)
+CUcontext primary_context(int device, char* why) {
+  CUdevice handle = -1;
+  CUcontext context = nullptr;
+  const Relaxed relaxed;
+  const Driver& cuda = driver();
+  if (device < 0 || device >= most_devices) {
+    std::snprintf(why, sluice_cuda_why, "there is no device %d", device);
+    return nullptr;
   }
-  kept.reset();
+  if (!is_success("cuDeviceGet", cuda.cuDeviceGet(&handle, device), why)) return nullptr;
+  const std::lock_guard lock(mutex);
+  const bool was_held = held[device] > 0 && is_active(handle, cuda);
+  const CUresult result = cuda.cuDevicePrimaryCtxRetain(&context, handle);
+  if (!is_success("cuDevicePrimaryCtxRetain", result, why)) return nullptr;
+  was_held ? release(handle) : void(++held[device]);
+  return context;
+}
+
+bool is_active(int device) {
+  CUdevice handle = -1;
+  const Driver& cuda = driver();
+  return cuda.cuDeviceGet(&handle, device) == CUDA_SUCCESS && is_active(handle, cuda);
+}
+
+void release_primaries() {
+  CUdevice handle = -1;
+  const Relaxed relaxed;
+  const std::lock_guard lock(mutex);
+  for (int device = 0; device < most_devices; ++device) {
+    if (held[device] == 0 || driver().cuDeviceGet(&handle, device) != CUDA_SUCCESS) continue;
+    for (; held[device] > 0; --held[device]) release(handle);
+  }
 }
 
 }  // namespace sluice::cuda

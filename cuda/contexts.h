@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// In which context to copy from and to a place: that of the memory, else the current one if it is
-// of this device, else the device's primary context.
+// In which context to copy from and to a place: that of the memory. Memory that belongs to none
+// (pools, virtual memory management) is copied in its device's primary context: the current one may
+// be a green context, which no other thread may use at the same time.
 #pragma once
 
 #include "cuda/driver.h"
@@ -9,16 +10,14 @@
 
 namespace sluice::cuda {
 
-struct Context {
-  CUcontext handle = nullptr;
-  int retained = -1;  // device whose primary context is retained; -1: none
-};
-// To be released when no copies are made any more.
-bool find_context(const SluiceCudaPlace& place, Context* context, char* why);
-void release(int retained);
+// Null, with the reason, if there is none.
+CUcontext find_context(const SluiceCudaPlace& place, char* why);
 
-// A primary context that exists only because Sluice needed it is kept until this is called: to make
-// one takes longer than a call.
-void release_kept();
+// The primary context of a device, which is retained until release_primaries. If the program has
+// reset it, it is made anew. Null, with the reason, if the driver refuses.
+CUcontext primary_context(int device, char* why);
+// Whether the primary context exists: a reset or the last release has not destroyed it.
+bool is_active(int device);
+void release_primaries();
 
 }  // namespace sluice::cuda

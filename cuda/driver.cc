@@ -36,6 +36,14 @@ bool bind_driver(void* handle, char* why) {
     std::snprintf(why, sluice_cuda_why, "the CUDA driver is too old: it has no %s", lacking);
     return false;
   }
+  int version = 0;
+  if (found.cuDriverGetVersion(&version) != CUDA_SUCCESS || version < SLUICE_CUDA_OLDEST_DRIVER) {
+    std::snprintf(why, sluice_cuda_why,
+                  "the CUDA driver is too old: it is of CUDA %d.%d, not %d.%d", version / 1000,
+                  version % 1000 / 10, SLUICE_CUDA_OLDEST_DRIVER / 1000,
+                  SLUICE_CUDA_OLDEST_DRIVER % 1000 / 10);
+    return false;
+  }
   bound = found;
   return true;
 }

@@ -9,7 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// NAME(result and arguments). Required functions are in drivers since CUDA 7.
+// The oldest driver that will do: before, pointers do not tell their device.
+#define SLUICE_CUDA_OLDEST_DRIVER 9020
+
+// NAME(result and arguments). Such drivers have all of these functions.
 #define SLUICE_CUDA_FUNCTIONS(F)                                                           \
   F(cuGetErrorName, CUresult(CUresult, const char**))                                      \
   F(cuGetErrorString, CUresult(CUresult, const char**))                                    \
@@ -18,15 +21,17 @@
   F(cuDeviceGetCount, CUresult(int*))                                                      \
   F(cuDeviceGet, CUresult(CUdevice*, int))                                                 \
   F(cuDeviceGetName, CUresult(char*, int, CUdevice))                                       \
+  F(cuDeviceGetAttribute, CUresult(int*, CUdevice_attribute, CUdevice))                    \
   F(cuDevicePrimaryCtxGetState, CUresult(CUdevice, unsigned*, int*))                       \
   F(cuDevicePrimaryCtxRetain, CUresult(CUcontext*, CUdevice))                              \
-  F(cuCtxGetCurrent, CUresult(CUcontext*))                                                 \
-  F(cuCtxGetDevice, CUresult(CUdevice*))                                                   \
+  F(cuCtxGetFlags, CUresult(unsigned*))                                                    \
   F(cuCtxPushCurrent_v2, CUresult(CUcontext))                                              \
   F(cuCtxPopCurrent_v2, CUresult(CUcontext*))                                              \
   F(cuPointerGetAttributes, CUresult(unsigned, CUpointer_attribute*, void**, CUdeviceptr)) \
   F(cuMemGetAddressRange_v2, CUresult(CUdeviceptr*, size_t*, CUdeviceptr))                 \
   F(cuPointerSetAttribute, CUresult(const void*, CUpointer_attribute, CUdeviceptr))        \
+  F(cuMemAlloc_v2, CUresult(CUdeviceptr*, size_t))                                         \
+  F(cuMemFree_v2, CUresult(CUdeviceptr))                                                   \
   F(cuMemHostUnregister, CUresult(void*))                                                  \
   F(cuMemHostRegister_v2, CUresult(void*, size_t, unsigned))                               \
   F(cuStreamCreate, CUresult(CUstream*, unsigned))                                         \
@@ -40,29 +45,38 @@
   F(cuMemcpy2DAsync_v2, CUresult(const CUDA_MEMCPY2D*, CUstream))
 
 // Functions that older drivers lack: these are null then.
-#define SLUICE_CUDA_LATER_FUNCTIONS(F)                                            \
-  F(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode*)) /* 10.1 */ \
-  F(cuDevicePrimaryCtxRelease_v2, CUresult(CUdevice))                  /* 11.0 */ \
-  F(cuCtxGetId, CUresult(CUcontext, unsigned long long*))              /* 12.0 */
+#define SLUICE_CUDA_LATER_FUNCTIONS(F)                                                           \
+  F(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode*))                /* 10.1 */ \
+  F(cuDevicePrimaryCtxRelease_v2, CUresult(CUdevice))                                 /* 11.0 */ \
+  F(cuMemGetAccess, CUresult(unsigned long long*, const CUmemLocation*, CUdeviceptr)) /* 10.2 */ \
+  F(cuCtxSetFlags, CUresult(unsigned))                                                /* 12.1 */
 
 // Functions that later ones replace: not needed, and null where a driver has given them up.
 #define SLUICE_CUDA_EARLIER_FUNCTIONS(F) F(cuDevicePrimaryCtxRelease, CUresult(CUdevice))
 
 // Constants: NAME(type, value).
-#define SLUICE_CUDA_CONSTANTS(C)                                 \
-  C(CUDA_SUCCESS, CUresult, 0)                                   \
-  C(CUDA_ERROR_NOT_INITIALIZED, CUresult, 3)                     \
-  C(CUDA_ERROR_DEINITIALIZED, CUresult, 4)                       \
-  C(CUDA_ERROR_NOT_READY, CUresult, 600)                         \
-  C(CU_POINTER_ATTRIBUTE_CONTEXT, CUpointer_attribute, 1)        \
-  C(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUpointer_attribute, 2)    \
-  C(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CUpointer_attribute, 6)    \
-  C(CU_POINTER_ATTRIBUTE_IS_MANAGED, CUpointer_attribute, 8)     \
-  C(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CUpointer_attribute, 9) \
-  C(CU_MEMORYTYPE_HOST, CUmemorytype, 1)                         \
-  C(CU_MEMORYTYPE_DEVICE, CUmemorytype, 2)                       \
-  C(CU_STREAM_NON_BLOCKING, CUstream_flags, 1)                   \
-  C(CU_EVENT_DISABLE_TIMING, CUevent_flags, 2)                   \
+#define SLUICE_CUDA_CONSTANTS(C)                                           \
+  C(CUDA_SUCCESS, CUresult, 0)                                             \
+  C(CUDA_ERROR_INVALID_VALUE, CUresult, 1)                                 \
+  C(CUDA_ERROR_NOT_INITIALIZED, CUresult, 3)                               \
+  C(CUDA_ERROR_DEINITIALIZED, CUresult, 4)                                 \
+  C(CUDA_ERROR_NOT_READY, CUresult, 600)                                   \
+  C(CU_POINTER_ATTRIBUTE_CONTEXT, CUpointer_attribute, 1)                  \
+  C(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUpointer_attribute, 2)              \
+  C(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CUpointer_attribute, 6)              \
+  C(CU_POINTER_ATTRIBUTE_BUFFER_ID, CUpointer_attribute, 7)                \
+  C(CU_POINTER_ATTRIBUTE_IS_MANAGED, CUpointer_attribute, 8)               \
+  C(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CUpointer_attribute, 9)           \
+  C(CU_MEMORYTYPE_HOST, CUmemorytype, 1)                                   \
+  C(CU_MEMORYTYPE_DEVICE, CUmemorytype, 2)                                 \
+  C(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, CUdevice_attribute, 89) \
+  C(CU_MEM_LOCATION_TYPE_DEVICE, CUmemLocationType, 1)                     \
+  C(CU_MEM_LOCATION_TYPE_HOST, CUmemLocationType, 2)                       \
+  C(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CUmemAccess_flags, 3)              \
+  C(CU_CTX_SYNC_MEMOPS, CUctx_flags, 0x80)                                 \
+  C(CU_STREAM_DEFAULT, CUstream_flags, 0)                                  \
+  C(CU_STREAM_NON_BLOCKING, CUstream_flags, 1)                             \
+  C(CU_EVENT_DISABLE_TIMING, CUevent_flags, 2)                             \
   C(CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode, 2)
 
 namespace sluice::cuda {
@@ -71,6 +85,10 @@ namespace sluice::cuda {
 using CUresult = int;
 using CUpointer_attribute = unsigned;
 using CUmemorytype = unsigned;
+using CUdevice_attribute = unsigned;
+using CUmemLocationType = unsigned;
+using CUmemAccess_flags = unsigned;
+using CUctx_flags = unsigned;
 using CUstream_flags = unsigned;
 using CUevent_flags = unsigned;
 using CUstreamCaptureMode = unsigned;
@@ -80,6 +98,11 @@ using CUcontext = struct CUctx_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
+
+struct CUmemLocation {
+  CUmemLocationType type;
+  int id;
+};
 
 struct CUDA_MEMCPY2D {
   size_t srcXInBytes, srcY;

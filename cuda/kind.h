@@ -12,8 +12,9 @@ namespace sluice::cuda {
 struct Attributes {
   CUmemorytype type = 0;
   unsigned managed = 0;
-  CUcontext context = nullptr;  // in which it was allocated or registered
-  int device = -1;              // ordinal
+  CUcontext context = nullptr;  // in which it was allocated or registered (then perhaps gone)
+  int device = -1;              // ordinal; negative: of none
+  unsigned sync_memops = 0;
 };
 CUresult ask(const void* address, Attributes* attributes);
 

@@ -17,25 +17,21 @@ namespace {
 constinit PinnedPool pinned;
 constinit StreamPool streams;
 
-int begin(void* handle, size_t most_pinned, char* why) {
+int begin(void* handle, const SluiceCudaSettings* settings, char* why) {
   if (!bind_driver(handle, why)) return -1;
-  pinned.set_bound(most_pinned);
+  pinned.set_bound(settings->pinned);
+  streams.set(*settings);
   return 0;
 }
 
 void end() {
   streams.clear();
   pinned.clear();
-  release_kept();
+  release_primaries();
 }
 
 void* reserve(const SluiceCudaPlace* place, size_t bytes) {
-  char why[sluice_cuda_why];
-  Context context;
-  if (!find_context(*place, &context, why)) return nullptr;
-  void* const memory = pinned.reserve(context.handle, bytes);
-  release(context.retained);
-  return memory;
+  return pinned.reserve(place->device, bytes);
 }
 
 void give_back(void* memory) { pinned.give_back(memory); }

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#define SLUICE_CUDA_VERSION 3
+#define SLUICE_CUDA_VERSION 4
 #define SLUICE_CUDA_SYMBOL "sluice_cuda"
 
 #ifdef __cplusplus
@@ -23,7 +23,7 @@ enum { sluice_cuda_why = 256, sluice_cuda_devices = 16, sluice_cuda_marks = 8 };
 /* Where memory of a device is. */
 struct SluiceCudaPlace {
   void* context; /* in which it was allocated; NULL: in none (pools, virtual memory management) */
-  int device;    /* its ordinal; -1: host memory, which the processor may touch */
+  int device;    /* one that may use it; -1: host memory, which the processor may touch */
 };
 
 /* A stream of Sluice's own, which copies between memory of a device and host memory, in order. */
@@ -45,19 +45,25 @@ struct SluiceCudaDevices {
   char names[sluice_cuda_devices][128]; /* of the first devices */
 };
 
+struct SluiceCudaSettings {
+  size_t pinned;        /* bytes of host memory that may be pinned at a time */
+  int blocking_streams; /* Sluice's streams wait for the default stream, and it for them */
+  int sync_contexts;    /* contexts get CU_CTX_SYNC_MEMOPS */
+};
+
 struct SluiceCuda {
   int version; /* SLUICE_CUDA_VERSION */
 
-  /* Uses this driver: a handle of dlopen. pinned: bytes of host memory that may be pinned at a
-   * time. 0, or -1 if the driver lacks a function that is needed. To be called before all others.
-   */
-  int (*begin)(void* driver, size_t pinned, char* why);
+  /* Uses this driver: a handle of dlopen. 0, or -1 if the driver is too old. To be called before
+   * all others. */
+  int (*begin)(void* driver, const struct SluiceCudaSettings* settings, char* why);
   /* Gives back all that no call uses: pinned memory, streams, retained primary contexts. Contexts
    * that the program has destroyed, and a driver that has shut down, are no error. */
   void (*end)(void);
 
-  /* Where an address is. Managed and pinned memory count as host memory. -1 if the driver can't
-   * tell and the processor can't read the address. */
+  /* Where an address is. Pinned memory counts as host memory, as does managed memory, if the
+   * processor may touch it while its device works. -1 if the driver can't tell, unless the
+   * processor can read the address; and if nobody may use the memory. */
   int (*find)(const void* address, struct SluiceCudaPlace* place, char* why);
 
   /* Pinned host memory for copies from and to this place, aligned to pages, with at least so many

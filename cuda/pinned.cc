@@ -7,6 +7,7 @@
 #include <bit>
 #include <new>
 
+#include "cuda/contexts.h"
 #include "cuda/kind.h"
 
 namespace sluice::cuda {
@@ -26,43 +27,59 @@ bool is_pinned(const void* memory) {
   return ask(memory, &found) == CUDA_SUCCESS && found.type == CU_MEMORYTYPE_HOST;
 }
 
-bool pin(CUcontext context, void* memory, size_t bytes) {
+bool register_with_driver(int device, void* memory, size_t bytes) {
   char why[sluice_cuda_why];
+  const CUcontext context = primary_context(device, why);
+  if (!context) return false;
   const Current current(context, why);
   return current &&
          driver().cuMemHostRegister_v2(memory, bytes, host_register_portable) == CUDA_SUCCESS;
 }
 
-// Whether the memory may be unmapped: the driver does not know it any more.
-bool unpin(void* memory) {
+// Whether the memory may be unmapped: the driver does not know it any more. Registrations outlive
+// their context, and what the driver says of that may be out of date. To make a context only for
+// this would take longer than the process may have left.
+bool unpin(int device, void* memory) {
   Attributes found;
   char why[sluice_cuda_why];
   const CUresult result = ask(memory, &found);
   if (result == CUDA_ERROR_DEINITIALIZED) return true;
   if (result != CUDA_SUCCESS) return false;
-  if (found.type != CU_MEMORYTYPE_HOST) return true;  // its context is gone
-  const Current current(found.context, why);
+  if (found.type != CU_MEMORYTYPE_HOST) return true;
+  const CUcontext context = is_active(device) ? primary_context(device, why) : nullptr;
+  if (!context) return false;
+  const Current current(context, why);
   return current && driver().cuMemHostUnregister(memory) == CUDA_SUCCESS;
 }
 
 }  // namespace
 
-void* PinnedPool::reserve(CUcontext context, size_t bytes) {
+void* PinnedPool::reserve(int device, size_t bytes) {
   const std::lock_guard lock(mutex_);
+  if (calls_ > 0) --calls_;
   const size_t whole = rounded(bytes);
   if (bytes > bound_ || whole > bound_) return nullptr;
   // To unpin memory comes last: the driver waits for its device, which may be long.
   Block* block = find_idle(whole, 2 * whole);
   const bool has_room = pinned_ + whole <= bound_;
-  if (!block && has_room) block = make(context, whole);
+  if (!block && has_room) block = make(device, whole);
   if (!block) block = find_idle(whole, bound_);
-  if (!block && !has_room && make_room(whole)) block = make(context, whole);
+  if (!block && !has_room && make_room(whole)) block = make(device, whole);
   if (!block) return nullptr;
-  if (!is_pinned(block->memory) && !pin(context, block->memory, block->bytes)) {
-    return nullptr;
+  if (!is_pinned(block->memory)) {
+    if (calls_ > 0 || !pin(device, block->memory, block->bytes)) return nullptr;
+    block->device = device;
   }
   block->in_use = true;
   return block->memory;
+}
+
+bool PinnedPool::pin(int device, void* memory, size_t bytes) {
+  constexpr unsigned most = 10;  // a thousand calls
+  const bool done = register_with_driver(device, memory, bytes);
+  refusals_ = done ? 0 : std::min(refusals_ + 1, most);
+  calls_ = done ? 0 : 1U << refusals_;
+  return done;
 }
 
 // The smallest idle block that is large enough.
@@ -75,14 +92,15 @@ PinnedPool::Block* PinnedPool::find_idle(size_t bytes, size_t most) {
   return best;
 }
 
-PinnedPool::Block* PinnedPool::make(CUcontext context, size_t bytes) {
+PinnedPool::Block* PinnedPool::make(int device, size_t bytes) {
+  if (calls_ > 0) return nullptr;
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // The device would go on with the old pages if a child shared these.
   madvise(memory, bytes, MADV_DONTFORK);
-  Block* const block = new (std::nothrow) Block{blocks_, memory, bytes, false};
-  if (!block || !pin(context, memory, bytes)) {
+  Block* const block = new (std::nothrow) Block{blocks_, memory, bytes, device, false};
+  if (!block || !pin(device, memory, bytes)) {
     delete block;
     munmap(memory, bytes);
     return nullptr;
@@ -108,7 +126,7 @@ bool PinnedPool::make_room(size_t bytes) {
 void PinnedPool::release(Block** link) {
   Block* const block = *link;
   *link = block->next;
-  if (unpin(block->memory)) munmap(block->memory, block->bytes);
+  if (unpin(block->device, block->memory)) munmap(block->memory, block->bytes);
   pinned_ -= block->bytes;
   delete block;
 }

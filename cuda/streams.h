@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Streams of Sluice's own, kept for each context. They do not wait for the program's streams, nor
-// these for them.
+// Streams of Sluice's own, kept for each context. Unless the program wants blocking ones, they do
+// not wait for its streams, nor these for them.
 #pragma once
 
 #include <mutex>
@@ -14,8 +14,10 @@
 struct SluiceCudaStream {
   SluiceCudaStream* next = nullptr;
   sluice::cuda::CUcontext context = nullptr;
-  unsigned long long id = 0;  // of the context; 0: the driver gives contexts no ids
-  int retained = -1;          // see contexts.h
+  // A byte of device memory, which goes with the context. The driver may be asked about any address
+  // at any time, but not about a context that the program has destroyed. 0: there was no memory.
+  sluice::cuda::CUdeviceptr canary = 0;
+  unsigned long long canary_id = 0;
   sluice::cuda::CUstream stream = nullptr;
   sluice::cuda::CUevent marks[sluice_cuda_marks] = {};
   sluice::cuda::CUdeviceptr begin = 0, end = 0;  // an allocation that this call copies from or to
@@ -29,6 +31,8 @@ bool wait_for(CUevent mark, const char* what, char* why);
 
 class StreamPool {
  public:
+  void set(const SluiceCudaSettings& settings) { settings_ = settings; }
+
   SluiceCudaStream* open(const SluiceCudaPlace& place, char* why);
   // Whether all of its copies were done. The stream's copies must not be needed any more.
   bool close(SluiceCudaStream* stream, char* why);
@@ -36,11 +40,13 @@ class StreamPool {
   void clear();
 
  private:
-  SluiceCudaStream* take_idle(unsigned long long id);
+  SluiceCudaStream* take_idle(CUcontext context);
   void drop_gone();
 
+  SluiceCudaSettings settings_{};
   std::mutex mutex_;
-  // The streams of a context that the program destroys go with it; ids are not used again.
+  // The streams of a context that the program destroys go with it: they are forgotten, and nothing
+  // is done with their handles.
   SluiceCudaStream* idle_ = nullptr;
 };
 

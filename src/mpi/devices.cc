@@ -20,7 +20,7 @@ constinit link_map* const never = nullptr;
 
 constinit std::mutex looking;
 constinit bool wanted = false;
-constinit size_t most_pinned = 0;
+constinit SluiceCudaSettings settings{};
 constinit void* last_library = nullptr;  // held, so that it stays in the list
 constinit std::atomic<const SluiceCuda*> cuda{nullptr};
 constinit std::atomic<uint64_t> copied[2]{};  // bytes from and to devices
@@ -65,7 +65,7 @@ void use(void* driver) {
   char why[sluice_cuda_why] = "";
   const auto module = open_module<SluiceCuda>(
       {"libsluice-cuda.so", SLUICE_CUDA_SYMBOL, SLUICE_CUDA_VERSION}, library_folder());
-  if (module.ok() && (*module)->begin(driver, most_pinned, why) == 0) {
+  if (module.ok() && (*module)->begin(driver, &settings, why) == 0) {
     cuda.store(*module, std::memory_order_release);
     library_after_last.store(&always, std::memory_order_release);
     return;
@@ -99,7 +99,9 @@ constinit std::atomic<link_map* const*> library_after_last{&never};
 void begin_devices(const Knobs& knobs) {
   const std::lock_guard lock(looking);
   wanted = knobs.cuda == "auto";
-  most_pinned = knobs.cuda_pinned;
+  settings = {.pinned = knobs.cuda_pinned,
+              .blocking_streams = knobs.cuda_streams == "blocking",
+              .sync_contexts = knobs.cuda_sync_memops};
   if (wanted) library_after_last.store(&always, std::memory_order_release);
 }
 

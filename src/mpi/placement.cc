@@ -126,7 +126,7 @@ Status StagedSide::begin(Way way, const Side& side, size_t element, std::byte* d
   dense_ = dense;
   staging_ = &staging;
   bytes_ = side.bytes();
-  grain_bytes_ = side.place.is_host() ? host_grain : device_grain;
+  grain_bytes_ = side.place.is_host() ? host_grain : device_grain(bytes_);
   const size_t grains = (bytes_ + grain_bytes_ - 1) / grain_bytes_;
   staging.left.assign(grains, static_cast<uint32_t>(grain_bytes_));
   if (grains > 0) {
@@ -138,6 +138,12 @@ Status StagedSide::begin(Way way, const Side& side, size_t element, std::byte* d
   tickets_ = staging.tickets.data();
   return copier_.open(
       side.place, way == Way::pack ? DeviceCopier::Way::from_device : DeviceCopier::Way::to_device);
+}
+
+// Each copy has a fixed cost, so that long messages are copied in longer pieces.
+size_t StagedSide::device_grain(size_t bytes) {
+  constexpr size_t least = size_t{256} << 10, most = size_t{4} << 20, pieces = 32;
+  return std::clamp(bytes / pieces / least * least, least, most);
 }
 
 void StagedSide::move(size_t offset, size_t bytes) {

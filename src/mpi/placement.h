@@ -51,7 +51,8 @@ class Staging {
 // first of its bytes is needed, unpacked when the last of them has its final value. (This is safe
 // in place, too: a plan writes no byte of the output before it has read that byte of the input.)
 //
-// A side on a device is moved in grains of 256 KB by asynchronous copies on a stream of its own.
+// A side on a device is moved in grains of 256 KB, or a 32nd of it up to 4 MB if that is more, by
+// asynchronous copies on a stream of its own.
 // When bytes are needed, the copies of the next grains are begun too, so that they run while the
 // first ones are sent or reduced. Nobody waits for the copies to the device before `finish`. One
 // grain does for a short message.
@@ -70,9 +71,10 @@ class StagedSide final : public Packing {
   void stop() { copier_.close(); }
 
  private:
-  static constexpr size_t host_grain = size_t{32} << 10, device_grain = size_t{256} << 10;
+  static constexpr size_t host_grain = size_t{32} << 10;
   static constexpr size_t ahead = 2;  // grains whose copies from a device are begun early
 
+  static size_t device_grain(size_t bytes);
   void move_from_device(size_t first, size_t end);
   void move_grain(size_t grain);
   void move_within(uint32_t block, size_t block_begin, size_t begin, size_t end);

@@ -103,6 +103,7 @@ Cuda this_cuda(const Library& library) {
     return cuda;
   }
   char why[sluice_cuda_why] = "";
+  const SluiceCudaSettings settings{};
   const auto module =
       open_module<SluiceCuda>({"libsluice-cuda.so", SLUICE_CUDA_SYMBOL, SLUICE_CUDA_VERSION},
                               library.path.substr(0, library.path.rfind('/')));
@@ -111,7 +112,8 @@ Cuda this_cuda(const Library& library) {
     cuda.problem = module.status().message();
   } else if (!driver) {
     cuda.problem = dlerror();
-  } else if ((*module)->begin(driver, 0, why) != 0 || (*module)->list(&cuda.devices, why) != 0) {
+  } else if ((*module)->begin(driver, &settings, why) != 0 ||
+             (*module)->list(&cuda.devices, why) != 0) {
     cuda.problem = why;
   }
   return cuda;

@@ -36,10 +36,15 @@ COMPARE(CUstreamCaptureMode)
 COMPARE(CUdevice)
 COMPARE(CUdeviceptr)
 COMPARE(CUcontext)
+COMPARE(CUmemLocation)
+COMPARE(CUmemLocationType)
+COMPARE(CUdevice_attribute)
 COMPARE(CUstream)
 COMPARE(CUevent)
 COMPARE(CUDA_MEMCPY2D)
 #undef COMPARE
+
+static_assert(offsetof(::CUmemLocation, id) == offsetof(ours::CUmemLocation, id));
 
 #define COMPARE(member)                                                                       \
   static_assert(offsetof(::CUDA_MEMCPY2D, member) == offsetof(ours::CUDA_MEMCPY2D, member) && \

@@ -32,8 +32,9 @@ void expect_success(CUresult result, const char* what) {
 }
 
 const char* name_of(Kind kind) {
-  static const char* const names[] = {"host",   "device",  "other device", "other context", "pool",
-                                      "mapped", "managed", "pinned",       "registered"};
+  static const char* const names[] = {"host",      "device",  "other device", "other context",
+                                      "pool",      "mapped",  "lent",         "numa",
+                                      "open numa", "managed", "pinned",       "registered"};
   return names[static_cast<int>(kind)];
 }
 
@@ -77,7 +78,12 @@ KindMemory::KindMemory(Kind kind, size_t bytes)
       expect_success(CUDA(cuStreamSynchronize)(nullptr), "cuStreamSynchronize");
       break;
     case Kind::mapped:
-      map();
+    case Kind::lent:
+      map(CU_MEM_LOCATION_TYPE_DEVICE);
+      break;
+    case Kind::numa:
+    case Kind::open_numa:
+      map(CU_MEM_LOCATION_TYPE_HOST_NUMA);
       break;
     case Kind::managed:
       expect_success(CUDA(cuMemAllocManaged)(&at_, bytes_, 1), "cuMemAllocManaged");
@@ -116,6 +122,9 @@ KindMemory::~KindMemory() {
       CUDA(cuMemFreeAsync)(at_, nullptr);
       break;
     case Kind::mapped:
+    case Kind::lent:
+    case Kind::numa:
+    case Kind::open_numa:
       CUDA(cuMemUnmap)(at_, mapped_);
       CUDA(cuMemAddressFree)(at_, mapped_);
       break;
@@ -137,35 +146,45 @@ void KindMemory::write(const void* from, size_t bytes) {
   if (bytes == 0) return;
   if (is_host()) {
     std::memcpy(data(), from, bytes);
-  } else {
-    expect_success(CUDA(cuMemcpyHtoD_v2)(at_, from, bytes), "cuMemcpyHtoD");
+    return;
   }
+  CUcontext popped = nullptr;
+  if (kind_ == Kind::lent) CUDA(cuCtxPushCurrent_v2)(primaries.back());
+  expect_success(CUDA(cuMemcpyHtoD_v2)(at_, from, bytes), "cuMemcpyHtoD");
+  if (kind_ == Kind::lent) CUDA(cuCtxPopCurrent_v2)(&popped);
 }
 
 void KindMemory::read(void* to, size_t bytes) const {
   if (bytes == 0) return;
   if (is_host()) {
     std::memcpy(to, data(), bytes);
-  } else {
-    expect_success(CUDA(cuMemcpyDtoH_v2)(to, at_, bytes), "cuMemcpyDtoH");
+    return;
   }
+  CUcontext popped = nullptr;
+  if (kind_ == Kind::lent) CUDA(cuCtxPushCurrent_v2)(primaries.back());
+  expect_success(CUDA(cuMemcpyDtoH_v2)(to, at_, bytes), "cuMemcpyDtoH");
+  if (kind_ == Kind::lent) CUDA(cuCtxPopCurrent_v2)(&popped);
 }
 
-void KindMemory::map() {
+void KindMemory::map(CUmemLocationType owner) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  properties.location = {owner, 0};
   size_t grain = 0;
   expect_success(
       CUDA(cuMemGetAllocationGranularity)(&grain, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
       "cuMemGetAllocationGranularity");
   mapped_ = (bytes_ + grain - 1) / grain * grain;
   CUmemGenericAllocationHandle handle = 0;
-  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const int user = kind_ == Kind::lent ? static_cast<int>(primaries.size()) - 1 : 0;
+  const CUmemAccessDesc access[] = {
+      {{CU_MEM_LOCATION_TYPE_DEVICE, user}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+      {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+  const size_t users = kind_ == Kind::open_numa ? 2 : 1;
   expect_success(CUDA(cuMemAddressReserve)(&at_, mapped_, 0, 0, 0), "cuMemAddressReserve");
   expect_success(CUDA(cuMemCreate)(&handle, mapped_, &properties, 0), "cuMemCreate");
   expect_success(CUDA(cuMemMap)(at_, mapped_, 0, handle, 0), "cuMemMap");
-  expect_success(CUDA(cuMemSetAccess)(at_, mapped_, &access, 1), "cuMemSetAccess");
+  expect_success(CUDA(cuMemSetAccess)(at_, mapped_, access, users), "cuMemSetAccess");
   expect_success(CUDA(cuMemRelease)(handle), "cuMemRelease");
 }
 

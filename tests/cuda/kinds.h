@@ -28,7 +28,9 @@ const std::vector<CUcontext>& primary_contexts();
 
 void expect_success(CUresult result, const char* what);
 
-// other_context: of the first device; registered: pinned memory of the program's own.
+// other_context: of the first device; registered: pinned memory of the program's own. Virtual
+// memory: mapped is the first device's, lent is that but only the last device may use it; numa is
+// the host's, which only the first device may use, or the processor too (open_numa).
 enum class Kind {
   host,
   device,
@@ -36,12 +38,16 @@ enum class Kind {
   other_context,
   pool,
   mapped,
+  lent,
+  numa,
+  open_numa,
   managed,
   pinned,
   registered
 };
 inline constexpr Kind kinds[] = {Kind::host,          Kind::device, Kind::other_device,
                                  Kind::other_context, Kind::pool,   Kind::mapped,
+                                 Kind::lent,          Kind::numa,   Kind::open_numa,
                                  Kind::managed,       Kind::pinned, Kind::registered};
 const char* name_of(Kind kind);
 
@@ -56,7 +62,7 @@ class KindMemory {
   void* data() const { return reinterpret_cast<void*>(static_cast<uintptr_t>(at_)); }
   bool is_host() const {
     return kind_ == Kind::host || kind_ == Kind::managed || kind_ == Kind::pinned ||
-           kind_ == Kind::registered;
+           kind_ == Kind::registered || kind_ == Kind::open_numa;
   }
   void write(const void* from, size_t bytes);
   void read(void* to, size_t bytes) const;
@@ -72,7 +78,7 @@ class KindMemory {
   }
 
  private:
-  void map();
+  void map(CUmemLocationType owner);
   void allocate_in(CUcontext context);
   void register_own();
 

@@ -12,7 +12,7 @@
 #include "tests/cuda/manners.h"
 
 int rank = 0, size = 0;
-bool has_driver = false, all_gone_at_end = true;
+bool has_driver = false, all_gone_at_end = true, pinned_at_end = false;
 int64_t retained_at_end = 0;
 
 int64_t counted(const char* name) { return CUDA(standin_counter)(name); }
@@ -52,7 +52,7 @@ bool is_mapped(const std::string& library) {
 void copies() {
   const bool is_refused = std::getenv("STANDIN_FAIL") != nullptr;
   const size_t bound = std::strtoull(std::getenv("SLUICE_CUDA_PINNED"), nullptr, 10);
-  for (const size_t count : {size_t{1}, size_t{1000}, size_t{8} << 20}) {
+  for (const size_t count : {size_t{1}, size_t{1000}, size_t{100000}, size_t{8} << 20}) {
     KindMemory from(Kind::device, count * 8), to(Kind::device, count * 8);
     from.put(ones(count));
     for (int i = 0; i < 3; ++i) {
@@ -62,7 +62,7 @@ void copies() {
       const auto bytes = static_cast<int64_t>(count * 8);
       test::check(counted("bytes_out") - out == bytes, "bytes out");
       test::check(counted("bytes_in") - in == bytes, "bytes in");
-      const int64_t most = 2 * ((bytes + (256 << 10) - 1) / (256 << 10));
+      const int64_t most = 2 * std::min<int64_t>((bytes + (256 << 10) - 1) / (256 << 10), 32);
       test::check(counted("copies") - copies == most,
                   "copies: " + std::to_string(counted("copies") - copies));
     }
@@ -286,13 +286,31 @@ struct Part {
   const char* name;
   void (*run)();
 };
-const Part parts[] = {
-    {"copies", copies},     {"vectors", vectors},     {"apart", apart},
-    {"aliased", aliased},   {"contexts", contexts},   {"without-context", without_context},
-    {"reset", reset},       {"shut-down", shut_down}, {"capture", capture},
-    {"threads", threads},   {"reused", reused},       {"early", early},
-    {"waiting", waiting},   {"in-thread", in_thread}, {"short-lived", short_lived},
-    {"changing", changing}, {"nothing", nothing},     {"failing", failing}};
+const Part parts[] = {{"copies", copies},
+                      {"vectors", vectors},
+                      {"apart", apart},
+                      {"aliased", aliased},
+                      {"contexts", contexts},
+                      {"without-context", without_context},
+                      {"reset", reset},
+                      {"shut-down", shut_down},
+                      {"capture", capture},
+                      {"threads", threads},
+                      {"reused", reused},
+                      {"early-in-thread", early},
+                      {"early-in-contexts", early_in_contexts},
+                      {"in-order", in_order},
+                      {"green-thread", green},
+                      {"kept", kept},
+                      {"queries", queries},
+                      {"managed", managed},
+                      {"aliased", aliased},
+                      {"waiting", waiting},
+                      {"in-thread", in_thread},
+                      {"short-lived", short_lived},
+                      {"changing", changing},
+                      {"nothing", nothing},
+                      {"failing", failing}};
 
 // After MPI_Finalize: nothing of Sluice's is left. (In a broken context nothing can be unpinned.)
 bool is_clean() {
@@ -300,7 +318,8 @@ bool is_clean() {
       {"misuse", 0}, {"streams", 0}, {"events", 0}, {"pinned", 0}, {"retained", retained_at_end}};
   bool clean = true;
   for (const auto& [name, value] : expected) {
-    if (counted(name) == value) continue;
+    const bool stays = pinned_at_end && std::string(name) == "pinned";
+    if (counted(name) == value || stays) continue;
     std::printf("at the end, %s: %d\n", name, static_cast<int>(counted(name)));
     clean = false;
     if (!all_gone_at_end) break;

@@ -17,6 +17,8 @@ extern bool has_driver;
 // Primary contexts that the program itself retains at its end, and whether all else must be gone.
 extern int64_t retained_at_end;
 extern bool all_gone_at_end;
+// The program has reset the device's primary context, so what is registered stays so.
+extern bool pinned_at_end;
 
 int64_t counted(const char* name);
 // Of doubles, over all ranks. No whole device may be waited for.
@@ -38,4 +40,10 @@ void first_threads();
 void in_thread();
 void reused();
 void early();
+void early_in_contexts();
+void in_order();
+void green();
+void kept();
+void queries();
+void managed();
 void waiting();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <string_view>
 #include <thread>
 
@@ -119,17 +120,29 @@ void without_context() {
   test::expect_success(CUDA(cuCtxDestroy_v2)(own), "cuCtxDestroy");
 }
 
-// The primary context is reset: its handle stays, and all that was in it is gone.
+// The primary context is reset: all that was in it is gone, and it is dead until somebody retains
+// it again. CUDA's runtime library does so when it is used next; Sluice where memory has no
+// context. The last reset comes before MPI_Finalize.
 void reset() {
-  for (int i = 0; i < 5; ++i) {
+  CUcontext primary = nullptr;
+  for (int i = 0; i < 6; ++i) {
+    const Kind kind = i % 3 == 2 ? Kind::mapped : Kind::device;
     {
-      KindMemory from(Kind::device, 80000), to(Kind::device, 80000);
+      KindMemory from(kind, 80000), to(kind, 80000);
       from.put(ones(10000));
       allreduce(from.data(), to.data(), 10000);
+      if (kind == Kind::mapped) {
+        test::expect_success(CUDA(cuDevicePrimaryCtxReset_v2)(0), "cuDevicePrimaryCtxReset");
+        allreduce(from.data(), to.data(), 10000);
+      }
       expect_sums(to, 10000, "reset");
     }
     test::expect_success(CUDA(cuDevicePrimaryCtxReset_v2)(0), "cuDevicePrimaryCtxReset");
+    if (i == 5) break;
+    test::expect_success(CUDA(cuDevicePrimaryCtxRetain)(&primary, 0), "cuDevicePrimaryCtxRetain");
+    test::expect_success(CUDA(cuDevicePrimaryCtxRelease)(0), "cuDevicePrimaryCtxRelease");
   }
+  pinned_at_end = true;
 }
 
 // The driver ends before MPI does, as where an exit handler calls MPI_Finalize.
@@ -237,21 +250,127 @@ void reused() {
   test::expect_success(CUDA(cuMemAddressFree)(at, bytes), "cuMemAddressFree");
 }
 
-// Synchronous copies of the program that return before they are done. (The program waits before it
-// passes an allocation for the first time.)
+// Synchronous copies of the program that return before they are done, also before its first call.
+// The call is made in a thread that has no context.
 void early() {
   constexpr size_t count = 1000;
   KindMemory from(Kind::device, count * 8), to(Kind::device, count * 8);
-  from.put(std::vector<double>(count, -1));
-  test::expect_success(CUDA(cuCtxSynchronize)(), "cuCtxSynchronize");
-  allreduce(from.data(), to.data(), count);
   for (int i = 0; i < 20; ++i) {
     from.put(std::vector<double>(count, i));
     from.put(ones(count));
-    allreduce(from.data(), to.data(), count);
+    std::thread([&] { allreduce(from.data(), to.data(), count); }).join();
     expect_sums(to, count, "early");
   }
   test::check(counted("cuPointerSetAttribute") == 2, "set once for each allocation");
+}
+
+// The same to memory that belongs to no context, after a first call. The flag of a context is set
+// once, unless a knob forbids it.
+void early_in_contexts() {
+  constexpr size_t count = 1000;
+  const char* const knob = std::getenv("SLUICE_CUDA_SYNC_MEMOPS");
+  const bool is_off = knob && std::string_view(knob) == "off";
+  for (const Kind kind : {Kind::mapped, Kind::pool, Kind::mapped}) {
+    KindMemory from(kind, count * 8), to(kind, count * 8);
+    from.put(ones(count));
+    test::expect_success(CUDA(cuCtxSynchronize)(), "cuCtxSynchronize");
+    allreduce(from.data(), to.data(), count);
+    for (int i = 0; i < 20 && !is_off; ++i) {
+      from.put(std::vector<double>(count, i));
+      from.put(ones(count));
+      allreduce(from.data(), to.data(), count);
+      expect_sums(to, count, "early, without a context");
+    }
+  }
+  test::check(counted("cuCtxSetFlags") == (is_off ? 0 : 1), "the flag of the context");
+}
+
+// With blocking streams, what the program has begun in the default stream comes before a call.
+void in_order() {
+  constexpr size_t count = 100;
+  KindMemory from(Kind::device, count * 8), to(Kind::device, count * 8);
+  KindMemory source(Kind::pinned, count * 8);
+  source.put(ones(count));
+  for (int i = 0; i < 20; ++i) {
+    from.put(std::vector<double>(count, -1));
+    test::expect_success(CUDA(cuCtxSynchronize)(), "cuCtxSynchronize");
+    const int64_t out = counted("bytes_out");
+    CUDA(standin_hold)();
+    const auto address = reinterpret_cast<CUdeviceptr>(from.data());
+    test::expect_success(CUDA(cuMemcpyHtoDAsync_v2)(address, source.data(), count * 8, nullptr),
+                         "cuMemcpyHtoDAsync");
+    std::thread later([&] {
+      while (counted("bytes_out") == out) std::this_thread::yield();
+      CUDA(standin_release)();
+    });
+    allreduce(from.data(), to.data(), count);
+    later.join();
+    expect_sums(to, count, "in the default stream's order");
+  }
+}
+
+// Memory without a context, while a green context is current: another thread must not use that.
+void green() {
+  const CUcontext context = CUDA(standin_green_context)(0);
+  {
+    KindMemory from(Kind::mapped, 800), to(Kind::mapped, 800);
+    from.put(ones(100));
+    make_current(context);
+    for (int i = 0; i < 3; ++i) {
+      allreduce(from.data(), to.data(), 100);
+      expect_current(context);
+      std::thread([&] { allreduce(from.data(), to.data(), 100); }).join();
+    }
+    make_current(test::primary_contexts()[0]);
+    expect_sums(to, 100, "beside a green context");
+  }
+  test::expect_success(CUDA(cuCtxDestroy_v2)(context), "cuCtxDestroy");
+}
+
+// Streams are kept from call to call, whatever the driver.
+void kept() {
+  KindMemory from(Kind::device, 800), to(Kind::device, 800);
+  from.put(ones(100));
+  allreduce(from.data(), to.data(), 100);
+  const int64_t streams = counted("cuStreamCreate"), events = counted("cuEventCreate");
+  for (int i = 0; i < 3; ++i) allreduce(from.data(), to.data(), 100);
+  test::check(counted("cuStreamCreate") == streams, "new streams");
+  test::check(counted("cuEventCreate") == events, "new events");
+  expect_sums(to, 100, "kept");
+}
+
+// Managed memory of a device that is busy, where the processor must not touch it meanwhile.
+void managed() {
+  CUstream stream = nullptr;
+  test::expect_success(CUDA(cuStreamCreate)(&stream, 1), "cuStreamCreate");
+  for (const size_t count : {size_t{10}, size_t{200000}}) {
+    KindMemory from(Kind::managed, count * 8), to(Kind::managed, count * 8);
+    from.put(ones(count));
+    to.put(std::vector<double>(count, -1));
+    CUDA(standin_occupy)(stream);
+    allreduce(from.data(), to.data(), count);
+    CUDA(standin_vacate)();
+    test::expect_success(CUDA(cuStreamSynchronize)(stream), "cuStreamSynchronize");
+    expect_sums(to, count, "managed");
+  }
+  test::expect_success(CUDA(cuStreamDestroy_v2)(stream), "cuStreamDestroy");
+  test::check(counted("cuDeviceGetAttribute") == 1, "asked once");
+}
+
+// The driver is asked once about each buffer and, on a device, once about each stream and each
+// block of pinned memory.
+void queries() {
+  for (const Kind kind : {Kind::host, Kind::device}) {
+    KindMemory from(kind, 800), to(kind, 800);
+    from.put(ones(100));
+    for (int i = 0; i < 3; ++i) {
+      const int64_t before = counted("cuPointerGetAttributes") + counted("cuCtxGetId");
+      allreduce(from.data(), to.data(), 100);
+      const int64_t asked = counted("cuPointerGetAttributes") + counted("cuCtxGetId") - before;
+      test::check(i == 0 || asked == (kind == Kind::host ? 2 : 6),
+                  std::string(test::name_of(kind)) + ": " + std::to_string(asked) + " queries");
+    }
+  }
 }
 
 // However long copies take: in a wait loop the driver is asked about an event and nothing else.
@@ -259,7 +378,7 @@ void waiting() {
   KindMemory from(Kind::device, 8), to(Kind::device, 8);
   from.put(ones(1));
   const char* const names[] = {"cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuEventRecord",
-                               "cuThreadExchangeStreamCaptureMode", "cuCtxGetId"};
+                               "cuThreadExchangeStreamCaptureMode", "cuPointerGetAttributes"};
   std::vector<int64_t> before(std::size(names)), quick(std::size(names));
   for (const bool slow : {false, false, true}) {
     for (size_t i = 0; i < std::size(names); ++i) before[i] = counted(names[i]);

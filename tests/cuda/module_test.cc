@@ -5,9 +5,15 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -28,9 +34,10 @@ class Module : public testing::Test {
     const char* const top = std::getenv("top_builddir");
     const std::string path = std::string(top ? top : ".") + "/tests/cuda/standin/libcuda.so.1";
     char why[sluice_cuda_why] = "";
+    const SluiceCudaSettings settings{.pinned = bound, .blocking_streams = 0, .sync_contexts = 1};
     driver_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_TRUE(driver_) << dlerror();
-    ASSERT_EQ(cuda->begin(driver_, bound, why), 0) << why;
+    ASSERT_EQ(cuda->begin(driver_, &settings, why), 0) << why;
     ASSERT_EQ(call<decltype(cuInit)>("cuInit")(0), CUDA_SUCCESS);
     ASSERT_EQ(call<decltype(cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context_, 0),
               CUDA_SUCCESS);
@@ -119,6 +126,58 @@ TEST_F(Module, ServesThreadsAtOnce) {
   for (std::thread& each : all) each.join();
   EXPECT_LE(count("pinned_most"), static_cast<int64_t>(bound));
   EXPECT_LE(count("streams"), static_cast<int64_t>(many));
+}
+
+// In this thread, from now on.
+bool forbid_process_vm_readv() {
+  sock_filter lines[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(lines), lines};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// A device's memory must not be taken for the host's because the kernel does not tell.
+TEST_F(Module, DoesNotGuessWhereMemoryIs) {
+  const auto fail = call<decltype(standin_fail)>("standin_fail");
+  const void* const device = allocate(8);
+  ASSERT_TRUE(fail("pointer", "1+"));
+  std::thread([&] {
+    char why[sluice_cuda_why] = "";
+    SluiceCudaPlace place{};
+    EXPECT_EQ(cuda->find(&place, &place, why), 0) << "the kernel can read it";
+    EXPECT_EQ(cuda->find(device, &place, why), -1) << "the kernel can't";
+    ASSERT_TRUE(forbid_process_vm_readv());
+    for (const void* address : {device, static_cast<const void*>(&place)}) {
+      why[0] = '\0';
+      EXPECT_EQ(cuda->find(address, &place, why), -1);
+      EXPECT_STREQ(why, "cuPointerGetAttributes: CUDA_ERROR_UNKNOWN 999 (unknown error)");
+    }
+  }).join();
+  ASSERT_TRUE(fail("pointer", "0"));
+}
+
+// It is asked again, but not in each call.
+TEST_F(Module, RemembersThatTheDriverRefusedToPin) {
+  const auto fail = call<decltype(standin_fail)>("standin_fail");
+  ASSERT_TRUE(fail("host_alloc", "1+"));
+  const int64_t before = count("cuMemHostRegister_v2");
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(cuda->reserve(&place_, kilobyte), nullptr);
+  const int64_t asked = count("cuMemHostRegister_v2") - before;
+  EXPECT_GT(asked, 3);
+  EXPECT_LT(asked, 20);
+  ASSERT_TRUE(fail("host_alloc", "0"));
+  void* memory = nullptr;
+  for (int i = 0; i < 2000 && !memory; ++i) memory = cuda->reserve(&place_, kilobyte);
+  ASSERT_TRUE(memory);
+  void* const other = cuda->reserve(&place_, kilobyte);
+  EXPECT_TRUE(other) << "at once, after a success";
+  cuda->give_back(memory);
+  cuda->give_back(other);
 }
 
 // The device would go on with the parent's pages if a child shared and the parent then wrote them.

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -221,11 +222,85 @@ TEST_F(Contexts, ArePrimaryAsLongAsTheyAreRetained) {
   ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxGetId(context, &before), CUDA_SUCCESS);
   EXPECT_EQ(cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+  unsigned flags = 0;
+  int active = 1;
+  CUcontext found = nullptr;
+  EXPECT_EQ(cuDevicePrimaryCtxGetState(0, &flags, &active), CUDA_SUCCESS);
+  EXPECT_EQ(active, 0);
+  EXPECT_EQ(cuCtxGetCurrent(&found), CUDA_SUCCESS);
+  EXPECT_EQ(found, context) << "it stays current, though dead";
+  EXPECT_EQ(cuCtxGetId(context, &after), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuEventCreate(&event, 0), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
+  EXPECT_EQ(again, context);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxGetId(context, &after), CUDA_SUCCESS);
   EXPECT_NE(before, after);
   EXPECT_EQ(cuEventDestroy_v2(event), CUDA_ERROR_INVALID_HANDLE);
-  EXPECT_EQ(standin_forgive(), 1);
+  EXPECT_EQ(standin_forgive(), 2);
   EXPECT_EQ(standin_counter("events"), 0);
+}
+
+TEST_F(Contexts, LeaveRegistrationsBehind) {
+  char own = 0;
+  const auto address = reinterpret_cast<CUdeviceptr>(&own);
+  CUcontext made = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&made, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemHostRegister_v2(&own, 1, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy_v2(made), CUDA_SUCCESS);
+  EXPECT_EQ(ask(address).type, CU_MEMORYTYPE_HOST);
+  EXPECT_EQ(ask(address).context, made) << "which is gone";
+  EXPECT_EQ(cuMemHostUnregister(&own), CUDA_SUCCESS);
+}
+
+TEST_F(Contexts, ThatAreGreenBelongToOneThreadAtATime) {
+  const CUcontext green = standin_green_context(0);
+  CUcontext popped = nullptr;
+  ASSERT_EQ(cuCtxPushCurrent_v2(green), CUDA_SUCCESS);
+  std::thread([&] {
+    EXPECT_EQ(cuCtxPushCurrent_v2(green), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+  }).join();
+  EXPECT_EQ(standin_forgive(), 1);
+  EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+  std::thread([&] {
+    EXPECT_EQ(cuCtxPushCurrent_v2(green), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+  }).join();
+  EXPECT_EQ(cuCtxDestroy_v2(green), CUDA_SUCCESS);
+}
+
+TEST_F(Contexts, WaitForCallsThatEnqueueBeforeTheirFlagsAreSet) {
+  const CUdeviceptr device = allocate(8);
+  const int64_t calls = standin_counter("cuMemcpyHtoD_v2");
+  standin_hold();
+  std::thread launching([&] {
+    uint64_t value = 0;
+    EXPECT_EQ(cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemcpyHtoD_v2(device, &value, 8), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+  });
+  while (standin_counter("copies") == 0 || standin_counter("cuMemcpyHtoD_v2") == calls) {
+    std::this_thread::yield();
+  }
+  std::atomic<bool> is_set{false};
+  std::thread setting([&] {
+    EXPECT_EQ(cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxSetFlags(CU_CTX_SYNC_MEMOPS), CUDA_SUCCESS);
+    is_set = true;
+    CUcontext popped = nullptr;
+    EXPECT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+  });
+  while (standin_counter("cuCtxSetFlags") == 0) std::this_thread::yield();
+  EXPECT_FALSE(is_set);
+  standin_release();
+  launching.join();
+  setting.join();
+  unsigned flags = 0;
+  EXPECT_EQ(cuCtxGetFlags(&flags), CUDA_SUCCESS);
+  EXPECT_EQ(flags, CU_CTX_SYNC_MEMOPS);
+  EXPECT_EQ(cuMemFree_v2(device), CUDA_SUCCESS);
 }
 
 using Captured = StandIn;

@@ -8,8 +8,9 @@
 
 using standin::Context;
 using standin::current;
-using standin::current_stack;
 using standin::misuse;
+using standin::pop_current;
+using standin::push_current;
 
 namespace {
 
@@ -127,6 +128,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
       *value = 1;
       return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+      *value = driver.is_concurrent ? 1 : 0;
+      return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       *value = 8;
       return CUDA_SUCCESS;
@@ -162,6 +166,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (driver.strikes("retain")) return CUDA_ERROR_OUT_OF_MEMORY;
   Context*& primary = driver.primaries[static_cast<size_t>(device)];
   if (!primary) primary = driver.make_context(device, true);
+  if (!primary->alive) driver.revive(primary);
   ++primary->retained;
   ++standin::counter("retained");
   *context = reinterpret_cast<CUcontext>(primary);
@@ -179,7 +184,7 @@ CUresult release_primary(CUdevice device) {
   if (--primary->retained > 0) return CUDA_SUCCESS;
   Context* const gone = primary;
   primary = nullptr;
-  driver.destroy(gone, &lock);
+  if (gone->alive) driver.destroy(gone, &lock);
   return CUDA_SUCCESS;
 }
 
@@ -188,30 +193,31 @@ CUresult release_primary(CUdevice device) {
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return release_primary(device); }
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return release_primary(device); }
 
-// The handle stays valid; what was made in the context is gone.
+// What was made in the context is gone. Its handle stays current to threads, but is dead until the
+// context is retained again. Those that have retained it still have.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   STANDIN_ENTER(cuDevicePrimaryCtxReset_v2);
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   Context* const primary = driver.primaries[static_cast<size_t>(device)];
-  if (!primary) return CUDA_SUCCESS;
-  driver.destroy(primary, &lock);
-  driver.revive(primary);
+  if (primary && primary->alive) driver.destroy(primary, &lock);
   return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
   STANDIN_ENTER(cuDevicePrimaryCtxGetState);
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *flags = 0;
-  *active = driver.primaries[static_cast<size_t>(device)] ? 1 : 0;
+  const Context* const primary = driver.primaries[static_cast<size_t>(device)];
+  *active = primary && primary->alive ? 1 : 0;
+  *flags = *active ? primary->flags : 0;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice device) {
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
   STANDIN_ENTER(cuCtxCreate_v2);
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
   Context* const made = driver.make_context(device, false);
-  current_stack().push_back(made);
+  made->flags = flags;
+  push_current(made);
   *context = reinterpret_cast<CUcontext>(made);
   return CUDA_SUCCESS;
 }
@@ -220,7 +226,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   STANDIN_ENTER(cuCtxDestroy_v2);
   Context* const context = driver.context_of(handle);
   if (!context || context->primary) return no_context("cuCtxDestroy_v2");
-  if (current() == context) current_stack().pop_back();
+  if (current() == context) pop_current();
   driver.destroy(context, &lock);
   return CUDA_SUCCESS;
 }
@@ -235,8 +241,8 @@ CUresult cuCtxSetCurrent(CUcontext handle) {
   STANDIN_ENTER(cuCtxSetCurrent);
   Context* const context = driver.context_of(handle);
   if (handle && !context) return no_context("cuCtxSetCurrent");
-  if (!current_stack().empty()) current_stack().pop_back();
-  if (context) current_stack().push_back(context);
+  if (current()) pop_current();
+  if (context) push_current(context);
   return CUDA_SUCCESS;
 }
 
@@ -244,7 +250,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext handle) {
   STANDIN_ENTER(cuCtxPushCurrent_v2);
   Context* const context = driver.context_of(handle);
   if (!context) return no_context("cuCtxPushCurrent_v2");
-  current_stack().push_back(context);
+  push_current(context);
   return CUDA_SUCCESS;
 }
 
@@ -252,7 +258,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   STANDIN_ENTER(cuCtxPopCurrent_v2);
   if (!current()) return no_context("cuCtxPopCurrent_v2");
   if (context) *context = reinterpret_cast<CUcontext>(current());
-  current_stack().pop_back();
+  pop_current();
   return CUDA_SUCCESS;
 }
 
@@ -263,13 +269,27 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-// No two contexts have one, also where a later one has an earlier one's address. To ask for that of
-// a destroyed context is no misuse: there is an error for it.
+// No two contexts have one, also where a later one has an earlier one's address.
 CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
   STANDIN_ENTER(cuCtxGetId);
   const Context* const context = handle ? driver.context_of(handle) : current();
-  if (!context) return handle ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+  if (!context) return handle ? no_context("cuCtxGetId") : CUDA_ERROR_INVALID_CONTEXT;
   *id = context->id;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+  STANDIN_ENTER_CONTEXT(cuCtxGetFlags);
+  *flags = current()->flags;
+  return CUDA_SUCCESS;
+}
+
+// Waits for the threads that are in a call which enqueues, as the driver may.
+CUresult cuCtxSetFlags(unsigned flags) {
+  STANDIN_ENTER_CONTEXT(cuCtxSetFlags);
+  Context* const context = current();
+  driver.changed.wait(lock, [&] { return context->launching == 0; });
+  context->flags = flags;
   return CUDA_SUCCESS;
 }
 
@@ -278,4 +298,12 @@ CUresult cuCtxSynchronize() {
   Context* const context = current();
   driver.wait(context, &lock);
   return context->broken;
+}
+
+CUcontext standin_green_context(CUdevice device) {
+  standin::Driver& driver = standin::driver();
+  const standin::Lock lock(driver.mutex);
+  Context* const made = driver.make_context(device, false);
+  made->green = true;
+  return reinterpret_cast<CUcontext>(made);
 }

@@ -24,7 +24,7 @@ struct End {
   std::byte* reach(uintptr_t at, size_t* most) const {
     if (!kept.empty()) return const_cast<std::byte*>(kept.data()) + (at - address);
     for (const AllocationRef& part : parts) {
-      if (part->in_host() || at < part->base || at >= part->end()) continue;
+      if (!part->physical || at < part->base || at >= part->end()) continue;
       *most = std::min(*most, part->end() - at);
       return part->physical->reach + (at - part->base);
     }
@@ -121,7 +121,8 @@ CUresult submit(Copy copy, CUstream handle, bool synchronous, Lock* lock) {
   const bool late_target = copy.to.is_pageable();
   const bool is_early = all.returns_early && copy.from.is_pageable() && !copy.to.in_host() &&
                         copy.width * copy.height <= size_t{64} << 10 &&
-                        !copy.to.parts.front()->sync_memops;
+                        !copy.to.parts.front()->sync_memops &&
+                        !(stream->context->flags & CU_CTX_SYNC_MEMOPS);
   if (!synchronous && (late_target || copy.from.is_pageable())) ++counter("pageable");
   if (copy.from.is_pageable()) keep_source(&copy);
   std::vector<AllocationRef> uses = copy.to.parts;
@@ -131,8 +132,12 @@ CUresult submit(Copy copy, CUstream handle, bool synchronous, Lock* lock) {
   if (all.strikes("copy")) operation->fails = CUDA_ERROR_ILLEGAL_ADDRESS;
   if (all.strikes("lose_device")) operation->fails = CUDA_ERROR_UNKNOWN;
   if (!synchronous && !late_target) return CUDA_SUCCESS;
+  operation->early = is_early && synchronous;
   if (is_early) return CUDA_SUCCESS;
+  ++stream->context->launching;
   all.wait(operation, lock);
+  --stream->context->launching;
+  all.changed.notify_all();
   return stream->context->broken;
 }
 

@@ -7,18 +7,22 @@
 //
 // Environment, read at the first call:
 //   STANDIN_DEVICES=N   devices (2)
-//   STANDIN_VERSION=N   what cuDriverGetVersion says (12040); cuGetProcAddress finds nothing newer
+//   STANDIN_VERSION=N   what cuDriverGetVersion says (12040); cuGetProcAddress finds nothing newer,
+//                       and before 9020 pointers have no device ordinal
 //   STANDIN_SEED=N      of the order of copies and of their delays (1)
 //   STANDIN_DELAY=US    the longest delay before an operation of a stream (50)
 //   STANDIN_EARLY=1     synchronous copies of at most 64 KB from pageable memory return before they
-//   are
-//                       done, unless the allocation has SYNC_MEMOPS
+//                       are done, unless the allocation or the context has SYNC_MEMOPS
+//   STANDIN_CONCURRENT=0  devices do not share managed memory with the processor
+//                       (CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS): while an operation waits
+//                       or runs, the processor faults when it touches such memory
 //   STANDIN_FAIL=WHAT:N[,WHAT:N...]  as standin_fail
 //   STANDIN_REPORT=1    every counter on standard error at exit
 //
 // A misuse is a call that no correct program makes: bytes outside an allocation, an old function
 // ("cuMemAlloc" instead of "cuMemAlloc_v2"), a handle that is gone. Each is told on standard error,
-// and a process with any that exits ends with status 97.
+// and a process with any that exits ends with status 97. Such is each use of a context that was
+// destroyed, or reset and not retained since, and of what belonged to it.
 #pragma once
 
 #include <cstddef>
@@ -82,8 +86,11 @@ enum CUdevice_attribute : unsigned {
   CU_DEVICE_ATTRIBUTE_MAX_PITCH = 11,
   CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89
 };
+
+enum CUctx_flags : unsigned { CU_CTX_SYNC_MEMOPS = 0x80 };
 
 enum CUstreamCaptureMode : unsigned {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
@@ -93,7 +100,11 @@ enum CUstreamCaptureMode : unsigned {
 
 enum CUmemAllocationType : unsigned { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
 enum CUmemAllocationHandleType : unsigned { CU_MEM_HANDLE_TYPE_NONE = 0 };
-enum CUmemLocationType : unsigned { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
+enum CUmemLocationType : unsigned {
+  CU_MEM_LOCATION_TYPE_DEVICE = 1,
+  CU_MEM_LOCATION_TYPE_HOST = 2,
+  CU_MEM_LOCATION_TYPE_HOST_NUMA = 3
+};
 enum CUmemAccess_flags : unsigned {
   CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
   CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
@@ -181,6 +192,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxPopCurrent_v2(CUcontext* context);
 CUresult cuCtxGetDevice(CUdevice* device);
 CUresult cuCtxGetId(CUcontext context, unsigned long long* id);
+CUresult cuCtxGetFlags(unsigned* flags);
+CUresult cuCtxSetFlags(unsigned flags);
 CUresult cuCtxSynchronize();
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer);
@@ -216,6 +229,9 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
                         size_t count);
+// (Of pool memory it tells nothing.)
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr pointer);
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags);
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority);
@@ -256,6 +272,10 @@ int64_t standin_forgive();
 // From the return of hold to release no operation of any stream starts.
 void standin_hold();
 void standin_release();
+// From now on this stream is busy with an operation that ends when standin_vacate is called. Other
+// streams go on, unless they wait for it.
+void standin_occupy(CUstream stream);
+void standin_vacate();
 // The Nth from now fails, the next is 1; N+: and all after it; 0: none. What: "host_alloc",
 // "device_alloc" (out of memory), "copy" (CUDA_ERROR_ILLEGAL_ADDRESS when it runs; its context is
 // broken from then on), "lose_device" (the copy after which every context of its device answers
@@ -263,6 +283,8 @@ void standin_release();
 // context retained), "pointer" (cuPointerGetAttributes does not know), "init" (cuInit returns error
 // N). False if there is no such thing.
 bool standin_fail(const char* what, const char* which);
+// A green context of a device: it may be current to one thread at a time.
+CUcontext standin_green_context(CUdevice device);
 // From now on every function answers CUDA_ERROR_DEINITIALIZED, as after the driver's own exit
 // handler.
 void standin_shut_down();

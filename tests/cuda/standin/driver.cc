@@ -62,12 +62,40 @@ Driver& driver() {
   return only;
 }
 
+namespace {
+
 std::vector<Context*>& current_stack() {
   thread_local std::vector<Context*> stack;
   return stack;
 }
 
+void note_current() {
+  const auto own = std::this_thread::get_id();
+  for (Context* context : current_stack()) context->in.insert(own);
+}
+
+}  // namespace
+
 Context* current() { return current_stack().empty() ? nullptr : current_stack().back(); }
+
+// (A green context that is current to two threads is used by both at once.)
+void push_current(Context* context) {
+  const auto own = std::this_thread::get_id();
+  const bool is_taken = std::any_of(context->in.begin(), context->in.end(),
+                                    [&](std::thread::id other) { return other != own; });
+  if (context->green && is_taken) {
+    (void)misuse(CUDA_SUCCESS, "a green context becomes current to a second thread");
+  }
+  current_stack().push_back(context);
+  note_current();
+}
+
+void pop_current() {
+  Context* const context = current();
+  current_stack().pop_back();
+  context->in.erase(std::this_thread::get_id());
+  note_current();
+}
 
 CUresult usable_context() {
   const Context* context = current();
@@ -90,6 +118,7 @@ void Driver::read_environment() {
   number("STANDIN_SEED", &seed);
   number("STANDIN_DELAY", &longest_delay_);
   number("STANDIN_EARLY", &returns_early);
+  number("STANDIN_CONCURRENT", &is_concurrent);
   random_.seed(seed);
   primaries.assign(static_cast<size_t>(devices), nullptr);
   const char* fail = std::getenv("STANDIN_FAIL");
@@ -165,6 +194,7 @@ Context* Driver::make_context(int device, bool primary) {
 // As new, but with its old handle.
 void Driver::revive(Context* context) {
   context->alive = true;
+  context->flags = 0;
   context->broken = CUDA_SUCCESS;
   context->id = next_id++;
   context->legacy = make_stream(context, true, true);
@@ -193,7 +223,8 @@ void Driver::destroy(Context* context, Lock* lock) {
   --counter("contexts");
   std::vector<AllocationRef> gone;
   for (const auto& [base, allocation] : memory) {
-    if (allocation->context == context) gone.push_back(allocation);
+    const bool stays = allocation->kind == Kind::registered;
+    if (allocation->context == context && !stays) gone.push_back(allocation);
   }
   for (const AllocationRef& allocation : gone) forget(allocation);
   for (Stream* stream : streams_) {
@@ -239,6 +270,11 @@ void standin_release() {
   const standin::Lock lock(standin::driver().mutex);
   standin::driver().held = false;
   standin::driver().changed.notify_all();
+}
+
+void standin_vacate() {
+  const standin::Lock lock(standin::driver().mutex);
+  standin::driver().vacate();
 }
 
 void standin_shut_down() {

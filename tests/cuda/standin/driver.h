@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +23,8 @@ namespace standin {
 
 using Lock = std::unique_lock<std::mutex>;
 
-// Memory for one device: the program sees it without access, the driver through another mapping.
+// Memory for one device, or the host's (device -1) that is mapped by the driver: the program sees
+// it without access, the driver through another mapping.
 class Physical {
  public:
   static std::shared_ptr<Physical> make(size_t bytes, int device);
@@ -54,13 +56,14 @@ struct Allocation {
   uint64_t id = 0;
   Context* context = nullptr;  // null: pool and mapped
   int device = 0;
-  std::shared_ptr<Physical> physical;  // device, pool and mapped
-  std::vector<int> access;             // devices that may use it; mapped only
+  std::shared_ptr<Physical> physical;  // device, pool, mapped and managed
+  std::vector<int> access;             // devices that may use it, -1 for the host; mapped only
   bool sync_memops = false;
 
   uintptr_t end() const { return base + bytes; }
   // Whether the processor may touch it.
   bool in_host() const { return kind >= Kind::managed; }
+  bool is_numa() const { return kind == Kind::mapped && device < 0; }
   bool is_pinned() const { return kind >= Kind::pinned; }
   bool serves(int of_device) const;
 };
@@ -74,8 +77,10 @@ struct Operation {
   std::vector<std::shared_ptr<Operation>> after;
   std::function<void()> run;  // without the mutex; may be null
   std::vector<AllocationRef> uses;
+  bool endless = false;           // does not start
   CUresult fails = CUDA_SUCCESS;  // injected: instead of running
   bool done = false;
+  bool early = false;  // a synchronous copy whose call has returned
 };
 using OperationRef = std::shared_ptr<Operation>;
 
@@ -99,7 +104,10 @@ struct Context {
   uint64_t id = 0;
   int device = 0;
   bool primary = false, alive = true;
-  int retained = 0;
+  bool green = false;               // current to one thread at a time
+  std::set<std::thread::id> in;     // threads to which it is current
+  int retained = 0, launching = 0;  // launching: threads that are in a call that enqueues
+  unsigned flags = 0;
   CUresult broken = CUDA_SUCCESS;
   Stream* legacy = nullptr;
 };
@@ -113,7 +121,7 @@ class Driver {
  public:
   std::mutex mutex;
   std::condition_variable changed;
-  bool initialized = false, shut_down = false, returns_early = false;
+  bool initialized = false, shut_down = false, returns_early = false, is_concurrent = true;
   int devices = 2, version = 12040;
   std::map<uintptr_t, AllocationRef> memory;  // by base
   std::map<uintptr_t, size_t> reserved;
@@ -138,10 +146,16 @@ class Driver {
   void wait(const Stream* stream, Lock* lock);
   void wait(const Context* context, Lock* lock);
   void wait_device(int device, Lock* lock);
+  // For synchronous copies from and to this memory that have returned early.
+  void wait_early(const AllocationRef& allocation, Lock* lock);
 
   // While the calling thread's mode and a capture forbid what is unsafe: an error, and the capture
   // is invalid.
   CUresult refuse_unsafe();
+
+  // Lets the processor touch managed memory, or not, as the device is idle or busy.
+  void protect_managed();
+  void vacate();
 
   AllocationRef find(uintptr_t address);
   void forget(const AllocationRef& allocation);
@@ -169,8 +183,9 @@ class Driver {
 
 // Made at the first call, never destroyed: threads may outlive main.
 Driver& driver();
-std::vector<Context*>& current_stack();
-Context* current();
+Context* current();  // to the calling thread
+void push_current(Context* context);
+void pop_current();
 
 std::atomic<int64_t>& counter(const char* name);
 // Tells it on standard error and counts it.

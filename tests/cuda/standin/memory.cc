@@ -66,28 +66,30 @@ AllocationRef enter(Kind kind, void* address, size_t bytes) {
   return allocation;
 }
 
+// Or managed memory.
 CUresult allocate_device(CUdeviceptr* pointer, size_t bytes, Kind kind) {
   if (!pointer || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > most_bytes || driver().strikes("device_alloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto physical = Physical::make(bytes, current()->device);
   if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* const address = mmap(nullptr, physical->bytes, PROT_NONE, MAP_SHARED, physical->file, 0);
+  const int access = kind == Kind::managed ? PROT_READ | PROT_WRITE : PROT_NONE;
+  void* const address = mmap(nullptr, physical->bytes, access, MAP_SHARED, physical->file, 0);
   if (address == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const AllocationRef allocation = enter(kind, address, bytes);
   allocation->physical = physical;
   if (kind == Kind::pool) allocation->context = nullptr;
+  if (kind == Kind::managed) driver().protect_managed();
   *pointer = allocation->base;
   return CUDA_SUCCESS;
 }
 
-CUresult allocate_host(void** pointer, size_t bytes, Kind kind) {
+CUresult allocate_pinned(void** pointer, size_t bytes) {
   if (!pointer || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  const char* const what = kind == Kind::pinned ? "host_alloc" : "device_alloc";
-  if (bytes > most_bytes || driver().strikes(what)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > most_bytes || driver().strikes("host_alloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   void* const address = mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  enter(kind, address, bytes);
+  enter(Kind::pinned, address, bytes);
   *pointer = address;
   return CUDA_SUCCESS;
 }
@@ -133,7 +135,7 @@ uint64_t value_of(CUpointer_attribute attribute, const Allocation& at, uintptr_t
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return reinterpret_cast<uint64_t>(at.context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return at.is_pinned() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+      return at.is_pinned() || at.is_numa() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return pointer;
@@ -183,13 +185,16 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   return standin::read_attribute(data, attribute, *found, pointer);
 }
 
-// What is not CUDA's gets zeros (and no device), and is no error.
+// What is not CUDA's gets zeros (and no device), and is no error. A driver that does not know one
+// of the attributes tells none.
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr pointer) {
   STANDIN_ENTER(cuPointerGetAttributes);
   if (driver.strikes("pointer")) return CUDA_ERROR_UNKNOWN;
   const AllocationRef found = driver.find(pointer);
   for (unsigned i = 0; i < count; ++i) {
+    const bool is_later = attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+    if (is_later && driver.version < 9020) return CUDA_ERROR_INVALID_VALUE;
     const size_t bytes = standin::size_of(attributes[i]);
     if (bytes == 0) return standin::unknown_attribute(attributes[i]);
     std::memset(data[i], attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? 0xfe : 0, bytes);
@@ -202,6 +207,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   return CUDA_SUCCESS;
 }
 
+// Returns when copies that were begun without the attribute are done.
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
                                CUdeviceptr pointer) {
   STANDIN_ENTER_UNSAFE(cuPointerSetAttribute);
@@ -212,6 +218,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   unsigned is_set = 0;
   std::memcpy(&is_set, value, sizeof is_set);
   found->sync_memops = is_set != 0;
+  driver.wait_early(found, &lock);
   return CUDA_SUCCESS;
 }
 
@@ -242,21 +249,18 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
   STANDIN_ENTER_UNSAFE(cuMemAllocManaged);
   if (flags != 1 && flags != 2) return CUDA_ERROR_INVALID_VALUE;  // global, host
-  void* address = nullptr;
-  const CUresult result = standin::allocate_host(&address, bytes, Kind::managed);
-  if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<CUdeviceptr>(address);
-  return result;
+  return standin::allocate_device(pointer, bytes, Kind::managed);
 }
 
 CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
   STANDIN_ENTER_UNSAFE(cuMemHostAlloc);
   if (flags > 7) return CUDA_ERROR_INVALID_VALUE;
-  return standin::allocate_host(pointer, bytes, Kind::pinned);
+  return standin::allocate_pinned(pointer, bytes);
 }
 
 CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
   STANDIN_ENTER_UNSAFE(cuMemAllocHost_v2);
-  return standin::allocate_host(pointer, bytes, Kind::pinned);
+  return standin::allocate_pinned(pointer, bytes);
 }
 
 CUresult cuMemFreeHost(void* pointer) {

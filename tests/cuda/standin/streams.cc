@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Streams, events, and the thread that runs their operations.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -17,6 +19,7 @@ OperationRef Driver::enqueue(Stream* stream, std::function<void()> run,
   operation->run = std::move(run);
   operation->uses = std::move(uses);
   stream->queue.push_back(operation);
+  protect_managed();
   if (!working_) {
     working_ = true;
     std::thread([this] { work(); }).detach();
@@ -53,9 +56,22 @@ void Driver::wait_device(int device, Lock* lock) {
   }
 }
 
+void Driver::wait_early(const AllocationRef& allocation, Lock* lock) {
+  std::vector<OperationRef> early;
+  for (const Stream* stream : streams_) {
+    for (const OperationRef& each : stream->queue) {
+      const bool uses =
+          std::find(each->uses.begin(), each->uses.end(), allocation) != each->uses.end();
+      if (each->early && uses) early.push_back(each);
+    }
+  }
+  for (const OperationRef& each : early) wait(each, lock);
+}
+
 bool Driver::may_start(const Stream& stream) const {
   if (stream.queue.empty()) return false;
   const Operation& first = *stream.queue.front();
+  if (first.endless) return false;
   const bool ready = std::all_of(first.after.begin(), first.after.end(),
                                  [](const OperationRef& other) { return other->done; });
   if (!ready || !stream.blocking) return ready;
@@ -114,6 +130,25 @@ void Driver::finish(const OperationRef& operation) {
   operation->uses.clear();
   operation->after.clear();
   operation->stream->queue.pop_front();
+  protect_managed();
+  changed.notify_all();
+}
+
+void Driver::protect_managed() {
+  if (is_concurrent) return;
+  const bool busy = std::any_of(streams_.begin(), streams_.end(),
+                                [](const Stream* stream) { return !stream->queue.empty(); });
+  for (const auto& [base, allocation] : memory) {
+    if (allocation->kind != Kind::managed) continue;
+    mprotect(reinterpret_cast<void*>(base), allocation->physical->bytes,
+             busy ? PROT_NONE : PROT_READ | PROT_WRITE);
+  }
+}
+
+void Driver::vacate() {
+  for (const Stream* stream : streams_) {
+    for (const OperationRef& each : stream->queue) each->endless = false;
+  }
   changed.notify_all();
 }
 
@@ -236,4 +271,10 @@ CUresult cuEventDestroy_v2(CUevent handle) {
   event->last = nullptr;
   --counter("events");
   return event->context->broken;
+}
+
+void standin_occupy(CUstream handle) {
+  standin::Driver& driver = standin::driver();
+  const standin::Lock lock(driver.mutex);
+  driver.enqueue(driver.stream_of(handle), nullptr, {})->endless = true;
 }

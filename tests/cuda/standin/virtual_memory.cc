@@ -21,6 +21,11 @@ CUresult wrong(const char* function) {
   return misuse(CUDA_ERROR_INVALID_VALUE, "%s: wrong address, size or handle", function);
 }
 
+// -1: the host.
+int user_of(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1;
+}
+
 bool is_reserved(uintptr_t address, size_t bytes) {
   const auto& reserved = standin::driver().reserved;
   auto after = reserved.upper_bound(address);
@@ -88,10 +93,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   STANDIN_ENTER(cuMemCreate);
   const bool fits = handle && properties && bytes > 0 && bytes % granularity == 0 && flags == 0 &&
                     properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-                    properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+                    properties->location.type != 0;
   if (!fits) return wrong(__func__);
-  const int device = properties->location.id;
-  if (device < 0 || device >= driver.devices) return CUDA_ERROR_INVALID_DEVICE;
+  const bool in_host = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+  const int device = in_host ? -1 : properties->location.id;
+  if (device >= driver.devices || (device < 0 && !in_host)) return CUDA_ERROR_INVALID_DEVICE;
   if (driver.strikes("device_alloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto physical = Physical::make(bytes, device);
   if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -151,11 +157,25 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
   const std::vector<AllocationRef> found = mappings(pointer, bytes);
   if (found.empty() || !access || count == 0) return wrong(__func__);
   for (size_t i = 0; i < count; ++i) {
-    const int device = access[i].location.id;
+    const int user = user_of(access[i].location);
+    const bool may = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     for (const AllocationRef& mapping : found) {
-      std::erase(mapping->access, device);
-      if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) mapping->access.push_back(device);
+      std::erase(mapping->access, user);
+      if (may) mapping->access.push_back(user);
+      if (user >= 0) continue;
+      mprotect(reinterpret_cast<void*>(mapping->base), mapping->bytes,
+               may ? PROT_READ | PROT_WRITE : PROT_NONE);
     }
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr pointer) {
+  STANDIN_ENTER(cuMemGetAccess);
+  const AllocationRef found = driver.find(pointer);
+  if (!flags || !location || !found || found->kind != Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
+  const bool may = found->serves(user_of(*location));
+  *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }

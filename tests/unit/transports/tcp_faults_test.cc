@@ -2,6 +2,8 @@
 //
 // Faults on this side of a connection: lack of memory, unknown teams.
 #include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "tests/unit/transports/tcp_played.h"
 
@@ -94,6 +97,42 @@ TEST_F(TcpPlayed, MemoryThatCantBeReceivedIntoIsNamedAtOnce) {
 }
 
 // ABORT frames of teams that are closed here, or never existed.
+// The endpoint's socket of a connection.
+int other_end_of(const Stranger& peer) {
+  sockaddr_storage theirs{}, seen{};
+  socklen_t size = sizeof(theirs);
+  EXPECT_EQ(getsockname(peer.fd(), reinterpret_cast<sockaddr*>(&theirs), &size), 0);
+  for (int fd = 0; fd < 1024; ++fd) {
+    socklen_t length = sizeof(seen);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&seen), &length) == 0 && length == size &&
+        std::memcmp(&seen, &theirs, size) == 0) {
+      return fd;
+    }
+  }
+  return -1;
+}
+
+// The peer stops reading, and this side's kernel soon gives up.
+TEST_F(TcpPlayed, ATimeoutAfterShortMessagesHintsAtTheMtu) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  const unsigned milliseconds_unanswered = 50;
+  const int little = 4096;
+  setsockopt(peer.fd(), SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+  EXPECT_EQ(setsockopt(other_end_of(peer), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds_unanswered,
+                       sizeof(milliseconds_unanswered)),
+            0);
+  Message send({1, 0, 0, 0}, 1 << 20), pending({1, 0, 0, 0}, 8);
+  send.send(*channel_);
+  pending.receive(*channel_);
+  ASSERT_TRUE(done_in(pending, seconds(60)));
+  EXPECT_EQ(pending.code(), Code::peer_lost);
+  EXPECT_NE(pending.why().find("Connection timed out; small packets have passed"),
+            std::string::npos)
+      << pending.why();
+  EXPECT_NE(pending.why().find("MTU"), std::string::npos) << pending.why();
+}
+
 TEST_F(TcpPlayed, AbortsOfUnknownTeamsLeaveNothing) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
