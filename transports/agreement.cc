@@ -2,21 +2,31 @@
 #include "transports/agreement.h"
 
 namespace sluice {
+namespace {
 
-void end_with_other_what(Operation* operation, uint32_t theirs, const std::string& label) {
-  operation->seen_what = theirs;
-  operation->seen_bytes = operation->bytes;
-  operation->status = {Code::mismatch, "call " + std::to_string(operation->tag.call) +
-                                           " is operation " + std::to_string(theirs) + " at " +
-                                           label + ", but operation " +
-                                           std::to_string(operation->tag.what) + " here"};
+std::string text_of(const Tag& tag) {
+  return "operation " + std::to_string(tag.what) + " of " +
+         std::to_string(tag.size & ~Tag::of_message) + " bytes";
 }
 
-void end_with_other_length(Operation* operation, size_t theirs, const std::string& label) {
+}  // namespace
+
+void end_with_other_call(Operation* operation, const Tag& theirs, const std::string& label) {
+  operation->seen_what = theirs.what;
+  operation->seen_size = theirs.size;
+  operation->seen_bytes = operation->bytes;
+  operation->status = {Code::mismatch, "call " + std::to_string(operation->tag.call) + " is " +
+                                           text_of(theirs) + " at " + label + ", but " +
+                                           text_of(operation->tag) + " here"};
+}
+
+void end_with_other_length(Operation* operation, const Tag& theirs, size_t bytes,
+                           const std::string& label) {
   operation->seen_what = operation->tag.what;
-  operation->seen_bytes = theirs;
+  operation->seen_size = theirs.size;
+  operation->seen_bytes = bytes;
   operation->status = {Code::mismatch, "a message of call " + std::to_string(operation->tag.call) +
-                                           " has " + std::to_string(theirs) + " bytes at " + label +
+                                           " has " + std::to_string(bytes) + " bytes at " + label +
                                            ", but " + std::to_string(operation->bytes) + " here"};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 namespace sluice {
@@ -47,25 +48,26 @@ bool parse_ip(const std::string& text, IpAddress* address) {
 }
 
 // Adds one item of the list. Returns what is wrong with it; nullptr if nothing.
-const char* InterfaceList::add(const std::string& item) {
-  if (item.empty()) return "is no name or network";
-  const size_t slash = item.find('/');
+const char* InterfaceList::add(const std::string& text) {
+  if (text.empty()) return "is no name or network";
+  const size_t slash = text.find('/'), star = text.find('*');
   Network network;
-  if (!parse_ip(item.substr(0, slash), &network.address)) {
+  if (!parse_ip(text.substr(0, slash), &network.address)) {
     if (slash != std::string::npos) return "is no network (address/prefix length)";
-    names_.push_back(item);
+    if (star < text.size() - 1) return "has a * that is not at its end";
+    items_.push_back({text, star != std::string::npos});
     return nullptr;
   }
   network.prefix = network.address.bits();
   if (slash != std::string::npos) {
-    const char* const first = item.data() + slash + 1;
-    const char* const last = item.data() + item.size();
+    const char* const first = text.data() + slash + 1;
+    const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(first, last, network.prefix);
     if (error != std::errc() || end != last || network.prefix > network.address.bits()) {
       return "has an impossible prefix length";
     }
   }
-  networks_.push_back(network);
+  items_.push_back({text, false, network});
   return nullptr;
 }
 
@@ -84,13 +86,19 @@ Result<InterfaceList> InterfaceList::parse(const std::string& text) {
   return list;
 }
 
+bool InterfaceList::Item::matches(std::span<const std::string> names,
+                                  const IpAddress* address) const {
+  if (network) return address && address->shares_prefix(network->address, network->prefix);
+  const std::string_view beginning = std::string_view(text).substr(0, text.size() - 1);
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    return is_beginning ? name.starts_with(beginning) : name == text;
+  });
+}
+
 bool InterfaceList::allows(std::span<const std::string> names, const IpAddress* address) const {
-  if (names_.empty() && networks_.empty()) return true;
-  const bool is_named = std::ranges::find_first_of(names, names_) != names.end();
-  const auto holds = [&](const Network& network) {
-    return address != nullptr && address->shares_prefix(network.address, network.prefix);
-  };
-  return (is_named || std::ranges::any_of(networks_, holds)) != exclude_;
+  if (items_.empty()) return true;
+  const auto matches = [&](const Item& item) { return item.matches(names, address); };
+  return std::ranges::any_of(items_, matches) != exclude_;
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,29 +31,34 @@ struct IpAddress {
 // False if the text is not a numeric address.
 bool parse_ip(const std::string& text, IpAddress* address);
 
-// Names and networks ("10.1.0.0/16", or an address) with commas: only these; after a first '^', all
-// but these; an empty list: all.
+// Names, beginnings of names ("docker*") and networks ("10.1.0.0/16", or an address) with commas:
+// only these; after a first '^', all but these; an empty list: all.
 class InterfaceList {
  public:
-  static Result<InterfaceList> parse(const std::string& text);
-
-  // names: those of the interface. address: one of its addresses; nullptr: it has none.
-  bool allows(std::span<const std::string> names, const IpAddress* address) const;
-  // The names that it allows; none if it excludes.
-  std::span<const std::string> wanted() const {
-    return exclude_ ? std::span<const std::string>() : names_;
-  }
-
- private:
   struct Network {
     IpAddress address;
-    unsigned prefix;
+    unsigned prefix = 0;
   };
-  const char* add(const std::string& item);
+  struct Item {
+    std::string text;  // as in the list
+    bool is_beginning = false;
+    std::optional<Network> network{};
+
+    // names: those of one interface. address: one of its addresses; nullptr: it has none.
+    bool matches(std::span<const std::string> names, const IpAddress* address) const;
+  };
+
+  static Result<InterfaceList> parse(const std::string& text);
+
+  bool allows(std::span<const std::string> names, const IpAddress* address) const;
+  bool excludes() const { return exclude_; }
+  std::span<const Item> items() const { return items_; }
+
+ private:
+  const char* add(const std::string& text);
 
   bool exclude_ = false;
-  std::vector<std::string> names_;
-  std::vector<Network> networks_;
+  std::vector<Item> items_;
 };
 
 }  // namespace sluice

@@ -13,7 +13,7 @@
 // Messages and frames. A message is what one operation posts, at most Caps::max_message bytes. The
 // engine cuts longer ones into segments, each of which is a message. Messages match on (team, call,
 // ordinal, segment), never on the order of posting. Every message says which collective it belongs
-// to (Tag::what), so that ranks that disagree get an error.
+// to (Tag::what), and how much data that has (Tag::size), so that ranks that disagree get an error.
 //
 // Flow control. Each channel has a window: the bytes (payload and header) that the peer may have
 // sent and the receiver not yet placed. It opens again as messages are placed in posted receives. A
@@ -55,13 +55,19 @@ struct TeamId {
   auto operator<=>(const TeamId&) const = default;
 };
 
-// What a message belongs to. Messages match on all fields but `what`, which must be equal on
-// messages that match.
+// What a message belongs to. Messages match on call, ordinal and segment. `what` and `size` must be
+// equal on messages that match, and `what` on all messages of a call.
 struct Tag {
   uint32_t call = 0;     // in the team; rises with each collective or part of one
   uint32_t ordinal = 0;  // n-th message between the two ranks in this direction within the call
   uint32_t segment = 0;  // n-th piece of that message
   uint32_t what = 0;     // opaque here: the collective and its root; see engine
+  // Bytes: of the call, the same on all its messages; or with this bit, of the message that this is
+  // a piece of.
+  static constexpr uint64_t of_message = uint64_t{1} << 63;
+  uint64_t size{};
+
+  uint64_t size_of_call() const { return (size & of_message) != 0 ? 0 : size; }
 };
 
 // One piece of a message's memory. Pieces are gathered from, or scattered to, in order.
@@ -82,9 +88,10 @@ struct Operation {
   CompletionQueue* queue = nullptr;
   // Set when done.
   Status status;
-  // With Code::mismatch: what the peer's message says of itself; the owner makes an error message
-  // of it.
+  // With Code::mismatch: what the peer's message says of itself (Tag::what, Tag::size, its length);
+  // the owner makes an error message of it.
   uint32_t seen_what = 0;
+  uint64_t seen_size = 0;
   size_t seen_bytes = 0;
   // Used by the transport while posted; by the queue when done.
   Operation* next = nullptr;
@@ -128,10 +135,10 @@ class Channel {
   // True: the operation is done (see operation->status) and does not enter the queue. False: it
   // enters its queue when done. A send is done when the kernel, shared memory or the network card
   // has its last byte, a receive when its last byte is in place. It is a mismatch if the message
-  // has another length than posted or, in the same call, another `what`; the error contains both
-  // values. Errors of a link are sticky: they end every pending and later operation, except
-  // receives of messages that had arrived whole by then. The operation may be posted again once it
-  // is done.
+  // has another length or size than posted or, in the same call, another `what` or size of the
+  // call; the error contains both values. Errors of a link are sticky: they end every pending and
+  // later operation, except receives of messages that had arrived whole by then. The operation may
+  // be posted again once it is done.
   virtual bool post_send(Operation* operation) = 0;
   virtual bool post_recv(Operation* operation) = 0;
 

@@ -30,17 +30,17 @@ struct Knobs {
   bool reproducible = false;          // SLUICE_REPRODUCIBLE: operands always bracketed alike
   size_t segment = 256 << 10;         // SLUICE_SEGMENT: bytes of a pipelined piece
   size_t window = 32 << 20;           // SLUICE_WINDOW: bytes in flight per team and link
-  std::string interfaces;         // SLUICE_TCP_INTERFACES: names and CIDRs; a first '^' excludes
-  int address_family = 0;         // SLUICE_TCP_FAMILY: 0 any, 4, 6
-  size_t socket_buffer = 0;       // SLUICE_TCP_BUFFER: 0: the kernel decides
-  std::string congestion;         // SLUICE_TCP_CONGESTION: empty: the kernel's default
-  std::string tls = "off";        // SLUICE_TLS: off, psk, x509
-  bool tls_local = false;         // SLUICE_TLS_LOCAL: also between ranks of a host
-  std::string tls_cert, tls_key;  // SLUICE_TLS_CERT, SLUICE_TLS_KEY: this host's, for x509
-  std::string tls_ca, tls_crl;    // SLUICE_TLS_CA, SLUICE_TLS_CRL: whom to trust, and what not
-  size_t verbs_ring = 64 << 10;   // SLUICE_VERBS_RING: registered bytes per link and direction
-  std::string verbs_devices;      // SLUICE_VERBS_DEVICES: names and CIDRs; a first '^' excludes
-  bool verbs_local = false;       // SLUICE_VERBS_LOCAL: also between processes of one host
+  std::string interfaces;             // SLUICE_TCP_INTERFACES: an InterfaceList
+  int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
+  size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0: the kernel decides
+  std::string congestion;             // SLUICE_TCP_CONGESTION: empty: the kernel's default
+  std::string tls = "off";            // SLUICE_TLS: off, psk, x509
+  bool tls_local = false;             // SLUICE_TLS_LOCAL: also between ranks of a host
+  std::string tls_cert, tls_key;      // SLUICE_TLS_CERT, SLUICE_TLS_KEY: this host's, for x509
+  std::string tls_ca, tls_crl;        // SLUICE_TLS_CA, SLUICE_TLS_CRL: whom to trust, and what not
+  size_t verbs_ring = 64 << 10;       // SLUICE_VERBS_RING: registered bytes per link and direction
+  std::string verbs_devices;          // SLUICE_VERBS_DEVICES: an InterfaceList
+  bool verbs_local = false;           // SLUICE_VERBS_LOCAL: also between processes of one host
   int spin = -1;  // SLUICE_SPIN: microseconds to spin before sleeping; -1: never sleep
   int radix = 2;  // SLUICE_RADIX: of bcube and tree
   std::string groups = "auto";     // SLUICE_GROUPS: auto, off, or ranks per group

@@ -335,7 +335,8 @@ void Execution::post(uint32_t index, uint32_t segment) {
   static_cast<Operation&>(message) = {};
   message.step = index;
   message.landed = false;
-  message.tag = {number_, step.ordinal, segment, what_};
+  const uint64_t size = call_.bytes > 0 ? call_.bytes : Tag::of_message | progress.bytes;
+  message.tag = {number_, step.ordinal, segment, what_, size};
   message.bytes = bytes;
   message.queue = &landed_;
   const Slice& slice = message_slice(step);
@@ -384,10 +385,25 @@ void Execution::fail(const Message& message) {
   if (!status_.ok()) return;
   failed_peer_ = plan_->steps[message.step].peer;
   status_ = message.status;
-  const Claim expected{what_, message.bytes}, theirs{message.seen_what, message.seen_bytes};
-  if (status_.code() == Code::mismatch && !(theirs == expected)) {
+  if (status_.code() != Code::mismatch) return;
+  const Claim expected{what_, message.tag.size & ~Tag::of_message};
+  const Claim theirs{message.seen_what, message.seen_size & ~Tag::of_message};
+  if (!(theirs == expected)) {
     status_ = describe_mismatch(expected, theirs);
+  } else if (message.seen_bytes != message.bytes) {
+    status_ = describe_other_length(message);
   }
+}
+
+// The call has the same size at the peer, but not this part of it. A full segment may not be the
+// peer's last one.
+Status Execution::describe_other_length(const Message& message) const {
+  const size_t seen = segment_begin(message.tag.segment) + message.seen_bytes;
+  const bool may_go_on = message.seen_bytes >= segment_bytes_;
+  const std::string theirs = (may_go_on ? "at least " : "") + std::to_string(seen);
+  return {Code::mismatch,
+          "it sends a part of " + theirs + " bytes where this rank expects one of " +
+              std::to_string(progress_[message.step].bytes) + ": counts or datatypes differ"};
 }
 
 size_t Execution::segment_size(const Progress& progress, uint32_t segment) const {

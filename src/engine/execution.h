@@ -183,6 +183,7 @@ class Execution {
   void combine(Cursor left, Cursor right, Cursor out, size_t bytes);
   void move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way);
   void fail(const Message& message);
+  Status describe_other_length(const Message& message) const;
 
   Cursor seek(const Slice& slice, size_t offset) const;
   std::span<const Bytes> gather(const Slice& slice, size_t offset, size_t bytes, Bytes* into) const;

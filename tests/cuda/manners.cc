@@ -306,6 +306,7 @@ struct Part {
 const Part parts[] = {{"copies", copies},
                       {"vectors", vectors},
                       {"apart", apart},
+                      {"aliased", aliased},
                       {"contexts", contexts},
                       {"without-context", without_context},
                       {"reset", reset},

@@ -27,7 +27,9 @@ MPIFORT = os.environ.get("MPIFORT", "")
 OPEN_MPI = os.environ.get("MPI_FLAVOUR") == "openmpi"
 LONG = os.environ.get("CHECK_LONG") == "1"
 SPEED = os.environ.get("CHECK_SPEED") == "1"
-LIMIT = 300  # seconds for any one job
+# Seconds for any one job, so that what hangs fails. No right one takes as long: not on a busy machine, and not where
+# mpirun takes half a minute to start, as it may on a host whose own name does not resolve (build-aux/check-host-name).
+LIMIT = 300
 
 # MPICH spins without yielding: more ranks than processors take forever.
 RANKS = (1, 2, 3, 4, 5, 8) if OPEN_MPI else (1, 2, 3)
@@ -103,7 +105,7 @@ def execute(command, env=None, status=0, limit=LIMIT):
 @functools.cache
 def mpich_version():
     """The two first numbers; (0, 0) under Open MPI."""
-    told = "" if OPEN_MPI else subprocess.run([MPIRUN, "--version"], stdout=subprocess.PIPE, text=True, timeout=60,
+    told = "" if OPEN_MPI else subprocess.run([MPIRUN, "--version"], stdout=subprocess.PIPE, text=True, timeout=LIMIT,
                                               check=False).stdout
     version = re.search(r"Version: +(\d+)\.(\d+)", told)
     return (int(version[1]), int(version[2])) if version else (0, 0)
@@ -172,6 +174,13 @@ def left_behind(before):
     return names
 
 
+def await_that(condition, what):
+    until = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < until, "it never came about that " + what
+        time.sleep(0.05)
+
+
 def on_rank(rank, *settings):
     """Words to put before a program: one rank gets these NAME=VALUE; without a value, loses NAME."""
     return ["sh", os.path.join(SOURCE, "tests", "mpi", "on-rank"), str(rank), *settings, "--"]
@@ -179,7 +188,7 @@ def on_rank(rank, *settings):
 
 def algorithms():
     """{collective: names} of every algorithm for one host; tests/hosts has those for several."""
-    told = execute([os.path.join(BUILD, "sluice"), "info", "--json"], limit=60).said
+    told = execute([os.path.join(BUILD, "sluice"), "info", "--json"]).said
     found = collections.defaultdict(list)
     for row in json.loads(told)["algorithms"]:
         if not any("several hosts" in need for need in row["needs"]):
@@ -201,7 +210,7 @@ def fortran_flags(folder, *wanted):
         file.write("end\n")
     command = [MPIFORT, "-c", source, "-o", os.path.join(folder, "empty.o")]
     return [flag for flag in wanted if MPIFORT and subprocess.run(
-        [*command, flag], stderr=subprocess.DEVNULL, timeout=60, check=False).returncode == 0]
+        [*command, flag], stderr=subprocess.DEVNULL, timeout=LIMIT, check=False).returncode == 0]
 
 
 def main():

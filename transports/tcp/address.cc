@@ -36,19 +36,52 @@ uint8_t prefix_length(const IpAddress& netmask) {
   return length;
 }
 
-bool usable(const ifaddrs& entry) {
+bool has_ip(const ifaddrs& entry) {
   return entry.ifa_addr != nullptr && entry.ifa_netmask != nullptr &&
-         (entry.ifa_flags & IFF_UP) != 0 &&
          (entry.ifa_addr->sa_family == AF_INET || entry.ifa_addr->sa_family == AF_INET6);
 }
 
-std::string list_text(const std::vector<Interface>& interfaces) {
-  std::string text;
-  for (const Interface& each : interfaces) {
-    text += (text.empty() ? "" : ", ") + each.name + " " + each.address.text() + "/" +
-            std::to_string(each.prefix) + (each.running ? "" : " (no carrier)");
+Interface interface_of(const ifaddrs& entry) {
+  using State = Interface::State;
+  Interface made{entry.ifa_name, {}, 0, State::no_address};
+  if (has_ip(entry)) {
+    made.address = from_socket_address(entry.ifa_addr);
+    made.prefix = prefix_length(from_socket_address(entry.ifa_netmask));
+    made.state = (entry.ifa_flags & IFF_RUNNING) != 0 ? State::usable : State::no_carrier;
+    if (made.address.is_link_local_v6()) made.state = State::link_local;
   }
-  return text.empty() ? "no interface that is up" : text;
+  if ((entry.ifa_flags & IFF_UP) == 0) made.state = State::down;
+  return made;
+}
+
+std::string text_of(const Interface& interface) {
+  constexpr const char* states[] = {"", " (no carrier)", " (link-local)", " (down)",
+                                    " (no address)"};
+  const bool has_address = interface.address != IpAddress{};
+  return interface.name +
+         (has_address ? " " + interface.address.text() + "/" + std::to_string(interface.prefix)
+                      : "") +
+         states[static_cast<int>(interface.state)];
+}
+
+// Those that can be used first.
+std::string list_text(std::vector<Interface> interfaces) {
+  std::ranges::stable_partition(
+      interfaces, [](const Interface& each) { return each.state == Interface::State::usable; });
+  std::string text;
+  for (const Interface& each : interfaces) text += (text.empty() ? "" : ", ") + text_of(each);
+  return text.empty() ? "no interface" : text;
+}
+
+bool is_usable(const Interface& interface, int family) {
+  return interface.state == Interface::State::usable &&
+         (family == 0 || family == interface.address.family);
+}
+
+bool matches(const InterfaceList::Item& item, const Interface& interface) {
+  return item.matches({&interface.name, 1}, interface.state == Interface::State::no_address
+                                                ? nullptr
+                                                : &interface.address);
 }
 
 }  // namespace
@@ -76,6 +109,14 @@ std::string endpoint_text(const IpAddress& address, uint16_t port) {
   return ip + ":" + std::to_string(port);
 }
 
+std::string peer_text(int socket) {
+  SocketAddress peer;
+  peer.size = sizeof(peer.storage);
+  auto* const address = reinterpret_cast<sockaddr*>(&peer.storage);
+  if (getpeername(socket, address, &peer.size) != 0) return "an unknown address";
+  return address->sa_family == AF_UNIX ? "this host" : from_socket_address(address).text();
+}
+
 Result<std::vector<Interface>> local_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
@@ -84,13 +125,13 @@ Result<std::vector<Interface>> local_interfaces() {
   }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<Interface> found;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (!usable(*entry)) continue;
-    const IpAddress address = from_socket_address(entry->ifa_addr);
-    if (address.is_link_local_v6()) continue;
-    found.push_back({entry->ifa_name, address,
-                     prefix_length(from_socket_address(entry->ifa_netmask)),
-                     (entry->ifa_flags & IFF_RUNNING) != 0});
+  for (const bool with_ip : {true, false}) {
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+      const bool is_known =
+          std::ranges::find(found, entry->ifa_name, &Interface::name) != found.end();
+      if (has_ip(*entry) == with_ip && (with_ip || !is_known))
+        found.push_back(interface_of(*entry));
+    }
   }
   return found;
 }
@@ -102,8 +143,7 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
   std::vector<Interface> chosen;
   bool has_loopback = false;
   for (const Interface& each : all) {
-    const bool of_family = family == 0 || family == each.address.family;
-    if (!each.running || !of_family || !parsed->allows({&each.name, 1}, &each.address)) continue;
+    if (!is_usable(each, family) || !parsed->allows({&each.name, 1}, &each.address)) continue;
     // One loopback address is enough for the processes of this host.
     if (each.address.is_loopback() && std::exchange(has_loopback, true)) continue;
     chosen.push_back(each);
@@ -112,6 +152,22 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
   return Status(Code::unavailable, "no address matches the interface list '" + list + "'" +
                                        (family == 0 ? "" : " and IPv" + std::to_string(family)) +
                                        "; this host has: " + list_text(all));
+}
+
+std::string unmatched_items(const std::vector<Interface>& all, const std::string& list,
+                            int family) {
+  const auto parsed = InterfaceList::parse(list);
+  std::string items;
+  for (size_t i = 0; parsed.ok() && i < parsed->items().size(); ++i) {
+    const InterfaceList::Item& item = parsed->items()[i];
+    const bool matched = std::ranges::any_of(all, [&](const Interface& each) {
+      return matches(item, each) && (parsed->excludes() || is_usable(each, family));
+    });
+    if (!matched) items += (items.empty() ? "'" : ", '") + item.text + "'";
+  }
+  if (items.empty()) return {};
+  return "in the interface list '" + list + "', " + items + " matches no interface" +
+         (parsed->excludes() ? "" : " that can be used") + "; this host has: " + list_text(all);
 }
 
 uint64_t host_identity() {

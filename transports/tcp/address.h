@@ -36,22 +36,32 @@ SocketAddress to_socket_address(const IpAddress& address, uint16_t port);
 // Address and port as text: "10.0.0.7:4711", "[fd00::7]:4711".
 std::string endpoint_text(const IpAddress& address, uint16_t port);
 
-// An address of an interface that is up.
+// The address at the other end of a connected socket: "10.0.0.7", "this host" (a local socket), or
+// "an unknown address" if the connection has ended.
+std::string peer_text(int socket);
+
+// An address of an interface.
 struct Interface {
+  // Why it can't be used. A link-local address (of IPv6) means nothing to other hosts.
+  enum class State { usable, no_carrier, link_local, down, no_address };
+
   std::string name;
-  IpAddress address;
+  IpAddress address;  // unless it has none
   uint8_t prefix = 0;
-  bool running = true;  // it has a carrier
+  State state = State::usable;
 };
 
-// All interfaces of this host that are up, in the kernel's order, without link-local IPv6
-// addresses.
+// All addresses of this host in the kernel's order, then the interfaces that have none.
 Result<std::vector<Interface>> local_interfaces();
 
-// The interfaces in `all` that have a carrier and that the list and the family (0, 4, 6) allow, but
-// at most one loopback address. If there are none, the error lists all interfaces.
+// The usable interfaces in `all` that the list and the family (0, 4, 6) allow, but at most one
+// loopback address. If there are none, the error lists all interfaces.
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
                                                  const std::string& list, int family);
+
+// A sentence about the items of a valid list that match nothing; empty if there are none. An item
+// that names what to use must match a usable interface, one that excludes must match any.
+std::string unmatched_items(const std::vector<Interface>& all, const std::string& list, int family);
 
 // A hash of the kernel (boot id) and network namespace of this process: equal on processes that
 // reach each other over loopback. 0 if unknown.

@@ -20,8 +20,11 @@ size_t head_bytes_of(bool proves) { return head_bytes + (proves ? sizeof(PublicK
 size_t entry_bytes(uint8_t family) { return 4 + (family == 4 ? 4 : 16); }
 
 bool has_address(const std::vector<Interface>& interfaces, const IpAddress& address) {
-  return std::any_of(interfaces.begin(), interfaces.end(),
-                     [&](const Interface& each) { return each.address == address; });
+  using State = Interface::State;
+  return std::ranges::any_of(interfaces, [&](const Interface& each) {
+    const bool is_local = each.state == State::usable || each.state == State::no_carrier;
+    return is_local && each.address == address;
+  });
 }
 
 }  // namespace

@@ -231,7 +231,7 @@ bool Link::take_greeting() {
       !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
       (whole && !(greeting.decode(inbox_.data()) && shared_.answers(greeting, process_)));
   if (foreign) {
-    lost("another program answers at its address");
+    lost("an invalid greeting came from its address: damaged, or another program is there");
   } else if (whole) {
     inbox_.consume(Greeting::bytes);
     greeted_ = true;

@@ -160,7 +160,8 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
   if (got == 0 || !Greeting::may_begin(attempt.bytes.data(), attempt.got) ||
       (whole && !(Greeting::size_of(attempt.bytes.data()) == size &&
                   answer.decode(attempt.bytes.data()) && is_answer(answer)))) {
-    note(attempt.candidate, "another process is there");
+    note(attempt.candidate, got == 0 ? "it was closed, perhaps by another process"
+                                     : "an invalid answer: damaged, or another process is there");
     return Progress::over;
   }
   if (!whole) return Progress::waits;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/base/random.h"
 
 namespace sluice {
@@ -83,9 +84,18 @@ Status Driver::start() {
   auto chosen = choose_interfaces(shared_.all, shared_.options.interfaces, shared_.options.family);
   if (!chosen.ok()) return chosen.status();
   shared_.chosen = std::move(*chosen);
+  note_unmatched_items();
   wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
   return reception_.open();
+}
+
+// A list that excludes may be for hosts of several kinds.
+void Driver::note_unmatched_items() const {
+  const std::string& list = shared_.options.interfaces;
+  const std::string unmatched = unmatched_items(shared_.all, list, shared_.options.family);
+  const Level level = list.starts_with('^') ? Level::info : Level::warning;
+  if (!unmatched.empty()) log(level, "%s", unmatched.c_str());
 }
 
 std::vector<std::byte> Driver::address() const {

@@ -63,6 +63,7 @@ class Driver {
   class Section;
   using Clock = std::chrono::steady_clock;
 
+  void note_unmatched_items() const;
   bool drive_all();
   bool drive_ready();
   bool admit();

@@ -22,6 +22,10 @@ constexpr size_t max_early_aborts = 64;
 constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
 // Ended links to remember: a team may include such a process without having used its link yet.
 constexpr uint64_t max_ended = 256;
+// What ETIMEDOUT may mean.
+constexpr const char* mtu_hint =
+    "; small packets have passed before: if that host is up, packets of full size are lost on the "
+    "way, so check that the MTU of all interfaces and switches is the same";
 // What EFAULT means.
 constexpr const char* bad_buffer =
     "a buffer is not as long as the call says, or a page of it is protected";
@@ -175,6 +179,12 @@ void Link::note_send_error(int error) {
   }
 }
 
+// Only large packets are lost if two interfaces on the way have different maximum sizes.
+void Link::note_loss(int error) {
+  const bool passed = error == ETIMEDOUT && greeted_;
+  lost(error_text(error) + (passed ? mtu_hint : ""));
+}
+
 bool Link::read() {
   const bool is_upgraded = reads_upgraded_ && upgrade_;  // (A failed link has none.)
   if (is_upgraded && inbox_.empty() && !upgrade_->has_arrived()) return false;
@@ -215,7 +225,7 @@ void Link::note_end(int error) {
     fail({Code::invalid, "the memory for a message from " + label_ + " can't be written (" +
                              error_text(error) + "): " + bad_buffer});
   } else if (error != 0 || send_error_ != 0) {
-    lost(error_text(error != 0 ? error : send_error_));
+    note_loss(error != 0 ? error : send_error_);
   } else {
     lost("it closed the connection without a goodbye");
   }

@@ -214,6 +214,7 @@ class Link {
   void note_send_error(int error);
   bool read();
   void note_end(int error);
+  void note_loss(int error);
   bool has_problem(const Conduit& conduit);
   Inbox::Read read_once();
   void parse();

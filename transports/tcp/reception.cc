@@ -21,19 +21,18 @@ namespace {
 constexpr size_t max_guests = 32;
 constexpr size_t descriptors_to_spare = 8;
 constexpr std::chrono::milliseconds time_to_greet{100}, time_to_prove{2000};
-constexpr std::chrono::minutes between_reports{1};
+constexpr uint64_t times_as_many = 10;      // from one report to the next
 constexpr size_t greeting_head_bytes = 16;  // of a greeting: they say how long it is
 
-// Whom it turns away, for the log.
-constexpr const char* no_greeting = "a connection of a stranger, who does not greet as a peer";
-constexpr const char* no_key = "a connection of a stranger, without the key";
-constexpr const char* no_proof = "a connection of a stranger, with a greeting but no proof";
-constexpr const char* unknown =
-    "a connection of a stranger, who has greeted as a process of no team";
-constexpr const char* not_expected = "a connection that repeats the greeting of a connected peer";
-constexpr const char* no_room = "a connection that has not proved itself, to make room";
-constexpr const char* other_user = "a connection of another user of this host";
-constexpr const char* no_means = "a connection for lack of memory or of random numbers";
+// What a connection did that is turned away, for the log. (A peer's bytes may have been damaged.)
+constexpr const char* no_greeting = "sent an invalid greeting";
+constexpr const char* no_key = "sent a greeting without a valid key";
+constexpr const char* no_proof = "sent a greeting, but no valid proof after it";
+constexpr const char* unknown = "sent the greeting of a process of no team";
+constexpr const char* not_expected = "repeated the greeting of a connected peer";
+constexpr const char* no_room = "had not proved itself when others waited";
+constexpr const char* other_user = "was another user's";
+constexpr const char* no_means = "could not be examined for lack of memory or of random numbers";
 
 // How long the other side of a new connection has sent nothing.
 std::chrono::milliseconds silence_of(const Socket& socket) {
@@ -81,6 +80,10 @@ void Reception::open_local() {
 }
 
 void Reception::close() {
+  if (turned_away_ > std::exchange(reported_, turned_away_)) {
+    log(Level::warning, "turned away %llu connections in all",
+        static_cast<unsigned long long>(turned_away_));
+  }
   listeners_.clear();
   guests_.clear();
 }
@@ -103,12 +106,13 @@ Result<bool> Reception::admit_from(const Listener& listener, const Welcome& welc
     if (!accepted.ok() && guests_.empty()) return accepted.status();
     if (accepted.ok() && !*accepted) return any;
     if (accepted.ok() && is_local(*accepted) && !is_of_this_user(*accepted)) {
-      count_turned_away(other_user);
+      count_turned_away(peer_text(accepted->fd()), other_user);
       continue;
     }
     if (accepted.ok()) {
       const Clock::time_point since = Clock::now() - silence_of(*accepted);
-      guests_.push_back({std::move(*accepted), since});
+      std::string from = peer_text(accepted->fd());
+      guests_.push_back({std::move(*accepted), std::move(from), since});
     }
     full_ =
         !accepted.ok() || guests_.size() >= max_guests || !has_descriptors(descriptors_to_spare);
@@ -122,7 +126,7 @@ bool Reception::make_room(const Welcome& welcome) {
   const auto guest = least();
   const auto time = guest->answered ? time_to_prove : time_to_greet;
   if (Clock::now() - guest->since >= time) {
-    count_turned_away(no_room);
+    count_turned_away(guest->from, no_room);
     drop_one();
   }
   return !full_;
@@ -152,7 +156,7 @@ void Reception::hear_all(const Welcome& welcome) {
     guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
     full_ = false;
     if (verdict == Verdict::away) {
-      count_turned_away(guest.fault);
+      count_turned_away(guest.from, guest.fault);
     } else if (verdict == Verdict::welcome) {
       welcome(std::move(guest.socket), guest.greeting);
     } else if (guest.answered && verdict == Verdict::left) {
@@ -166,13 +170,11 @@ Reception::Verdict Reception::turn_away(Guest& guest, const char* fault) {
   return Verdict::away;
 }
 
-void Reception::count_turned_away(const char* whom) {
-  ++turned_away_;
-  const Clock::time_point now = Clock::now();
-  if (logged_ != Clock::time_point{} && now - logged_ < between_reports) return;
-  logged_ = now;
-  log(Level::warning, "turned away %s; %llu so far", whom,
-      static_cast<unsigned long long>(turned_away_));
+void Reception::count_turned_away(const std::string& from, const char* what_it_did) {
+  if (++turned_away_ < reported_ * times_as_many) return;
+  reported_ = turned_away_;
+  log(Level::warning, "the connection from %s %s, and was turned away; %llu so far", from.c_str(),
+      what_it_did, static_cast<unsigned long long>(turned_away_));
 }
 
 // Bytes that are expected next, in all.

@@ -11,8 +11,9 @@
 // free for peers and for the program, and none stays longer than the connect deadline. If there is
 // no room for another, one that has not greeted is closed, but not in its first tenth of a second,
 // in which a peer's greeting arrives; or else one that has not proved itself for two seconds. Until
-// then new connections wait in the kernel. What was turned away is counted, and logged from time to
-// time.
+// then new connections wait in the kernel. What was turned away is counted. The log says why and
+// from where the first came, then the tenth, the hundredth and so on, and the number at the end. It
+// does not guess who that was: also a peer's greeting may arrive damaged.
 #pragma once
 
 #include <poll.h>
@@ -23,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,6 +81,7 @@ class Reception {
   using Clock = std::chrono::steady_clock;
   struct Guest {
     Socket socket;
+    std::string from;         // the address of the other side, for the log
     Clock::time_point since;  // when it was connected (accepted later)
     size_t got = 0;
     std::array<std::byte, Greeting::bytes_with_proof> bytes{};
@@ -104,7 +107,7 @@ class Reception {
   Verdict judge(Guest& guest) const;
   Verdict answer(Guest& guest, const PublicKey& peer_key, bool refuses) const;
   static Verdict turn_away(Guest& guest, const char* fault);
-  void count_turned_away(const char* whom);
+  void count_turned_away(const std::string& from, const char* what_it_did);
 
   const TcpShared& shared_;
   const Knows knows_;
@@ -114,8 +117,8 @@ class Reception {
   std::vector<AddressBlob::Entry> entries_;
   std::vector<Guest> guests_;
   uint64_t turned_away_ = 0;
-  Clock::time_point logged_{};
-  bool full_ = false;  // guests_ is not empty, and there is no room for another
+  uint64_t reported_ = 0;  // of these, at the last report
+  bool full_ = false;      // guests_ is not empty, and there is no room for another
 };
 
 }  // namespace sluice

@@ -63,7 +63,7 @@ void Stream::post_send(Operation* operation) {
   if (operation->bytes > link_.shared().options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
   } else if (const auto theirs = agreement_.ours(operation->tag)) {
-    end_with_other_what(operation, *theirs, link_.label());
+    end_with_other_call(operation, *theirs, link_.label());
   }
   if (!operation->status.ok()) return link_.shared().finish(operation);
   ++link_.demand.sends;
@@ -90,7 +90,7 @@ void Stream::queue(FrameType type, const Tag& tag) {
 void Stream::post_recv(Operation* operation) {
   operation->status = aborted_;
   if (const auto theirs = agreement_.ours(operation->tag)) {
-    end_with_other_what(operation, *theirs, link_.label());
+    end_with_other_call(operation, *theirs, link_.label());
   }
   if (!operation->status.ok()) return link_.shared().finish(operation);
   Arrival* const arrival = arrived_.remove(operation->tag);
@@ -122,8 +122,8 @@ void Stream::take(Arrival* taken, Operation* receive) {
   } else if (arrival->charged) {
     owe(charge_of(arrival->bytes));
   }
-  if (arrival->bytes != receive->bytes) {
-    end_with_other_length(receive, arrival->bytes, link_.label());
+  if (!fits(*receive, arrival->tag, arrival->bytes)) {
+    end_with_other_length(receive, arrival->tag, arrival->bytes, link_.label());
     return link_.shared().finish(receive);
   }
   scatter(receive->pieces, 0, arrival->data.get(), here);
@@ -140,10 +140,10 @@ Landing Stream::land(const Frame& frame) {
   }
   if (Operation* receive = posted_.remove(frame.tag)) {
     if (receive->bytes >= Link::large) --link_.demand.large;
-    if (receive->bytes == frame.length) {
+    if (fits(*receive, frame.tag, frame.length)) {
       landing.receive = receive;
     } else {
-      end_with_other_length(receive, frame.length, link_.label());
+      end_with_other_length(receive, frame.tag, frame.length, link_.label());
       --link_.demand.receives;
       link_.shared().finish(receive);
     }
@@ -238,11 +238,10 @@ void Stream::aborted(const std::string& cause) {
   end_all(std::nullopt, [&](Operation* operation) { operation->status = aborted_; });
 }
 
-// Ends all pending operations of a call that the peer says is another collective.
+// Ends all pending operations of a call that the peer says is another.
 void Stream::disagree(const Tag& theirs) {
-  end_all(theirs.call, [&](Operation* operation) {
-    end_with_other_what(operation, theirs.what, link_.label());
-  });
+  end_all(theirs.call,
+          [&](Operation* operation) { end_with_other_call(operation, theirs, link_.label()); });
 }
 
 void Stream::lose(const Status& status) {

@@ -64,6 +64,7 @@ void Frame::encode(std::byte* to) const {
   store32(to + 36, tag.segment);
   store32(to + 40, tag.what);
   store32(to + 44, credit);
+  store64(to + 48, tag.size);
 }
 
 bool Frame::decode(const std::byte* from) {
@@ -72,7 +73,8 @@ bool Frame::decode(const std::byte* from) {
   charged = (head >> 8 & 1) != 0;
   length = load32(from + 4);
   team = {load_process(from + 8), load32(from + 24)};
-  tag = {load32(from + 28), load32(from + 32), load32(from + 36), load32(from + 40)};
+  tag = {load32(from + 28), load32(from + 32), load32(from + 36), load32(from + 40),
+         load64(from + 48)};
   credit = load32(from + 44);
   const bool known = type >= FrameType::data && type <= FrameType::shift && head >> 9 == 0;
   return known &&

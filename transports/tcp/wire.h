@@ -44,7 +44,8 @@
 //   36-39    segment          data, announce, grant
 //   40-43    what             data, announce
 //   44-47    credit           data, credit: bytes of the team's window that are free again
-//   48-      payload          data, abort, offer, accept, decline
+//   48-55    size             data, announce
+//   56-      payload          data, abort, offer, accept, decline
 //
 //   data      a message
 //   announce  RTS: a message that finds no room in its window
@@ -141,7 +142,7 @@ enum class FrameType : uint8_t {
 };
 
 struct Frame {
-  static constexpr size_t bytes = 48;
+  static constexpr size_t bytes = 56;
 
   FrameType type = FrameType::data;
   bool charged = false;

@@ -201,6 +201,16 @@ static int verify_own(SSL_CTX* context, const struct SluiceTlsFiles* files, char
   return 0;
 }
 
+int sluice_tls_serves_both(const STACK_OF(X509) * chain) {
+  int i, is_good = 1;
+  for (i = 0; i < sk_X509_num(chain); ++i) {
+    X509* const each = sk_X509_value(chain, i);
+    is_good = is_good && X509_check_purpose(each, X509_PURPOSE_SSL_CLIENT, i > 0) > 0 &&
+              X509_check_purpose(each, X509_PURPOSE_SSL_SERVER, i > 0) > 0;
+  }
+  return is_good;
+}
+
 /* ---- Identities. */
 
 void sluice_tls_forget(struct SluiceTlsIdentity* identity) {

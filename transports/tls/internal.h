@@ -30,7 +30,8 @@ int sluice_tls_mac(const unsigned char* key, const void* text, size_t size, unsi
 /* openssl.c. Settings that every session has, and no trust in anybody. NULL if there is no memory.
  */
 SSL_CTX* sluice_tls_context(const SSL_METHOD* method);
-/* OpenSSL's SSL_verify_cb: notes why a peer's certificate is refused. */
+/* OpenSSL's SSL_verify_cb: refuses a peer's certificate that serves one role only, and notes why
+ * one is refused. */
 int sluice_tls_judged(int is_good, X509_STORE_CTX* trial);
 
 /* identity.c. As struct SluiceTls has them. */
@@ -39,5 +40,8 @@ struct SluiceTlsIdentity* sluice_tls_identify(const struct SluiceTlsFiles* files
 void sluice_tls_forget(struct SluiceTlsIdentity* identity);
 /* The peer's certificate has to have this name, as subjectAltName. 0: no memory, or no name. */
 int sluice_tls_expect(SSL* ssl, const char* host);
+/* Whether a host may connect and also accept, by its certificate and those above it. (OpenSSL looks
+ * at what it does now.) */
+int sluice_tls_serves_both(const STACK_OF(X509) * chain);
 /* The names that a certificate has as subjectAltName, as far as there is room: "n1, n1.cluster". */
 void sluice_tls_names(X509* certificate, char* text, size_t size);

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -132,10 +133,14 @@ std::vector<size_t> others_of(const VerbsPort& port, const std::vector<int>& ran
   return others;
 }
 
+std::array<std::string, 2> names_of(const SluiceVerbsPort& port) {
+  const std::string device(port.device);
+  return {device, device + ":" + std::to_string(port.number)};
+}
+
 // Chooses the port's addresses. False if the list excludes the port.
 bool choose_gid(const InterfaceList& list, VerbsPort* port) {
-  const std::string name(port->port.device);
-  const std::string names[] = {name, name + ":" + std::to_string(port->port.number)};
+  const auto names = names_of(port->port);
   if (port->gids.empty()) return list.allows(names, nullptr);
   const bool has_addresses =
       std::ranges::any_of(port->gids, [](const auto& gid) { return address_of(gid).has_value(); });
@@ -150,10 +155,9 @@ bool choose_gid(const InterfaceList& list, VerbsPort* port) {
 }
 
 // (Of a device that cannot be asked, the ports are not known.)
-bool is_named(const SluiceVerbsPort& port, const std::string& name) {
-  const std::string device(port.device);
-  if (port.number == 0) return name.substr(0, name.find(':')) == device;
-  return name == device || name == device + ":" + std::to_string(port.number);
+bool is_named(const SluiceVerbsPort& port, const InterfaceList::Item& item) {
+  if (port.number == 0 && item.text.starts_with(std::string(port.device) + ":")) return true;
+  return item.matches(names_of(port), nullptr);
 }
 
 void examine(const SluiceVerbs& table, const InterfaceList& list, VerbsPort* port) {
@@ -217,9 +221,10 @@ Status check_named(const std::string& devices, const std::vector<VerbsPort>& por
   const auto list = InterfaceList::parse(devices);
   if (!list.ok()) return check_verbs_devices(devices);
   std::string absent;
-  for (const std::string& name : list->wanted()) {
-    const auto has_it = [&](const VerbsPort& each) { return is_named(each.port, name); };
-    if (std::ranges::none_of(ports, has_it)) absent += (absent.empty() ? "" : ", ") + name;
+  for (const InterfaceList::Item& item : list->items()) {
+    const auto has_it = [&](const VerbsPort& each) { return is_named(each.port, item); };
+    if (item.network || std::ranges::any_of(ports, has_it)) continue;
+    absent += (absent.empty() ? "" : ", ") + item.text;
   }
   if (absent.empty()) return {};
   return {Code::unavailable, "SLUICE_VERBS_DEVICES names what this host lacks: " + absent};

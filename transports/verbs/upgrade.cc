@@ -208,8 +208,9 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (ports_.empty() && !none.ok() && none.message() != no_device) return none;
     const Status absent = check_named(options_.devices, ports_);
     if (absent.ok()) return none;
-    if (options_.demanded) return absent;
-    log(Level::warning, "%s", absent.message().c_str());
+    const bool excludes = options_.devices.starts_with('^');
+    if (options_.demanded && !excludes) return absent;
+    log(excludes ? Level::info : Level::warning, "%s", absent.message().c_str());
     return none;
   }
 

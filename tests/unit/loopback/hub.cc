@@ -11,7 +11,7 @@ namespace {
 
 // Bytes of the window that a message takes beside its payload; without them, empty messages would
 // be unlimited.
-constexpr size_t header_bytes = 48;
+constexpr size_t header_bytes = 56;
 
 const auto everything = [](const Operation&) { return true; };
 
@@ -61,7 +61,7 @@ bool LoopbackHub::State::send(LoopbackEnd& from, Operation* operation) {
   if (operation->bytes > options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
   } else if (const auto theirs = from.agreement.ours(operation->tag)) {
-    end_with_other_what(operation, *theirs, from.label);
+    end_with_other_call(operation, *theirs, from.label);
   }
   if (!operation->status.ok()) return true;
   if (options.seed == 0) return deliver(from, operation);
@@ -72,7 +72,7 @@ bool LoopbackHub::State::send(LoopbackEnd& from, Operation* operation) {
 bool LoopbackHub::State::receive(LoopbackEnd& at, Operation* operation) {
   operation->status = at.aborted;
   if (const auto theirs = at.agreement.ours(operation->tag)) {
-    end_with_other_what(operation, *theirs, at.label);
+    end_with_other_call(operation, *theirs, at.label);
   }
   if (!operation->status.ok()) return true;
   const std::unique_ptr<LoopbackArrival> arrival(at.arrived.remove(operation->tag));
@@ -87,8 +87,8 @@ bool LoopbackHub::State::receive(LoopbackEnd& at, Operation* operation) {
 }
 
 void LoopbackHub::State::take(LoopbackEnd& at, LoopbackArrival& arrival, Operation* receive) {
-  if (arrival.bytes != receive->bytes) {
-    end_with_other_length(receive, arrival.bytes, at.label);
+  if (!fits(*receive, arrival.tag, arrival.bytes)) {
+    end_with_other_length(receive, arrival.tag, arrival.bytes, at.label);
   } else if (arrival.copy) {
     scatter(receive->pieces, 0, arrival.copy.get(), arrival.bytes);
   } else {
@@ -110,10 +110,10 @@ bool LoopbackHub::State::deliver(LoopbackEnd& from, Operation* send) {
   }
   Operation* receive = to.posted.remove(send->tag);
   if (receive == nullptr) return set_aside(to, send);
-  if (receive->bytes == send->bytes) {
+  if (fits(*receive, send->tag, send->bytes)) {
     copy(*send, *receive);
   } else {
-    end_with_other_length(receive, send->bytes, to.label);
+    end_with_other_length(receive, send->tag, send->bytes, to.label);
   }
   finish(*to.owner, receive);
   return true;
@@ -125,7 +125,7 @@ void LoopbackHub::State::disagree(LoopbackEnd& end, const Tag& theirs) {
   for (Operation* pending : {end.posted.remove_if(of_call), take_sends(end, of_call)}) {
     while (pending != nullptr) {
       Operation* operation = std::exchange(pending, pending->next);
-      end_with_other_what(operation, theirs.what, end.label);
+      end_with_other_call(operation, theirs, end.label);
       finish(*end.owner, operation);
     }
   }

@@ -176,6 +176,42 @@ TEST_P(Conformance, AnotherLengthIsNamed) {
   }
 }
 
+// The same length, but of a longer message, or of another call.
+TEST_P(Conformance, AnotherSizeIsNamed) {
+  for (const uint64_t bit : {uint64_t{0}, Tag::of_message}) {
+    for (const bool receive_first : {true, false}) {
+      Ranks ranks(make(), 2);
+      Message send({4, 2, 1, 7, bit | 9000}, 400), receive({4, 2, 1, 7, bit | 400}, 400);
+      if (receive_first) receive.receive(ranks.channel(1, 0));
+      send.send(ranks.channel(0, 1));
+      ranks.drive_a_while();
+      if (!receive_first) receive.receive(ranks.channel(1, 0));
+      ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
+      EXPECT_EQ(receive.code(), Code::mismatch);
+      EXPECT_EQ(receive.operation.seen_size, bit | 9000);
+    }
+  }
+}
+
+// Two messages of a call may have other sizes, but a call has one.
+TEST_P(Conformance, SizesOfMessagesMayDiffer) {
+  Ranks ranks(make(), 2);
+  Messages messages;
+  for (const uint64_t bytes : {400U, 900U}) {
+    const Tag tag{4, static_cast<uint32_t>(bytes), 0, 7, Tag::of_message | bytes};
+    add(messages, tag, bytes).fill().send(ranks.channel(0, 1));
+    add(messages, tag, bytes).receive(ranks.channel(1, 0));
+  }
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok());
+  Message send({5, 0, 0, 7, 400}, 400), receive({5, 1, 0, 7, 900}, 400);
+  send.send(ranks.channel(0, 1));
+  receive.receive(ranks.channel(1, 0));
+  ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
+  EXPECT_EQ(receive.code(), Code::mismatch);
+  EXPECT_EQ(receive.operation.seen_size, 400U);
+}
+
 // Detected from the call alone: the tags of two collectives' messages may differ otherwise.
 TEST_P(Conformance, AnotherOperationIsNamed) {
   for (const uint32_t ordinal : {0U, 5U}) {

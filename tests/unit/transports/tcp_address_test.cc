@@ -62,8 +62,9 @@ TEST(TcpInterfaces, Family) {
 }
 
 TEST(TcpInterfaces, ListsThatMakeNoSense) {
-  for (const char* list : {"10.0.0.0/33", "10.0.0/8", "eth0,", "^", ",", "fd00::/129", "10.0.0.0/",
-                           "10.0.0.0/x", "10.0.0.0/-1", "10.0.0.0/8 ", "eth0/8"}) {
+  for (const char* list :
+       {"10.0.0.0/33", "10.0.0/8", "eth0,", "^", ",", "fd00::/129", "10.0.0.0/", "10.0.0.0/x",
+        "10.0.0.0/-1", "10.0.0.0/8 ", "eth0/8", "*eth0", "e*0", "eth**"}) {
     EXPECT_EQ(chosen(list), "invalid") << list;
   }
   const auto none = choose_interfaces(host, "ib0", 0);
@@ -74,7 +75,7 @@ TEST(TcpInterfaces, ListsThatMakeNoSense) {
 
 TEST(TcpInterfaces, OneWithoutCarrierIsNotUsed) {
   std::vector<Interface> all = host;
-  all[1].running = false;
+  all[1].state = Interface::State::no_carrier;
   const auto rest = choose_interfaces(all, "^lo", 4);
   ASSERT_TRUE(rest.ok());
   EXPECT_EQ(rest->front().name, "eth1");
@@ -83,15 +84,66 @@ TEST(TcpInterfaces, OneWithoutCarrierIsNotUsed) {
   EXPECT_NE(none.status().message().find("eth0 10.1.2.3/16 (no carrier)"), std::string::npos);
 }
 
-TEST(TcpInterfaces, ThisHostHasLoopbackAndNoLinkLocalAddress) {
+// Those that can't be used are listed, too.
+TEST(TcpInterfaces, WhatThisHostHasIsListed) {
+  using State = Interface::State;
+  std::vector<Interface> all{on("ib0", "fe80::7", 64),
+                             {"ib1", {}, 0, State::no_address},
+                             on("eth2", "10.7.0.1", 16),
+                             on("eth0", "10.1.2.3", 16)};
+  all[0].state = State::link_local;
+  all[2].state = State::down;
+  const auto chosen_of = [&](const char* list) { return choose_interfaces(all, list, 0); };
+  for (const char* list : {"ib0", "ib1", "fe80::/10", "eth2"}) {
+    EXPECT_EQ(chosen_of(list).status().message(),
+              "no address matches the interface list '" + std::string(list) +
+                  "'; this host has: eth0 10.1.2.3/16, ib0 fe80::7/64 (link-local), ib1 (no "
+                  "address), eth2 10.7.0.1/16 (down)");
+  }
+  ASSERT_TRUE(chosen_of("").ok());
+  EXPECT_EQ(chosen_of("")->size(), 1U);
+}
+
+TEST(TcpInterfaces, ThisHostHasUsableLoopbackAndNoUsableLinkLocalAddress) {
   const auto all = local_interfaces();
   ASSERT_TRUE(all.ok()) << all.status().message();
   bool loopback = false;
   for (const Interface& each : *all) {
-    loopback |= each.address.is_loopback();
-    EXPECT_FALSE(each.address.is_link_local_v6()) << each.name;
+    const bool usable = each.state == Interface::State::usable;
+    loopback |= usable && each.address.is_loopback();
+    EXPECT_FALSE(usable && each.address.is_link_local_v6()) << each.name;
   }
   EXPECT_TRUE(loopback);
+}
+
+TEST(TcpInterfaces, BeginningsOfNames) {
+  EXPECT_EQ(chosen("eth*", 4), "eth0=10.1.2.3 eth1=192.168.7.1 ");
+  EXPECT_EQ(chosen("^docker*,lo*", 4), chosen("eth*", 4));
+  EXPECT_EQ(chosen("eth0*,10.0.0.0/8", 4), "eth0=10.1.2.3 ");
+  EXPECT_EQ(chosen("*"), chosen(""));
+  EXPECT_EQ(chosen("th*"), "unavailable");
+}
+
+TEST(TcpInterfaces, ItemsThatMatchNothingAreNamed) {
+  using State = Interface::State;
+  std::vector<Interface> all = host;
+  all.push_back({"ib0", {}, 0, State::no_address});
+  const struct {
+    const char *list, *items;
+    int family = 0;
+  } cases[] = {{"", ""},
+               {"eth*,docker0,10.0.0.0/8,fd00::3", ""},
+               {"^docker*,lo,ib*", ""},
+               {"eth0,etc*,10.9.0.0/16", "'etc*', '10.9.0.0/16' matches no interface that can"},
+               {"eth0,ib*", "'ib*' matches no interface that can"},
+               {"eth0,eth1", "'eth1' matches no interface that can", 6},
+               {"^dcoker*,veth*,lo", "'dcoker*', 'veth*' matches no interface; "}};
+  for (const auto& [list, items, family] : cases) {
+    const std::string told = unmatched_items(all, list, family);
+    EXPECT_EQ(told.empty(), *items == 0) << told;
+    EXPECT_NE(told.find(items), std::string::npos) << told;
+    EXPECT_EQ(told.find("docker0 172.17.0.1/16") == std::string::npos, *items == 0) << told;
+  }
 }
 
 AddressBlob blob_of(const std::vector<Interface>& interfaces, uint64_t host_id = 77) {

@@ -2,6 +2,8 @@
 //
 // Faults on this side of a connection: lack of memory, unknown teams.
 #include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "tests/unit/transports/tcp_played.h"
 
@@ -94,6 +97,42 @@ TEST_F(TcpPlayed, MemoryThatCantBeReceivedIntoIsNamedAtOnce) {
 }
 
 // ABORT frames of teams that are closed here, or never existed.
+// The endpoint's socket of a connection.
+int other_end_of(const Stranger& peer) {
+  sockaddr_storage theirs{}, seen{};
+  socklen_t size = sizeof(theirs);
+  EXPECT_EQ(getsockname(peer.fd(), reinterpret_cast<sockaddr*>(&theirs), &size), 0);
+  for (int fd = 0; fd < 1024; ++fd) {
+    socklen_t length = sizeof(seen);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&seen), &length) == 0 && length == size &&
+        std::memcmp(&seen, &theirs, size) == 0) {
+      return fd;
+    }
+  }
+  return -1;
+}
+
+// The peer stops reading, and this side's kernel soon gives up.
+TEST_F(TcpPlayed, ATimeoutAfterShortMessagesHintsAtTheMtu) {
+  Stranger peer(blob_.entries[0]);
+  greet(peer);
+  const unsigned milliseconds_unanswered = 50;
+  const int little = 4096;
+  setsockopt(peer.fd(), SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+  EXPECT_EQ(setsockopt(other_end_of(peer), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds_unanswered,
+                       sizeof(milliseconds_unanswered)),
+            0);
+  Message send({1, 0, 0, 0}, 1 << 20), pending({1, 0, 0, 0}, 8);
+  send.send(*channel_);
+  pending.receive(*channel_);
+  ASSERT_TRUE(done_in(pending, seconds(60)));
+  EXPECT_EQ(pending.code(), Code::peer_lost);
+  EXPECT_NE(pending.why().find("Connection timed out; small packets have passed"),
+            std::string::npos)
+      << pending.why();
+  EXPECT_NE(pending.why().find("MTU"), std::string::npos) << pending.why();
+}
+
 TEST_F(TcpPlayed, AbortsOfUnknownTeamsLeaveNothing) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
@@ -263,6 +302,39 @@ TEST_F(TcpPlayed, AMessageThatCantBeFinishedEndsTheLink) {
   EXPECT_EQ(other_bytes, 0U);
   ASSERT_TRUE(behind.done());
   EXPECT_EQ(behind.code(), Code::memory);
+}
+
+size_t times_in(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// A peer's greeting may be damaged on its way. Nobody can tell who sent it, but from where it came.
+TEST(TcpDamage, IsReportedWithItsAddressAndCounted) {
+  constexpr int visits = 25;
+  testing::internal::CaptureStderr();
+  {
+    Ranks ranks(tcp(), 2);
+    const AddressBlob at = address_of(ranks.at(1));
+    Message awaited({1, 0, 0, 0}, 8);
+    awaited.receive(ranks.channel(1, 0));
+    std::byte damaged[Greeting::bytes];
+    Greeting{wire_version, Ranks::process(0), Ranks::process(1), at.key, 1 << 20}.encode(damaged);
+    damaged[2] ^= std::byte{4};
+    for (int i = 0; i < visits; ++i) {
+      Stranger one(at.entries[0]);
+      one.say(damaged, sizeof damaged);
+      EXPECT_TRUE(ranks.drive([&] { return one.sent_away(); }, seconds(5)));
+    }
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string what = "the connection from 127.0.0.1 sent an invalid greeting";
+  EXPECT_EQ(times_in(said, what), 2U) << said;
+  EXPECT_EQ(times_in(said, what + ", and was turned away; 1 so far"), 1U) << said;
+  EXPECT_EQ(times_in(said, what + ", and was turned away; 10 so far"), 1U) << said;
+  EXPECT_EQ(times_in(said, "turned away 25 connections in all"), 1U) << said;
+  EXPECT_EQ(times_in(said, "stranger"), 0U) << said;
 }
 
 }  // namespace

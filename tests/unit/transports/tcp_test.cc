@@ -12,6 +12,7 @@
 
 #include <atomic>
 
+#include "src/base/log.h"
 #include "tests/unit/support/stopwatch.h"
 #include "tests/unit/support/sweep.h"
 #include "tests/unit/transports/tcp_rig.h"
@@ -158,11 +159,34 @@ TEST(Tcp, OverAnInterfaceByName) {
   const auto all = local_interfaces();
   ASSERT_TRUE(all.ok());
   for (const Interface& each : *all) {
+    if (each.state != Interface::State::usable) continue;
     TcpOptions options;
     options.interfaces = each.name;
     Ranks ranks(tcp(options), 2);
     EXPECT_TRUE(exchange(ranks)) << each.name;
   }
+}
+
+// A list that names one such warns, and one that excludes tells those who ask for it.
+TEST(Tcp, ItemsThatMatchNothingAreMentioned) {
+  const struct {
+    const char *list, *told;
+    Level level = Level::warning;
+  } cases[] = {{"lo,nope*", "warning: in the interface list 'lo,nope*', 'nope*' matches no"},
+               {"^nope*", ""},
+               {"^nope*", "in the interface list '^nope*', 'nope*' matches no", Level::info},
+               {"lo", "", Level::info}};
+  for (const auto& [list, told, level] : cases) {
+    TcpOptions options;
+    options.interfaces = list;
+    set_log_level(level);
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(make_tcp_endpoint(options).ok());
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.empty(), *told == 0) << said;
+    EXPECT_NE(said.find(told), std::string::npos) << said;
+  }
+  set_log_level(Level::warning);
 }
 
 TEST(Tcp, OptionsThatCannotBe) {

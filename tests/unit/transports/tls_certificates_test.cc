@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Encryption with certificates, which the program "openssl" makes for each test.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <array>
 #include <cstdlib>
 #include <ctime>
@@ -8,6 +12,7 @@
 #include <memory>
 
 #include "tests/unit/transports/tls_rig.h"
+#include "transports/tcp/socket.h"
 
 namespace sluice {
 namespace {
@@ -83,8 +88,8 @@ class CertificatesTest : public ::testing::Test {
       for (const int i : {0, 1}) {
         wires_[i].ended = &ended_;
         below_[i] = std::make_unique<WireEnd>(wires_[i], wires_[1 - i], false, 1);
-        auto made = makers[i]->make(
-            *below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, of[i]->peer_host});
+        auto made =
+            makers[i]->make(*below_[i], {ids[i], ids[1 - i], of[i]->key, i == 0, of[i]->peer_host});
         if (made.ok()) tls_[i] = std::move(*made);
         if (!made.ok()) failure_ = made.status().message();
       }
@@ -122,6 +127,39 @@ class CertificatesTest : public ::testing::Test {
 
   std::array<std::string, 2> meet(const Side& first, const Side& second) {
     return Meeting({tls_filters(first.tls), tls_filters(second.tls)}, first, second).exchange();
+  }
+  // Such a certificate again, for these uses.
+  void limit_use(const std::string& name, const std::string& uses) {
+    sh("echo extendedKeyUsage=" + uses + " >>" + name + ".ext && openssl x509 -req -in " + name +
+       ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile " + name + ".ext -out " +
+       name + ".pem && sed -i /Usage/d " + name + ".ext");
+  }
+  // Why this side, which accepts, refuses the program "openssl" with a certificate: that does not
+  // verify its own, and sends no proof of keys.
+  std::string why_openssl_is_refused(const Side& side, const std::string& name) {
+    sockaddr_un address{AF_UNIX, {}};
+    const std::string path = folder_ + "/socket";
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    unlink(path.c_str());
+    const Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(bind(listener.fd(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(listener.fd(), 1), 0);
+    sh("(printf %032d 0 | openssl s_client -quiet -tls1_3 -unix socket -cert " + name +
+       ".pem -key " + name + ".key &)");
+    const Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    SocketConduit below(peer);
+    auto tls =
+        tls_filters(side.tls)->make(below, {{5, 2}, {5, 1}, side.key, false, side.peer_host});
+    if (!tls.ok()) return tls.status().message();
+    Moved moved;
+    do {
+      pollfd ready{peer.fd(), POLLIN, 0};
+      poll(&ready, 1, -1);
+      char byte = 0;
+      const iovec run{&byte, 1};
+      moved = (*tls)->read({&run, 1});
+    } while (moved.result == Moved::Result::some || moved.result == Moved::Result::nothing);
+    return (*tls)->problem();
   }
   // Certificate c of c.test, until that time.
   void certificate_until(time_t end) {
@@ -233,6 +271,33 @@ TEST_F(CertificatesTest, OfThisProcessAreVerifiedFirst) {
   Side revoked = side("b", "a.test");
   revoked.tls.certificates->revocation = folder_ + "/crl";
   expect(why_not(revoked), "/b.pem: certificate revoked");
+}
+
+// Each side looks for both roles, not for the one that its peer has in this connection.
+TEST_F(CertificatesTest, ForOneRoleAreRefused) {
+  certificate("ca", "c", "DNS:c.test", 2);
+  const Side picky = side("a", "c.test");
+  expect(why_openssl_is_refused(picky, "c"), "the peer has a certificate, but not its keys");
+  limit_use("c", "clientAuth,serverAuth");
+  expect(why_openssl_is_refused(picky, "c"), "the peer has a certificate, but not its keys");
+  limit_use("c", "clientAuth");
+  expect(why_openssl_is_refused(picky, "c"),
+         "the peer's certificate for c.test: unsuitable certificate purpose");
+  expect(why_not(side("c", "a.test")), "/c.pem: unsuitable certificate purpose");
+}
+
+// Each authority's certificate too, because what it signs may do no more than it.
+TEST_F(CertificatesTest, OfAnAuthorityForOneRoleAreRefusedInBothRoles) {
+  authority("other");
+  certificate("other", "c", "DNS:c.test", 2);
+  for (const std::string role : {"serverAuth", "clientAuth"}) {
+    sh("openssl req -x509 -key other.key -days 2 -subj /CN=other -addext extendedKeyUsage=" + role +
+       " -out one.pem && cat ca.pem one.pem >some.pem && cat ca.pem other.pem >all.pem");
+    const Side picky = side("a", "c.test", "some"), of_c = side("c", "a.test", "all");
+    const std::string why = "the peer's certificate for c.test: unsuitable certificate purpose";
+    expect(meet(picky, of_c)[0], why);
+    expect(meet(of_c, picky)[1], why);
+  }
 }
 
 // The hosts are the right ones; the processes are not those that the two sides mean. So is whoever

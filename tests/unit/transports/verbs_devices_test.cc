@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "src/base/log.h"
 #include "tests/unit/transports/fake_verbs.h"
 #include "tests/unit/transports/tcp_rig.h"
 #include "transports/verbs/pair.h"
@@ -299,7 +300,8 @@ TEST_F(VerbsDevices, NamedOnesThatAreAbsentAreAnErrorWhereRdmaIsDemanded) {
     const char *list, *lacks;
   } const cases[] = {{"", ""},
                      {"fake0,fake0:1,fake1:2,10.0.0.0/8", ""},
-                     {"^other", ""},
+                     {"fake*,fake0:*", ""},
+                     {"mlx*,fake*", "mlx*"},
                      {"other,fake0,fake0:2", "other, fake0:2"}};
   for (const auto& each : cases) {
     const bool lacks = each.lacks[0] != 0;
@@ -313,6 +315,20 @@ TEST_F(VerbsDevices, NamedOnesThatAreAbsentAreAnErrorWhereRdmaIsDemanded) {
     const Status status = make_verbs_upgrades(options)->make(base, 0).status();
     EXPECT_EQ(status.message(), lacks ? absent + each.lacks : "");
   }
+}
+
+TEST_F(VerbsDevices, ExcludedOnesThatAreAbsentAreNoError) {
+  begin({Device{}});
+  const std::string absent = "SLUICE_VERBS_DEVICES names what this host lacks: mlx*";
+  EXPECT_EQ(check_named("^mlx*,fake1*", survey()).message(), absent + ", fake1*");
+  EXPECT_EQ(said_of_devices("^mlx*", system_.path()).find(absent), std::string::npos);
+  set_log_level(Level::info);
+  EXPECT_NE(said_of_devices("^mlx*", system_.path()).find(absent), std::string::npos);
+  set_log_level(Level::warning);
+  NoConduit base;
+  VerbsOptions options{4096, "^mlx*", true, &fake_verbs::table(), system_.path()};
+  options.demanded = true;
+  EXPECT_TRUE(make_verbs_upgrades(options)->make(base, 0).ok());
 }
 
 // Each connect that times out stops the process for a second.
