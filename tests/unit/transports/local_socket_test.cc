@@ -23,9 +23,9 @@ struct View {
   bool hidden = false;      // its local socket is not to be found, as on another host
 };
 
-class Pair {
+class TwoEndpoints {
  public:
-  explicit Pair(const TcpOptions& options, const View& view) {
+  explicit TwoEndpoints(const TcpOptions& options, const View& view) {
     for (const size_t rank : {0, 1}) endpoints_[rank] = tcp(options)(Ranks::process(rank));
     Peer peers[2];
     for (const size_t rank : {0, 1}) peers[rank] = peer(rank, view);
@@ -98,20 +98,20 @@ class WithinAHost : public testing::Test {
 };
 
 TEST_F(WithinAHost, BytesAreInClearOnlyOverALocalSocket) {
-  Pair pair(encrypted_, {});
+  TwoEndpoints pair(encrypted_, {});
   EXPECT_TRUE(pair.exchange() && pair.exchange(1 << 20));
   EXPECT_EQ(pair.carriers(), "unix unix");
 }
 
 TEST_F(WithinAHost, WhatAPeerSaysOfItsHostIsNotBelieved) {
-  Pair pair(encrypted_, {.hidden = true});
+  TwoEndpoints pair(encrypted_, {.hidden = true});
   EXPECT_TRUE(pair.exchange() && pair.exchange(1 << 20));
   EXPECT_EQ(pair.carriers(), "tls tls");
 }
 
 TEST_F(WithinAHost, OtherHostsAreEncrypted) {
   for (const View& view : {View{.host = "n2"}, View{.same_identity = false}}) {
-    Pair pair(encrypted_, view);
+    TwoEndpoints pair(encrypted_, view);
     EXPECT_TRUE(pair.exchange());
     EXPECT_EQ(pair.carriers(), "tls tls");
   }
@@ -119,14 +119,14 @@ TEST_F(WithinAHost, OtherHostsAreEncrypted) {
 
 TEST_F(WithinAHost, SharedMemoryReplacesTheLocalSocket) {
   encrypted_.upgrades = {make_shm_upgrades()};
-  Pair pair(encrypted_, {});
+  TwoEndpoints pair(encrypted_, {});
   for (int i = 0; i < 2000 && pair.carriers() != "shm shm"; ++i) ASSERT_TRUE(pair.exchange());
   EXPECT_EQ(pair.carriers(), "shm shm");
 }
 
 // Nobody asked for a difference between "within" and "between".
 TEST_F(WithinAHost, WithoutEncryptionConnectionsAreTcp) {
-  Pair pair({}, {});
+  TwoEndpoints pair({}, {});
   EXPECT_TRUE(pair.exchange());
   EXPECT_EQ(pair.carriers(), "tcp tcp");
 }
@@ -136,11 +136,11 @@ TEST_F(WithinAHost, RdmaIsDemandedOfAPeerThatOnlySaysItIsHere) {
   options.needs_upgrade = true;
   options.upgrades = {make_verbs_upgrades({16384, "", false, nullptr})};  // finds no device
   {
-    Pair pair(options, {.host = ""});
+    TwoEndpoints pair(options, {.host = ""});
     EXPECT_TRUE(pair.exchange());
     EXPECT_EQ(pair.carriers(), "unix unix");
   }
-  Pair apart(options, {.host = "", .hidden = true});
+  TwoEndpoints apart(options, {.host = "", .hidden = true});
   std::string why[2];  // messages may pass until both sides know
   for (uint32_t call = 1; call <= 6; ++call) {
     Messages messages;
