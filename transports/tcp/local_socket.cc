@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-constexpr int backlog = 4096;
+constexpr int local_backlog = 4096;
 constexpr uid_t nobody = 65534;  // what the kernel says of users that it can't name here
 
 }  // namespace
@@ -47,7 +47,7 @@ Result<Socket> listen_locally(const ProcessId& self, uint16_t port, const TcpOpt
   if (!made.ok()) return made;
   const SocketAddress at = local_address(self, port);
   if (bind(made->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) != 0 ||
-      listen(made->fd(), backlog) != 0) {
+      listen(made->fd(), local_backlog) != 0) {
     return Status(Code::unavailable, "cannot listen on a local socket: " + error_text(errno));
   }
   return made;
