@@ -55,7 +55,7 @@ Rank most_per_host(std::span<const uint32_t> hosts);
 struct Needs {
   bool power_of_two = false;  // number of ranks
   bool commutative = false;   // the operation must commute: operands are not kept in rank order
-  bool fetching = false;      // CMA get and put between all ranks (direct algorithms)
+  bool cma = false;           // CMA get and put between all ranks (shared-memory algorithms)
   bool uniform = false;       // blocks of one size (no allgatherv, no reduce_scatter with counts)
   // Two hosts or more, one of them with two ranks or more. Reductions keep the order of operands
   // only if each host's ranks are consecutive.
@@ -89,19 +89,19 @@ struct Cost {
 };
 
 class Rounds;
-struct DirectCall;
+struct ShmCall;
 
-// An algorithm has a plan; or it is direct, a shared-memory algorithm
-// (collectives/shm/shm.h); or it is direct and moves its long blocks by a plan.
+// An algorithm has a plan; or it is a shared-memory algorithm
+// (collectives/shm/shm.h); or it is both, and moves its long blocks by a plan.
 struct Algorithm {
   Collective collective;
   const char* name;
   const char* help;  // one line: what it does and when it is good
   Needs needs;
   Plan (*plan)(const Shape&);
-  Cost (*cost)(const Shape&);               // over all ranks; does not depend on Shape::rank
-  Bracketing bracketing = Bracketing::any;  // only for reductions
-  bool (*direct)(Rounds&, const DirectCall&) = nullptr;  // if set, the two may be null
+  Cost (*cost)(const Shape&);                      // over all ranks; does not depend on Shape::rank
+  Bracketing bracketing = Bracketing::any;         // only for reductions
+  bool (*shm)(Rounds&, const ShmCall&) = nullptr;  // if set, the two may be null
   // Least number of segments that a call's bytes are cut into, unless these become too short. For
   // plans that pass a vector from rank to rank: the longer a segment, the later the last rank
   // starts.
@@ -110,7 +110,7 @@ struct Algorithm {
   // block goes in its cell together with its length; longer blocks go by the plan of `beside`.
   uint32_t cell = 0;
   const Algorithm* beside = nullptr;
-  // Only for direct ones: even the shortest call may use slots (transports/shm/arena.h).
+  // Only for shared-memory ones: even the shortest call may use slots (transports/shm/arena.h).
   bool slots = false;
 };
 

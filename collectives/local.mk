@@ -147,7 +147,7 @@ core_sources += \
   collectives/reduce_scatter/ring.h
 core_sources += \
   collectives/shm/shm.h \
-  collectives/shm/fetching.cc \
+  collectives/shm/cma.cc \
   collectives/shm/grouped.h \
   collectives/shm/grouped_moving.cc \
   collectives/shm/grouped_reducing.cc \

@@ -20,7 +20,7 @@ std::vector<Algorithm> joined() {
   std::vector<Algorithm> table;
   for (const auto folder : {allreduce_algorithms(), reduce_algorithms(), broadcast_algorithms(),
                             allgather_algorithms(), reduce_scatter_algorithms(),
-                            alltoall_algorithms(), barrier_algorithms(), direct_algorithms()}) {
+                            alltoall_algorithms(), barrier_algorithms(), shm_algorithms()}) {
     table.insert(table.end(), folder.begin(), folder.end());
   }
   // A folder may serve two collectives, but `algorithms(collective)` needs each in one run.

@@ -5,14 +5,14 @@ namespace sluice {
 namespace {
 
 std::string text_of(const Tag& tag) {
-  return "operation " + std::to_string(tag.what) + " of " +
+  return "operation " + std::to_string(tag.signature) + " of " +
          std::to_string(tag.size & ~Tag::of_message) + " bytes";
 }
 
 }  // namespace
 
 void end_with_other_call(Operation* operation, const Tag& theirs, const std::string& label) {
-  operation->seen_what = theirs.what;
+  operation->seen_signature = theirs.signature;
   operation->seen_size = theirs.size;
   operation->seen_bytes = operation->bytes;
   operation->status = {Code::mismatch, "call " + std::to_string(operation->tag.call) + " is " +
@@ -22,7 +22,7 @@ void end_with_other_call(Operation* operation, const Tag& theirs, const std::str
 
 void end_with_other_length(Operation* operation, const Tag& theirs, size_t bytes,
                            const std::string& label) {
-  operation->seen_what = operation->tag.what;
+  operation->seen_signature = operation->tag.signature;
   operation->seen_size = theirs.size;
   operation->seen_bytes = bytes;
   operation->status = {Code::mismatch, "a message of call " + std::to_string(operation->tag.call) +

@@ -39,7 +39,7 @@ class Agreement {
   }
 
   static bool is_same_call(const Tag& a, const Tag& b) {
-    return a.what == b.what && a.size_of_call() == b.size_of_call();
+    return a.signature == b.signature && a.size_of_call() == b.size_of_call();
   }
 
   Calls ours_, theirs_;

@@ -36,8 +36,8 @@ core_sources += \
   transports/tcp/peer_keys.h \
   transports/tcp/proofs.cc \
   transports/tcp/proofs.h \
-  transports/tcp/reception.cc \
-  transports/tcp/reception.h \
+  transports/tcp/acceptor.cc \
+  transports/tcp/acceptor.h \
   transports/tcp/shared.cc \
   transports/tcp/shared.h \
   transports/tcp/upgrade.cc \

@@ -13,7 +13,8 @@
 // Messages and frames. A message is what one operation posts, at most Caps::max_message bytes. The
 // engine cuts longer ones into segments, each of which is a message. Messages match on (team, call,
 // ordinal, segment), never on the order of posting. Every message says which collective it belongs
-// to (Tag::what), and how much data that has (Tag::size), so that ranks that disagree get an error.
+// to (Tag::signature), and how much data that has (Tag::size), so that ranks that disagree get an
+// error.
 //
 // Flow control. Each channel has a window: the bytes (payload and header) that the peer may have
 // sent and the receiver not yet placed. It opens again as messages are placed in posted receives. A
@@ -58,10 +59,10 @@ struct TeamId {
 // What a message belongs to. Messages match on call, ordinal and segment. `what` and `size` must be
 // equal on messages that match, and `what` on all messages of a call.
 struct Tag {
-  uint32_t call = 0;     // in the team; rises with each collective or part of one
-  uint32_t ordinal = 0;  // n-th message between the two ranks in this direction within the call
-  uint32_t segment = 0;  // n-th piece of that message
-  uint32_t what = 0;     // opaque here: the collective and its root; see engine
+  uint32_t call = 0;       // in the team; rises with each collective or part of one
+  uint32_t ordinal = 0;    // n-th message between the two ranks in this direction within the call
+  uint32_t segment = 0;    // n-th piece of that message
+  uint32_t signature = 0;  // opaque here: the collective and its root; see engine
   // Bytes: of the call, the same on all its messages; or with this bit, of the message that this is
   // a piece of.
   static constexpr uint64_t of_message = uint64_t{1} << 63;
@@ -88,9 +89,9 @@ struct Operation {
   CompletionQueue* queue = nullptr;
   // Set when done.
   Status status;
-  // With Code::mismatch: what the peer's message says of itself (Tag::what, Tag::size, its length);
-  // the owner makes an error message of it.
-  uint32_t seen_what = 0;
+  // With Code::mismatch: what the peer's message says of itself (Tag::signature, Tag::size, its
+  // length); the owner makes an error message of it.
+  uint32_t seen_signature = 0;
   uint64_t seen_size = 0;
   size_t seen_bytes = 0;
   // Used by the transport while posted; by the queue when done.
@@ -135,7 +136,7 @@ class Channel {
   // True: the operation is done (see operation->status) and does not enter the queue. False: it
   // enters its queue when done. A send is done when the kernel, shared memory or the network card
   // has its last byte, a receive when its last byte is in place. It is a mismatch if the message
-  // has another length or size than posted or, in the same call, another `what` or size of the
+  // has another length or size than posted or, in the same call, another `signature` or size of the
   // call; the error contains both values. Errors of a link are sticky: they end every pending and
   // later operation, except receives of messages that had arrived whole by then. The operation may
   // be posted again once it is done.
@@ -154,11 +155,11 @@ class Channel {
   virtual void abort(const std::string& cause) = 0;
   // Whether the abort has been sent, or never will be: the endpoint need not be driven for it any
   // more.
-  virtual bool told() const { return true; }
+  virtual bool abort_sent() const { return true; }
 
   // Code::aborted and the cause, if the peer has sent an abort. Reads from the link even with
   // nothing pending, and sets unexpected messages aside; used during long waits on other ranks.
-  virtual Status told_by_peer() = 0;
+  virtual Status aborted_by_peer() = 0;
 
   // What moves the bytes now, for log lines: "tcp", or "shm" once the link has left its socket.
   virtual const char* carrier() const = 0;

@@ -14,7 +14,7 @@ class BlockTable {
  public:
   static constexpr size_t longest_short = size_t{16} << 10;
 
-  BlockTable(Rounds& rounds, const DirectCall& call) : rounds_(rounds), call_(call) {}
+  BlockTable(Rounds& rounds, const ShmCall& call) : rounds_(rounds), call_(call) {}
 
   // The most bytes of a short block. All blocks of a rank may be short.
   size_t room() const { return room_; }
@@ -101,7 +101,7 @@ class BlockTable {
   }
 
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
   const size_t table_ = sizeof(uint64_t) + (ranks_ - 1) * sizeof(Entry);
   const size_t room_ =

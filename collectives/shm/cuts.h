@@ -22,13 +22,13 @@ struct Cuts {
 
 // Bytes of long data in a round. If ranks are oversubscribed, few long rounds are better; otherwise
 // shorter rounds overlap better.
-inline size_t long_piece(const DirectCall& call) {
+inline size_t long_piece(const ShmCall& call) {
   return call.in_turns ? ArenaSlot::capacity : ArenaSlot::capacity / 2;
 }
 
 // The same for data that streams through the slots. Two ranks use short slots, unless
 // oversubscribed.
-inline size_t stream_piece(const Rounds& rounds, const DirectCall& call) {
+inline size_t stream_piece(const Rounds& rounds, const ShmCall& call) {
   return rounds.size() == 2 && !call.in_turns ? ArenaShortSlot::capacity : long_piece(call);
 }
 
@@ -43,7 +43,7 @@ inline size_t whole_elements(size_t bytes, size_t element) {
 class Dealing {
  public:
   // longest: bytes of the longest block. Pieces hold whole elements.
-  Dealing(Rounds& rounds, const DirectCall& call, size_t longest, size_t element)
+  Dealing(Rounds& rounds, const ShmCall& call, size_t longest, size_t element)
       : rounds_(rounds),
         others_(std::max(rounds.size() - 1, Rank{1})),
         most_(stream_piece(rounds, call)),
@@ -75,7 +75,7 @@ inline void move_bytes(std::byte* to, const std::byte* from, size_t bytes) {
 }
 
 // Copies this rank's block for itself.
-inline void move_own_block(const Rounds& rounds, const DirectCall& call) {
+inline void move_own_block(const Rounds& rounds, const ShmCall& call) {
   const Bytes from = call.block(call.input, rounds.rank());
   move_bytes(call.block(call.output, rounds.rank()).data, from.data, from.size);
 }
@@ -83,7 +83,7 @@ inline void move_own_block(const Rounds& rounds, const DirectCall& call) {
 // Combines all ranks' operands of one round in rank order. operand(rank) returns an address; `out`
 // may be one of the first two operands, or memory that is no operand.
 template <typename Operand>
-void combine_in_order(const DirectCall& call, Rank ranks, const Operand& operand, std::byte* out,
+void combine_in_order(const ShmCall& call, Rank ranks, const Operand& operand, std::byte* out,
                       size_t bytes) {
   if (bytes == 0) return;
   if (ranks == 1) return move_bytes(out, operand(0), bytes);

@@ -11,7 +11,7 @@ namespace sluice {
 // A call's groups as this rank has a part in them: it leads its own, or follows who does.
 class Grouped {
  public:
-  Grouped(Rounds& rounds, const DirectCall& call, Rank root)
+  Grouped(Rounds& rounds, const ShmCall& call, Rank root)
       : rounds_(rounds), groups_(*call.groups), root_(root) {}
 
   const Groups& groups() const { return groups_; }

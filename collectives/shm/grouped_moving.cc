@@ -6,7 +6,7 @@
 namespace sluice {
 
 // Round 1: a rank is there; a leader's: its whole group is. Round 2, of leaders: all are.
-bool direct_barrier_grouped(Rounds& rounds, const DirectCall& call) {
+bool shm_barrier_grouped(Rounds& rounds, const ShmCall& call) {
   const Grouped grouped(rounds, call, 0);
   if (grouped.leads() && !grouped.await_followers(1, 0)) return false;
   if (!rounds.open(1, 0)) return false;
@@ -23,7 +23,7 @@ bool direct_barrier_grouped(Rounds& rounds, const DirectCall& call) {
 }
 
 // Leaders copy the root's data into slots of their own, from where their groups take it.
-bool direct_broadcast_grouped(Rounds& rounds, const DirectCall& call) {
+bool shm_broadcast_grouped(Rounds& rounds, const ShmCall& call) {
   const Grouped grouped(rounds, call, call.root);
   const Bytes data = call.all(call.output);
   const Cuts pieces{data.size, ArenaSlot::capacity};
@@ -56,7 +56,7 @@ namespace {
 // has all groups', in their order.
 class GroupedGathering {
  public:
-  GroupedGathering(Rounds& rounds, const DirectCall& call)
+  GroupedGathering(Rounds& rounds, const ShmCall& call)
       : rounds_(rounds), call_(call), grouped_(rounds, call, 0) {
     for (Rank rank = 0; rank < rounds.size(); ++rank) {
       longest_ = std::max(longest_, call.block(call.output, rank).size);
@@ -142,14 +142,14 @@ class GroupedGathering {
   }
 
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   const Grouped grouped_;
   size_t longest_ = 0, piece_ = 1;
 };
 
 }  // namespace
 
-bool direct_allgather_grouped(Rounds& rounds, const DirectCall& call) {
+bool shm_allgather_grouped(Rounds& rounds, const ShmCall& call) {
   return GroupedGathering(rounds, call).run();
 }
 

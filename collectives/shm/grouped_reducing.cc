@@ -10,7 +10,7 @@ namespace {
 // in rank order where each group's ranks are consecutive.
 class GroupedReduction {
  public:
-  GroupedReduction(Rounds& rounds, const DirectCall& call, Rank root)
+  GroupedReduction(Rounds& rounds, const ShmCall& call, Rank root)
       : rounds_(rounds),
         call_(call),
         grouped_(rounds, call, root),
@@ -53,7 +53,7 @@ class GroupedReduction {
 
  private:
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   const Grouped grouped_;
   const Bytes input_;
   const Cuts pieces_;
@@ -61,7 +61,7 @@ class GroupedReduction {
 
 }  // namespace
 
-bool direct_reduce_grouped(Rounds& rounds, const DirectCall& call) {
+bool shm_reduce_grouped(Rounds& rounds, const ShmCall& call) {
   GroupedReduction reduction(rounds, call, call.root);
   const Cuts& pieces = reduction.pieces();
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
@@ -78,7 +78,7 @@ bool direct_reduce_grouped(Rounds& rounds, const DirectCall& call) {
 }
 
 // Piece i takes rounds 2i - 1, with operands and the groups' results, and 2i, with the result.
-bool direct_allreduce_grouped(Rounds& rounds, const DirectCall& call) {
+bool shm_allreduce_grouped(Rounds& rounds, const ShmCall& call) {
   GroupedReduction reduction(rounds, call, 0);
   const Grouped& grouped = reduction.grouped();
   const Cuts& pieces = reduction.pieces();

@@ -3,7 +3,7 @@
 // The groups of a team: ranks that share a cache, or a NUMA node. Algorithms named `grouped` meet
 // inside each group first, then the groups' leaders meet: a flag is looked at by few, and most
 // cache lines stay on their side of the machine. (Li, Hoefler and Snir, NUMA-aware shared-memory
-// collective communication for MPI, HPDC 2013; Graham and Shipman, as in direct.h.)
+// collective communication for MPI, HPDC 2013; Graham and Shipman, as in shm.h.)
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@ namespace sluice {
 // Who comes late finds what others had for it, and they go on meanwhile: what is long does not wait
 // for the table. That says what each rank expects, too: where ranks disagree about a block, and
 // wait for what never comes, they find out.
-bool direct_alltoallv_mixed(Rounds& rounds, const DirectCall& call) {
+bool shm_alltoallv_mixed(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   BlockTable table(rounds, call);
   const auto is_sound = [&table] { return table.is_sound(); };

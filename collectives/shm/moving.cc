@@ -4,7 +4,7 @@
 #include "src/base/copy.h"
 
 namespace sluice {
-bool direct_barrier(Rounds& rounds, const DirectCall&) {
+bool shm_barrier(Rounds& rounds, const ShmCall&) {
   if (!rounds.open(1, 0)) return false;
   rounds.publish(1, 0);
   if (!await_all(rounds, 1, 0)) return false;
@@ -13,7 +13,7 @@ bool direct_barrier(Rounds& rounds, const DirectCall&) {
   return true;
 }
 
-bool direct_broadcast(Rounds& rounds, const DirectCall& call) {
+bool shm_broadcast(Rounds& rounds, const ShmCall& call) {
   const Bytes data = call.all(call.output);
   const Cuts pieces{data.size, stream_piece(rounds, call)};
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
@@ -39,7 +39,7 @@ namespace {
 // Allgather: round k holds the k-th piece of each rank's block.
 class Gathering {
  public:
-  Gathering(Rounds& rounds, const DirectCall& call)
+  Gathering(Rounds& rounds, const ShmCall& call)
       : rounds_(rounds), call_(call), piece_(stream_piece(rounds, call)) {}
 
   bool run() {
@@ -83,7 +83,7 @@ class Gathering {
   }
 
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   const size_t piece_;
   const Rank me_ = rounds_.rank();
   const Bytes own_ = call_.all(call_.input);
@@ -91,11 +91,9 @@ class Gathering {
 
 }  // namespace
 
-bool direct_allgather(Rounds& rounds, const DirectCall& call) {
-  return Gathering(rounds, call).run();
-}
+bool shm_allgather(Rounds& rounds, const ShmCall& call) { return Gathering(rounds, call).run(); }
 
-bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
+bool shm_alltoall(Rounds& rounds, const ShmCall& call) {
   const size_t block = call.block(call.input, 0).size;
   SlotExchange exchange(rounds, call, 0, block, block, {});
   const uint64_t length = exchange.length();
@@ -105,7 +103,7 @@ bool direct_alltoall(Rounds& rounds, const DirectCall& call) {
   return true;
 }
 
-bool direct_alltoallv(Rounds& rounds, const DirectCall& call) {
+bool shm_alltoallv(Rounds& rounds, const ShmCall& call) {
   SlotExchange exchange(rounds, call, 1, 0, ArenaSlot::capacity, {});
   uint64_t length = 0;
   const auto hear = [&](Rank, uint64_t theirs) { length = std::max(length, theirs); };

@@ -11,7 +11,7 @@ namespace {
 // others are just doing.
 class SplitReduction {
  public:
-  SplitReduction(Rounds& rounds, const DirectCall& call, bool gathers)
+  SplitReduction(Rounds& rounds, const ShmCall& call, bool gathers)
       : rounds_(rounds),
         call_(call),
         gathers_(gathers),
@@ -77,7 +77,7 @@ class SplitReduction {
   }
 
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   const bool gathers_;
   const Bytes input_;
   std::byte* const output_;
@@ -86,7 +86,7 @@ class SplitReduction {
 
 }  // namespace
 
-bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
+bool shm_allreduce(Rounds& rounds, const ShmCall& call) {
   const Bytes input = call.all(call.input);
   const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
@@ -111,7 +111,7 @@ bool direct_allreduce(Rounds& rounds, const DirectCall& call) {
   return true;
 }
 
-bool direct_reduce(Rounds& rounds, const DirectCall& call) {
+bool shm_reduce(Rounds& rounds, const ShmCall& call) {
   const Bytes input = call.all(call.input);
   const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
@@ -138,15 +138,15 @@ bool direct_reduce(Rounds& rounds, const DirectCall& call) {
   return true;
 }
 
-bool direct_allreduce_split(Rounds& rounds, const DirectCall& call) {
+bool shm_allreduce_split(Rounds& rounds, const ShmCall& call) {
   return SplitReduction(rounds, call, true).run();
 }
 
-bool direct_reduce_split(Rounds& rounds, const DirectCall& call) {
+bool shm_reduce_split(Rounds& rounds, const ShmCall& call) {
   return SplitReduction(rounds, call, rounds.rank() == call.root).run();
 }
 
-bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call) {
+bool shm_reduce_scatter(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   size_t longest = 0, total = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {

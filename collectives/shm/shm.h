@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shared-memory algorithms, called direct: collectives of ranks that map one arena
+// Shared-memory algorithms: collectives of ranks that map one arena
 // (transports/shm/arena.h), as plain loops over its rounds. A call's data passes from the callers'
 // memory through the arena, a piece each round. A rank may be some rounds ahead of the slowest
 // (ArenaRank::depth), so it copies the next piece in while the last one is reduced.
@@ -44,7 +44,7 @@ class OverLinks {
   virtual bool finish(const std::function<bool()>& is_sound) = 0;
 };
 
-struct DirectCall {
+struct ShmCall {
   // Scratch holds two operands, each with a page of padding, so that it can have the page offset of
   // a remote operand.
   static constexpr size_t scratch_piece = size_t{256} << 10,
@@ -76,60 +76,60 @@ struct DirectCall {
   }
 };
 
-std::span<const Algorithm> direct_algorithms();
+std::span<const Algorithm> shm_algorithms();
 
 // Whether a call of this shape (Call in src/engine/call.h) may use slots. Equal on all ranks.
 bool needs_slots(const Algorithm& algorithm, size_t bytes, bool ragged, Rank ranks);
 
-bool direct_barrier(Rounds& rounds, const DirectCall& call);
+bool shm_barrier(Rounds& rounds, const ShmCall& call);
 // Every rank copies the root's data out of its slots.
-bool direct_broadcast(Rounds& rounds, const DirectCall& call);
+bool shm_broadcast(Rounds& rounds, const ShmCall& call);
 // The root combines all operands: it reads (p - 1) V bytes, with V the bytes of the vector.
-bool direct_reduce(Rounds& rounds, const DirectCall& call);
+bool shm_reduce(Rounds& rounds, const ShmCall& call);
 // Every rank combines its share, the root gathers the shares.
-bool direct_reduce_split(Rounds& rounds, const DirectCall& call);
+bool shm_reduce_split(Rounds& rounds, const ShmCall& call);
 // Every rank combines all operands, in rank order: each reads (p - 1) V bytes.
-bool direct_allreduce(Rounds& rounds, const DirectCall& call);
+bool shm_allreduce(Rounds& rounds, const ShmCall& call);
 // Every rank combines its share, all gather the shares: each reads 2 (p - 1) / p V bytes.
-bool direct_allreduce_split(Rounds& rounds, const DirectCall& call);
+bool shm_allreduce_split(Rounds& rounds, const ShmCall& call);
 // Every rank combines its block.
-bool direct_reduce_scatter(Rounds& rounds, const DirectCall& call);
+bool shm_reduce_scatter(Rounds& rounds, const ShmCall& call);
 // Also allgatherv.
-bool direct_allgather(Rounds& rounds, const DirectCall& call);
-bool direct_alltoall(Rounds& rounds, const DirectCall& call);
+bool shm_allgather(Rounds& rounds, const ShmCall& call);
+bool shm_alltoall(Rounds& rounds, const ShmCall& call);
 // Ranks first exchange how many rounds each needs.
-bool direct_alltoallv(Rounds& rounds, const DirectCall& call);
+bool shm_alltoallv(Rounds& rounds, const ShmCall& call);
 // Short blocks through the slots, others over links, where nobody waits for ranks that it has no
 // piece for or from. For few ranks that take turns.
-bool direct_alltoallv_mixed(Rounds& rounds, const DirectCall& call);
+bool shm_alltoallv_mixed(Rounds& rounds, const ShmCall& call);
 
 // The same with one copy (CMA): ranks publish the addresses of their data, then get or put it. A
 // rank leaves when no other rank needs its memory any more. If the kernel can't copy some rank's
 // memory, the call uses the slots.
-bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call);
-bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call);
+bool shm_broadcast_cma(Rounds& rounds, const ShmCall& call);
+bool shm_allgather_cma(Rounds& rounds, const ShmCall& call);
 // Also alltoall. Short blocks use the slots all the same. If ranks are oversubscribed, so do medium
 // ones: there a CMA copy that waits for the other rank's memory costs a scheduling turn.
-bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call);
-bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call);
-bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call);
-bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call);
+bool shm_alltoallv_cma(Rounds& rounds, const ShmCall& call);
+bool shm_reduce_cma(Rounds& rounds, const ShmCall& call);
+bool shm_allreduce_cma(Rounds& rounds, const ShmCall& call);
+bool shm_reduce_scatter_cma(Rounds& rounds, const ShmCall& call);
 
 // The same in groups (groups.h), for short data.
-bool direct_barrier_grouped(Rounds& rounds, const DirectCall& call);
+bool shm_barrier_grouped(Rounds& rounds, const ShmCall& call);
 // Leaders copy out of the root's slots, their groups out of theirs.
-bool direct_broadcast_grouped(Rounds& rounds, const DirectCall& call);
+bool shm_broadcast_grouped(Rounds& rounds, const ShmCall& call);
 // Leaders combine their groups' operands, the root or all leaders what came of that.
-bool direct_reduce_grouped(Rounds& rounds, const DirectCall& call);
-bool direct_allreduce_grouped(Rounds& rounds, const DirectCall& call);
+bool shm_reduce_grouped(Rounds& rounds, const ShmCall& call);
+bool shm_allreduce_grouped(Rounds& rounds, const ShmCall& call);
 // Leaders collect their groups' blocks, then all groups', then hand these out. Also allgatherv.
-bool direct_allgather_grouped(Rounds& rounds, const DirectCall& call);
+bool shm_allgather_grouped(Rounds& rounds, const ShmCall& call);
 
 // A slot is divided among at most so many ranks, with 64 bytes for each.
-inline constexpr Rank most_direct_ranks = 512;
+inline constexpr Rank most_shm_ranks = 512;
 // Whether a slot has room for an element for every rank.
-inline bool fits_directly(size_t element, Rank ranks) {
-  return ranks <= most_direct_ranks && element <= ArenaSlot::capacity / ranks;
+inline bool fits_slot(size_t element, Rank ranks) {
+  return ranks <= most_shm_ranks && element <= ArenaSlot::capacity / ranks;
 }
 
 }  // namespace sluice

@@ -20,8 +20,8 @@ class SlotExchange {
 
   // claim: the size to publish, equal on all ranks. longest: bytes of the longest block, or, if not
   // all ranks know it, of the longest piece.
-  SlotExchange(Rounds& rounds, const DirectCall& call, uint64_t before, size_t claim,
-               size_t longest, Bounds bounds)
+  SlotExchange(Rounds& rounds, const ShmCall& call, uint64_t before, size_t claim, size_t longest,
+               Bounds bounds)
       : rounds_(rounds),
         call_(call),
         before_(before),
@@ -80,7 +80,7 @@ class SlotExchange {
   }
 
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   const uint64_t before_;
   const size_t claim_;
   const Dealing dealing_;

@@ -6,8 +6,8 @@ namespace sluice {
 namespace {
 
 constexpr Algorithm row(Collective collective, const char* name, const char* help,
-                        bool (*direct)(Rounds&, const DirectCall&)) {
-  return {collective, name, help, {}, nullptr, nullptr, Bracketing::any, direct};
+                        bool (*shm)(Rounds&, const ShmCall&)) {
+  return {collective, name, help, {}, nullptr, nullptr, Bracketing::any, shm};
 }
 
 // Uses slots even for short calls.
@@ -16,15 +16,15 @@ constexpr Algorithm by_slots(Algorithm algorithm) {
   return algorithm;
 }
 
-constexpr Algorithm fetching(Collective collective, const char* help,
-                             bool (*direct)(Rounds&, const DirectCall&)) {
+constexpr Algorithm by_cma(Collective collective, const char* help,
+                           bool (*shm)(Rounds&, const ShmCall&)) {
   return by_slots(
-      {collective, "fetch", help, {.fetching = true}, nullptr, nullptr, Bracketing::any, direct});
+      {collective, "fetch", help, {.cma = true}, nullptr, nullptr, Bracketing::any, shm});
 }
 
 constexpr Algorithm grouped(Collective collective, const char* help,
-                            bool (*direct)(Rounds&, const DirectCall&)) {
-  return {collective, "grouped", help, {.groups = true}, nullptr, nullptr, Bracketing::any, direct};
+                            bool (*shm)(Rounds&, const ShmCall&)) {
+  return {collective, "grouped", help, {.groups = true}, nullptr, nullptr, Bracketing::any, shm};
 }
 
 }  // namespace
@@ -51,24 +51,24 @@ bool needs_slots(const Algorithm& algorithm, size_t bytes, bool ragged, Rank ran
   return most > ArenaLine::inlined;
 }
 
-std::span<const Algorithm> direct_algorithms() {
+std::span<const Algorithm> shm_algorithms() {
   using enum Collective;
   static constexpr Algorithm table[] = {
       row(allreduce, "flat", "shared memory; every rank combines all: small messages",
-          direct_allreduce),
+          shm_allreduce),
       by_slots(row(allreduce, "split", "shared memory; every rank combines a share: large messages",
-                   direct_allreduce_split)),
-      row(reduce, "flat", "shared memory; the root combines all: small messages", direct_reduce),
+                   shm_allreduce_split)),
+      row(reduce, "flat", "shared memory; the root combines all: small messages", shm_reduce),
       by_slots(row(reduce, "split", "shared memory; every rank combines a share: large messages",
-                   direct_reduce_split)),
-      row(broadcast, "flat", "shared memory; all copy what the root puts there", direct_broadcast),
-      row(allgather, "flat", "shared memory; all copy everybody's block", direct_allgather),
-      row(allgatherv, "flat", "shared memory; all copy everybody's block", direct_allgather),
+                   shm_reduce_split)),
+      row(broadcast, "flat", "shared memory; all copy what the root puts there", shm_broadcast),
+      row(allgather, "flat", "shared memory; all copy everybody's block", shm_allgather),
+      row(allgatherv, "flat", "shared memory; all copy everybody's block", shm_allgather),
       row(reduce_scatter, "flat", "shared memory; every rank combines its block",
-          direct_reduce_scatter),
-      row(alltoall, "flat", "shared memory; all copy their block of everybody's", direct_alltoall),
+          shm_reduce_scatter),
+      row(alltoall, "flat", "shared memory; all copy their block of everybody's", shm_alltoall),
       by_slots(row(alltoallv, "flat", "shared memory; all copy their block of everybody's",
-                   direct_alltoallv)),
+                   shm_alltoallv)),
       by_slots({alltoallv,
                 "mixed",
                 "shared memory; long blocks over links: ranks that take turns on processors",
@@ -76,33 +76,32 @@ std::span<const Algorithm> direct_algorithms() {
                 alltoall_linear,
                 alltoall_linear_cost,
                 Bracketing::any,
-                direct_alltoallv_mixed}),
-      row(barrier, "flat", "shared memory; all see a flag of everybody's", direct_barrier),
-      fetching(allreduce, "shared memory, one copy; every rank combines a share: large messages",
-               direct_allreduce_fetching),
-      fetching(reduce, "shared memory, one copy; every rank combines a share: large messages",
-               direct_reduce_fetching),
-      fetching(broadcast, "shared memory, one copy: large messages", direct_broadcast_fetching),
-      fetching(allgather, "shared memory, one copy: large messages", direct_allgather_fetching),
-      fetching(allgatherv, "shared memory, one copy: large messages", direct_allgather_fetching),
-      fetching(reduce_scatter, "shared memory, one copy: large messages",
-               direct_reduce_scatter_fetching),
-      fetching(alltoall, "shared memory, one copy of large blocks", direct_alltoallv_fetching),
-      fetching(alltoallv, "shared memory, one copy of large blocks", direct_alltoallv_fetching),
+                shm_alltoallv_mixed}),
+      row(barrier, "flat", "shared memory; all see a flag of everybody's", shm_barrier),
+      by_cma(allreduce, "shared memory, one copy; every rank combines a share: large messages",
+             shm_allreduce_cma),
+      by_cma(reduce, "shared memory, one copy; every rank combines a share: large messages",
+             shm_reduce_cma),
+      by_cma(broadcast, "shared memory, one copy: large messages", shm_broadcast_cma),
+      by_cma(allgather, "shared memory, one copy: large messages", shm_allgather_cma),
+      by_cma(allgatherv, "shared memory, one copy: large messages", shm_allgather_cma),
+      by_cma(reduce_scatter, "shared memory, one copy: large messages", shm_reduce_scatter_cma),
+      by_cma(alltoall, "shared memory, one copy of large blocks", shm_alltoallv_cma),
+      by_cma(alltoallv, "shared memory, one copy of large blocks", shm_alltoallv_cma),
       grouped(allreduce, "shared memory; groups combine theirs, then their leaders: small messages",
-              direct_allreduce_grouped),
+              shm_allreduce_grouped),
       grouped(reduce, "shared memory; groups combine theirs, then the root: small messages",
-              direct_reduce_grouped),
+              shm_reduce_grouped),
       grouped(broadcast, "shared memory; to the leaders of groups, then to all: small messages",
-              direct_broadcast_grouped),
+              shm_broadcast_grouped),
       grouped(allgather,
               "shared memory; inside groups, between their leaders, to all: small blocks",
-              direct_allgather_grouped),
+              shm_allgather_grouped),
       grouped(allgatherv,
               "shared memory; inside groups, between their leaders, to all: small blocks",
-              direct_allgather_grouped),
+              shm_allgather_grouped),
       grouped(barrier, "shared memory; inside groups, then between their leaders: many ranks",
-              direct_barrier_grouped),
+              shm_barrier_grouped),
   };
   return table;
 }

@@ -52,7 +52,7 @@ class Unpacker {
 };
 
 constexpr size_t version_room = 24, label_room = 96;
-static_assert(Hello::Occasion::packed_size + 8 * 5 + 3 * length_bytes + version_room + label_room +
+static_assert(Hello::Volatile::packed_size + 8 * 5 + 3 * length_bytes + version_room + label_room +
                   Hello::longest_address <=
               Hello::packed_size);
 constexpr size_t kept_at = 8, kept_size = 24, number_at = 32, verdict_at = 53;
@@ -75,7 +75,7 @@ std::string label_process(int pid, const std::string& host) {
   return "pid " + std::to_string(pid) + on_host + host;
 }
 
-void Hello::Occasion::pack(std::span<std::byte> bytes) const {
+void Hello::Volatile::pack(std::span<std::byte> bytes) const {
   Packer packer(bytes);
   packer.number(magic);
   packer.number(kept.leader.high);
@@ -95,8 +95,8 @@ void Hello::Occasion::pack(std::span<std::byte> bytes) const {
 
 void Hello::pack(std::span<std::byte> bytes) const {
   std::memset(bytes.data(), 0, packed_size);
-  occasion.pack(bytes);
-  Packer packer(bytes.subspan(Occasion::packed_size));
+  current.pack(bytes);
+  Packer packer(bytes.subspan(Volatile::packed_size));
   packer.text(version.data(), version.size(), version_room);
   packer.number(self.process.high);
   packer.number(self.process.low);
@@ -111,16 +111,16 @@ void Hello::pack(std::span<std::byte> bytes) const {
 bool Hello::unpack(std::span<const std::byte> bytes) {
   Unpacker unpacker(bytes);
   if (unpacker.number() != magic) return false;
-  occasion.kept.leader.high = unpacker.number();
-  occasion.kept.leader.low = unpacker.number();
-  occasion.kept.number = static_cast<uint32_t>(unpacker.number());
-  occasion.teams_formed = static_cast<uint32_t>(unpacker.number());
-  occasion.hints_digest = unpacker.number();
+  current.kept.leader.high = unpacker.number();
+  current.kept.leader.low = unpacker.number();
+  current.kept.number = static_cast<uint32_t>(unpacker.number());
+  current.teams_formed = static_cast<uint32_t>(unpacker.number());
+  current.hints_digest = unpacker.number();
   const uint64_t hints_size = unpacker.number();
-  occasion.hints_size = static_cast<uint32_t>(hints_size);
-  occasion.lacks = hints_size >> 32 & 1;
-  occasion.verdict = static_cast<Verdict>(hints_size >> 40 & 0xff);
-  unpacker = Unpacker(bytes.subspan(Occasion::packed_size));
+  current.hints_size = static_cast<uint32_t>(hints_size);
+  current.lacks = hints_size >> 32 & 1;
+  current.verdict = static_cast<Verdict>(hints_size >> 40 & 0xff);
+  unpacker = Unpacker(bytes.subspan(Volatile::packed_size));
   version = as_string(unpacker.text(version_room));
   self.process.high = unpacker.number();
   self.process.low = unpacker.number();

@@ -40,16 +40,16 @@ struct Hello {
   std::string version;  // of the library; up to 23 bytes
   Peer self;            // process, address and label (up to 95 bytes), which names the host
   // The fields that may change from one introduction of a process to the next.
-  struct Occasion {
+  struct Volatile {
     static constexpr size_t packed_size = 176;
 
-    TeamId kept;                // in this rank's team cache, for these ranks (shelf.h); zeros: none
+    TeamId kept;  // in this rank's team cache, for these ranks (team_cache.h); zeros: none
     uint32_t teams_formed = 0;  // the leader's is the new team's number
     uint64_t hints_digest = 0;  // of the communicator's hints as text (hints.h)
     uint32_t hints_size = 0;    // bytes of that text, which is exchanged only if digests differ
     bool lacks = false;         // resources for further connections: MPI keeps the communicator
     Verdict verdict = Verdict::ready;
-    // An earlier team of these ranks (acquaintances.h), and the segment that this rank maps for
+    // An earlier team of these ranks (team_cache.h), and the segment that this rank maps for
     // them. Zeros: none, or this rank needs more exchanges.
     TeamId known;
     SegmentName held;
@@ -57,7 +57,7 @@ struct Hello {
 
     // Writes the first `packed_size` bytes of a hello.
     void pack(std::span<std::byte> bytes) const;
-  } occasion;
+  } current;
   uint64_t host = 0;  // equal for processes that may share memory; 0: not known
   uint64_t settings_digest = 0;
   uint32_t settings_size = 0;  // bytes of the settings' text, exchanged only if digests differ

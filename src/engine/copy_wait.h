@@ -26,8 +26,9 @@ class CopyWait {
 // For calls that MPI does: there is no team that another rank could tell of its failure.
 class LoneWait final : public CopyWait {
  public:
-  LoneWait(const Poke& poke, const Knobs& knobs, const Company& company)
-      : waiter_(nullptr, poke, knobs.spin, company), limits_(knobs) {}
+  LoneWait(const ProgressMpi& progress_mpi, const Knobs& knobs,
+           const Oversubscription& oversubscription)
+      : waiter_(nullptr, progress_mpi, knobs.spin, oversubscription), limits_(knobs) {}
   Status wait_for_copy(const IsDone& is_done, const std::string& what) override;
 
  private:

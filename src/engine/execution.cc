@@ -20,18 +20,18 @@ bool is_message(Kind kind) {
 
 }  // namespace
 
-std::string describe_what(uint32_t what) {
-  const auto collective = static_cast<Collective>(what & 15);
-  if ((what & 15) >= collective_count) return "something unknown";
+std::string describe_signature(uint32_t signature) {
+  const auto collective = static_cast<Collective>(signature & 15);
+  if ((signature & 15) >= collective_count) return "something unknown";
   std::string text(to_string(collective));
-  if (is_rooted(collective)) text += " with root " + std::to_string(what >> 4);
+  if (is_rooted(collective)) text += " with root " + std::to_string(signature >> 4);
   return text;
 }
 
 Status describe_mismatch(const Claim& expected, const Claim& theirs) {
-  if (theirs.what != expected.what) {
-    return {Code::mismatch, "it is in " + describe_what(theirs.what) + " while this rank is in " +
-                                describe_what(expected.what)};
+  if (theirs.signature != expected.signature) {
+    return {Code::mismatch, "it is in " + describe_signature(theirs.signature) +
+                                " while this rank is in " + describe_signature(expected.signature)};
   }
   return {Code::mismatch, "it sends " + std::to_string(theirs.bytes) +
                               " bytes where this rank expects " + std::to_string(expected.bytes) +
@@ -59,7 +59,7 @@ Status Execution::start(const Schedule& schedule, const Call& call, uint32_t num
   plan_ = &schedule.plan();
   call_ = call;
   number_ = number;
-  what_ = encode_what(call.collective, call.root);
+  signature_ = encode_signature(call.collective, call.root);
   segment_bytes_ = std::max<size_t>(segment / call.element, 1) * call.element;
   unfinished_ = static_cast<uint32_t>(plan_->steps.size());
   status_ = {};
@@ -199,7 +199,7 @@ Execution::State Execution::advance() {
 // Handles the operations that the transport has completed, oldest first.
 void Execution::drain() {
   Operation* oldest = nullptr;
-  for (Operation* latest = landed_.take(); latest;) {
+  for (Operation* latest = completed_.take(); latest;) {
     Operation* next = latest->next;
     latest->next = oldest;
     oldest = latest;
@@ -207,7 +207,7 @@ void Execution::drain() {
   }
   while (oldest) {
     Operation* next = oldest->next;
-    land(static_cast<Message*>(oldest));
+    complete(static_cast<Message*>(oldest));
     oldest = next;
   }
 }
@@ -334,11 +334,11 @@ void Execution::post(uint32_t index, uint32_t segment) {
   Message& message = messages_[index * depth + segment % depth];
   static_cast<Operation&>(message) = {};
   message.step = index;
-  message.landed = false;
+  message.completed = false;
   const uint64_t size = call_.bytes > 0 ? call_.bytes : Tag::of_message | progress.bytes;
-  message.tag = {number_, step.ordinal, segment, what_, size};
+  message.tag = {number_, step.ordinal, segment, signature_, size};
   message.bytes = bytes;
-  message.queue = &landed_;
+  message.queue = &completed_;
   const Slice& slice = message_slice(step);
   Bytes* room = gathered_.data() + progress.gathered + (segment % depth) * slice.count;
   if (progress.bounce) {
@@ -349,20 +349,20 @@ void Execution::post(uint32_t index, uint32_t segment) {
   }
   const bool done = step.kind == Kind::send ? progress.channel->post_send(&message)
                                             : progress.channel->post_recv(&message);
-  if (done) land(&message);
+  if (done) complete(&message);
 }
 
-void Execution::land(Message* message) {
+void Execution::complete(Message* message) {
   if (!message->status.ok()) return fail(*message);
   const uint32_t index = message->step;
   Progress& progress = progress_[index];
   const Step& step = plan_->steps[index];
   if (step.kind == Kind::recv_reduce) compute(step, progress, message->tag.segment);
-  message->landed = true;
+  message->completed = true;
   // Segments may complete in any order, but count as done in order.
   while (progress.done < progress.started &&
-         messages_[index * depth + progress.done % depth].landed) {
-    messages_[index * depth + progress.done % depth].landed = false;
+         messages_[index * depth + progress.done % depth].completed) {
+    messages_[index * depth + progress.done % depth].completed = false;
     complete_segment(index);
   }
 }
@@ -386,8 +386,8 @@ void Execution::fail(const Message& message) {
   failed_peer_ = plan_->steps[message.step].peer;
   status_ = message.status;
   if (status_.code() != Code::mismatch) return;
-  const Claim expected{what_, message.tag.size & ~Tag::of_message};
-  const Claim theirs{message.seen_what, message.seen_size & ~Tag::of_message};
+  const Claim expected{signature_, message.tag.size & ~Tag::of_message};
+  const Claim theirs{message.seen_signature, message.seen_size & ~Tag::of_message};
   if (!(theirs == expected)) {
     status_ = describe_mismatch(expected, theirs);
   } else if (message.seen_bytes != message.bytes) {
@@ -506,7 +506,7 @@ void Execution::cancel() {
   for (const Progress& progress : progress_) {
     if (progress.channel) progress.channel->withdraw();
   }
-  (void)landed_.take();
+  (void)completed_.take();
 }
 
 }  // namespace sluice

@@ -33,16 +33,16 @@ class Channels {
   virtual Result<Channel*> channel(Rank peer) = 0;
 };
 
-// Encodes what a message belongs to, for Tag::what: the collective and its root.
-inline uint32_t encode_what(Collective collective, Rank root) {
+// Encodes what a message belongs to, for Tag::signature: the collective and its root.
+inline uint32_t encode_signature(Collective collective, Rank root) {
   return static_cast<uint32_t>(collective) | root << 4;
 }
 // "broadcast from root 3", "allreduce".
-std::string describe_what(uint32_t what);
+std::string describe_signature(uint32_t signature);
 
 // What a message, or the data of a round, says about itself.
 struct Claim {
-  uint32_t what = 0;
+  uint32_t signature = 0;
   size_t bytes = 0;
   bool operator==(const Claim&) const = default;
 };
@@ -133,7 +133,7 @@ class Execution {
 
   struct Message : Operation {  // one posted segment
     uint32_t step = 0;
-    bool landed = false;
+    bool completed = false;
   };
   struct Progress {  // of a step
     Channel* channel = nullptr;
@@ -177,7 +177,7 @@ class Execution {
   void try_step(uint32_t index);
   void start_segment(uint32_t index);
   void post(uint32_t index, uint32_t segment);
-  void land(Message* message);
+  void complete(Message* message);
   void complete_segment(uint32_t index);
   void compute(const Step& step, Progress& progress, uint32_t segment);
   void combine(Cursor left, Cursor right, Cursor out, size_t bytes);
@@ -194,7 +194,7 @@ class Execution {
   const Plan* plan_ = nullptr;
   Call call_;
   uint32_t number_ = 0;
-  uint32_t what_ = 0;
+  uint32_t signature_ = 0;
   size_t segment_bytes_ = 0;   // whole elements
   uint32_t unfinished_ = 0;    // steps
   std::vector<size_t> slots_;  // offset of each scratch slot in scratch_
@@ -207,7 +207,7 @@ class Execution {
   std::vector<uint32_t> local_;    // steps of local work to try
   StepQueue unpacking_;
   bool staged_ = false;  // a view has a source or a sink
-  CompletionQueue landed_;
+  CompletionQueue completed_;
   Scratch scratch_, bounce_;
   Status status_;
   Rank failed_peer_ = 0;

@@ -107,7 +107,7 @@ bool asks_for_mpi(const Hints& hints) {
   return found != hints.end() && parse_switch(found->second, &on) && !on;
 }
 
-void heed(const Hints& hints, Selector* selector) {
+void apply(const Hints& hints, Selector* selector) {
   const auto keys = collective_keys();
   for (const auto& [key, value] : hints) {
     const auto found = keys.find(key);

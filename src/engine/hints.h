@@ -38,6 +38,6 @@ std::vector<std::string> drop_nonsense(Hints* hints);
 
 // Both take valid hints: whether MPI keeps the communicator; applies the rest to the selector.
 bool asks_for_mpi(const Hints& hints);
-void heed(const Hints& hints, Selector* selector);
+void apply(const Hints& hints, Selector* selector);
 
 }  // namespace sluice

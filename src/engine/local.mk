@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The engine: teams, selection, the execution of plans, waiting, statistics.
 core_sources += \
-	src/engine/acquaintances.cc src/engine/acquaintances.h \
 	src/engine/agreement.cc src/engine/agreement.h \
 	src/engine/call.h \
-	src/engine/cells.cc src/engine/cells.h \
+	src/engine/padded_alltoallv.cc src/engine/padded_alltoallv.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
 	src/engine/execution.cc src/engine/execution.h \
-	src/engine/forming.cc \
+	src/engine/team_setup.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \
 	src/engine/localities.cc src/engine/localities.h \
@@ -17,7 +16,7 @@ core_sources += \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \
-	src/engine/shelf.cc src/engine/shelf.h \
+	src/engine/team_cache.cc src/engine/team_cache.h \
 	src/engine/slots.cc src/engine/slots.h \
 	src/engine/statistics.cc src/engine/statistics.h \
 	src/engine/streams.h \

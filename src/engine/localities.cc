@@ -103,12 +103,12 @@ void RoundTrips::learn(const ProcessId& id, uint32_t nanoseconds) {
   known_[id] = nanoseconds;
 }
 
-bool measure_round_trip(Rounds& rounds, Patience& patience, uint32_t* nanoseconds) {
+bool measure_round_trip(Rounds& rounds, WaitPolicy& wait_policy, uint32_t* nanoseconds) {
   using Clock = std::chrono::steady_clock;
   constexpr uint64_t trips = 32;
   const uint32_t me = rounds.rank();
   uint64_t least = std::numeric_limits<uint32_t>::max();
-  rounds.begin(~uint32_t{0}, 0, &patience);
+  rounds.begin(~uint32_t{0}, 0, &wait_policy);
   for (uint64_t k = 1; k <= trips; ++k) {
     const auto begun = Clock::now();
     if (!rounds.open(k, 0)) return false;

@@ -40,7 +40,7 @@ class RoundTrips {
 // one to the other and back, in nanoseconds, as rank 0 saw it at best. (Through a cache that both
 // have 50 to 200, between sockets 250 to 500; thousands where they took turns all the same.) False
 // where the wait was given up.
-bool measure_round_trip(Rounds& rounds, Patience& patience, uint32_t* nanoseconds);
+bool measure_round_trip(Rounds& rounds, WaitPolicy& wait_policy, uint32_t* nanoseconds);
 
 // The number of ranks for each processor of `rank`, rounded up; 1 if unknown. It is the largest of
 // three: ranks confined to the processors that this rank's thread may run on, per such processor;

@@ -18,14 +18,14 @@ class NewTeam : public Team {
   virtual const TeamId& id() const = 0;
   // Replaces the id that the team was made with. To be called before all others, if at all.
   virtual void set_id(const TeamId& id) = 0;
-  // All ranks call share and heed, each at most once, share first. share: the ranks exchange
+  // All ranks call share and apply, each at most once, share first. share: the ranks exchange
   // greetings in the arena (blocks) and use it from then on; nullptr: they share no memory.
   virtual Status share(std::unique_ptr<Arena> arena) = 0;
   // Applies hints, which all ranks gave and which are valid.
-  virtual void heed(const Hints& hints) = 0;
-  // The group fingerprint (Bootstrap::mark) of the communicator that has the team.
-  virtual void set_mark(uint64_t mark) = 0;
-  virtual uint64_t mark() const = 0;
+  virtual void apply(const Hints& hints) = 0;
+  // The group fingerprint (Bootstrap::group_fingerprint) of the communicator that has the team.
+  virtual void set_group_fingerprint(uint64_t group_fingerprint) = 0;
+  virtual uint64_t group_fingerprint() const = 0;
   // To be called when the communicator is freed. False if the team can't serve another.
   virtual bool retire() = 0;
   // Prepares the team for another communicator, of the same processes in the same order. Throws

@@ -57,8 +57,8 @@ struct Situation {
   Rank ranks = 1;
   bool ordered = false;  // operands must be combined in rank order
   bool ragged = false;   // blocks differ in size
-  bool direct = false;   // shared-memory algorithms can serve: there is an arena with enough room
-  bool fetches = false;  // and all ranks can use CMA
+  bool shm = false;      // shared-memory algorithms can serve: there is an arena with enough room
+  bool cma = false;      // and all ranks can use CMA
   std::span<const uint32_t> hosts = {};   // as in Shape
   std::span<const uint32_t> groups = {};  // numbered alike; empty: one
   uint32_t per_processor = 1;             // most ranks for a processor; 1: or not known

@@ -65,11 +65,11 @@ Result<std::unique_ptr<Arena>> ArenaAgreement::take(const ArenaOffer& offered) {
   return arena;
 }
 
-void ArenaAgreement::refuse(const ArenaOffer& offered, const Status& cause) try {
-  source_.refuse(offered.where,
+void ArenaAgreement::reject(const ArenaOffer& offered, const Status& cause) try {
+  source_.reject(offered.where,
                  "rank " + std::to_string(bootstrap_.rank()) + ": " + cause.message());
 } catch (const std::bad_alloc&) {
-  source_.refuse(offered.where, "no memory");
+  source_.reject(offered.where, "no memory");
 }
 
 Status ArenaAgreement::exchange(const Answer& mine) {
@@ -117,22 +117,22 @@ Status why_not_moved(const Rounds::FailedMove& move) {
 }
 
 // One exchange if all ranks have met before or some rank does without CMA, two otherwise.
-Status greet(Arena& arena, Patience& patience, ArenaGreeting mine,
+Status greet(Arena& arena, WaitPolicy& wait_policy, ArenaGreeting mine,
              std::vector<ArenaGreeting>* greetings) {
   Rounds& rounds = arena.rounds();
-  Fetcher* const fetcher = arena.fetcher();
+  Cma* const cma = arena.cma();
   const Rank me = rounds.rank(), ranks = rounds.size();
   greetings->resize(ranks);
-  mine.tries = mine.tries && fetcher;
+  mine.tries = mine.tries && cma;
   mine.has_met_all = mine.reached_all = mine.tries;
-  if (mine.tries) mine.introduction = fetcher->introduction();
+  if (mine.tries) mine.introduction = cma->introduction();
   for (Rank rank = 0; mine.tries && rank < ranks; ++rank) {
     if (rank == me) continue;
-    const std::optional<bool> met = fetcher->met(rank);
+    const std::optional<bool> met = cma->met(rank);
     mine.has_met_all = mine.has_met_all && met;
     mine.reached_all = mine.reached_all && met.value_or(true);
   }
-  rounds.begin(~uint32_t{0}, 0, &patience);
+  rounds.begin(~uint32_t{0}, 0, &wait_policy);
   const auto hear = [&](Rank rank, const ArenaGreeting& theirs) { (*greetings)[rank] = theirs; };
   constexpr uint64_t lines = Rounds::lines_of<ArenaGreeting>;
   if (!rounds.exchange(1, mine, hear)) return why_not_met(rounds);
@@ -141,18 +141,18 @@ Status greet(Arena& arena, Patience& patience, ArenaGreeting mine,
   const bool is_known = !all_good || all(&ArenaGreeting::has_met_all);
   if (!is_known) {
     for (Rank rank = 0; rank < ranks; ++rank) {
-      const bool is_met = rank == me || fetcher->met(rank);
-      if (!is_met && !fetcher->meet(rank, (*greetings)[rank].introduction)) all_good = false;
+      const bool is_met = rank == me || cma->met(rank);
+      if (!is_met && !cma->meet(rank, (*greetings)[rank].introduction)) all_good = false;
     }
-    const auto heed = [&](Rank, bool theirs) { all_good = all_good && theirs; };
-    if (!rounds.exchange(lines + 1, all_good, heed)) return why_not_met(rounds);
+    const auto apply = [&](Rank, bool theirs) { all_good = all_good && theirs; };
+    if (!rounds.exchange(lines + 1, all_good, apply)) return why_not_met(rounds);
   }
   rounds.end(is_known ? lines : lines + 1);
-  if (all_good) rounds.set_fetcher(fetcher);
+  if (all_good) rounds.set_cma(cma);
   return {};
 }
 
-bool ArenaPatience::wait(uint32_t rank) {
+bool ArenaWaitPolicy::wait(uint32_t rank) {
   if (!begun_) {
     waiter_.begin();
     looked_ = {};
@@ -168,7 +168,7 @@ bool ArenaPatience::wait(uint32_t rank) {
   return status_.ok() && look_for_life(rank);
 }
 
-bool ArenaPatience::look_for_life(Rank rank) {
+bool ArenaWaitPolicy::look_for_life(Rank rank) {
   if (gone_) {
     status_ = {Code::peer_lost, arena_.rounds().has_left(rank)
                                     ? "it finished (MPI_Finalize) while it was still expected"

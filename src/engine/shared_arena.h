@@ -36,7 +36,7 @@ class ArenaAgreement {
   // (Code::memory).
   Result<std::unique_ptr<Arena>> take(const ArenaOffer& offered);
   // To be called if that failed: aborts the arena, so the others see the cause when they use it.
-  void refuse(const ArenaOffer& offered, const Status& cause);
+  void reject(const ArenaOffer& offered, const Status& cause);
   // To be called in place of `agree`, if all ranks know that none will take the offer up.
   void withdraw(const ArenaOffer& offered);
   // Collective, by exchanges of the bootstrap, whose errors it returns. nullptr if a rank can't
@@ -68,18 +68,18 @@ class ArenaAgreement {
 struct ArenaGreeting {
   Locality locality;
   uint64_t round_trip = 0;  // to the other one of two, as measured before; 0: it was not
-  Fetcher::Introduction introduction{};
+  Cma::Introduction introduction{};
   bool tries = false;        // wants CMA, and its arena can do it
   bool has_met_all = false;  // has tried CMA with all others in earlier teams
   bool reached_all = false;  // and it worked with those that it has tried
 };
 
 // Collective over the arena's ranks; blocks. *greetings: all ranks', in rank order. If every rank
-// can use CMA with every other, the arena's rounds get the fetcher. Ranks that have not met in
+// can use CMA with every other, the arena's rounds get the cma. Ranks that have not met in
 // earlier teams try it, if all ranks want it (tries). The caller sets locality, round_trip and
 // tries of `mine`. An error if the wait was given up. Throws std::bad_alloc, before anything is
 // published.
-Status greet(Arena& arena, Patience& patience, ArenaGreeting mine,
+Status greet(Arena& arena, WaitPolicy& wait_policy, ArenaGreeting mine,
              std::vector<ArenaGreeting>* greetings);
 
 // The error for a round of team set-up that failed.
@@ -90,13 +90,13 @@ Status why_not_moved(const Rounds::FailedMove& move);
 
 // The wait policy in an arena: waits as the Waiter does, and checks every 0.1 s whether the rank
 // that is waited for lives.
-class ArenaPatience final : public Patience {
+class ArenaWaitPolicy final : public WaitPolicy {
  public:
   // Called at every turn, with how long the call has waited, and for which rank. An error ends the
   // wait.
   using Watch = std::function<Status(std::chrono::nanoseconds waited, Rank rank)>;
 
-  ArenaPatience(Waiter& waiter, Arena& arena, Watch watch)
+  ArenaWaitPolicy(Waiter& waiter, Arena& arena, Watch watch)
       : waiter_(waiter), arena_(arena), watch_(std::move(watch)) {}
 
   void begin() {

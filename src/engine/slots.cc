@@ -15,11 +15,11 @@ bool has_come(uint32_t number, uint32_t due) { return static_cast<int32_t>(numbe
 
 }  // namespace
 
-Slots::Answer Slots::prepare(bool needs, uint32_t number, uint32_t what, size_t bytes,
-                             Patience& patience) {
+Slots::Answer Slots::prepare(bool needs, uint32_t number, uint32_t signature, size_t bytes,
+                             WaitPolicy& wait_policy) {
   if (needs && !held_) {
     const bool waits = lack_ && !has_come(number, retry_);
-    return waits ? Answer::lack : reserve(number, what, bytes, patience);
+    return waits ? Answer::lack : reserve(number, signature, bytes, wait_policy);
   }
   if (needs) {
     due_ = number + idle_;
@@ -30,9 +30,10 @@ Slots::Answer Slots::prepare(bool needs, uint32_t number, uint32_t what, size_t 
   return Answer::go;
 }
 
-Slots::Answer Slots::reserve(uint32_t number, uint32_t what, size_t bytes, Patience& patience) {
+Slots::Answer Slots::reserve(uint32_t number, uint32_t signature, size_t bytes,
+                             WaitPolicy& wait_policy) {
   Rounds& rounds = arena_.rounds();
-  rounds.begin(what, bytes, &patience);
+  rounds.begin(signature, bytes, &wait_policy);
   uint64_t round = 0;
   // Wait until all ranks have given their old slots back: the last one to do so frees all of them.
   const auto meet = [](uint32_t, bool) {};

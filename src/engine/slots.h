@@ -35,9 +35,10 @@ class Slots {
   // Reserves slots if the call needs some and there are none; gives them back if they are idle. All
   // ranks call it alike; reserving blocks until all have come. lack: not all ranks can reserve
   // slots, so the call must go another way. failed: the wait for the others was given up, or they
-  // are in another call (what, bytes: as in Rounds::begin).
+  // are in another call (signature, bytes: as in Rounds::begin).
   enum class Answer { go, lack, failed };
-  Answer prepare(bool needs, uint32_t number, uint32_t what, size_t bytes, Patience& patience);
+  Answer prepare(bool needs, uint32_t number, uint32_t signature, size_t bytes,
+                 WaitPolicy& wait_policy);
   // After `lack`: why this rank could not reserve slots. Ok if it could, if a lower rank could not
   // either, or if this was asked before.
   Status take_why() { return std::exchange(why_, {}); }
@@ -45,7 +46,7 @@ class Slots {
   void give_back();
 
  private:
-  Answer reserve(uint32_t number, uint32_t what, size_t bytes, Patience& patience);
+  Answer reserve(uint32_t number, uint32_t signature, size_t bytes, WaitPolicy& wait_policy);
 
   Arena& arena_;
   const size_t shortest_;  // calls of up to this many bytes need none, unless Algorithm::slots

@@ -53,17 +53,17 @@ class Streams final : public Channels {
     }
   }
   // Code::aborted with the cause, if any peer has sent an ABORT.
-  Status told_by_peers() {
+  Status aborted_by_peers() {
     for (Rank peer = 0; peer < size(); ++peer) {
       if (!channels_[peer]) continue;
-      const Status told = channels_[peer]->told_by_peer();
-      if (!told.ok()) return told.with(describe(peer));
+      const Status aborted = channels_[peer]->aborted_by_peer();
+      if (!aborted.ok()) return aborted.with(describe(peer));
     }
     return {};
   }
-  bool told() const {
-    return std::ranges::all_of(channels_,
-                               [](const auto& channel) { return !channel || channel->told(); });
+  bool abort_sent() const {
+    return std::ranges::all_of(
+        channels_, [](const auto& channel) { return !channel || channel->abort_sent(); });
   }
   // What carries the team's messages, for people: "tcp"; "shm+tcp" if its channels differ.
   std::string carrier() const {

@@ -10,10 +10,10 @@
 #include "collectives/shm/shm.h"
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
-#include "src/engine/cells.h"
 #include "src/engine/execution.h"
 #include "src/engine/long_blocks.h"
 #include "src/engine/packing.h"
+#include "src/engine/padded_alltoallv.h"
 #include "src/engine/schedule.h"
 #include "src/engine/shared_arena.h"
 #include "src/engine/slots.h"
@@ -41,23 +41,25 @@ class EngineTeam final : public NewTeam {
   ~EngineTeam() override;
 
   Status share(std::unique_ptr<Arena> arena) override;
-  void heed(const Hints& hints) override;
+  void apply(const Hints& hints) override;
   const TeamId& id() const override { return id_; }
   void set_id(const TeamId& id) override {
     id_ = id;
     streams_.set_id(id);
   }
-  void set_mark(uint64_t mark) override { mark_ = mark; }
-  uint64_t mark() const override { return mark_; }
+  void set_group_fingerprint(uint64_t group_fingerprint) override {
+    group_fingerprint_ = group_fingerprint;
+  }
+  uint64_t group_fingerprint() const override { return group_fingerprint_; }
   bool retire() override;
   void serve(const std::string& name) override;
   Rank rank() const override { return rank_; }
   Rank size() const override { return streams_.size(); }
   const Algorithm* choose(const Call& call) override {
-    return choose(call, arena_ && fits_directly(call.element, size()));
+    return choose(call, arena_ && fits_slot(call.element, size()));
   }
   Status run_by(const Algorithm& algorithm, const Call& call) override;
-  Status refuse(const Status& cause) override;
+  Status fail_call(const Status& cause) override;
 
  private:
   void warn_of_mpi(const Call& call);
@@ -65,30 +67,30 @@ class EngineTeam final : public NewTeam {
   static bool is_ordered(const Call& call) {
     return call.reduction.kernel && !call.reduction.commutative;
   }
-  Situation situation_of(const Call& call, bool direct) const;
-  const Algorithm* choose(const Call& call, bool direct);
+  Situation situation_of(const Call& call, bool shm) const;
+  const Algorithm* choose(const Call& call, bool shm);
   [[gnu::cold]] const Algorithm* choose_without_slots(const Call& call);
   [[gnu::noinline]] const Algorithm* see_to_slots(const Algorithm& algorithm, const Call& call);
   Status execute(const Algorithm& algorithm, const Call& call);
   [[gnu::cold]] Status execute_counted(const Algorithm& algorithm, const Call& call);
   Status run_plan(const Algorithm& algorithm, const Call& call);
-  Status run_in_cells(const Algorithm& algorithm, const Call& call);
+  Status run_padded(const Algorithm& algorithm, const Call& call);
   Status start_plan(const Algorithm& algorithm, const Call& call);
   Status finish_plan();
-  Status run_direct(const Algorithm& algorithm, const Call& call);
+  Status run_shm(const Algorithm& algorithm, const Call& call);
   class ByLinks;
-  Status get_acquainted();
+  Status note_group();
   Status learn_round_trip(const std::vector<ArenaGreeting>& greetings);
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
-  [[gnu::cold]] Status give_up_direct();
-  Status why_not_direct() const;
+  [[gnu::cold]] Status give_up_shm();
+  Status why_no_shm() const;
   Status wait();
   Status wait_for_copy(const IsDone& is_done, const std::string& what) override;
   Status watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks,
                const std::string* copy = nullptr);
   bool is_aborted_in_arena() const { return arena_ && arena_->rounds().is_aborted(); }
   Status give_up(const Status& cause);
-  void tell(const Status& cause);
+  void send_abort(const Status& cause);
   Tally& tally(const Algorithm* algorithm);
   std::string describe_call() const;
   void settle_accounts();
@@ -97,15 +99,15 @@ class EngineTeam final : public NewTeam {
   std::string name_;
   const Rank rank_;
   TeamId id_;
-  uint64_t mark_ = 0;
+  uint64_t group_fingerprint_ = 0;
   const std::vector<uint32_t> hosts_;  // as in Shape
   Streams streams_;
   ScheduleCache schedules_;
   Execution execution_;
-  Cells cells_;
+  PaddedAlltoallv padded_;
   Waiter waiter_;
   WaitLimits limits_;
-  const Clock::duration patience_;  // length of a wait before watch() does anything
+  const Clock::duration first_watch_;  // length of a wait before watch() does anything
   const Status no_memory_{Code::memory, "no memory for a call"};  // made while there is memory
   const Call* call_ = nullptr;
   uint32_t number_ = 0;        // of the call, as in Tag::call
@@ -113,14 +115,14 @@ class EngineTeam final : public NewTeam {
   Clock::time_point asked_{};  // when watch() last checked for an ABORT
   Status broken_;
   std::unique_ptr<Arena> arena_;                               // null: none
-  std::optional<ArenaPatience> in_arena_;                      // with an arena
+  std::optional<ArenaWaitPolicy> in_arena_;                    // with an arena
   std::optional<Slots> slots_;                                 // with an arena
   std::optional<Groups> groups_;                               // in it, if there are two
   uint32_t per_processor_ = 1;                                 // most ranks for a processor
   uint32_t round_trip_ = 0;                                    // between two ranks, in nanoseconds
-  Scratch fetched_;                                            // operands got by CMA
+  Scratch cma_scratch_;                                        // operands got by CMA
   std::unique_ptr<OverLinks> links_;                           // with an arena
-  const Algorithm* direct_ = nullptr;                          // that runs
+  const Algorithm* shm_algorithm_ = nullptr;                   // that runs
   LongBlocks long_blocks_;                                     // that go over links
   const std::function<bool()>* is_sound_ = nullptr;            // asked while they do
   std::optional<Selector> own_selector_;                       // with hints
@@ -136,9 +138,10 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       id_(id),
       hosts_(std::move(hosts)),
       streams_(process.endpoint.get(), id, std::move(peers)),
-      waiter_(process.endpoint.get(), process.poke, process.knobs.spin, process.company),
+      waiter_(process.endpoint.get(), process.progress_mpi, process.knobs.spin,
+              process.oversubscription),
       limits_(process.knobs),
-      patience_(std::min<Clock::duration>(ask_every, limits_.least())) {}
+      first_watch_(std::min<Clock::duration>(ask_every, limits_.least())) {}
 
 // Runs the plan on what is long. It is packed already.
 class EngineTeam::ByLinks final : public OverLinks {
@@ -152,7 +155,7 @@ class EngineTeam::ByLinks final : public OverLinks {
     if (!blocks.leave(packed, team_.rank_, team_.size(), shorter)) {
       return team_.give_up(team_.no_memory_).ok();
     }
-    return !blocks.any() || team_.start_plan(*team_.direct_, blocks.call()).ok();
+    return !blocks.any() || team_.start_plan(*team_.shm_algorithm_, blocks.call()).ok();
   }
 
   bool finish(const std::function<bool()>& is_sound) override {
@@ -175,19 +178,19 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   });
   slots_.emplace(*arena_);
   links_ = std::make_unique<ByLinks>(*this);
-  Status status = get_acquainted();
+  Status status = note_group();
   if (status.ok()) return status;
   if (!in_arena_->status().ok()) status = in_arena_->status();
   arena_->rounds().abort("rank " + std::to_string(rank_) + ": " + status.message());
   return status;
 }
 
-Status EngineTeam::get_acquainted() {
+Status EngineTeam::note_group() {
   const std::string& how = process_.knobs.groups;
   const bool domains = how == "auto" && size() >= least_for_groups;
   ArenaGreeting mine;
   if (process_.locate) mine.locality = process_.locate(domains);
-  mine.locality.known_per_processor = process_.company.per_processor();
+  mine.locality.known_per_processor = process_.oversubscription.per_processor();
   mine.tries = process_.knobs.single_copy;
   if (size() == 2) mine.round_trip = process_.round_trips.find(streams_.process(1 - rank_));
   std::vector<ArenaGreeting> greetings;
@@ -196,7 +199,7 @@ Status EngineTeam::get_acquainted() {
   Status status = greet(*arena_, *in_arena_, mine, &greetings);
   if (!status.ok()) return status;
   for (const ArenaGreeting& greeting : greetings) localities.push_back(greeting.locality);
-  process_.company.learn(ranks_per_processor(localities, rank_));
+  process_.oversubscription.learn(ranks_per_processor(localities, rank_));
   per_processor_ = most_per_processor(localities);
   if (size() == 2 && per_processor_ == 1) status = learn_round_trip(greetings);
   if (!status.ok()) return status;
@@ -222,11 +225,11 @@ Status EngineTeam::learn_round_trip(const std::vector<ArenaGreeting>& greetings)
   return {};
 }
 
-void EngineTeam::heed(const Hints& hints) try {
+void EngineTeam::apply(const Hints& hints) try {
   own_selector_ = process_.selector;
-  ::sluice::heed(hints, &*own_selector_);
+  ::sluice::apply(hints, &*own_selector_);
 } catch (const std::bad_alloc&) {
-  (void)refuse(no_memory_);
+  (void)fail_call(no_memory_);
 }
 
 EngineTeam::~EngineTeam() { settle_accounts(); }
@@ -234,7 +237,7 @@ EngineTeam::~EngineTeam() { settle_accounts(); }
 void EngineTeam::settle_accounts() {
   for (const auto& [algorithm, tally] : tallies_) {
     process_.statistics.add(name_, algorithm->collective, algorithm->name,
-                            algorithm->direct ? "shm" : streams_.carrier(), tally);
+                            algorithm->shm ? "shm" : streams_.carrier(), tally);
   }
   tallies_.clear();
 }
@@ -242,8 +245,8 @@ void EngineTeam::settle_accounts() {
 bool EngineTeam::retire() {
   settle_accounts();
   execution_.trim();
-  cells_.reset();
-  fetched_ = {};
+  padded_.reset();
+  cma_scratch_ = {};
   if (slots_ && broken_.ok() && !is_aborted_in_arena()) slots_->give_back();
   return broken_.ok() && !own_selector_ && !is_aborted_in_arena();
 }
@@ -254,27 +257,27 @@ void EngineTeam::serve(const std::string& name) {
   call_ = nullptr;
 }
 
-Situation EngineTeam::situation_of(const Call& call, bool direct) const {
+Situation EngineTeam::situation_of(const Call& call, bool shm) const {
   return {
       .collective = call.collective,
-      .transport = direct ? "shm" : process_.endpoint->name(),
+      .transport = shm ? "shm" : process_.endpoint->name(),
       .ranks = size(),
       .ordered = is_ordered(call),
       .ragged = call.ragged,
-      .direct = direct,
-      .fetches = direct && arena_->rounds().fetcher() != nullptr,
+      .shm = shm,
+      .cma = shm && arena_->rounds().cma() != nullptr,
       .hosts = hosts_,
-      .groups = direct && groups_ ? std::span(groups_->of()) : std::span<const uint32_t>(),
+      .groups = shm && groups_ ? std::span(groups_->of()) : std::span<const uint32_t>(),
       .per_processor = per_processor_,
       .round_trip = round_trip_,
   };
 }
 
-const Algorithm* EngineTeam::choose(const Call& call, bool direct) {
+const Algorithm* EngineTeam::choose(const Call& call, bool shm) {
   const bool ordered = is_ordered(call);
-  auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][direct];
+  auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][shm];
   if (!choices) {
-    const Situation situation = situation_of(call, direct);
+    const Situation situation = situation_of(call, shm);
     choices = selector().choices(situation);
     if (const std::string name = selector().passed_over(situation); !name.empty() && rank_ == 0) {
       const bool reproducible = process_.knobs.reproducible && is_reducing(call.collective);
@@ -304,7 +307,7 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   ++number_;
   limits_.begin();
   const Algorithm* by = &algorithm;
-  if (algorithm.direct && slots_->concern(algorithm, call.bytes, number_)) {
+  if (algorithm.shm && slots_->concern(algorithm, call.bytes, number_)) {
     by = see_to_slots(algorithm, call);
     if (!by) return broken_;
   }
@@ -318,7 +321,7 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
 const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call& call) {
   const bool needs = needs_slots(algorithm, call.bytes, call.ragged, size());
   in_arena_->begin();
-  switch (slots_->prepare(needs, number_, encode_what(call.collective, call.root), call.bytes,
+  switch (slots_->prepare(needs, number_, encode_signature(call.collective, call.root), call.bytes,
                           *in_arena_)) {
     case Slots::Answer::go:
       return &algorithm;
@@ -327,7 +330,7 @@ const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call
     case Slots::Answer::failed:
       break;
   }
-  (void)give_up_direct();
+  (void)give_up_shm();
   return nullptr;
 }
 
@@ -370,7 +373,7 @@ Status EngineTeam::execute_counted(const Algorithm& algorithm, const Call& call)
   return status;
 }
 
-Status EngineTeam::refuse(const Status& cause) {
+Status EngineTeam::fail_call(const Status& cause) {
   if (!broken_.ok()) return broken_;
   call_ = nullptr;
   ++number_;
@@ -385,13 +388,13 @@ Tally& EngineTeam::tally(const Algorithm* algorithm) {
 }
 
 Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
-  if (algorithm.direct) return run_direct(algorithm, call);
-  return algorithm.cell > 0 ? run_in_cells(algorithm, call) : run_plan(algorithm, call);
+  if (algorithm.shm) return run_shm(algorithm, call);
+  return algorithm.cell > 0 ? run_padded(algorithm, call) : run_plan(algorithm, call);
 }
 
-Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
-  direct_ = &algorithm;
-  DirectCall direct{
+Status EngineTeam::run_shm(const Algorithm& algorithm, const Call& call) {
+  shm_algorithm_ = &algorithm;
+  ShmCall shm_call{
       .root = call.root,
       .element = call.element,
       .reduction = call.reduction,
@@ -402,37 +405,37 @@ Status EngineTeam::run_direct(const Algorithm& algorithm, const Call& call) {
       .scratch = {},
       .links = *links_,
   };
-  if (algorithm.needs.fetching && call.reduction.kernel) {
-    if (!fetched_.reserve(2 * DirectCall::scratch_half)) return give_up(no_memory_);
-    direct.scratch = {fetched_.data(), 2 * DirectCall::scratch_half};
+  if (algorithm.needs.cma && call.reduction.kernel) {
+    if (!cma_scratch_.reserve(2 * ShmCall::scratch_half)) return give_up(no_memory_);
+    shm_call.scratch = {cma_scratch_.data(), 2 * ShmCall::scratch_half};
   }
   if (call.input.source || call.output.source) {
     if (Status status = pack_all(call, size()); !status.ok()) return give_up(status);
   }
   in_arena_->begin();
   Rounds& rounds = arena_->rounds();
-  rounds.begin(encode_what(call.collective, call.root), call.bytes, &*in_arena_);
+  rounds.begin(encode_signature(call.collective, call.root), call.bytes, &*in_arena_);
   // A rank that aborted may have left the call, so data that was fetched from it may be anything.
   const bool good =
-      algorithm.direct(rounds, direct) && !(algorithm.needs.fetching && rounds.is_aborted());
-  if (!good) return broken_.ok() ? give_up_direct() : broken_;
+      algorithm.shm(rounds, shm_call) && !(algorithm.needs.cma && rounds.is_aborted());
+  if (!good) return broken_.ok() ? give_up_shm() : broken_;
   return {};
 }
 
-Status EngineTeam::give_up_direct() { return give_up(why_not_direct()); }
+Status EngineTeam::give_up_shm() { return give_up(why_no_shm()); }
 
-Status EngineTeam::why_not_direct() const {
+Status EngineTeam::why_no_shm() const {
   const Rounds& rounds = arena_->rounds();
   if (const std::string cause = rounds.cause(); !cause.empty()) return {Code::aborted, cause};
   if (const auto& other = rounds.disagreement()) {
-    const uint32_t what = encode_what(call_->collective, call_->root);
+    const uint32_t signature = encode_signature(call_->collective, call_->root);
     if (other->about_own) {
       return Status{Code::mismatch,
                     "it expects " + std::to_string(other->bytes) + " bytes where this rank sends " +
                         std::to_string(other->expected) + ": counts or datatypes differ"}
           .with(streams_.describe(other->rank));
     }
-    return describe_mismatch({what, other->expected}, {other->what, other->bytes})
+    return describe_mismatch({signature, other->expected}, {other->signature, other->bytes})
         .with(streams_.describe(other->rank));
   }
   if (const auto& move = rounds.failed_move()) {
@@ -458,18 +461,18 @@ Status EngineTeam::run_plan(const Algorithm& algorithm, const Call& call) {
 }
 
 // Each of the two exchanges needs its own call number, on all ranks.
-Status EngineTeam::run_in_cells(const Algorithm& algorithm, const Call& call) try {
-  if (cells_.are_left_out()) return run_plan(*algorithm.beside, call);
-  if (!cells_.fill(call, rank_, size(), algorithm.cell)) return give_up(no_memory_);
+Status EngineTeam::run_padded(const Algorithm& algorithm, const Call& call) try {
+  if (padded_.are_left_out()) return run_plan(*algorithm.beside, call);
+  if (!padded_.fill(call, rank_, size(), algorithm.cell)) return give_up(no_memory_);
   if (Status status = why_not_packed(call); !status.ok()) return give_up(status);
-  Status status = run_plan(algorithm, cells_.cells());
+  Status status = run_plan(algorithm, padded_.cells());
   if (!status.ok()) return status;
   ++number_;
   ++earlier_;
   Rank rank = 0;
-  status = cells_.take(&rank);
+  status = padded_.take(&rank);
   if (!status.ok()) return give_up(status.with(streams_.describe(rank)));
-  return cells_.rest().any() ? run_plan(*algorithm.beside, cells_.rest().call()) : status;
+  return padded_.rest().any() ? run_plan(*algorithm.beside, padded_.rest().call()) : status;
 } catch (const std::bad_alloc&) {
   return give_up(no_memory_);
 }
@@ -517,12 +520,12 @@ Status EngineTeam::wait() {
 // has aborted. ranks: those waited for; if empty, the execution's.
 Status EngineTeam::watch(std::chrono::nanoseconds waited, std::span<const Rank> ranks,
                          const std::string* copy) {
-  if (waited < patience_) return {};
+  if (waited < first_watch_) return {};
   if (waiter_.now() - asked_ >= ask_every) {
     asked_ = waiter_.now();
-    if (is_sound_ && !(*is_sound_)()) return why_not_direct();
-    Status told = streams_.told_by_peers();
-    if (!told.ok()) return told;
+    if (is_sound_ && !(*is_sound_)()) return why_no_shm();
+    Status aborted = streams_.aborted_by_peers();
+    if (!aborted.ok()) return aborted;
   }
   const auto what = [&] {
     if (copy) return *copy;
@@ -550,7 +553,7 @@ Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what)
 std::string EngineTeam::describe_call() const {
   const std::string which = "call " + std::to_string(number_ - earlier_) + " on " + name_;
   if (!call_) return which;
-  return describe_what(encode_what(call_->collective, call_->root)) + " (" + which + ")";
+  return describe_signature(encode_signature(call_->collective, call_->root)) + " (" + which + ")";
 }
 
 // Breaks the team: withdraws posted operations and tells the peers why, so that they leave too.
@@ -559,14 +562,14 @@ Status EngineTeam::give_up(const Status& cause) {
   execution_.cancel();
   broken_ = cause;
   try {
-    tell(cause);
+    send_abort(cause);
   } catch (const std::bad_alloc&) {  // the peers can't be told
   }
   return broken_;
 }
 
 // The rank that fails first may have no channels yet: it opens them to all peers.
-void EngineTeam::tell(const Status& cause) {
+void EngineTeam::send_abort(const Status& cause) {
   const bool passes_on = cause.code() == Code::aborted;
   if (!passes_on) {
     broken_ = cause.with(describe_call());
@@ -579,7 +582,7 @@ void EngineTeam::tell(const Status& cause) {
   waiter_.begin();
   // The program may reuse its memory after this call, so wait (up to `farewell`) for others' puts.
   const auto is_put_to = [&] { return arena_ && arena_->rounds().is_put_to(); };
-  while ((!streams_.told() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
+  while ((!streams_.abort_sent() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
 }
 
 }  // namespace

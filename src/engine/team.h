@@ -13,14 +13,13 @@
 
 #include "src/base/knobs.h"
 #include "src/base/status.h"
-#include "src/engine/acquaintances.h"
 #include "src/engine/call.h"
 #include "src/engine/copy_wait.h"
 #include "src/engine/hints.h"
 #include "src/engine/localities.h"
 #include "src/engine/rules.h"
-#include "src/engine/shelf.h"
 #include "src/engine/statistics.h"
+#include "src/engine/team_cache.h"
 #include "src/engine/waiter.h"
 #include "transports/shm/arena.h"
 #include "transports/transport.h"
@@ -58,10 +57,10 @@ struct Process {
   std::unique_ptr<ArenaSource> arenas;  // null: no shared memory
   uint64_t host = 0;                    // see Hello
   Selector selector;
-  Poke poke;
+  ProgressMpi progress_mpi;
   RoundTrips round_trips;
   Locate locate;  // empty: localities are not known
-  Company company;
+  Oversubscription oversubscription;
   Statistics statistics;
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that MPI does what should be reproducible
@@ -69,8 +68,8 @@ struct Process {
   const Status no_memory{Code::memory, "no memory to set it up"};  // made while there is memory
   std::mutex introducing;
   std::vector<std::byte> introduction;  // a Hello, packed when first needed
-  Shelf shelf;
-  Acquaintances acquaintances;
+  TeamCache team_cache;
+  KnownGroups known_groups;
   Reserve reserve;
 };
 
@@ -86,7 +85,7 @@ class Bootstrap {
   virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // The group fingerprint: equal for the same processes in the same order, and mostly different for
   // others. Local.
-  virtual uint64_t mark() const = 0;
+  virtual uint64_t group_fingerprint() const = 0;
 };
 
 // (A team waits for the copies of its calls: at any time, also before and after `run`, and inside.)
@@ -97,7 +96,7 @@ class Team : public CopyWait {
   // communicator: a rank lacks the resources for connections, or ranks differ (in settings or
   // version) and SLUICE_ON_MISMATCH=mpi on all of them (a warning says why); or hints ask for it.
   // An error, on all ranks, if ranks differ and SLUICE_ON_MISMATCH=abort on any, if a rank has no
-  // memory for it, or if an earlier call on the communicator failed on a rank (stay_away).
+  // memory for it, or if an earlier call on the communicator failed on a rank (report_failed_rank).
   // name: of the communicator, for messages. *hints: in, those that the program gave on this rank;
   // out, those in force: all ranks gave them, and they are valid. The leader warns of the others.
   static Result<std::unique_ptr<Team>> form(Process& process, Bootstrap& bootstrap,
@@ -105,7 +104,7 @@ class Team : public CopyWait {
   // To be called in place of `form` if an earlier call on the communicator failed on this rank.
   // Waits for the other ranks and tells them. False: there was no memory even for that, and
   // nothing was sent.
-  [[nodiscard]] static bool stay_away(Process& process, Bootstrap& bootstrap);
+  [[nodiscard]] static bool report_failed_rank(Process& process, Bootstrap& bootstrap);
   // To be called when a team's communicator is freed, in place of the destructor. Puts the team
   // into the team cache, for another communicator of the same processes in the same order; ends it
   // if it can't serve another. The process's endpoint must outlive the cached teams.
@@ -128,7 +127,7 @@ class Team : public CopyWait {
   // To be called in place of `run` if this rank can't take part in a call that the others are about
   // to run (for example, it has no memory to pack its data). Breaks the team in the same way. Tells
   // the peers that it is connected to, or can connect to. `cause` names the call. Throws nothing.
-  virtual Status refuse(const Status& cause) = 0;
+  virtual Status fail_call(const Status& cause) = 0;
 };
 
 }  // namespace sluice

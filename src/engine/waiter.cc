@@ -13,10 +13,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto before_pokes = 5us;     // shorter waits without traffic do not poke MPI
-constexpr auto between_pokes = 100us;  // while traffic goes on
-// Caps the measured cost: a poke in which the kernel ran another thread says nothing of the next.
-constexpr std::chrono::nanoseconds dearest_poke = 20us;
+constexpr auto before_progress = 5us;     // shorter waits without traffic do not progress MPI
+constexpr auto between_progress = 100us;  // while traffic goes on
+// Caps the measured cost: a call in which the kernel ran another thread says nothing of the next.
+constexpr std::chrono::nanoseconds most_progress_cost = 20us;
 constexpr uint32_t turns_between_looks =
     32;                                      // at the clock; a turn over a socket takes some 300 ns
 constexpr auto between_yields = 5us;         // to find out whether the processor is shared
@@ -36,14 +36,15 @@ std::chrono::microseconds nap_after(std::chrono::nanoseconds idle_for) {
 
 }  // namespace
 
-constinit thread_local Company::Evidence Company::evidence;
+constinit thread_local Oversubscription::Evidence Oversubscription::evidence;
 
-Waiter::Waiter(Endpoint* endpoint, Poke poke, int spin, const Company& company)
+Waiter::Waiter(Endpoint* endpoint, ProgressMpi progress_mpi, int spin,
+               const Oversubscription& oversubscription)
     : endpoint_(endpoint),
-      poke_(std::move(poke)),
+      progress_mpi_(std::move(progress_mpi)),
       spin_(std::chrono::microseconds(spin)),
       adaptive_(spin < 0),
-      company_(company) {}
+      oversubscription_(oversubscription) {}
 
 void Waiter::begin() {
   turns_ = 0;
@@ -60,7 +61,7 @@ void Waiter::turn() {
   }
   if (moved) {
     look_at_clock();
-    poke(between_pokes);
+    progress_mpi(between_progress);
   } else {
     pass(true);
   }
@@ -78,8 +79,9 @@ void Waiter::idle() {
 void Waiter::pass(bool has_traffic) {
   look_at_clock();
   const auto idle_for = now_ - idle_since_;
-  const bool often = idle_for >= (crowded() ? between_pokes : before_pokes);
-  const bool may_have_yielded = poke(often ? poke_cost_ : between_pokes) && crowded();
+  const bool often = idle_for >= (crowded() ? between_progress : before_progress);
+  const bool may_have_yielded =
+      progress_mpi(often ? progress_cost_ : between_progress) && crowded();
   if (may_have_yielded) return;
   if (adaptive_) {
     yield();
@@ -98,13 +100,13 @@ void Waiter::look_around() {
 
 // Lets MPI progress, if `after` has passed since the last time. If oversubscribed, not in two turns
 // in a row: it is not known whether MPI yields, so the next turn does.
-bool Waiter::poke(std::chrono::nanoseconds after) {
-  const bool had_turn = std::exchange(just_poked_, false) && crowded();
-  if (!poke_ || had_turn || now_ - std::max(poked_, began_) < after) return false;
-  poke_();
-  poked_ = Clock::now();
-  poke_cost_ = std::min<std::chrono::nanoseconds>(poked_ - now_, dearest_poke);
-  just_poked_ = true;
+bool Waiter::progress_mpi(std::chrono::nanoseconds after) {
+  const bool had_turn = std::exchange(just_progressed_, false) && crowded();
+  if (!progress_mpi_ || had_turn || now_ - std::max(progressed_at_, began_) < after) return false;
+  progress_mpi_();
+  progressed_at_ = Clock::now();
+  progress_cost_ = std::min<std::chrono::nanoseconds>(progressed_at_ - now_, most_progress_cost);
+  just_progressed_ = true;
   return true;
 }
 
@@ -115,22 +117,22 @@ void Waiter::look_at_clock() {
 }
 
 void Waiter::yield() {
-  const bool is_alone = Company::evidence.alone >= alone_after;
+  const bool is_alone = Oversubscription::evidence.alone >= alone_after;
   const bool due = now_ - yielded_ >= (is_alone ? between_yields_alone : between_yields);
   if (due || crowded()) sched_yield();
   if (!due) return;
   yielded_ = now_;
-  look_for_company();
+  look_for_oversubscription();
 }
 
-void Waiter::look_for_company() {
-  if (company_.is_certain()) return;
+void Waiter::look_for_oversubscription() {
+  if (oversubscription_.is_certain()) return;
   rusage usage{};
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
-  Company::Evidence& seen = Company::evidence;
-  const bool company = std::exchange(seen.switches, usage.ru_nivcsw) != usage.ru_nivcsw;
-  seen.met = company ? seen.met + 1 : 0;
-  seen.alone = company ? 0 : seen.alone + 1;
+  Oversubscription::Evidence& seen = Oversubscription::evidence;
+  const bool oversubscription = std::exchange(seen.switches, usage.ru_nivcsw) != usage.ru_nivcsw;
+  seen.met = oversubscription ? seen.met + 1 : 0;
+  seen.alone = oversubscription ? 0 : seen.alone + 1;
   seen.seems_there = seen.seems_there ? seen.alone < alone_after : seen.met >= crowded_after;
 }
 

@@ -30,11 +30,11 @@
 namespace sluice {
 
 // Lets MPI progress; local, never blocks. Empty in programs without MPI.
-using Poke = std::function<void()>;
+using ProgressMpi = std::function<void()>;
 
 // Whether this process's processors are oversubscribed. What one of its waiters learns holds for
 // all, because programs have many communicators, and some live for a few calls only.
-class Company {
+class Oversubscription {
  public:
   // per_processor: ranks for each of its processors. The largest value stays for good. Any thread.
   void learn(uint32_t per_processor) {
@@ -65,7 +65,8 @@ class Waiter {
   using Clock = std::chrono::steady_clock;
 
   // spin: microseconds to spin before short sleeps; negative: never sleep, yield as needed.
-  Waiter(Endpoint* endpoint, Poke poke, int spin, const Company& company);
+  Waiter(Endpoint* endpoint, ProgressMpi progress_mpi, int spin,
+         const Oversubscription& oversubscription);
 
   // To be called when a call begins to wait.
   void begin();
@@ -77,9 +78,9 @@ class Waiter {
   void stir() { idle_since_ = {}; }
   // Whether this processor is oversubscribed, as far as is known. False if SLUICE_SPIN allows
   // sleep.
-  bool crowded() const { return adaptive_ && company_.is_there(); }
+  bool crowded() const { return adaptive_ && oversubscription_.is_there(); }
   // Ranks for each processor, as far as is known for certain; else 1.
-  uint32_t per_processor() const { return company_.per_processor(); }
+  uint32_t per_processor() const { return oversubscription_.per_processor(); }
   Clock::time_point now() const { return now_; }
   // How long this wait has lasted. The clock is read only now and then.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
@@ -87,20 +88,20 @@ class Waiter {
  private:
   void pass(bool has_traffic);
   void look_at_clock();
-  bool poke(std::chrono::nanoseconds after);
+  bool progress_mpi(std::chrono::nanoseconds after);
   void yield();
   void look_around();
-  void look_for_company();
+  void look_for_oversubscription();
 
   Endpoint* endpoint_;
-  Poke poke_;
+  ProgressMpi progress_mpi_;
   const std::chrono::nanoseconds spin_;
   const bool adaptive_;
-  const Company& company_;
+  const Oversubscription& oversubscription_;
   uint32_t turns_ = 0;
-  bool just_poked_ = false;
-  std::chrono::nanoseconds poke_cost_{0};
-  Clock::time_point began_{}, idle_since_{}, now_{}, poked_{}, yielded_{}, looked_around_{};
+  bool just_progressed_ = false;
+  std::chrono::nanoseconds progress_cost_{0};
+  Clock::time_point began_{}, idle_since_{}, now_{}, progressed_at_{}, yielded_{}, looked_around_{};
 };
 
 }  // namespace sluice

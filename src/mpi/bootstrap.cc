@@ -59,7 +59,7 @@ Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
 
 // Hashes the size and the world ranks of up to six members. (To translate all ranks would take
 // quadratic time in Open MPI.)
-uint64_t MpiBootstrap::mark() const {
+uint64_t MpiBootstrap::group_fingerprint() const {
   const int last = static_cast<int>(size_) - 1, self = static_cast<int>(rank_);
   const int samples[] = {0, std::min(1, last), last / 2, last, self, self < last ? self + 1 : 0};
   int there[std::size(samples)] = {};

@@ -26,7 +26,7 @@ class MpiBootstrap final : public Bootstrap {
   Rank rank() const override { return rank_; }
   Rank size() const override { return size_; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
-  uint64_t mark() const override;
+  uint64_t group_fingerprint() const override;
 
  private:
   MPI_Comm comm_;

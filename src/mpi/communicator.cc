@@ -8,8 +8,8 @@
 #include "sluice/sluice.h"
 #include "src/base/log.h"
 #include "src/mpi/bootstrap.h"
+#include "src/mpi/error_probe.h"
 #include "src/mpi/errors.h"
-#include "src/mpi/refusal.h"
 #include "src/mpi/runtime.h"
 #include "src/mpi/user_operation.h"
 
@@ -87,7 +87,7 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
   real().Comm_size(handle, &size);
   rank_ = static_cast<Rank>(rank);
   size_ = static_cast<Rank>(size);
-  if (is_mpis()) keeper_ = Keeper::mpi;
+  if (is_mpis()) owner_ = Owner::mpi;
   runtime_.add(handle, this);
 }
 
@@ -101,16 +101,16 @@ Communicator::~Communicator() {
 void Communicator::give_hints(const Hints& hints) {
   for (const auto& [key, value] : hints) hints_[key] = value;
   if (is_mpis()) return;
-  end_team(Keeper::undecided);
-  is_missed_ = !broken_.ok();
+  end_team(Owner::undecided);
+  others_may_wait_ = !broken_.ok();
 }
 
 // Tells the other ranks, which are in a team set-up, that calls fail here: this call stands where
 // their set-up does. Without memory for that, the next call tries again.
-void Communicator::stay_away(const char* function) try {
+void Communicator::report_failed_rank(const char* function) try {
   MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
                          runtime_.process().knobs.setup_timeout);
-  is_missed_ = !Team::stay_away(runtime_.process(), bootstrap);
+  others_may_wait_ = !Team::report_failed_rank(runtime_.process(), bootstrap);
 } catch (const std::bad_alloc&) {
   log(Level::error, "no memory to tell others that a communicator's calls fail here");
 }
@@ -118,16 +118,16 @@ void Communicator::stay_away(const char* function) try {
 void Communicator::give_up() {
   if (is_mpis()) return;
   broken_ = no_memory_;
-  is_missed_ = true;
+  others_may_wait_ = true;
 }
 
-void Communicator::leave_to_mpi() { end_team(Keeper::mpi); }
+void Communicator::leave_to_mpi() { end_team(Owner::mpi); }
 
-void Communicator::end_team(Keeper next) {
-  for (auto& repeat : last_) repeat.reset();
+void Communicator::end_team(Owner next) {
+  for (auto& cache : last_) cache.reset();
   last_algorithm_ = nullptr;
   team_.reset();
-  keeper_ = next;
+  owner_ = next;
 }
 
 std::string Communicator::name() const {
@@ -139,15 +139,15 @@ std::string Communicator::name() const {
 
 // May throw std::bad_alloc, but only before this rank has taken part in an exchange.
 Status Communicator::form_team(const char* function) {
-  is_missed_ = true;
+  others_may_wait_ = true;
   MpiBootstrap bootstrap(handle_, rank_, size_, name(), function,
                          runtime_.process().knobs.setup_timeout);
   auto formed = Team::form(runtime_.process(), bootstrap, bootstrap.name(), &hints_);
-  is_missed_ = !bootstrap.has_met();
+  others_may_wait_ = !bootstrap.has_met();
   if (!runtime_.failure().ok()) return runtime_.failure();
   if (!formed.ok()) return formed.status();
   team_ = std::move(*formed);
-  keeper_ = team_ ? Keeper::team : Keeper::mpi;
+  owner_ = team_ ? Owner::team : Owner::mpi;
   return {};
 }
 
@@ -162,9 +162,9 @@ bool Communicator::perform(const char* function, Function row, const Arguments& 
       if (status.ok() && !carry(function, row, arguments, exchange, &status)) return false;
     } catch (const std::bad_alloc&) {
       runtime_.process().reserve.release();
-      status = team_ ? team_->refuse(no_memory_) : no_memory_;
+      status = team_ ? team_->fail_call(no_memory_) : no_memory_;
     }
-    if (!status.ok() && is_missed_) stay_away(function);
+    if (!status.ok() && others_may_wait_) report_failed_rank(function);
   }
   *result = status.ok() ? MPI_SUCCESS : fail(function, status);
   return true;
@@ -172,11 +172,11 @@ bool Communicator::perform(const char* function, Function row, const Arguments& 
 
 bool Communicator::carry(const char* function, Function row, const Arguments& arguments,
                          Exchange* exchange, Status* status) {
-  if (keeper_ == Keeper::undecided) *status = form_team(function);
+  if (owner_ == Owner::undecided) *status = form_team(function);
   if (!status->ok()) return true;
   if (!team_) return false;
   if (!exchange) {
-    *status = team_->refuse({Code::memory, std::string(function) + ": no memory for its types"});
+    *status = team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"});
     return true;
   }
   const Algorithm* const algorithm = team_->choose(exchange->call);
@@ -190,11 +190,11 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
 void Communicator::keep(const char* function, Function row, const Arguments& arguments,
                         const Exchange& exchange, const Algorithm* algorithm) {
   auto& last = last_[static_cast<size_t>(row)];
-  if (!last) last.reset(new (std::nothrow) Repeat);
+  if (!last) last.reset(new (std::nothrow) CallCache);
   if (last) last->keep(function, arguments, exchange, algorithm, size_);
 }
 
-bool Communicator::repeat(Repeat& last, const Buffers& buffers, int* result) {
+bool Communicator::replay(CallCache& last, const Buffers& buffers, int* result) {
   if (!last.put_on(buffers)) return false;
   last_algorithm_ = last.algorithm;
   Status status;
@@ -203,7 +203,7 @@ bool Communicator::repeat(Repeat& last, const Buffers& buffers, int* result) {
     try {
       status = team_->run_by(*last.algorithm, last.call);
     } catch (const std::bad_alloc&) {
-      status = team_->refuse(no_memory_);
+      status = team_->fail_call(no_memory_);
     }
   }
   *result = status.ok() ? MPI_SUCCESS : fail(last.entry, status);
@@ -224,7 +224,7 @@ Status Communicator::run(const char* function, const Algorithm& algorithm, Excha
     if (operation) local = operation->failure();
   }
   if (local.ok()) local = placement.end();
-  return local.ok() ? local : team_->refuse(local.with(function));
+  return local.ok() ? local : team_->fail_call(local.with(function));
 }
 
 int Communicator::fail(const char* function, const Status& status) {

@@ -12,8 +12,8 @@
 
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
+#include "src/mpi/call_cache.h"
 #include "src/mpi/placement.h"
-#include "src/mpi/repeat.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {
@@ -33,7 +33,7 @@ class Communicator {
   // Whether MPI does all its calls: it is an intercommunicator; it has one rank and the MPI is Open
   // MPI (in MPICH 4.0.2 allgatherv puts the block of a single rank in the wrong place, so Sluice
   // does that); or its ranks agreed to leave them to MPI.
-  bool is_left_to_mpi() const { return keeper_ == Keeper::mpi; }
+  bool is_left_to_mpi() const { return owner_ == Owner::mpi; }
 
   // Runs a call of `function` ("MPI_Bcast"); the first call sets the team up. Blocks. Returns false
   // if MPI is to do the call: then all ranks agree and nothing has happened. Otherwise *result is
@@ -46,8 +46,8 @@ class Communicator {
   // The call cache of a function: its last call that Sluice ran; nullptr if none. `repeat` runs
   // that call again on other buffers. It returns false, and has done nothing, if these buffers need
   // the full check.
-  Repeat* last(Function row) const { return last_[static_cast<size_t>(row)].get(); }
-  bool repeat(Repeat& last, const Buffers& buffers, int* result);
+  CallCache* last(Function row) const { return last_[static_cast<size_t>(row)].get(); }
+  bool replay(CallCache& last, const Buffers& buffers, int* result);
 
   // The algorithm chosen for the last call that Sluice understood; nullptr if MPI did that call, or
   // if there was none.
@@ -66,7 +66,7 @@ class Communicator {
   void give_up();
 
  private:
-  enum class Keeper { undecided, team, mpi };
+  enum class Owner { undecided, team, mpi };
 
   bool is_mpis() const {
 #ifdef OPEN_MPI
@@ -75,8 +75,8 @@ class Communicator {
     return is_inter_ != 0;
   }
   Status form_team(const char* function);
-  void stay_away(const char* function);
-  void end_team(Keeper next);
+  void report_failed_rank(const char* function);
+  void end_team(Owner next);
   bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
              Status* status);
   void keep(const char* function, Function row, const Arguments& arguments,
@@ -89,15 +89,15 @@ class Communicator {
   Runtime& runtime_;
   Rank rank_ = 0, size_ = 0;
   int is_inter_ = 0;
-  Keeper keeper_ = Keeper::undecided;
+  Owner owner_ = Owner::undecided;
   std::unique_ptr<Team> team_;
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;
   bool reported_ = false;
-  bool is_missed_ = false;  // if broken: others may wait for this rank in a set-up
+  bool others_may_wait_ = false;  // if broken: others may wait for this rank in a set-up
   Hints hints_;
   Staging input_, output_;
-  std::array<std::unique_ptr<Repeat>, function_count> last_;
+  std::array<std::unique_ptr<CallCache>, function_count> last_;
   const Algorithm* last_algorithm_ = nullptr;
 };
 

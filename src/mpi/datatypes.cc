@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "src/mpi/refusal.h"
+#include "src/mpi/error_probe.h"
 #include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
 #include "src/mpi/typemap.h"
@@ -29,7 +29,7 @@ std::unique_ptr<Description> describe(MPI_Datatype handle, bool committed) {
 
 // The types that were used so far. A look-up here needs no valid handle, and works while MPI
 // deletes the attributes of a type, when MPI's own answers are unreliable.
-class Acquaintances {
+class SeenTypes {
  public:
   // The description attached to the type; nullptr if there is none.
   const Datatype* find(MPI_Datatype handle) {
@@ -81,8 +81,8 @@ class Acquaintances {
   std::map<MPI_Datatype, Met> met_;
 };
 
-Acquaintances& acquaintances() {
-  static Acquaintances& all = *new Acquaintances;  // outlives exit()
+SeenTypes& seen_types() {
+  static SeenTypes& all = *new SeenTypes;  // outlives exit()
   return all;
 }
 
@@ -93,11 +93,11 @@ const Datatype* attach(std::unique_ptr<Description> description) {
   static constinit std::mutex attaching;
   const std::lock_guard lock(attaching);
   const MPI_Datatype handle = description->datatype.handle;
-  if (const Datatype* type = acquaintances().find(handle)) return type;
+  if (const Datatype* type = seen_types().find(handle)) return type;
   description->datatype.is_kept = true;
-  acquaintances().attach(handle, description.get());
+  seen_types().attach(handle, description.get());
   if (real().Type_set_attr(handle, Runtime::get().datatype_keyval(), description.get())) {
-    acquaintances().attach(handle, nullptr);
+    seen_types().attach(handle, nullptr);
     throw std::bad_alloc();
   }
   return &description.release()->datatype;
@@ -106,15 +106,15 @@ const Datatype* attach(std::unique_ptr<Description> description) {
 const Datatype* look_up(MPI_Datatype handle) {
   FreedDatatype* const freed = this_thread.freed_datatype;
   if (const Datatype* type = freed ? freed->find(handle) : nullptr) return type;
-  if (const Datatype* type = acquaintances().find(handle)) return type;
+  if (const Datatype* type = seen_types().find(handle)) return type;
   bool committed = false;
   if (!is_datatype(handle, &committed)) return nullptr;
   if (freed) return freed->describe(handle, committed);
-  acquaintances().drop_first(handle);
+  seen_types().drop_first(handle);
   std::unique_ptr<Description> made = describe(handle, committed);
   if (!made) return nullptr;
   const Datatype* const type = &made->datatype;
-  if (!acquaintances().meet(made)) return attach(std::move(made));
+  if (!seen_types().meet(made)) return attach(std::move(made));
   this_thread.passing_datatype = type;
   return type;
 }
@@ -144,17 +144,17 @@ const Datatype* find_datatype(MPI_Datatype handle) {
 
 void release_datatype(void* attribute) {
   std::unique_ptr<Description> description(static_cast<Description*>(attribute));
-  acquaintances().forget(description->datatype.handle);
+  seen_types().forget(description->datatype.handle);
   if (this_thread.freed_datatype) this_thread.freed_datatype->take(description);
 }
 
 FreedDatatype::FreedDatatype(MPI_Datatype handle)
     : handle_(handle), outer_(this_thread.freed_datatype) {
   this_thread.freed_datatype = this;
-  if (acquaintances().find(handle)) {
+  if (seen_types().find(handle)) {
     real().Type_delete_attr(handle, Runtime::get().datatype_keyval());
   } else {
-    own_ = acquaintances().take_first(handle);
+    own_ = seen_types().take_first(handle);
   }
 }
 

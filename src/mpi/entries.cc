@@ -11,12 +11,12 @@
 #include "src/base/log.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/describe.h"
-#include "src/mpi/detour.h"
 #include "src/mpi/entry.h"
+#include "src/mpi/error_probe.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"
+#include "src/mpi/host_copy_for_mpi.h"
 #include "src/mpi/narrow_floats.h"
-#include "src/mpi/refusal.h"
 #include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
 
@@ -70,7 +70,7 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
     if (!communicator || communicator->is_left_to_mpi()) return false;
     const Place place{communicator->rank(), communicator->size()};
     if (!understand(row.describe, arguments, place, &exchange)) return false;
-    if (exchange && is_doubtful(*exchange) && is_refused(*exchange, row.attempt)) return false;
+    if (exchange && is_doubtful(*exchange) && is_error_of_mpi(*exchange, row.attempt)) return false;
   } catch (const std::bad_alloc&) {
     exchange = nullptr;
   }
@@ -86,7 +86,7 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
 // Prepares a call that MPI does, if this rank's buffers are on a device and MPI can't take them
 // there. False if it failed: then *result is what the function returns.
 [[gnu::cold]] bool prepare_for_mpi(const Row& row, const Arguments& arguments,
-                                   std::optional<Detour>* detour, int* result) {
+                                   std::optional<HostCopyForMpi>* host_copy, int* result) {
   if (is_passing() || is_mpi_cuda_aware() || !is_communicator(arguments.comm)) return true;
   int is_inter = 0, rank = 0, ranks = 0;
   real().Comm_test_inter(arguments.comm, &is_inter);
@@ -100,7 +100,7 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
         (exchange.input.place.is_host() && exchange.output.place.is_host())) {
       return true;
     }
-    status = detour->emplace(Runtime::get().process()).begin(exchange);
+    status = host_copy->emplace(Runtime::get().process()).begin(exchange);
   } catch (const std::bad_alloc&) {
     status = {Code::memory, "no memory for a copy in host memory"};
   }
@@ -111,10 +111,10 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
 }
 
 // The result of a call that MPI did.
-[[gnu::cold]] int finish_for_mpi(const Row& row, const Arguments& arguments, Detour* detour,
-                                 int result) {
+[[gnu::cold]] int finish_for_mpi(const Row& row, const Arguments& arguments,
+                                 HostCopyForMpi* host_copy, int result) {
   if (result != MPI_SUCCESS) return result;
-  const Status status = detour->end();
+  const Status status = host_copy->end();
   if (status.ok()) return result;
   log(Level::error, "%s: %s", row.function, status.message().c_str());
   return raise_error(arguments.comm, status);
@@ -159,47 +159,47 @@ int finalize() {
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
 #define SLUICE_TAKE(role) buffers.take(role);
-#define SLUICE_PUT(role) detour->put(role);
+#define SLUICE_PUT(role) host_copy->put(role);
 #define SLUICE_IS_SAME(role) \
   &&last.is_same<sluice::Arguments::Either::role>(role, last.arguments.role)
 
 // Returns from an entry if the call is in the communicator's call cache.
-#define SLUICE_REPEAT(row, ...)                                                      \
+#define SLUICE_REPLAY(row, ...)                                                      \
   sluice::Communicator* const known = sluice::last_communicator(comm);               \
-  sluice::Repeat* const kept =                                                       \
+  sluice::CallCache* const kept =                                                    \
       known && !sluice::is_passing() ? known->last(sluice::Function::row) : nullptr; \
   if (kept) {                                                                        \
-    const sluice::Repeat& last = *kept;                                              \
+    const sluice::CallCache& last = *kept;                                           \
     if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)) {              \
       sluice::Buffers buffers;                                                       \
       SLUICE_EACH(SLUICE_TAKE, __VA_ARGS__)                                          \
-      if (known->repeat(*kept, buffers, &result)) return result;                     \
+      if (known->replay(*kept, buffers, &result)) return result;                     \
     }                                                                                \
   }
 
 // function: the name that is called (Bcast or Bcast_c); row: the name in the table (Bcast).
-#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                           \
-  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                          \
-    static constexpr char entry[] = "MPI_" #function;                                          \
-    static constexpr sluice::Row table_row{                                                    \
-        entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) { \
-          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
-        }};                                                                                    \
-    int result;                                                                                \
-    SLUICE_REPEAT(row, __VA_ARGS__)                                                            \
-    sluice::Arguments arguments;                                                               \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
-    if (sluice::carry(table_row, arguments, &result)) return result;                           \
-    if (!sluice::may_be_on_device())                                                           \
-      return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
-    std::optional<sluice::Detour> detour;                                                      \
-    if (!sluice::prepare_for_mpi(table_row, arguments, &detour, &result)) return result;       \
-    if (detour) {                                                                              \
-      SLUICE_EACH(SLUICE_PUT, __VA_ARGS__)                                                     \
-    }                                                                                          \
-    result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
-    return detour ? sluice::finish_for_mpi(table_row, arguments, &*detour, result) : result;   \
-  }                                                                                            \
+#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                               \
+  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                              \
+    static constexpr char entry[] = "MPI_" #function;                                              \
+    static constexpr sluice::Row table_row{                                                        \
+        entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) {     \
+          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                    \
+        }};                                                                                        \
+    int result;                                                                                    \
+    SLUICE_REPLAY(row, __VA_ARGS__)                                                                \
+    sluice::Arguments arguments;                                                                   \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                        \
+    if (sluice::carry(table_row, arguments, &result)) return result;                               \
+    if (!sluice::may_be_on_device())                                                               \
+      return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                    \
+    std::optional<sluice::HostCopyForMpi> host_copy;                                               \
+    if (!sluice::prepare_for_mpi(table_row, arguments, &host_copy, &result)) return result;        \
+    if (host_copy) {                                                                               \
+      SLUICE_EACH(SLUICE_PUT, __VA_ARGS__)                                                         \
+    }                                                                                              \
+    result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                    \
+    return host_copy ? sluice::finish_for_mpi(table_row, arguments, &*host_copy, result) : result; \
+  }                                                                                                \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)

@@ -7,7 +7,7 @@ face_sources += \
   src/mpi/communicator.cc src/mpi/communicator.h \
   src/mpi/datatypes.cc src/mpi/datatypes.h \
   src/mpi/describe.cc src/mpi/describe.h \
-  src/mpi/detour.cc src/mpi/detour.h \
+  src/mpi/host_copy_for_mpi.cc src/mpi/host_copy_for_mpi.h \
   src/mpi/devices.cc src/mpi/devices.h \
   src/mpi/entries.cc \
   src/mpi/entry.h \
@@ -23,8 +23,8 @@ face_sources += \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \
   src/mpi/reductions.cc src/mpi/reductions.h \
-  src/mpi/refusal.cc src/mpi/refusal.h \
-  src/mpi/repeat.cc src/mpi/repeat.h \
+  src/mpi/error_probe.cc src/mpi/error_probe.h \
+  src/mpi/call_cache.cc src/mpi/call_cache.h \
   src/mpi/runtime.cc src/mpi/runtime.h \
   src/mpi/thread_state.h \
   src/mpi/typemap.cc src/mpi/typemap.h \

@@ -263,7 +263,7 @@ Status Placement::begin_output() {
   const Side& side = exchange_.output;
   View& view = exchange_.call.output;
   if (is_dense(side, exchange_.call.reduction.kernel)) {
-    place_directly(side, output_, &view);
+    place_in_buffer(side, output_, &view);
     return {};
   }
   if (Status status = place_apart(side, output_, &view); !status.ok()) return status;
@@ -276,7 +276,7 @@ Status Placement::begin_input() {
   const Side& side = exchange_.input;
   View& view = exchange_.call.input;
   if (!exchange_.set_aside && is_dense(side, exchange_.call.reduction.kernel)) {
-    place_directly(side, input_, &view);
+    place_in_buffer(side, input_, &view);
     return {};
   }
   if (Status status = place_apart(side, input_, &view); !status.ok()) return status;
@@ -302,7 +302,7 @@ void Placement::place_adjacent(const Side& side, View* view) const {
   view->count = side.count * scale(side);
 }
 
-void Placement::place_directly(const Side& side, Staging& staging, View* view) const {
+void Placement::place_in_buffer(const Side& side, Staging& staging, View* view) const {
   const size_t units = scale(side);
   place_adjacent(side, view);
   if (is_adjacent(side) || (!side.counts && side.blocks == 1)) return;

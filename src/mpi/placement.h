@@ -134,7 +134,7 @@ class Placement {
   Status begin_output();
   Status begin_input();
   void place_adjacent(const Side& side, View* view) const;
-  void place_directly(const Side& side, Staging& staging, View* view) const;
+  void place_in_buffer(const Side& side, Staging& staging, View* view) const;
   Status place_apart(const Side& side, Staging& staging, View* view) const;
   // The number of engine elements in one element of a side.
   size_t scale(const Side& side) const {

@@ -23,7 +23,7 @@ bool ProgressRequest::start() {
   return alive_;
 }
 
-void ProgressRequest::poke() {
+void ProgressRequest::progress_mpi() {
   if (!alive_.load(std::memory_order_relaxed)) return;
   if (busy_.test_and_set(std::memory_order_acquire)) return;
   int done = 0;

@@ -16,8 +16,8 @@ class ProgressRequest {
  public:
   bool start();
   // Any thread that may call MPI; returns at once if another thread is in it.
-  void poke();
-  // Completes and frees the request, for which MPI_Finalize would wait. Later pokes do nothing.
+  void progress_mpi();
+  // Completes and frees the request, for which MPI_Finalize would wait. Later calls do nothing.
   void end();
 
  private:

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/mpi/error_probe.h"
 #include "src/mpi/narrow_floats.h"
-#include "src/mpi/refusal.h"
 #include "src/mpi/thread_state.h"
 #include "src/mpi/typemap.h"
 #include "src/mpi/user_operation.h"

@@ -17,7 +17,7 @@
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
 #include "src/mpi/devices.h"
-#include "src/mpi/refusal.h"
+#include "src/mpi/error_probe.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
 #include "transports/shm/upgrade.h"
@@ -154,7 +154,7 @@ Runtime::Runtime() {
     log(Level::error, "%s", failure_.message().c_str());
     process_.knobs.on_mismatch = "abort";
   }
-  if (progress_.start()) process_.poke = [this] { progress_.poke(); };
+  if (progress_.start()) process_.progress_mpi = [this] { progress_.progress_mpi(); };
   made.store(this, std::memory_order_release);
 }
 
@@ -249,7 +249,7 @@ void Runtime::close() {
   if (closed.exchange(true)) return;
   all_pass = true;
   for (const auto& [handle, communicator] : communicators_) communicator->leave_to_mpi();
-  process_.shelf.clear();
+  process_.team_cache.clear();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
   end_devices();
   progress_.end();

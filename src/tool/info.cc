@@ -35,9 +35,9 @@ std::vector<std::string> needs_of(const Algorithm& algorithm) {
   if (algorithm.needs.commutative) needs.emplace_back("commutative op");
   if (algorithm.needs.uniform) needs.emplace_back("equal blocks");
   if (algorithm.needs.hosts) needs.emplace_back("several hosts, of several ranks");
-  if (algorithm.direct) needs.emplace_back("shared memory");
+  if (algorithm.shm) needs.emplace_back("shared memory");
   if (algorithm.needs.groups) needs.emplace_back("several groups");
-  if (algorithm.needs.fetching) needs.emplace_back("ranks that may read each other");
+  if (algorithm.needs.cma) needs.emplace_back("ranks that may read each other");
   return needs;
 }
 

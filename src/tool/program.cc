@@ -44,7 +44,7 @@ class File {
   int fd_;
 };
 
-Status refuse(const std::string& path, const std::string& why) {
+Status reject(const std::string& path, const std::string& why) {
   return {Code::invalid, path + " " + why};
 }
 
@@ -66,9 +66,9 @@ bool is_runnable(const std::string& path) {
 Status check_runnable(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0)
-    return refuse(path, std::string("is not there: ") + strerror(errno));
-  if (S_ISDIR(info.st_mode)) return refuse(path, "is a directory, not a program");
-  if (!is_runnable(path)) return refuse(path, "is not executable (chmod +x makes it so)");
+    return reject(path, std::string("is not there: ") + strerror(errno));
+  if (S_ISDIR(info.st_mode)) return reject(path, "is a directory, not a program");
+  if (!is_runnable(path)) return reject(path, "is not executable (chmod +x makes it so)");
   return {};
 }
 
@@ -85,21 +85,21 @@ Result<std::string> find_file(const std::string& command) {
     if (is_runnable(file)) return file;
   }
   const bool is_here = access(command.c_str(), F_OK) == 0;
-  return refuse(command, is_here ? "is not in PATH; did you mean ./" + command + "?"
+  return reject(command, is_here ? "is not in PATH; did you mean ./" + command + "?"
                                  : "is neither a file here nor a program in PATH");
 }
 
 // In secure-execution mode (setuid, setgid, capabilities) ld.so ignores preloads with slashes.
 Status check_rights(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return refuse(path, strerror(errno));
+  if (stat(path.c_str(), &info) != 0) return reject(path, strerror(errno));
   const bool other_user = (info.st_mode & S_ISUID) && info.st_uid != getuid();
   const bool other_group = (info.st_mode & S_ISGID) && info.st_gid != getgid();
   if (other_user || other_group) {
-    return refuse(path, "is setuid or setgid: the dynamic linker takes no preload there");
+    return reject(path, "is setuid or setgid: the dynamic linker takes no preload there");
   }
   if (getuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0) {
-    return refuse(path, "has file capabilities: the dynamic linker takes no preload there");
+    return reject(path, "has file capabilities: the dynamic linker takes no preload there");
   }
   return {};
 }
@@ -117,7 +117,7 @@ Status check_architecture(const std::string& path, const Header& header) {
   if (header.e_ident[EI_CLASS] == own.e_ident[EI_CLASS] && header.e_machine == own.e_machine) {
     return {};
   }
-  return refuse(path, "is a program of another architecture than Sluice");
+  return reject(path, "is a program of another architecture than Sluice");
 }
 
 // The path in PT_INTERP; empty if there is none.
@@ -141,7 +141,7 @@ Result<std::string> dynamic_linker_of(const std::string& path, const File& file,
   if (!status.ok()) return status;
   std::string linker = read_dynamic_linker(file, header);
   if (linker.empty()) {
-    return refuse(path,
+    return reject(path,
                   "is statically linked: nothing can be preloaded into it; link it dynamically");
   }
   return linker;
@@ -184,7 +184,7 @@ Result<Program> resolve_program(const std::string& command) {
     const Status rights = check_rights(*file);
     if (!rights.ok()) return rights;
     const File opened(*file);
-    if (!opened.is_open()) return refuse(*file, std::string("cannot be read: ") + strerror(errno));
+    if (!opened.is_open()) return reject(*file, std::string("cannot be read: ") + strerror(errno));
     Header header{};
     if (read_header(opened, &header)) {
       Result<std::string> linker = dynamic_linker_of(*file, opened, header);
@@ -194,7 +194,7 @@ Result<Program> resolve_program(const std::string& command) {
     }
     next = interpreter_of(opened.read(head_size, 0));
   }
-  return refuse(command, "is a script whose interpreters are scripts, too many of them");
+  return reject(command, "is a script whose interpreters are scripts, too many of them");
 }
 
 }  // namespace sluice

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t most_pieces = 3;  // shown one by one
 
-Status refuse(const std::string& what) { return {Code::invalid, what}; }
+Status reject(const std::string& what) { return {Code::invalid, what}; }
 
 std::string collective_names() {
   std::string names;
@@ -31,25 +31,25 @@ std::string algorithm_names(Collective collective) {
 Result<const Algorithm*> chosen_algorithm(const StudyOptions& options) {
   Collective collective;
   if (!parse(options.collective, &collective)) {
-    return refuse("'" + options.collective + "' is no collective; there are " + collective_names());
+    return reject("'" + options.collective + "' is no collective; there are " + collective_names());
   }
   const Algorithm* algorithm = find_algorithm(collective, options.algorithm);
   if (!algorithm) {
-    return refuse("--algorithm " + options.algorithm + ": " + options.collective + " has " +
+    return reject("--algorithm " + options.algorithm + ": " + options.collective + " has " +
                   algorithm_names(collective));
   }
   if (!algorithm->plan) {
-    return refuse("--algorithm " + options.algorithm +
+    return reject("--algorithm " + options.algorithm +
                   ": has no plan to show: ranks meet in shared memory, in rounds");
   }
   if (algorithm->needs.hosts &&
       !can_serve(*algorithm, options.ranks, false, false, options.hosts)) {
-    return refuse(
+    return reject(
         "--algorithm " + options.algorithm +
         ": is for two hosts or more, one of them with several ranks (--hosts, --placement)");
   }
   if (!can_serve(*algorithm, options.ranks, false, false, options.hosts)) {
-    return refuse("--ranks " + std::to_string(options.ranks) + ": " + options.algorithm +
+    return reject("--ranks " + std::to_string(options.ranks) + ": " + options.algorithm +
                   " takes powers of two only");
   }
   return algorithm;
@@ -58,9 +58,9 @@ Result<const Algorithm*> chosen_algorithm(const StudyOptions& options) {
 Status check_root(const StudyOptions& options, Collective collective) {
   if (!options.root) return {};
   const std::string what = "--root " + std::to_string(*options.root) + ": ";
-  if (!is_rooted(collective)) return refuse(what + options.collective + " has no root");
+  if (!is_rooted(collective)) return reject(what + options.collective + " has no root");
   if (*options.root >= options.ranks)
-    return refuse(what + "there are ranks 0 to " + std::to_string(options.ranks - 1));
+    return reject(what + "there are ranks 0 to " + std::to_string(options.ranks - 1));
   return {};
 }
 

@@ -2,10 +2,10 @@
 # MPI programs under mpirun, with Sluice preloaded.
 
 mpi_programs = \
-  tests/mpi/besieged \
+  tests/mpi/hostile_connections \
   tests/mpi/carriers \
   tests/mpi/communicators \
-  tests/mpi/deprived \
+  tests/mpi/restricted \
   tests/mpi/descriptors \
   tests/mpi/differential \
   tests/mpi/endings \
@@ -33,7 +33,7 @@ mpi_programs = \
   tests/mpi/sum \
   tests/mpi/threads \
   tests/mpi/types \
-  tests/mpi/whisper
+  tests/mpi/plaintext
 check_PROGRAMS += $(mpi_programs)
 
 # What they share.
@@ -44,10 +44,10 @@ tests_mpi_libharness_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_libharness_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 mpi_harness = tests/mpi/libharness.la $(MPI_LIBS) -ldl
 
-tests_mpi_besieged_SOURCES = tests/mpi/besieged.cc
+tests_mpi_hostile_connections_SOURCES = tests/mpi/hostile_connections.cc
 tests_mpi_carriers_SOURCES = tests/mpi/carriers.cc
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc
-tests_mpi_deprived_SOURCES = tests/mpi/deprived.cc
+tests_mpi_restricted_SOURCES = tests/mpi/restricted.cc
 tests_mpi_descriptors_SOURCES = tests/mpi/descriptors.cc
 tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/rounding.cc tests/mpi/rounding.h tests/mpi/trial.cc tests/mpi/trial.h \
@@ -77,12 +77,12 @@ tests_mpi_stress_SOURCES = tests/mpi/stress.cc
 tests_mpi_sum_SOURCES = tests/mpi/sum.c
 tests_mpi_threads_SOURCES = tests/mpi/threads.cc
 tests_mpi_types_SOURCES = tests/mpi/types.cc
-tests_mpi_whisper_SOURCES = tests/mpi/whisper.cc
+tests_mpi_plaintext_SOURCES = tests/mpi/plaintext.cc
 
-tests_mpi_besieged_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_hostile_connections_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_carriers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-tests_mpi_deprived_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_restricted_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_descriptors_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_endings_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -110,12 +110,12 @@ tests_mpi_stress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_sum_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-tests_mpi_whisper_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_plaintext_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
-tests_mpi_besieged_LDADD = $(mpi_harness)
+tests_mpi_hostile_connections_LDADD = $(mpi_harness)
 tests_mpi_carriers_LDADD = $(mpi_harness)
 tests_mpi_communicators_LDADD = $(mpi_harness)
-tests_mpi_deprived_LDADD = $(mpi_harness)
+tests_mpi_restricted_LDADD = $(mpi_harness)
 tests_mpi_descriptors_LDADD = $(mpi_harness)
 tests_mpi_differential_LDADD = $(mpi_harness)
 tests_mpi_endings_LDADD = $(mpi_harness)
@@ -144,7 +144,7 @@ tests_mpi_stress_LDADD = $(mpi_harness)
 tests_mpi_sum_LDADD = $(MPI_LIBS)
 tests_mpi_threads_LDADD = $(mpi_harness) -lpthread
 tests_mpi_types_LDADD = $(mpi_harness)
-tests_mpi_whisper_LDADD = $(mpi_harness)
+tests_mpi_plaintext_LDADD = $(mpi_harness)
 
 mpi_tests = \
   tests/mpi/test_differential \
@@ -166,7 +166,7 @@ mpi_tests = \
   tests/mpi/test_modules \
   tests/mpi/test_languages \
   tests/mpi/test_types \
-  tests/mpi/test_deprived \
+  tests/mpi/test_restricted \
   tests/mpi/test_descriptors \
   tests/mpi/test_carriers \
   tests/mpi/test_hints \

@@ -39,18 +39,18 @@ support_tests = \
 teams_tests = \
   tests/unit/engine/agreement_test.cc \
   tests/unit/transports/verbs_memory_test.cc \
-  tests/unit/engine/forming_test.cc \
+  tests/unit/engine/team_setup_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/hints_test.cc \
-  tests/unit/engine/keeping_test.cc \
+  tests/unit/engine/team_cache_test.cc \
   tests/unit/engine/slots_test.cc \
   tests/unit/engine/turns_test.cc
 # Collectives of teams, by plans and in shared memory.
 calls_tests = \
-  tests/unit/engine/cells_test.cc \
+  tests/unit/engine/padded_alltoallv_test.cc \
   tests/unit/engine/collectives_test.cc \
-  tests/unit/engine/direct_test.cc \
-  tests/unit/engine/fetching_test.cc \
+  tests/unit/engine/shm_algorithms_test.cc \
+  tests/unit/engine/cma_test.cc \
   tests/unit/engine/reproducible_test.cc
 # Shared memory and TCP, used by several threads, and what ends them.
 shm_tests = \
@@ -92,13 +92,13 @@ links_tests = \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/tcp_address_test.cc \
-  tests/unit/transports/tcp_boxes_test.cc \
+  tests/unit/transports/tcp_buffers_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
-  tests/unit/transports/tcp_landing_test.cc \
+  tests/unit/transports/tcp_receiving_test.cc \
   tests/unit/transports/tcp_proofs_test.cc \
-  tests/unit/transports/tcp_put_off_test.cc \
+  tests/unit/transports/tcp_deferral_test.cc \
   tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tcp_test.cc \
   tests/unit/transports/upgrade_trial_test.cc \

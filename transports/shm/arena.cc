@@ -37,12 +37,12 @@ void Rounds::prepare(std::byte* memory, uint32_t ranks) {
 }
 
 bool Rounds::await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {
-  patience_->fresh = true;
-  uint32_t looks = patience_->looks;
-  for (;; looks = patience_->looks_between) {
+  wait_policy_->fresh = true;
+  uint32_t looks = wait_policy_->looks;
+  for (;; looks = wait_policy_->looks_between) {
     if (has_come(word, value, looks)) return true;
     if (header_->aborted.load(std::memory_order_acquire) != unaborted) return false;
-    if (!patience_->wait(rank)) return false;
+    if (!wait_policy_->wait(rank)) return false;
   }
 }
 
@@ -60,14 +60,14 @@ bool Rounds::has_come(const std::atomic<uint64_t>& word, uint64_t value, uint32_
 // barrier of 4 processes on 2 cores takes 0.75 of the time).
 bool Rounds::await_short_slowly(uint32_t rank, uint64_t round) {
   const std::atomic<uint64_t>& published = line_of(rank, round).published;
-  if (patience_->looks >= patience_->looks_together || size_ > most_looked_at) {
+  if (wait_policy_->looks >= wait_policy_->looks_together || size_ > most_looked_at) {
     return await_slowly(published, round, rank);
   }
   std::atomic<uint64_t>& waits = own().place.waits;
   waits.store(round, std::memory_order_relaxed);
   note_processor();
   const bool has_come_soon =
-      all_here_wait_for(round) && has_come(published, round, patience_->looks_together);
+      all_here_wait_for(round) && has_come(published, round, wait_policy_->looks_together);
   const bool good = has_come_soon || await_slowly(published, round, rank);
   waits.store(0, std::memory_order_relaxed);
   return good;
@@ -89,7 +89,7 @@ bool Rounds::all_here_wait_for(uint64_t round) const {
     if (place.waits.load(std::memory_order_relaxed) != round) return false;
     ++together;
   }
-  return together >= patience_->least_together;
+  return together >= wait_policy_->least_together;
 }
 
 bool Rounds::open_slowly(uint64_t round) {
@@ -106,8 +106,9 @@ bool Rounds::open_slowly(uint64_t round) {
 // (Calls of different sizes may use different algorithms, whose rounds can't be compared.)
 bool Rounds::disagree_in_round(uint32_t rank, uint64_t k, size_t bytes) {
   const ArenaLine& at = line(rank, k);
-  disagreement_ = {rank, at.what, at.bytes, bytes};
-  if (at.call_bytes != call_bytes_) disagreement_ = {rank, at.what, at.call_bytes, call_bytes_};
+  disagreement_ = {rank, at.signature, at.bytes, bytes};
+  if (at.call_bytes != call_bytes_)
+    disagreement_ = {rank, at.signature, at.call_bytes, call_bytes_};
   return false;
 }
 

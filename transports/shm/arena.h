@@ -9,7 +9,8 @@
 //             back
 //   Round     a step that all ranks of the team count alike; a call takes one or more
 //   Rounds    a rank's view of its lease; shared-memory algorithms are written with it
-//   Patience  the wait policy: Rounds only polls flags, the caller decides what to do between polls
+//   WaitPolicy  the wait policy: Rounds only polls flags, the caller decides what to do between
+//   polls
 //
 // A rank with data for round k waits until all ranks have read what its place held some rounds
 // before (open), writes the data, and sets the flag (publish). The others wait for the flag (await)
@@ -19,17 +20,18 @@
 // with short data seldom checks what others have taken.
 //
 // If ranks can read and write each other's memory, a call may move its data with one copy (CMA:
-// fetch is a get, put a put), from and to the addresses that the owners publish in the first round.
-// There each owner also says whether the kernel can copy all of its buffer (Fetcher::is_in_reach),
-// and touches the pages that others will put into, which the program may have write-protected. If
-// one can't be copied, the call uses the slots. A CMA failure after that is an error, and the team
-// is broken: results may have overwritten operands, so the call can't be repeated. An owner
-// leaves such a call only when all ranks that may need its memory have taken its round
-// (await_taken), and after an error only when no rank writes into its memory any more (is_put_to).
+// cma_get is a get, put a put), from and to the addresses that the owners publish in the first
+// round. There each owner also says whether the kernel can copy all of its buffer
+// (Cma::is_in_reach), and touches the pages that others will put into, which the program may have
+// write-protected. If one can't be copied, the call uses the slots. A CMA failure after that is an
+// error, and the team is broken: results may have overwritten operands, so the call can't be
+// repeated. An owner leaves such a call only when all ranks that may need its memory have taken its
+// round (await_taken), and after an error only when no rank writes into its memory any more
+// (is_put_to).
 //
 // A line names the collective and the size of its data, so ranks that disagree get an error. Only
-// open and the awaits block, and only as long as Patience lets them. No allocation, and no system
-// call except a Fetcher's (and getcpu, if oversubscribed).
+// open and the awaits block, and only as long as WaitPolicy lets them. No allocation, and no system
+// call except a Cma's (and getcpu, if oversubscribed).
 #pragma once
 
 #include <algorithm>
@@ -63,7 +65,7 @@ struct alignas(arena_line) ArenaLine {
   static constexpr size_t inlined = arena_line - 32;
 
   std::atomic<uint64_t> published;        // the round that is here
-  uint32_t what;                          // opaque here: the collective and its root
+  uint32_t signature;                     // opaque here: the collective and its root
   uint32_t bytes;                         // of its data
   uint64_t call_bytes;                    // size of the whole call, for error messages
   alignas(32) std::byte beside[inlined];  // the program's own operation may expect alignment
@@ -127,9 +129,9 @@ struct alignas(arena_line) ArenaHeader {
 };
 
 // The wait policy of a blocking call, one for each thread in a call.
-class Patience {
+class WaitPolicy {
  public:
-  virtual ~Patience() = default;
+  virtual ~WaitPolicy() = default;
   // Called again and again while waiting for that rank; may spin, yield or sleep. False: give up.
   virtual bool wait(uint32_t rank) = 0;
   // How often a flag is polled before the first call of wait(), and between two calls.
@@ -144,12 +146,12 @@ class Patience {
 // CMA get and put: reads and writes other ranks' memory in one copy, at addresses that those ranks
 // name. Ranks exchange introductions first. CMA is used only if each rank has then read and written
 // a word of every other, and only on memory whose owner has found it in reach.
-class Fetcher {
+class Cma {
  public:
   struct Introduction {
     uint64_t process, address, content;
   };
-  virtual ~Fetcher() = default;
+  virtual ~Cma() = default;
   virtual Introduction introduction() const = 0;
   // Tries whether that rank's memory can be read and written. System calls.
   virtual bool meet(uint32_t rank, const Introduction& theirs) = 0;
@@ -163,7 +165,7 @@ class Fetcher {
   // CMA get. 0 if all was moved; else an errno value, and part may have been moved. If `to` is
   // write-protected, this process stores into it, so that the program's signal handler runs. An
   // error concerns that rank's memory. System calls.
-  virtual int fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
+  virtual int cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
   // CMA put, with the same results.
   virtual int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
 };
@@ -203,13 +205,13 @@ class Rounds {
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
 
-  // A call's rounds are counted from 1; end(n) moves past n rounds, on all ranks alike. what: must
-  // be equal on all ranks. bytes: the size of this call as the program states it, for error
+  // A call's rounds are counted from 1; end(n) moves past n rounds, on all ranks alike. signature:
+  // must be equal on all ranks. bytes: the size of this call as the program states it, for error
   // messages when ranks disagree about other sizes.
-  void begin(uint32_t what, size_t bytes, Patience* patience) {
-    what_ = what;
+  void begin(uint32_t signature, size_t bytes, WaitPolicy* wait_policy) {
+    signature_ = signature;
     call_bytes_ = bytes;
-    patience_ = patience;
+    wait_policy_ = wait_policy;
   }
   void end(uint64_t rounds) { round_ += rounds; }
 
@@ -233,7 +235,7 @@ class Rounds {
   // bytes: the size of the data, or another number that all ranks know alike (32 bits count).
   void publish(uint64_t k, size_t bytes) {
     ArenaLine& at = line(rank_, k);
-    at.what = what_;
+    at.signature = signature_;
     at.bytes = static_cast<uint32_t>(bytes);
     at.call_bytes = call_bytes_;
     at.published.store(round_ + k, std::memory_order_release);
@@ -242,7 +244,7 @@ class Rounds {
   bool await(uint32_t rank, uint64_t k, size_t bytes) {
     const ArenaLine& at = line(rank, k);
     if (!await_round(rank, k, bytes <= ArenaShortSlot::capacity)) return false;
-    return (at.what == what_ && at.bytes == static_cast<uint32_t>(bytes)) ||
+    return (at.signature == signature_ && at.bytes == static_cast<uint32_t>(bytes)) ||
            disagree_in_round(rank, k, bytes);
   }
   // Whether that data is there already.
@@ -253,7 +255,7 @@ class Rounds {
   const std::byte* await_data(uint32_t rank, uint64_t k) {
     const ArenaLine& at = line(rank, k);
     if (!await_round(rank, k, false)) return nullptr;
-    if (at.what != what_) return disagree_in_round(rank, k, at.bytes), nullptr;
+    if (at.signature != signature_) return disagree_in_round(rank, k, at.bytes), nullptr;
     return data(rank, k, at.bytes);
   }
   // Lines for a value in an exchange. Each line is a round.
@@ -308,17 +310,17 @@ class Rounds {
   // Waits until all ranks have taken this rank's round k. False: gave up.
   bool await_taken(uint64_t k) { return round_ + k <= all_taken_ || open_slowly(round_ + k); }
   // Null unless all ranks can use CMA.
-  Fetcher* fetcher() const { return fetcher_; }
-  void set_fetcher(Fetcher* fetcher) { fetcher_ = fetcher; }
-  // CMA get and put. Need a fetcher, and that rank must have said in the call's first round that
+  Cma* cma() const { return cma_; }
+  void set_cma(Cma* cma) { cma_ = cma; }
+  // CMA get and put. Need a cma, and that rank must have said in the call's first round that
   // this memory is in reach; it stays valid until this rank has taken that round. False if the copy
   // fails (failed_move) or, for a put, if a rank has aborted.
-  bool fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
-    return has_moved({rank, fetcher_->fetch(rank, address, to, bytes), false});
+  bool cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
+    return has_moved({rank, cma_->cma_get(rank, address, to, bytes), false});
   }
   bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
     if (!begin_put(rank)) return false;
-    const int error = fetcher_->put(rank, address, from, bytes);
+    const int error = cma_->put(rank, address, from, bytes);
     end_put();
     return has_moved({rank, error, true});
   }
@@ -332,19 +334,19 @@ class Rounds {
 
   // Set when an await finds another collective or size than expected.
   struct Disagreement {
-    uint32_t rank, what;
+    uint32_t rank, signature;
     size_t bytes, expected;
     bool about_own = false;  // `rank` expects `bytes` of this rank, which has `expected`
   };
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
   // Called by an algorithm that finds that `rank` has another size for this call. Returns false.
   bool disagree(uint32_t rank, size_t bytes, size_t expected) {
-    disagreement_ = {rank, what_, bytes, expected};
+    disagreement_ = {rank, signature_, bytes, expected};
     return false;
   }
   // Called by one that finds that `rank` expects another size from this rank. Returns false.
   bool disagree_about_own(uint32_t rank, size_t bytes, size_t own) {
-    disagreement_ = {rank, what_, bytes, own, true};
+    disagreement_ = {rank, signature_, bytes, own, true};
     return false;
   }
 
@@ -414,10 +416,10 @@ class Rounds {
   uint32_t rank_, size_;
   uint64_t round_;      // the last one before this call
   uint64_t all_taken_;  // all ranks have taken at least up to this round
-  uint32_t what_ = 0;
+  uint32_t signature_ = 0;
   size_t call_bytes_ = 0;
-  Patience* patience_ = nullptr;
-  Fetcher* fetcher_ = nullptr;
+  WaitPolicy* wait_policy_ = nullptr;
+  Cma* cma_ = nullptr;
   std::optional<Disagreement> disagreement_;
   std::optional<FailedMove> failed_move_;
 };
@@ -438,7 +440,7 @@ class Arena {
   // Whether that rank's process still lives. A system call.
   virtual bool lives(uint32_t rank) = 0;
   // This rank's CMA access, which must be tried before use. Null if the arena has none.
-  virtual Fetcher* fetcher() = 0;
+  virtual Cma* cma() = 0;
 
  private:
   Rounds rounds_;
@@ -485,7 +487,7 @@ class ArenaSource {
                                                  uint32_t rank) = 0;
   // Called in place of take_up, for an offer in a segment that this process maps: aborts the arena
   // with this cause, so no rank uses it again. Throws nothing.
-  virtual void refuse(const Offer& offer, const std::string& cause) = 0;
+  virtual void reject(const Offer& offer, const std::string& cause) = 0;
   // Called by the leader when all ranks have answered: removes the memory's file name, if any.
   // missing: how many ranks could not take up the offer, and hold nothing of it.
   virtual void settle(const Offer& offer, uint32_t missing) = 0;

@@ -17,12 +17,12 @@ size_t reach(uint64_t at, size_t left, size_t available) {
 
 void RingWriter::look() {
   const uint64_t taken = ring_.taken.load();
-  corrupt_ |= taken < taken_ || taken > told_;
+  corrupt_ |= taken < taken_ || taken > published_;
   if (!corrupt_) taken_ = taken;
 }
 
-void RingWriter::tell() {
-  if (told_ != written_) ring_.written.store(told_ = written_);
+void RingWriter::publish() {
+  if (published_ != written_) ring_.written.store(published_ = written_);
 }
 
 size_t RingWriter::write(std::span<const iovec> runs) {
@@ -30,7 +30,7 @@ size_t RingWriter::write(std::span<const iovec> runs) {
   for (const iovec& run : runs) {
     if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
   }
-  tell();
+  publish();
   return written_ - before;
 }
 
@@ -44,7 +44,7 @@ bool RingWriter::write(const std::byte* from, size_t left) {
     written_ += bytes;
     from += bytes;
     left -= bytes;
-    if (written_ - told_ >= Ring::stride) tell();
+    if (written_ - published_ >= Ring::stride) publish();
   }
   return true;
 }
@@ -57,12 +57,12 @@ bool RingWriter::sleeps() {
 
 void RingReader::look() {
   const uint64_t written = ring_.written.load();
-  corrupt_ |= written < written_ || written - told_ > Ring::capacity;
+  corrupt_ |= written < written_ || written - published_ > Ring::capacity;
   if (!corrupt_) written_ = written;
 }
 
-void RingReader::tell() {
-  if (told_ != taken_) ring_.taken.store(told_ = taken_);
+void RingReader::publish() {
+  if (published_ != taken_) ring_.taken.store(published_ = taken_);
 }
 
 size_t RingReader::read(std::span<const iovec> runs) {
@@ -70,7 +70,7 @@ size_t RingReader::read(std::span<const iovec> runs) {
   for (const iovec& run : runs) {
     if (!read(static_cast<std::byte*>(run.iov_base), run.iov_len)) break;
   }
-  tell();
+  publish();
   return taken_ - before;
 }
 
@@ -84,7 +84,7 @@ bool RingReader::read(std::byte* to, size_t left) {
     taken_ += bytes;
     to += bytes;
     left -= bytes;
-    if (taken_ - told_ >= Ring::stride) tell();
+    if (taken_ - published_ >= Ring::stride) publish();
   }
   return true;
 }

@@ -53,10 +53,10 @@ class RingWriter {
   bool write(const std::byte* from, size_t left);
   size_t room() const { return Ring::capacity - (written_ - taken_); }
   void look();
-  void tell();
+  void publish();
 
   Ring& ring_;
-  uint64_t written_ = 0, told_ = 0;
+  uint64_t written_ = 0, published_ = 0;
   uint64_t taken_ = 0;  // the reader's count as last seen
   bool corrupt_ = false;
 };
@@ -85,10 +85,10 @@ class RingReader {
   bool read(std::byte* to, size_t left);
   size_t there() const { return written_ - taken_; }
   void look();
-  void tell();
+  void publish();
 
   Ring& ring_;
-  uint64_t taken_ = 0, told_ = 0;
+  uint64_t taken_ = 0, published_ = 0;
   uint64_t written_ = 0;  // the writer's count as last seen
   bool corrupt_ = false;
 };

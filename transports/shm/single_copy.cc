@@ -88,7 +88,7 @@ SingleCopy::SingleCopy(uint32_t ranks, bool populates)
   if (getrandom(&content_, sizeof(content_), 0) != sizeof(content_)) content_ = 0;
 }
 
-Fetcher::Introduction SingleCopy::introduction() const {
+Cma::Introduction SingleCopy::introduction() const {
   return {static_cast<uint64_t>(getpid()), reinterpret_cast<uintptr_t>(&content_), content_};
 }
 
@@ -97,7 +97,7 @@ bool SingleCopy::meet(uint32_t rank, const Introduction& theirs) {
   uint64_t seen = 0;
   const bool good =
       theirs.content != 0 &&
-      fetch(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) == 0 &&
+      cma_get(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) == 0 &&
       seen == theirs.content &&
       // Writes back the value just read.
       put(rank, theirs.address, reinterpret_cast<const std::byte*>(&seen), sizeof(seen)) == 0;
@@ -130,7 +130,7 @@ std::byte* SingleCopy::stop_like(uint64_t address) {
   return stop_ ? place_like(stop_.get(), address) : nullptr;
 }
 
-int SingleCopy::fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
+int SingleCopy::cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
   const bool is_slow = is_slow_by_string_moves(reinterpret_cast<uintptr_t>(to), address, bytes);
   std::byte* stop = is_slow ? stop_like(address) : nullptr;
   int error = 0;

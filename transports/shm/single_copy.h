@@ -54,7 +54,7 @@ class ReachCache {
   std::map<ProcessId, Met> met_;
 };
 
-class SingleCopy final : public Fetcher {
+class SingleCopy final : public Cma {
  public:
   // populates: whether madvise(2) has MADV_POPULATE_READ (Linux 5.14).
   explicit SingleCopy(uint32_t ranks, bool populates = can_populate());
@@ -64,7 +64,7 @@ class SingleCopy final : public Fetcher {
   std::optional<bool> met(uint32_t rank) const override { return met_[rank]; }
   bool meet(uint32_t rank, const Introduction& theirs) override;
   bool is_in_reach(const std::byte* data, size_t bytes) override;
-  int fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override;
+  int cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override;
   int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override;
 
  private:

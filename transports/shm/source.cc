@@ -107,7 +107,7 @@ class ShmArena final : public Arena {
   ~ShmArena() override;
   Status reserve_slots() override;
   void give_slots_back() override;
-  Fetcher* fetcher() override { return &single_copy_; }
+  Cma* cma() override { return &single_copy_; }
   bool lives(uint32_t rank) override { return shared_.segment.lives(indices_[rank]); }
 
  private:
@@ -182,7 +182,7 @@ class ShmSource final : public ArenaSource {
     return std::unique_ptr<Arena>(std::move(arena));
   }
 
-  void refuse(const Offer& offer, const std::string& cause) override {
+  void reject(const Offer& offer, const std::string& cause) override {
     const std::lock_guard lock(mutex_);
     const Written written = read(offer);
     const Shared* const shared = find(written.handle);

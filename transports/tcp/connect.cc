@@ -21,7 +21,7 @@ namespace sluice {
 namespace {
 
 // A host is taken for dead after 30 s without an answer and at least 3 tries.
-constexpr std::chrono::seconds host_patience{30};
+constexpr std::chrono::seconds host_silence{30};
 constexpr unsigned host_tries = 3;
 
 }  // namespace
@@ -102,7 +102,7 @@ bool Link::dial_further() {
     return true;
   }
   introduced_ = greeted_ = true;
-  heed(*answer);
+  apply(*answer);
   if (status_.ok()) begin_frames();
   if (status_.ok()) offer_upgrade();
   return status_.ok();
@@ -192,7 +192,7 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
     greet();
     flush();
   }
-  heed(greeting);
+  apply(greeting);
   if (known_ && status_.ok()) begin_frames();
   list();
 } catch (const std::bad_alloc&) {
@@ -235,7 +235,7 @@ bool Link::take_greeting() {
   } else if (whole) {
     inbox_.consume(Greeting::bytes);
     greeted_ = true;
-    heed(greeting);
+    apply(greeting);
     if (status_.ok()) begin_frames();
     offer_upgrade();
   }
@@ -243,7 +243,7 @@ bool Link::take_greeting() {
 }
 
 // Fails the link if wire versions or windows differ, or what the two sides mean to encrypt.
-void Link::heed(const Greeting& greeting) {
+void Link::apply(const Greeting& greeting) {
   const auto differs = [&](const char* what, uint64_t theirs, uint64_t ours) {
     fail({Code::mismatch, label_ + " has " + what + " " + std::to_string(theirs) +
                               ", this process has " + std::to_string(ours)});
@@ -304,18 +304,18 @@ void Link::look_for_end() {
   pollfd end{socket_.fd(), POLLRDHUP, 0};
   if (!socket_ || wanted() || poll(&end, 1, 0) <= 0) return;
   hear();
-  curious_ = true;
+  poll_idle_ = true;
   while (read()) {
   }
-  curious_ = false;
+  poll_idle_ = false;
 }
 
 void Link::look_around() {
   if (!socket_ || wanted()) return;
   hear();
-  curious_ = true;
+  poll_idle_ = true;
   (void)read();
-  curious_ = false;
+  poll_idle_ = false;
 }
 
 // If a process dies before it connects, no connection closes. On this host its death shows because
@@ -350,7 +350,7 @@ void Link::look_for_life() {
   socklen_t size = sizeof(info);
   if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
   const std::chrono::milliseconds silence(info.tcpi_last_ack_recv);
-  if (silence > host_patience && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
+  if (silence > host_silence && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
     lost("its host has not answered for " + std::to_string(silence.count() / 1000) + " s");
   }
 }

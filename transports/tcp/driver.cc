@@ -62,12 +62,12 @@ class Driver::Section {
 };
 
 Driver::Driver(const TcpOptions& options)
-    : reception_(
+    : acceptor_(
           shared_, [this](const ProcessId& process) { return find_greeter(process); },
           [this](const ProcessId& process) { (void)link(process); },
           [this](const ProcessId& process) { link(process).note_missed(); }) {
   shared_.options = options;
-  shared_.make_room = [this] { return reception_.drop_one(); };
+  shared_.make_room = [this] { return acceptor_.drop_one(); };
 }
 
 Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }
@@ -87,7 +87,7 @@ Status Driver::start() {
   note_unmatched_items();
   wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
-  return reception_.open();
+  return acceptor_.open();
 }
 
 // A list that excludes may be for hosts of several kinds.
@@ -99,7 +99,7 @@ void Driver::note_unmatched_items() const {
 }
 
 std::vector<std::byte> Driver::address() const {
-  AddressBlob blob{shared_.host, shared_.key, reception_.entries()};
+  AddressBlob blob{shared_.host, shared_.key, acceptor_.entries()};
   if (const auto& prover = shared_.options.prover) {
     blob.proves = true;
     blob.public_key = prover->public_key();
@@ -144,7 +144,7 @@ Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) try {
 void Driver::close(const Place& place) {
   Section section(*this);
   place.link->close(*place.stream);
-  place.link->kick();
+  place.link->flush_now();
 }
 
 bool Driver::post_send(const Place& place, Operation* operation) {
@@ -152,7 +152,7 @@ bool Driver::post_send(const Place& place, Operation* operation) {
   section.note_post();
   shared_.posting = operation;
   place.stream->post_send(operation);
-  place.link->kick();
+  place.link->flush_now();
   return std::exchange(shared_.posting, nullptr) == nullptr;
 }
 
@@ -162,20 +162,20 @@ bool Driver::post_recv(const Place& place, Operation* operation) {
   shared_.posting = operation;
   place.stream->post_recv(operation);
   place.link->look();
-  place.link->kick();
+  place.link->flush_now();
   return std::exchange(shared_.posting, nullptr) == nullptr;
 }
 
 void Driver::withdraw(const Place& place) {
   Section section(*this);
   place.stream->withdraw();
-  place.link->kick();
+  place.link->flush_now();
 }
 
 void Driver::abort(const Place& place, const std::string& cause) {
   Section section(*this);
   place.stream->abort(cause);
-  place.link->kick();
+  place.link->flush_now();
 }
 
 const char* Driver::carrier(const Place& place) {
@@ -183,16 +183,16 @@ const char* Driver::carrier(const Place& place) {
   return place.link->carrier();
 }
 
-bool Driver::has_told(const Place& place) {
+bool Driver::abort_sent(const Place& place) {
   Section section(*this);
-  return place.link->has_told();
+  return place.link->abort_sent();
 }
 
-Status Driver::told_by_peer(const Place& place) {
+Status Driver::aborted_by_peer(const Place& place) {
   Section section(*this);
   place.link->look_around();
-  place.link->kick();
-  return place.stream->told_by_peer();
+  place.link->flush_now();
+  return place.stream->aborted_by_peer();
 }
 
 bool Driver::progress() {
@@ -240,7 +240,7 @@ bool Driver::anything_awaited() const {
 
 // If there is no memory for a connection, that is closed, and the peer tries again.
 bool Driver::admit() try {
-  const auto any = reception_.admit([this](Socket socket, const Greeting& greeting) {
+  const auto any = acceptor_.admit([this](Socket socket, const Greeting& greeting) {
     link(greeting.from).accept(std::move(socket), greeting);
   });
   if (any.ok()) return *any;
@@ -252,7 +252,7 @@ bool Driver::admit() try {
   return true;
 }
 
-Reception::Greeter Driver::find_greeter(const ProcessId& process) const {
+Acceptor::Greeter Driver::find_greeter(const ProcessId& process) const {
   const auto found = links_.find(process);
   const Link* const link = found == links_.end() ? nullptr : found->second.get();
   const bool expected = link == nullptr || link->expects();
@@ -335,7 +335,7 @@ size_t Driver::collect_polls(std::vector<pollfd>& polls) const {
     const bool polled = std::any_of(polls.begin() + ptrdiff_t(sockets), polls.end(), is_same);
     if (descriptor >= 0 && !polled) polls.push_back({descriptor, POLLIN, 0});
   }
-  if (anything_awaited()) reception_.add_to(polls);
+  if (anything_awaited()) acceptor_.add_to(polls);
   polls.push_back({wakeup_.fd(), POLLIN, 0});
   return sockets;
 }
@@ -363,7 +363,7 @@ void Driver::close_all() {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   Section section(*this);
-  reception_.close();
+  acceptor_.close();
   for (auto& [process, link] : links_) {
     link->fail({Code::internal, "this process's endpoint is closed"});
   }

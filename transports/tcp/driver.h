@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/tcp/acceptor.h"
 #include "transports/tcp/link.h"
-#include "transports/tcp/reception.h"
 #include "transports/tcp/shared.h"
 #include "transports/transport.h"
 
@@ -49,8 +49,8 @@ class Driver {
   bool post_recv(const Place& place, Operation* operation);
   void withdraw(const Place& place);
   void abort(const Place& place, const std::string& cause);
-  bool has_told(const Place& place);
-  Status told_by_peer(const Place& place);
+  bool abort_sent(const Place& place);
+  Status aborted_by_peer(const Place& place);
   const char* carrier(const Place& place);
 
   bool progress();
@@ -68,7 +68,7 @@ class Driver {
   bool drive_ready();
   bool admit();
   bool all_flushed();
-  Reception::Greeter find_greeter(const ProcessId& process) const;
+  Acceptor::Greeter find_greeter(const ProcessId& process) const;
   void look_after(Clock::time_point now);
   void look_for_ends(Clock::time_point now);
   bool anything_awaited() const;
@@ -82,7 +82,7 @@ class Driver {
   void wake();
 
   TcpShared shared_;
-  Reception reception_;
+  Acceptor acceptor_;
   std::map<ProcessId, std::unique_ptr<Link>> links_;
   std::vector<pollfd> polls_;  // kept between calls to save allocations
   std::vector<Link*> asked_;   // the same; the links that polls_ is about

@@ -29,9 +29,9 @@ class TcpChannel : public Channel {
   bool post_recv(Operation* operation) override { return driver_->post_recv(place_, operation); }
   void withdraw() override { driver_->withdraw(place_); }
   void abort(const std::string& cause) override { driver_->abort(place_, cause); }
-  Status told_by_peer() override { return driver_->told_by_peer(place_); }
+  Status aborted_by_peer() override { return driver_->aborted_by_peer(place_); }
   const char* carrier() const override { return driver_->carrier(place_); }
-  bool told() const override { return driver_->has_told(place_); }
+  bool abort_sent() const override { return driver_->abort_sent(place_); }
 
  private:
   const std::shared_ptr<Driver> driver_;

@@ -19,7 +19,7 @@ constexpr size_t small_read_ahead = 1024;
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
 constexpr size_t max_text = 4096;
 constexpr size_t max_early_aborts = 64;
-constexpr int max_put_offs = 16;  // of one frame: other calls' operations may finish for ever
+constexpr int max_deferrals = 16;  // of one frame: other calls' operations may finish for ever
 // Ended links to remember: a team may include such a process without having used its link yet.
 constexpr uint64_t max_ended = 256;
 // What ETIMEDOUT may mean.
@@ -57,9 +57,9 @@ void Link::close(Stream& stream) {
   stream.withdraw();
   if (stream.left_open()) dead_teams_.insert(stream.team());
   if (latest_ == &stream) latest_ = nullptr;
-  if (landing_stream_ == &stream) {
-    landing_stream_ = nullptr;
-    landing_.arrival = nullptr;
+  if (receiving_stream_ == &stream) {
+    receiving_stream_ = nullptr;
+    receiving_.unexpected = nullptr;
   }
   streams_.erase(TeamId(stream.team()));
 }
@@ -68,7 +68,7 @@ void Link::look() {
   if (socket_) parse();
 }
 
-void Link::kick() {
+void Link::flush_now() {
   if (!status_.ok()) return;
   if (!socket_ && connects() && pending()) dial();
   if (socket_ && !out_.empty() && (!blocked_ || torn_)) flush();
@@ -194,7 +194,7 @@ bool Link::read() {
   for (int i = 0; i < max_reads; ++i) {
     parse();
     if (!wanted()) return moved;
-    if (put_offs_ > 0) break;
+    if (deferrals_ > 0) break;
     const Inbox::Read read = read_once();
     if (read.result == Conduit::Moved::Result::nothing) return moved;
     if (read.result == Conduit::Moved::Result::some) {
@@ -234,18 +234,18 @@ void Link::note_end(int error) {
 Inbox::Read Link::read_once() {
   ConstPieces due;
   Bytes aside;
-  if (landing_now_ && landing_.receive != nullptr) {
-    due = landing_.receive->pieces;
-  } else if (landing_now_ && landing_.arrival != nullptr) {
-    aside = {landing_.arrival->data.get(), landing_.arrival->bytes};
+  if (receiving_now_ && receiving_.receive != nullptr) {
+    due = receiving_.receive->pieces;
+  } else if (receiving_now_ && receiving_.unexpected != nullptr) {
+    aside = {receiving_.unexpected->data.get(), receiving_.unexpected->bytes};
     due = {&aside, 1};
   }
-  const bool lands_large = landing_now_ && landing_.frame.length >= large;
-  size_t ahead = demand.large > 0 || lands_large ? small_read_ahead : Inbox::capacity;
+  const bool receives_large = receiving_now_ && receiving_.frame.length >= large;
+  size_t ahead = demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
   if (!greeted_) ahead = Greeting::bytes - inbox_.size();  // what follows may be the filter's
-  const Inbox::Read read = inbox_.read(way_in(), due, landing_.moved, ahead);
-  landing_.moved += read.straight;
-  if (landing_now_ && landing_.moved == landing_.frame.length) finish_landing();
+  const Inbox::Read read = inbox_.read(way_in(), due, receiving_.moved, ahead);
+  receiving_.moved += read.straight;
+  if (receiving_now_ && receiving_.moved == receiving_.frame.length) finish_receive();
   return read;
 }
 
@@ -258,7 +258,7 @@ void Link::parse() try {
 }
 
 bool Link::step() {
-  if (landing_now_) return deposit();
+  if (receiving_now_) return deposit();
   if (!greeted_) return take_greeting();
   if (inbox_.size() < Frame::bytes) return false;
   Frame frame;
@@ -266,7 +266,7 @@ bool Link::step() {
     fail({Code::internal, label_ + " sent what is no frame"});
     return false;
   }
-  if (puts_off(frame)) return false;
+  if (defers(frame)) return false;
   inbox_.consume(Frame::bytes);
   take_frame(frame);
   return true;
@@ -274,18 +274,18 @@ bool Link::step() {
 
 // A large message whose receive is not posted would have to be set aside and copied. Who is about
 // to hear that another has finished most likely posts it then.
-bool Link::puts_off(const Frame& frame) {
-  const bool sooner = shared_.finished != shared_.heard && put_offs_ < max_put_offs;
+bool Link::defers(const Frame& frame) {
+  const bool sooner = shared_.finished != shared_.heard && deferrals_ < max_deferrals;
   if (!sooner || frame.type != FrameType::data || frame.length < large || !frame.charged) {
-    put_offs_ = 0;
+    deferrals_ = 0;
     return false;
   }
   const Stream* const to = find_stream(frame.team, false);
   if (to == nullptr || to->expects(frame.tag)) {
-    put_offs_ = 0;
+    deferrals_ = 0;
     return false;
   }
-  ++put_offs_;
+  ++deferrals_;
   shared_.unfinished = true;  // poll knows nothing of what is in the inbox
   return true;
 }
@@ -295,7 +295,7 @@ void Link::take_frame(const Frame& frame) {
   if (frame.type == FrameType::bye) {
     return fail({Code::peer_lost, label_ + " finished (MPI_Finalize) while it was still expected"});
   }
-  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::announce;
+  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts;
   Stream* const to = find_stream(frame.team, makes_stream);
   if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
   switch (frame.type) {
@@ -304,12 +304,12 @@ void Link::take_frame(const Frame& frame) {
     case FrameType::offer:
     case FrameType::accept:
     case FrameType::decline:
-      return begin_landing(to, frame);
-    case FrameType::announce:
-      if (to != nullptr) to->announced(frame);
+      return begin_receive(to, frame);
+    case FrameType::rts:
+      if (to != nullptr) to->take_rts(frame);
       return;
-    case FrameType::grant:
-      if (to != nullptr) to->granted(frame.tag);
+    case FrameType::cts:
+      if (to != nullptr) to->take_cts(frame.tag);
       return;
     case FrameType::credit:
     case FrameType::bye:
@@ -327,50 +327,50 @@ Stream* Link::find_stream(const TeamId& team, bool make) {
   return found == streams_.end() ? nullptr : found->second.get();
 }
 
-void Link::begin_landing(Stream* to, const Frame& frame) {
-  Landing landing{frame};
+void Link::begin_receive(Stream* to, const Frame& frame) {
+  ReceiveInProgress receiving{frame};
   if (frame.type != FrameType::data) {
     text_.clear();
   } else if (to != nullptr) {
-    landing = to->land(frame);
+    receiving = to->begin_receive(frame);
   }
   if (!status_.ok()) return;
-  landing_ = landing;
-  landing_stream_ = to;
-  landing_now_ = true;
-  if (frame.length == 0) finish_landing();
+  receiving_ = receiving;
+  receiving_stream_ = to;
+  receiving_now_ = true;
+  if (frame.length == 0) finish_receive();
 }
 
 // Moves payload from the inbox to its destination. False if there is none.
 bool Link::deposit() {
-  const size_t bytes = std::min(inbox_.size(), landing_.frame.length - landing_.moved);
+  const size_t bytes = std::min(inbox_.size(), receiving_.frame.length - receiving_.moved);
   if (bytes == 0) return false;
-  if (landing_.receive != nullptr) {
-    scatter(landing_.receive->pieces, landing_.moved, inbox_.data(), bytes);
-  } else if (landing_.arrival != nullptr) {
-    std::copy_n(inbox_.data(), bytes, landing_.arrival->data.get() + landing_.moved);
-  } else if (landing_.frame.type != FrameType::data && text_.size() < max_text) {
+  if (receiving_.receive != nullptr) {
+    scatter(receiving_.receive->pieces, receiving_.moved, inbox_.data(), bytes);
+  } else if (receiving_.unexpected != nullptr) {
+    std::copy_n(inbox_.data(), bytes, receiving_.unexpected->data.get() + receiving_.moved);
+  } else if (receiving_.frame.type != FrameType::data && text_.size() < max_text) {
     text_.append(reinterpret_cast<const char*>(inbox_.data()), bytes);
   }
-  landing_.moved += bytes;
+  receiving_.moved += bytes;
   inbox_.consume(bytes);
-  if (landing_.moved == landing_.frame.length) finish_landing();
+  if (receiving_.moved == receiving_.frame.length) finish_receive();
   return true;
 }
 
-void Link::finish_landing() {
-  landing_now_ = false;
-  Stream* const to = std::exchange(landing_stream_, nullptr);
-  if (landing_.frame.type == FrameType::abort) {
-    take_abort(landing_.frame.team);
-  } else if (landing_.frame.type == FrameType::offer) {
+void Link::finish_receive() {
+  receiving_now_ = false;
+  Stream* const to = std::exchange(receiving_stream_, nullptr);
+  if (receiving_.frame.type == FrameType::abort) {
+    take_abort(receiving_.frame.team);
+  } else if (receiving_.frame.type == FrameType::offer) {
     take_offer();
-  } else if (landing_.frame.type == FrameType::accept) {
+  } else if (receiving_.frame.type == FrameType::accept) {
     take_accept();
-  } else if (landing_.frame.type == FrameType::decline) {
+  } else if (receiving_.frame.type == FrameType::decline) {
     take_decline();
   } else if (to != nullptr) {
-    to->landed(landing_);
+    to->end_receive(receiving_);
   }
 }
 
@@ -389,8 +389,8 @@ void Link::fail(const Status& status) {
   ended_ = ++shared_.ended;
   if (!connects() && !socket_) ++shared_.given_up;
   for (auto& [team, stream] : streams_) stream->lose(status);
-  landing_now_ = false;
-  landing_stream_ = nullptr;
+  receiving_now_ = false;
+  receiving_stream_ = nullptr;
   out_.clear();
   inbox_ = {};
   candidates_ = {};

@@ -62,7 +62,7 @@ class Link {
   // After a receive was posted: parses what has been read already.
   void look();
   // After anything was posted: connects if this side has to, and sends what can be sent.
-  void kick();
+  void flush_now();
 
   // Whether the other side may still connect.
   bool expects() const { return !connects() && !socket_ && status_.ok(); }
@@ -116,7 +116,7 @@ class Link {
   // The link needs the other side to connect.
   bool awaited() const { return !socket_ && !connects() && pending(); }
   // Everything that was to be sent arrives although this process ends now, or it never will.
-  bool has_told() const {
+  bool abort_sent() const {
     const bool sent = out_.empty() && (!socket_ || way_out().delivered());
     return sent || send_error_ != 0 || !status_.ok();
   }
@@ -139,8 +139,8 @@ class Link {
   Outbox& out() { return out_; }
   const std::string& label() const { return label_; }
   const Status& status() const { return status_; }
-  Landing* landing_of(const Stream& stream) {
-    return landing_stream_ == &stream ? &landing_ : nullptr;
+  ReceiveInProgress* receive_of(const Stream& stream) {
+    return receiving_stream_ == &stream ? &receiving_ : nullptr;
   }
   // A partly sent frame can't be completed, so the connection can't be used any more.
   void tear() { torn_ = true; }
@@ -148,7 +148,7 @@ class Link {
  private:
   bool connects() const { return shared_.options.self < process_; }
   bool wanted() const {
-    return demand.receives > 0 || demand.sends > 0 || (curious_ && status_.ok());
+    return demand.receives > 0 || demand.sends > 0 || (poll_idle_ && status_.ok());
   }
   void list();
 
@@ -165,7 +165,7 @@ class Link {
   Result<Greeting> introduction(const PairKey& key) const;
   void greet();
   bool take_greeting();
-  void heed(const Greeting& greeting);
+  void apply(const Greeting& greeting);
   void begin_frames();
   void run_short();
   void offer_upgrade();
@@ -219,12 +219,12 @@ class Link {
   Inbox::Read read_once();
   void parse();
   bool step();
-  bool puts_off(const Frame& frame);
+  bool defers(const Frame& frame);
   void take_frame(const Frame& frame);
   Stream* find_stream(const TeamId& team, bool make);
-  void begin_landing(Stream* to, const Frame& frame);
+  void begin_receive(Stream* to, const Frame& frame);
   bool deposit();
-  void finish_landing();
+  void finish_receive();
   void take_abort(const TeamId& team);
   void lost(const std::string& how);
 
@@ -260,7 +260,7 @@ class Link {
   std::string lack_;         // why the latest offer came to nothing, or there was none
   bool peer_lacks_ = false;  // the peer said so
   Status refused_;           // fails the link when the last DECLINE has left
-  bool curious_ = false;     // reads although nothing is pending
+  bool poll_idle_ = false;   // reads although nothing is pending
   uint32_t looks_ = 0;       // calls of look_for_upgrade so far
   bool introduced_ = false;  // the greeting is sent, or queued
   bool greeted_ = false;     // the peer's greeting has come
@@ -275,11 +275,11 @@ class Link {
 
   Outbox out_;
   Inbox inbox_;
-  int put_offs_ = 0;  // of the frame that is next in the inbox
-  bool landing_now_ = false;
-  Landing landing_;
-  Stream* landing_stream_ = nullptr;  // nullptr: its payload is dropped
-  std::string text_;                  // payload of a frame of the link's own, or of an abort
+  int deferrals_ = 0;  // of the frame that is next in the inbox
+  bool receiving_now_ = false;
+  ReceiveInProgress receiving_;
+  Stream* receiving_stream_ = nullptr;  // nullptr: its payload is dropped
+  std::string text_;                    // payload of a frame of the link's own, or of an abort
 
   std::unordered_map<TeamId, std::unique_ptr<Stream>, TeamHash> streams_;
   Stream* latest_ = nullptr;                         // the stream used last

@@ -53,8 +53,8 @@ Operation* OperationList::remove_all(std::optional<uint32_t> call) {
 }
 
 Stream::~Stream() {
-  for (Arrival* arrival = arrived_.remove_all(); arrival != nullptr;) {
-    delete std::exchange(arrival, arrival->next);
+  for (UnexpectedMessage* unexpected = arrived_.remove_all(); unexpected != nullptr;) {
+    delete std::exchange(unexpected, unexpected->next);
   }
 }
 
@@ -71,7 +71,7 @@ void Stream::post_send(Operation* operation) {
     queue_data(operation, true);
   } else {
     waiting_.push_back(operation);
-    queue(FrameType::announce, operation->tag);
+    queue(FrameType::rts, operation->tag);
   }
 }
 
@@ -93,8 +93,8 @@ void Stream::post_recv(Operation* operation) {
     end_with_other_call(operation, *theirs, link_.label());
   }
   if (!operation->status.ok()) return link_.shared().finish(operation);
-  Arrival* const arrival = arrived_.remove(operation->tag);
-  if (arrival != nullptr) return take(arrival, operation);
+  UnexpectedMessage* const unexpected = arrived_.remove(operation->tag);
+  if (unexpected != nullptr) return take(unexpected, operation);
   operation->status = link_.status();
   if (!operation->status.ok()) return link_.shared().finish(operation);
   wait_for(operation);
@@ -107,54 +107,54 @@ void Stream::wait_for(Operation* receive) {
 }
 
 // Gives what has arrived of an unexpected message to its receive.
-void Stream::take(Arrival* taken, Operation* receive) {
-  const std::unique_ptr<Arrival> arrival(taken);
-  if (arrival->state == Arrival::State::announced) {
-    queue(FrameType::grant, receive->tag);
+void Stream::take(UnexpectedMessage* taken, Operation* receive) {
+  const std::unique_ptr<UnexpectedMessage> unexpected(taken);
+  if (unexpected->state == UnexpectedMessage::State::rts_only) {
+    queue(FrameType::cts, receive->tag);
     return wait_for(receive);
   }
-  Landing* const landing = link_.landing_of(*this);
-  const bool lands = arrival->state == Arrival::State::landing;
-  const size_t here = lands ? landing->moved : arrival->bytes;
-  if (arrival->charged) set_aside_ -= charge_of(arrival->bytes);
-  if (lands) {
-    landing->arrival = nullptr;
-  } else if (arrival->charged) {
-    owe(charge_of(arrival->bytes));
+  ReceiveInProgress* const receiving = link_.receive_of(*this);
+  const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
+  const size_t here = receives ? receiving->moved : unexpected->bytes;
+  if (unexpected->charged) set_aside_ -= charge_of(unexpected->bytes);
+  if (receives) {
+    receiving->unexpected = nullptr;
+  } else if (unexpected->charged) {
+    owe(charge_of(unexpected->bytes));
   }
-  if (!fits(*receive, arrival->tag, arrival->bytes)) {
-    end_with_other_length(receive, arrival->tag, arrival->bytes, link_.label());
+  if (!fits(*receive, unexpected->tag, unexpected->bytes)) {
+    end_with_other_length(receive, unexpected->tag, unexpected->bytes, link_.label());
     return link_.shared().finish(receive);
   }
-  scatter(receive->pieces, 0, arrival->data.get(), here);
-  if (!lands) return link_.shared().finish(receive);
-  landing->receive = receive;
+  scatter(receive->pieces, 0, unexpected->data.get(), here);
+  if (!receives) return link_.shared().finish(receive);
+  receiving->receive = receive;
   ++link_.demand.receives;
 }
 
-Landing Stream::land(const Frame& frame) {
-  Landing landing{frame};
+ReceiveInProgress Stream::begin_receive(const Frame& frame) {
+  ReceiveInProgress receiving{frame};
   if (agreement_.theirs(frame.tag)) {
     disagree(frame.tag);
-    return landing;
+    return receiving;
   }
   if (Operation* receive = posted_.remove(frame.tag)) {
     if (receive->bytes >= Link::large) --link_.demand.large;
     if (fits(*receive, frame.tag, frame.length)) {
-      landing.receive = receive;
+      receiving.receive = receive;
     } else {
       end_with_other_length(receive, frame.tag, frame.length, link_.label());
       --link_.demand.receives;
       link_.shared().finish(receive);
     }
   } else if (frame.charged) {
-    set_aside(landing);
+    set_aside(receiving);
   }
-  return landing;  // the payload is dropped if its receive was withdrawn after the CTS
+  return receiving;  // the payload is dropped if its receive was withdrawn after the CTS
 }
 
-void Stream::set_aside(Landing& landing) {
-  const Frame& frame = landing.frame;
+void Stream::set_aside(ReceiveInProgress& receiving) {
+  const Frame& frame = receiving.frame;
   if (set_aside_ + charge_of(frame.length) > link_.shared().options.window) {
     return link_.fail({Code::internal, link_.label() + " sent more than its window allows"});
   }
@@ -162,38 +162,38 @@ void Stream::set_aside(Landing& landing) {
   if (memory == nullptr) {
     return link_.fail({Code::memory, "no memory for what " + link_.label() + " sent ahead"});
   }
-  Arrival* arrival = arrived_.find(frame.tag);  // the RTS, if one came
-  if (arrival == nullptr) arrived_.insert(arrival = new Arrival{frame.tag});
-  arrival->data = std::move(memory);
-  arrival->state = Arrival::State::landing;
-  arrival->bytes = frame.length;
-  arrival->charged = true;
+  UnexpectedMessage* unexpected = arrived_.find(frame.tag);  // the RTS, if one came
+  if (unexpected == nullptr) arrived_.insert(unexpected = new UnexpectedMessage{frame.tag});
+  unexpected->data = std::move(memory);
+  unexpected->state = UnexpectedMessage::State::receiving;
+  unexpected->bytes = frame.length;
+  unexpected->charged = true;
   set_aside_ += charge_of(frame.length);
-  landing.arrival = arrival;
+  receiving.unexpected = unexpected;
 }
 
-void Stream::landed(const Landing& landing) {
-  if (landing.arrival != nullptr) {
-    landing.arrival->state = Arrival::State::complete;
+void Stream::end_receive(const ReceiveInProgress& receiving) {
+  if (receiving.unexpected != nullptr) {
+    receiving.unexpected->state = UnexpectedMessage::State::complete;
     return;
   }
-  if (landing.frame.charged) owe(charge_of(landing.frame.length));
-  if (landing.receive == nullptr) return;
+  if (receiving.frame.charged) owe(charge_of(receiving.frame.length));
+  if (receiving.receive == nullptr) return;
   --link_.demand.receives;
-  link_.shared().finish(landing.receive);
+  link_.shared().finish(receiving.receive);
 }
 
-void Stream::announced(const Frame& frame) {
+void Stream::take_rts(const Frame& frame) {
   if (agreement_.theirs(frame.tag)) {
     disagree(frame.tag);
   } else if (posted_.find(frame.tag) != nullptr) {
-    queue(FrameType::grant, frame.tag);
+    queue(FrameType::cts, frame.tag);
   } else {
-    arrived_.insert(new Arrival{frame.tag});
+    arrived_.insert(new UnexpectedMessage{frame.tag});
   }
 }
 
-void Stream::granted(const Tag& tag) {
+void Stream::take_cts(const Tag& tag) {
   Operation* const send = waiting_.remove(tag);
   if (send != nullptr) queue_data(send, false);
 }
@@ -247,8 +247,9 @@ void Stream::disagree(const Tag& theirs) {
 void Stream::lose(const Status& status) {
   end_all(std::nullopt, [&](Operation* operation) { operation->status = status; });
   // Receives can still get only messages that have arrived whole.
-  Arrival* lost = arrived_.remove_if(
-      [](const Arrival& arrival) { return arrival.state != Arrival::State::complete; });
+  UnexpectedMessage* lost = arrived_.remove_if([](const UnexpectedMessage& unexpected) {
+    return unexpected.state != UnexpectedMessage::State::complete;
+  });
   while (lost != nullptr) delete std::exchange(lost, lost->next);
 }
 
@@ -269,10 +270,10 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
     if (takes && receive.bytes >= Link::large) --link_.demand.large;
     return takes;
   });
-  Landing* const landing = link_.landing_of(*this);
-  if (landing != nullptr && landing->receive != nullptr &&
-      (!call || *call == landing->receive->tag.call)) {
-    Operation* const receive = std::exchange(landing->receive, nullptr);
+  ReceiveInProgress* const receiving = link_.receive_of(*this);
+  if (receiving != nullptr && receiving->receive != nullptr &&
+      (!call || *call == receiving->receive->tag.call)) {
+    Operation* const receive = std::exchange(receiving->receive, nullptr);
     receive->next = std::exchange(taken, receive);
   }
   for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.receives;

@@ -21,21 +21,21 @@ namespace sluice {
 class Link;
 
 // An unexpected message: its receive is not posted.
-struct Arrival {
+struct UnexpectedMessage {
   Tag tag{};
-  Arrival* next = nullptr;
-  enum class State { announced, landing, complete } state = State::announced;
+  UnexpectedMessage* next = nullptr;
+  enum class State { rts_only, receiving, complete } state = State::rts_only;
   size_t bytes = 0;
   bool charged = false;  // takes room in the window
   std::unique_ptr<std::byte[]> data{};
 };
 
 // A receive in progress: a frame whose payload is being read, and where to.
-struct Landing {
+struct ReceiveInProgress {
   Frame frame;
-  size_t moved = 0;              // bytes of the payload so far
-  Operation* receive = nullptr;  // the posted receive, whose pieces it fills; or
-  Arrival* arrival = nullptr;    // the unexpected message; neither: payload dropped
+  size_t moved = 0;                         // bytes of the payload so far
+  Operation* receive = nullptr;             // the posted receive, whose pieces it fills; or
+  UnexpectedMessage* unexpected = nullptr;  // the unexpected message; neither: payload dropped
 };
 
 // Operations in order of posting.
@@ -70,17 +70,17 @@ class Stream {
   void withdraw();
   void abort(const std::string& cause);
 
-  // Handle frames from the peer. land() says where a data frame's payload goes; landed() is called
-  // when all of it has been read.
-  Landing land(const Frame& frame);
+  // Handle frames from the peer. begin_receive() says where a data frame's payload goes;
+  // end_receive() is called when all of it has been read.
+  ReceiveInProgress begin_receive(const Frame& frame);
   bool expects(const Tag& tag) const { return posted_.find(tag) != nullptr; }
-  void landed(const Landing& landing);
-  void announced(const Frame& frame);
-  void granted(const Tag& tag);
+  void end_receive(const ReceiveInProgress& receiving);
+  void take_rts(const Frame& frame);
+  void take_cts(const Tag& tag);
   void credited(uint32_t bytes);
   void aborted(const std::string& cause);
 
-  const Status& told_by_peer() const { return aborted_; }
+  const Status& aborted_by_peer() const { return aborted_; }
 
   // The link has ended: ends all pending operations.
   void lose(const Status& status);
@@ -92,8 +92,8 @@ class Stream {
   void queue_data(Operation* operation, bool charged);
   void queue(FrameType type, const Tag& tag);
   void wait_for(Operation* receive);
-  void take(Arrival* arrival, Operation* receive);
-  void set_aside(Landing& landing);
+  void take(UnexpectedMessage* unexpected, Operation* receive);
+  void set_aside(ReceiveInProgress& receiving);
   void owe(size_t bytes);
   uint32_t take_credit();
   void disagree(const Tag& theirs);
@@ -106,7 +106,7 @@ class Stream {
   Link& link_;
   const TeamId team_;
   TagTable<Operation> posted_;
-  TagTable<Arrival> arrived_;
+  TagTable<UnexpectedMessage> arrived_;
   OperationList waiting_;  // sends that had no room in the window, announced (RTS)
   size_t sent_ = 0;        // bytes of the peer's window in use
   size_t set_aside_ = 0;   // bytes of our window with unexpected messages

@@ -64,9 +64,9 @@ bool Link::can_upgrade() const {
 // A link that is only sent on is not read, so the peer's offer or answer would never be seen.
 void Link::look_for_upgrade() {
   if (!can_upgrade() || ++looks_ % posts_between_looks != 0) return;
-  curious_ = true;
+  poll_idle_ = true;
   (void)read();
-  curious_ = false;
+  poll_idle_ = false;
   try_upgrade();
   if (!out_.empty()) flush();
 }

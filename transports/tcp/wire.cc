@@ -62,7 +62,7 @@ void Frame::encode(std::byte* to) const {
   store32(to + 28, tag.call);
   store32(to + 32, tag.ordinal);
   store32(to + 36, tag.segment);
-  store32(to + 40, tag.what);
+  store32(to + 40, tag.signature);
   store32(to + 44, credit);
   store64(to + 48, tag.size);
 }

@@ -39,17 +39,17 @@
 //   4-7      payload length   data, abort (text), offer, accept, decline; else 0
 //   8-23     team: leader     all of a team
 //   24-27    team: number     all of a team
-//   28-31    call             data, announce, grant
-//   32-35    ordinal          data, announce, grant
-//   36-39    segment          data, announce, grant
-//   40-43    what             data, announce
+//   28-31    call             data, rts, cts
+//   32-35    ordinal          data, rts, cts
+//   36-39    segment          data, rts, cts
+//   40-43    what             data, rts
 //   44-47    credit           data, credit: bytes of the team's window that are free again
-//   48-55    size             data, announce
+//   48-55    size             data, rts
 //   56-      payload          data, abort, offer, accept, decline
 //
 //   data      a message
-//   announce  RTS: a message that finds no room in its window
-//   grant     CTS: the message's receive is posted, so it may be sent without room in the window
+//   rts       a message that finds no room in its window
+//   cts       the message's receive is posted, so it may be sent without room in the window
 //   credit    bytes 44-47 alone
 //   abort     the team has failed, and why
 //   bye       the process is done; the last frame
@@ -130,8 +130,8 @@ struct Greeting {
 
 enum class FrameType : uint8_t {
   data = 1,
-  announce,
-  grant,
+  rts,
+  cts,
   credit,
   abort,
   bye,

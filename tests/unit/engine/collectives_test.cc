@@ -288,7 +288,7 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
   ArenaHub arenas;
   const std::vector<uint32_t> hosts = hosts_for(algorithm, ranks);
   const auto force = [&](Rank rank, Process& process) {
-    if (algorithm.direct) process.arenas = arenas.source();
+    if (algorithm.shm) process.arenas = arenas.source();
     process.host = 1 + hosts[rank];
     process.knobs.algorithm[static_cast<uint32_t>(algorithm.collective)] = algorithm.name;
     if (algorithm.needs.groups) process.knobs.groups = "2";

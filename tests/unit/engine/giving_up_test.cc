@@ -96,7 +96,7 @@ void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late
       EXPECT_EQ(status.code(), Code::aborted);
       EXPECT_NE(status.message().find("rank " + std::to_string(failing)), std::string::npos);
     } else if (refuses) {
-      status = member.team->refuse({Code::memory, "no room at the inn"});
+      status = member.team->fail_call({Code::memory, "no room at the inn"});
     } else {
       status = member.team->run(barrier());
     }
@@ -132,7 +132,7 @@ TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
   on_ranks(3, endpoints, hurry, [&](Member& member) {
     ASSERT_TRUE(member.team) << member.formed.message();
     if (member.rank == 1) {
-      EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+      EXPECT_FALSE(member.team->fail_call({Code::memory, "no room at the inn"}).ok());
     } else if (member.rank == 2) {
       const Status status = member.team->run(barrier());
       EXPECT_EQ(status.code(), Code::aborted);
@@ -168,7 +168,7 @@ TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
           EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
           EXPECT_TRUE(is_prompt(watch.elapsed(), seconds(3)));
         } else if (member.rank == 2) {
-          EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+          EXPECT_FALSE(member.team->fail_call({Code::memory, "no room at the inn"}).ok());
         }
         rest_until_all_are_done(done, member.size);
       });
@@ -197,7 +197,7 @@ TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
           EXPECT_NE(status.message().find("rank 2"), std::string::npos) << status.message();
         } else if (member.rank == 2) {
           std::this_thread::sleep_for(milliseconds(50));  // so that rank 1 waits by then
-          EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+          EXPECT_FALSE(member.team->fail_call({Code::memory, "no room at the inn"}).ok());
         }
         rest_until_all_are_done(done, member.size);
       });
@@ -223,7 +223,7 @@ TEST(GivingUp, IsHeardAfterTheConnectionsEnd) {
         EXPECT_TRUE(member.team->run(call).ok());
         rest_until_all_are_done(connected, member.size);
         if (member.rank == 1) {
-          EXPECT_FALSE(member.team->refuse({Code::memory, "no room at the inn"}).ok());
+          EXPECT_FALSE(member.team->fail_call({Code::memory, "no room at the inn"}).ok());
           member.process.endpoint.reset();
           gone = true;
           return;

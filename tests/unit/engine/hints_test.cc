@@ -68,11 +68,11 @@ TEST(Hints, ChooseTheAlgorithm) {
     const Algorithm* algorithm = selector.choose(situation, 1000);
     return algorithm ? std::string(algorithm->name) : "mpi";
   };
-  heed({{"sluice_bcast", "auto"}}, &selector);
+  apply({{"sluice_bcast", "auto"}}, &selector);
   EXPECT_EQ(chosen(), "binomial");
-  heed({{"sluice_bcast", "chain"}}, &selector);
+  apply({{"sluice_bcast", "chain"}}, &selector);
   EXPECT_EQ(chosen(), "chain");
-  heed({{"sluice_bcast", "mpi"}}, &selector);
+  apply({{"sluice_bcast", "mpi"}}, &selector);
   EXPECT_EQ(chosen(), "mpi");
 }
 

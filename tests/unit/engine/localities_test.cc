@@ -104,7 +104,7 @@ TEST(Crowds, ControlGroupsCount) {
   EXPECT_EQ(crowded(ranks), (std::vector<bool>{false, true, false}));
 }
 
-class Yielding final : public Patience {
+class Yielding final : public WaitPolicy {
  public:
   bool wait(uint32_t) override {
     std::this_thread::yield();
@@ -121,10 +121,10 @@ TEST(RoundTrip, IsTheSameToBoth) {
   std::vector<uint32_t> told[2];
   const auto run = [&](uint32_t rank) {
     Rounds rounds(aligned, rank, 2);
-    Yielding patience;
+    Yielding wait_policy;
     for (int i = 0; i < 5; ++i) {
       told[rank].push_back(0);
-      EXPECT_TRUE(measure_round_trip(rounds, patience, &told[rank].back()));
+      EXPECT_TRUE(measure_round_trip(rounds, wait_policy, &told[rank].back()));
     }
   };
   std::thread other(run, 1);

@@ -45,7 +45,7 @@ class SilentChannel final : public Channel {
   const char* carrier() const override { return "silent"; }
   void withdraw() override { posted_.clear(); }
   void abort(const std::string&) override {}
-  Status told_by_peer() override { return {}; }
+  Status aborted_by_peer() override { return {}; }
 
   // Completes the oldest posted operation; false if there is none.
   bool finish_one() {

@@ -94,8 +94,8 @@ TEST(Rules, LookAtCrowds) {
     const Situation situation{.collective = collective,
                               .transport = "shm",
                               .ranks = ranks,
-                              .direct = true,
-                              .fetches = true,
+                              .shm = true,
+                              .cma = true,
                               .per_processor = per_processor};
     return selector->choose(situation, bytes)->name;
   };
@@ -136,8 +136,8 @@ TEST(Rules, LookAtTheWayBetweenTwoRanks) {
     const Situation situation{.collective = collective,
                               .transport = "shm",
                               .ranks = 2,
-                              .direct = true,
-                              .fetches = true,
+                              .shm = true,
+                              .cma = true,
                               .round_trip = round_trip};
     return selector->choose(situation, bytes)->name;
   };
@@ -219,7 +219,7 @@ TEST(Rules, LookAtGroups) {
                               .transport = "shm",
                               .ranks = 8,
                               .ordered = ordered,
-                              .direct = true,
+                              .shm = true,
                               .groups = groups};
     const Algorithm* algorithm = selector->choose(situation, bytes);
     return algorithm ? algorithm->name : "mpi";

@@ -159,7 +159,7 @@ TEST_F(TakingTurns, WhatOneRankHasLearnedInOtherTeamsCountsForAll) {
     run(
         3, "", [](Member& member) { exchange(member, [](Rank, Rank) { return size_t{60'000}; }); },
         [meets_others](Rank rank, Process& process) {
-          if (rank == 1 && meets_others) process.company.learn(2);
+          if (rank == 1 && meets_others) process.oversubscription.learn(2);
           process.locate = [rank](bool) {
             Locality locality;
             locality.processors[0] = uint64_t{1} << rank;

@@ -43,12 +43,12 @@ class Waiting : public testing::Test {
   static constexpr uint32_t turns = 100'000;
 
   Waiter waiter(int spin) {
-    return {&endpoint_, [this] { ++pokes_; }, spin, company_};
+    return {&endpoint_, [this] { ++progressed_; }, spin, oversubscription_};
   }
 
   Counting endpoint_;
-  Company company_;
-  uint32_t pokes_ = 0;
+  Oversubscription oversubscription_;
+  uint32_t progressed_ = 0;
 };
 
 // MPI progresses about as often as in its own waiting, where a turn is one look.
@@ -58,7 +58,7 @@ TEST_F(Waiting, LetsMpiProgressInMostTurnsAndNeverNaps) {
   for (uint32_t i = 0; i < turns; ++i) idle.turn();
   EXPECT_EQ(endpoint_.turns, turns);
   EXPECT_EQ(endpoint_.naps, 0U);
-  EXPECT_GT(pokes_, turns / 100);
+  EXPECT_GT(progressed_, turns / 100);
 }
 
 TEST_F(Waiting, WithoutTheEndpointToo) {
@@ -66,17 +66,17 @@ TEST_F(Waiting, WithoutTheEndpointToo) {
   idle.begin();
   for (uint32_t i = 0; i < turns; ++i) idle.idle();
   EXPECT_EQ(endpoint_.naps, 0U);
-  EXPECT_GT(pokes_, turns / 100);
+  EXPECT_GT(progressed_, turns / 100);
 }
 
 // Ranks that share a processor yield; between two yields MPI may progress once.
 TEST_F(Waiting, OnAnOversubscribedProcessorToo) {
-  company_.learn(2);
+  oversubscription_.learn(2);
   Waiter idle = waiter(-1);
   idle.begin();
   for (uint32_t i = 0; i < turns; ++i) idle.turn();
   EXPECT_EQ(endpoint_.naps, 0U);
-  EXPECT_GT(pokes_, 0U);
+  EXPECT_GT(progressed_, 0U);
 }
 
 // While bytes move, MPI progresses too, though less often.
@@ -84,7 +84,7 @@ TEST_F(Waiting, WhileTrafficGoesOnToo) {
   endpoint_.moves = true;
   Waiter busy = waiter(-1);
   busy.begin();
-  while (pokes_ < 3) busy.turn();
+  while (progressed_ < 3) busy.turn();
   EXPECT_EQ(endpoint_.naps, 0U);
 }
 

@@ -35,7 +35,7 @@ class LoopbackChannel : public Channel {
     const Lock lock(state_->lock);
     state_->abort(*end_->other, cause);
   }
-  Status told_by_peer() override {
+  Status aborted_by_peer() override {
     const Lock lock(state_->lock);
     return end_->aborted;
   }

@@ -26,8 +26,8 @@ void copy(const Operation& from, const Operation& to) {
 }  // namespace
 
 LoopbackEnd::~LoopbackEnd() {
-  for (LoopbackArrival* arrival = arrived.remove_all(); arrival != nullptr;) {
-    delete std::exchange(arrival, arrival->next);
+  for (UnexpectedLoopback* unexpected = arrived.remove_all(); unexpected != nullptr;) {
+    delete std::exchange(unexpected, unexpected->next);
   }
 }
 
@@ -75,9 +75,9 @@ bool LoopbackHub::State::receive(LoopbackEnd& at, Operation* operation) {
     end_with_other_call(operation, *theirs, at.label);
   }
   if (!operation->status.ok()) return true;
-  const std::unique_ptr<LoopbackArrival> arrival(at.arrived.remove(operation->tag));
-  if (arrival) {
-    take(at, *arrival, operation);
+  const std::unique_ptr<UnexpectedLoopback> unexpected(at.arrived.remove(operation->tag));
+  if (unexpected) {
+    take(at, *unexpected, operation);
     return true;
   }
   operation->status = usable(at);
@@ -86,18 +86,18 @@ bool LoopbackHub::State::receive(LoopbackEnd& at, Operation* operation) {
   return false;
 }
 
-void LoopbackHub::State::take(LoopbackEnd& at, LoopbackArrival& arrival, Operation* receive) {
-  if (!fits(*receive, arrival.tag, arrival.bytes)) {
-    end_with_other_length(receive, arrival.tag, arrival.bytes, at.label);
-  } else if (arrival.copy) {
-    scatter(receive->pieces, 0, arrival.copy.get(), arrival.bytes);
+void LoopbackHub::State::take(LoopbackEnd& at, UnexpectedLoopback& unexpected, Operation* receive) {
+  if (!fits(*receive, unexpected.tag, unexpected.bytes)) {
+    end_with_other_length(receive, unexpected.tag, unexpected.bytes, at.label);
+  } else if (unexpected.copy) {
+    scatter(receive->pieces, 0, unexpected.copy.get(), unexpected.bytes);
   } else {
-    copy(*arrival.sender, *receive);
+    copy(*unexpected.sender, *receive);
   }
-  if (arrival.copy) {
-    at.set_aside -= arrival.bytes + header_bytes;
+  if (unexpected.copy) {
+    at.set_aside -= unexpected.bytes + header_bytes;
   } else {
-    finish(*at.peer, arrival.sender);
+    finish(*at.peer, unexpected.sender);
   }
 }
 
@@ -132,18 +132,18 @@ void LoopbackHub::State::disagree(LoopbackEnd& end, const Tag& theirs) {
 }
 
 bool LoopbackHub::State::set_aside(LoopbackEnd& to, Operation* send) {
-  auto arrival = std::make_unique<LoopbackArrival>();
-  arrival->tag = send->tag;
-  arrival->bytes = send->bytes;
+  auto unexpected = std::make_unique<UnexpectedLoopback>();
+  unexpected->tag = send->tag;
+  unexpected->bytes = send->bytes;
   const bool room = to.set_aside + send->bytes + header_bytes <= options.window;
   if (room) {
     to.set_aside += send->bytes + header_bytes;
-    arrival->copy = std::make_unique<std::byte[]>(send->bytes);
-    gather(arrival->copy.get(), send->pieces, 0, send->bytes);
+    unexpected->copy = std::make_unique<std::byte[]>(send->bytes);
+    gather(unexpected->copy.get(), send->pieces, 0, send->bytes);
   } else {
-    arrival->sender = send;
+    unexpected->sender = send;
   }
-  to.arrived.insert(arrival.release());
+  to.arrived.insert(unexpected.release());
   return room;
 }
 
@@ -177,12 +177,13 @@ Operation* LoopbackHub::State::take_sends(LoopbackEnd& from, Predicate matches) 
     if (takes) each.send->next = std::exchange(taken, each.send);
     return takes;
   });
-  LoopbackArrival* waiting = from.other->arrived.remove_if([&](const LoopbackArrival& arrival) {
-    return arrival.sender != nullptr && matches(*arrival.sender);
-  });
+  UnexpectedLoopback* waiting =
+      from.other->arrived.remove_if([&](const UnexpectedLoopback& unexpected) {
+        return unexpected.sender != nullptr && matches(*unexpected.sender);
+      });
   while (waiting != nullptr) {
-    const std::unique_ptr<LoopbackArrival> arrival(std::exchange(waiting, waiting->next));
-    arrival->sender->next = std::exchange(taken, arrival->sender);
+    const std::unique_ptr<UnexpectedLoopback> unexpected(std::exchange(waiting, waiting->next));
+    unexpected->sender->next = std::exchange(taken, unexpected->sender);
   }
   return taken;
 }

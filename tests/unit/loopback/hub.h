@@ -30,10 +30,10 @@ struct LoopbackNode {
 };
 
 // An unexpected message: a copy if the window had room, else still in its sender's memory.
-struct LoopbackArrival {
+struct UnexpectedLoopback {
   Tag tag;
   size_t bytes = 0;
-  LoopbackArrival* next = nullptr;
+  UnexpectedLoopback* next = nullptr;
   std::unique_ptr<std::byte[]> copy;
   Operation* sender = nullptr;
 };
@@ -55,10 +55,10 @@ struct LoopbackEnd {
   LoopbackNode* owner = nullptr;
   LoopbackNode* peer = nullptr;
   LoopbackEnd* other = nullptr;
-  std::string label;                  // of the peer
-  TagTable<Operation> posted;         // receives
-  TagTable<LoopbackArrival> arrived;  // unexpected messages
-  size_t set_aside = 0;               // bytes of the window in use
+  std::string label;                     // of the peer
+  TagTable<Operation> posted;            // receives
+  TagTable<UnexpectedLoopback> arrived;  // unexpected messages
+  size_t set_aside = 0;                  // bytes of the window in use
   Agreement agreement;
   Status aborted;  // set by the peer's abort; the channel carries nothing after it
 };
@@ -95,7 +95,7 @@ struct LoopbackHub::State {
   bool set_aside(LoopbackEnd& to, Operation* send);
   template <typename Predicate>
   Operation* take_sends(LoopbackEnd& from, Predicate matches);
-  void take(LoopbackEnd& at, LoopbackArrival& arrival, Operation* receive);
+  void take(LoopbackEnd& at, UnexpectedLoopback& unexpected, Operation* receive);
   void disagree(LoopbackEnd& end, const Tag& theirs);
   void end_all(LoopbackEnd& end, const Status& status);
   void finish(LoopbackNode& node, Operation* operation);

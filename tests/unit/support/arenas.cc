@@ -8,16 +8,16 @@
 
 namespace sluice::testing {
 
-class HeapFetcher final : public Fetcher {
+class HeapCma final : public Cma {
  public:
-  HeapFetcher(ArenaHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
+  HeapCma(ArenaHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
   Introduction introduction() const override { return {1, 2, 3}; }
   bool meet(uint32_t rank, const Introduction& theirs) override {
     const bool are_parted = rank_ == hub_.parted_.mover && rank == hub_.parted_.owner;
     return theirs.content == 3 && !are_parted;
   }
   bool is_in_reach(const std::byte*, size_t) override { return rank_ != hub_.hidden_; }
-  int fetch(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override {
+  int cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override {
     return move({rank_, rank, false}, to, reinterpret_cast<const std::byte*>(address), bytes);
   }
   int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override {
@@ -43,7 +43,7 @@ class HeapArena final : public Arena {
       : Arena(Rounds(memory, rank, ranks)),
         hub_(hub),
         slots_(memory + Rounds::slots(ranks).offset, ranks * sizeof(ArenaSlots)),
-        fetcher_(hub, rank) {}
+        cma_(hub, rank) {}
   ~HeapArena() override {
     rounds().leave();
     if (owes_slots_) return;
@@ -66,7 +66,7 @@ class HeapArena final : public Arena {
     if (hub_.before_looks_) hub_.before_looks_(rank);
     return hub_.dead_ != rank;
   }
-  Fetcher* fetcher() override { return hub_.fetches_ ? &fetcher_ : nullptr; }
+  Cma* cma() override { return hub_.has_cma_ ? &cma_ : nullptr; }
 
  private:
   std::span<std::byte> own_slots() {
@@ -76,7 +76,7 @@ class HeapArena final : public Arena {
   ArenaHub& hub_;
   const std::span<std::byte> slots_;  // of all ranks
   bool owes_slots_ = false;
-  HeapFetcher fetcher_;
+  HeapCma cma_;
 };
 
 class HeapSource final : public ArenaSource {
@@ -111,7 +111,7 @@ class HeapSource final : public ArenaSource {
         std::make_unique<HeapArena>(hub_, reinterpret_cast<std::byte*>(address), rank,
                                     static_cast<uint32_t>(processes.size())));
   }
-  void refuse(const Offer& offer, const std::string& cause) override {
+  void reject(const Offer& offer, const std::string& cause) override {
     uintptr_t address;
     std::memcpy(&address, offer.data(), sizeof(address));
     Rounds::abort(reinterpret_cast<std::byte*>(address), cause);

@@ -20,7 +20,7 @@ class ArenaHub {
   // From now on a rank counts as dead.
   void kill(uint32_t rank);
   // CMA is unavailable: ranks cannot read each other's memory.
-  void forbid_fetching() { fetches_ = false; }
+  void forbid_cma() { has_cma_ = false; }
   // CMA is unavailable from `mover` to the memory of `owner`.
   void part(uint32_t mover, uint32_t owner) { parted_ = {mover, owner, false}; }
   // The n-th copy from now on, counted from 1, is done in part and fails with this error.
@@ -59,7 +59,7 @@ class ArenaHub {
   void blind(uint32_t rank) { blind_ = rank; }
 
  private:
-  friend class HeapFetcher;
+  friend class HeapCma;
   friend class HeapSource;
   friend class HeapArena;
   std::mutex mutex_;
@@ -73,7 +73,7 @@ class ArenaHub {
   std::function<void(const Move&)> before_moves_;
   std::function<void(uint32_t)> before_looks_;
   std::chrono::milliseconds before_offers_{0}, before_taking_up_{0};
-  bool fetches_ = true;
+  bool has_cma_ = true;
 };
 
 }  // namespace sluice::testing

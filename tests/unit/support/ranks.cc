@@ -42,7 +42,7 @@ class ThreadBootstrap final : public Bootstrap {
     std::ranges::copy(round.bytes, all.begin());
     return {};
   }
-  uint64_t mark() const override { return 1; }
+  uint64_t group_fingerprint() const override { return 1; }
 
  private:
   const Round& give(std::span<const std::byte> mine) {
@@ -89,7 +89,7 @@ void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, 
       ThreadBootstrap bootstrap(shared, rank);
       Hints given = hints ? hints(rank) : Hints();
       if (rank == absent) {
-        (void)Team::stay_away(process, bootstrap);
+        (void)Team::report_failed_rank(process, bootstrap);
         return;
       }
       auto team = Team::form(process, bootstrap, "threads", &given);
@@ -97,7 +97,7 @@ void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, 
                     team.status(), given, bootstrap};
       body(member);
       if (team.ok()) team->reset();
-      process.shelf.clear();
+      process.team_cache.clear();
       process.endpoint.reset();
     });
   }

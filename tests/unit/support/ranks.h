@@ -34,7 +34,7 @@ struct Member {
 using Body = std::function<void(Member& member)>;
 
 // Runs `body` on `ranks` threads and waits for all. absent: a rank that does not take part in
-// set-up (Team::stay_away).
+// set-up (Team::report_failed_rank).
 void on_ranks(Rank ranks, const EndpointMaker& endpoints, const Adjust& adjust, const Body& body,
               const Hinter& hints = {}, Rank absent = ~Rank{0});
 

@@ -229,7 +229,7 @@ TEST_P(Conformance, AnotherOperationIsNamed) {
       }
       ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
       EXPECT_EQ(receive.code(), Code::mismatch);
-      EXPECT_EQ(receive.operation.seen_what, 31U);
+      EXPECT_EQ(receive.operation.seen_signature, 31U);
       EXPECT_NE(receive.why().find("31"), std::string::npos) << receive.why();
       EXPECT_NE(receive.why().find("77"), std::string::npos) << receive.why();
       EXPECT_TRUE(ranks.drive([&] { return behind.ok(); })) << "other calls go on";
@@ -264,14 +264,14 @@ TEST_P(Conformance, AnAbortIsToldToWhoAsksThoughNothingIsPending) {
   receive.receive(channel);
   send.send(ranks.channel(0, 1));
   ASSERT_TRUE(ranks.drive([&] { return send.done() && receive.done(); }));
-  EXPECT_TRUE(channel.told_by_peer().ok());
+  EXPECT_TRUE(channel.aborted_by_peer().ok());
   ahead.fill().send(ranks.channel(0, 1, 2));
   ranks.channel(0, 1).abort("disk on fire");
   Status told;
-  ASSERT_TRUE(ranks.drive([&] { return !(told = channel.told_by_peer()).ok(); }));
+  ASSERT_TRUE(ranks.drive([&] { return !(told = channel.aborted_by_peer()).ok(); }));
   EXPECT_EQ(told.code(), Code::aborted);
   EXPECT_NE(told.message().find("disk on fire"), std::string::npos);
-  EXPECT_TRUE(ranks.channel(1, 0, 2).told_by_peer().ok()) << "another team's";
+  EXPECT_TRUE(ranks.channel(1, 0, 2).aborted_by_peer().ok()) << "another team's";
   other.receive(ranks.channel(1, 0, 2));
   EXPECT_TRUE(ranks.drive([&] { return other.done(); }));
   EXPECT_TRUE(other.ok() && other.holds_pattern());
@@ -298,7 +298,7 @@ TEST_P(Conformance, AbortBeforeThereIsAConnection) {
     ranks.drive_a_while();
     Message receive({1, 0, 0, 0}, 8);
     receive.receive(ranks.channel(1 - from, from));
-    ASSERT_TRUE(ranks.drive([&] { return receive.done() && channel.told(); }));
+    ASSERT_TRUE(ranks.drive([&] { return receive.done() && channel.abort_sent(); }));
     EXPECT_EQ(receive.code(), Code::aborted);
     EXPECT_NE(receive.why().find("disk on fire"), std::string::npos) << receive.why();
   }

@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Nobody final : public Patience {
+class Nobody final : public WaitPolicy {
  public:
   bool wait(uint32_t) override {
     std::this_thread::yield();
@@ -42,10 +42,10 @@ const std::vector<ProcessId> both{first, second};
 
 // Run by both processes: a hundred rounds in which each must see the other's number.
 int meet(Rounds& rounds) {
-  Nobody patience;
+  Nobody wait_policy;
   const uint32_t other = 1 - rounds.rank();
   for (uint64_t i = 0; i < 100; ++i) {
-    rounds.begin(7, 1, &patience);
+    rounds.begin(7, 1, &wait_policy);
     if (!rounds.open(1, 1)) return 1;
     *rounds.data(rounds.rank(), 1, 1) = static_cast<std::byte>(i + rounds.rank());
     rounds.publish(1, 1);
@@ -220,10 +220,10 @@ class Players {
 
 // In a round, each rank's data must reach all ranks.
 void expect_rounds(const std::vector<std::unique_ptr<Arena>>& arenas) {
-  Nobody patience;
+  Nobody wait_policy;
   for (const auto& arena : arenas) {
     Rounds& rounds = arena->rounds();
-    rounds.begin(7, 1, &patience);
+    rounds.begin(7, 1, &wait_policy);
     ASSERT_TRUE(rounds.open(1, 1));
     *rounds.data(rounds.rank(), 1, 1) = static_cast<std::byte>(rounds.rank() + 1);
     rounds.publish(1, 1);

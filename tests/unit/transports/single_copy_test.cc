@@ -38,7 +38,7 @@ TEST(SingleCopy, MovesWhatLiesAnyhow) {
                to[bytes] == std::byte{255};
       };
       const auto address = [](const std::byte* at) { return reinterpret_cast<uintptr_t>(at); };
-      EXPECT_TRUE(moves_right([&] { return mine.fetch(1, address(from), to, bytes) == 0; }))
+      EXPECT_TRUE(moves_right([&] { return mine.cma_get(1, address(from), to, bytes) == 0; }))
           << bytes << " bytes, " << shift;
       EXPECT_TRUE(moves_right([&] { return mine.put(1, address(to), from, bytes) == 0; }))
           << bytes << " bytes, " << shift;
@@ -63,20 +63,20 @@ TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
                       write(up[1], &address, sizeof(address)) > 0 && read(down[0], &done, 1) > 0;
     _exit(told ? 0 : 1);
   }
-  Fetcher::Introduction introduction;
+  Cma::Introduction introduction;
   uint64_t address = 0;
   ASSERT_EQ(read(up[0], &introduction, sizeof(introduction)), ssize_t{sizeof(introduction)});
   ASSERT_EQ(read(up[0], &address, sizeof(address)), ssize_t{sizeof(address)});
   ASSERT_TRUE(mine.meet(1, introduction));
   std::vector<std::byte> text(100000);
-  EXPECT_EQ(mine.fetch(1, address, text.data(), text.size()), 0);
+  EXPECT_EQ(mine.cma_get(1, address, text.data(), text.size()), 0);
   EXPECT_EQ(text[99999], std::byte{'x'});
-  EXPECT_EQ(mine.fetch(1, 0, text.data(), 1), EFAULT) << "nothing is there";
+  EXPECT_EQ(mine.cma_get(1, 0, text.data(), 1), EFAULT) << "nothing is there";
   introduction.content += 1;
   EXPECT_FALSE(mine.meet(1, introduction)) << "some other process";
   ASSERT_EQ(write(down[1], "", 1), 1);
   waitpid(child, nullptr, 0);
-  EXPECT_EQ(mine.fetch(1, address, text.data(), 1), ESRCH) << "the process is gone";
+  EXPECT_EQ(mine.cma_get(1, address, text.data(), 1), ESRCH) << "the process is gone";
   for (const int end : {up[0], up[1], down[0], down[1]}) close(end);
 }
 
@@ -167,7 +167,7 @@ TEST(SingleCopy, FetchesIntoMemoryThatAHandlerUnprotects) {
     std::fill_n(here.data(), pages * page, std::byte{0});
     mprotect(here.data(), pages * page, PROT_READ);
     unprotected = 0;
-    EXPECT_EQ(mine.fetch(1, reinterpret_cast<uintptr_t>(there.data()), to, bytes), 0) << shift;
+    EXPECT_EQ(mine.cma_get(1, reinterpret_cast<uintptr_t>(there.data()), to, bytes), 0) << shift;
     EXPECT_EQ(unprotected, bytes / page + (shift == 0 ? 0 : 1)) << shift;
     EXPECT_TRUE(std::all_of(to, to + bytes, [](std::byte each) { return each == std::byte{7}; }));
     EXPECT_EQ(to[-1], std::byte{0});
@@ -187,7 +187,7 @@ TEST(SingleCopy, APartialMoveIsAnError) {
   for (const size_t shift : {0, 16}) {
     for (const size_t begin : {0, 100}) {
       const auto address = reinterpret_cast<uintptr_t>(there.data() + begin);
-      EXPECT_EQ(mine.fetch(1, address, here.data() + begin + shift, bytes), EFAULT) << shift;
+      EXPECT_EQ(mine.cma_get(1, address, here.data() + begin + shift, bytes), EFAULT) << shift;
       EXPECT_EQ(mine.put(1, address + shift, here.data() + begin, bytes), EFAULT) << shift;
     }
   }
@@ -200,8 +200,8 @@ TEST(SingleCopy, MeetsOnlyWhoseMemoryItCanWrite) {
   auto* const word = static_cast<uint64_t*>(page);
   *word = 42;
   SingleCopy mine(2);
-  const Fetcher::Introduction self{static_cast<uint64_t>(getpid()),
-                                   reinterpret_cast<uintptr_t>(word), 42};
+  const Cma::Introduction self{static_cast<uint64_t>(getpid()), reinterpret_cast<uintptr_t>(word),
+                               42};
   EXPECT_TRUE(mine.meet(1, self));
   mprotect(page, 4096, PROT_READ);
   EXPECT_FALSE(mine.meet(1, self));

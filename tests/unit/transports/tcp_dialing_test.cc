@@ -159,12 +159,12 @@ enum Verdict { good, no_filter, not_through, sent_away };
 
 // Rank 1 waits for rank 0. Meanwhile it connects to rank 2, one of whose addresses has a family
 // that is not available here.
-Verdict connect_beside_a_guest() {
+Verdict connect_beside_a_pending_connection() {
   if (!refuse_ipv6()) return no_filter;
   Ranks ranks(tcp(patient()), 3);
   Message awaited({1, 0, 0, 0}, 8);
   awaited.receive(ranks.channel(1, 0));
-  const Stranger guest(address_of(ranks.at(1)).entries.front());
+  const Stranger stranger(address_of(ranks.at(1)).entries.front());
   ranks.drive_a_while();
   AddressBlob blob = address_of(ranks.at(2));
   IpAddress other;
@@ -177,13 +177,13 @@ Verdict connect_beside_a_guest() {
   out.send(**opened);
   in.receive(ranks.channel(2, 1));
   if (!ranks.drive([&] { return out.ok() && in.ok(); }, soon)) return not_through;
-  return guest.sent_away() ? sent_away : good;
+  return stranger.sent_away() ? sent_away : good;
 }
 
 // The pending connection may be of a peer that has not greeted yet.
 TEST(TcpDialer, DropsNobodyForASocketThatCantBeHadAnyway) {
   const pid_t child = fork();
-  if (child == 0) _exit(connect_beside_a_guest());
+  if (child == 0) _exit(connect_beside_a_pending_connection());
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));

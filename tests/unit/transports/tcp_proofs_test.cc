@@ -525,7 +525,7 @@ TEST_F(TcpAsks, AgainUntilItsAbortIsTold) {
   ASSERT_TRUE(frame.decode(told.data() + proof_bytes));
   EXPECT_EQ(frame.type, FrameType::abort);
   EXPECT_EQ(std::memcmp(told.data() + proof_bytes + Frame::bytes, cause.data(), cause.size()), 0);
-  EXPECT_TRUE(channel_->told());
+  EXPECT_TRUE(channel_->abort_sent());
 }
 
 TEST_F(TcpAsks, IsNotRefusedByOthers) {

@@ -297,15 +297,15 @@ TEST_F(TcpWindow, WhatFindsNoRoomIsAnnouncedAndGoesWithCreditOrGrant) {
     EXPECT_TRUE(sent.charged);
   }
   for (uint32_t i = 3; i < 6; ++i) {
-    const Frame announced = hear(peer);
-    EXPECT_EQ(announced.type, FrameType::announce);
-    EXPECT_EQ(announced.tag.ordinal, i);
+    const Frame rts = hear(peer);
+    EXPECT_EQ(rts.type, FrameType::rts);
+    EXPECT_EQ(rts.tag.ordinal, i);
   }
   progress_a_while();
   EXPECT_TRUE(messages[2]->done());
   EXPECT_FALSE(messages[3]->done());
 
-  say(peer, {FrameType::grant, false, 0, team_, {1, 5, 0, 0}, 0});
+  say(peer, {FrameType::cts, false, 0, team_, {1, 5, 0, 0}, 0});
   ASSERT_TRUE(done_in(*messages[5], seconds(5)));
   Frame frame = hear(peer);
   EXPECT_EQ(frame.tag.ordinal, 5U);
@@ -353,7 +353,7 @@ TEST_F(TcpWindow, WhatComesForADeadTeamIsDropped) {
     if (number == 11) message.receive(*channel);
     if (number < 12) continue;
     Script().add({FrameType::abort, false, 8, dead, {}, 0}).say(peer);
-    ASSERT_TRUE(wait_for(*endpoint_, [&] { return !channel->told_by_peer().ok(); }));
+    ASSERT_TRUE(wait_for(*endpoint_, [&] { return !channel->aborted_by_peer().ok(); }));
   }
   for (uint32_t i = 0; i < 30; ++i) {
     Frame frame = data(bytes, i);
@@ -374,7 +374,7 @@ TEST_F(TcpWindow, IsFullToTheLastByte) {
     const auto channel = open({Ranks::process(0), 10 + over});
     Message message({1, 0, 0, 0}, options_.window - Frame::bytes + over);
     message.send(*channel);
-    EXPECT_EQ(hear(peer).type, over == 0 ? FrameType::data : FrameType::announce);
+    EXPECT_EQ(hear(peer).type, over == 0 ? FrameType::data : FrameType::rts);
   }
 }
 
@@ -388,7 +388,7 @@ TEST_F(TcpWindow, CreditIsUsedToTheLastByte) {
   first.send(*channel);
   second.send(*channel);
   EXPECT_EQ(hear(peer).type, FrameType::data);
-  EXPECT_EQ(hear(peer).type, FrameType::announce);
+  EXPECT_EQ(hear(peer).type, FrameType::rts);
   say(peer, {FrameType::credit, false, 0, team, {}, static_cast<uint32_t>(options_.window)});
   ASSERT_TRUE(done_in(second, seconds(5)));
   EXPECT_TRUE(hear(peer).charged);

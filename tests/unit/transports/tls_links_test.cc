@@ -54,18 +54,18 @@ TEST_F(TlsLinks, FailTheHandshakeWithoutTheKey) {
   EXPECT_NE(message.why().find("TLS: handshake: "), std::string::npos) << message.why();
 }
 
-class TlsPatience : public TlsLinks {
+class TlsDeadlines : public TlsLinks {
  protected:
   static TcpOptions quick() {
     TcpOptions options = with_tls();
     options.connect_timeout = std::chrono::milliseconds(300);
     return options;
   }
-  TlsPatience() : TlsLinks(quick()) {}
+  TlsDeadlines() : TlsLinks(quick()) {}
 };
 
 // A peer may begin late, but not stop in between.
-TEST_F(TlsPatience, EndsAHandshakeThatStalls) {
+TEST_F(TlsDeadlines, EndsAHandshakeThatStalls) {
   Message message({1, 0, 0, 0}, 8);
   message.receive(*channel_);
   Stranger peer(blob_.entries.front());

@@ -439,9 +439,9 @@ TEST_F(Verbs, AnAbortIsToldWhenItIsDelivered) {
   fake_verbs::hold(true);
   channel.abort("disk on fire");
   ranks.drive_a_while();
-  EXPECT_FALSE(channel.told());
+  EXPECT_FALSE(channel.abort_sent());
   fake_verbs::hold(false);
-  EXPECT_TRUE(ranks.drive([&] { return channel.told() && receive.done(); }));
+  EXPECT_TRUE(ranks.drive([&] { return channel.abort_sent() && receive.done(); }));
   EXPECT_EQ(receive.code(), Code::aborted);
 }
 

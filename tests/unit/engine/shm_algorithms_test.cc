@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Direct : public ::testing::Test {
+class ShmAlgorithms : public ::testing::Test {
  protected:
   void run(Rank ranks, const Body& body) {
     const EndpointMaker endpoints = [this](Rank, const ProcessId& id) { return hub_.endpoint(id); };
@@ -83,7 +83,7 @@ std::vector<Map> composed(Rank ranks, size_t count, uint32_t round) {
 
 // A random series of calls, equal on all ranks, that needs no barriers. Each rank has random
 // delays.
-TEST_F(Direct, CallsInARowKeepApart) {
+TEST_F(ShmAlgorithms, CallsInARowKeepApart) {
   const auto seed = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
   const uint32_t rounds = sweep(300U, 300U, 100U);
   for (const Rank ranks : {2U, 3U, 5U}) {
@@ -115,7 +115,7 @@ TEST_F(Direct, CallsInARowKeepApart) {
   }
 }
 
-TEST_F(Direct, ARankThatCannotReachTheMemoryKeepsAllOutOfIt) {
+TEST_F(ShmAlgorithms, ARankThatCannotReachTheMemoryKeepsAllOutOfIt) {
   arenas_.blind(1);
   run(3, [](Member& member) {
     ASSERT_TRUE(member.team);
@@ -123,7 +123,7 @@ TEST_F(Direct, ARankThatCannotReachTheMemoryKeepsAllOutOfIt) {
   });
 }
 
-TEST_F(Direct, RanksInDifferentCollectivesAreToldSo) {
+TEST_F(ShmAlgorithms, RanksInDifferentCollectivesAreToldSo) {
   std::string messages[2];
   run(2, [&](Member& member) {
     std::vector<Map> input = maps_of(member.rank, 10, 0), output(10);
@@ -137,7 +137,7 @@ TEST_F(Direct, RanksInDifferentCollectivesAreToldSo) {
   EXPECT_FALSE(messages[1].empty());
 }
 
-TEST_F(Direct, DifferentLengthsAreToldSo) {
+TEST_F(ShmAlgorithms, DifferentLengthsAreToldSo) {
   std::string messages[2];
   run(2, [&](Member& member) {
     std::vector<Map> input = maps_of(member.rank, 4 + member.rank, 0), output(input.size());
@@ -149,7 +149,7 @@ TEST_F(Direct, DifferentLengthsAreToldSo) {
 }
 
 // The ranks' lengths select different algorithms, whose rounds hold different data.
-TEST_F(Direct, VeryDifferentLengthsAreToldSo) {
+TEST_F(ShmAlgorithms, VeryDifferentLengthsAreToldSo) {
   std::string messages[2];
   run(2, [&](Member& member) {
     std::vector<Map> data(member.rank == 0 ? 4 : size_t{1} << 20);
@@ -162,7 +162,7 @@ TEST_F(Direct, VeryDifferentLengthsAreToldSo) {
   EXPECT_FALSE(messages[1].empty());
 }
 
-TEST_F(Direct, ADeadlineEndsTheWaitAndTellsTheOthers) {
+TEST_F(ShmAlgorithms, ADeadlineEndsTheWaitAndTellsTheOthers) {
   std::string messages[3];
   std::atomic<int> failed{0};
   run(3, [&](Member& member) {
@@ -178,7 +178,7 @@ TEST_F(Direct, ADeadlineEndsTheWaitAndTellsTheOthers) {
   EXPECT_FALSE(messages[2].empty());
 }
 
-TEST_F(Direct, ADeadRankIsNoticed) {
+TEST_F(ShmAlgorithms, ADeadRankIsNoticed) {
   std::string message;
   run(2, [&](Member& member) {
     if (member.rank == 1) return arenas_.kill(1);
@@ -191,7 +191,7 @@ TEST_F(Direct, ADeadRankIsNoticed) {
 
 // The waiting rank must check the flag again: the other may set it between the check of the flag
 // and the check whether its process is alive.
-TEST_F(Direct, WhatARankDidJustBeforeItDiedCounts) {
+TEST_F(ShmAlgorithms, WhatARankDidJustBeforeItDiedCounts) {
   std::atomic<bool> waits{false}, may_come{false}, has_come{false};
   arenas_.before_looks([&](uint32_t rank) {
     if (rank != 1 || !waits) return;  // ranks also check during set-up
@@ -208,7 +208,7 @@ TEST_F(Direct, WhatARankDidJustBeforeItDiedCounts) {
   });
 }
 
-TEST_F(Direct, WhatARankLeftBehindIsStillFound) {
+TEST_F(ShmAlgorithms, WhatARankLeftBehindIsStillFound) {
   run(2, [&](Member& member) {
     std::vector<Map> data = maps_of(0, 100, member.rank);
     if (member.rank == 1) std::this_thread::sleep_for(300ms);
@@ -218,7 +218,7 @@ TEST_F(Direct, WhatARankLeftBehindIsStillFound) {
   });
 }
 
-TEST_F(Direct, ElementsThatFitNoSlotGoAnotherWay) {
+TEST_F(ShmAlgorithms, ElementsThatFitNoSlotGoAnotherWay) {
   struct Huge {
     std::array<uint32_t, 10000> words;
   };

@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-class Cells {
+class PaddedAlltoallv {
   struct Header {
     uint64_t bytes;         // of the block
     uint64_t short_blocks;  // blocks that the sender has in cells; not empty ones, not its own

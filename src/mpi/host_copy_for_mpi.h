@@ -18,9 +18,10 @@ namespace sluice {
 // Whether this MPI takes buffers on CUDA devices itself.
 bool is_mpi_cuda_aware();
 
-class Detour {
+class HostCopyForMpi {
  public:
-  explicit Detour(const Process& process) : wait_(process.poke, process.knobs, process.company) {}
+  explicit HostCopyForMpi(const Process& process)
+      : wait_(process.progress_mpi, process.knobs, process.oversubscription) {}
   // Copies to host memory what MPI reads. May throw std::bad_alloc.
   Status begin(const Exchange& exchange);
   // Replaces the buffers of a call, by role.

@@ -7,9 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "src/engine/acquaintances.h"
 #include "src/engine/new_team.h"
-#include "src/engine/shelf.h"
+#include "src/engine/team_cache.h"
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
@@ -20,20 +19,21 @@ namespace {
 // Counts the exchanges of another Bootstrap.
 class Counted final : public Bootstrap {
  public:
-  explicit Counted(Bootstrap& inner, uint64_t mark = 1) : inner_(inner), mark_(mark) {}
+  explicit Counted(Bootstrap& inner, uint64_t group_fingerprint = 1)
+      : inner_(inner), group_fingerprint_(group_fingerprint) {}
   Rank rank() const override { return inner_.rank(); }
   Rank size() const override { return inner_.size(); }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     ++exchanges;
     return inner_.allgather(mine, all);
   }
-  uint64_t mark() const override { return mark_; }
+  uint64_t group_fingerprint() const override { return group_fingerprint_; }
 
   int exchanges = 0;
 
  private:
   Bootstrap& inner_;
-  const uint64_t mark_;
+  const uint64_t group_fingerprint_;
 };
 
 Status meet(Team& team) {
@@ -98,12 +98,12 @@ TEST(Keeping, ATeamThatSomeKeptIsGivenUpByAll) {
     ASSERT_TRUE(team.ok());
     const int for_a_new_one = bootstrap.exchanges;
     Team::retire(member.process, std::move(*team));
-    if (member.rank == 1) member.process.shelf.clear();
+    if (member.rank == 1) member.process.team_cache.clear();
     team = form(member, bootstrap);
     ASSERT_TRUE(team.ok());
     EXPECT_EQ(bootstrap.exchanges, 2 * for_a_new_one);
     EXPECT_TRUE(meet(**team).ok());
-    EXPECT_FALSE(member.process.shelf.take(2, member.rank, member.size));
+    EXPECT_FALSE(member.process.team_cache.take(2, member.rank, member.size));
   });
 }
 
@@ -124,10 +124,10 @@ TEST(Keeping, BrokenTeamsAndThoseWithHintsAreNotKept) {
     auto hinted = form(member, member.bootstrap, {{"sluice_bcast", "chain"}});
     auto broken = form(member, member.bootstrap);
     ASSERT_TRUE(hinted.ok() && broken.ok());
-    EXPECT_FALSE((*broken)->refuse({Code::memory, "a test"}).ok());
+    EXPECT_FALSE((*broken)->fail_call({Code::memory, "a test"}).ok());
     Team::retire(member.process, std::move(*hinted));
     Team::retire(member.process, std::move(*broken));
-    EXPECT_FALSE(member.process.shelf.take(1, member.rank, member.size));
+    EXPECT_FALSE(member.process.team_cache.take(1, member.rank, member.size));
   });
 }
 
@@ -157,7 +157,7 @@ TEST(Keeping, ARankWhoseEarlierCallFailedIsHeardBeforeAKeptTeamServes) {
     EXPECT_TRUE(meet(**team).ok());
     Team::retire(member.process, std::move(*team));
     if (member.rank == 1) {
-      EXPECT_TRUE(Team::stay_away(member.process, member.bootstrap));
+      EXPECT_TRUE(Team::report_failed_rank(member.process, member.bootstrap));
       return;
     }
     team = form(member, member.bootstrap);
@@ -216,22 +216,22 @@ TEST(Knowing, WhereOneDoesNotAllTellEachOtherAgain) {
 }
 
 TEST(Knowing, KeepsWhatWasUsedLast) {
-  Acquaintances acquaintances;
+  KnownGroups known_groups;
   const auto known = [](uint32_t number) {
-    auto made = std::make_shared<Acquaintance>();
+    auto made = std::make_shared<KnownGroup>();
     made->id.number = number;
     made->peers.resize(3);
     return made;
   };
-  for (uint32_t i = 0; i < Acquaintances::most; ++i) acquaintances.put(i, known(i));
-  acquaintances.put(1, known(100));
-  EXPECT_TRUE(acquaintances.find(0, 0, 3));
-  EXPECT_FALSE(acquaintances.find(0, 1, 3));
-  EXPECT_FALSE(acquaintances.find(0, 0, 2));
-  acquaintances.put(99, known(99));
-  EXPECT_FALSE(acquaintances.find(2, 0, 3));
-  ASSERT_TRUE(acquaintances.find(0, 0, 3));
-  EXPECT_EQ(acquaintances.find(1, 0, 3)->id.number, 100U);
+  for (uint32_t i = 0; i < KnownGroups::most; ++i) known_groups.put(i, known(i));
+  known_groups.put(1, known(100));
+  EXPECT_TRUE(known_groups.find(0, 0, 3));
+  EXPECT_FALSE(known_groups.find(0, 1, 3));
+  EXPECT_FALSE(known_groups.find(0, 0, 2));
+  known_groups.put(99, known(99));
+  EXPECT_FALSE(known_groups.find(2, 0, 3));
+  ASSERT_TRUE(known_groups.find(0, 0, 3));
+  EXPECT_EQ(known_groups.find(1, 0, 3)->id.number, 100U);
 }
 
 TEST(Keeping, AShelfHoldsSoManyAndGivesTheLowestNumber) {
@@ -240,7 +240,7 @@ TEST(Keeping, AShelfHoldsSoManyAndGivesTheLowestNumber) {
       1, [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); }, {},
       [](Member& member) {
         std::vector<std::unique_ptr<Team>> teams;
-        for (size_t i = 0; i < Shelf::most + 2; ++i) {
+        for (size_t i = 0; i < TeamCache::most + 2; ++i) {
           Counted bootstrap(member.bootstrap, i < 4 ? 1 : 2);
           teams.push_back(std::move(*form(member, bootstrap)));
         }
@@ -250,16 +250,17 @@ TEST(Keeping, AShelfHoldsSoManyAndGivesTheLowestNumber) {
         for (size_t i = 4; i < teams.size(); ++i) {
           Team::retire(member.process, std::move(teams[i]));
         }
-        Shelf& shelf = member.process.shelf;
-        EXPECT_FALSE(shelf.take(1, 0, 2));
-        EXPECT_FALSE(shelf.take(3, 0, 1));
-        const auto one = shelf.take(1, 0, 1), two = shelf.take(1, 0, 1);  // 3 and 0 were evicted
+        TeamCache& team_cache = member.process.team_cache;
+        EXPECT_FALSE(team_cache.take(1, 0, 2));
+        EXPECT_FALSE(team_cache.take(3, 0, 1));
+        const auto one = team_cache.take(1, 0, 1),
+                   two = team_cache.take(1, 0, 1);  // 3 and 0 were evicted
         ASSERT_TRUE(one && two);
         EXPECT_LT(one->id(), two->id());
-        EXPECT_FALSE(shelf.take(1, 0, 1));
+        EXPECT_FALSE(team_cache.take(1, 0, 1));
         size_t others = 0;
-        while (shelf.take(2, 0, 1)) ++others;
-        EXPECT_EQ(others, Shelf::most - 2);
+        while (team_cache.take(2, 0, 1)) ++others;
+        EXPECT_EQ(others, TeamCache::most - 2);
       });
 }
 

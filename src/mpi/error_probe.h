@@ -58,6 +58,6 @@ inline bool is_doubtful(const Exchange& exchange) {
 
 // Whether this MPI has an error for the call. Makes a probe: `attempt` calls MPI's own function
 // with the probe's arguments.
-bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe));
+bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe));
 
 }  // namespace sluice

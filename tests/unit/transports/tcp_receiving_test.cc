@@ -12,9 +12,9 @@ namespace {
 using std::chrono::seconds;
 
 // The window holds three messages of 3,000 bytes with their headers.
-class TcpLanding : public TcpPlayed {
+class TcpReceiving : public TcpPlayed {
  protected:
-  TcpLanding()
+  TcpReceiving()
       : TcpPlayed(small()),
         peer_(blob_.entries[0]),
         other_(open(alive_)),
@@ -63,7 +63,7 @@ class TcpLanding : public TcpPlayed {
 
 // The receive gets the first part and the rest. The room in the window is released: more bytes come
 // this way than the window holds, and all are credited.
-TEST_F(TcpLanding, AReceivePostedMeanwhile) {
+TEST_F(TcpReceiving, AReceivePostedMeanwhile) {
   size_t owed = Frame::bytes;  // for the token of greet()
   for (uint32_t i = 0; i < 8; ++i) {
     SCOPED_TRACE(i);
@@ -86,7 +86,7 @@ TEST_F(TcpLanding, AReceivePostedMeanwhile) {
   EXPECT_EQ(hear(peer_).credit, owed);
 }
 
-TEST_F(TcpLanding, AReceiveOfAnotherLengthPostedMeanwhile) {
+TEST_F(TcpReceiving, AReceiveOfAnotherLengthPostedMeanwhile) {
   for (uint32_t i = 0; i < 8; ++i) {
     Message message(tag(i), bytes - 1);
     ASSERT_NO_FATAL_FAILURE(begin(data(bytes, i)));
@@ -100,7 +100,7 @@ TEST_F(TcpLanding, AReceiveOfAnotherLengthPostedMeanwhile) {
 // A message that is posted or buffered when its team's channel is closed is dropped. The next
 // team's stream, or other memory, may then be at the closed channel's address; neither may be
 // touched.
-TEST_F(TcpLanding, ItsChannelIsClosed) {
+TEST_F(TcpReceiving, ItsChannelIsClosed) {
   for (const bool posted : {true, false}) {
     const uint32_t number = posted ? 10 : 11;
     const TeamId closed{Ranks::process(0), number}, next{Ranks::process(0), number + 10};
@@ -127,7 +127,7 @@ TEST_F(TcpLanding, ItsChannelIsClosed) {
 }
 
 // The same if the team's other rank is told of an ABORT.
-TEST_F(TcpLanding, ItsTeamIsAborted) {
+TEST_F(TcpReceiving, ItsTeamIsAborted) {
   for (const bool posted : {true, false}) {
     const TeamId aborted{Ranks::process(0), posted ? 10U : 11U};
     Frame frame = data(bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/mpi/detour.h"
+#include "src/mpi/host_copy_for_mpi.h"
 
 #include <algorithm>
 #include <new>
@@ -57,13 +57,13 @@ bool is_mpi_cuda_aware() {
   return is_aware;
 }
 
-Detour::Range Detour::Range::with(const Range& other) const {
+HostCopyForMpi::Range HostCopyForMpi::Range::with(const Range& other) const {
   if (is_empty()) return other;
   if (other.is_empty()) return *this;
   return {std::min(low, other.low), std::max(high, other.high)};
 }
 
-Status Detour::find(const Side& side, Range* range) {
+Status HostCopyForMpi::find(const Side& side, Range* range) {
   if (!is_on_device(side)) return {};
   MPI_Count start = 0, length = 0;
   if (real().Type_get_true_extent_x(side.type->handle, &start, &length)) {
@@ -79,7 +79,7 @@ Status Detour::find(const Side& side, Range* range) {
   return {};
 }
 
-Status Detour::Image::make(const Range& range) {
+Status HostCopyForMpi::Image::make(const Range& range) {
   const size_t bytes = range.high - range.low;
   if (bytes == 0) return {};
   low = range.low;
@@ -88,19 +88,19 @@ Status Detour::Image::make(const Range& range) {
   return {Code::memory, "no memory for a copy of " + std::to_string(bytes) + " bytes"};
 }
 
-std::byte* Detour::Image::at(const void* address) const {
+std::byte* HostCopyForMpi::Image::at(const void* address) const {
   const uintptr_t offset = reinterpret_cast<uintptr_t>(address) - low;
   return offset_by(memory.get(), static_cast<ptrdiff_t>(offset));
 }
 
 // (Both buffers may be MPI_BOTTOM, for data in different places.)
-bool Detour::is_one_image(const Range& input, const Range& output) const {
+bool HostCopyForMpi::is_one_image(const Range& input, const Range& output) const {
   const void *const from = exchange_.input.buffer, *const to = exchange_.output.buffer;
   if (exchange_.in_place || (from == to && from)) return true;
   return (from || to) && input.overlaps(output);
 }
 
-Status Detour::make_images(const Range& input, const Range& output) {
+Status HostCopyForMpi::make_images(const Range& input, const Range& output) {
   const void *const from = exchange_.input.buffer, *const to = exchange_.output.buffer;
   const bool is_one = is_one_image(input, output);
   Image &of_input = images_[0], &of_output = images_[is_one ? 0 : 1];
@@ -116,7 +116,7 @@ Status Detour::make_images(const Range& input, const Range& output) {
 }
 
 // Moves a side's data from the device to its copy (pack), or back.
-Status Detour::move(const Side& side, std::byte* image, StagedSide::Way way) {
+Status HostCopyForMpi::move(const Side& side, std::byte* image, StagedSide::Way way) {
   using Way = StagedSide::Way;
   Side copy = side;
   copy.place = {};
@@ -133,7 +133,7 @@ Status Detour::move(const Side& side, std::byte* image, StagedSide::Way way) {
   return status.ok() ? second.finish() : status;
 }
 
-Status Detour::begin(const Exchange& exchange) {
+Status HostCopyForMpi::begin(const Exchange& exchange) {
   exchange_ = exchange;
   const Side &input = exchange_.input, &output = exchange_.output;
   Range read, written;
@@ -147,7 +147,7 @@ Status Detour::begin(const Exchange& exchange) {
   return status;
 }
 
-Status Detour::end() {
+Status HostCopyForMpi::end() {
   if (!output_ || exchange_.filled) return {};
   return move(exchange_.output, output_, StagedSide::Way::unpack);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/mpi/refusal.h"
+#include "src/mpi/error_probe.h"
 
 #include <algorithm>
 #include <atomic>
@@ -151,7 +151,7 @@ bool is_operation(MPI_Op op) {
   return !real().Allreduce(left, right, 0, MPI_INT, op, quiet_errors.comm());
 }
 
-bool is_refused(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
+bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
   const Datatype *const in = exchange.input.type, *const out = exchange.output.type;
   const bool odd_in = is_uncommitted(in), odd_out = is_uncommitted(out);
   if (!exchange.aliased && !odd_in && !odd_out) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// whisper TEXT CALLS: broadcasts 64 KB of this text, over and over, from each rank in turn, and
+// plaintext TEXT CALLS: broadcasts 64 KB of this text, over and over, from each rank in turn, and
 // adds numbers up between. tests/hosts/test_tls listens.
 #include <cstdlib>
 #include <string>
@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 3) test::fail("whisper TEXT CALLS");
+  if (argc != 3) test::fail("plaintext TEXT CALLS");
   std::string said;
   while (said.size() < 65536) said += argv[1];
   const int calls = std::atoi(argv[2]);
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     test::check(sum == ranks * (ranks - 1) / 2 + ranks * call, "the sum is right");
   }
-  test::summarize("whisper");
+  test::summarize("plaintext");
   MPI_Finalize();
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The acceptor: the listening sockets, and the pending connections (guests), which have not greeted
+// The acceptor: the listening sockets, and the pending connections, which have not greeted
 // yet, or not proved who they are (wire.h). A connection that begins with anything but a greeting
 // with this process's key, or the first proof, is closed without an answer. The key is good only of
 // a process that cannot prove itself. The proof of a process that is not known yet (PeerKeys)
@@ -35,7 +35,7 @@
 
 namespace sluice {
 
-class Reception {
+class Acceptor {
  public:
   using Welcome = std::function<void(Socket, const Greeting&)>;
 
@@ -54,7 +54,7 @@ class Reception {
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
 
-  Reception(const TcpShared& shared, Knows knows, Prepare prepare, Left left)
+  Acceptor(const TcpShared& shared, Knows knows, Prepare prepare, Left left)
       : shared_(shared),
         knows_(std::move(knows)),
         prepare_(std::move(prepare)),
@@ -79,7 +79,7 @@ class Reception {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Guest {
+  struct PendingConnection {
     Socket socket;
     std::string from;         // the address of the other side, for the log
     Clock::time_point since;  // when it was connected (accepted later)
@@ -93,20 +93,20 @@ class Reception {
     size_t due() const;
   };
   // left: it has gone by itself; told: that it is refused.
-  enum class Verdict { wait, welcome, left, away, told };
+  enum class Progress { wait, welcome, left, away, told };
 
   void open_local();
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
-  std::vector<Guest>::iterator least();
+  std::vector<PendingConnection>::iterator least();
   void hear_all(const Welcome& welcome);
-  Verdict hear(Guest& guest) const;
-  Verdict try_to_hear(Guest& guest) const;
-  Verdict receive(Guest& guest) const;
-  bool may_stay(const Guest& guest) const;
-  Verdict judge(Guest& guest) const;
-  Verdict answer(Guest& guest, const PublicKey& peer_key, bool refuses) const;
-  static Verdict turn_away(Guest& guest, const char* fault);
+  Progress hear(PendingConnection& pending) const;
+  Progress try_to_hear(PendingConnection& pending) const;
+  Progress receive(PendingConnection& pending) const;
+  bool may_stay(const PendingConnection& pending) const;
+  Progress judge(PendingConnection& pending) const;
+  Progress answer(PendingConnection& pending, const PublicKey& peer_key, bool refuses) const;
+  static Progress turn_away(PendingConnection& pending, const char* fault);
   void count_turned_away(const std::string& from, const char* what_it_did);
 
   const TcpShared& shared_;
@@ -115,10 +115,10 @@ class Reception {
   const Left left_;
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;
-  std::vector<Guest> guests_;
+  std::vector<PendingConnection> pending_;
   uint64_t turned_away_ = 0;
   uint64_t reported_ = 0;  // of these, at the last report
-  bool full_ = false;      // guests_ is not empty, and there is no room for another
+  bool full_ = false;      // pending_ is not empty, and there is no room for another
 };
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/mpi/repeat.h"
+#include "src/mpi/call_cache.h"
 
 #include <algorithm>
 #include <new>
@@ -14,8 +14,8 @@ bool is_plain(const View& view) { return !view.source && !view.sink; }
 
 }  // namespace
 
-void Repeat::keep(const char* name, const Arguments& with, const Exchange& exchange,
-                  const Algorithm* by, Rank size) {
+void CallCache::keep(const char* name, const Arguments& with, const Exchange& exchange,
+                     const Algorithm* by, Rank size) {
   entry = nullptr;
   const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
   const Side &input = exchange.input, &output = exchange.output;
@@ -40,7 +40,7 @@ void Repeat::keep(const char* name, const Arguments& with, const Exchange& excha
 }
 
 // Copies the arrays: the program may have changed its own by the next call. False if out of memory.
-bool Repeat::keep_arrays() try {
+bool CallCache::keep_arrays() try {
   Numbers* const all[] = {&arguments.sendcounts, &arguments.recvcounts, &arguments.sdispls,
                           &arguments.rdispls};
   size_t bytes = 0;
@@ -68,7 +68,7 @@ bool Repeat::keep_arrays() try {
   return false;
 }
 
-bool Repeat::any_on_device(const Buffers& buffers) const {
+bool CallCache::any_on_device(const Buffers& buffers) const {
   const auto is_on_device = [](const void* buffer, ptrdiff_t start) {
     return buffer != MPI_IN_PLACE && !find_place(offset_by(buffer, start)).is_host();
   };
@@ -76,7 +76,7 @@ bool Repeat::any_on_device(const Buffers& buffers) const {
          (has_input && is_on_device(buffers.send, input_start));
 }
 
-bool Repeat::put_on(const Buffers& buffers) {
+bool CallCache::put_on(const Buffers& buffers) {
   const auto is_memory = [](const void* buffer) { return buffer && buffer != MPI_IN_PLACE; };
   if (may_be_on_device() && any_on_device(buffers)) return false;
   if (types_freed != datatypes_freed.load(std::memory_order_acquire)) return false;
@@ -86,7 +86,7 @@ bool Repeat::put_on(const Buffers& buffers) {
   }
   if (has_input) {
     if (in_place ? buffers.send != MPI_IN_PLACE : !is_memory(buffers.send)) return false;
-    // MPI may have an error for input and output in the same memory (refusal.h).
+    // MPI may have an error for input and output in the same memory (error_probe.h).
     if (!in_place && has_output && buffers.send == offset_by(buffers.receive, alias_at)) {
       return false;
     }

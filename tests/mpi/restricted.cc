@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// deprived WHAT [RANK [FOLDER]]: between MPI_Init and the first collective, all ranks, or only
+// restricted WHAT [RANK [FOLDER]]: between MPI_Init and the first collective, all ranks, or only
 // RANK, lose something that Sluice asks the system for. All collectives must still be correct.
 //   environment   clearenv()
 //   random        getrandom fails, as under a seccomp filter
@@ -92,6 +92,6 @@ int main(int argc, char** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   use(copy);
   MPI_Comm_free(&copy);
-  test::summarize("deprived");
+  test::summarize("restricted");
   MPI_Finalize();
 }

@@ -12,11 +12,11 @@ using std::chrono::seconds;
 
 // A large message that nobody has posted for, read in the turn in which a token finished: its
 // receive may be about to be posted, so it is put off.
-class TcpPutOff : public TcpPlayed {
+class TcpDeferral : public TcpPlayed {
  protected:
   static constexpr uint32_t large = 9000;
 
-  TcpPutOff() : peer_(std::make_unique<Stranger>(blob_.entries[0])) { greet(*peer_); }
+  TcpDeferral() : peer_(std::make_unique<Stranger>(blob_.entries[0])) { greet(*peer_); }
 
   // Hears the token, with what is behind it read too.
   void hear_token(const Script& script) {
@@ -42,7 +42,7 @@ class TcpPutOff : public TcpPlayed {
   Messages awaited_;
 };
 
-TEST_F(TcpPutOff, WhatIsBehindItComesThoughNothingMoreIsSent) {
+TEST_F(TcpDeferral, WhatIsBehindItComesThoughNothingMoreIsSent) {
   for (const bool crowded : {false, true}) {
     if (crowded) crowd();
     token_.operation.tag.call += crowded;
@@ -62,7 +62,7 @@ TEST_F(TcpPutOff, WhatIsBehindItComesThoughNothingMoreIsSent) {
 }
 
 // Though nothing more can be read: it waits in the inbox.
-TEST_F(TcpPutOff, IsNotSleptOver) {
+TEST_F(TcpDeferral, IsNotSleptOver) {
   Message behind({1, 2, 0, 0}, 8);
   behind.receive(*channel_);
   hear_token(Script().add(data(0)).add(data(large, 1)).add(data(8, 2)));
@@ -73,7 +73,7 @@ TEST_F(TcpPutOff, IsNotSleptOver) {
   EXPECT_TRUE(behind.done());
 }
 
-TEST_F(TcpPutOff, LandsWhereItIsPostedInTime) {
+TEST_F(TcpDeferral, LandsWhereItIsPostedInTime) {
   Message message({1, 1, 0, 0}, large);
   hear_token(Script().add(data(0)).add(data(large, 1)));
   message.receive(*channel_);
@@ -81,7 +81,7 @@ TEST_F(TcpPutOff, LandsWhereItIsPostedInTime) {
   EXPECT_TRUE(message.ok() && message.holds_pattern());
 }
 
-TEST_F(TcpPutOff, OfAnotherOperationIsNamed) {
+TEST_F(TcpDeferral, OfAnotherOperationIsNamed) {
   Message message({2, 1, 0, 77}, large);
   Frame other = data(large);
   other.tag = {2, 1, 0, 31};
@@ -89,10 +89,10 @@ TEST_F(TcpPutOff, OfAnotherOperationIsNamed) {
   message.receive(*channel_);
   ASSERT_TRUE(done_in(message, seconds(5)));
   EXPECT_EQ(message.code(), Code::mismatch);
-  EXPECT_EQ(message.operation.seen_what, 31U);
+  EXPECT_EQ(message.operation.seen_signature, 31U);
 }
 
-TEST_F(TcpPutOff, IsDroppedWithItsTeam) {
+TEST_F(TcpDeferral, IsDroppedWithItsTeam) {
   const TeamId alive{Ranks::process(0), 2};
   const auto other = open(alive);
   Message message({1, 0, 0, 0}, 8);
@@ -109,7 +109,7 @@ TEST_F(TcpPutOff, IsDroppedWithItsTeam) {
   EXPECT_TRUE(message.ok() && message.holds_pattern());
 }
 
-TEST_F(TcpPutOff, IsStillToBeHadFromAPeerThatWent) {
+TEST_F(TcpDeferral, IsStillToBeHadFromAPeerThatWent) {
   Message whole({1, 1, 0, 0}, large), none({1, 2, 0, 0}, 8);
   none.receive(*channel_);
   hear_token(Script().add(data(0)).add(data(large, 1)));
@@ -121,7 +121,7 @@ TEST_F(TcpPutOff, IsStillToBeHadFromAPeerThatWent) {
   EXPECT_TRUE(whole.ok() && whole.holds_pattern()) << whole.why();
 }
 
-TEST_F(TcpPutOff, IsLostWithAPeerThatWentHalfway) {
+TEST_F(TcpDeferral, IsLostWithAPeerThatWentHalfway) {
   Message half({1, 1, 0, 0}, large);
   hear_token(Script().add(data(0)).add(data(large, 1), large / 2));
   peer_.reset();
@@ -130,7 +130,7 @@ TEST_F(TcpPutOff, IsLostWithAPeerThatWentHalfway) {
   EXPECT_EQ(half.code(), Code::peer_lost);
 }
 
-TEST_F(TcpPutOff, GoesBeforeAGoodbye) {
+TEST_F(TcpDeferral, GoesBeforeAGoodbye) {
   Message message({1, 1, 0, 0}, large), none({1, 2, 0, 0}, 8);
   none.receive(*channel_);
   hear_token(Script().add(data(0)).add(data(large, 1)).add({FrameType::bye}));
@@ -142,7 +142,7 @@ TEST_F(TcpPutOff, GoesBeforeAGoodbye) {
 }
 
 // Another thread's messages may finish in every turn: it is put off so many times and no more.
-TEST_F(TcpPutOff, NotForEver) {
+TEST_F(TcpDeferral, NotForEver) {
   Message behind({1, 2, 0, 0}, 8);
   behind.receive(*channel_);
   hear_token(Script().add(data(0)).add(data(large, 1)).add(data(8, 2)));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// besieged CONNECTIONS: collectives stay correct while strangers hold connections to Sluice's
-// listener. Each rank forks a child. After a first collective made Sluice listen, the child opens
-// this many connections, sends nothing, and reconnects whenever Sluice closes one. Then collectives
-// that need new connections must work.
+// hostile_connections CONNECTIONS: collectives stay correct while strangers hold connections to
+// Sluice's listener. Each rank forks a child. After a first collective made Sluice listen, the
+// child opens this many connections, sends nothing, and reconnects whenever Sluice closes one. Then
+// collectives that need new connections must work.
 //
-// besieged FOLDER: the same with strangers from elsewhere. Each rank writes where it listens to
-// FOLDER/listens.RANK, and waits for FOLDER/go. Then pairs of ranks connect one after another.
+// hostile_connections FOLDER: the same with strangers from elsewhere. Each rank writes where it
+// listens to FOLDER/listens.RANK, and waits for FOLDER/go. Then pairs of ranks connect one after
+// another.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -183,7 +184,7 @@ int main(int argc, char** argv) {
     check_descriptors(descriptors);
   }
   for (int i = 0; i < 50; ++i) use(MPI_COMM_WORLD);
-  test::summarize("besieged");
+  test::summarize("hostile_connections");
   MPI_Finalize();
   close(orders[1]);
   if (child > 0) waitpid(child, nullptr, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/engine/cells.h"
+#include "src/engine/padded_alltoallv.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-bool Cells::fill(const Call& call, Rank rank, Rank ranks, size_t cell) {
+bool PaddedAlltoallv::fill(const Call& call, Rank rank, Rank ranks, size_t cell) {
   const size_t bytes = ranks * cell;
   if (!memory_.reserve(2 * bytes) || !rest_.leave(call, rank, ranks, room(cell))) return false;
   call_ = cells_ = call;
@@ -28,7 +28,7 @@ bool Cells::fill(const Call& call, Rank rank, Rank ranks, size_t cell) {
   return true;
 }
 
-void Cells::count() {
+void PaddedAlltoallv::count() {
   own_ = {};
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const size_t bytes = bytes_of(call_.input, rank);
@@ -36,8 +36,8 @@ void Cells::count() {
   }
 }
 
-// (Cells have one size: their unused bytes are sent too, as zeros.)
-void Cells::pack(Rank rank) const {
+// (PaddedAlltoallv have one size: their unused bytes are sent too, as zeros.)
+void PaddedAlltoallv::pack(Rank rank) const {
   Header header = own_;
   const size_t bytes = header.bytes = bytes_of(call_.input, rank);
   std::byte* const to = cells_.input.base + rank * cell_;
@@ -50,7 +50,7 @@ void Cells::pack(Rank rank) const {
   if (!is_own) copy_bytes(to + sizeof(header), place_of(call_.input, rank), bytes);
 }
 
-Status Cells::take(Rank* rank) {
+Status PaddedAlltoallv::take(Rank* rank) {
   uint64_t short_blocks = own_.short_blocks;
   for (*rank = 0; *rank < ranks_; ++*rank) {
     if (*rank == rank_) continue;
@@ -59,8 +59,8 @@ Status Cells::take(Rank* rank) {
     Header header;
     std::memcpy(&header, from, sizeof(header));
     if (header.bytes != expected) {
-      const uint32_t what = encode_what(call_.collective, call_.root);
-      return describe_mismatch({what, expected}, {what, header.bytes});
+      const uint32_t signature = encode_signature(call_.collective, call_.root);
+      return describe_mismatch({signature, expected}, {signature, header.bytes});
     }
     short_blocks += header.short_blocks;
     if (expected == 0 || !is_short(expected)) continue;
@@ -72,7 +72,7 @@ Status Cells::take(Rank* rank) {
 
 // Decides by a total that all ranks know: cells carried little if less than half of those between
 // two different ranks held a block.
-void Cells::judge(uint64_t short_blocks) {
+void PaddedAlltoallv::judge(uint64_t short_blocks) {
   const uint64_t cells = uint64_t{ranks_} * (ranks_ - 1);
   if (2 * short_blocks >= cells) {
     next_left_out_ = first_left_out;

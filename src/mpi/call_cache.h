@@ -30,7 +30,7 @@ enum class Function : uint8_t { SLUICE_COLLECTIVES(SLUICE_ROW) count };
 #undef SLUICE_ROW
 inline constexpr auto function_count = static_cast<size_t>(Function::count);
 
-struct Repeat {
+struct CallCache {
   const char* entry = nullptr;  // "MPI_Bcast", compared by address; null: nothing is cached
   Arguments arguments;          // arrays are copies
   Rank ranks = 0;

@@ -22,7 +22,7 @@ struct Place {
   static constexpr size_t claim = 0xFFFF'FFFF;
 };
 
-using Slots = bool (*)(Rounds& rounds, const DirectCall& call);
+using Slots = bool (*)(Rounds& rounds, const ShmCall& call);
 
 uint64_t address_of(const std::byte* data) { return reinterpret_cast<uintptr_t>(data); }
 
@@ -45,11 +45,11 @@ class Places {
   explicit Places(Rounds& rounds) : rounds_(rounds) {}
 
   // target: the part of this rank's receive buffer that others will put into.
-  bool tell(const Bytes& data, const Bytes& target = {}) {
+  bool publish(const Bytes& data, const Bytes& target = {}) {
     if (!rounds_.open(1, sizeof(Place))) return false;
-    Fetcher& fetcher = *rounds_.fetcher();
+    Cma& cma = *rounds_.cma();
     const bool is_in_reach =
-        fetcher.is_in_reach(data.data, data.size) && fetcher.is_in_reach(target.data, target.size);
+        cma.is_in_reach(data.data, data.size) && cma.is_in_reach(target.data, target.size);
     if (is_in_reach) touch_pages(target);
     const Place place{address_of(data.data), data.size, address_of(target.data), is_in_reach};
     all_in_reach_ = all_in_reach_ && is_in_reach;
@@ -74,14 +74,14 @@ class Places {
   // Whether the kernel can copy the buffers of all ranks whose Places are known, this one's
   // included. When an algorithm decides by it, all ranks know the same Places.
   bool all_in_reach() const { return all_in_reach_; }
-  // Runs the call through the slots, because some memory is out of reach. If ranks may have fetched
+  // Runs the call through the slots, because some memory is out of reach. If ranks may have copied
   // here (allgather), none leaves that algorithm before all have entered it.
-  bool go_by(Slots algorithm, const DirectCall& call) {
+  bool go_by(Slots algorithm, const ShmCall& call) {
     return end_alone() && algorithm(rounds_, call);
   }
   uint64_t address(Rank rank) const { return of(rank).address; }
-  bool fetch(Rank rank, size_t offset, const Bytes& to) {
-    return to.size == 0 || rounds_.fetch(rank, of(rank).address + offset, to.data, to.size);
+  bool cma_get(Rank rank, size_t offset, const Bytes& to) {
+    return to.size == 0 || rounds_.cma_get(rank, of(rank).address + offset, to.data, to.size);
   }
   bool put(Rank rank, size_t offset, const Bytes& from) {
     return put_at(rank, of(rank).address + offset, from);
@@ -108,7 +108,7 @@ class Places {
   // Puts piece by piece, and stops when a rank has aborted: the target may then use its memory for
   // something else.
   bool put_at(Rank rank, uint64_t address, const Bytes& from) {
-    const Cuts cuts{from.size, DirectCall::scratch_piece};
+    const Cuts cuts{from.size, ShmCall::scratch_piece};
     for (uint64_t k = 1; k <= cuts.count(); ++k) {
       const size_t at = cuts.begin(k);
       if (!rounds_.put(rank, address + at, from.data + at, cuts.size(k))) return false;
@@ -124,11 +124,11 @@ class Places {
   bool all_in_reach_ = true;
 };
 
-// Combines all ranks' operands in rank order, piece by piece, and fetches remote ones by CMA. A
+// Combines all ranks' operands in rank order, piece by piece, and gets remote ones by CMA. A
 // piece of the result is handed on while it is in the cache.
 class Combining {
  public:
-  Combining(Rounds& rounds, const DirectCall& call, Places& places)
+  Combining(Rounds& rounds, const ShmCall& call, Places& places)
       : rounds_(rounds), call_(call), places_(places) {}
 
   // Combines a stretch of every operand from `offset` on; `own` is this rank's. out: the result,
@@ -136,7 +136,7 @@ class Combining {
   // the result): false if it failed.
   template <typename HandOn>
   bool combine(size_t offset, const Bytes& own, std::byte* out, const HandOn& hand_on) {
-    const Cuts cuts{own.size, whole_elements(DirectCall::scratch_piece, call_.element)};
+    const Cuts cuts{own.size, whole_elements(ShmCall::scratch_piece, call_.element)};
     for (uint64_t k = 1; k <= cuts.count(); ++k) {
       const size_t at = cuts.begin(k);
       const Bytes piece{out ? out + at : aside(0, 0, offset + at), cuts.size(k)};
@@ -147,10 +147,10 @@ class Combining {
   }
 
  private:
-  // Where in this half of the scratch to fetch that rank's operand from `offset` on: at the same
+  // Where in this half of the scratch to get that rank's operand from `offset` on: at the same
   // page offset, so that the copy is fast.
   std::byte* aside(size_t half, Rank rank, size_t offset) {
-    return place_like(call_.scratch.data() + half * DirectCall::scratch_half,
+    return place_like(call_.scratch.data() + half * ShmCall::scratch_half,
                       places_.address(rank) + offset);
   }
   bool combine_piece(size_t offset, const std::byte* own, const Bytes& out) {
@@ -158,14 +158,14 @@ class Combining {
     const Rank me = rounds_.rank(), last = rounds_.size() - 1;
     const std::byte* left = own;
     if (me != 0) {
-      if (!places_.fetch(0, offset, {sum, out.size})) return false;
+      if (!places_.cma_get(0, offset, {sum, out.size})) return false;
       left = sum;
     }
     for (Rank rank = 1; rank <= last; ++rank) {
       const std::byte* right = own;
       if (rank != me) {
         std::byte* const next = aside(1, rank, offset);
-        if (!places_.fetch(rank, offset, {next, out.size})) return false;
+        if (!places_.cma_get(rank, offset, {next, out.size})) return false;
         right = next;
       }
       std::byte* const to = rank == last ? out.data : sum;
@@ -176,7 +176,7 @@ class Combining {
   }
 
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   Places& places_;
 };
 
@@ -203,42 +203,42 @@ struct OwnBlock {
 // With two ranks, the root puts the first half into the other's memory, which gets the rest;
 // otherwise the root would be idle. (More ranks may be oversubscribed: there the root waits for no
 // rank before all have their data.)
-bool direct_broadcast_fetching(Rounds& rounds, const DirectCall& call) {
+bool shm_broadcast_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes data = call.all(call.output);
   const Bytes half = share(data.data, data.size, call.element, 0, 2);
   const bool is_shared = rounds.size() == 2, is_root = rounds.rank() == call.root;
   Places places(rounds);
-  if ((is_root || is_shared) && !places.tell(data, is_root ? Bytes{} : half)) return false;
+  if ((is_root || is_shared) && !places.publish(data, is_root ? Bytes{} : half)) return false;
   const Rank other = 1 - std::min(call.root, Rank{1});
   if (is_root ? is_shared && !places.learn(other, data.size)
               : !places.learn(call.root, data.size)) {
     return false;
   }
-  if (!places.all_in_reach()) return places.go_by(direct_broadcast, call);
+  if (!places.all_in_reach()) return places.go_by(shm_broadcast, call);
   if (is_root) {
     if (is_shared && !places.put(other, 0, half)) return false;
     return places.end_with_all();
   }
   const size_t from = is_shared ? half.size : 0;
   const Bytes rest{data.data + from, data.size - from};
-  if (!places.fetch(call.root, from, rest)) return false;
+  if (!places.cma_get(call.root, from, rest)) return false;
   return is_shared ? places.end_with_all() : places.end_alone();
 }
 
-bool direct_allgather_fetching(Rounds& rounds, const DirectCall& call) {
+bool shm_allgather_cma(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes own = call.all(call.input);
   Places places(rounds);
   const OwnBlock block{call.block(call.output, me).data, own, (1 + ranks) * own.size * ranks};
-  if (!places.tell(own)) return false;
+  if (!places.publish(own)) return false;
   block.move_first();
   for (Rank step = 1; step < ranks; ++step) {  // not all from the same rank at once
     const Rank rank = (me + step) % ranks;
     const Bytes to = call.block(call.output, rank);
     if (!places.learn(rank, to.size)) return false;
-    if (places.all_in_reach() && !places.fetch(rank, 0, to)) return false;
+    if (places.all_in_reach() && !places.cma_get(rank, 0, to)) return false;
   }
-  if (!places.all_in_reach()) return places.go_by(direct_allgather, call);
+  if (!places.all_in_reach()) return places.go_by(shm_allgather, call);
   block.move_last();
   return places.end_with_all();
 }
@@ -247,9 +247,9 @@ namespace {
 
 // The number in a rank's table is how many further rounds its medium blocks need, or out_of_reach
 // if the kernel can't copy some of its long ones.
-class FetchingExchange {
+class CmaExchange {
  public:
-  FetchingExchange(Rounds& rounds, const DirectCall& call)
+  CmaExchange(Rounds& rounds, const ShmCall& call)
       : rounds_(rounds),
         call_(call),
         table_(rounds, call),
@@ -267,10 +267,10 @@ class FetchingExchange {
     }
     rounds_.take(1);
     // If so, repeats the exchange. Its first round waits for all ranks, as some may still be
-    // fetching.
+    // copying.
     if (table_.largest() == out_of_reach) {
       rounds_.end(1);
-      return direct_alltoallv(rounds_, call_);
+      return shm_alltoallv(rounds_, call_);
     }
     if (!medium_.run(table_.largest())) return false;
     block.move_last();
@@ -300,7 +300,7 @@ class FetchingExchange {
     uint64_t begin = 0, end = 0;
     const auto reaches_run = [&] {
       return begin == end ||
-             rounds_.fetcher()->is_in_reach(reinterpret_cast<const std::byte*>(begin), end - begin);
+             rounds_.cma()->is_in_reach(reinterpret_cast<const std::byte*>(begin), end - begin);
     };
     bool good = true;
     for (Rank rank = 0; rank < ranks_; ++rank) {
@@ -322,11 +322,11 @@ class FetchingExchange {
     if (!table_.get(rank, &address)) return false;
     const Bytes to = call_.block(call_.output, rank);
     return !is_long(to.size) || table_.largest() == out_of_reach ||
-           rounds_.fetch(rank, address, to.data, to.size);
+           rounds_.cma_get(rank, address, to.data, to.size);
   }
 
   Rounds& rounds_;
-  const DirectCall& call_;
+  const ShmCall& call_;
   const Rank me_ = rounds_.rank(), ranks_ = rounds_.size();
   BlockTable table_;
   SlotExchange medium_;
@@ -334,12 +334,12 @@ class FetchingExchange {
 
 }  // namespace
 
-bool direct_alltoallv_fetching(Rounds& rounds, const DirectCall& call) {
-  return FetchingExchange(rounds, call).run();
+bool shm_alltoallv_cma(Rounds& rounds, const ShmCall& call) {
+  return CmaExchange(rounds, call).run();
 }
 
 // Every rank combines its share and puts it into the root's memory.
-bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
+bool shm_reduce_cma(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank();
   const bool is_root = me == call.root;
   const Bytes input = call.all(call.input);
@@ -347,10 +347,10 @@ bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
   const auto before = static_cast<size_t>(own.data - input.data);
   std::byte* const output = is_root ? call.output.base : nullptr;
   Places places(rounds);
-  if (!places.tell(input, is_root ? Bytes{output, input.size} : Bytes{}) ||
+  if (!places.publish(input, is_root ? Bytes{output, input.size} : Bytes{}) ||
       !places.learn_all(input.size))
     return false;
-  if (!places.all_in_reach()) return places.go_by(direct_reduce_split, call);
+  if (!places.all_in_reach()) return places.go_by(shm_reduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     return is_root || places.put_result(call.root, offset, piece);
   };
@@ -359,29 +359,29 @@ bool direct_reduce_fetching(Rounds& rounds, const DirectCall& call) {
          places.end_with_all();
 }
 
-bool direct_reduce_scatter_fetching(Rounds& rounds, const DirectCall& call) {
+bool shm_reduce_scatter_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes own = call.block(call.input, rounds.rank());
   const auto before = static_cast<size_t>(own.data - call.input.base);
   Places places(rounds);
   size_t total = 0;
   for (Rank rank = 0; rank < rounds.size(); ++rank) total += call.block(call.input, rank).size;
-  if (!places.tell({call.input.base, total}) || !places.learn_all(total)) return false;
-  if (!places.all_in_reach()) return places.go_by(direct_reduce_scatter, call);
+  if (!places.publish({call.input.base, total}) || !places.learn_all(total)) return false;
+  if (!places.all_in_reach()) return places.go_by(shm_reduce_scatter, call);
   return Combining(rounds, call, places).combine(before, own, call.output.base, keep) &&
          places.end_with_all();
 }
 
 // Every rank combines its share and puts it into every rank's output. (In place: a share is
 // overwritten only by the rank that combines it, which has read it by then.)
-bool direct_allreduce_fetching(Rounds& rounds, const DirectCall& call) {
+bool shm_allreduce_cma(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes input = call.all(call.input);
   std::byte* const output = call.output.base;
   const Bytes own = share(input.data, input.size, call.element, me, ranks);
   const auto before = static_cast<size_t>(own.data - input.data);
   Places places(rounds);
-  if (!places.tell(input, {output, input.size}) || !places.learn_all(input.size)) return false;
-  if (!places.all_in_reach()) return places.go_by(direct_allreduce_split, call);
+  if (!places.publish(input, {output, input.size}) || !places.learn_all(input.size)) return false;
+  if (!places.all_in_reach()) return places.go_by(shm_allreduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     for (Rank step = 1; step < ranks; ++step) {
       if (!places.put_result((me + step) % ranks, offset, piece)) return false;

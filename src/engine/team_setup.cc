@@ -43,7 +43,7 @@ std::string find_lack(const Process& process) {
 
 // What a rank says after the hellos, once or twice: whether it is ready. The leader's word also
 // offers an arena, if all ranks may share memory.
-struct Word {
+struct ReadyMessage {
   Verdict verdict;
   ArenaOffer offer;
 };
@@ -59,17 +59,17 @@ struct Word {
 //
 // A rank that lacks memory says so in its next hello or word, and all ranks then give up. The
 // memory for the exchanges themselves is allocated before the first.
-class Formation {
+class TeamSetup {
  public:
   // verdict: what this rank says in its hello.
-  Formation(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
+  TeamSetup(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
             Verdict verdict)
       : process_(process),
         bootstrap_(bootstrap),
         name_(name),
         hints_(hints),
         packed_(bootstrap.size() * Hello::packed_size),
-        words_(bootstrap.size()),
+        ready_messages_(bootstrap.size()),
         verdict_(verdict) {}
 
   Result<std::unique_ptr<Team>> run();
@@ -87,11 +87,11 @@ class Formation {
   void note_known();
   void consider();
   Outcome find_outcome();
-  void tell_of_lack();
+  void report_lack();
   void make_team(const TeamId& id, std::vector<Peer> peers, std::vector<uint32_t> hosts);
   Status settle();
   Status agree_on_hints();
-  Outcome heed_hints(std::vector<std::string> complaints);
+  Outcome apply_hints(std::vector<std::string> complaints);
   Status differ();
   std::string find_differences();
   Status share_memory();
@@ -110,8 +110,8 @@ class Formation {
     }
   }
   bool is_any(bool (*is)(const Hello& hello)) const { return std::ranges::any_of(hellos_, is); }
-  static bool lacks(const Hello& hello) { return hello.occasion.lacks; }
-  static bool is_unfit(const Hello& hello) { return !hello.able && !hello.occasion.lacks; }
+  static bool lacks(const Hello& hello) { return hello.current.lacks; }
+  static bool is_unfit(const Hello& hello) { return !hello.able && !hello.current.lacks; }
   bool is_strict() const {
     return is_any([](const Hello& hello) { return hello.strict; });
   }
@@ -132,12 +132,12 @@ class Formation {
   const std::string& name_;
   Hints* const hints_;
   std::array<std::byte, Hello::packed_size> hello_{};
-  std::vector<std::byte> packed_;  // all ranks' hellos
-  std::vector<Word> words_;        // all ranks'
-  Verdict verdict_;                // of this rank's next hello or word
-  uint64_t mark_ = 0;
-  std::string lack_;                           // what this rank lacks
-  std::shared_ptr<const Acquaintance> known_;  // named in the hello, with team_ and offer_ made
+  std::vector<std::byte> packed_;             // all ranks' hellos
+  std::vector<ReadyMessage> ready_messages_;  // all ranks'
+  Verdict verdict_;                           // of this rank's next hello or word
+  uint64_t group_fingerprint_ = 0;
+  std::string lack_;                         // what this rank lacks
+  std::shared_ptr<const KnownGroup> known_;  // named in the hello, with team_ and offer_ made
   ArenaOffer offer_;
   std::unique_ptr<NewTeam> kept_;  // named in the hello
   std::vector<Hello> hellos_;
@@ -149,7 +149,7 @@ class Formation {
   bool shares_ = false;  // agreed in `answers`: all ranks have the arena
 };
 
-Result<std::unique_ptr<Team>> Formation::run() {
+Result<std::unique_ptr<Team>> TeamSetup::run() {
   attempt([&] { prepare(); });
   if (Status status = say_hello(); !status.ok()) return status;
   if (have_kept_the_same(packed_)) return std::unique_ptr<Team>(std::move(kept_));
@@ -167,22 +167,22 @@ Result<std::unique_ptr<Team>> Formation::run() {
     if (Status status = differ(); !status.ok()) return status;
   }
   if (outcome_ != Outcome::team) return std::unique_ptr<Team>();
-  if (Status status = share_memory(); !status.ok()) return team_->refuse(status);
-  if (!hints_->empty()) team_->heed(*hints_);
+  if (Status status = share_memory(); !status.ok()) return team_->fail_call(status);
+  if (!hints_->empty()) team_->apply(*hints_);
   note_known();
   return finish();
 }
 
-Result<std::unique_ptr<Team>> Formation::finish() {
-  team_->set_mark(mark_);
+Result<std::unique_ptr<Team>> TeamSetup::finish() {
+  team_->set_group_fingerprint(group_fingerprint_);
   return std::unique_ptr<Team>(std::move(team_));
 }
 
 // Prepares the hello. A cached team is made ready to serve before the hello names it.
-void Formation::prepare() {
-  mark_ = bootstrap_.mark();
+void TeamSetup::prepare() {
+  group_fingerprint_ = bootstrap_.group_fingerprint();
   if (hints_->empty()) {
-    kept_ = process_.shelf.take(mark_, bootstrap_.rank(), bootstrap_.size());
+    kept_ = process_.team_cache.take(group_fingerprint_, bootstrap_.rank(), bootstrap_.size());
   }
   if (kept_) {
     kept_->serve(name_);
@@ -193,7 +193,7 @@ void Formation::prepare() {
   introduce();
   std::ranges::copy(process_.introduction, hello_.begin());
   const std::string hints = to_text(*hints_);
-  Hello::Occasion{.kept = kept_ ? kept_->id() : TeamId{},
+  Hello::Volatile{.kept = kept_ ? kept_->id() : TeamId{},
                   .teams_formed = process_.teams_formed++,
                   .hints_digest = digest(hints),
                   .hints_size = static_cast<uint32_t>(hints.size()),
@@ -206,7 +206,7 @@ void Formation::prepare() {
 
 // (What runs in std::call_once must not throw: no exception passes the C library's frames if libgcc
 // is linked statically.)
-void Formation::introduce() {
+void TeamSetup::introduce() {
   const std::lock_guard lock(process_.introducing);
   if (!process_.introduction.empty()) return;
   std::vector<std::byte> made(Hello::packed_size);
@@ -216,9 +216,9 @@ void Formation::introduce() {
 
 // Makes a team of the ranks that this communicator probably has, by its fingerprint. Returns the
 // segment that this rank maps for them. (Only the view of the arena is allocated later.)
-SegmentName Formation::prepare_known() {
+SegmentName TeamSetup::prepare_known() {
   if (kept_ || !lack_.empty() || !hints_->empty()) return {};
-  known_ = process_.acquaintances.find(mark_, bootstrap_.rank(), bootstrap_.size());
+  known_ = process_.known_groups.find(group_fingerprint_, bootstrap_.rank(), bootstrap_.size());
   if (!known_) return {};
   make_team(known_->id, known_->peers, known_->hosts);
   if (!known_->shares) return {};
@@ -231,7 +231,7 @@ SegmentName Formation::prepare_known() {
 
 // Replaces all exchanges after the hellos. Other ranks use the team at once, so an error here
 // breaks it (refuse).
-Result<std::unique_ptr<Team>> Formation::join_known(uint32_t number, const ArenaOffer& offer) try {
+Result<std::unique_ptr<Team>> TeamSetup::join_known(uint32_t number, const ArenaOffer& offer) try {
   team_->set_id({known_->peers[0].process, number});
   if (!arena_) return finish();
   auto arena = arena_->take(offer);
@@ -240,17 +240,17 @@ Result<std::unique_ptr<Team>> Formation::join_known(uint32_t number, const Arena
     arena = arena_->take(offer);
   }
   if (!arena.ok()) {
-    arena_->refuse(offer, arena.status());
-    return team_->refuse(arena.status());
+    arena_->reject(offer, arena.status());
+    return team_->fail_call(arena.status());
   }
   const Status status = team_->share(std::move(*arena));
-  return status.ok() ? finish() : team_->refuse(status);
+  return status.ok() ? finish() : team_->fail_call(status);
 } catch (const std::bad_alloc&) {
   process_.reserve.release();
-  return team_->refuse(process_.no_memory);
+  return team_->fail_call(process_.no_memory);
 }
 
-void Formation::forget_known() {
+void TeamSetup::forget_known() {
   if (arena_) arena_->withdraw(offer_);
   arena_.reset();
   team_.reset();
@@ -258,29 +258,29 @@ void Formation::forget_known() {
   offer_ = {};
 }
 
-// Remembers the team as an Acquaintance, if there is memory for that.
-void Formation::note_known() try {
+// Remembers the team as an KnownGroup, if there is memory for that.
+void TeamSetup::note_known() try {
   if (may_share_memory() && !shares_) return;
-  auto known = std::make_shared<Acquaintance>();
+  auto known = std::make_shared<KnownGroup>();
   known->id = team_->id();
   known->rank = bootstrap_.rank();
   for (const Hello& hello : hellos_) known->peers.push_back(hello.self);
   known->hosts = number_hosts(hellos_);
   known->shares = shares_;
-  process_.acquaintances.put(mark_, std::move(known));
+  process_.known_groups.put(group_fingerprint_, std::move(known));
 } catch (const std::bad_alloc&) {
 }
 
 // Exchanges hellos. If all ranks name the same cached team, it serves the new communicator. (The
 // ranks of a team are distinct processes, and a rank names only a team of the communicator's size
 // in which it has the same rank. So if all name one team, they are its ranks in its order.)
-Status Formation::say_hello() {
+Status TeamSetup::say_hello() {
   if (verdict_ != Verdict::ready) {
     kept_.reset();
     forget_known();
-    Hello::Occasion occasion;
-    occasion.verdict = verdict_;
-    occasion.pack(hello_);
+    Hello::Volatile current;
+    current.verdict = verdict_;
+    current.pack(hello_);
   }
   Status status = bootstrap_.allgather(hello_, packed_);
   if (status.ok()) status = look_through(packed_);
@@ -289,41 +289,41 @@ Status Formation::say_hello() {
 }
 
 // Evaluates all ranks' hellos. Allocates what is needed before this rank says that it is ready.
-void Formation::consider() {
+void TeamSetup::consider() {
   kept_.reset();
   TeamId latest;  // the highest id of the cached teams that ranks named
   hellos_.resize(bootstrap_.size());
   for (size_t i = 0; i < hellos_.size(); ++i) {
     hellos_[i].unpack(std::span(packed_).subspan(i * Hello::packed_size, Hello::packed_size));
-    latest = std::max(latest, hellos_[i].occasion.kept);
+    latest = std::max(latest, hellos_[i].current.kept);
   }
-  process_.shelf.drop(mark_, bootstrap_.rank(), bootstrap_.size(), latest);
+  process_.team_cache.drop(group_fingerprint_, bootstrap_.rank(), bootstrap_.size(), latest);
   outcome_ = find_outcome();
   if (outcome_ == Outcome::team || outcome_ == Outcome::asks) {
     std::vector<Peer> peers;
     for (const Hello& hello : hellos_) peers.push_back(hello.self);
-    const TeamId id{peers[0].process, hellos_[0].occasion.teams_formed};
+    const TeamId id{peers[0].process, hellos_[0].current.teams_formed};
     make_team(id, std::move(peers), number_hosts(hellos_));
   }
   prepare_texts();
 }
 
-Formation::Outcome Formation::find_outcome() {
+TeamSetup::Outcome TeamSetup::find_outcome() {
   if (is_any(is_unfit) || differs_in([](const Hello& hello) { return hello.version; }) ||
       differs_in([](const Hello& hello) { return hello.settings_digest; })) {
     return Outcome::differs;
   }
   if (is_any(lacks)) {
-    tell_of_lack();
+    report_lack();
     return Outcome::mpi;
   }
-  const bool asks = differs_in([](const Hello& hello) { return hello.occasion.hints_digest; });
-  return asks ? Outcome::asks : heed_hints({});
+  const bool asks = differs_in([](const Hello& hello) { return hello.current.hints_digest; });
+  return asks ? Outcome::asks : apply_hints({});
 }
 
 // A process that lacks something warns once, and logs infos after that. If rank 0 lacks nothing, it
 // logs at level info which ranks do.
-void Formation::tell_of_lack() {
+void TeamSetup::report_lack() {
   if (!lack_.empty()) {
     const bool again = process_.warned_of_lack.exchange(true);
     log(again ? Level::info : Level::warning, "MPI keeps %s: %s", name_.c_str(), lack_.c_str());
@@ -337,7 +337,7 @@ void Formation::tell_of_lack() {
   }
 }
 
-void Formation::make_team(const TeamId& id, std::vector<Peer> peers, std::vector<uint32_t> hosts) {
+void TeamSetup::make_team(const TeamId& id, std::vector<Peer> peers, std::vector<uint32_t> hosts) {
   if (known_ ? known_->shares : may_share_memory()) {
     std::vector<ProcessId> processes;
     for (const Peer& peer : peers) processes.push_back(peer.process);
@@ -347,33 +347,35 @@ void Formation::make_team(const TeamId& id, std::vector<Peer> peers, std::vector
 }
 
 // All ranks are on one host, and shared memory is not switched off.
-bool Formation::may_share_memory() const {
+bool TeamSetup::may_share_memory() const {
   const auto host = [](const Hello& hello) { return hello.host; };
   return process_.arenas && hellos_[0].host != 0 && hellos_.size() > 1 && !differs_in(host);
 }
 
 // Exchanges words. Ok if all ranks have what they need so far; else an error on all ranks.
-Status Formation::settle() {
-  Word mine{verdict_, {}};
+Status TeamSetup::settle() {
+  ReadyMessage mine{verdict_, {}};
   const bool offers = verdict_ == Verdict::ready && outcome_ == Outcome::team && arena_;
   if (offers) mine.offer = arena_->offer();
   Status status = bootstrap_.allgather(std::as_bytes(std::span(&mine, 1)),
-                                       std::as_writable_bytes(std::span(words_)));
+                                       std::as_writable_bytes(std::span(ready_messages_)));
   if (!status.ok()) return status;
-  const auto is_ready = [](const Word& word) { return word.verdict == Verdict::ready; };
-  if (std::ranges::all_of(words_, is_ready)) return {};
+  const auto is_ready = [](const ReadyMessage& message) {
+    return message.verdict == Verdict::ready;
+  };
+  if (std::ranges::all_of(ready_messages_, is_ready)) return {};
   if (offers) arena_->withdraw(mine.offer);
   if (verdict_ != Verdict::ready) return process_.no_memory;
   std::vector<Verdict> verdicts;
-  for (const Word& word : words_) verdicts.push_back(word.verdict);
+  for (const ReadyMessage& message : ready_messages_) verdicts.push_back(message.verdict);
   return judge(verdicts);
 }
 
-void Formation::prepare_texts() {
+void TeamSetup::prepare_texts() {
   const bool hints = outcome_ == Outcome::asks;
   if (!hints && !(outcome_ == Outcome::differs && has_other_settings())) return;
   for (const Hello& hello : hellos_) {
-    text_sizes_.push_back(hints ? hello.occasion.hints_size : hello.settings_size);
+    text_sizes_.push_back(hints ? hello.current.hints_size : hello.settings_size);
   }
   const std::string mine = hints ? to_text(*hints_) : process_.settings;
   text_.resize(*std::ranges::max_element(text_sizes_));
@@ -382,7 +384,7 @@ void Formation::prepare_texts() {
 }
 
 // Returns all ranks' texts, in rank order. May throw std::bad_alloc, but only after the exchange.
-Result<std::vector<std::string>> Formation::exchange_texts() {
+Result<std::vector<std::string>> TeamSetup::exchange_texts() {
   if (Status status = bootstrap_.allgather(text_, texts_); !status.ok()) return status;
   std::vector<std::string> texts;
   for (size_t i = 0; i < text_sizes_.size(); ++i) {
@@ -393,7 +395,7 @@ Result<std::vector<std::string>> Formation::exchange_texts() {
 }
 
 // Reduces *hints_ to those that all ranks gave alike.
-Status Formation::agree_on_hints() {
+Status TeamSetup::agree_on_hints() {
   Status status;
   attempt([&] {
     const auto texts = exchange_texts();
@@ -401,13 +403,13 @@ Status Formation::agree_on_hints() {
     if (!texts.ok()) return;
     std::string differences;
     *hints_ = common_hints(*texts, &differences);
-    outcome_ = heed_hints({"ranks differ: " + differences});
+    outcome_ = apply_hints({"ranks differ: " + differences});
   });
   return status;
 }
 
 // Reduces *hints_, which all ranks gave, to the valid ones. The leader logs the complaints.
-Formation::Outcome Formation::heed_hints(std::vector<std::string> complaints) {
+TeamSetup::Outcome TeamSetup::apply_hints(std::vector<std::string> complaints) {
   std::ranges::move(drop_nonsense(hints_), std::back_inserter(complaints));
   for (const std::string& complaint : complaints) {
     if (bootstrap_.rank() > 0) break;
@@ -418,7 +420,7 @@ Formation::Outcome Formation::heed_hints(std::vector<std::string> complaints) {
 
 // Returns an error, or warns if all ranks agreed to go on in MPI. The outcome is known by now: a
 // rank without memory to describe the differences does as the others do.
-Status Formation::differ() {
+Status TeamSetup::differ() {
   std::string text;
   try {
     text = find_differences();
@@ -438,7 +440,7 @@ Status Formation::differ() {
 
 // Describes what keeps these ranks from forming a team. May throw std::bad_alloc, but only after
 // the exchange, if there is one.
-std::string Formation::find_differences() {
+std::string TeamSetup::find_differences() {
   if (has_other_settings()) {
     const auto texts = exchange_texts();
     return texts.ok() ? describe_differences(*texts)
@@ -456,9 +458,9 @@ std::string Formation::find_differences() {
 
 // Agrees on an arena by the last exchanges, and gives it to the team. The caller reports an error
 // through the team (refuse).
-Status Formation::share_memory() try {
+Status TeamSetup::share_memory() try {
   if (!arena_) return {};
-  auto arena = arena_->agree(words_[0].offer, name_);
+  auto arena = arena_->agree(ready_messages_[0].offer, name_);
   if (!arena.ok()) return arena.status();
   shares_ = *arena != nullptr;
   return team_->share(std::move(*arena));
@@ -468,14 +470,14 @@ Status Formation::share_memory() try {
 }
 
 // Allocates what the exchanges need, if necessary from the reserve.
-Formation start(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
+TeamSetup start(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
                 Verdict verdict) {
   try {
-    return Formation(process, bootstrap, name, hints, verdict);
+    return TeamSetup(process, bootstrap, name, hints, verdict);
   } catch (const std::bad_alloc&) {
     process.reserve.release();
   }
-  return Formation(process, bootstrap, name, hints, verdict);
+  return TeamSetup(process, bootstrap, name, hints, verdict);
 }
 
 }  // namespace
@@ -483,8 +485,8 @@ Formation start(Process& process, Bootstrap& bootstrap, const std::string& name,
 void Team::retire(Process& process, std::unique_ptr<Team> team) try {
   // Every Team is a NewTeam.
   std::unique_ptr<NewTeam> made(static_cast<NewTeam*>(team.release()));
-  const uint64_t mark = made->mark();
-  if (made->retire()) process.shelf.put(mark, std::move(made));
+  const uint64_t group_fingerprint = made->group_fingerprint();
+  if (made->retire()) process.team_cache.put(group_fingerprint, std::move(made));
 } catch (const std::bad_alloc&) {  // the team is not cached
 }
 
@@ -499,12 +501,12 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
   }
 }
 
-bool Team::stay_away(Process& process, Bootstrap& bootstrap) try {
+bool Team::report_failed_rank(Process& process, Bootstrap& bootstrap) try {
   Hints hints;
   const std::string name;
-  Formation formation = start(process, bootstrap, name, &hints, Verdict::failed);
+  TeamSetup setup = start(process, bootstrap, name, &hints, Verdict::failed);
   try {
-    (void)formation.run();
+    (void)setup.run();
   } catch (const std::bad_alloc&) {  // the other ranks have been told
   }
   return true;

@@ -29,7 +29,7 @@ constexpr Collective all_collectives[] = {Collective::broadcast, Collective::all
                                           Collective::allreduce, Collective::reduce_scatter};
 constexpr auto time_limit = 20s;
 
-class Fetching : public ::testing::Test {
+class ByCma : public ::testing::Test {
  protected:
   void run(Rank ranks, const Body& body, const Adjust& adjust = {}) {
     const EndpointMaker endpoints = [this](Rank, const ProcessId& id) { return hub_.endpoint(id); };
@@ -144,18 +144,18 @@ void run_and_check(const Member& member, Collective collective, Rank root) {
   trial.check();
 }
 
-TEST_F(Fetching, IsUsedWhereAllRanksCan) {
+TEST_F(ByCma, IsUsedWhereAllRanksCan) {
   run(3, [](Member& member) { run_and_check(member, Collective::broadcast, 1); });
   EXPECT_GT(arenas_.moves(), 0U);
 }
 
-TEST_F(Fetching, IsNotUsedWhereNoneCan) {
-  arenas_.forbid_fetching();
+TEST_F(ByCma, IsNotUsedWhereNoneCan) {
+  arenas_.forbid_cma();
   run(3, [](Member& member) { run_and_check(member, Collective::broadcast, 1); });
   EXPECT_EQ(arenas_.moves(), 0U);
 }
 
-TEST_F(Fetching, IsNotUsedWhereOneRankCanNotReachOneOther) {
+TEST_F(ByCma, IsNotUsedWhereOneRankCanNotReachOneOther) {
   for (const auto& [mover, owner] : {std::pair(0U, 1U), std::pair(1U, 0U), std::pair(2U, 0U)}) {
     SCOPED_TRACE("rank " + std::to_string(mover) + " to " + std::to_string(owner));
     arenas_.part(mover, owner);
@@ -164,14 +164,14 @@ TEST_F(Fetching, IsNotUsedWhereOneRankCanNotReachOneOther) {
   EXPECT_EQ(arenas_.moves(), 0U);
 }
 
-TEST_F(Fetching, IsNotUsedIfItIsSwitchedOff) {
+TEST_F(ByCma, IsNotUsedIfItIsSwitchedOff) {
   run(
       3, [](Member& member) { run_and_check(member, Collective::broadcast, 1); },
       [](Rank, Process& process) { process.knobs.single_copy = false; });
   EXPECT_EQ(arenas_.moves(), 0U);
 }
 
-TEST_F(Fetching, MemoryOutOfReachGoesThroughTheSlots) {
+TEST_F(ByCma, MemoryOutOfReachGoesThroughTheSlots) {
   for (const Rank ranks : sweep({2U, 3U}, {2U, 3U}, {3U})) {
     for (Rank hidden = 0; hidden <= ranks; ++hidden) {  // the last: no rank is hidden
       arenas_.hide_memory_of(hidden);
@@ -188,9 +188,9 @@ TEST_F(Fetching, MemoryOutOfReachGoesThroughTheSlots) {
 }
 
 // Shares of several pieces; each rank's memory has another page offset.
-TEST_F(Fetching, ResultsInPlaceAreRight) {
+TEST_F(ByCma, ResultsInPlaceAreRight) {
   for (const Rank ranks : {2U, 3U, 4U}) {
-    const size_t count = ranks * DirectCall::scratch_piece * 5 / 2 / sizeof(uint32_t) + 7;
+    const size_t count = ranks * ShmCall::scratch_piece * 5 / 2 / sizeof(uint32_t) + 7;
     run(ranks, [&](Member& member) {
       std::vector<uint32_t> memory(count + 2 * member.rank);
       uint32_t* const data = &memory[2 * member.rank];
@@ -211,7 +211,7 @@ TEST_F(Fetching, ResultsInPlaceAreRight) {
 
 // A rank's first CMA get or put is late. No rank whose memory it needs may have left the call.
 // After leaving, a rank may change its memory without harm to others, and its changes stay.
-TEST_F(Fetching, NobodyLeavesWhileItsMemoryIsNeeded) {
+TEST_F(ByCma, NobodyLeavesWhileItsMemoryIsNeeded) {
   for (const Collective each : all_collectives) {
     for (const bool is_put : {false, true}) {
       for (const Rank late : sweep<Rank>({0, 1, 2}, {0, 1, 2}, {0, 2})) {
@@ -244,7 +244,7 @@ TEST_F(Fetching, NobodyLeavesWhileItsMemoryIsNeeded) {
 
 // Any copy may fail, also after moving a part. The rank that made it must report the error, and the
 // others must learn of it.
-TEST_F(Fetching, ACopyThatFailsIsAnError) {
+TEST_F(ByCma, ACopyThatFailsIsAnError) {
   for (const Collective each : all_collectives) {
     for (const uint32_t which : {1U, 2U}) {
       SCOPED_TRACE(std::string(to_string(each)) + ", copy " + std::to_string(which));
@@ -271,7 +271,7 @@ TEST_F(Fetching, ACopyThatFailsIsAnError) {
   }
 }
 
-TEST_F(Fetching, ARankThatDiesWhileItsMemoryIsReadIsNamed) {
+TEST_F(ByCma, ARankThatDiesWhileItsMemoryIsReadIsNamed) {
   std::string message;
   std::atomic<bool> learned{false};
   std::atomic<Rank> ended{0};
@@ -293,7 +293,7 @@ TEST_F(Fetching, ARankThatDiesWhileItsMemoryIsReadIsNamed) {
 }
 
 // Rank 2 reads the root's memory after the root has left; the copy itself succeeds.
-TEST_F(Fetching, WhatIsReadAfterARankGaveUpDoesNotCount) {
+TEST_F(ByCma, WhatIsReadAfterARankGaveUpDoesNotCount) {
   std::atomic<bool> reads{false}, has_left{false};
   std::atomic<Rank> ended{0};
   std::atomic<Rank> done{0};  // ranks past the first call, which needs all ranks for its slots
@@ -309,7 +309,7 @@ TEST_F(Fetching, WhatIsReadAfterARankGaveUpDoesNotCount) {
     ASSERT_TRUE(comes_true([&] { return done == 3; }));
     if (member.rank == 1) {
       EXPECT_TRUE(comes_true([&] { return reads.load(); }));
-      (void)member.team->refuse({Code::internal, "out of paper"});
+      (void)member.team->fail_call({Code::internal, "out of paper"});
       return;
     }
     Trial trial(member, Collective::broadcast, 0);
@@ -326,7 +326,7 @@ TEST_F(Fetching, WhatIsReadAfterARankGaveUpDoesNotCount) {
 }
 
 // Rank 0 gives up while rank 1 writes the first of three pieces into its memory.
-TEST_F(Fetching, WhoGivesUpWaitsForWhatIsWrittenIntoItsMemory) {
+TEST_F(ByCma, WhoGivesUpWaitsForWhatIsWrittenIntoItsMemory) {
   constexpr auto pause = 30ms, longest_wait = 400ms;  // less than the longest possible wait
   const auto is_in_time = [&] {
     steady_clock::time_point given_up, ended;
@@ -342,7 +342,7 @@ TEST_F(Fetching, WhoGivesUpWaitsForWhatIsWrittenIntoItsMemory) {
     bool is_overwritten = false;
     run(2, [&](Member& member) {
       if (member.rank == 0) member.process.knobs.timeout = 0.1;
-      Trial trial(member, Collective::reduce, 0, 5 * DirectCall::scratch_piece / sizeof(uint32_t));
+      Trial trial(member, Collective::reduce, 0, 5 * ShmCall::scratch_piece / sizeof(uint32_t));
       EXPECT_FALSE(trial.run().ok());
       if (member.rank == 1) return void(ended = steady_clock::now());
       trial.overwrite_result();  // rank 1 may still read the input, to no effect

@@ -49,7 +49,7 @@ TEST(Forming, ARankWhoseEarlierCallFailedTellsTheOthers) {
   on_ranks(3, loopback(hub), {}, expect_news, {}, 1);
 }
 
-// A Poke that can be copied only so many times.
+// A ProgressMpi that can be copied only so many times.
 struct Dear {
   explicit Dear(int copies) : left(std::make_shared<std::atomic<int>>(copies)) {}
   Dear(const Dear& other) : left(other.left) {
@@ -65,7 +65,7 @@ TEST(Forming, WithoutMemoryOnOneRankFailsOnAll) {
   const auto impoverish = [](Rank rank, Process& process) {
     if (rank != 2) return;
     const Dear dear(1);
-    process.poke = dear;
+    process.progress_mpi = dear;
   };
   on_ranks(3, loopback(hub), impoverish, [](Member& member) {
     EXPECT_FALSE(member.team);
@@ -144,7 +144,9 @@ class Hitched final : public Bootstrap {
     ++exchanges;
     return inner_.allgather(mine, all);
   }
-  uint64_t mark() const override { return inner_.mark() + (known_ ? 0 : 1); }
+  uint64_t group_fingerprint() const override {
+    return inner_.group_fingerprint() + (known_ ? 0 : 1);
+  }
 
   uint32_t exchanges = 0;
 
@@ -188,7 +190,7 @@ End walk(const Course& course, bool known, const Hitch& hitch, const Poor& poor 
     auto formed = form();
     // As src/mpi does if there was no memory even to take part.
     if (bootstrap.exchanges == 0) {
-      EXPECT_TRUE(Team::stay_away(member.process, bootstrap));
+      EXPECT_TRUE(Team::report_failed_rank(member.process, bootstrap));
     }
     if (member.rank == 0) end.exchanges = bootstrap.exchanges;
     Status& status = end.statuses[member.rank];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Alltoallv between hosts: short blocks in cells that other ranks forward, long ones directly.
-#include "src/engine/cells.h"
+#include "src/engine/padded_alltoallv.h"
 
 #include <gtest/gtest.h>
 
@@ -18,9 +18,9 @@ namespace sluice::testing {
 namespace {
 
 const Algorithm& hosts = *find_algorithm(Collective::alltoallv, "hosts");
-const size_t room = Cells::room(hosts.cell);
+const size_t room = PaddedAlltoallv::room(hosts.cell);
 
-class InCells : public ::testing::Test {
+class Padded : public ::testing::Test {
  protected:
   // placement: the host of each rank.
   void run(const std::vector<uint32_t>& placement, const Body& body) {
@@ -46,7 +46,7 @@ class InCells : public ::testing::Test {
   LoopbackHub hub_;
 };
 
-TEST_F(InCells, BlocksOfAllSizesArrive) {
+TEST_F(Padded, BlocksOfAllSizesArrive) {
   const std::array<size_t, 9> sizes{0, 1, 100, room - 1, room, room + 1, 5000, 300'000, 7};
   const std::vector<uint32_t> placements[] = {
       {0, 0, 1, 1}, {0, 1, 0}, {0, 1, 1, 2, 0, 0, 1}, {0, 0, 0, 1}};
@@ -63,7 +63,7 @@ TEST_F(InCells, BlocksOfAllSizesArrive) {
   }
 }
 
-TEST_F(InCells, OnlyWhatIsLongGoesByItself) {
+TEST_F(Padded, OnlyWhatIsLongGoesByItself) {
   const auto messages = [this](size_t from_0_to_3) {
     return messages_of(1, [&](uint32_t, Rank from, Rank to) {
       return from == 0 && to == 3 ? from_0_to_3 : size_t{10};
@@ -75,7 +75,7 @@ TEST_F(InCells, OnlyWhatIsLongGoesByItself) {
 }
 
 // All ranks learn how much the cells held, and stop using cells together.
-TEST_F(InCells, AreLeftOutForAWhileWhereTheyCarriedLittle) {
+TEST_F(Padded, AreLeftOutForAWhileWhereTheyCarriedLittle) {
   constexpr uint32_t straight = 4 * 3, without = 31;
   const auto first_long = [](uint32_t call, Rank, Rank) {
     return call == 0 ? room + 1 : size_t{1};
@@ -95,7 +95,7 @@ TEST_F(InCells, AreLeftOutForAWhileWhereTheyCarriedLittle) {
   EXPECT_EQ(messages_of(calls + 1, few), 3 * in_cells + (calls - 2) * 4);
 }
 
-TEST_F(InCells, RanksThatDisagreeAboutABlockAreToldSo) {
+TEST_F(Padded, RanksThatDisagreeAboutABlockAreToldSo) {
   for (const auto& [sent, expected] :
        {std::pair(size_t{10}, size_t{11}), std::pair(size_t{10}, size_t{100'000}),
         std::pair(size_t{100'000}, size_t{10}), std::pair(size_t{100'000}, size_t{200'000})}) {
@@ -116,7 +116,7 @@ TEST_F(InCells, RanksThatDisagreeAboutABlockAreToldSo) {
 }
 
 // Messages of both parts have call numbers of their own, but errors count the program's calls.
-TEST_F(InCells, CallsAreCountedOnce) {
+TEST_F(Padded, CallsAreCountedOnce) {
   run({0, 0, 1}, [&](Member& member) {
     for (int i = 0; i < 4; ++i) exchange(member, [](Rank, Rank) { return size_t{10}; });
     const auto size = [](size_t of_two) {
