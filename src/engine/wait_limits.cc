@@ -10,23 +10,22 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds never = nanoseconds::max();
-
+// No limit is the longest.
 nanoseconds limit(double seconds) {
   return seconds > 0
              ? std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(seconds))
-             : never;
+             : nanoseconds::max();
 }
 
 }  // namespace
 
-WaitLimits::WaitLimits(const Knobs& knobs)
-    : timeout_(limit(knobs.timeout)),
-      warn_after_(limit(knobs.warn_after)),
-      least_(std::min(timeout_, warn_after_)) {}
+nanoseconds WaitLimits::least() const {
+  return std::min(limit(knobs_.timeout), limit(knobs_.warn_after));
+}
 
 Status WaitLimits::check(nanoseconds waited, const Text& what, const Text& call) {
-  const bool late = waited > timeout_, warn = !warned_ && waited > warn_after_;
+  const bool late = waited > limit(knobs_.timeout);
+  const bool warn = !warned_ && waited > limit(knobs_.warn_after);
   if (!late && !warn) return {};
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(waited);
   const std::string text = "waited " + std::to_string(whole.count()) + " s for " + what();

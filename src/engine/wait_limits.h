@@ -16,16 +16,17 @@ class WaitLimits {
  public:
   using Text = std::function<std::string()>;
 
-  explicit WaitLimits(const Knobs& knobs);
+  // The knobs are read at each check, and must outlive this.
+  explicit WaitLimits(const Knobs& knobs) : knobs_(knobs) {}
   // To be called when a call begins.
   void begin() { warned_ = false; }
   // A wait of this length, or more, is to be checked.
-  std::chrono::nanoseconds least() const { return least_; }
+  std::chrono::nanoseconds least() const;
   // Fails if the wait has lasted too long; warns once a call. what: is waited for.
   Status check(std::chrono::nanoseconds waited, const Text& what, const Text& call);
 
  private:
-  std::chrono::nanoseconds timeout_, warn_after_, least_;  // `never` for none
+  const Knobs& knobs_;
   bool warned_ = false;
 };
 
