@@ -66,8 +66,10 @@ std::string text_of(const Interface& interface) {
 
 // Those that can be used first.
 std::string list_text(std::vector<Interface> interfaces) {
-  std::ranges::stable_partition(
-      interfaces, [](const Interface& each) { return each.state == Interface::State::usable; });
+  const auto is_usable = [](const Interface& each) {
+    return each.state == Interface::State::usable;
+  };
+  std::stable_partition(interfaces.begin(), interfaces.end(), is_usable);
   std::string text;
   for (const Interface& each : interfaces) text += (text.empty() ? "" : ", ") + text_of(each);
   return text.empty() ? "no interface" : text;
