@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "collectives/alltoall/alltoall.h"
 #include "collectives/shm/block_table.h"
 
 namespace sluice {
+namespace {
 
+// Short blocks through the slots, others over links, where nobody waits for ranks that it has no
+// piece for or from. For few ranks that take turns.
 // Who comes late finds what others had for it, and they go on meanwhile: what is long does not wait
 // for the table. That says what each rank expects, too: where ranks disagree about a block, and
 // wait for what never comes, they find out.
-bool shm_alltoallv_mixed(Rounds& rounds, const ShmCall& call) {
+bool run_alltoallv_mixed(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   BlockTable table(rounds, call);
   const auto is_sound = [&table] { return table.is_sound(); };
@@ -22,5 +26,16 @@ bool shm_alltoallv_mixed(Rounds& rounds, const ShmCall& call) {
   rounds.end(1);
   return true;
 }
+
+}  // namespace
+
+constexpr Algorithm shm_alltoallv_mixed = {
+    .collective = Collective::alltoallv,
+    .name = "mixed",
+    .help = "shared memory; long blocks over links: ranks that take turns on processors",
+    .shm = run_alltoallv_mixed,
+    .beside = &alltoallv_linear,
+    .slots = true,
+};
 
 }  // namespace sluice
