@@ -118,7 +118,6 @@ struct Algorithm {
   // Only for alltoallv: `plan` moves cells of so many bytes, one for each pair of ranks. A short
   // block goes in its cell together with its length; longer blocks go by the plan of `beside`.
   uint32_t cell = 0;
-  // Whose plan moves the blocks that are too long for a cell, or (shm_alltoallv_mixed) for a slot.
   const Algorithm* beside = nullptr;
   // Only for shared-memory ones: even the shortest call may use slots (transports/shm/arena.h).
   bool slots = false;

@@ -15,8 +15,8 @@ void end_with_other_call(Operation* operation, const Tag& theirs, const std::str
   operation->seen_signature = theirs.signature;
   operation->seen_size = theirs.size;
   operation->seen_bytes = operation->bytes;
-  operation->status = {Code::mismatch, "call " + std::to_string(operation->tag.call) + " is " +
-                                           text_of(theirs) + " at " + label + ", but " +
+  operation->status = {Code::mismatch, "call " + std::to_string(operation->tag.number_of_call()) +
+                                           " is " + text_of(theirs) + " at " + label + ", but " +
                                            text_of(operation->tag) + " here"};
 }
 
@@ -25,7 +25,8 @@ void end_with_other_length(Operation* operation, const Tag& theirs, size_t bytes
   operation->seen_signature = operation->tag.signature;
   operation->seen_size = theirs.size;
   operation->seen_bytes = bytes;
-  operation->status = {Code::mismatch, "a message of call " + std::to_string(operation->tag.call) +
+  operation->status = {Code::mismatch, "a message of call " +
+                                           std::to_string(operation->tag.number_of_call()) +
                                            " has " + std::to_string(bytes) + " bytes at " + label +
                                            ", but " + std::to_string(operation->bytes) + " here"};
 }

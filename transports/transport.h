@@ -60,7 +60,7 @@ struct TeamId {
 // What a message belongs to. Messages match on call, ordinal and segment. `signature` and `size`
 // must be equal on messages that match, and `signature` on all messages of a call.
 struct Tag {
-  uint32_t call = 0;       // in the team; rises with each collective or part of one
+  uint32_t call = 0;       // in the team; rises with each collective
   uint32_t ordinal = 0;    // n-th message between the two ranks in this direction within the call
   uint32_t segment = 0;    // n-th piece of that message
   uint32_t signature = 0;  // opaque here: the collective and its root; see engine
@@ -69,6 +69,10 @@ struct Tag {
   static constexpr uint64_t of_message = uint64_t{1} << 63;
   uint64_t size{};
 
+  // Set in `call` if the message belongs to a second exchange of the collective.
+  static constexpr uint32_t second_exchange = uint32_t{1} << 31;
+
+  uint32_t number_of_call() const { return call & ~second_exchange; }
   uint64_t size_of_call() const { return (size & of_message) != 0 ? 0 : size; }
 };
 

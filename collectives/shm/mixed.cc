@@ -15,7 +15,8 @@ bool run_alltoallv_mixed(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   BlockTable table(rounds, call);
   const auto is_sound = [&table] { return table.is_sound(); };
-  if (!call.links.start(table.room()) || !table.put(0) || !call.links.finish(is_sound)) {
+  if (!call.links.start(alltoallv_linear, table.room()) || !table.put(0) ||
+      !call.links.finish(is_sound)) {
     return false;
   }
   move_own_block(rounds, call);
@@ -35,7 +36,6 @@ constexpr Algorithm shm_alltoallv_mixed = {
     .name = "mixed",
     .help = "shared memory; long blocks over links: ranks that take turns on processors",
     .shm = run_alltoallv_mixed,
-    .beside = &alltoallv_linear,
     .slots = true,
 };
 

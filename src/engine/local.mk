@@ -3,19 +3,25 @@
 core_sources += \
 	src/engine/agreement.cc src/engine/agreement.h \
 	src/engine/call.h \
+	src/engine/call_in_flight.h \
+	src/engine/cells_executor.cc src/engine/cells_executor.h \
 	src/engine/padded_alltoallv.cc src/engine/padded_alltoallv.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
 	src/engine/execution.cc src/engine/execution.h \
+	src/engine/executor.h \
 	src/engine/team_setup.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \
 	src/engine/localities.cc src/engine/localities.h \
 	src/engine/long_blocks.cc src/engine/long_blocks.h \
 	src/engine/packing.cc src/engine/packing.h \
+	src/engine/plan_executor.cc src/engine/plan_executor.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \
+	src/engine/selection.cc src/engine/selection.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \
+	src/engine/shm_executor.cc src/engine/shm_executor.h \
 	src/engine/team_cache.cc src/engine/team_cache.h \
 	src/engine/slots.cc src/engine/slots.h \
 	src/engine/statistics.cc src/engine/statistics.h \

@@ -19,26 +19,34 @@ Schedule::Schedule(const Algorithm* algorithm, Rank root, Plan plan)
   }
 }
 
-const Schedule* ScheduleCache::get(const Algorithm* algorithm, Rank root, Shape shape) {
+// (A schedule that is pinned stays, even above the capacity.)
+void ScheduleCache::evict() {
+  const auto oldest = std::ranges::min_element(entries_, [](const Entry& left, const Entry& right) {
+    const bool pinned = SchedulePin::is_pinned(*left.schedule);
+    const bool other = SchedulePin::is_pinned(*right.schedule);
+    return pinned != other ? other : left.used < right.used;
+  });
+  if (SchedulePin::is_pinned(*oldest->schedule)) return;
+  if (latest_ == oldest->schedule.get()) latest_ = nullptr;
+  entries_.erase(oldest);
+}
+
+SchedulePin ScheduleCache::get(const Algorithm* algorithm, Rank root, Shape shape) {
   const auto is_it = [&](const Schedule& schedule) {
     return schedule.algorithm() == algorithm && schedule.root() == root;
   };
-  if (latest_ && is_it(*latest_)) return latest_;
+  if (latest_ && is_it(*latest_)) return SchedulePin(latest_);
   auto found = std::find_if(entries_.begin(), entries_.end(),
                             [&](const Entry& entry) { return is_it(*entry.schedule); });
   if (found == entries_.end()) {
     shape.root = root;
-    if (entries_.size() == capacity) {
-      entries_.erase(std::min_element(
-          entries_.begin(), entries_.end(),
-          [](const Entry& left, const Entry& right) { return left.used < right.used; }));
-    }
     auto schedule = std::make_unique<Schedule>(algorithm, root, algorithm->plan(shape));
+    if (entries_.size() >= capacity) evict();
     found = entries_.insert(entries_.end(), Entry{std::move(schedule), 0});
   }
   found->used = ++clock_;
   latest_ = found->schedule.get();
-  return latest_;
+  return SchedulePin(latest_);
 }
 
 }  // namespace sluice

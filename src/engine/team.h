@@ -42,6 +42,8 @@ class Reserve {
   std::atomic<std::byte*> held_{nullptr};
 };
 
+struct CallInFlight;
+
 // What the teams of a process share. The composition root (src/mpi, or a test) makes it once. It
 // must outlive its teams.
 struct Process {
@@ -65,7 +67,9 @@ struct Process {
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that MPI does what should be reproducible
   std::atomic<bool> warned_of_lack{false};
-  const Status no_memory{Code::memory, "no memory to set it up"};  // made while there is memory
+  // Made while there is memory.
+  const Status no_memory{Code::memory, "no memory to set it up"};
+  const Status no_memory_for_call{Code::memory, "no memory for a call"};
   std::mutex introducing;
   std::vector<std::byte> introduction;  // a Hello, packed when first needed
   TeamCache team_cache;
@@ -128,6 +132,16 @@ class Team : public CopyWait {
   // to run (for example, it has no memory to pack its data). Breaks the team in the same way. Tells
   // the peers that it is connected to, or can connect to. `cause` names the call. Throws nothing.
   virtual Status fail_call(const Status& cause) = 0;
+
+  // Starts a call over links, and returns at once; more may be started, and blocking ones run,
+  // before it ends. Ranks start the calls of a team in one order. What `call` points to, and the
+  // call itself, must stay valid until `finish`. Errors as with `run_by`, which end all calls in
+  // flight.
+  virtual Result<CallInFlight*> start(const Call& call) = 0;
+  // Advances all calls in flight, and says whether this one has ended. Never blocks.
+  virtual bool has_ended(CallInFlight& call) = 0;
+  // Blocks until it has ended, and forgets it. Also to be called if it has ended.
+  virtual Status finish(CallInFlight& call) = 0;
 };
 
 }  // namespace sluice

@@ -470,8 +470,8 @@ Status TeamSetup::share_memory() try {
 }
 
 // Allocates what the exchanges need, if necessary from the reserve.
-TeamSetup start(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
-                Verdict verdict) {
+TeamSetup begin_setup(Process& process, Bootstrap& bootstrap, const std::string& name, Hints* hints,
+                      Verdict verdict) {
   try {
     return TeamSetup(process, bootstrap, name, hints, verdict);
   } catch (const std::bad_alloc&) {
@@ -494,7 +494,7 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
                                          const std::string& name, Hints* hints) {
   try {
     process.reserve.fill();
-    auto formed = start(process, bootstrap, name, hints, Verdict::ready).run();
+    auto formed = begin_setup(process, bootstrap, name, hints, Verdict::ready).run();
     return formed.ok() ? std::move(formed) : formed.status().with("setting up " + name);
   } catch (const std::bad_alloc&) {
     return process.no_memory;
@@ -504,7 +504,7 @@ Result<std::unique_ptr<Team>> Team::form(Process& process, Bootstrap& bootstrap,
 bool Team::report_failed_rank(Process& process, Bootstrap& bootstrap) try {
   Hints hints;
   const std::string name;
-  TeamSetup setup = start(process, bootstrap, name, &hints, Verdict::failed);
+  TeamSetup setup = begin_setup(process, bootstrap, name, &hints, Verdict::failed);
   try {
     (void)setup.run();
   } catch (const std::bad_alloc&) {  // the other ranks have been told

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a team runs a call that does not end at once. There is one executor class for each way; an
+// executor runs one call at a time, and keeps its memory for the next. It never blocks: the team
+// advances it, drives the endpoint, and watches for what must end the wait. (Shared-memory
+// algorithms block, see shm_executor.h.)
+//
+// The model is ucc's ucc_coll_task, and Aluminum's state with its `step`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/engine/call.h"
+#include "src/engine/execution.h"
+
+namespace sluice {
+
+class Executor {
+ public:
+  using State = Execution::State;
+  struct Failure {
+    Status status;
+    std::optional<Rank> peer;  // the rank concerned; none: this one, or the message names it
+  };
+
+  virtual ~Executor() = default;
+
+  // Begins a call. All that can fail for lack of memory fails here, before the first send; may
+  // throw std::bad_alloc. After a failure, `cancel`. What `call` points to must stay valid until
+  // the call is done or cancelled. number: of the call; ranks
+  // start the calls of a team in one order.
+  virtual Status start(const Algorithm& algorithm, const Call& call, uint32_t number) = 0;
+  // May throw std::bad_alloc.
+  virtual State advance() = 0;
+  // Why it failed.
+  virtual Failure failure() const = 0;
+  // Afterwards no memory of the call is touched. Only when the team breaks: it withdraws all
+  // messages of the team's channels.
+  virtual void cancel() = 0;
+  // The ranks that the call waits for, each once, ascending.
+  virtual std::vector<Rank> waiting_for() const = 0;
+  // Between calls: frees memory that only large calls need.
+  virtual void trim() = 0;
+};
+
+}  // namespace sluice

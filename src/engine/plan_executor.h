@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Runs a call by an algorithm's plan, over links.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "src/base/knobs.h"
+#include "src/engine/executor.h"
+#include "src/engine/schedule.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+// What the plan executors of a team share.
+struct PlanResources {
+  const Knobs& knobs;
+  Endpoint* endpoint;
+  Channels& channels;
+  ScheduleCache& schedules;
+  Rank rank = 0, size = 1;
+  std::span<const uint32_t> hosts;  // as in Shape
+};
+
+class PlanExecutor final : public Executor {
+ public:
+  explicit PlanExecutor(PlanResources& resources) : resources_(resources) {}
+
+  Status start(const Algorithm& algorithm, const Call& call, uint32_t number) override {
+    return start_exchange(algorithm, call, number & ~Tag::second_exchange);
+  }
+  // The same for one exchange of a call. tag: Tag::call.
+  Status start_exchange(const Algorithm& algorithm, const Call& call, uint32_t tag);
+  State advance() override {
+    const State state = execution_.advance();
+    if (state == State::done) schedule_.reset();
+    return state;
+  }
+  Failure failure() const override;
+  void cancel() override {
+    execution_.cancel();
+    schedule_.reset();
+  }
+  std::vector<Rank> waiting_for() const override { return execution_.waiting_for(); }
+  void trim() override { execution_.trim(); }
+
+ private:
+  size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
+
+  PlanResources& resources_;
+  SchedulePin schedule_;
+  Execution execution_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/selection.h"
+
+#include "src/base/log.h"
+#include "src/engine/team.h"
+
+namespace sluice {
+
+void Selection::apply(const Hints& hints) {
+  own_selector_ = process_.selector;
+  ::sluice::apply(hints, &*own_selector_);
+}
+
+const Selector& Selection::selector() const {
+  return own_selector_ ? *own_selector_ : process_.selector;
+}
+
+Situation Selection::situation_of(const Call& call, bool shm) const {
+  return {
+      .collective = call.collective,
+      .transport = shm ? "shm" : process_.endpoint->name(),
+      .ranks = ranks_,
+      .ordered = is_ordered(call),
+      .ragged = call.ragged,
+      .shm = shm,
+      .cma = shm && arena_.cma,
+      .hosts = hosts_,
+      .groups = shm ? arena_.groups : std::span<const uint32_t>(),
+      .per_processor = arena_.per_processor,
+      .round_trip = arena_.round_trip,
+  };
+}
+
+Choices Selection::look_up(const Call& call, bool shm) const {
+  const Situation situation = situation_of(call, shm);
+  const std::string passed_over = selector().passed_over(situation);
+  if (!passed_over.empty() && rank_ == 0) {
+    const bool reproducible = process_.knobs.reproducible && is_reducing(call.collective);
+    log(Level::warning, "%s on %s: '%s' can't serve %u ranks%s%s%s; the rules choose another",
+        std::string(to_string(call.collective)).c_str(), name_.c_str(), passed_over.c_str(), ranks_,
+        situation.ordered ? " in order" : "", call.ragged ? " with uneven blocks" : "",
+        reproducible ? " reproducibly" : "");
+  }
+  return selector().choices(situation);
+}
+
+void Selection::warn_of_mpi(const Call& call) {
+  if (!process_.knobs.reproducible || !is_reducing(call.collective)) return;
+  if (rank_ != 0 || process_.warned_of_mpi.exchange(true)) return;
+  log(Level::warning,
+      "SLUICE_REPRODUCIBLE: %s on %s is left to MPI by a knob, hint or rule, and MPI may give "
+      "other bits with other ranks or sizes",
+      std::string(to_string(call.collective)).c_str(), name_.c_str());
+}
+
+const Algorithm* Selection::choose_without_shm(const Call& call) {
+  if (const Algorithm* const algorithm = choose(call, false)) return algorithm;
+  Knobs knobs;
+  knobs.reproducible = process_.knobs.reproducible;
+  const auto builtin = Selector::make(knobs);
+  return builtin.ok() ? builtin->choose(situation_of(call, false), call.bytes) : nullptr;
+}
+
+}  // namespace sluice
