@@ -54,14 +54,21 @@ std::string mapped_at(const void* address) {
   return found;
 }
 
+// The same, as the loader was told it, if that was an absolute path: links in it may lead elsewhere
+// by now.
+std::string loaded_at(const void* address) {
+  Dl_info about{};
+  if (dladdr(address, &about) == 0 || !about.dli_fname || about.dli_fname[0] != '/') return {};
+  const std::unique_ptr<char, void (*)(void*)> path(realpath(about.dli_fname, nullptr), std::free);
+  return path ? path.get() : std::string();
+}
+
 }  // namespace
 
 std::string library_folder() {
   const auto* const here = reinterpret_cast<const void*>(&library_folder);
-  Dl_info about{};
-  std::string file;
-  if (dladdr(here, &about) != 0 && about.dli_fname) file = about.dli_fname;
-  if (!file.starts_with('/')) file = mapped_at(here);
+  std::string file = mapped_at(here);
+  if (file.empty()) file = loaded_at(here);
   return file.substr(0, std::max<size_t>(file.rfind('/'), 1));
 }
 

@@ -27,9 +27,10 @@ struct Module {
   int version;         // that the table must have
 };
 
-// The folder that holds this library (or the program that it is linked into), as an absolute path
-// also if it was loaded by a relative one: the program's folder may be another by now, and hold a
-// module of somebody else. Empty if nothing tells (there is no /proc); then no module is opened.
+// The folder that holds this library's file (or the program's that it is linked into), as an
+// absolute path without links, however it was loaded. It is never the folder that the program is in
+// by now, which may hold a module of somebody else. Empty if nothing tells (the library was loaded
+// by a relative path, and there is no /proc); then no module is opened.
 std::string library_folder();
 
 // Opens a module of the library in `folder`, and never closes it. The module is in folder/sluice/
