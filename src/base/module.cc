@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "src/base/interposition.h"
+
 namespace sluice {
 namespace {
 
@@ -63,6 +65,17 @@ std::string loaded_at(const void* address) {
   return path ? path.get() : std::string();
 }
 
+// Why the module's libraries can't be used; empty if they can.
+std::string problem_of_libraries(void* module) {
+  const Interposition found = find_interposition(module);
+  if (!found.found()) return {};
+  const std::string by = found.by.empty() ? "the program" : found.by;
+  return "calls of " + found.function + " in " + found.library +
+         ", which the program has loaded, go to " + by +
+         ", which has functions of the same names: hide these in " + by + ", or load " +
+         found.library + " with RTLD_DEEPBIND";
+}
+
 }  // namespace
 
 std::string library_folder() {
@@ -88,6 +101,9 @@ Result<const void*> open_module_table(const Module& module, const std::string& f
   if (!opened) {
     const char* const why = dlerror();
     return lacks(std::string(module.file) + " cannot be loaded: " + (why ? why : "unknown error"));
+  }
+  if (std::string problem = problem_of_libraries(opened); !problem.empty()) {
+    return lacks(std::string(module.file) + " cannot be used: " + problem);
   }
   auto* const entry = reinterpret_cast<Entry*>(dlsym(opened, module.symbol));
   const void* const table = entry ? entry() : nullptr;

@@ -8,6 +8,8 @@
 //
 // A module and its library look names up in themselves before they do in the program
 // (RTLD_DEEPBIND), which may have functions of the same names: BoringSSL's, or another libibverbs.
+// That does not help a library that the program has loaded before; if such a one calls others'
+// functions in place of its own, the module is not used (interposition.h).
 // What must be the program's all the same is the allocator (module_allocator.c). They are opened by
 // dlmopen, because sanitizers, whose dlopen refuses RTLD_DEEPBIND lest two allocators mix, leave
 // that alone; it opens them in the program's namespace.
@@ -35,7 +37,8 @@ std::string library_folder();
 
 // Opens a module of the library in `folder`, and never closes it. The module is in folder/sluice/
 // if installed, in `folder` in a build tree. The error (Code::unavailable) names the module and
-// says whether it is missing, cannot be loaded, or is of another version. Thread-safe. Opening it
+// says whether it is missing, cannot be loaded, has libraries that the program has bound to other
+// functions, or is of another version. Thread-safe. Opening it
 // again finds the same table.
 Result<const void*> open_module_table(const Module& module, const std::string& folder);
 
