@@ -91,17 +91,26 @@ struct Cost {
 class Rounds;
 struct ShmCall;
 
-// An algorithm has a plan; or it is a shared-memory algorithm
-// (collectives/shm/shm.h); or it is both, and moves its long blocks by a plan.
+// How many bytes a rank puts into the arena in one round of a shared-memory algorithm, at most. B:
+// Call::bytes; p: ranks.
+enum class RoundOf : uint8_t {
+  all,               // B
+  block,             // B / p; B if blocks differ in size
+  blocks_of_others,  // (p - 1) B / p; (p - 1) B if blocks differ in size
+  group,             // B; B p if blocks differ in size: room for the longest block of each rank
+};
+
+// An algorithm is a constant in the file that implements it. It has a plan; or it runs in shared
+// memory (collectives/shm/shm.h).
 struct Algorithm {
   Collective collective;
   const char* name;
   const char* help;  // one line: what it does and when it is good
-  Needs needs;
-  Plan (*plan)(const Shape&);
-  Cost (*cost)(const Shape&);                      // over all ranks; does not depend on Shape::rank
-  Bracketing bracketing = Bracketing::any;         // only for reductions
-  bool (*shm)(Rounds&, const ShmCall&) = nullptr;  // if set, the two may be null
+  Needs needs = {};
+  Plan (*plan)(const Shape&) = nullptr;
+  Cost (*cost)(const Shape&) = nullptr;     // over all ranks; does not depend on Shape::rank
+  Bracketing bracketing = Bracketing::any;  // only for reductions
+  bool (*shm)(Rounds&, const ShmCall&) = nullptr;
   // Least number of segments that a call's bytes are cut into, unless these become too short. For
   // plans that pass a vector from rank to rank: the longer a segment, the later the last rank
   // starts.
@@ -109,14 +118,16 @@ struct Algorithm {
   // Only for alltoallv: `plan` moves cells of so many bytes, one for each pair of ranks. A short
   // block goes in its cell together with its length; longer blocks go by the plan of `beside`.
   uint32_t cell = 0;
+  // Whose plan moves the blocks that are too long for a cell, or (shm_alltoallv_mixed) for a slot.
   const Algorithm* beside = nullptr;
   // Only for shared-memory ones: even the shortest call may use slots (transports/shm/arena.h).
   bool slots = false;
+  RoundOf round = RoundOf::all;  // the same
 };
 
-// Returns the algorithm with at least so many segments; for the tables.
-constexpr Algorithm in_segments(uint32_t segments, Algorithm algorithm) {
-  algorithm.segments = segments;
+// The algorithm, serving another collective.
+constexpr Algorithm serving(Collective collective, Algorithm algorithm) {
+  algorithm.collective = collective;
   return algorithm;
 }
 

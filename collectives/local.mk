@@ -35,117 +35,72 @@ core_sources += \
 
 # One folder per collective.
 core_sources += \
-  collectives/allreduce/allreduce.cc \
   collectives/allreduce/allreduce.h \
   collectives/allreduce/bcube.cc \
-  collectives/allreduce/bcube.h \
   collectives/allreduce/binomial.cc \
-  collectives/allreduce/binomial.h \
   collectives/allreduce/cube.cc \
   collectives/allreduce/cube.h \
   collectives/allreduce/direct.cc \
-  collectives/allreduce/direct.h \
   collectives/allreduce/double_tree.cc \
-  collectives/allreduce/double_tree.h \
   collectives/allreduce/hosts_doubling.cc \
-  collectives/allreduce/hosts_doubling.h \
   collectives/allreduce/hosts_shares.cc \
-  collectives/allreduce/hosts_shares.h \
   collectives/allreduce/rabenseifner.cc \
-  collectives/allreduce/rabenseifner.h \
   collectives/allreduce/recursive_doubling.cc \
   collectives/allreduce/recursive_doubling.h \
   collectives/allreduce/ring.cc \
-  collectives/allreduce/ring.h \
   collectives/allreduce/ring_whole.cc \
-  collectives/allreduce/ring_whole.h \
   collectives/allreduce/tree.cc \
-  collectives/allreduce/tree.h \
   collectives/allreduce/up_and_down.cc \
   collectives/allreduce/up_and_down.h
 core_sources += \
   collectives/reduce/binomial.cc \
-  collectives/reduce/binomial.h \
   collectives/reduce/chain.cc \
-  collectives/reduce/chain.h \
   collectives/reduce/direct.cc \
-  collectives/reduce/direct.h \
   collectives/reduce/hosts_binomial.cc \
-  collectives/reduce/hosts_binomial.h \
   collectives/reduce/hosts_chain.cc \
-  collectives/reduce/hosts_chain.h \
   collectives/reduce/hosts_shares.cc \
   collectives/reduce/hosts_shares.h \
   collectives/reduce/phases.cc \
   collectives/reduce/phases.h \
-  collectives/reduce/reduce.cc \
   collectives/reduce/reduce.h \
-  collectives/reduce/ring.cc \
-  collectives/reduce/ring.h
+  collectives/reduce/ring.cc
 core_sources += \
-  collectives/allgather/allgather.cc \
   collectives/allgather/allgather.h \
   collectives/allgather/blocks.h \
   collectives/allgather/bruck.cc \
-  collectives/allgather/bruck.h \
   collectives/allgather/hosts_bruck.cc \
-  collectives/allgather/hosts_bruck.h \
   collectives/allgather/hosts_shares.cc \
-  collectives/allgather/hosts_shares.h \
   collectives/allgather/recursive_doubling.cc \
-  collectives/allgather/recursive_doubling.h \
-  collectives/allgather/ring.cc \
-  collectives/allgather/ring.h
+  collectives/allgather/ring.cc
 core_sources += \
-  collectives/alltoall/alltoall.cc \
   collectives/alltoall/alltoall.h \
   collectives/alltoall/bruck.cc \
-  collectives/alltoall/bruck.h \
   collectives/alltoall/hosts.cc \
-  collectives/alltoall/hosts.h \
   collectives/alltoall/linear.cc \
-  collectives/alltoall/linear.h \
-  collectives/alltoall/pairwise.cc \
-  collectives/alltoall/pairwise.h
+  collectives/alltoall/pairwise.cc
 core_sources += \
   collectives/barrier/all_to_all.cc \
-  collectives/barrier/all_to_all.h \
   collectives/barrier/all_to_one.cc \
-  collectives/barrier/all_to_one.h \
-  collectives/barrier/barrier.cc \
   collectives/barrier/barrier.h \
   collectives/barrier/dissemination.cc \
-  collectives/barrier/dissemination.h \
-  collectives/barrier/hosts_dissemination.cc \
-  collectives/barrier/hosts_dissemination.h
+  collectives/barrier/hosts_dissemination.cc
 core_sources += \
   collectives/broadcast/binomial.cc \
-  collectives/broadcast/binomial.h \
-  collectives/broadcast/broadcast.cc \
   collectives/broadcast/broadcast.h \
   collectives/broadcast/chain.cc \
-  collectives/broadcast/chain.h \
   collectives/broadcast/hosts_binomial.cc \
-  collectives/broadcast/hosts_binomial.h \
   collectives/broadcast/hosts_chain.cc \
-  collectives/broadcast/hosts_chain.h \
   collectives/broadcast/one_to_all.cc \
-  collectives/broadcast/one_to_all.h \
-  collectives/broadcast/scatter_allgather.cc \
-  collectives/broadcast/scatter_allgather.h
+  collectives/broadcast/scatter_allgather.cc
 core_sources += \
   collectives/reduce_scatter/direct.cc \
-  collectives/reduce_scatter/direct.h \
   collectives/reduce_scatter/hosts_shares.cc \
-  collectives/reduce_scatter/hosts_shares.h \
   collectives/reduce_scatter/partials.h \
   collectives/reduce_scatter/recursive_halving.cc \
-  collectives/reduce_scatter/recursive_halving.h \
-  collectives/reduce_scatter/reduce_scatter.cc \
   collectives/reduce_scatter/reduce_scatter.h \
-  collectives/reduce_scatter/ring.cc \
-  collectives/reduce_scatter/ring.h
+  collectives/reduce_scatter/ring.cc
 core_sources += \
+  collectives/shm/shm.cc \
   collectives/shm/shm.h \
   collectives/shm/cma.cc \
   collectives/shm/grouped.h \
@@ -159,5 +114,4 @@ core_sources += \
   collectives/shm/slot_exchange.h \
   collectives/shm/reducing.cc \
   collectives/shm/streaming.cc \
-  collectives/shm/streaming.h \
-  collectives/shm/table.cc
+  collectives/shm/streaming.h

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/allgather/hosts_bruck.h"
+//
+// Allgather on two levels for short blocks: ranks send their blocks to one leader a host, the
+// leaders exchange them as in `bruck`, with all blocks of a host in one message, and each leader
+// sends them on to its host (two-level: Mamidala et al., EuroPVM/MPI 2006).
+//
+// Cost, for h hosts of n ranks each: the steps of bruck among h ranks, and 2 more if n > 1. A
+// leader sends (p-n)/p x S to other hosts, the least possible, and (n-1)(p-1)/p x S on its own
+// host. If hosts have different numbers of ranks these are bounds, with n the most ranks of a host.
+// Scratch: none.
+#include "collectives/allgather/allgather.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "collectives/allgather/blocks.h"
-#include "collectives/allgather/bruck.h"
 #include "collectives/patterns/hosts.h"
 
 namespace sluice {
@@ -51,9 +59,7 @@ void lead(PlanBuilder& plan, const Shape& shape, const Hosts& hosts) {
   }
 }
 
-}  // namespace
-
-Plan allgather_hosts_bruck(const Shape& shape) {
+Plan plan_hosts_bruck(const Shape& shape) {
   const Hosts hosts(shape);
   PlanBuilder plan(alias_of(Collective::allgather, shape.rank));
   plan.talk_among(hosts.here());
@@ -67,14 +73,27 @@ Plan allgather_hosts_bruck(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allgather_hosts_bruck_cost(const Shape& shape) {
+Cost hosts_bruck_cost(const Shape& shape) {
   const Hosts hosts(shape);
   const double p = shape.size, h = hosts.count(), n = hosts.most;
   const double between = (h - 1) * n / p;
-  return {.steps = allgather_bruck_cost({.size = hosts.count()}).steps + (n > 1 ? 2 : 0),
+  return {.steps = allgather_bruck.cost({.size = hosts.count()}).steps + (n > 1 ? 2 : 0),
           .bytes = between + (n - 1) * (p - 1) / p,
           .between = between,
           .at_most = !hosts.even()};
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_hosts_bruck = {
+    .collective = Collective::allgather,
+    .name = "hosts_bruck",
+    .help = "bruck among one leader a host: short blocks",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_bruck,
+    .cost = hosts_bruck_cost,
+};
+
+constexpr Algorithm allgatherv_hosts_bruck = serving(Collective::allgatherv, allgather_hosts_bruck);
 
 }  // namespace sluice

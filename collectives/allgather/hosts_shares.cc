@@ -1,5 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/allgather/hosts_shares.h"
+//
+// Allgather on two levels for long blocks: each leader of a host sends the blocks of some of its
+// host's ranks (only its own, if all hosts have as many ranks) to the leaders of the same share on
+// the other hosts, and forwards what it receives from them to its host (multi-leader: Kandalla,
+// Subramoni, Santhanaraman, Koop and Panda, Designing multi-leader-based allgather algorithms for
+// multi-core clusters, IPDPS 2009).
+//
+// Between hosts blocks go round a ring, in both directions, as in `ring` (`hosts_ring`), or from
+// each host to each at once (`hosts_direct`), in fewer steps. Each block goes to each other host
+// once, the least possible.
+//
+// Cost, for h hosts of n ranks each: floor(h/2) steps between hosts, or 1 if direct, and 1 more
+// inside hosts if n > 1; each rank sends (p-1)/p x S, and each host (h-1)/h x S to others. If hosts
+// have different numbers of ranks, one more step brings blocks to leaders, and a rank that carries
+// c of L shares on a host of s ranks sends at most (h-1 + h(s-1)) c ceil(n/L)/p x S, with n the
+// most ranks of a host.
+// Scratch: none.
+#include "collectives/allgather/allgather.h"
 
 #include <algorithm>
 #include <utility>
@@ -102,9 +119,7 @@ Cost cost_of(const Hosts& hosts, Rank size, double steps) {
           .at_most = !hosts.even()};
 }
 
-}  // namespace
-
-Plan allgather_hosts_ring(const Shape& shape) {
+Plan plan_hosts_ring(const Shape& shape) {
   Gathering gathering(shape);
   const uint32_t own = gathering.hosts().own, count = gathering.hosts().count();
   const uint32_t next = next_in_ring(own, count), previous = previous_in_ring(own, count);
@@ -116,13 +131,13 @@ Plan allgather_hosts_ring(const Shape& shape) {
   return std::move(gathering).build();
 }
 
-Cost allgather_hosts_ring_cost(const Shape& shape) {
+Cost hosts_ring_cost(const Shape& shape) {
   const Hosts hosts(shape);
   const Rank hops = hosts.count() / 2;
   return cost_of(hosts, shape.size, hops);
 }
 
-Plan allgather_hosts_direct(const Shape& shape) {
+Plan plan_hosts_direct(const Shape& shape) {
   Gathering gathering(shape);
   const uint32_t own = gathering.hosts().own, count = gathering.hosts().count();
   for (uint32_t distance = 1; distance < count; ++distance) {
@@ -132,8 +147,33 @@ Plan allgather_hosts_direct(const Shape& shape) {
   return std::move(gathering).build();
 }
 
-Cost allgather_hosts_direct_cost(const Shape& shape) {
-  return cost_of(Hosts(shape), shape.size, 1);
-}
+Cost hosts_direct_cost(const Shape& shape) { return cost_of(Hosts(shape), shape.size, 1); }
+
+}  // namespace
+
+constexpr Algorithm allgather_hosts_ring = {
+    .collective = Collective::allgather,
+    .name = "hosts_ring",
+    .help = "each leader's blocks round rings of hosts: long blocks",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_ring,
+    .cost = hosts_ring_cost,
+    .segments = 64,
+};
+
+constexpr Algorithm allgather_hosts_direct = {
+    .collective = Collective::allgather,
+    .name = "hosts_direct",
+    .help = "each leader's blocks from each host to each: long blocks, few hosts",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_direct,
+    .cost = hosts_direct_cost,
+    .segments = 64,
+};
+
+constexpr Algorithm allgatherv_hosts_ring = serving(Collective::allgatherv, allgather_hosts_ring);
+
+constexpr Algorithm allgatherv_hosts_direct =
+    serving(Collective::allgatherv, allgather_hosts_direct);
 
 }  // namespace sluice

@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/allgather/recursive_doubling.h"
+//
+// Allgather by recursive doubling: partners at distance 1, 2, 4 ... exchange all blocks that they
+// have. If p is not a power of two, r = p - 2^k ranks fold into a neighbour (Fold): they send it
+// their block first, and it forwards to them what it receives, round by round, while the next round
+// runs.
+//
+// Cost (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in
+// MPICH, IJHPCA 19, 2005): with k = floor(log2 p), if r = 0, k steps, and each rank sends (p-1)/p x
+// S. Otherwise k + 2 steps, or k + 1 if r <= 2^(k-1), because then no block that was folded in
+// reaches a rank that folds in the last round. Rank 1 sends most: it forwards p-1 blocks, and in
+// round i < k sends those of 2^i core ranks, min(r, 2^i) of which stand for two:
+// (2^k - 1 + min(r, 1) + min(r, 2) + min(r, 4) + ... + min(r, 2^(k-1)) + p-1)/p x S.
+// Scratch: none.
+#include "collectives/allgather/allgather.h"
 
 #include <algorithm>
 #include <utility>
@@ -48,9 +61,7 @@ void exchange(const Shape& shape, const Fold& fold, PlanBuilder& plan) {
   }
 }
 
-}  // namespace
-
-Plan allgather_recursive_doubling(const Shape& shape) {
+Plan plan_recursive_doubling(const Shape& shape) {
   const Fold fold(shape.size);
   PlanBuilder plan(alias_of(Collective::allgather, shape.rank));
   if (fold.folds(shape.rank)) {
@@ -62,7 +73,7 @@ Plan allgather_recursive_doubling(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allgather_recursive_doubling_cost(const Shape& shape) {
+Cost recursive_doubling_cost(const Shape& shape) {
   const Fold fold(shape.size);
   const double p = shape.size;
   const double rounds = floor_log2(shape.size);
@@ -72,5 +83,18 @@ Cost allgather_recursive_doubling_cost(const Shape& shape) {
   for (Rank span = 1; span < fold.core; span *= 2) blocks += std::min(fold.extra(), span);
   return {.steps = steps, .bytes = blocks / p};
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_recursive_doubling = {
+    .collective = Collective::allgather,
+    .name = "recursive_doubling",
+    .help = "log2 p exchanges of all that each has: short blocks, powers of two",
+    .plan = plan_recursive_doubling,
+    .cost = recursive_doubling_cost,
+};
+
+constexpr Algorithm allgatherv_recursive_doubling =
+    serving(Collective::allgatherv, allgather_recursive_doubling);
 
 }  // namespace sluice

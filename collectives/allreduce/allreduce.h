@@ -4,12 +4,22 @@
 // on all. Partial results are kept in output, so it is written while the algorithm runs.
 #pragma once
 
-#include <span>
-
 #include "collectives/algorithm.h"
 
 namespace sluice {
 
-std::span<const Algorithm> allreduce_algorithms();
+extern const Algorithm allreduce_ring;
+extern const Algorithm allreduce_ring_whole;
+extern const Algorithm allreduce_bcube;
+extern const Algorithm allreduce_recursive_doubling;
+extern const Algorithm allreduce_rabenseifner;
+extern const Algorithm allreduce_tree;
+extern const Algorithm allreduce_double_tree;
+extern const Algorithm allreduce_binomial;
+extern const Algorithm allreduce_direct;
+extern const Algorithm allreduce_hosts_doubling;
+extern const Algorithm allreduce_hosts_bcube;
+extern const Algorithm allreduce_hosts_ring;
+extern const Algorithm allreduce_hosts_direct;
 
 }  // namespace sluice

@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/allreduce/hosts_doubling.h"
+//
+// Allreduce on two levels for short vectors: reduces up a binomial tree to one leader a host, runs
+// recursive doubling among the leaders, and broadcasts down the tree (the two-level scheme of
+// MVAPICH2 and others: Karonis et al., IPDPS 2000; Mamidala, Vishnu and Panda, Efficient shared
+// memory and RDMA based design for MPI_Allgather over InfiniBand, EuroPVM/MPI 2006).
+//
+// Cost, for h hosts of n ranks each: ceil(log2 n) + log2 h + floor(log2 n) steps, and two more if h
+// is not a power of two. A leader sends (ceil(log2 n) + log2 h) x S, and a host log2 h x S to
+// others; both send one S more if h is not a power of two. Hosts with fewer ranks than n need less.
+// Order: kept if each host's ranks are consecutive.
+// Scratch: S.
+#include "collectives/allreduce/allreduce.h"
 
 #include <bit>
 #include <utility>
@@ -13,7 +24,9 @@
 
 namespace sluice {
 
-Plan allreduce_hosts_doubling(const Shape& shape) {
+namespace {
+
+Plan plan_hosts_doubling(const Shape& shape) {
   const Hosts hosts(shape);
   const TreeNode node = binomial_tree(hosts.place, hosts.size_of(hosts.own), 0);
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
@@ -34,7 +47,7 @@ Plan allreduce_hosts_doubling(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allreduce_hosts_doubling_cost(const Shape& shape) {
+Cost hosts_doubling_cost(const Shape& shape) {
   const Hosts hosts(shape);
   const bool folds = !std::has_single_bit(hosts.count());
   const double up = ceil_log2(hosts.most), down = floor_log2(hosts.most);
@@ -46,5 +59,16 @@ Cost allreduce_hosts_doubling_cost(const Shape& shape) {
           .between = sent,
           .at_most = !hosts.even()};
 }
+
+}  // namespace
+
+constexpr Algorithm allreduce_hosts_doubling = {
+    .collective = Collective::allreduce,
+    .name = "hosts_doubling",
+    .help = "recursive doubling among one leader a host: small messages",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_doubling,
+    .cost = hosts_doubling_cost,
+};
 
 }  // namespace sluice

@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/allreduce/hosts_shares.h"
+//
+// Allreduce on two levels for long vectors: each leader of a host reduces one share of the vector
+// over its host. Then the leaders of the same share combine theirs, in as many groups at once as
+// there are shares, and each sends the result to its host (multi-leader: Bayatpour et al., SC 2017;
+// patterns/hosts.h).
+//
+// A share is cut into a chunk for each host, and its leaders reduce-scatter and allgather the
+// chunks: on a ring (`hosts_ring`), or from each host to each at once (`hosts_direct`), which takes
+// fewer steps and keeps order. All messages on both levels are chunks, so they are pipelined
+// segment by segment. Medium vectors gain nothing from that: in `hosts_bcube` whole shares go to
+// leaders and back, and leaders work as in `bcube`, with the fewest messages.
+//
+// Cost, for h hosts of n ranks each: n-1 steps to the leaders and 1 back, if n > 1, and between
+// them 2(h-1), or 2 if direct, or those of bcube. A host sends 2(h-1)/h x S to others, the least
+// possible, and each rank 2(p-1)/p x S in all. If hosts have different numbers of ranks, a rank
+// that carries c of L shares on a host of s ranks sends (L - c + c (2(h-1)/h + s - 1))/L x S, and a
+// rank without a share S.
+// Order: hosts_direct and hosts_bcube keep it if each host's ranks are consecutive; hosts_ring does
+// not.
+// Scratch: hosts_direct takes a chunk for each operand except two, the others none.
+#include "collectives/allreduce/allreduce.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "collectives/allreduce/bcube.h"
 #include "collectives/allreduce/cube.h"
 #include "collectives/patterns/chunk.h"
 #include "collectives/patterns/hosts.h"
@@ -69,9 +88,7 @@ Cost cost_of(const Hosts& hosts, double steps, double chunks) {
           .at_most = !hosts.even()};
 }
 
-}  // namespace
-
-Plan allreduce_hosts_ring(const Shape& shape) {
+Plan plan_hosts_ring(const Shape& shape) {
   const Hosts hosts(shape);
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   const std::vector<uint32_t> order = from_here(hosts, true);
@@ -87,12 +104,12 @@ Plan allreduce_hosts_ring(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allreduce_hosts_ring_cost(const Shape& shape) {
+Cost hosts_ring_cost(const Shape& shape) {
   const Hosts hosts(shape);
   return cost_of(hosts, 2.0 * (hosts.count() - 1), 0);
 }
 
-Plan allreduce_hosts_bcube(const Shape& shape) {
+Plan plan_hosts_bcube(const Shape& shape) {
   const Hosts hosts(shape);
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   const uint32_t in_one_piece[] = {0};
@@ -106,13 +123,13 @@ Plan allreduce_hosts_bcube(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allreduce_hosts_bcube_cost(const Shape& shape) {
+Cost hosts_bcube_cost(const Shape& shape) {
   const Hosts hosts(shape);
   const Shape among_hosts{.size = hosts.count(), .radix = shape.radix};
-  return cost_of(hosts, allreduce_bcube_cost(among_hosts).steps, 0);
+  return cost_of(hosts, allreduce_bcube.cost(among_hosts).steps, 0);
 }
 
-Plan allreduce_hosts_direct(const Shape& shape) {
+Plan plan_hosts_direct(const Shape& shape) {
   const Hosts hosts(shape);
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   const std::vector<uint32_t> order = from_here(hosts, false);
@@ -126,9 +143,40 @@ Plan allreduce_hosts_direct(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allreduce_hosts_direct_cost(const Shape& shape) {
+Cost hosts_direct_cost(const Shape& shape) {
   const Hosts hosts(shape);
   return cost_of(hosts, 2, reduce_balanced_slots(hosts.count()));
 }
+
+}  // namespace
+
+constexpr Algorithm allreduce_hosts_bcube = {
+    .collective = Collective::allreduce,
+    .name = "hosts_bcube",
+    .help = "shares of a host's leaders, bcube among hosts: medium messages",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_bcube,
+    .cost = hosts_bcube_cost,
+};
+
+constexpr Algorithm allreduce_hosts_ring = {
+    .collective = Collective::allreduce,
+    .name = "hosts_ring",
+    .help = "shares of a host's leaders round rings of hosts: large messages",
+    .needs = {.commutative = true, .hosts = true},
+    .plan = plan_hosts_ring,
+    .cost = hosts_ring_cost,
+    .segments = 64,
+};
+
+constexpr Algorithm allreduce_hosts_direct = {
+    .collective = Collective::allreduce,
+    .name = "hosts_direct",
+    .help = "shares of a host's leaders, from each host to each: large messages, few hosts",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_direct,
+    .cost = hosts_direct_cost,
+    .segments = 64,
+};
 
 }  // namespace sluice

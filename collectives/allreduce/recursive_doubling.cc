@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "collectives/allreduce/recursive_doubling.h"
 
+#include "collectives/allreduce/allreduce.h"
 #include "collectives/patterns/chunk.h"
 #include "collectives/patterns/log2.h"
 
@@ -56,7 +57,9 @@ void RecursiveDoubling::run(Piece mine) {
   if (fold_.absorbs(rank_)) plan_.send(rank_ - 1, all_output);
 }
 
-Plan allreduce_recursive_doubling(const Shape& shape) {
+namespace {
+
+Plan plan_recursive_doubling(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   if (shape.size == 1) {
     plan.copy(all_input, all_output);
@@ -66,11 +69,22 @@ Plan allreduce_recursive_doubling(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allreduce_recursive_doubling_cost(const Shape& shape) {
+Cost recursive_doubling_cost(const Shape& shape) {
   if (shape.size == 1) return {};
   const double exchanges = floor_log2(shape.size);
   const bool folds = Fold(shape.size).extra() > 0;
   return {.steps = exchanges + (folds ? 2 : 0), .bytes = exchanges + (folds ? 1 : 0), .scratch = 1};
 }
+
+}  // namespace
+
+constexpr Algorithm allreduce_recursive_doubling = {
+    .collective = Collective::allreduce,
+    .name = "recursive_doubling",
+    .help = "exchanges of all data at doubling distances: small messages",
+    .plan = plan_recursive_doubling,
+    .cost = recursive_doubling_cost,
+    .bracketing = Bracketing::balanced_on_powers_of_two,
+};
 
 }  // namespace sluice

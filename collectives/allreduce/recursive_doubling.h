@@ -34,7 +34,4 @@ class RecursiveDoubling {
   uint32_t exchanges_;  // still to come
 };
 
-Plan allreduce_recursive_doubling(const Shape& shape);
-Cost allreduce_recursive_doubling_cost(const Shape& shape);
-
 }  // namespace sluice

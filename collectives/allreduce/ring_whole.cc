@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/allreduce/ring_whole.h"
+//
+// Allreduce by a ring of whole vectors, as gloo's allreduce_ring: every rank's operand travels
+// round the ring unreduced, and each rank combines all of them by itself.
+//
+// Cost (gloo, docs/algorithms.md, which rounds to p x S): p-1 steps; each rank sends (p-1) x S.
+// Half the steps of `ring`; with two ranks it sends as many bytes, with more ranks more.
+// Order: kept, with the same bits on all ranks. Operands reach each rank in a different order, so
+// all ranks combine them by one binary tree over rank numbers (2i with 2i+1, then pairs with pairs,
+// and so on), as soon as both operands of a node are there.
+// Scratch: at most 2 ceil(log2 p) x S, and at most (p-1) x S: for operands that are being
+// forwarded, and results of subtrees that wait for their sibling.
+#include "collectives/allreduce/allreduce.h"
 
 #include <algorithm>
 #include <deque>
@@ -78,9 +89,7 @@ class Combination {
   std::map<std::pair<uint32_t, Rank>, Piece> waiting_;  // for a sibling; by level and place in it
 };
 
-}  // namespace
-
-Plan allreduce_ring_whole(const Shape& shape) {
+Plan plan_ring_whole(const Shape& shape) {
   const Rank rank = shape.rank, size = shape.size;
   PlanBuilder plan(alias_of(Collective::allreduce, rank));
   if (size == 1) plan.copy(all_input, all_output);
@@ -98,10 +107,21 @@ Plan allreduce_ring_whole(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allreduce_ring_whole_cost(const Shape& shape) {
+Cost ring_whole_cost(const Shape& shape) {
   const double others = shape.size - 1;
   return {
       .steps = others, .bytes = others, .scratch = std::min(others, 2.0 * ceil_log2(shape.size))};
 }
+
+}  // namespace
+
+constexpr Algorithm allreduce_ring_whole = {
+    .collective = Collective::allreduce,
+    .name = "ring_whole",
+    .help = "whole operands round a ring: small messages, two or three ranks",
+    .plan = plan_ring_whole,
+    .cost = ring_whole_cost,
+    .bracketing = Bracketing::balanced,
+};
 
 }  // namespace sluice

@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/allreduce/tree.h"
+//
+// Allreduce on one tree: reduces up to its root, and broadcasts down again. Segments are pipelined:
+// the first go down while later ones still come up.
+//
+// The tree is in_order_tree with Shape::radix. 2 is the default, and what NCCL uses between hosts:
+// a rank inside a tree of radix k moves k+1 vectors in and out, so 2 needs the least bandwidth of
+// all trees of logarithmic depth (a binomial tree's root would move log2 p vectors). A larger radix
+// is flatter; radix 1 is a chain up and down.
+//
+// Cost (Sanders, Speck and Traeff 2009, see double_tree.h, on pipelined binary trees): k d steps up
+// in a complete tree of radix k and depth d, because a rank receives its operands one after
+// another, and d steps down; in general in_order_rounds + in_order_depth. A rank sends S up and S
+// to each child: (k+1) x S.
+// Order: kept.
+// Scratch: none.
+#include "collectives/allreduce/allreduce.h"
 
 #include <algorithm>
 
@@ -8,7 +23,9 @@
 
 namespace sluice {
 
-Plan allreduce_tree(const Shape& shape) {
+namespace {
+
+Plan plan_tree(const Shape& shape) {
   PlanBuilder plan(alias_of(Collective::allreduce, shape.rank));
   if (shape.size == 1) {
     plan.copy(all_input, all_output);
@@ -18,7 +35,7 @@ Plan allreduce_tree(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost allreduce_tree_cost(const Shape& shape) {
+Cost tree_cost(const Shape& shape) {
   if (shape.size == 1) return {};
   const Rank others = shape.size - 1;
   const Rank of_root = std::clamp(shape.radix, 1u, others);
@@ -28,5 +45,15 @@ Cost allreduce_tree_cost(const Shape& shape) {
                                        in_order_depth(shape.size, shape.radix)),
           .bytes = static_cast<double>(std::max(of_root, of_child + 1))};
 }
+
+}  // namespace
+
+constexpr Algorithm allreduce_tree = {
+    .collective = Collective::allreduce,
+    .name = "tree",
+    .help = "up and down a tree of a radix, pipelined: many ranks",
+    .plan = plan_tree,
+    .cost = tree_cost,
+};
 
 }  // namespace sluice

@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/alltoall/bruck.h"
+//
+// Bruck's all-to-all, for blocks of one size: a block that must travel d places goes in hops of the
+// powers of two that sum to d, smallest first. In round k each rank sends all blocks whose d has
+// bit k to the rank 2^k places ahead, as one message.
+//
+// Blocks are not rotated before or after: messages are gathered and scattered. Between hops a block
+// is stored alternately in scratch and in the output, at the place where the block with the same d
+// ends, so that its last hop ends in its place (Traeff, Rougier and Hunold, Implementing a classic:
+// zero-copy all-to-all communication with MPI datatypes, ICS 2014).
+//
+// Cost (Bruck, Ho, Kipnis, Upfal and Weathersby, Efficient algorithms for all-to-all communications
+// in multiport message-passing systems, IEEE TPDS 8, 1997): ceil(log2 p) rounds, and about
+// ceil(log2 p)/2 x S from each rank (exact for powers of two): in round k, as many blocks as there
+// are numbers below p with bit k. The last round does not wait for the one before if no d has the
+// bits of both, so the critical path has 1 + ceil(log2(p/3)) steps, for p > 1.
+// Scratch: (p-1 - ceil(log2 p))/p x S, a slot for each d that is not a power of two.
+#include "collectives/alltoall/alltoall.h"
 
 #include <bit>
 #include <utility>
@@ -10,7 +26,9 @@
 
 namespace sluice {
 
-Plan alltoall_bruck(const Shape& shape) {
+namespace {
+
+Plan plan_bruck(const Shape& shape) {
   const Rank size = shape.size;
   PlanBuilder plan;
   std::vector<Piece> slots(size);
@@ -37,12 +55,23 @@ Plan alltoall_bruck(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost alltoall_bruck_cost(const Shape& shape) {
+Cost bruck_cost(const Shape& shape) {
   const double p = shape.size;
   double blocks = 0;
   for (Rank d = 1; d < shape.size; ++d) blocks += std::popcount(d);
   const double steps = shape.size > 1 ? 1 + ceil_log2((shape.size + 2) / 3) : 0;
   return {.steps = steps, .bytes = blocks / p, .scratch = (p - 1 - ceil_log2(shape.size)) / p};
 }
+
+}  // namespace
+
+constexpr Algorithm alltoall_bruck = {
+    .collective = Collective::alltoall,
+    .name = "bruck",
+    .help = "log2 p messages of many blocks: short blocks, many ranks",
+    .needs = {.uniform = true},
+    .plan = plan_bruck,
+    .cost = bruck_cost,
+};
 
 }  // namespace sluice

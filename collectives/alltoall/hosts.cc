@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/alltoall/hosts.h"
+//
+// Alltoall on two levels for short blocks: all blocks from one host to another go in one message.
+// On each host one rank gathers the blocks for host k and distributes those from host k, a
+// different rank for each k if there are enough (Traeff, Improved MPI all-to-all communication on a
+// Giganet SMP cluster, EuroPVM/MPI 2002). Long blocks gain nothing: `linear` sends each once,
+// straight to its receiver.
+//
+// Cost, for h hosts of n ranks each: 3 steps, and h(h-1) messages between hosts instead of p(p-n).
+// A host sends n(p-n)/p x S to others, the least possible. A rank that gathers for g of them sends
+// n-1 + (h-1-g)n + g n^2 blocks, and g n(n-1) that it distributes. Hosts with different numbers of
+// ranks are counted in the same way, host by host.
+// Scratch: 2 g n(n-1) blocks, in transit.
+#include "collectives/alltoall/alltoall.h"
 
 #include <algorithm>
 #include <utility>
@@ -126,9 +138,7 @@ Load load_of(const Hosts& hosts, uint32_t host, Rank place) {
   return load;
 }
 
-}  // namespace
-
-Plan alltoall_hosts(const Shape& shape) {
+Plan plan_hosts(const Shape& shape) {
   const Hosts hosts(shape);
   PlanBuilder plan(alias_of(Collective::alltoall, shape.rank));
   for (uint32_t distance = 1; distance < hosts.count(); ++distance) {
@@ -144,7 +154,7 @@ Plan alltoall_hosts(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost alltoall_hosts_cost(const Shape& shape) {
+Cost hosts_cost(const Shape& shape) {
   const Hosts hosts(shape);
   const double p = shape.size;
   Cost cost{.steps = 3, .at_most = !hosts.even()};
@@ -159,5 +169,27 @@ Cost alltoall_hosts_cost(const Shape& shape) {
   }
   return cost;
 }
+
+}  // namespace
+
+constexpr Algorithm alltoall_hosts = {
+    .collective = Collective::alltoall,
+    .name = "hosts",
+    .help = "one message from each host to each: short blocks",
+    .needs = {.uniform = true, .hosts = true},
+    .plan = plan_hosts,
+    .cost = hosts_cost,
+};
+
+constexpr Algorithm alltoallv_hosts = {
+    .collective = Collective::alltoallv,
+    .name = "hosts",
+    .help = "one message from each host to each, of cells for short blocks; others straight",
+    .needs = {.hosts = true},
+    .plan = plan_hosts,
+    .cost = hosts_cost,
+    .cell = 512,
+    .beside = &alltoallv_linear,
+};
 
 }  // namespace sluice

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/alltoall/linear.h"
+//
+// All-to-all with all messages at once. Each rank starts with its neighbour, so that not all send
+// to rank 0 first.
+//
+// Cost: 1 step, of p-1 messages at once; each rank sends (p-1)/p x S, the least possible.
+// Scratch: none.
+#include "collectives/alltoall/alltoall.h"
 
 #include <utility>
 
@@ -7,7 +13,9 @@
 
 namespace sluice {
 
-Plan alltoall_linear(const Shape& shape) {
+namespace {
+
+Plan plan_linear(const Shape& shape) {
   PlanBuilder plan;
   for (Rank distance = 1; distance < shape.size; ++distance) {
     const Rank source = behind(shape.rank, distance, shape.size);
@@ -19,9 +27,21 @@ Plan alltoall_linear(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost alltoall_linear_cost(const Shape& shape) {
+Cost linear_cost(const Shape& shape) {
   const double p = shape.size;
   return {.steps = shape.size > 1 ? 1.0 : 0.0, .bytes = (p - 1) / p};
 }
+
+}  // namespace
+
+constexpr Algorithm alltoall_linear = {
+    .collective = Collective::alltoall,
+    .name = "linear",
+    .help = "all messages at once: few ranks or short blocks",
+    .plan = plan_linear,
+    .cost = linear_cost,
+};
+
+constexpr Algorithm alltoallv_linear = serving(Collective::alltoallv, alltoall_linear);
 
 }  // namespace sluice

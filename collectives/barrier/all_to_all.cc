@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/barrier/all_to_all.h"
+//
+// Barrier in which each rank sends a token to each other and waits for one from each.
+//
+// Cost: 1 step, of p-1 messages of each rank at once.
+#include "collectives/barrier/barrier.h"
 
 #include <utility>
 
@@ -7,7 +11,9 @@
 
 namespace sluice {
 
-Plan barrier_all_to_all(const Shape& shape) {
+namespace {
+
+Plan plan_all_to_all(const Shape& shape) {
   PlanBuilder plan;
   for (Rank distance = 1; distance < shape.size; ++distance) {
     plan.send_token(ahead(shape.rank, distance, shape.size));
@@ -16,6 +22,16 @@ Plan barrier_all_to_all(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost barrier_all_to_all_cost(const Shape& shape) { return {.steps = shape.size > 1 ? 1.0 : 0.0}; }
+Cost all_to_all_cost(const Shape& shape) { return {.steps = shape.size > 1 ? 1.0 : 0.0}; }
+
+}  // namespace
+
+constexpr Algorithm barrier_all_to_all = {
+    .collective = Collective::barrier,
+    .name = "all_to_all",
+    .help = "a token from each to each at once: few ranks",
+    .plan = plan_all_to_all,
+    .cost = all_to_all_cost,
+};
 
 }  // namespace sluice

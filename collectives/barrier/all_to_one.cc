@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/barrier/all_to_one.h"
+//
+// Barrier in which rank 0 waits for a token from each other rank and then sends one to each:
+// 2(p-1) messages in all, the fewest that a barrier can do with.
+//
+// Cost: 2 steps, of p-1 messages of rank 0 at once.
+#include "collectives/barrier/barrier.h"
 
 #include <utility>
 
 namespace sluice {
 
-Plan barrier_all_to_one(const Shape& shape) {
+namespace {
+
+Plan plan_all_to_one(const Shape& shape) {
   PlanBuilder plan;
   if (shape.rank != 0) {
     plan.send_token(0);
@@ -18,6 +25,16 @@ Plan barrier_all_to_one(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost barrier_all_to_one_cost(const Shape& shape) { return {.steps = shape.size > 1 ? 2.0 : 0.0}; }
+Cost all_to_one_cost(const Shape& shape) { return {.steps = shape.size > 1 ? 2.0 : 0.0}; }
+
+}  // namespace
+
+constexpr Algorithm barrier_all_to_one = {
+    .collective = Collective::barrier,
+    .name = "all_to_one",
+    .help = "tokens to rank 0 and back: fewest messages",
+    .plan = plan_all_to_one,
+    .cost = all_to_one_cost,
+};
 
 }  // namespace sluice

@@ -3,12 +3,13 @@
 // Barrier: no rank leaves before all have entered. No payload, so plans are tokens and their order.
 #pragma once
 
-#include <span>
-
 #include "collectives/algorithm.h"
 
 namespace sluice {
 
-std::span<const Algorithm> barrier_algorithms();
+extern const Algorithm barrier_dissemination;
+extern const Algorithm barrier_all_to_all;
+extern const Algorithm barrier_hosts_dissemination;
+extern const Algorithm barrier_all_to_one;
 
 }  // namespace sluice

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/barrier/dissemination.h"
+//
+// Dissemination barrier: in round k each rank sends a token 2^k places ahead and waits for one from
+// 2^k places behind. After that it knows that the 2^(k+1) ranks up to itself have entered.
+//
+// Cost (Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, International
+// Journal of Parallel Programming 17, 1988): ceil(log2 p) steps.
+#include "collectives/barrier/barrier.h"
 
 #include <utility>
 
@@ -8,7 +14,9 @@
 
 namespace sluice {
 
-Plan barrier_dissemination(const Shape& shape) {
+namespace {
+
+Plan plan_dissemination(const Shape& shape) {
   PlanBuilder plan;
   for (Rank distance = 1; distance < shape.size; distance *= 2) {
     if (distance > 1) plan.fence();
@@ -18,8 +26,18 @@ Plan barrier_dissemination(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost barrier_dissemination_cost(const Shape& shape) {
+Cost dissemination_cost(const Shape& shape) {
   return {.steps = static_cast<double>(ceil_log2(shape.size))};
 }
+
+}  // namespace
+
+constexpr Algorithm barrier_dissemination = {
+    .collective = Collective::barrier,
+    .name = "dissemination",
+    .help = "tokens at doubling distance, log2 p rounds: the fastest for most",
+    .plan = plan_dissemination,
+    .cost = dissemination_cost,
+};
 
 }  // namespace sluice

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/barrier/hosts_dissemination.h"
+//
+// Barrier on two levels: tokens to one leader a host, `dissemination` among the leaders, tokens
+// back.
+//
+// Cost, for h hosts, one of them with several ranks: 2 + ceil(log2 h) steps. Of the tokens, h
+// ceil(log2 h) go between hosts.
+#include "collectives/barrier/barrier.h"
 
 #include <utility>
 
@@ -9,7 +15,9 @@
 
 namespace sluice {
 
-Plan barrier_hosts_dissemination(const Shape& shape) {
+namespace {
+
+Plan plan_hosts_dissemination(const Shape& shape) {
   const Hosts hosts(shape);
   const auto others = static_cast<Rank>(hosts.here().size() - 1);
   PlanBuilder plan;
@@ -32,9 +40,20 @@ Plan barrier_hosts_dissemination(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost barrier_hosts_dissemination_cost(const Shape& shape) {
+Cost hosts_dissemination_cost(const Shape& shape) {
   const Hosts hosts(shape);
   return {.steps = 2.0 + ceil_log2(hosts.count()), .at_most = !hosts.even()};
 }
+
+}  // namespace
+
+constexpr Algorithm barrier_hosts_dissemination = {
+    .collective = Collective::barrier,
+    .name = "hosts_dissemination",
+    .help = "dissemination among one leader a host: many ranks on hosts",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_dissemination,
+    .cost = hosts_dissemination_cost,
+};
 
 }  // namespace sluice

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/broadcast/binomial.h"
+//
+// Broadcast down the binomial tree (binomial_tree): a rank that has the vector sends it to its
+// children, the deepest subtree first.
+//
+// Cost (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in
+// MPICH, IJHPCA 19, 2005): ceil(log2 p) steps of one message at a time. If messages to several
+// children go at once, the steps are the depth of the tree: floor(log2 p), or ceil(log2 p) if the
+// root is in the smaller half. A rank sends S to each of its children. The root has most of them,
+// or, if it is in the smaller half, the rank that leads the larger half: at most ceil(log2 p).
+// Scratch: none.
+#include "collectives/broadcast/broadcast.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +21,9 @@
 
 namespace sluice {
 
-Plan broadcast_binomial(const Shape& shape) {
+namespace {
+
+Plan plan_binomial(const Shape& shape) {
   PlanBuilder plan;
   const TreeNode node = binomial_tree(shape.rank, shape.size, shape.root);
   if (node.parent != no_rank) plan.recv(node.parent, all_output);
@@ -21,7 +33,7 @@ Plan broadcast_binomial(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost broadcast_binomial_cost(const Shape& shape) {
+Cost binomial_cost(const Shape& shape) {
   if (shape.size == 1) return {};
   const uint32_t rounds = ceil_log2(shape.size);
   const bool root_in_rest = shape.root >= std::bit_ceil(shape.size) / 2;
@@ -30,5 +42,15 @@ Cost broadcast_binomial_cost(const Shape& shape) {
   const auto of_root = binomial_tree(shape.root, shape.size, shape.root).children.size();
   return {.steps = static_cast<double>(depth), .bytes = std::max<double>(of_root, rounds - 1)};
 }
+
+}  // namespace
+
+constexpr Algorithm broadcast_binomial = {
+    .collective = Collective::broadcast,
+    .name = "binomial",
+    .help = "down a tree of log2 p levels: short vectors",
+    .plan = plan_binomial,
+    .cost = binomial_cost,
+};
 
 }  // namespace sluice

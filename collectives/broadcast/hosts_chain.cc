@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/broadcast/hosts_chain.h"
+//
+// Broadcast on two levels for long vectors: the root sends each leader of its host a share of the
+// vector. Each share goes from host to host, segment by segment, and on each host from its leader
+// to the other ranks (multi-leader: Bayatpour et al., SC 2017; the chain as in `chain`).
+//
+// Cost, for h hosts of n ranks each: h-1 steps between hosts, and 2 inside hosts if n > 1. A host
+// sends S to another, the least possible; a root that carries c of L shares sends (L + c (n - 1))/L
+// x S, and no rank more. Hosts with fewer ranks than n need fewer steps.
+// Scratch: none.
+#include "collectives/broadcast/broadcast.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +19,9 @@
 
 namespace sluice {
 
-Plan broadcast_hosts_chain(const Shape& shape) {
+namespace {
+
+Plan plan_hosts_chain(const Shape& shape) {
   Hosts hosts(shape);
   hosts.put_first(shape.root);
   const uint32_t home = hosts.host_of(shape.root), next = next_in_ring(hosts.own, hosts.count());
@@ -40,7 +51,7 @@ Plan broadcast_hosts_chain(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost broadcast_hosts_chain_cost(const Shape& shape) {
+Cost hosts_chain_cost(const Shape& shape) {
   const Hosts hosts(shape);
   const double h = hosts.count(), n = hosts.most, shares = hosts.shares();
   double of_root = 0;
@@ -53,5 +64,17 @@ Cost broadcast_hosts_chain_cost(const Shape& shape) {
           .between = 1,
           .at_most = !hosts.even()};
 }
+
+}  // namespace
+
+constexpr Algorithm broadcast_hosts_chain = {
+    .collective = Collective::broadcast,
+    .name = "hosts_chain",
+    .help = "shares of a host's leaders from host to host: long vectors",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_chain,
+    .cost = hosts_chain_cost,
+    .segments = 64,
+};
 
 }  // namespace sluice

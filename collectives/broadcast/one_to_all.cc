@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/broadcast/one_to_all.h"
+//
+// Broadcast in which the root sends the vector to each other rank, all at once.
+//
+// Cost: 1 step, of p-1 messages at once; the root sends (p-1) x S.
+// Scratch: none.
+#include "collectives/broadcast/broadcast.h"
 
 #include <utility>
 
@@ -8,7 +13,9 @@
 
 namespace sluice {
 
-Plan broadcast_one_to_all(const Shape& shape) {
+namespace {
+
+Plan plan_one_to_all(const Shape& shape) {
   PlanBuilder plan;
   if (shape.rank != shape.root) {
     plan.recv(shape.root, all_output);
@@ -20,8 +27,18 @@ Plan broadcast_one_to_all(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost broadcast_one_to_all_cost(const Shape& shape) {
+Cost one_to_all_cost(const Shape& shape) {
   return {.steps = shape.size > 1 ? 1.0 : 0.0, .bytes = shape.size - 1.0};
 }
+
+}  // namespace
+
+constexpr Algorithm broadcast_one_to_all = {
+    .collective = Collective::broadcast,
+    .name = "one_to_all",
+    .help = "the root sends to each: short vectors, few ranks",
+    .plan = plan_one_to_all,
+    .cost = one_to_all_cost,
+};
 
 }  // namespace sluice

@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/broadcast/scatter_allgather.h"
+//
+// Broadcast by van de Geijn's method: the vector is cut into p chunks, which are scattered down a
+// binomial tree and then gathered by all ranks on a ring. The ring does not send a rank the chunks
+// that the scatter sent it for its subtree (as in Zhou et al., A bandwidth-saving optimization for
+// MPI broadcast collective operation, ICPPW 2015). So the root only sends, and nothing is written
+// twice.
+//
+// Cost (Barnett, Shuler, van de Geijn, Gupta, Payne and Watts, Interprocessor collective
+// communication library, SHPCC 1994; Thakur, Rabenseifner and Gropp, Optimization of collective
+// communication operations in MPICH, IJHPCA 19, 2005): ceil(log2 p) + p-1 steps of one message at a
+// time, scatter before ring. Here a rank starts the ring with the chunks that it has: p-1 steps,
+// which the root's own chunk takes to the last rank. The root sends 2(p-1)/p x S, and no other rank
+// more.
+// Scratch: none.
+#include "collectives/broadcast/broadcast.h"
 
 #include <utility>
 
@@ -13,10 +27,8 @@ namespace {
 
 bool contains(const Subtree& tree, Rank rank) { return tree.first <= rank && rank < tree.last; }
 
-}  // namespace
-
 // Uses virtual ranks, in which the root is 0, so that the cost is the same for any root.
-Plan broadcast_scatter_allgather(const Shape& shape) {
+Plan plan_scatter_allgather(const Shape& shape) {
   const Rank size = shape.size;
   const Rank self = behind(shape.rank, shape.root, size);
   const auto real = [&](Rank virtual_rank) { return ahead(virtual_rank, shape.root, size); };
@@ -44,9 +56,19 @@ Plan broadcast_scatter_allgather(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost broadcast_scatter_allgather_cost(const Shape& shape) {
+Cost scatter_allgather_cost(const Shape& shape) {
   const double p = shape.size;
   return {.steps = p - 1, .bytes = 2 * (p - 1) / p};
 }
+
+}  // namespace
+
+constexpr Algorithm broadcast_scatter_allgather = {
+    .collective = Collective::broadcast,
+    .name = "scatter_allgather",
+    .help = "scatter, then ring allgather: long vectors, many ranks",
+    .plan = plan_scatter_allgather,
+    .cost = scatter_allgather_cost,
+};
 
 }  // namespace sluice

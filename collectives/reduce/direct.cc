@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/reduce/direct.h"
+//
+// Reduce in which every rank reduces one chunk of the vector: all ranks send it their part at once,
+// it combines them by the balanced tree (Bracketing), and sends the result to the root.
+//
+// Cost (a direct reduce-scatter and gather; Chan, Heimlich, Purkayastha and van de Geijn,
+// Collective communication: theory, practice, and experience, CCPE 19, 2007): 2 steps, of p-1
+// messages at once; each rank sends S, the root (p-1)/p x S.
+// Order: kept, whatever the root. Scratch: (p-1)/p x S, or S on the last of an odd number of ranks:
+// for the operands of a chunk and, except on the root, its result.
+#include "collectives/reduce/reduce.h"
 
 #include "collectives/patterns/chunk.h"
 #include "collectives/patterns/ring.h"
@@ -7,7 +16,9 @@
 
 namespace sluice {
 
-Plan reduce_direct(const Shape& shape) {
+namespace {
+
+Plan plan_direct(const Shape& shape) {
   const Rank rank = shape.rank, size = shape.size;
   PlanBuilder plan(alias_of(Collective::reduce, rank));
   if (size == 1) {
@@ -27,10 +38,21 @@ Plan reduce_direct(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost reduce_direct_cost(const Shape& shape) {
+Cost direct_cost(const Shape& shape) {
   if (shape.size == 1) return {};
   return {
       .steps = 2, .bytes = 1, .scratch = (reduce_balanced_slots(shape.size) + 1.0) / shape.size};
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_direct = {
+    .collective = Collective::reduce,
+    .name = "direct",
+    .help = "each rank reduces a chunk for the root: large messages, in rank order",
+    .plan = plan_direct,
+    .cost = direct_cost,
+    .bracketing = Bracketing::balanced,
+};
 
 }  // namespace sluice

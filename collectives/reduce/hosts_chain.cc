@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/reduce/hosts_chain.h"
+//
+// Reduce on two levels for long vectors: each leader of a host reduces one share of the vector over
+// its host. Each share goes from host to host towards the root's host, segment by segment, where
+// the leaders send their shares to the root (multi-leader: Bayatpour et al., SC 2017; the chain as
+// in `chain`).
+//
+// Cost, for h hosts of n ranks each: n-1 steps to the leaders, h-1 between hosts, and 1 to the root
+// if n > 1. Each rank but the root sends S, and each host but the root's sends S to another, the
+// least that can reach the root. Hosts with fewer ranks than n need less.
+// Order: not kept.
+// Scratch: S/s, with s ranks on the smallest host.
+#include "collectives/reduce/reduce.h"
 
 #include <utility>
 
@@ -35,9 +46,7 @@ void reduce_share(PlanBuilder& plan, const Hosts& hosts, Rank share, uint32_t ho
   if (hosts.own == home && !is_root) plan.send(0, total);
 }
 
-}  // namespace
-
-Plan reduce_hosts_chain(const Shape& shape) {
+Plan plan_hosts_chain(const Shape& shape) {
   Hosts hosts(shape);
   hosts.put_first(shape.root);
   const bool is_root = shape.rank == shape.root;
@@ -58,7 +67,7 @@ Plan reduce_hosts_chain(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost reduce_hosts_chain_cost(const Shape& shape) {
+Cost hosts_chain_cost(const Shape& shape) {
   const Hosts hosts(shape);
   const double h = hosts.count(), n = hosts.most;
   return {.steps = n - 1 + h - 1 + (n > 1 ? 1 : 0),
@@ -67,5 +76,17 @@ Cost reduce_hosts_chain_cost(const Shape& shape) {
           .between = 1,
           .at_most = !hosts.even()};
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_hosts_chain = {
+    .collective = Collective::reduce,
+    .name = "hosts_chain",
+    .help = "shares of a host's leaders from host to host towards the root: large messages",
+    .needs = {.commutative = true, .hosts = true},
+    .plan = plan_hosts_chain,
+    .cost = hosts_chain_cost,
+    .segments = 64,
+};
 
 }  // namespace sluice

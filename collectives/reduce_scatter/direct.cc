@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/reduce_scatter/direct.h"
+//
+// Reduce-scatter in which each rank sends block r of its input to rank r, all at once; rank r
+// combines the blocks that it receives and its own by the balanced tree (Bracketing).
+//
+// Cost: 1 step, of p-1 messages at once; each rank sends (p-1)/p x S.
+// Order: kept. Scratch: a slot for each rank but this one and its neighbour, (p-2)/p x S; the last
+// of an odd number of ranks has no neighbour, so (p-1)/p x S.
+#include "collectives/reduce_scatter/reduce_scatter.h"
 
 #include <utility>
 
@@ -9,7 +16,9 @@
 
 namespace sluice {
 
-Plan reduce_scatter_direct(const Shape& shape) {
+namespace {
+
+Plan plan_direct(const Shape& shape) {
   const Piece own{Area::input, shape.rank, {}};
   PlanBuilder plan;
   if (shape.size == 1) {
@@ -24,11 +33,22 @@ Plan reduce_scatter_direct(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost reduce_scatter_direct_cost(const Shape& shape) {
+Cost direct_cost(const Shape& shape) {
   const double p = shape.size;
   return {.steps = shape.size > 1 ? 1.0 : 0.0,
           .bytes = (p - 1) / p,
           .scratch = reduce_balanced_slots(shape.size) / p};
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_scatter_direct = {
+    .collective = Collective::reduce_scatter,
+    .name = "direct",
+    .help = "each sends to each, and reduces by the balanced tree: few ranks",
+    .plan = plan_direct,
+    .cost = direct_cost,
+    .bracketing = Bracketing::balanced,
+};
 
 }  // namespace sluice

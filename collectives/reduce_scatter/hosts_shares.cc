@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/reduce_scatter/hosts_shares.h"
+//
+// Reduce-scatter on two levels for long vectors: the leaders of a share reduce the blocks of some
+// ranks of each host (only their own, if all hosts have as many ranks) over their host, and then
+// among the hosts (multi-leader: Bayatpour et al., SC 2017; patterns/hosts.h): on a ring
+// (`hosts_ring`), or from each host to each at once (`hosts_direct`), in fewer steps and in order.
+// Each host sends each block to other hosts once, the least possible, however ranks are placed.
+//
+// Cost, for h hosts of n ranks each: n-1 steps inside hosts, and h-1 between them, or 1 if direct;
+// each rank sends (p-1)/p x S, and each host (h-1)/h x S to others. If hosts have different numbers
+// of ranks, one more step brings blocks to ranks without a share, and a rank may send S.
+// Order: hosts_direct keeps it if each host's ranks are consecutive; hosts_ring does not.
+// Scratch: the blocks that a rank carries except its own, (h-1)/p x S; for hosts_direct one more
+// for each other host's operand except one.
+#include "collectives/reduce_scatter/reduce_scatter.h"
 
 #include <algorithm>
 #include <utility>
@@ -115,28 +128,48 @@ Cost cost_of(const Shape& shape, double steps, uint32_t slots) {
           .at_most = !hosts.even()};
 }
 
-}  // namespace
-
-Plan reduce_scatter_hosts_ring(const Shape& shape) {
+Plan plan_hosts_ring(const Shape& shape) {
   Scattering scattering(shape);
   scattering.reduce_here();
   for (const Rank share : scattering.own_shares()) scattering.go_round(share);
   return std::move(scattering).hand_out();
 }
 
-Cost reduce_scatter_hosts_ring_cost(const Shape& shape) {
+Cost hosts_ring_cost(const Shape& shape) {
   return cost_of(shape, count_hosts(shape.hosts) - 1.0, 0);
 }
 
-Plan reduce_scatter_hosts_direct(const Shape& shape) {
+Plan plan_hosts_direct(const Shape& shape) {
   Scattering scattering(shape);
   scattering.reduce_here();
   for (const Rank share : scattering.own_shares()) scattering.exchange(share);
   return std::move(scattering).hand_out();
 }
 
-Cost reduce_scatter_hosts_direct_cost(const Shape& shape) {
+Cost hosts_direct_cost(const Shape& shape) {
   return cost_of(shape, 1, reduce_balanced_slots(count_hosts(shape.hosts)));
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_scatter_hosts_ring = {
+    .collective = Collective::reduce_scatter,
+    .name = "hosts_ring",
+    .help = "shares of a host's leaders round rings of hosts: many hosts",
+    .needs = {.commutative = true, .hosts = true},
+    .plan = plan_hosts_ring,
+    .cost = hosts_ring_cost,
+    .segments = 64,
+};
+
+constexpr Algorithm reduce_scatter_hosts_direct = {
+    .collective = Collective::reduce_scatter,
+    .name = "hosts_direct",
+    .help = "shares of a host's leaders, from each host to each: large messages",
+    .needs = {.hosts = true},
+    .plan = plan_hosts_direct,
+    .cost = hosts_direct_cost,
+    .segments = 64,
+};
 
 }  // namespace sluice

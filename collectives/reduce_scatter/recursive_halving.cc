@@ -1,5 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/reduce_scatter/recursive_halving.h"
+//
+// Reduce-scatter by recursive halving at doubling distance: partners at distance 1, 2, 4 ... each
+// send half of the blocks that they still have partial results of, and reduce the other half. At
+// distance d a rank keeps the blocks of the ranks that are equal to it modulo 2d. If p is not a
+// power of two, r = p - 2^k ranks fold into a neighbour (Fold): they send it their whole input
+// first, and receive their block from it at the end.
+//
+// Halving usually starts at the largest distance, so that a rank keeps one run of blocks, but then
+// operands are not combined in order. At doubling distance a partial result always stands for a run
+// of ranks, and the partner's for the run next to it, and the most data goes to the nearest rank.
+// Strided blocks cost nothing, because messages are gathered anyway.
+//
+// Cost (Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in
+// MPICH, IJHPCA 19, 2005): with k = floor(log2 p), if r = 0, k steps, and each rank sends (p-1)/p x
+// S; otherwise k + 2 steps, and ranks that fold send S.
+// Order: kept. Scratch: (p-1)/p x S; if r = 0, half of the blocks except this rank's own, (p/2-1)/p
+// x S. The partial result of a rank's own block is always in the output.
+#include "collectives/reduce_scatter/reduce_scatter.h"
 
 #include <algorithm>
 #include <utility>
@@ -60,9 +77,7 @@ class Halving {
   Partials partials_{shape_, plan_};
 };
 
-}  // namespace
-
-Plan reduce_scatter_recursive_halving(const Shape& shape) {
+Plan plan_recursive_halving(const Shape& shape) {
   if (shape.size == 1) {
     PlanBuilder plan;
     plan.copy(Piece{Area::input, 0, {}}, all_output);
@@ -71,7 +86,7 @@ Plan reduce_scatter_recursive_halving(const Shape& shape) {
   return Fold(shape.size).folds(shape.rank) ? folded(shape) : Halving(shape).plan();
 }
 
-Cost reduce_scatter_recursive_halving_cost(const Shape& shape) {
+Cost recursive_halving_cost(const Shape& shape) {
   const double p = shape.size;
   const double rounds = floor_log2(shape.size);
   if (Fold(shape.size).extra() > 0) {
@@ -79,5 +94,16 @@ Cost reduce_scatter_recursive_halving_cost(const Shape& shape) {
   }
   return {.steps = rounds, .bytes = (p - 1) / p, .scratch = std::max(0.0, (p / 2 - 1) / p)};
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_scatter_recursive_halving = {
+    .collective = Collective::reduce_scatter,
+    .name = "recursive_halving",
+    .help = "log2 p exchanges of half of what is left: short vectors",
+    .plan = plan_recursive_halving,
+    .cost = recursive_halving_cost,
+    .bracketing = Bracketing::balanced_on_powers_of_two,
+};
 
 }  // namespace sluice

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/reduce_scatter/ring.h"
+//
+// Reduce-scatter on a ring: the partial result of block r starts at rank r+1 and goes from
+// neighbour to neighbour, each adding its own operand, until it is complete at rank r.
+//
+// Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
+// JPDC 69, 2009): p-1 steps, each rank sends (p-1)/p x S, the least possible.
+// Order: operands are combined in ring order, not in rank order. Scratch: (p-2)/p x S, a slot for
+// each block that passes through, as blocks may differ in size.
+#include "collectives/reduce_scatter/reduce_scatter.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +17,9 @@
 
 namespace sluice {
 
-Plan reduce_scatter_ring(const Shape& shape) {
+namespace {
+
+Plan plan_ring(const Shape& shape) {
   const Rank size = shape.size;
   const auto operand = [](Rank block) { return Piece{Area::input, block, {}}; };
   PlanBuilder plan;
@@ -31,9 +41,20 @@ Plan reduce_scatter_ring(const Shape& shape) {
   return std::move(plan).build();
 }
 
-Cost reduce_scatter_ring_cost(const Shape& shape) {
+Cost ring_cost(const Shape& shape) {
   const double p = shape.size;
   return {.steps = p - 1, .bytes = (p - 1) / p, .scratch = std::max(0.0, (p - 2) / p)};
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_scatter_ring = {
+    .collective = Collective::reduce_scatter,
+    .name = "ring",
+    .help = "partial results go round from neighbour to neighbour: long vectors",
+    .needs = {.commutative = true},
+    .plan = plan_ring,
+    .cost = ring_cost,
+};
 
 }  // namespace sluice

@@ -22,8 +22,6 @@ struct Place {
   static constexpr size_t claim = 0xFFFF'FFFF;
 };
 
-using Slots = bool (*)(Rounds& rounds, const ShmCall& call);
-
 uint64_t address_of(const std::byte* data) { return reinterpret_cast<uintptr_t>(data); }
 
 // Writes back what is there, one byte in each page. If the program has protected its receive buffer
@@ -76,8 +74,8 @@ class Places {
   bool all_in_reach() const { return all_in_reach_; }
   // Runs the call through the slots, because some memory is out of reach. If ranks may have copied
   // here (allgather), none leaves that algorithm before all have entered it.
-  bool go_by(Slots algorithm, const ShmCall& call) {
-    return end_alone() && algorithm(rounds_, call);
+  bool go_by(const Algorithm& algorithm, const ShmCall& call) {
+    return end_alone() && algorithm.shm(rounds_, call);
   }
   uint64_t address(Rank rank) const { return of(rank).address; }
   bool cma_get(Rank rank, size_t offset, const Bytes& to) {
@@ -198,12 +196,13 @@ struct OwnBlock {
   }
 };
 
-}  // namespace
-
+// The same with one copy (CMA): ranks publish the addresses of their data, then get or put it. A
+// rank leaves when no other rank needs its memory any more. If the kernel can't copy some rank's
+// memory, the call uses the slots.
 // With two ranks, the root puts the first half into the other's memory, which gets the rest;
 // otherwise the root would be idle. (More ranks may be oversubscribed: there the root waits for no
 // rank before all have their data.)
-bool shm_broadcast_cma(Rounds& rounds, const ShmCall& call) {
+bool run_broadcast_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes data = call.all(call.output);
   const Bytes half = share(data.data, data.size, call.element, 0, 2);
   const bool is_shared = rounds.size() == 2, is_root = rounds.rank() == call.root;
@@ -225,7 +224,7 @@ bool shm_broadcast_cma(Rounds& rounds, const ShmCall& call) {
   return is_shared ? places.end_with_all() : places.end_alone();
 }
 
-bool shm_allgather_cma(Rounds& rounds, const ShmCall& call) {
+bool run_allgather_cma(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes own = call.all(call.input);
   Places places(rounds);
@@ -242,8 +241,6 @@ bool shm_allgather_cma(Rounds& rounds, const ShmCall& call) {
   block.move_last();
   return places.end_with_all();
 }
-
-namespace {
 
 // The number in a rank's table is how many further rounds its medium blocks need, or out_of_reach
 // if the kernel can't copy some of its long ones.
@@ -270,7 +267,7 @@ class CmaExchange {
     // copying.
     if (table_.largest() == out_of_reach) {
       rounds_.end(1);
-      return shm_alltoallv(rounds_, call_);
+      return shm_alltoallv.shm(rounds_, call_);
     }
     if (!medium_.run(table_.largest())) return false;
     block.move_last();
@@ -332,14 +329,14 @@ class CmaExchange {
   SlotExchange medium_;
 };
 
-}  // namespace
-
-bool shm_alltoallv_cma(Rounds& rounds, const ShmCall& call) {
+// Also alltoall. Short blocks use the slots all the same. If ranks are oversubscribed, so do medium
+// ones: there a CMA copy that waits for the other rank's memory costs a scheduling turn.
+bool run_alltoallv_cma(Rounds& rounds, const ShmCall& call) {
   return CmaExchange(rounds, call).run();
 }
 
 // Every rank combines its share and puts it into the root's memory.
-bool shm_reduce_cma(Rounds& rounds, const ShmCall& call) {
+bool run_reduce_cma(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank();
   const bool is_root = me == call.root;
   const Bytes input = call.all(call.input);
@@ -359,7 +356,7 @@ bool shm_reduce_cma(Rounds& rounds, const ShmCall& call) {
          places.end_with_all();
 }
 
-bool shm_reduce_scatter_cma(Rounds& rounds, const ShmCall& call) {
+bool run_reduce_scatter_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes own = call.block(call.input, rounds.rank());
   const auto before = static_cast<size_t>(own.data - call.input.base);
   Places places(rounds);
@@ -373,7 +370,7 @@ bool shm_reduce_scatter_cma(Rounds& rounds, const ShmCall& call) {
 
 // Every rank combines its share and puts it into every rank's output. (In place: a share is
 // overwritten only by the rank that combines it, which has read it by then.)
-bool shm_allreduce_cma(Rounds& rounds, const ShmCall& call) {
+bool run_allreduce_cma(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes input = call.all(call.input);
   std::byte* const output = call.output.base;
@@ -391,5 +388,65 @@ bool shm_allreduce_cma(Rounds& rounds, const ShmCall& call) {
   return Combining(rounds, call, places).combine(before, own, output + before, hand_on) &&
          places.end_with_all();
 }
+
+}  // namespace
+
+constexpr Algorithm shm_broadcast_cma = {
+    .collective = Collective::broadcast,
+    .name = "fetch",
+    .help = "shared memory, one copy: large messages",
+    .needs = {.cma = true},
+    .shm = run_broadcast_cma,
+    .slots = true,
+};
+
+constexpr Algorithm shm_allgather_cma = {
+    .collective = Collective::allgather,
+    .name = "fetch",
+    .help = "shared memory, one copy: large messages",
+    .needs = {.cma = true},
+    .shm = run_allgather_cma,
+    .slots = true,
+};
+
+constexpr Algorithm shm_allgatherv_cma = serving(Collective::allgatherv, shm_allgather_cma);
+
+constexpr Algorithm shm_alltoallv_cma = {
+    .collective = Collective::alltoallv,
+    .name = "fetch",
+    .help = "shared memory, one copy of large blocks",
+    .needs = {.cma = true},
+    .shm = run_alltoallv_cma,
+    .slots = true,
+};
+
+constexpr Algorithm shm_alltoall_cma = serving(Collective::alltoall, shm_alltoallv_cma);
+
+constexpr Algorithm shm_reduce_cma = {
+    .collective = Collective::reduce,
+    .name = "fetch",
+    .help = "shared memory, one copy; every rank combines a share: large messages",
+    .needs = {.cma = true},
+    .shm = run_reduce_cma,
+    .slots = true,
+};
+
+constexpr Algorithm shm_reduce_scatter_cma = {
+    .collective = Collective::reduce_scatter,
+    .name = "fetch",
+    .help = "shared memory, one copy: large messages",
+    .needs = {.cma = true},
+    .shm = run_reduce_scatter_cma,
+    .slots = true,
+};
+
+constexpr Algorithm shm_allreduce_cma = {
+    .collective = Collective::allreduce,
+    .name = "fetch",
+    .help = "shared memory, one copy; every rank combines a share: large messages",
+    .needs = {.cma = true},
+    .shm = run_allreduce_cma,
+    .slots = true,
+};
 
 }  // namespace sluice

@@ -4,9 +4,11 @@
 #include "src/base/copy.h"
 
 namespace sluice {
+namespace {
 
+// The same in groups (groups.h), for short data.
 // Round 1: a rank is there; a leader's: its whole group is. Round 2, of leaders: all are.
-bool shm_barrier_grouped(Rounds& rounds, const ShmCall& call) {
+bool run_barrier_grouped(Rounds& rounds, const ShmCall& call) {
   const Grouped grouped(rounds, call, 0);
   if (grouped.leads() && !grouped.await_followers(1, 0)) return false;
   if (!rounds.open(1, 0)) return false;
@@ -22,8 +24,9 @@ bool shm_barrier_grouped(Rounds& rounds, const ShmCall& call) {
   return true;
 }
 
+// Leaders copy out of the root's slots, their groups out of theirs.
 // Leaders copy the root's data into slots of their own, from where their groups take it.
-bool shm_broadcast_grouped(Rounds& rounds, const ShmCall& call) {
+bool run_broadcast_grouped(Rounds& rounds, const ShmCall& call) {
   const Grouped grouped(rounds, call, call.root);
   const Bytes data = call.all(call.output);
   const Cuts pieces{data.size, ArenaSlot::capacity};
@@ -48,8 +51,6 @@ bool shm_broadcast_grouped(Rounds& rounds, const ShmCall& call) {
   rounds.end(pieces.count());
   return true;
 }
-
-namespace {
 
 // The k-th piece of everybody's block takes rounds 2k - 1 and 2k. In the first a follower has its
 // own, and a leader its group's, one behind the other at equal distances; in the second a leader
@@ -147,10 +148,38 @@ class GroupedGathering {
   size_t longest_ = 0, piece_ = 1;
 };
 
-}  // namespace
-
-bool shm_allgather_grouped(Rounds& rounds, const ShmCall& call) {
+// Leaders collect their groups' blocks, then all groups', then hand these out. Also allgatherv.
+bool run_allgather_grouped(Rounds& rounds, const ShmCall& call) {
   return GroupedGathering(rounds, call).run();
 }
+
+}  // namespace
+
+constexpr Algorithm shm_barrier_grouped = {
+    .collective = Collective::barrier,
+    .name = "grouped",
+    .help = "shared memory; inside groups, then between their leaders: many ranks",
+    .needs = {.groups = true},
+    .shm = run_barrier_grouped,
+};
+
+constexpr Algorithm shm_broadcast_grouped = {
+    .collective = Collective::broadcast,
+    .name = "grouped",
+    .help = "shared memory; to the leaders of groups, then to all: small messages",
+    .needs = {.groups = true},
+    .shm = run_broadcast_grouped,
+};
+
+constexpr Algorithm shm_allgather_grouped = {
+    .collective = Collective::allgather,
+    .name = "grouped",
+    .help = "shared memory; inside groups, between their leaders, to all: small blocks",
+    .needs = {.groups = true},
+    .shm = run_allgather_grouped,
+    .round = RoundOf::group,
+};
+
+constexpr Algorithm shm_allgatherv_grouped = serving(Collective::allgatherv, shm_allgather_grouped);
 
 }  // namespace sluice

@@ -59,9 +59,8 @@ class GroupedReduction {
   const Cuts pieces_;
 };
 
-}  // namespace
-
-bool shm_reduce_grouped(Rounds& rounds, const ShmCall& call) {
+// Leaders combine their groups' operands, the root or all leaders what came of that.
+bool run_reduce_grouped(Rounds& rounds, const ShmCall& call) {
   GroupedReduction reduction(rounds, call, call.root);
   const Cuts& pieces = reduction.pieces();
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
@@ -78,7 +77,7 @@ bool shm_reduce_grouped(Rounds& rounds, const ShmCall& call) {
 }
 
 // Piece i takes rounds 2i - 1, with operands and the groups' results, and 2i, with the result.
-bool shm_allreduce_grouped(Rounds& rounds, const ShmCall& call) {
+bool run_allreduce_grouped(Rounds& rounds, const ShmCall& call) {
   GroupedReduction reduction(rounds, call, 0);
   const Grouped& grouped = reduction.grouped();
   const Cuts& pieces = reduction.pieces();
@@ -105,5 +104,23 @@ bool shm_allreduce_grouped(Rounds& rounds, const ShmCall& call) {
   rounds.end(2 * pieces.count());
   return true;
 }
+
+}  // namespace
+
+constexpr Algorithm shm_reduce_grouped = {
+    .collective = Collective::reduce,
+    .name = "grouped",
+    .help = "shared memory; groups combine theirs, then the root: small messages",
+    .needs = {.groups = true},
+    .shm = run_reduce_grouped,
+};
+
+constexpr Algorithm shm_allreduce_grouped = {
+    .collective = Collective::allreduce,
+    .name = "grouped",
+    .help = "shared memory; groups combine theirs, then their leaders: small messages",
+    .needs = {.groups = true},
+    .shm = run_allreduce_grouped,
+};
 
 }  // namespace sluice

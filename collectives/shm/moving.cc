@@ -4,7 +4,9 @@
 #include "src/base/copy.h"
 
 namespace sluice {
-bool shm_barrier(Rounds& rounds, const ShmCall&) {
+namespace {
+
+bool run_barrier(Rounds& rounds, const ShmCall&) {
   if (!rounds.open(1, 0)) return false;
   rounds.publish(1, 0);
   if (!await_all(rounds, 1, 0)) return false;
@@ -13,7 +15,8 @@ bool shm_barrier(Rounds& rounds, const ShmCall&) {
   return true;
 }
 
-bool shm_broadcast(Rounds& rounds, const ShmCall& call) {
+// Every rank copies the root's data out of its slots.
+bool run_broadcast(Rounds& rounds, const ShmCall& call) {
   const Bytes data = call.all(call.output);
   const Cuts pieces{data.size, stream_piece(rounds, call)};
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
@@ -33,8 +36,6 @@ bool shm_broadcast(Rounds& rounds, const ShmCall& call) {
   rounds.end(pieces.count());
   return true;
 }
-
-namespace {
 
 // Allgather: round k holds the k-th piece of each rank's block.
 class Gathering {
@@ -89,11 +90,10 @@ class Gathering {
   const Bytes own_ = call_.all(call_.input);
 };
 
-}  // namespace
+// Also allgatherv.
+bool run_allgather(Rounds& rounds, const ShmCall& call) { return Gathering(rounds, call).run(); }
 
-bool shm_allgather(Rounds& rounds, const ShmCall& call) { return Gathering(rounds, call).run(); }
-
-bool shm_alltoall(Rounds& rounds, const ShmCall& call) {
+bool run_alltoall(Rounds& rounds, const ShmCall& call) {
   const size_t block = call.block(call.input, 0).size;
   SlotExchange exchange(rounds, call, 0, block, block, {});
   const uint64_t length = exchange.length();
@@ -103,7 +103,8 @@ bool shm_alltoall(Rounds& rounds, const ShmCall& call) {
   return true;
 }
 
-bool shm_alltoallv(Rounds& rounds, const ShmCall& call) {
+// Ranks first exchange how many rounds each needs.
+bool run_alltoallv(Rounds& rounds, const ShmCall& call) {
   SlotExchange exchange(rounds, call, 1, 0, ArenaSlot::capacity, {});
   uint64_t length = 0;
   const auto hear = [&](Rank, uint64_t theirs) { length = std::max(length, theirs); };
@@ -113,5 +114,47 @@ bool shm_alltoallv(Rounds& rounds, const ShmCall& call) {
   rounds.end(1 + length);
   return true;
 }
+
+}  // namespace
+
+constexpr Algorithm shm_barrier = {
+    .collective = Collective::barrier,
+    .name = "flat",
+    .help = "shared memory; every rank polls every other rank's flag",
+    .shm = run_barrier,
+};
+
+constexpr Algorithm shm_broadcast = {
+    .collective = Collective::broadcast,
+    .name = "flat",
+    .help = "shared memory; all copy what the root puts there",
+    .shm = run_broadcast,
+};
+
+constexpr Algorithm shm_allgather = {
+    .collective = Collective::allgather,
+    .name = "flat",
+    .help = "shared memory; every rank copies all ranks' blocks",
+    .shm = run_allgather,
+    .round = RoundOf::block,
+};
+
+constexpr Algorithm shm_allgatherv = serving(Collective::allgatherv, shm_allgather);
+
+constexpr Algorithm shm_alltoall = {
+    .collective = Collective::alltoall,
+    .name = "flat",
+    .help = "shared memory; every rank copies its block of each rank's",
+    .shm = run_alltoall,
+    .round = RoundOf::blocks_of_others,
+};
+
+constexpr Algorithm shm_alltoallv = {
+    .collective = Collective::alltoallv,
+    .name = "flat",
+    .help = "shared memory; every rank copies its block of each rank's",
+    .shm = run_alltoallv,
+    .slots = true,
+};
 
 }  // namespace sluice

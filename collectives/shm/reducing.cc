@@ -84,9 +84,8 @@ class SplitReduction {
   const Cuts pieces_;
 };
 
-}  // namespace
-
-bool shm_allreduce(Rounds& rounds, const ShmCall& call) {
+// Every rank combines all operands, in rank order: each reads (p - 1) V bytes.
+bool run_allreduce(Rounds& rounds, const ShmCall& call) {
   const Bytes input = call.all(call.input);
   const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
@@ -111,7 +110,8 @@ bool shm_allreduce(Rounds& rounds, const ShmCall& call) {
   return true;
 }
 
-bool shm_reduce(Rounds& rounds, const ShmCall& call) {
+// The root combines all operands: it reads (p - 1) V bytes, with V the bytes of the vector.
+bool run_reduce(Rounds& rounds, const ShmCall& call) {
   const Bytes input = call.all(call.input);
   const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
@@ -138,15 +138,18 @@ bool shm_reduce(Rounds& rounds, const ShmCall& call) {
   return true;
 }
 
-bool shm_allreduce_split(Rounds& rounds, const ShmCall& call) {
+// Every rank combines its share, all gather the shares: each reads 2 (p - 1) / p V bytes.
+bool run_allreduce_split(Rounds& rounds, const ShmCall& call) {
   return SplitReduction(rounds, call, true).run();
 }
 
-bool shm_reduce_split(Rounds& rounds, const ShmCall& call) {
+// Every rank combines its share, the root gathers the shares.
+bool run_reduce_split(Rounds& rounds, const ShmCall& call) {
   return SplitReduction(rounds, call, rounds.rank() == call.root).run();
 }
 
-bool shm_reduce_scatter(Rounds& rounds, const ShmCall& call) {
+// Every rank combines its block.
+bool run_reduce_scatter(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   size_t longest = 0, total = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -183,5 +186,45 @@ bool shm_reduce_scatter(Rounds& rounds, const ShmCall& call) {
   rounds.end(last);
   return true;
 }
+
+}  // namespace
+
+constexpr Algorithm shm_allreduce = {
+    .collective = Collective::allreduce,
+    .name = "flat",
+    .help = "shared memory; every rank combines all: small messages",
+    .shm = run_allreduce,
+};
+
+constexpr Algorithm shm_reduce = {
+    .collective = Collective::reduce,
+    .name = "flat",
+    .help = "shared memory; the root combines all: small messages",
+    .shm = run_reduce,
+};
+
+constexpr Algorithm shm_allreduce_split = {
+    .collective = Collective::allreduce,
+    .name = "split",
+    .help = "shared memory; every rank combines a share: large messages",
+    .shm = run_allreduce_split,
+    .slots = true,
+};
+
+constexpr Algorithm shm_reduce_split = {
+    .collective = Collective::reduce,
+    .name = "split",
+    .help = "shared memory; every rank combines a share: large messages",
+    .shm = run_reduce_split,
+    .slots = true,
+};
+
+constexpr Algorithm shm_reduce_scatter = {
+    .collective = Collective::reduce_scatter,
+    .name = "flat",
+    .help = "shared memory; every rank combines its block",
+    .shm = run_reduce_scatter,
+    .round = RoundOf::blocks_of_others,
+};
 
 }  // namespace sluice

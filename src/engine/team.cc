@@ -155,7 +155,7 @@ class EngineTeam::ByLinks final : public OverLinks {
     if (!blocks.leave(packed, team_.rank_, team_.size(), shorter)) {
       return team_.give_up(team_.no_memory_).ok();
     }
-    return !blocks.any() || team_.start_plan(*team_.shm_algorithm_, blocks.call()).ok();
+    return !blocks.any() || team_.start_plan(*team_.shm_algorithm_->beside, blocks.call()).ok();
   }
 
   bool finish(const std::function<bool()>& is_sound) override {
