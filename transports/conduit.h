@@ -105,7 +105,8 @@ class Prover {
   virtual ~Prover() = default;
   virtual const PublicKey& public_key() const = 0;
   // The key that only this process and the peer can compute, whose public key this is; another for
-  // other ids. Code::invalid if that is no public key.
+  // other ids. Code::invalid if that is no public key; Code::unavailable, as of prove, if what
+  // computes it can no longer be used.
   virtual Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
                                 const PublicKey& peer_key) const = 0;
   // What only those who know the key can compute.

@@ -6,6 +6,7 @@ core_sources += \
 	src/base/deadline.h \
 	src/base/file.cc \
 	src/base/file.h \
+	src/base/interposition.cc src/base/interposition.h \
 	src/base/knobs.cc \
 	src/base/knobs.h \
 	src/base/log.cc \

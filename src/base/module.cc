@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "src/base/interposition.h"
+
 namespace sluice {
 namespace {
 
@@ -54,14 +56,32 @@ std::string mapped_at(const void* address) {
   return found;
 }
 
+// The same, as the loader was told it, if that was an absolute path: links in it may lead elsewhere
+// by now.
+std::string loaded_at(const void* address) {
+  Dl_info about{};
+  if (dladdr(address, &about) == 0 || !about.dli_fname || about.dli_fname[0] != '/') return {};
+  const std::unique_ptr<char, void (*)(void*)> path(realpath(about.dli_fname, nullptr), std::free);
+  return path ? path.get() : std::string();
+}
+
+// Why the module's libraries can't be used; empty if they can.
+std::string problem_of_libraries(void* module) {
+  const Interposition found = find_interposition(module);
+  if (!found.found()) return {};
+  const std::string by = found.by.empty() ? "the program" : found.by;
+  return "calls of " + found.function + " in " + found.library +
+         ", which the program has loaded, go to " + by +
+         ", which has functions of the same names: hide these in " + by + ", or load " +
+         found.library + " with RTLD_DEEPBIND";
+}
+
 }  // namespace
 
 std::string library_folder() {
   const auto* const here = reinterpret_cast<const void*>(&library_folder);
-  Dl_info about{};
-  std::string file;
-  if (dladdr(here, &about) != 0 && about.dli_fname) file = about.dli_fname;
-  if (!file.starts_with('/')) file = mapped_at(here);
+  std::string file = mapped_at(here);
+  if (file.empty()) file = loaded_at(here);
   return file.substr(0, std::max<size_t>(file.rfind('/'), 1));
 }
 
@@ -81,6 +101,9 @@ Result<const void*> open_module_table(const Module& module, const std::string& f
   if (!opened) {
     const char* const why = dlerror();
     return lacks(std::string(module.file) + " cannot be loaded: " + (why ? why : "unknown error"));
+  }
+  if (std::string problem = problem_of_libraries(opened); !problem.empty()) {
+    return lacks(std::string(module.file) + " cannot be used: " + problem);
   }
   auto* const entry = reinterpret_cast<Entry*>(dlsym(opened, module.symbol));
   const void* const table = entry ? entry() : nullptr;

@@ -8,6 +8,8 @@
 //
 // A module and its library look names up in themselves before they do in the program
 // (RTLD_DEEPBIND), which may have functions of the same names: BoringSSL's, or another libibverbs.
+// That does not help a library that the program has loaded before; if such a one calls others'
+// functions in place of its own, the module is not used (interposition.h).
 // What must be the program's all the same is the allocator (module_allocator.c). They are opened by
 // dlmopen, because sanitizers, whose dlopen refuses RTLD_DEEPBIND lest two allocators mix, leave
 // that alone; it opens them in the program's namespace.
@@ -27,14 +29,16 @@ struct Module {
   int version;         // that the table must have
 };
 
-// The folder that holds this library (or the program that it is linked into), as an absolute path
-// also if it was loaded by a relative one: the program's folder may be another by now, and hold a
-// module of somebody else. Empty if nothing tells (there is no /proc); then no module is opened.
+// The folder that holds this library's file (or the program's that it is linked into), as an
+// absolute path without links, however it was loaded. It is never the folder that the program is in
+// by now, which may hold a module of somebody else. Empty if nothing tells (the library was loaded
+// by a relative path, and there is no /proc); then no module is opened.
 std::string library_folder();
 
 // Opens a module of the library in `folder`, and never closes it. The module is in folder/sluice/
 // if installed, in `folder` in a build tree. The error (Code::unavailable) names the module and
-// says whether it is missing, cannot be loaded, or is of another version. Thread-safe. Opening it
+// says whether it is missing, cannot be loaded, has libraries that the program has bound to other
+// functions, or is of another version. Thread-safe. Opening it
 // again finds the same table.
 Result<const void*> open_module_table(const Module& module, const std::string& folder);
 

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "src/base/log.h"
 #include "src/base/module.h"
 
 namespace sluice {
@@ -35,7 +36,11 @@ Locality Locator::find(bool domains) {
 
 void find_domains(const Result<const SluiceTopology*>& topology, Locality* locality) {
   SluiceDomains found{};
-  if (!topology.ok() || locality->processors == decltype(locality->processors){}) return;
+  if (!topology.ok()) {
+    log(Level::info, "no groups of ranks by caches: %s", topology.status().message().c_str());
+    return;
+  }
+  if (locality->processors == decltype(locality->processors){}) return;
   if ((*topology)->find(locality->processors.data(), locality->processors.size(), &found) != 0)
     return;
   locality->cache = found.cache;

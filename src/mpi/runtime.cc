@@ -204,7 +204,11 @@ Status Runtime::open_endpoint() {
   options.self = process_.id;
   options.host = host_name();
   auto prover = make_tls_prover();
-  if (prover.ok()) options.prover = std::move(*prover);
+  if (prover.ok()) {
+    options.prover = std::move(*prover);
+  } else {
+    log(Level::info, "connections show their key in clear: %s", prover.status().message().c_str());
+  }
   if (knobs.tls != "off") {
     auto filters = make_tls_filters(tls_options(knobs));
     if (!filters.ok()) return without_tls(filters.status());

@@ -175,7 +175,7 @@ mpi_tests = \
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
-  tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
+  tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
 
 # tests/mpi/test_other_mpi makes a second build, for the other MPI.

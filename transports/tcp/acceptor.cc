@@ -32,7 +32,8 @@ constexpr const char* unknown = "sent the greeting of a process of no team";
 constexpr const char* not_expected = "repeated the greeting of a connected peer";
 constexpr const char* no_room = "had not proved itself when others waited";
 constexpr const char* other_user = "was another user's";
-constexpr const char* no_means = "could not be examined for lack of memory or of random numbers";
+constexpr const char* no_means =
+    "could not be examined for lack of memory, random numbers or OpenSSL";
 
 // How long the other side of a new connection has sent nothing.
 std::chrono::milliseconds silence_of(const Socket& socket) {
@@ -253,8 +254,9 @@ Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey&
   const Greeting& asked = pending.greeting;
   const Prover& prover = *shared_.options.prover;
   const auto key = prover.agree(shared_.options.self, asked.from, peer_key);
-  if (!key.ok() && key.status().code() == Code::memory) return turn_away(pending, no_means);
-  if (!key.ok()) return turn_away(pending, no_key);
+  if (!key.ok()) {
+    return turn_away(pending, key.status().code() == Code::invalid ? no_key : no_means);
+  }
   const auto first = first_proof(prover, *key, asked);
   if (!first.ok()) return turn_away(pending, no_means);
   if (!are_equal(asked.key, *first)) return turn_away(pending, no_key);

@@ -237,8 +237,8 @@ static int prepare(struct SluiceTlsIdentity* made, const struct SluiceTlsFiles* 
 
 struct SluiceTlsIdentity* sluice_tls_identify(const struct SluiceTlsFiles* files, char* text,
                                               size_t size) {
-  struct SluiceTlsIdentity* made = OPENSSL_zalloc(sizeof *made);
-  snprintf(text, size, "no memory");
+  struct SluiceTlsIdentity* made = sluice_tls_library() ? OPENSSL_zalloc(sizeof *made) : NULL;
+  snprintf(text, size, "%s", sluice_tls_lacks() ? sluice_tls_lacks() : "no memory");
   if (!made) return NULL;
   ERR_set_mark();
   if (prepare(made, files, text, size)) {

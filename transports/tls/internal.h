@@ -15,8 +15,10 @@ struct SluiceTlsIdentity {
 };
 
 /* keys.c. The library context; apart from OpenSSL's default, which belongs to the program. NULL if
- * this is no OpenSSL 3, or there is no memory. */
+ * OpenSSL cannot be used (any more): then sluice_tls_lacks, as struct SluiceTls has it, says why.
+ */
 OSSL_LIB_CTX* sluice_tls_library(void);
+const char* sluice_tls_lacks(void);
 /* HKDF-SHA256 without salt; key and result have SLUICE_TLS_PAIR bytes. 0 if there is no memory. */
 int sluice_tls_hkdf(const unsigned char* key, const unsigned char* info, size_t info_size,
                     unsigned char* made);

@@ -32,18 +32,28 @@ struct SluiceTlsKeys {
   int here; /* 1; 0 in a child of fork() */
 };
 
-/* (MPI_Finalize may come from an exit handler, after OpenSSL's own would have cleaned up.) */
 static OSSL_LIB_CTX* library;
+
+/* Whether OpenSSL can be used: not after it has cleaned up. (MPI_Finalize may come from an exit
+ * handler, after OpenSSL's own would have cleaned up. So it gets none if this is its first user.)
+ */
+static int is_up(void) { return OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL); }
+
 static void make_library(void) {
-  if (OPENSSL_version_major() < 3) return;
-  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
-  library = OSSL_LIB_CTX_new();
+  if (OPENSSL_version_major() >= 3 && is_up()) library = OSSL_LIB_CTX_new();
 }
 
 OSSL_LIB_CTX* sluice_tls_library(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, make_library);
-  return library;
+  return library && is_up() ? library : NULL;
+}
+
+const char* sluice_tls_lacks(void) {
+  if (sluice_tls_library()) return NULL;
+  if (OPENSSL_version_major() < 3) return "OpenSSL is too old: version 3 or later is needed";
+  if (is_up()) return "OpenSSL has no memory";
+  return "OpenSSL cannot be used any more: OPENSSL_cleanup was called, or the program is ending";
 }
 
 int sluice_tls_mac(const unsigned char* key, const void* text, size_t size, unsigned char* made) {
@@ -160,7 +170,7 @@ int sluice_tls_agree(const struct SluiceTlsKeys* keys, const struct SluiceTlsPai
   unsigned char* at = append(info, label, sizeof label);
   const int order = memcmp(pair->own, pair->peer, SLUICE_TLS_ID);
   int result;
-  if (!keys->here) return SLUICE_TLS_FAILED;
+  if (!keys->here || !sluice_tls_library()) return SLUICE_TLS_FAILED;
   if (order == 0) return SLUICE_TLS_NO_KEY;
   at = append(at, order < 0 ? pair->own : pair->peer, SLUICE_TLS_ID);
   at = append(at, order < 0 ? pair->peer : pair->own, SLUICE_TLS_ID);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define SLUICE_TLS_VERSION 6
+#define SLUICE_TLS_VERSION 7
 #define SLUICE_TLS_SYMBOL "sluice_tls"
 
 /* Bytes: of a proof, a process's id, a public key, the key of two processes. */
@@ -73,6 +73,12 @@ struct SluiceTlsPair {
 
 struct SluiceTls {
   int version; /* SLUICE_TLS_VERSION */
+
+  /* Why OpenSSL cannot be used, in words; NULL if it can. To be asked before anything else.
+   * Thread-safe. Once OPENSSL_cleanup has run, which OpenSSL also calls when the program ends,
+   * functions below that would make keys, proofs, identities or sessions fail, and so do
+   * handshakes; sessions whose handshake is done go on. */
+  const char* (*lacks)(void);
 
   /* Finds out which ciphers are fast here. To be called before what follows mac; thread-safe. 0, or
    * -1 with the reason why there is no TLS. Else `text`: OpenSSL's version and the cipher that this

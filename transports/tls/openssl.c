@@ -79,7 +79,7 @@ static void explain(struct SluiceTlsSession* session, const char* what) {
   const unsigned long error = ERR_peek_last_error();
   const int is_alert =
       ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) > SSL_AD_REASON_OFFSET;
-  const char* const reason = error ? ERR_reason_error_string(error) : NULL;
+  const char* const reason = error ? ERR_reason_error_string(error) : sluice_tls_lacks();
   if (session->why[0]) return;
   snprintf(session->why, sizeof session->why, "%s: %s",
            is_alert ? "the peer refuses this process" : what,
@@ -273,7 +273,6 @@ static SSL_CTX* make_psk_context(const SSL_METHOD* method) {
 }
 
 static int make_all(void) {
-  if (!sluice_tls_library()) return 0;
   all.method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sluice");
   if (!all.method || !BIO_meth_set_write_ex(all.method, bio_write) ||
       !BIO_meth_set_read_ex(all.method, bio_read) || !BIO_meth_set_ctrl(all.method, bio_control)) {
@@ -286,11 +285,6 @@ static int make_all(void) {
 }
 
 static void start_once(void) {
-  if (OPENSSL_version_major() < 3) {
-    snprintf(all.text, sizeof all.text, "%s is too old: version 3 or later is needed",
-             OpenSSL_version(OPENSSL_VERSION));
-    return;
-  }
   ERR_set_mark();
   all.started = make_all();
   if (all.started) {
@@ -305,8 +299,10 @@ static void start_once(void) {
 }
 
 static int start(char* text, size_t size) {
-  pthread_once(&all.once, start_once);
-  snprintf(text, size, "%s", all.text);
+  const char* const lacks = sluice_tls_lacks();
+  if (!lacks) pthread_once(&all.once, start_once);
+  snprintf(text, size, "%s", lacks ? lacks : all.text);
+  if (lacks) return -1;
   return all.started ? 0 : -1;
 }
 
@@ -359,7 +355,8 @@ static int prepare(struct SluiceTlsSession* session, const struct SluiceTlsEnds*
 
 static struct SluiceTlsSession* open_session(const struct SluiceTlsEnds* ends,
                                              const struct SluiceTlsBelow* below) {
-  struct SluiceTlsSession* const session = OPENSSL_zalloc(sizeof *session);
+  struct SluiceTlsSession* const session =
+      sluice_tls_library() ? OPENSSL_zalloc(sizeof *session) : NULL;
   int prepared;
   if (!session) return NULL;
   session->below = *below;
@@ -439,6 +436,7 @@ static int bind_ends(struct SluiceTlsSession* session) {
 static int shake(struct SluiceTlsSession* session) {
   int result = SLUICE_TLS_WAITS;
   if (session->done) return 1;
+  if (!session->why[0] && !sluice_tls_library()) explain(session, "handshake");
   if (session->why[0]) return SLUICE_TLS_FAILED;
   begin(session);
   if (SSL_do_handshake(session->ssl) == 1) {
@@ -506,6 +504,7 @@ static const char* cipher(const struct SluiceTlsSession* session) {
 static size_t unsent(const struct SluiceTlsSession* session) { return size_of(&session->out); }
 
 static const struct SluiceTls tls = {SLUICE_TLS_VERSION,
+                                     sluice_tls_lacks,
                                      start,
                                      sluice_tls_make_keys,
                                      sluice_tls_drop_keys,

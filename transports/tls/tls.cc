@@ -43,9 +43,18 @@ auto* bytes_of(Array& key) {
   return reinterpret_cast<Byte*>(key.data());
 }
 
-auto load_tls(const std::string& folder) {
-  return open_module<SluiceTls>({"libsluice-tls.so", SLUICE_TLS_SYMBOL, SLUICE_TLS_VERSION},
-                                folder);
+Result<const SluiceTls*> load_tls(const std::string& folder) {
+  auto opened =
+      open_module<SluiceTls>({"libsluice-tls.so", SLUICE_TLS_SYMBOL, SLUICE_TLS_VERSION}, folder);
+  const char* const lacks = opened.ok() ? (*opened)->lacks() : nullptr;
+  if (lacks != nullptr) return Status(Code::unavailable, lacks);
+  return opened;
+}
+
+// Why it made nothing.
+Status failure_of(const SluiceTls& tls, const char* without_memory) {
+  if (const char* const lacks = tls.lacks()) return {Code::unavailable, lacks};
+  return {Code::memory, without_memory};
 }
 
 Result<const SluiceTls*> open_tls(const std::string& folder, std::string* about) {
@@ -265,13 +274,13 @@ class TlsProver final : public Prover {
     const int agreed = tls_.agree(keys_, &pair, bytes_of(key.bytes));
     if (agreed == 0) return key;
     if (agreed == SLUICE_TLS_NO_KEY) return Status(Code::invalid, "no public key of X25519");
-    return Status(Code::memory, "no memory for a key");
+    return failure_of(tls_, "no memory for a key");
   }
 
   Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const override {
     Key proof{};
     if (tls_.mac(bytes_of(key.bytes), text.data(), text.size(), bytes_of(proof)) != 0) {
-      return Status(Code::memory, "no memory for a proof");
+      return failure_of(tls_, "no memory for a proof");
     }
     return proof;
   }
@@ -309,7 +318,7 @@ class TlsFilters final : public FilterMaker {
     both.key_bytes = options_.key_bytes;
     const bool opened = filter->open(both);
     explicit_bzero(&both, sizeof(both));
-    if (!opened) return Status(Code::memory, "TLS: no memory for a connection");
+    if (!opened) return failure_of(tls_, "no memory for a connection").with("TLS");
     return std::unique_ptr<Conduit>(std::move(filter));
   }
 
