@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/mpi/layout.h"
+#include "src/memory/layout.h"
 #include "src/mpi/real.h"
 
 namespace sluice {

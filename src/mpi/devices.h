@@ -14,7 +14,7 @@
 #include "src/base/knobs.h"
 #include "src/base/status.h"
 #include "src/engine/copy_wait.h"
-#include "src/mpi/layout.h"
+#include "src/memory/layout.h"
 
 namespace sluice {
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The face: face_sources. What knows nothing of MPI is in the core, where unit tests find it.
-
-core_sources += src/mpi/layout.cc src/mpi/layout.h
+# The face: face_sources.
 face_sources += \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
   src/mpi/communicator.cc src/mpi/communicator.h \

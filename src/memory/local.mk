@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Where a call's data lies, and how it is moved between the program's memory and the engine's: core_sources.
+core_sources += \
+  src/memory/layout.cc src/memory/layout.h
