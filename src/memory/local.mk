@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Where a call's data lies, and how it is moved between the program's memory and the engine's: core_sources.
 core_sources += \
+  src/memory/devices.cc src/memory/devices.h \
   src/memory/layout.cc src/memory/layout.h

@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "src/engine/call.h"
+#include "src/memory/devices.h"
 #include "src/mpi/datatypes.h"
-#include "src/mpi/devices.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {

@@ -6,7 +6,6 @@ face_sources += \
   src/mpi/datatypes.cc src/mpi/datatypes.h \
   src/mpi/describe.cc src/mpi/describe.h \
   src/mpi/host_copy_for_mpi.cc src/mpi/host_copy_for_mpi.h \
-  src/mpi/devices.cc src/mpi/devices.h \
   src/mpi/entries.cc \
   src/mpi/entry.h \
   src/mpi/errors.cc src/mpi/errors.h \

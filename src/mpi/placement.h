@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "src/mpi/devices.h"
+#include "src/memory/devices.h"
 #include "src/mpi/exchange.h"
 
 namespace sluice {

@@ -14,9 +14,9 @@
 #include "src/base/random.h"
 #include "src/engine/agreement.h"
 #include "src/engine/rules.h"
+#include "src/memory/devices.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
-#include "src/mpi/devices.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
@@ -177,7 +177,7 @@ Status Runtime::configure() {
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
-  begin_devices(process_.knobs);
+  begin_devices(process_.knobs, threads_call_mpi);
   process_.host = shm_host();
   process_.locate = [this](bool domains) { return locator_.find(domains); };
   const bool encrypts = process_.knobs.tls != "off";
