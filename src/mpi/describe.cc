@@ -18,7 +18,7 @@ void set_place(const void* address, Side* side) {
 }
 
 // A side of equal blocks; false if the arguments are invalid.
-bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank blocks,
+bool set_uniform(const void* buffer, const ElementType* type, MPI_Count count, Rank blocks,
                  Side* side) {
   if (!type || count < 0 || is_in_place(buffer)) return false;
   const bool empty = count == 0 || type->size == 0;
@@ -54,7 +54,7 @@ const void* first_byte(const Side& side) {
 
 // A side of blocks of individual sizes, consecutive if there are no displacements; false if the
 // arguments are invalid.
-bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Numbers displacements,
+bool set_ragged(const void* buffer, const ElementType* type, Numbers counts, Numbers displacements,
                 Rank blocks, Side* side) {
   if (!type || !counts || is_in_place(buffer)) return false;
   for (Rank i = 0; i < blocks; ++i) {
@@ -110,13 +110,6 @@ const Datatype* set_reduction(const Arguments& arguments, Collective what, Excha
 }
 
 }  // namespace
-
-size_t Side::total_elements() const {
-  if (!counts) return blocks * count;
-  size_t total = 0;
-  for (uint32_t i = 0; i < blocks; ++i) total += elements(i);
-  return total;
-}
 
 bool describe_Allreduce(const Arguments& a, Place, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::allreduce, x);

@@ -209,7 +209,7 @@ void StagedSide::move_grain(size_t grain) {
 // Moves bytes [begin, end) of the packed side, all in the block that begins at `block_begin`.
 void StagedSide::move_within(uint32_t block, size_t block_begin, size_t begin, size_t end) {
   if (begin >= end) return;
-  const Datatype& type = *side_->type;
+  const ElementType& type = *side_->type;
   const size_t before = block_begin / type.size;
   std::byte* const user = offset_by(side_->buffer, displacement(*side_, block, before));
   std::byte* const dense = dense_ + begin;
