@@ -3,6 +3,9 @@
 core_sources += \
   src/memory/devices.cc src/memory/devices.h \
   src/memory/element_type.h \
+  src/memory/layout.cc src/memory/layout.h \
   src/memory/numbers.h \
+  src/memory/placement.cc src/memory/placement.h \
   src/memory/side.h \
-  src/memory/layout.cc src/memory/layout.h
+  src/memory/staged_side.cc src/memory/staged_side.h \
+  src/memory/staging.cc src/memory/staging.h

@@ -34,6 +34,12 @@ struct Side {
     return total;
   }
   size_t bytes() const { return total_elements() * type->size; }
+  // The start of a block that follows so many elements, in bytes from the buffer.
+  ptrdiff_t displacement(uint32_t block, size_t elements_before) const {
+    const auto extents =
+        displacements ? displacements[block] : static_cast<ptrdiff_t>(elements_before);
+    return extents * type->extent;
+  }
 };
 
 // A collective call, before Placement.

@@ -16,7 +16,6 @@ face_sources += \
   src/mpi/info_entries.cc \
   src/mpi/late_ranks.cc src/mpi/late_ranks.h \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
-  src/mpi/placement.cc src/mpi/placement.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \
   src/mpi/reductions.cc src/mpi/reductions.h \
