@@ -31,12 +31,11 @@ bool set_uniform(const void* buffer, const ElementType* type, MPI_Count count, R
 // Whether blocks at absolute addresses (MPI_BOTTOM) can be valid: no data lies in the first page of
 // memory.
 bool is_absolute(const Side& side) {
-  ptrdiff_t before = 0;
+  size_t before = 0;
   for (Rank i = 0; i < side.blocks; ++i) {
-    const ptrdiff_t place = side.displacements ? side.displacements[i] : before;
-    const ptrdiff_t address = place * side.type->extent + side.type->start;
+    const ptrdiff_t address = side.displacement(i, before) + side.type->start;
     if (side.elements(i) > 0 && std::abs(address) < first_page) return false;
-    before += static_cast<ptrdiff_t>(side.elements(i));
+    before += side.elements(i);
   }
   return true;
 }
@@ -47,7 +46,7 @@ const void* first_byte(const Side& side) {
   if (side.displacements) {
     Rank block = 0;
     while (side.elements(block) == 0) ++block;
-    start = side.displacements[block] * side.type->extent;
+    start = side.displacement(block, 0);
   }
   return offset_by(side.buffer, start + side.type->start);
 }
@@ -77,9 +76,7 @@ bool has_uneven_counts(Numbers counts, Rank blocks) {
 // One block of a side, as a side of its own.
 Side block_of(const Side& side, Rank block) {
   Side one = side;
-  const ptrdiff_t before =
-      side.displacements ? side.displacements[block] : static_cast<ptrdiff_t>(block * side.count);
-  one.buffer = offset_by(side.buffer, before * side.type->extent);
+  one.buffer = offset_by(side.buffer, side.displacement(block, block * side.count));
   one.blocks = 1;
   one.count = side.elements(block);
   one.counts = one.displacements = {};
