@@ -14,7 +14,6 @@ face_sources += \
   src/mpi/functions.h \
   src/mpi/info.cc src/mpi/info.h \
   src/mpi/info_entries.cc \
-  src/mpi/late_ranks.cc src/mpi/late_ranks.h \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \
