@@ -21,6 +21,6 @@ face_sources += \
   src/mpi/error_probe.cc src/mpi/error_probe.h \
   src/mpi/call_cache.cc src/mpi/call_cache.h \
   src/mpi/runtime.cc src/mpi/runtime.h \
-  src/mpi/thread_state.h \
+  src/mpi/thread_state.cc src/mpi/thread_state.h \
   src/mpi/typemap.cc src/mpi/typemap.h \
   src/mpi/user_operation.cc src/mpi/user_operation.h
