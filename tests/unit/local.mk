@@ -29,7 +29,7 @@ unit_sources += \
 support_tests = \
   tests/unit/engine/grouped_test.cc \
   tests/unit/engine/localities_test.cc \
-  tests/unit/host/topology_test.cc \
+  tests/unit/host/locality_test.cc \
   tests/unit/loopback/endpoint.cc \
   tests/unit/loopback/hub.cc \
   tests/unit/support/allocations.cc \
