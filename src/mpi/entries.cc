@@ -11,7 +11,6 @@
 #include "src/base/log.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/describe.h"
-#include "src/mpi/entry.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"

@@ -7,7 +7,6 @@ face_sources += \
   src/mpi/describe.cc src/mpi/describe.h \
   src/mpi/host_copy_for_mpi.cc src/mpi/host_copy_for_mpi.h \
   src/mpi/entries.cc \
-  src/mpi/entry.h \
   src/mpi/errors.cc src/mpi/errors.h \
   src/mpi/exchange.h \
   src/mpi/free_entries.cc \
