@@ -5,7 +5,9 @@
 // A plan contains no addresses and no byte counts. It names memory by Pieces (an area, a block of
 // it, a part of that block), which an Execution resolves through the call's counts and
 // displacements. So a plan's size depends only on the number of ranks, and one plan serves every
-// message size. (Elsewhere called a schedule: GOAL, Hoefler et al. 2009; libnbc; MSCCL programs.)
+// message size. The Execution also cuts long steps into segments, and runs steps that touch the
+// same slice segment behind segment (After), so algorithms are pipelined without code for it.
+// (Elsewhere called a schedule: GOAL, Hoefler et al. 2009; libnbc; MSCCL programs.)
 //
 // Areas and blocks, by collective (p ranks):
 //

@@ -14,7 +14,7 @@
 namespace sluice {
 
 // What each side of a channel has said its calls are. All messages of a call have the same
-// Tag::what and size of the call, so comparing calls finds ranks that disagree even if none of
+// Tag::signature and size of the call, so comparing calls finds ranks that disagree even if none of
 // their messages match. Keeps each side's 8 latest calls, one for each residue of the call number.
 class Agreement {
  public:

@@ -7,8 +7,9 @@
 //
 // Writing has three stages. Bytes are *taken* when write returns them: the conduit owns a copy, or
 // they have left. Of the bytes taken, the last unsent() still need this process, which must call
-// flush() until it is 0: no MPI call returns before. When delivered() is true, this process may
-// end, and the peer can still read everything.
+// flush() until it is 0: no send completes, so no MPI call returns before, and BYE, ABORT and the
+// end of the process wait for it too. When delivered() is true, this process may end, and the peer
+// can still read everything.
 #pragma once
 
 #include <poll.h>
@@ -60,7 +61,8 @@ class Conduit {
   // `failed` with EPIPE, ECONNRESET or ETIMEDOUT: the peer is gone, but what it sent before may
   // still be read.
   virtual Moved write(std::span<const iovec> runs) = 0;
-  // The same, for bytes that others follow at once by write: these need not leave before.
+  // The same, for bytes that others follow at once by write: these need not leave before, so that
+  // the kernel can make long segments of them (the records of one call of TLS).
   virtual Moved write_more(std::span<const iovec> runs) { return write(runs); }
   // Fills the runs in order with what has arrived. Result `closed`: everything has been read, and
   // the peer sends no more.
@@ -157,8 +159,10 @@ class Upgrade : public Conduit {
 
 // How upgrades are made: the connecting side makes one and offers it over the base, and the
 // accepting side attaches to it and answers. If any step fails, the connecting side offers the
-// maker's next choice or the next maker's; after the last, the link stays on its base. A maker
-// serves one endpoint, whose lock guards it.
+// maker's next choice or the next maker's; after the last, the link stays on its base. Only the
+// connecting side ends an accepted offer, so both decide alike; frames go over the base meanwhile,
+// so nobody waits for it, and no clock decides (transports/tcp/upgrade.cc has the handshake). A
+// maker serves one endpoint, whose lock guards it.
 class UpgradeMaker {
  public:
   static constexpr size_t max_offer = 256;  // bytes, of an answer too

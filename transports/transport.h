@@ -17,10 +17,11 @@
 // error.
 //
 // Flow control. Each channel has a window: the bytes (payload and header) that the peer may have
-// sent and the receiver not yet placed. It opens again as messages are placed in posted receives. A
-// message of any size that finds no room in it goes by rendezvous: the sender announces it (RTS)
-// and sends it when its receive is posted (CTS). So if a send and its receive are both posted, they
-// always complete, whatever else is pending. An unexpected message (its receive is not posted)
+// sent and the receiver not yet placed. It opens again as messages are placed in posted receives.
+// So unexpected messages take bounded memory, and one team cannot block another. A message of any
+// size that finds no room in the window goes by rendezvous: the sender announces it (RTS) and sends
+// it when its receive is posted (CTS). So if a send and its receive are both posted, they always
+// complete, whatever else is pending. An unexpected message (its receive is not posted)
 // stays in the link while nothing behind it is needed. It is then copied aside, at most one window
 // of bytes for a channel. A link with anything pending is also read while it can't send, so two
 // sides that both send first do not deadlock. A link whose peer has ended is read once, to its end.
@@ -56,8 +57,8 @@ struct TeamId {
   auto operator<=>(const TeamId&) const = default;
 };
 
-// What a message belongs to. Messages match on call, ordinal and segment. `what` and `size` must be
-// equal on messages that match, and `what` on all messages of a call.
+// What a message belongs to. Messages match on call, ordinal and segment. `signature` and `size`
+// must be equal on messages that match, and `signature` on all messages of a call.
 struct Tag {
   uint32_t call = 0;       // in the team; rises with each collective or part of one
   uint32_t ordinal = 0;    // n-th message between the two ranks in this direction within the call

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The groups of a team: ranks that share a cache, or a NUMA node. Algorithms named `grouped` meet
-// inside each group first, then the groups' leaders meet: a flag is looked at by few, and most
-// cache lines stay on their side of the machine. (Li, Hoefler and Snir, NUMA-aware shared-memory
-// collective communication for MPI, HPDC 2013; Graham and Shipman, as in shm.h.)
+// inside each group first, then the groups' leaders meet: few ranks poll each flag, and most cache
+// lines stay on their side of the machine. They take more steps than those named `flat`. (Li,
+// Hoefler and Snir, NUMA-aware shared-memory collective communication for MPI, HPDC 2013; Graham
+// and Shipman, as in shm.h.) When ranks form groups: make_groups in src/engine/localities.h.
 #pragma once
 
 #include <cstdint>

@@ -5,11 +5,12 @@
 namespace sluice {
 namespace {
 
-// Short blocks through the slots, others over links, where nobody waits for ranks that it has no
-// piece for or from. For few ranks that take turns.
-// Who comes late finds what others had for it, and they go on meanwhile: what is long does not wait
-// for the table. That says what each rank expects, too: where ranks disagree about a block, and
-// wait for what never comes, they find out.
+// Short blocks go through the slots, long ones over links in shared memory, by a plan. For 3 to
+// 16 oversubscribed ranks: a long block passes through a ring that fits the cache, and a rank waits
+// only for the ranks whose blocks it receives. (2 cores, blocks of 64 KB: 4 ranks take 28 us, by
+// CMA 58; 8 ranks 183 us, by CMA 222.) Long blocks start before the size table is complete, so late
+// ranks delay nobody. The table also says what each rank expects: ranks that disagree about a
+// block, and so wait for bytes that never come, find out by it.
 bool run_alltoallv_mixed(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   BlockTable table(rounds, call);

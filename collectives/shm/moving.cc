@@ -134,7 +134,7 @@ constexpr Algorithm shm_broadcast = {
 constexpr Algorithm shm_allgather = {
     .collective = Collective::allgather,
     .name = "flat",
-    .help = "shared memory; all copy everybody's block",
+    .help = "shared memory; every rank copies all ranks' blocks",
     .shm = run_allgather,
     .round = RoundOf::block,
 };
@@ -144,7 +144,7 @@ constexpr Algorithm shm_allgatherv = serving(Collective::allgatherv, shm_allgath
 constexpr Algorithm shm_alltoall = {
     .collective = Collective::alltoall,
     .name = "flat",
-    .help = "shared memory; all copy their block of everybody's",
+    .help = "shared memory; every rank copies its block of each rank's",
     .shm = run_alltoall,
     .round = RoundOf::blocks_of_others,
 };
@@ -152,7 +152,7 @@ constexpr Algorithm shm_alltoall = {
 constexpr Algorithm shm_alltoallv = {
     .collective = Collective::alltoallv,
     .name = "flat",
-    .help = "shared memory; all copy their block of everybody's",
+    .help = "shared memory; every rank copies its block of each rank's",
     .shm = run_alltoallv,
     .slots = true,
 };

@@ -3,7 +3,9 @@
 // Shared-memory algorithms: collectives of ranks that map one arena
 // (transports/shm/arena.h), as plain loops over its rounds. A call's data passes from the callers'
 // memory through the arena, a piece each round. A rank may be some rounds ahead of the slowest
-// (ArenaRank::depth), so it copies the next piece in while the last one is reduced.
+// (ArenaRank::depth), so it copies the next piece in while the last one is reduced. Plans can serve
+// inside a host as well, over links in shared memory, but to run a graph takes longer: an 8-byte
+// allreduce of two ranks takes 0.6 us by a plan, and 0.2 us here.
 //
 // Each blocks. It returns false if the wait was given up, a CMA copy failed or ranks disagree; its
 // rounds are then lost, and the team is broken. The number of rounds follows from values that are

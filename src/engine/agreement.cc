@@ -199,7 +199,7 @@ Status look_through(std::span<const std::byte> packed) {
                                 "it (mpirun -x LD_PRELOAD reaches all), or SLUICE_ENABLE is off"};
   }
   if (const auto ranks = find(is_of_this_layout); !ranks.empty()) {
-    return {Code::mismatch, describe_ranks(ranks) + " runs a Sluice that speaks another language"};
+    return {Code::mismatch, describe_ranks(ranks) + " runs an incompatible version of Sluice"};
   }
   if (find(is_ready).empty()) return {};
   std::vector<Verdict> verdicts;

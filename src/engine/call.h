@@ -14,7 +14,9 @@
 namespace sluice {
 
 // Copies data between a view's memory and the program's buffer, if these differ because elements
-// are not dense in the buffer. Data is copied piece by piece, while other pieces are on the wire.
+// are not dense in the buffer, or lie on a device. Data is copied piece by piece, while other
+// pieces are on the wire. Whether a call needs this differs between ranks and calls, so no choice
+// of an algorithm depends on it, and the bytes on the wire are the same.
 class Packing {
  public:
   virtual ~Packing() = default;
@@ -24,8 +26,8 @@ class Packing {
   virtual Status failure() const { return {}; }
 };
 
-// The memory of an area, in elements of Call::element bytes. collectives/plan.h lists each
-// collective's areas and blocks.
+// The memory of an area, in elements of Call::element bytes. The processor may touch it: it is
+// never a device's. collectives/plan.h lists each collective's areas and blocks.
 struct View : Blocks {
   // Packs the program's data into this memory. Called for all bytes before they are read, for some
   // of them more than once.

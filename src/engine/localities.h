@@ -51,9 +51,9 @@ uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank
 uint32_t most_per_processor(std::span<const Locality> localities);
 
 // The group of each rank, numbered in the order of their lowest ranks; empty: all are one. how:
-// SLUICE_GROUPS. Ranks in groups have processors of their own: where they take turns on them, each
-// step between a rank and its leader costs a turn, and flat forms are quicker. Nor may any of them
-// wander between caches and nodes.
+// SLUICE_GROUPS. With auto, ranks form groups only if each has a processor of its own and is bound
+// within a cache or a node. On oversubscribed processors each step between a rank and its leader
+// costs a scheduling turn (a barrier of 8 ranks on 2 cores: 14 us in groups, 8 without).
 std::vector<uint32_t> make_groups(const std::string& how, std::span<const Locality> localities);
 
 // "0-3; 4-7": the groups' ranks.

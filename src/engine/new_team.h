@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The interface between team set-up (forming.cc) and the team that it makes (team.cc).
+// The interface between team set-up (team_setup.cc) and the team that it makes (team.cc).
 #pragma once
 
 #include <memory>

@@ -2,7 +2,8 @@
 //
 // An alltoallv as two exchanges. Only the sender and the receiver of a block know its length. So
 // that other ranks can forward short blocks, each goes with its length in a cell, whose size all
-// ranks know. A block too long for a cell goes straight to its receiver; both ends can tell.
+// ranks know; cells go by the plan of alltoall's `hosts`. A block too long for a cell goes straight
+// to its receiver; both ends can tell.
 //
 // The cells go first. They contain all lengths, so if two ranks disagree about one, neither waits
 // for a block that never comes. They also say how many short blocks each rank has, so all ranks

@@ -120,7 +120,7 @@ class Team : public CopyWait {
   // Runs the call by the algorithm that `choose` returned for it. Blocks until this rank's part is
   // done. Errors are sticky: the team is broken from then on, and its peers are told. The message
   // names the collective and the ranks concerned. One thread at a time. May throw std::bad_alloc;
-  // the caller then calls `refuse`.
+  // the caller then calls `fail_call`.
   virtual Status run_by(const Algorithm& algorithm, const Call& call) = 0;
   Status run(const Call& call) { return run_by(*choose(call), call); }
 

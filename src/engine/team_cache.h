@@ -25,8 +25,8 @@ class TeamCache {
   TeamCache();
   ~TeamCache();
 
-  // Any thread may call these. group_fingerprint: the group fingerprint, equal for communicators
-  // that probably have the same processes in the same order (Bootstrap::group_fingerprint).
+  // Any thread may call these. group_fingerprint: equal for communicators that probably have the
+  // same processes in the same order (Bootstrap::group_fingerprint).
   void put(uint64_t group_fingerprint, std::unique_ptr<NewTeam> team);
   // Removes and returns a team of this group_fingerprint, rank and size; nullptr if there is none.
   // Of several, the one with the lowest id, because the other ranks are likely to take the same.
@@ -58,9 +58,8 @@ class KnownGroups {
  public:
   static constexpr size_t most = 16;  // then the least recently used is dropped
 
-  // Any thread may call these. group_fingerprint: the group fingerprint, equal for communicators
-  // that probably have the same processes in the same order (Bootstrap::group_fingerprint). `put`
-  // replaces an entry of the same group_fingerprint, rank and size.
+  // Any thread may call these. group_fingerprint: as in TeamCache. `put` replaces an entry of the
+  // same group_fingerprint, rank and size.
   void put(uint64_t group_fingerprint, std::shared_ptr<const KnownGroup> known);
   // nullptr if there is none.
   std::shared_ptr<const KnownGroup> find(uint64_t group_fingerprint, uint32_t rank, size_t size);

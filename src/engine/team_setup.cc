@@ -230,7 +230,7 @@ SegmentName TeamSetup::prepare_known() {
 }
 
 // Replaces all exchanges after the hellos. Other ranks use the team at once, so an error here
-// breaks it (refuse).
+// breaks it (fail_call).
 Result<std::unique_ptr<Team>> TeamSetup::join_known(uint32_t number, const ArenaOffer& offer) try {
   team_->set_id({known_->peers[0].process, number});
   if (!arena_) return finish();
@@ -258,7 +258,7 @@ void TeamSetup::forget_known() {
   offer_ = {};
 }
 
-// Remembers the team as an KnownGroup, if there is memory for that.
+// Remembers the team as a KnownGroup, if there is memory for that.
 void TeamSetup::note_known() try {
   if (may_share_memory() && !shares_) return;
   auto known = std::make_shared<KnownGroup>();
@@ -457,7 +457,7 @@ std::string TeamSetup::find_differences() {
 }
 
 // Agrees on an arena by the last exchanges, and gives it to the team. The caller reports an error
-// through the team (refuse).
+// through the team (fail_call).
 Status TeamSetup::share_memory() try {
   if (!arena_) return {};
   auto arena = arena_->agree(ready_messages_[0].offer, name_);

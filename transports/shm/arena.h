@@ -324,7 +324,7 @@ class Rounds {
     end_put();
     return has_moved({rank, error, true});
   }
-  // The fetch or put that failed: whose memory, and an errno value.
+  // The get or put that failed: whose memory, and an errno value.
   struct FailedMove {
     uint32_t rank;
     int error;

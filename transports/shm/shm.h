@@ -2,8 +2,10 @@
 //
 // Arenas in segments of shared memory. A segment belongs to the set of processes that map it. Teams
 // of all or some of these processes (duplicates or parts of a communicator) take leases in it, so
-// that a program with thousands of communicators maps few segments. Safe to call from several
-// threads.
+// that a program with thousands of communicators maps few segments. With the lease, the team's rank
+// 0 reserves the memory of the lines, about 9 KB a rank. Slots, another 265 KB a rank, are reserved
+// by all ranks together when a call first needs them (src/engine/slots.h). Safe to call from
+// several threads.
 #pragma once
 
 #include <memory>

@@ -8,10 +8,10 @@
 // Memory is in reach if the kernel can read every page of it. It can't read device memory that is
 // mapped (VM_IO), secret memory, or unmapped addresses; a buffer that contains any is not in reach.
 // Buffers found in reach are cached. If the program then maps something else there, or changes its
-// user, fetch and put fail: that is an error, never a partial success.
+// user, get and put fail: that is an error, never a partial success.
 //
 // A program may write-protect its memory, and unprotect it in a handler of SIGSEGV. The kernel's
-// copy does not run the handler. So a fetch that the kernel can't write goes through the bounce
+// copy does not run the handler. So a get that the kernel can't write goes through the bounce
 // buffer, from which this process copies. Before a put, the owner must touch the pages.
 #pragma once
 

@@ -3,6 +3,12 @@
 // Which addresses a process listens on, how it publishes them, and in which order a peer tries
 // them.
 //
+// What identifies a host (boot id, network namespace, /dev/shm) may be hidden or private in a
+// container, and equal on two virtual machines that were resumed from one snapshot. So it decides
+// only what is tried first: which address; whether memory can be shared (transports/shm/segment.h
+// says how the right memory is known); and, where settings treat connections within a host in
+// another way (encryption, RDMA demanded), whether there is a local socket (local_socket.h).
+//
 // Each side decides from what it knows alone. The listener binds one socket to each address that it
 // offers, never to the wildcard address. The connecting side orders the peer's addresses. If both
 // are known to be on one host (same kernel and network namespace), loopback comes first. Otherwise

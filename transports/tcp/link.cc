@@ -263,7 +263,7 @@ bool Link::step() {
   if (inbox_.size() < Frame::bytes) return false;
   Frame frame;
   if (!frame.decode(inbox_.data())) {
-    fail({Code::internal, label_ + " sent what is no frame"});
+    fail({Code::internal, label_ + " sent an invalid frame header"});
     return false;
   }
   if (defers(frame)) return false;

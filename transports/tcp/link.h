@@ -4,11 +4,12 @@
 //
 // The process with the lower id connects, when it first needs to; the other waits for that. While
 // nothing is pending on a link, it is not read, and incoming bytes stay in the socket. There are
-// two exceptions: the driver checks from time to time whether the peer has ended (look_for_end),
-// and a rank that waits long for others checks whether the peer has aborted a team (look_around).
-// Below the frames lies a conduit: the base (the socket, or a filter over it), or the upgrade that
-// replaces it. The connecting side offers an upgrade once connected, if a maker serves both
-// processes. Each side's bytes leave the base after a frame that says so (FrameType::shift).
+// two exceptions: when a link is made and after sleeps, the driver checks whether peers have ended,
+// so that processes that come and go leave no descriptors (look_for_end); and a rank that waits
+// long for others checks whether the peer has aborted a team (look_around). Below the frames lies a
+// conduit: the base (the socket, or a filter over it), or the upgrade that replaces it. The
+// connecting side offers an upgrade once connected, if a maker serves both processes. Each side's
+// bytes leave the base after a frame that says so (FrameType::shift).
 #pragma once
 
 #include <poll.h>

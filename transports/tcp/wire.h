@@ -7,8 +7,9 @@
 //   bytes    what
 //   0-7      "SLUICE" 0 0
 //   8-11     wire version
-//   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption);
-//            plus 4, in an answer with proofs: the sender refuses, because its link has failed
+//   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption),
+//            and if only one side says so, the link fails; plus 4, in an answer with proofs: the
+//            sender refuses, because its link has failed
 //   16-31    the sender's process
 //   32-47    the process that it wants to reach
 //   48-63    without proofs the key that the latter published with its address, else a proof
@@ -42,7 +43,7 @@
 //   28-31    call             data, rts, cts
 //   32-35    ordinal          data, rts, cts
 //   36-39    segment          data, rts, cts
-//   40-43    what             data, rts
+//   40-43    signature        data, rts
 //   44-47    credit           data, credit: bytes of the team's window that are free again
 //   48-55    size             data, rts
 //   56-      payload          data, abort, offer, accept, decline
@@ -52,7 +53,8 @@
 //   cts       the message's receive is posted, so it may be sent without room in the window
 //   credit    bytes 44-47 alone
 //   abort     the team has failed, and why
-//   bye       the process is done; the last frame
+//   bye       the process is done; the last frame. A socket that closes without one tells that the
+//             process has died
 //   offer     an upgrade (transports/conduit.h) from the connecting side. The first byte names its
 //             maker; the rest says how to attach to it
 //   accept    the accepting side has attached, and what the connecting side must know of that

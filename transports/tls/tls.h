@@ -3,8 +3,12 @@
 // A filter that encrypts and authenticates a connection by TLS 1.3 (RFC 8446). All cryptography is
 // OpenSSL's, in the module libsluice-tls.so (transports/tls/module.h); this side moves the bytes.
 //
-// Both ends prove that they know the key of the two processes (Prover::agree).
-// With certificates, they also show that they are on the hosts whose names were published.
+// Both ends prove that they know the key of the two processes (Prover::agree). Each computes it
+// from its own private key and the public key that the other published with its address, so there
+// is nothing to configure; it is erased after use (PairKey). With certificates, they also show that
+// they are on the hosts whose names were published. The greetings of a filtered connection have
+// proofs, so a handshake that fails is the peer's, and an error to report.
+//
 // Whoever reads or writes drives the handshake, so the first message on a link waits until the peer
 // takes part. There is no end of TLS's own: a link ends with a BYE frame, and one that ends without
 // it is an error.

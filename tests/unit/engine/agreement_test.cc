@@ -62,7 +62,7 @@ TEST(Hello, WhoSentNoneIsNamed) {
   const struct {
     size_t byte;
     const char* words;
-  } cases[] = {{0, "rank 1 runs a Sluice that speaks another language"},
+  } cases[] = {{0, "rank 1 runs an incompatible version of Sluice"},
                {7, "rank 1 took part without Sluice: the preload probably did not reach it"},
                {53, "rank 1 had no memory to set it up"}};
   for (const auto& [byte, words] : cases) {
