@@ -75,7 +75,7 @@ struct Range {
 };
 Range cut(size_t n, const Part& part);
 
-// A run of memory. In scratch, `block` is the index of a slot (Plan::scratch).
+// A run of memory. In scratch, `block` is an index in Plan::scratch.
 struct Piece {
   Area area = Area::output;
   uint32_t block = whole;
@@ -119,7 +119,7 @@ struct Plan {
   std::vector<Step> steps;     // in program order: a step waits for earlier ones only
   std::vector<Piece> pieces;   // the pool that slices point into
   std::vector<After> after;    // the pool that steps point into
-  std::vector<Piece> scratch;  // slot i holds as many elements as this piece of input or output
+  std::vector<Piece> scratch;  // block i holds as many elements as this piece of input or output
 
   std::span<const Piece> of(const Slice& slice) const {
     return {pieces.data() + slice.first, slice.count};
@@ -184,8 +184,8 @@ class PlanBuilder {
   // + n edges.
   void fence();
 
-  // Adds a scratch slot with as many elements as `like`, a piece of input or output or another
-  // slot.
+  // Adds a block of scratch with as many elements as `like`, a piece of input or output or another
+  // block of scratch.
   Piece scratch(const Piece& like);
 
   Plan build() &&;

@@ -38,7 +38,6 @@ core_sources += \
   transports/tcp/proofs.h \
   transports/tcp/acceptor.cc \
   transports/tcp/acceptor.h \
-  transports/tcp/shared.cc \
   transports/tcp/shared.h \
   transports/tcp/upgrade.cc \
   transports/tcp/socket.cc \

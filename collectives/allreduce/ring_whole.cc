@@ -25,21 +25,21 @@ namespace sluice {
 
 namespace {
 
-// Scratch slots of whole vectors, reused in the order in which they became free.
-class Slots {
+// Whole vectors in scratch, reused in the order in which they became free.
+class ScratchVectors {
  public:
-  explicit Slots(PlanBuilder& plan) : plan_(plan) {}
+  explicit ScratchVectors(PlanBuilder& plan) : plan_(plan) {}
 
-  // Returns a slot other than `passed_on`, which is still being sent: if each rank received where
+  // Returns a vector other than `passed_on`, which is still being sent: if each rank received where
   // it sends from, all would wait for each other round the ring. If free at all, `passed_on` was
   // freed last.
   Piece take(const Piece& passed_on) {
     if (free_.empty() || free_.front() == passed_on) return plan_.scratch(all_input);
-    const Piece slot = free_.front();
+    const Piece scratch = free_.front();
     free_.pop_front();
-    return slot;
+    return scratch;
   }
-  void give_back(const Piece& slot) { free_.push_back(slot); }
+  void give_back(const Piece& scratch) { free_.push_back(scratch); }
 
  private:
   PlanBuilder& plan_;
@@ -51,8 +51,8 @@ class Slots {
 // operand, which is in input, that is output.
 class Combination {
  public:
-  Combination(PlanBuilder& plan, Rank size, Slots& slots)
-      : plan_(plan), size_(size), slots_(slots) {}
+  Combination(PlanBuilder& plan, Rank size, ScratchVectors& vectors)
+      : plan_(plan), size_(size), vectors_(vectors) {}
 
   // The operand of `rank` is in `arrived`.
   void add(Rank rank, const Piece& arrived) {
@@ -68,7 +68,7 @@ class Combination {
       waiting_.erase(found);
     }
     waiting_.emplace(std::pair(level, rank), sum);
-    if (sum != arrived && arrived.area == Area::scratch) slots_.give_back(arrived);
+    if (sum != arrived && arrived.area == Area::scratch) vectors_.give_back(arrived);
   }
 
  private:
@@ -78,14 +78,14 @@ class Combination {
     plan_.reduce(left, right, to);
     for (const Piece& operand : {left, right}) {
       const bool done = operand.area == Area::scratch && operand != to && operand != arrived;
-      if (done) slots_.give_back(operand);
+      if (done) vectors_.give_back(operand);
     }
     return to;
   }
 
   PlanBuilder& plan_;
   const Rank size_;
-  Slots& slots_;
+  ScratchVectors& vectors_;
   std::map<std::pair<uint32_t, Rank>, Piece> waiting_;  // for a sibling; by level and place in it
 };
 
@@ -93,16 +93,16 @@ Plan plan_ring_whole(const Shape& shape) {
   const Rank rank = shape.rank, size = shape.size;
   PlanBuilder plan(alias_of(Collective::allreduce, rank));
   if (size == 1) plan.copy(all_input, all_output);
-  Slots slots(plan);
-  Combination combination(plan, size, slots);
+  ScratchVectors vectors(plan);
+  Combination combination(plan, size, vectors);
   combination.add(rank, all_input);
   Piece passed_on = all_input;
   for (Rank step = 1; step < size; ++step) {
-    const Piece slot = slots.take(passed_on);
+    const Piece scratch = vectors.take(passed_on);
     plan.send(next_in_ring(rank, size), passed_on);
-    plan.recv(previous_in_ring(rank, size), slot);
-    combination.add(behind(rank, step, size), slot);
-    passed_on = slot;
+    plan.recv(previous_in_ring(rank, size), scratch);
+    combination.add(behind(rank, step, size), scratch);
+    passed_on = scratch;
   }
   return std::move(plan).build();
 }

@@ -8,8 +8,8 @@
 // all trees of logarithmic depth (a binomial tree's root would move log2 p vectors). A larger radix
 // is flatter; radix 1 is a chain up and down.
 //
-// Cost (Sanders, Speck and Traeff 2009, see double_tree.h, on pipelined binary trees): k d steps up
-// in a complete tree of radix k and depth d, because a rank receives its operands one after
+// Cost (Sanders, Speck and Traeff 2009, see double_tree.cc, on pipelined binary trees): k d steps
+// up in a complete tree of radix k and depth d, because a rank receives its operands one after
 // another, and d steps down; in general in_order_rounds + in_order_depth. A rank sends S up and S
 // to each child: (k+1) x S.
 // Order: kept.

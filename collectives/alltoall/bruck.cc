@@ -14,7 +14,7 @@
 // ceil(log2 p)/2 x S from each rank (exact for powers of two): in round k, as many blocks as there
 // are numbers below p with bit k. The last round does not wait for the one before if no d has the
 // bits of both, so the critical path has 1 + ceil(log2(p/3)) steps, for p > 1.
-// Scratch: (p-1 - ceil(log2 p))/p x S, a slot for each d that is not a power of two.
+// Scratch: (p-1 - ceil(log2 p))/p x S, a block for each d that is not a power of two.
 #include "collectives/alltoall/alltoall.h"
 
 #include <bit>
@@ -31,15 +31,15 @@ namespace {
 Plan plan_bruck(const Shape& shape) {
   const Rank size = shape.size;
   PlanBuilder plan;
-  std::vector<Piece> slots(size);
+  std::vector<Piece> scratch(size);
   for (Rank d = 1; d < size; ++d) {
-    if (!std::has_single_bit(d)) slots[d] = plan.scratch({Area::input, shape.rank, {}});
+    if (!std::has_single_bit(d)) scratch[d] = plan.scratch({Area::input, shape.rank, {}});
   }
   // Where a block that must travel d places is stored after the hops for the bits below `bit`.
   const auto place = [&](Rank d, Rank bit) -> Piece {
     if ((d & (bit - 1)) == 0) return {Area::input, ahead(shape.rank, d, size), {}};
     const bool is_output = std::popcount(d & ~(bit - 1)) % 2 == 0;
-    return is_output ? Piece{Area::output, behind(shape.rank, d, size), {}} : slots[d];
+    return is_output ? Piece{Area::output, behind(shape.rank, d, size), {}} : scratch[d];
   };
   for (Rank bit = 1; bit < size; bit *= 2) {
     std::vector<Piece> out, in;

@@ -66,7 +66,7 @@ class Exchange {
   }
 
  private:
-  std::vector<Piece> slots() {
+  std::vector<Piece> scratch() {
     std::vector<Piece> some;
     for (size_t i = 0; i < there_.size(); ++i) {
       some.push_back(plan_.scratch(block(Area::input, rank_)));
@@ -79,7 +79,7 @@ class Exchange {
     std::vector<Piece> all;
     for (Rank place = 0; place < hosts_.here().size(); ++place) {
       const bool own = place == hosts_.place;
-      const std::vector<Piece> some = own ? blocks(Area::input, there_) : slots();
+      const std::vector<Piece> some = own ? blocks(Area::input, there_) : scratch();
       if (!own) plan_.recv(place, some);
       all.insert(all.end(), some.begin(), some.end());
     }

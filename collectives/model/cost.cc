@@ -143,16 +143,16 @@ Faults Model::check_cost(const Counts& counts, const Cost& cost) const {
 }
 
 size_t Model::even_count() const {
-  // A scratch slot may be as large as a part of a block, and is itself cut into parts.
-  size_t blocks = 1, slots = 1;
+  // A block of scratch may be as large as a part of a block, and is itself cut into parts.
+  size_t blocks = 1, scratch = 1;
   for (const Plan& plan : set_.plans) {
     for (const Piece& piece : plan.pieces) {
-      size_t& count = piece.area == Area::scratch ? slots : blocks;
+      size_t& count = piece.area == Area::scratch ? scratch : blocks;
       count = std::lcm(count, size_t{piece.part.of});
     }
     for (const Piece& like : plan.scratch) blocks = std::lcm(blocks, size_t{like.part.of});
   }
-  return blocks * slots;
+  return blocks * scratch;
 }
 
 }  // namespace sluice

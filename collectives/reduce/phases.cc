@@ -70,9 +70,9 @@ class BalancedTree {
 
  private:
   Piece receive(Rank from) {
-    const Piece slot = plan_.scratch(own_);
-    plan_.recv(from, slot);
-    return slot;
+    const Piece scratch = plan_.scratch(own_);
+    plan_.recv(from, scratch);
+    return scratch;
   }
   Piece receive_onto_own(Rank from) {
     plan_.recv_reduce(from, own_, total_, from < rank_);

@@ -28,12 +28,12 @@ void reduce_up(PlanBuilder& plan, const TreeNode& node, const Piece& operand, co
 // Reduces input up a tree into the output of its root; other ranks keep partial results in scratch.
 void reduce_to_root(PlanBuilder& plan, const TreeNode& node);
 
-// Reduces this rank's share of a vector, `own` (not part of a scratch slot), by the balanced tree
+// Reduces this rank's share of a vector, `own` (not part of scratch), by the balanced tree
 // (Bracketing), into `total`, of the same size. The other ranks' operands, one message from each,
-// are received all at once into scratch: p-2 slots, or p-1 on the last of an odd number of ranks.
+// are received all at once into scratch: p-2 blocks, or p-1 on the last of an odd number of ranks.
 // For at least two ranks.
 void reduce_balanced(PlanBuilder& plan, Rank rank, Rank size, const Piece& own, const Piece& total);
-// The most scratch slots that it takes.
+// The most blocks of scratch that it takes.
 uint32_t reduce_balanced_slots(Rank size);
 
 // Sends every other rank its chunk of input, those after this rank first, so that not all send to

@@ -4,7 +4,7 @@
 // combines the blocks that it receives and its own by the balanced tree (Bracketing).
 //
 // Cost: 1 step, of p-1 messages at once; each rank sends (p-1)/p x S.
-// Order: kept. Scratch: a slot for each rank but this one and its neighbour, (p-2)/p x S; the last
+// Order: kept. Scratch: a block for each rank but this one and its neighbour, (p-2)/p x S; the last
 // of an odd number of ranks has no neighbour, so (p-1)/p x S.
 #include "collectives/reduce_scatter/reduce_scatter.h"
 

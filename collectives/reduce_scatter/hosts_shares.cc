@@ -111,7 +111,7 @@ class Scattering {
   Partials partials_;
 };
 
-Cost cost_of(const Shape& shape, double steps, uint32_t slots) {
+Cost cost_of(const Shape& shape, double steps, uint32_t blocks) {
   const Hosts hosts(shape);
   const double p = shape.size, h = hosts.count(), n = hosts.most;
   const auto blocks_in_share = [&](const auto& there) {
@@ -123,7 +123,7 @@ Cost cost_of(const Shape& shape, double steps, uint32_t slots) {
   const Rank most_at_home = (hosts.most + hosts.shares() - 1) / hosts.shares();
   return {.steps = n - 1 + steps + (hosts.even() ? 0 : 1),
           .bytes = hosts.even() ? (p - 1) / p : 1,
-          .scratch = (carried - 1.0 + most_at_home * slots) / p,
+          .scratch = (carried - 1.0 + most_at_home * blocks) / p,
           .between = hosts.even() ? (h - 1) / h : (p - hosts.least) / p,
           .at_most = !hosts.even()};
 }

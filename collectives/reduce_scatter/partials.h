@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Where a rank of a reduce_scatter has its partial result of each block: at first in the input,
-// then in a scratch slot, or, for the rank's own block, in the output.
+// then in scratch, or, for the rank's own block, in the output.
 #pragma once
 
 #include <vector>

@@ -5,7 +5,7 @@
 //
 // Cost (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
 // JPDC 69, 2009): p-1 steps, each rank sends (p-1)/p x S, the least possible.
-// Order: operands are combined in ring order, not in rank order. Scratch: (p-2)/p x S, a slot for
+// Order: operands are combined in ring order, not in rank order. Scratch: (p-2)/p x S, a block for
 // each block that passes through, as blocks may differ in size.
 #include "collectives/reduce_scatter/reduce_scatter.h"
 

@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 // The addresses of a rank's buffers, in its own address space.
-struct Place {
+struct BufferAddresses {
   uint64_t address;
   uint64_t bytes;
   uint64_t result;  // address that others put into; 0: none
@@ -36,32 +36,33 @@ void touch_pages(const Bytes& target) {
   }
 }
 
-// Round 1 of the CMA algorithms: each rank publishes its Place. A rank can read the others' Places
+// Round 1 of the CMA algorithms: each rank publishes where its buffers are. A rank can read that
 // until it has taken the round.
-class Places {
+class PublishedBuffers {
  public:
-  explicit Places(Rounds& rounds) : rounds_(rounds) {}
+  explicit PublishedBuffers(Rounds& rounds) : rounds_(rounds) {}
 
   // target: the part of this rank's receive buffer that others will put into.
   bool publish(const Bytes& data, const Bytes& target = {}) {
-    if (!rounds_.open(1, sizeof(Place))) return false;
+    if (!rounds_.open(1, sizeof(BufferAddresses))) return false;
     Cma& cma = *rounds_.cma();
     const bool is_in_reach =
         cma.is_in_reach(data.data, data.size) && cma.is_in_reach(target.data, target.size);
     if (is_in_reach) touch_pages(target);
-    const Place place{address_of(data.data), data.size, address_of(target.data), is_in_reach};
+    const BufferAddresses buffer{address_of(data.data), data.size, address_of(target.data),
+                                 is_in_reach};
     all_in_reach_ = all_in_reach_ && is_in_reach;
-    std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(place)), &place, sizeof(place));
-    rounds_.publish(1, Place::claim);
+    std::memcpy(rounds_.data(rounds_.rank(), 1, sizeof(buffer)), &buffer, sizeof(buffer));
+    rounds_.publish(1, BufferAddresses::claim);
     return true;
   }
-  // Waits for that rank's Place. False if the wait failed, or if that rank does not have `bytes`
-  // bytes.
+  // Waits for that rank's addresses. False if the wait failed, or if that rank does not have
+  // `bytes` bytes.
   bool learn(Rank rank, size_t bytes) {
-    if (!rounds_.await(rank, 1, Place::claim)) return false;
-    const Place place = of(rank);
-    all_in_reach_ = all_in_reach_ && place.is_in_reach != 0;
-    return place.bytes == bytes || rounds_.disagree(rank, place.bytes, bytes);
+    if (!rounds_.await(rank, 1, BufferAddresses::claim)) return false;
+    const BufferAddresses buffer = of(rank);
+    all_in_reach_ = all_in_reach_ && buffer.is_in_reach != 0;
+    return buffer.bytes == bytes || rounds_.disagree(rank, buffer.bytes, bytes);
   }
   bool learn_all(size_t bytes) {
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
@@ -69,8 +70,8 @@ class Places {
     }
     return true;
   }
-  // Whether the kernel can copy the buffers of all ranks whose Places are known, this one's
-  // included. When an algorithm decides by it, all ranks know the same Places.
+  // Whether the kernel can copy all buffers that are known, this rank's included. When an algorithm
+  // decides by it, all ranks know the same ones.
   bool all_in_reach() const { return all_in_reach_; }
   // Runs the call through the slots, because some memory is out of reach. If ranks may have copied
   // here (allgather), none leaves that algorithm before all have entered it.
@@ -98,10 +99,10 @@ class Places {
   }
 
  private:
-  Place of(Rank rank) const {
-    Place place;
-    std::memcpy(&place, rounds_.data(rank, 1, sizeof(place)), sizeof(place));
-    return place;
+  BufferAddresses of(Rank rank) const {
+    BufferAddresses buffer;
+    std::memcpy(&buffer, rounds_.data(rank, 1, sizeof(buffer)), sizeof(buffer));
+    return buffer;
   }
   // Puts piece by piece, and stops when a rank has aborted: the target may then use its memory for
   // something else.
@@ -126,8 +127,8 @@ class Places {
 // piece of the result is handed on while it is in the cache.
 class Combining {
  public:
-  Combining(Rounds& rounds, const ShmCall& call, Places& places)
-      : rounds_(rounds), call_(call), places_(places) {}
+  Combining(Rounds& rounds, const ShmCall& call, PublishedBuffers& buffers)
+      : rounds_(rounds), call_(call), buffers_(buffers) {}
 
   // Combines a stretch of every operand from `offset` on; `own` is this rank's. out: the result,
   // which may be `own`; null: each piece of the result goes to scratch. hand_on(offset, piece of
@@ -149,21 +150,21 @@ class Combining {
   // page offset, so that the copy is fast.
   std::byte* aside(size_t half, Rank rank, size_t offset) {
     return place_like(call_.scratch.data() + half * ShmCall::scratch_half,
-                      places_.address(rank) + offset);
+                      buffers_.address(rank) + offset);
   }
   bool combine_piece(size_t offset, const std::byte* own, const Bytes& out) {
     std::byte* const sum = aside(0, 0, offset);
     const Rank me = rounds_.rank(), last = rounds_.size() - 1;
     const std::byte* left = own;
     if (me != 0) {
-      if (!places_.cma_get(0, offset, {sum, out.size})) return false;
+      if (!buffers_.cma_get(0, offset, {sum, out.size})) return false;
       left = sum;
     }
     for (Rank rank = 1; rank <= last; ++rank) {
       const std::byte* right = own;
       if (rank != me) {
         std::byte* const next = aside(1, rank, offset);
-        if (!places_.cma_get(rank, offset, {next, out.size})) return false;
+        if (!buffers_.cma_get(rank, offset, {next, out.size})) return false;
         right = next;
       }
       std::byte* const to = rank == last ? out.data : sum;
@@ -175,7 +176,7 @@ class Combining {
 
   Rounds& rounds_;
   const ShmCall& call_;
-  Places& places_;
+  PublishedBuffers& buffers_;
 };
 
 bool keep(size_t, const Bytes&) { return true; }
@@ -206,40 +207,40 @@ bool run_broadcast_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes data = call.all(call.output);
   const Bytes half = share(data.data, data.size, call.element, 0, 2);
   const bool is_shared = rounds.size() == 2, is_root = rounds.rank() == call.root;
-  Places places(rounds);
-  if ((is_root || is_shared) && !places.publish(data, is_root ? Bytes{} : half)) return false;
+  PublishedBuffers buffers(rounds);
+  if ((is_root || is_shared) && !buffers.publish(data, is_root ? Bytes{} : half)) return false;
   const Rank other = 1 - std::min(call.root, Rank{1});
-  if (is_root ? is_shared && !places.learn(other, data.size)
-              : !places.learn(call.root, data.size)) {
+  if (is_root ? is_shared && !buffers.learn(other, data.size)
+              : !buffers.learn(call.root, data.size)) {
     return false;
   }
-  if (!places.all_in_reach()) return places.go_by(shm_broadcast, call);
+  if (!buffers.all_in_reach()) return buffers.go_by(shm_broadcast, call);
   if (is_root) {
-    if (is_shared && !places.put(other, 0, half)) return false;
-    return places.end_with_all();
+    if (is_shared && !buffers.put(other, 0, half)) return false;
+    return buffers.end_with_all();
   }
   const size_t from = is_shared ? half.size : 0;
   const Bytes rest{data.data + from, data.size - from};
-  if (!places.cma_get(call.root, from, rest)) return false;
-  return is_shared ? places.end_with_all() : places.end_alone();
+  if (!buffers.cma_get(call.root, from, rest)) return false;
+  return is_shared ? buffers.end_with_all() : buffers.end_alone();
 }
 
 bool run_allgather_cma(Rounds& rounds, const ShmCall& call) {
   const Rank me = rounds.rank(), ranks = rounds.size();
   const Bytes own = call.all(call.input);
-  Places places(rounds);
+  PublishedBuffers buffers(rounds);
   const OwnBlock block{call.block(call.output, me).data, own, (1 + ranks) * own.size * ranks};
-  if (!places.publish(own)) return false;
+  if (!buffers.publish(own)) return false;
   block.move_first();
   for (Rank step = 1; step < ranks; ++step) {  // not all from the same rank at once
     const Rank rank = (me + step) % ranks;
     const Bytes to = call.block(call.output, rank);
-    if (!places.learn(rank, to.size)) return false;
-    if (places.all_in_reach() && !places.cma_get(rank, 0, to)) return false;
+    if (!buffers.learn(rank, to.size)) return false;
+    if (buffers.all_in_reach() && !buffers.cma_get(rank, 0, to)) return false;
   }
-  if (!places.all_in_reach()) return places.go_by(shm_allgather, call);
+  if (!buffers.all_in_reach()) return buffers.go_by(shm_allgather, call);
   block.move_last();
-  return places.end_with_all();
+  return buffers.end_with_all();
 }
 
 // The number in a rank's table is how many further rounds its medium blocks need, or out_of_reach
@@ -304,12 +305,12 @@ class CmaExchange {
       const Bytes block = call_.block(call_.input, rank);
       if (rank == me_ || !is_long(block.size)) continue;
       *has_long = true;
-      const uint64_t place = address_of(block.data);
-      if (place < end || place - end > widest_gap) {
+      const uint64_t at = address_of(block.data);
+      if (at < end || at - end > widest_gap) {
         good = good && reaches_run();
-        begin = place;
+        begin = at;
       }
-      end = place + block.size;
+      end = at + block.size;
     }
     return good && reaches_run();
   }
@@ -343,29 +344,29 @@ bool run_reduce_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes own = share(input.data, input.size, call.element, me, rounds.size());
   const auto before = static_cast<size_t>(own.data - input.data);
   std::byte* const output = is_root ? call.output.base : nullptr;
-  Places places(rounds);
-  if (!places.publish(input, is_root ? Bytes{output, input.size} : Bytes{}) ||
-      !places.learn_all(input.size))
+  PublishedBuffers buffers(rounds);
+  if (!buffers.publish(input, is_root ? Bytes{output, input.size} : Bytes{}) ||
+      !buffers.learn_all(input.size))
     return false;
-  if (!places.all_in_reach()) return places.go_by(shm_reduce_split, call);
+  if (!buffers.all_in_reach()) return buffers.go_by(shm_reduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
-    return is_root || places.put_result(call.root, offset, piece);
+    return is_root || buffers.put_result(call.root, offset, piece);
   };
-  return Combining(rounds, call, places)
+  return Combining(rounds, call, buffers)
              .combine(before, own, is_root ? output + before : nullptr, hand_on) &&
-         places.end_with_all();
+         buffers.end_with_all();
 }
 
 bool run_reduce_scatter_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes own = call.block(call.input, rounds.rank());
   const auto before = static_cast<size_t>(own.data - call.input.base);
-  Places places(rounds);
+  PublishedBuffers buffers(rounds);
   size_t total = 0;
   for (Rank rank = 0; rank < rounds.size(); ++rank) total += call.block(call.input, rank).size;
-  if (!places.publish({call.input.base, total}) || !places.learn_all(total)) return false;
-  if (!places.all_in_reach()) return places.go_by(shm_reduce_scatter, call);
-  return Combining(rounds, call, places).combine(before, own, call.output.base, keep) &&
-         places.end_with_all();
+  if (!buffers.publish({call.input.base, total}) || !buffers.learn_all(total)) return false;
+  if (!buffers.all_in_reach()) return buffers.go_by(shm_reduce_scatter, call);
+  return Combining(rounds, call, buffers).combine(before, own, call.output.base, keep) &&
+         buffers.end_with_all();
 }
 
 // Every rank combines its share and puts it into every rank's output. (In place: a share is
@@ -376,17 +377,17 @@ bool run_allreduce_cma(Rounds& rounds, const ShmCall& call) {
   std::byte* const output = call.output.base;
   const Bytes own = share(input.data, input.size, call.element, me, ranks);
   const auto before = static_cast<size_t>(own.data - input.data);
-  Places places(rounds);
-  if (!places.publish(input, {output, input.size}) || !places.learn_all(input.size)) return false;
-  if (!places.all_in_reach()) return places.go_by(shm_allreduce_split, call);
+  PublishedBuffers buffers(rounds);
+  if (!buffers.publish(input, {output, input.size}) || !buffers.learn_all(input.size)) return false;
+  if (!buffers.all_in_reach()) return buffers.go_by(shm_allreduce_split, call);
   const auto hand_on = [&](size_t offset, const Bytes& piece) {
     for (Rank step = 1; step < ranks; ++step) {
-      if (!places.put_result((me + step) % ranks, offset, piece)) return false;
+      if (!buffers.put_result((me + step) % ranks, offset, piece)) return false;
     }
     return true;
   };
-  return Combining(rounds, call, places).combine(before, own, output + before, hand_on) &&
-         places.end_with_all();
+  return Combining(rounds, call, buffers).combine(before, own, output + before, hand_on) &&
+         buffers.end_with_all();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ core_sources += \
 	src/engine/team_setup.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \
+	src/engine/late_ranks.cc src/engine/late_ranks.h \
 	src/engine/localities.cc src/engine/localities.h \
 	src/engine/long_blocks.cc src/engine/long_blocks.h \
 	src/engine/packing.cc src/engine/packing.h \

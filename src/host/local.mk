@@ -5,8 +5,7 @@ core_sources += \
   src/host/budget.cc \
   src/host/module.h \
   src/host/locality.cc \
-  src/host/locality.h \
-  src/host/topology.cc
+  src/host/locality.h
 
 if HAVE_HWLOC
 pkglib_LTLIBRARIES += libsluice-hwloc.la

@@ -34,6 +34,11 @@ Locality Locator::find(bool domains) {
   return last_;
 }
 
+Result<const SluiceTopology*> open_topology(const std::string& folder) {
+  return open_module<SluiceTopology>(
+      {"libsluice-hwloc.so", SLUICE_TOPOLOGY_SYMBOL, SLUICE_TOPOLOGY_VERSION}, folder);
+}
+
 void find_domains(const Result<const SluiceTopology*>& topology, Locality* locality) {
   SluiceDomains found{};
   if (!topology.ok()) {

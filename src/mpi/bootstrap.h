@@ -8,8 +8,8 @@
 
 #include <string>
 
+#include "src/engine/late_ranks.h"
 #include "src/engine/team.h"
-#include "src/mpi/late_ranks.h"
 #include "src/mpi/real.h"
 
 namespace sluice {

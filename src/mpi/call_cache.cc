@@ -19,9 +19,9 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
   entry = nullptr;
   const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
   const Side &input = exchange.input, &output = exchange.output;
-  const bool is_kept =
-      (!input.type || input.type->is_kept) && (!output.type || output.type->is_kept);
-  if (!plain || !is_kept || exchange.user_op || exchange.set_aside) return;
+  const auto is_kept = [](const Side& side) { return !side.type || datatype_of(side)->is_kept; };
+  if (!plain || !is_kept(input) || !is_kept(output)) return;
+  if (exchange.user_op || exchange.set_aside) return;
   arguments = with;
   ranks = size;
   call = exchange.call;

@@ -215,7 +215,7 @@ Status Communicator::run(const char* function, const Algorithm& algorithm, Excha
   Placement placement(exchange, input_, output_, *team_);
   Status local = placement.begin();
   if (local.ok() && exchange.user_op) {
-    operation.emplace(*exchange.user_op, *exchange.input.type);
+    operation.emplace(*exchange.user_op, *datatype_of(exchange.input));
     exchange.call.reduction.context = &*operation;
     local = operation->prepare(exchange.input.total_elements());
   }

@@ -12,8 +12,8 @@
 
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
+#include "src/memory/placement.h"
 #include "src/mpi/call_cache.h"
-#include "src/mpi/placement.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {

@@ -192,8 +192,11 @@ bool measure_datatype(MPI_Datatype handle, Datatype* description) {
       mpi.Type_get_true_extent_x(handle, &start, &true_extent) || size < 0) {
     return false;
   }
-  *description = {handle, static_cast<size_t>(size), static_cast<ptrdiff_t>(start),
-                  static_cast<ptrdiff_t>(extent)};
+  *description = {};
+  description->handle = handle;
+  description->size = static_cast<size_t>(size);
+  description->start = static_cast<ptrdiff_t>(start);
+  description->extent = static_cast<ptrdiff_t>(extent);
   return true;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI datatypes, as far as moving data needs: how many bytes an element carries, and where these
-// lie in memory.
+// MPI datatypes, described as far as moving data needs.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +8,16 @@
 #include <memory>
 #include <vector>
 
-#include "src/mpi/layout.h"
+#include "src/memory/element_type.h"
 #include "src/mpi/real.h"
 
 namespace sluice {
 
-struct Datatype {
-  MPI_Datatype handle{};
-  size_t size = 0;  // bytes of its type signature: what is on the wire
-  // Bytes from the buffer's address to the first data byte. (MPI's true lower bound may be lower:
-  // MPICH also counts components without data.)
-  ptrdiff_t start = 0;
-  ptrdiff_t extent = 0;   // bytes from one element to the next
-  bool run = false;       // an element's `size` bytes are contiguous, in the signature's order
+// An MPI datatype as a type of elements. Its layout lives with its Description.
+struct Datatype : ElementType {
   bool committed = true;  // at its first use; if not, it may have been committed since
   bool is_kept = true;    // for later calls; false: valid for this call only
-  const Layout* layout = nullptr;  // lives with the description; null only if dense
-
-  // Whether n consecutive elements are contiguous, that is, lie as if they were packed.
-  bool is_dense(size_t n) const {
-    return size == 0 || (run && (n <= 1 || extent == static_cast<ptrdiff_t>(size)));
-  }
+  MPI_Datatype handle{};
 };
 
 // A datatype and the layout that it points to.

@@ -18,7 +18,7 @@ void set_place(const void* address, Side* side) {
 }
 
 // A side of equal blocks; false if the arguments are invalid.
-bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank blocks,
+bool set_uniform(const void* buffer, const ElementType* type, MPI_Count count, Rank blocks,
                  Side* side) {
   if (!type || count < 0 || is_in_place(buffer)) return false;
   const bool empty = count == 0 || type->size == 0;
@@ -31,12 +31,11 @@ bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank
 // Whether blocks at absolute addresses (MPI_BOTTOM) can be valid: no data lies in the first page of
 // memory.
 bool is_absolute(const Side& side) {
-  ptrdiff_t before = 0;
+  size_t before = 0;
   for (Rank i = 0; i < side.blocks; ++i) {
-    const ptrdiff_t place = side.displacements ? side.displacements[i] : before;
-    const ptrdiff_t address = place * side.type->extent + side.type->start;
+    const ptrdiff_t address = side.displacement(i, before) + side.type->start;
     if (side.elements(i) > 0 && std::abs(address) < first_page) return false;
-    before += static_cast<ptrdiff_t>(side.elements(i));
+    before += side.elements(i);
   }
   return true;
 }
@@ -47,14 +46,14 @@ const void* first_byte(const Side& side) {
   if (side.displacements) {
     Rank block = 0;
     while (side.elements(block) == 0) ++block;
-    start = side.displacements[block] * side.type->extent;
+    start = side.displacement(block, 0);
   }
   return offset_by(side.buffer, start + side.type->start);
 }
 
 // A side of blocks of individual sizes, consecutive if there are no displacements; false if the
 // arguments are invalid.
-bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Numbers displacements,
+bool set_ragged(const void* buffer, const ElementType* type, Numbers counts, Numbers displacements,
                 Rank blocks, Side* side) {
   if (!type || !counts || is_in_place(buffer)) return false;
   for (Rank i = 0; i < blocks; ++i) {
@@ -77,9 +76,7 @@ bool has_uneven_counts(Numbers counts, Rank blocks) {
 // One block of a side, as a side of its own.
 Side block_of(const Side& side, Rank block) {
   Side one = side;
-  const ptrdiff_t before =
-      side.displacements ? side.displacements[block] : static_cast<ptrdiff_t>(block * side.count);
-  one.buffer = offset_by(side.buffer, before * side.type->extent);
+  one.buffer = offset_by(side.buffer, side.displacement(block, block * side.count));
   one.blocks = 1;
   one.count = side.elements(block);
   one.counts = one.displacements = {};
@@ -111,14 +108,7 @@ const Datatype* set_reduction(const Arguments& arguments, Collective what, Excha
 
 }  // namespace
 
-size_t Side::total_elements() const {
-  if (!counts) return blocks * count;
-  size_t total = 0;
-  for (uint32_t i = 0; i < blocks; ++i) total += elements(i);
-  return total;
-}
-
-bool describe_Allreduce(const Arguments& a, Place, Exchange* x) {
+bool describe_Allreduce(const Arguments& a, Position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::allreduce, x);
   if (!set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
   x->call.bytes = x->output.count * type->size;
@@ -127,11 +117,12 @@ bool describe_Allreduce(const Arguments& a, Place, Exchange* x) {
   return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
 }
 
-bool describe_Reduce(const Arguments& a, Place place, Exchange* x) {
+bool describe_Reduce(const Arguments& a, Position position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::reduce, x);
-  if (!type || a.count < 0 || a.root < 0 || static_cast<Rank>(a.root) >= place.size) return false;
+  if (!type || a.count < 0 || a.root < 0 || static_cast<Rank>(a.root) >= position.size)
+    return false;
   x->call.root = static_cast<Rank>(a.root);
-  const bool root = x->call.root == place.rank;
+  const bool root = x->call.root == position.rank;
   if (root && !set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
   x->call.bytes = static_cast<size_t>(a.count) * type->size;
   if (root && is_in_place(a.sendbuf)) return take_in_place(x, x->output);
@@ -139,17 +130,17 @@ bool describe_Reduce(const Arguments& a, Place place, Exchange* x) {
   return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
 }
 
-bool describe_Bcast(const Arguments& a, Place place, Exchange* x) {
-  if (a.root < 0 || static_cast<Rank>(a.root) >= place.size) return false;
+bool describe_Bcast(const Arguments& a, Position position, Exchange* x) {
+  if (a.root < 0 || static_cast<Rank>(a.root) >= position.size) return false;
   if (!set_uniform(a.buffer, find_datatype(a.datatype), a.count, 1, &x->output)) return false;
   x->call.collective = Collective::broadcast;
   x->call.root = static_cast<Rank>(a.root);
   x->call.bytes = x->output.bytes();
-  x->filled = x->call.root == place.rank;
+  x->filled = x->call.root == position.rank;
   return true;
 }
 
-bool describe_Barrier(const Arguments&, Place, Exchange* x) {
+bool describe_Barrier(const Arguments&, Position, Exchange* x) {
   x->call.collective = Collective::barrier;
   return true;
 }
@@ -165,36 +156,36 @@ void set_gathered_aliasing(const Arguments& a, const Side& own, Exchange* x) {
 
 }  // namespace
 
-bool describe_Allgather(const Arguments& a, Place place, Exchange* x) {
-  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, place.size, &x->output)) {
+bool describe_Allgather(const Arguments& a, Position position, Exchange* x) {
+  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, position.size, &x->output)) {
     return false;
   }
   x->call.collective = Collective::allgather;
   x->call.bytes = x->output.bytes();
-  const Side own = block_of(x->output, place.rank);
+  const Side own = block_of(x->output, position.rank);
   if (is_in_place(a.sendbuf)) return take_in_place(x, own);
   set_gathered_aliasing(a, own, x);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
-         x->input.bytes() == block_bytes(x->output, place.rank);
+         x->input.bytes() == block_bytes(x->output, position.rank);
 }
 
-bool describe_Allgatherv(const Arguments& a, Place place, Exchange* x) {
+bool describe_Allgatherv(const Arguments& a, Position position, Exchange* x) {
   if (!a.rdispls || !set_ragged(a.recvbuf, find_datatype(a.recvtype), a.recvcounts, a.rdispls,
-                                place.size, &x->output)) {
+                                position.size, &x->output)) {
     return false;
   }
   x->call.collective = Collective::allgatherv;
   x->call.bytes = x->output.bytes();
-  x->call.ragged = x->output.type->size > 0 && has_uneven_counts(a.recvcounts, place.size);
-  const Side own = block_of(x->output, place.rank);
+  x->call.ragged = x->output.type->size > 0 && has_uneven_counts(a.recvcounts, position.size);
+  const Side own = block_of(x->output, position.rank);
   if (is_in_place(a.sendbuf)) return take_in_place(x, own);
   set_gathered_aliasing(a, own, x);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
-         x->input.bytes() == block_bytes(x->output, place.rank);
+         x->input.bytes() == block_bytes(x->output, position.rank);
 }
 
-bool describe_Alltoall(const Arguments& a, Place place, Exchange* x) {
-  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, place.size, &x->output)) {
+bool describe_Alltoall(const Arguments& a, Position position, Exchange* x) {
+  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, position.size, &x->output)) {
     return false;
   }
   x->call.collective = Collective::alltoall;
@@ -202,13 +193,13 @@ bool describe_Alltoall(const Arguments& a, Place place, Exchange* x) {
   x->set_aside = is_in_place(a.sendbuf);
   if (x->set_aside) return take_in_place(x, x->output);
   x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, a.recvbuf);
-  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, place.size, &x->input) &&
+  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, position.size, &x->input) &&
          x->input.bytes() == x->output.bytes();
 }
 
-bool describe_Alltoallv(const Arguments& a, Place place, Exchange* x) {
+bool describe_Alltoallv(const Arguments& a, Position position, Exchange* x) {
   if (!a.rdispls || !set_ragged(a.recvbuf, find_datatype(a.recvtype), a.recvcounts, a.rdispls,
-                                place.size, &x->output)) {
+                                position.size, &x->output)) {
     return false;
   }
   x->call.collective = Collective::alltoallv;
@@ -217,17 +208,17 @@ bool describe_Alltoallv(const Arguments& a, Place place, Exchange* x) {
   x->aliased =
       a.sendtype == a.recvtype && a.sendcounts == a.recvcounts && are_aliased(a.sendbuf, a.recvbuf);
   return a.sdispls &&
-         set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls, place.size,
+         set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls, position.size,
                     &x->input) &&
-         block_bytes(x->input, place.rank) == block_bytes(x->output, place.rank);
+         block_bytes(x->input, position.rank) == block_bytes(x->output, position.rank);
 }
 
 namespace {
 
 // What both reduce_scatter functions have in common. The input is set; with MPI_IN_PLACE it is the
 // result's memory.
-bool set_scattered(const Arguments& a, Place place, Exchange* x) {
-  const size_t own = x->input.elements(place.rank);
+bool set_scattered(const Arguments& a, Position position, Exchange* x) {
+  const size_t own = x->input.elements(position.rank);
   x->call.bytes = x->input.bytes();
   x->set_aside = x->in_place = is_in_place(a.sendbuf);
   x->aliased = are_aliased(a.sendbuf, a.recvbuf);
@@ -236,19 +227,19 @@ bool set_scattered(const Arguments& a, Place place, Exchange* x) {
 
 }  // namespace
 
-bool describe_Reduce_scatter(const Arguments& a, Place place, Exchange* x) {
+bool describe_Reduce_scatter(const Arguments& a, Position position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::reduce_scatter, x);
   const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
-  if (!set_ragged(input, type, a.recvcounts, {}, place.size, &x->input)) return false;
-  x->call.ragged = has_uneven_counts(a.recvcounts, place.size);
-  return set_scattered(a, place, x);
+  if (!set_ragged(input, type, a.recvcounts, {}, position.size, &x->input)) return false;
+  x->call.ragged = has_uneven_counts(a.recvcounts, position.size);
+  return set_scattered(a, position, x);
 }
 
-bool describe_Reduce_scatter_block(const Arguments& a, Place place, Exchange* x) {
+bool describe_Reduce_scatter_block(const Arguments& a, Position position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::reduce_scatter, x);
   const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
-  if (!set_uniform(input, type, a.recvcount, place.size, &x->input)) return false;
-  return set_scattered(a, place, x);
+  if (!set_uniform(input, type, a.recvcount, position.size, &x->input)) return false;
+  return set_scattered(a, position, x);
 }
 
 }  // namespace sluice

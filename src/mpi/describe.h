@@ -42,8 +42,8 @@ struct Arguments {
 #undef SLUICE_MEMBER
 };
 
-// What describing a call needs to know of the communicator.
-struct Place {
+// This rank in its communicator.
+struct Position {
   Rank rank, size;
 };
 
@@ -52,7 +52,7 @@ struct Place {
 // must not depend on whether a type is contiguous or a buffer aligned: that differs between the
 // ranks of one call. May throw std::bad_alloc.
 #define SLUICE_DESCRIBE(function, ...) \
-  bool describe_##function(const Arguments& arguments, Place place, Exchange* exchange);
+  bool describe_##function(const Arguments& arguments, Position position, Exchange* exchange);
 SLUICE_COLLECTIVES(SLUICE_DESCRIBE)
 #undef SLUICE_DESCRIBE
 

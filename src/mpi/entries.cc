@@ -11,7 +11,6 @@
 #include "src/base/log.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/describe.h"
-#include "src/mpi/entry.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"
@@ -23,14 +22,15 @@
 namespace sluice {
 namespace {
 
-using Describe = bool (*)(const Arguments& arguments, Place place, Exchange* exchange);
+using Describe = bool (*)(const Arguments& arguments, Position position, Exchange* exchange);
 
 // Describes a call; false if MPI is to do it. If this rank has no memory for that, *exchange
 // becomes nullptr and the result is true.
-bool understand(Describe describe, const Arguments& arguments, Place place, Exchange** exchange) {
+bool understand(Describe describe, const Arguments& arguments, Position position,
+                Exchange** exchange) {
   this_thread.passing_datatype = nullptr;
   try {
-    return describe(arguments, place, *exchange);
+    return describe(arguments, position, *exchange);
   } catch (const std::bad_alloc&) {
     *exchange = nullptr;
     return true;
@@ -68,8 +68,8 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
     if (!communicator && is_switched_off()) return false;
     if (!communicator) communicator = look_up_by_all_means(arguments.comm);
     if (!communicator || communicator->is_left_to_mpi()) return false;
-    const Place place{communicator->rank(), communicator->size()};
-    if (!understand(row.describe, arguments, place, &exchange)) return false;
+    const Position position{communicator->rank(), communicator->size()};
+    if (!understand(row.describe, arguments, position, &exchange)) return false;
     if (exchange && is_doubtful(*exchange) && is_error_of_mpi(*exchange, row.attempt)) return false;
   } catch (const std::bad_alloc&) {
     exchange = nullptr;

@@ -152,7 +152,7 @@ bool is_operation(MPI_Op op) {
 }
 
 bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
-  const Datatype *const in = exchange.input.type, *const out = exchange.output.type;
+  const Datatype *const in = datatype_of(exchange.input), *const out = datatype_of(exchange.output);
   const bool odd_in = is_uncommitted(in), odd_out = is_uncommitted(out);
   if (!exchange.aliased && !odd_in && !odd_out) return false;
   const Side& side = in ? exchange.input : exchange.output;

@@ -52,8 +52,10 @@ struct Probe {
 // Whether MPI may have an error for the call: input and output are the same memory, or a type is
 // not committed, as far as is known.
 inline bool is_doubtful(const Exchange& exchange) {
-  const auto committed = [](const Datatype* type) { return !type || type->committed; };
-  return exchange.aliased || !committed(exchange.input.type) || !committed(exchange.output.type);
+  const auto committed = [](const Side& side) {
+    return !side.type || datatype_of(side)->committed;
+  };
+  return exchange.aliased || !committed(exchange.input) || !committed(exchange.output);
 }
 
 // Whether this MPI has an error for the call. Makes a probe: `attempt` calls MPI's own function

@@ -5,7 +5,7 @@
 // handle. So Sluice deletes its own state before it calls MPI.
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
-#include "src/mpi/entry.h"
+#include "src/mpi/functions.h"
 #include "src/mpi/runtime.h"
 
 namespace sluice {

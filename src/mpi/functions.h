@@ -30,6 +30,11 @@
 #define SLUICE_LARGE_COLLECTIVES(ROW)
 #endif
 
+// Macros that define MPI functions: `SLUICE_ENTRY PMPI_X(...) {...}` and, as its alias,
+// `int MPI_X(...) SLUICE_ALIAS("PMPI_X");`.
+#define SLUICE_ENTRY __attribute__((visibility("default"))) int
+#define SLUICE_ALIAS(name) __attribute__((visibility("default"), alias(name)))
+
 // Every role. Their C types are in Roles (describe.h).
 #define SLUICE_ROLES(M)                                                                         \
   SLUICE_EACH(M, sendbuf, recvbuf, buffer, count, sendcount, recvcount, sendcounts, recvcounts, \

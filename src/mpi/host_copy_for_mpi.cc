@@ -66,7 +66,7 @@ HostCopyForMpi::Range HostCopyForMpi::Range::with(const Range& other) const {
 Status HostCopyForMpi::find(const Side& side, Range* range) {
   if (!is_on_device(side)) return {};
   MPI_Count start = 0, length = 0;
-  if (real().Type_get_true_extent_x(side.type->handle, &start, &length)) {
+  if (real().Type_get_true_extent_x(datatype_of(side)->handle, &start, &length)) {
     return {Code::internal, "MPI does not tell a datatype's extent"};
   }
   ptrdiff_t first = 0, last = 0;

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "src/engine/team.h"
+#include "src/memory/staged_side.h"
 #include "src/mpi/describe.h"
-#include "src/mpi/placement.h"
 
 namespace sluice {
 

@@ -8,7 +8,7 @@
 
 #include "src/base/log.h"
 #include "src/mpi/communicator.h"
-#include "src/mpi/entry.h"
+#include "src/mpi/functions.h"
 #include "src/mpi/info.h"
 #include "src/mpi/runtime.h"
 

@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The face: face_sources. What knows nothing of MPI is in the core, where unit tests find it.
-
-core_sources += src/mpi/layout.cc src/mpi/layout.h
+# The face: face_sources.
 face_sources += \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
   src/mpi/communicator.cc src/mpi/communicator.h \
   src/mpi/datatypes.cc src/mpi/datatypes.h \
   src/mpi/describe.cc src/mpi/describe.h \
   src/mpi/host_copy_for_mpi.cc src/mpi/host_copy_for_mpi.h \
-  src/mpi/devices.cc src/mpi/devices.h \
   src/mpi/entries.cc \
-  src/mpi/entry.h \
   src/mpi/errors.cc src/mpi/errors.h \
   src/mpi/exchange.h \
   src/mpi/free_entries.cc \
   src/mpi/functions.h \
   src/mpi/info.cc src/mpi/info.h \
   src/mpi/info_entries.cc \
-  src/mpi/late_ranks.cc src/mpi/late_ranks.h \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
-  src/mpi/placement.cc src/mpi/placement.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \
   src/mpi/reductions.cc src/mpi/reductions.h \
   src/mpi/error_probe.cc src/mpi/error_probe.h \
   src/mpi/call_cache.cc src/mpi/call_cache.h \
   src/mpi/runtime.cc src/mpi/runtime.h \
-  src/mpi/thread_state.h \
+  src/mpi/thread_state.cc src/mpi/thread_state.h \
   src/mpi/typemap.cc src/mpi/typemap.h \
   src/mpi/user_operation.cc src/mpi/user_operation.h

@@ -10,7 +10,6 @@
 
 #include "src/mpi/error_probe.h"
 #include "src/mpi/narrow_floats.h"
-#include "src/mpi/thread_state.h"
 #include "src/mpi/typemap.h"
 #include "src/mpi/user_operation.h"
 
@@ -275,24 +274,31 @@ bool is_defined(Family family, Op op) {
   return family != Family::plain_integer || !logical;
 }
 
+// This thread's last reduction. Reused only for predefined types and operations, which MPI never
+// frees.
+struct LastReduction {
+  MPI_Datatype datatype{};
+  MPI_Op op{};
+  Reducible reducible;
+};
+constinit thread_local LastReduction last_reduction __attribute__((tls_model("initial-exec")));
+
 }  // namespace
 
 const Reducible* find_reducible(MPI_Datatype datatype, MPI_Op op) {
-  ThreadState& thread = this_thread;
-  if (thread.reduced_datatype == datatype && thread.reduced_op == op &&
-      thread.reducible.reduction.kernel && !thread.reducible.user_defined) {
-    return &thread.reducible;
+  LastReduction& last = last_reduction;
+  if (last.datatype == datatype && last.op == op && last.reducible.reduction.kernel &&
+      !last.reducible.user_defined) {
+    return &last.reducible;
   }
-  if (!is_predefined(op)) return find_user_defined(datatype, op, &thread.reducible);
+  if (!is_predefined(op)) return find_user_defined(datatype, op, &last.reducible);
   const std::optional<Predefined> known = find_predefined(datatype);
   const std::optional<Op> kernel_op = find_op(op);
   if (!known || !kernel_op || !is_defined(known->family, *kernel_op)) return nullptr;
   const ReduceKernel kernel = find_kernel(*kernel_op, known->type);
   if (!kernel) return nullptr;
-  thread.reduced_datatype = datatype;
-  thread.reduced_op = op;
-  thread.reducible = {known->datatype, {kernel, nullptr, true}, false};
-  return &thread.reducible;
+  last = {datatype, op, {known->datatype, {kernel, nullptr, true}, false}};
+  return &last.reducible;
 }
 
 }  // namespace sluice

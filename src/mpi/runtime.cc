@@ -14,9 +14,9 @@
 #include "src/base/random.h"
 #include "src/engine/agreement.h"
 #include "src/engine/rules.h"
+#include "src/memory/devices.h"
 #include "src/mpi/communicator.h"
 #include "src/mpi/datatypes.h"
-#include "src/mpi/devices.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
@@ -29,27 +29,11 @@
 namespace sluice {
 
 constinit std::atomic<bool> all_pass{false};
-constinit std::atomic<uint64_t> communicators_freed{0};
-constinit std::atomic<uint64_t> datatypes_freed{0};
-constinit thread_local ThreadState this_thread;
-constinit std::atomic<bool> threads_call_mpi{false};
 
 bool is_switched_off() {
   static const bool off = is_switched_off(getenv);
   if (off) all_pass.store(true, std::memory_order_relaxed);
   return off;
-}
-
-void note_threads() {
-  int level = MPI_THREAD_SINGLE;
-  real().Query_thread(&level);
-  if (level == MPI_THREAD_MULTIPLE) threads_call_mpi = true;
-}
-
-void note_this_thread() {
-  static constinit std::atomic<bool> any{false};
-  if (std::exchange(this_thread.noted, true)) return;
-  if (any.exchange(true)) threads_call_mpi = true;
 }
 
 namespace {
@@ -177,7 +161,7 @@ Status Runtime::configure() {
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
-  begin_devices(process_.knobs);
+  begin_devices(process_.knobs, threads_call_mpi);
   process_.host = shm_host();
   process_.locate = [this](bool domains) { return locator_.find(domains); };
   const bool encrypts = process_.knobs.tls != "off";

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What src/mpi keeps for each thread: the guard against recursion, and the results of the last
-// look-ups, which the next call of most programs needs again. Constant-initialised and trivial, so
-// that reading it is one instruction.
+// look-ups of communicators and datatypes, which the next call of most programs needs again.
+// Constant-initialised and trivial, so that reading it is one instruction.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "src/mpi/datatypes.h"
 #include "src/mpi/real.h"
-#include "src/mpi/reductions.h"
 
 namespace sluice {
 
 class Communicator;
 class FreedCommunicator;
 class FreedDatatype;
+struct Datatype;
 
 // MPI reuses the handles of freed objects. So the result of a look-up is valid only until the count
 // of freed objects changes; objects that Sluice did not know are not counted.
@@ -51,11 +50,6 @@ struct ThreadState {
   // What this thread is freeing, innermost first: attribute callbacks may free other objects.
   const FreedCommunicator* freed_communicator = nullptr;
   FreedDatatype* freed_datatype = nullptr;
-
-  // The last reduction; reused only for predefined types and operations, which MPI never frees.
-  MPI_Datatype reduced_datatype{};
-  MPI_Op reduced_op{};
-  Reducible reducible;
 };
 
 extern constinit thread_local ThreadState this_thread __attribute__((tls_model("initial-exec")));

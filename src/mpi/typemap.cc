@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/memory/numbers.h"
 #include "src/mpi/datatypes.h"
-#include "src/mpi/exchange.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {

@@ -5,7 +5,7 @@
 // element whose bytes are numbered is packed, and shows where each byte came from.
 #pragma once
 
-#include "src/mpi/layout.h"
+#include "src/memory/layout.h"
 #include "src/mpi/real.h"
 
 namespace sluice {

@@ -48,10 +48,10 @@ void expect_fault(const Faults& faults, const std::string& words) {
 
 // Two ranks exchange their operands. This plan is correct; others here are variations of it.
 void exchange(Rank rank, PlanBuilder& plan) {
-  const Piece slot = plan.scratch(input);
+  const Piece scratch = plan.scratch(input);
   plan.send(1 - rank, input);
-  plan.recv(1 - rank, slot);
-  rank == 0 ? plan.reduce(input, slot, output) : plan.reduce(slot, input, output);
+  plan.recv(1 - rank, scratch);
+  rank == 0 ? plan.reduce(input, scratch, output) : plan.reduce(scratch, input, output);
 }
 
 TEST(Broken, NotTheExchangeItself) {
@@ -183,9 +183,9 @@ TEST(Broken, PipelinedThoughSlicesDiffer) {
 TEST(Broken, OrderedBySegmentsThoughSlicesDiffer) {
   const Piece first = part(Area::output, 0, 2, 3), second = part(Area::output, 1, 3, 3);
   PlanSet set = plans(Collective::broadcast, 1, [&](Rank, PlanBuilder& plan) {
-    const Piece slot = plan.scratch(first), other = plan.scratch(first);
-    plan.copy(first, slot);
-    plan.copy(slot, other);
+    const Piece scratch = plan.scratch(first), other = plan.scratch(first);
+    plan.copy(first, scratch);
+    plan.copy(scratch, other);
     plan.copy(other, second);
   });
   Plan& plan = set.plans[0];
@@ -312,10 +312,10 @@ TEST(Broken, AlgorithmsThatClaimTheBalancedTree) {
 
 TEST(Broken, DifferentExpressionsOnDifferentRanks) {
   PlanSet set = plans(Collective::allreduce, 2, [](Rank rank, PlanBuilder& plan) {
-    const Piece slot = plan.scratch(input);
+    const Piece scratch = plan.scratch(input);
     plan.send(1 - rank, input);
-    plan.recv(1 - rank, slot);
-    plan.reduce(input, slot, output);
+    plan.recv(1 - rank, scratch);
+    plan.reduce(input, scratch, output);
   });
   set.in_order = false;
   expect_fault(run(set, {1}),
@@ -356,11 +356,11 @@ TEST(Broken, WrongElementOfTheRightSource) {
 // Correct with separate input and output; in place, the sent data was overwritten before.
 TEST(Broken, NotInPlace) {
   const PlanSet set = plans(Collective::allreduce, 2, [](Rank rank, PlanBuilder& plan) {
-    const Piece slot = plan.scratch(input);
+    const Piece scratch = plan.scratch(input);
     plan.send(1 - rank, input);
-    plan.recv(1 - rank, slot);
-    plan.copy(slot, output);
-    rank == 0 ? plan.reduce(input, slot, output) : plan.reduce(slot, input, output);
+    plan.recv(1 - rank, scratch);
+    plan.copy(scratch, output);
+    rank == 0 ? plan.reduce(input, scratch, output) : plan.reduce(scratch, input, output);
   });
   EXPECT_EQ(run(set, {1}), Faults{});
   expect_fault(run(set, {1}, true), "rank 0 ends with (1 1)");
@@ -376,10 +376,10 @@ TEST(Broken, BarrierThatLeaks) {
 
 TEST(Broken, DearerThanItSays) {
   const Model model(plans(Collective::allreduce, 2, [](Rank rank, PlanBuilder& plan) {
-    const Piece slot = plan.scratch(input);
+    const Piece scratch = plan.scratch(input);
     for (int twice = 0; twice < 2; ++twice) {
       plan.send(1 - rank, input);
-      plan.recv(1 - rank, slot);
+      plan.recv(1 - rank, scratch);
     }
   }));
   EXPECT_EQ(model.check_cost({4}, {.steps = 2, .bytes = 2, .scratch = 1}), Faults{});

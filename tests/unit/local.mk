@@ -29,7 +29,7 @@ unit_sources += \
 support_tests = \
   tests/unit/engine/grouped_test.cc \
   tests/unit/engine/localities_test.cc \
-  tests/unit/host/topology_test.cc \
+  tests/unit/host/locality_test.cc \
   tests/unit/loopback/endpoint.cc \
   tests/unit/loopback/hub.cc \
   tests/unit/support/allocations.cc \
@@ -59,7 +59,7 @@ shm_tests = \
   tests/unit/transports/upgrade_ends_test.cc \
   tests/unit/transports/upgrade_sleepers_test.cc
 tcp_tests = \
-  tests/unit/mpi/layout_stack_test.cc \
+  tests/unit/memory/layout_stack_test.cc \
   tests/unit/transports/conformance.cc \
   tests/unit/transports/conformance_threads_test.cc \
   tests/unit/transports/fake_verbs.cc \
@@ -84,7 +84,7 @@ pure_tests = \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/waiter_test.cc \
-  tests/unit/mpi/layout_test.cc \
+  tests/unit/memory/layout_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
 # Transports between ranks that one thread drives.

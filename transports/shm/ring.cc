@@ -6,93 +6,58 @@
 #include "src/base/copy.h"
 
 namespace sluice {
-namespace {
 
-// Bytes that one copy can move from position `at` on, at most up to the ring's end.
-size_t reach(uint64_t at, size_t left, size_t available) {
-  return std::min({left, available, Ring::capacity - at % Ring::capacity, Ring::stride});
+// The other side's count is between what this side saw last and what it has published, but for the
+// lead of the writer.
+template <bool writes>
+void RingSide<writes>::look() {
+  constexpr uint64_t others_lead = Ring::capacity - lead;
+  const uint64_t count = (writes ? ring_.taken : ring_.written).load();
+  corrupt_ |= count < seen_ || count > published_ + others_lead;
+  if (!corrupt_) seen_ = count;
 }
 
-}  // namespace
-
-void RingWriter::look() {
-  const uint64_t taken = ring_.taken.load();
-  corrupt_ |= taken < taken_ || taken > published_;
-  if (!corrupt_) taken_ = taken;
+template <bool writes>
+void RingSide<writes>::publish() {
+  if (published_ != moved_) (writes ? ring_.written : ring_.taken).store(published_ = moved_);
 }
 
-void RingWriter::publish() {
-  if (published_ != written_) ring_.written.store(published_ = written_);
-}
-
-size_t RingWriter::write(std::span<const iovec> runs) {
-  const uint64_t before = written_;
+template <bool writes>
+size_t RingSide<writes>::move(std::span<const iovec> runs) {
+  const uint64_t before = moved_;
   for (const iovec& run : runs) {
-    if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
+    if (!move(static_cast<std::byte*>(run.iov_base), run.iov_len)) break;
   }
   publish();
-  return written_ - before;
+  return moved_ - before;
 }
 
-// False if there was not room for all.
-bool RingWriter::write(const std::byte* from, size_t left) {
+// False if not all could be moved.
+template <bool writes>
+bool RingSide<writes>::move(std::byte* memory, size_t left) {
   while (left > 0) {
-    if (room() < left) look();
-    const size_t bytes = reach(written_, left, corrupt_ ? 0 : room());
+    if (movable() < left) look();
+    const size_t at = moved_ % Ring::capacity;
+    const size_t bytes =
+        std::min({left, corrupt_ ? 0 : movable(), Ring::capacity - at, Ring::stride});
     if (bytes == 0) return false;
-    copy_bytes(ring_.data + written_ % Ring::capacity, from, bytes);
-    written_ += bytes;
-    from += bytes;
+    copy_bytes(writes ? ring_.data + at : memory, writes ? memory : ring_.data + at, bytes);
+    moved_ += bytes;
+    memory += bytes;
     left -= bytes;
-    if (written_ - published_ >= Ring::stride) publish();
+    if (moved_ - published_ >= Ring::stride) publish();
   }
   return true;
 }
 
-bool RingWriter::sleeps() {
-  ring_.writer_sleeps.store(1);
+template <bool writes>
+bool RingSide<writes>::sleeps() {
+  flag().store(1);
   look();
-  return !corrupt_ && room() == 0;
+  return !corrupt_ && movable() == 0;
 }
 
-void RingReader::look() {
-  const uint64_t written = ring_.written.load();
-  corrupt_ |= written < written_ || written - published_ > Ring::capacity;
-  if (!corrupt_) written_ = written;
-}
-
-void RingReader::publish() {
-  if (published_ != taken_) ring_.taken.store(published_ = taken_);
-}
-
-size_t RingReader::read(std::span<const iovec> runs) {
-  const uint64_t before = taken_;
-  for (const iovec& run : runs) {
-    if (!read(static_cast<std::byte*>(run.iov_base), run.iov_len)) break;
-  }
-  publish();
-  return taken_ - before;
-}
-
-// False if there were fewer bytes.
-bool RingReader::read(std::byte* to, size_t left) {
-  while (left > 0) {
-    if (there() < left) look();
-    const size_t bytes = reach(taken_, left, corrupt_ ? 0 : there());
-    if (bytes == 0) return false;
-    copy_bytes(to, ring_.data + taken_ % Ring::capacity, bytes);
-    taken_ += bytes;
-    to += bytes;
-    left -= bytes;
-    if (taken_ - published_ >= Ring::stride) publish();
-  }
-  return true;
-}
-
-bool RingReader::sleeps() {
-  ring_.reader_sleeps.store(1);
-  look();
-  return !corrupt_ && there() == 0;
-}
+template class RingSide<true>;
+template class RingSide<false>;
 
 }  // namespace sluice

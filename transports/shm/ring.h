@@ -33,64 +33,51 @@ struct Ring {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// The writing side. One thread at a time.
-class RingWriter {
+// One side of a ring. One thread at a time.
+template <bool writes>
+class RingSide {
  public:
-  explicit RingWriter(Ring& ring) : ring_(ring) {}
+  explicit RingSide(Ring& ring) : ring_(ring) {}
 
   // Returns the bytes written: as many as there was room for.
-  size_t write(std::span<const iovec> runs);
-  // The reader's count is impossible; nothing can be written any more.
-  bool corrupt() const { return corrupt_; }
-
-  // True, once, if the reader sleeps. The caller must wake it.
-  bool wakes() { return ring_.reader_sleeps.load() != 0 && ring_.reader_sleeps.exchange(0) != 0; }
-  // Announces that this side will sleep until there is room. False if there is room.
-  bool sleeps();
-  void awake() { ring_.writer_sleeps.store(0, std::memory_order_relaxed); }
-
- private:
-  bool write(const std::byte* from, size_t left);
-  size_t room() const { return Ring::capacity - (written_ - taken_); }
-  void look();
-  void publish();
-
-  Ring& ring_;
-  uint64_t written_ = 0, published_ = 0;
-  uint64_t taken_ = 0;  // the reader's count as last seen
-  bool corrupt_ = false;
-};
-
-// The reading side. One thread at a time.
-class RingReader {
- public:
-  explicit RingReader(Ring& ring) : ring_(ring) {}
-
+  size_t write(std::span<const iovec> runs) requires writes { return move(runs); }
   // Returns the bytes read: as many as there were.
-  size_t read(std::span<const iovec> runs);
+  size_t read(std::span<const iovec> runs) requires(!writes) { return move(runs); }
+  // The other side's count is impossible; nothing can be moved any more.
   bool corrupt() const { return corrupt_; }
-  // Whether there is anything to read, or the ring is corrupt.
+  // Whether there is anything to read, or room to write; also if the ring is corrupt.
   bool has_any() {
-    if (there() == 0) look();
-    return there() > 0 || corrupt_;
+    if (movable() == 0) look();
+    return movable() > 0 || corrupt_;
   }
 
-  // True, once, if the writer sleeps until there is room. The caller must wake it.
-  bool wakes() { return ring_.writer_sleeps.load() != 0 && ring_.writer_sleeps.exchange(0) != 0; }
-  // Announces that this side will sleep until there are bytes. False if there are some.
+  // True, once, if the other side sleeps. The caller must wake it.
+  bool wakes() {
+    auto& flag = writes ? ring_.reader_sleeps : ring_.writer_sleeps;
+    return flag.load() != 0 && flag.exchange(0) != 0;
+  }
+  // Announces that this side will sleep until it can move bytes. False if it can.
   bool sleeps();
-  void awake() { ring_.reader_sleeps.store(0, std::memory_order_relaxed); }
+  void awake() { flag().store(0, std::memory_order_relaxed); }
 
  private:
-  bool read(std::byte* to, size_t left);
-  size_t there() const { return written_ - taken_; }
+  // The reader may take what was written, the writer may be a whole ring ahead of what was taken.
+  static constexpr uint64_t lead = writes ? Ring::capacity : 0;
+
+  size_t move(std::span<const iovec> runs);
+  bool move(std::byte* memory, size_t left);
+  // Bytes that this side can move, by the other's count as last seen.
+  size_t movable() const { return seen_ + lead - moved_; }
   void look();
   void publish();
+  auto& flag() { return writes ? ring_.writer_sleeps : ring_.reader_sleeps; }
 
   Ring& ring_;
-  uint64_t taken_ = 0, published_ = 0;
-  uint64_t written_ = 0;  // the writer's count as last seen
+  uint64_t moved_ = 0, published_ = 0;
+  uint64_t seen_ = 0;  // the other side's count as last seen
   bool corrupt_ = false;
 };
+using RingWriter = RingSide<true>;
+using RingReader = RingSide<false>;
 
 }  // namespace sluice

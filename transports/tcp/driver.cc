@@ -127,7 +127,7 @@ Link& Driver::link(const ProcessId& process) {
   return *links_.emplace(process, std::make_unique<Link>(shared_, process)).first->second;
 }
 
-Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) try {
+Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   Section section(*this);
   if (peer.process == shared_.options.self) {
     return Status(Code::invalid, "a process has no link to itself");
@@ -136,63 +136,63 @@ Result<Driver::Place> Driver::open(const TeamId& team, const Peer& peer) try {
   Link& to = link(peer.process);
   const Status known_now = to.know(peer);
   if (!known_now.ok()) return known_now;
-  return Place{&to, &to.stream(team)};
+  return Route{&to, &to.stream(team)};
 } catch (const std::bad_alloc&) {
   return shared_.no_memory_to_connect;
 }
 
-void Driver::close(const Place& place) {
+void Driver::close(const Route& route) {
   Section section(*this);
-  place.link->close(*place.stream);
-  place.link->flush_now();
+  route.link->close(*route.stream);
+  route.link->flush_now();
 }
 
-bool Driver::post_send(const Place& place, Operation* operation) {
+bool Driver::post_send(const Route& route, Operation* operation) {
   Section section(*this);
   section.note_post();
   shared_.posting = operation;
-  place.stream->post_send(operation);
-  place.link->flush_now();
+  route.stream->post_send(operation);
+  route.link->flush_now();
   return std::exchange(shared_.posting, nullptr) == nullptr;
 }
 
-bool Driver::post_recv(const Place& place, Operation* operation) {
+bool Driver::post_recv(const Route& route, Operation* operation) {
   Section section(*this);
   section.note_post();
   shared_.posting = operation;
-  place.stream->post_recv(operation);
-  place.link->look();
-  place.link->flush_now();
+  route.stream->post_recv(operation);
+  route.link->look();
+  route.link->flush_now();
   return std::exchange(shared_.posting, nullptr) == nullptr;
 }
 
-void Driver::withdraw(const Place& place) {
+void Driver::withdraw(const Route& route) {
   Section section(*this);
-  place.stream->withdraw();
-  place.link->flush_now();
+  route.stream->withdraw();
+  route.link->flush_now();
 }
 
-void Driver::abort(const Place& place, const std::string& cause) {
+void Driver::abort(const Route& route, const std::string& cause) {
   Section section(*this);
-  place.stream->abort(cause);
-  place.link->flush_now();
+  route.stream->abort(cause);
+  route.link->flush_now();
 }
 
-const char* Driver::carrier(const Place& place) {
+const char* Driver::carrier(const Route& route) {
   Section section(*this);
-  return place.link->carrier();
+  return route.link->carrier();
 }
 
-bool Driver::abort_sent(const Place& place) {
+bool Driver::abort_sent(const Route& route) {
   Section section(*this);
-  return place.link->abort_sent();
+  return route.link->abort_sent();
 }
 
-Status Driver::aborted_by_peer(const Place& place) {
+Status Driver::aborted_by_peer(const Route& route) {
   Section section(*this);
-  place.link->look_around();
-  place.link->flush_now();
-  return place.stream->aborted_by_peer();
+  route.link->look_around();
+  route.link->flush_now();
+  return route.stream->aborted_by_peer();
 }
 
 bool Driver::progress() {

@@ -37,21 +37,21 @@ class Driver {
   void meet(std::span<const Peer> peers, std::vector<ProcessId>* met);
   void part(std::span<const ProcessId> met) noexcept;
 
-  struct Place {  // what a channel refers to
+  struct Route {  // what a channel refers to
     Link* link;
     Stream* stream;
   };
-  Result<Place> open(const TeamId& team, const Peer& peer);
-  void close(const Place& place);
+  Result<Route> open(const TeamId& team, const Peer& peer);
+  void close(const Route& route);
 
   // Each returns true if the operation is done.
-  bool post_send(const Place& place, Operation* operation);
-  bool post_recv(const Place& place, Operation* operation);
-  void withdraw(const Place& place);
-  void abort(const Place& place, const std::string& cause);
-  bool abort_sent(const Place& place);
-  Status aborted_by_peer(const Place& place);
-  const char* carrier(const Place& place);
+  bool post_send(const Route& route, Operation* operation);
+  bool post_recv(const Route& route, Operation* operation);
+  void withdraw(const Route& route);
+  void abort(const Route& route, const std::string& cause);
+  bool abort_sent(const Route& route);
+  Status aborted_by_peer(const Route& route);
+  const char* carrier(const Route& route);
 
   bool progress();
   void wait(std::chrono::microseconds limit);

@@ -21,21 +21,21 @@ constexpr size_t smallest_buffer = size_t{4} << 10;
 
 class TcpChannel : public Channel {
  public:
-  TcpChannel(std::shared_ptr<Driver> driver, const Driver::Place& place)
-      : driver_(std::move(driver)), place_(place) {}
-  ~TcpChannel() override { driver_->close(place_); }
+  TcpChannel(std::shared_ptr<Driver> driver, const Driver::Route& route)
+      : driver_(std::move(driver)), route_(route) {}
+  ~TcpChannel() override { driver_->close(route_); }
 
-  bool post_send(Operation* operation) override { return driver_->post_send(place_, operation); }
-  bool post_recv(Operation* operation) override { return driver_->post_recv(place_, operation); }
-  void withdraw() override { driver_->withdraw(place_); }
-  void abort(const std::string& cause) override { driver_->abort(place_, cause); }
-  Status aborted_by_peer() override { return driver_->aborted_by_peer(place_); }
-  const char* carrier() const override { return driver_->carrier(place_); }
-  bool abort_sent() const override { return driver_->abort_sent(place_); }
+  bool post_send(Operation* operation) override { return driver_->post_send(route_, operation); }
+  bool post_recv(Operation* operation) override { return driver_->post_recv(route_, operation); }
+  void withdraw() override { driver_->withdraw(route_); }
+  void abort(const std::string& cause) override { driver_->abort(route_, cause); }
+  Status aborted_by_peer() override { return driver_->aborted_by_peer(route_); }
+  const char* carrier() const override { return driver_->carrier(route_); }
+  bool abort_sent() const override { return driver_->abort_sent(route_); }
 
  private:
   const std::shared_ptr<Driver> driver_;
-  const Driver::Place place_;
+  const Driver::Route route_;
 };
 
 // The peers of a team, which may connect as long as this lives.
@@ -74,9 +74,9 @@ class TcpEndpoint : public Endpoint {
   }
 
   Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) override {
-    const auto place = driver_->open(team, peer);
-    if (!place.ok()) return place.status();
-    return std::unique_ptr<Channel>(std::make_unique<TcpChannel>(driver_, *place));
+    const auto route = driver_->open(team, peer);
+    if (!route.ok()) return route.status();
+    return std::unique_ptr<Channel>(std::make_unique<TcpChannel>(driver_, *route));
   }
 
   bool can_connect() override { return has_descriptors(descriptors_to_connect); }

@@ -12,6 +12,7 @@
 
 #include "transports/tcp/address.h"
 #include "transports/tcp/peer_keys.h"
+#include "transports/tcp/proofs.h"
 #include "transports/tcp/tcp.h"
 #include "transports/tcp/wire.h"
 #include "transports/transport.h"
@@ -51,7 +52,10 @@ struct TcpShared {
     return options.needs_upgrade || (options.filter && !options.filter->filters(true));
   }
   // Whether a greeting without a proof is for this process, and has its key.
-  bool knows_key(const Greeting& greeting) const;
+  bool knows_key(const Greeting& greeting) const {
+    return greeting.to == options.self && !greeting.proves && !options.filter &&
+           are_equal(greeting.key, key);
+  }
   // Whether this is that process's answer, without proofs, to this process's greeting.
   bool answers(const Greeting& greeting, const ProcessId& process) const {
     return greeting.from == process && knows_key(greeting);

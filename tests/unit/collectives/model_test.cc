@@ -57,9 +57,9 @@ Model chain() {
   PlanBuilder first, middle, last;
   first.send(1, buffer);
   first.recv_token(2);
-  const Piece slot = middle.scratch(buffer);
-  middle.recv(0, slot);
-  middle.copy(slot, buffer);
+  const Piece scratch = middle.scratch(buffer);
+  middle.recv(0, scratch);
+  middle.copy(scratch, buffer);
   middle.send(2, buffer);
   const StepId got = last.recv(1, buffer);
   last.order(got, last.send_token(0));
@@ -114,10 +114,10 @@ TEST(Model, YieldsWhatEveryElementHolds) {
 TEST(Model, KnowsHowManyElementsComeOutEven) {
   PlanSet set{.collective = Collective::allreduce};
   PlanBuilder plan(alias_of(Collective::allreduce, 0));
-  Piece slot = plan.scratch({Area::input, whole, {0, 1, 3}});
+  Piece scratch = plan.scratch({Area::input, whole, {0, 1, 3}});
   plan.copy({Area::input, whole, {0, 1, 4}}, {Area::output, whole, {0, 1, 4}});
-  slot.part = {1, 2, 5};
-  plan.send(1, slot);
+  scratch.part = {1, 2, 5};
+  plan.send(1, scratch);
   set.plans.push_back(std::move(plan).build());
   set.plans.emplace_back();
   EXPECT_EQ(Model(std::move(set)).even_count(), 60u);

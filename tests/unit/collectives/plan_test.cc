@@ -148,11 +148,11 @@ TEST(PlanBuilder, PartsOverlapAsFractions) {
 
 TEST(PlanBuilder, BlocksAndSlotsAreApart) {
   PlanBuilder builder;
-  const Piece slot = builder.scratch(block(0)), other = builder.scratch(block(0));
-  EXPECT_NE(slot, other);
+  const Piece scratch = builder.scratch(block(0)), other = builder.scratch(block(0));
+  EXPECT_NE(scratch, other);
   builder.recv(1, block(0));
   builder.recv(1, block(1));
-  builder.recv(1, slot);
+  builder.recv(1, scratch);
   builder.recv(1, other);
   const Plan plan = std::move(builder).build();
   EXPECT_TRUE(plan.after.empty());
@@ -201,9 +201,9 @@ TEST(PlanBuilder, PipelinesSlicesOfSeveralPiecesIfTheyAreTheSame) {
 
 TEST(PlanBuilder, PipelinesOnlyIfEverySharedSliceIsTheSame) {
   PlanBuilder builder;
-  const Piece slot = builder.scratch(output());
-  const StepId first = builder.copy(output(0, 1, 2), slot);
-  const StepId second = builder.copy(slot, output(1, 3, 4));
+  const Piece scratch = builder.scratch(output());
+  const StepId first = builder.copy(output(0, 1, 2), scratch);
+  const StepId second = builder.copy(scratch, output(1, 3, 4));
   EXPECT_EQ(waits(std::move(builder).build(), second), (Waits{{first, !pipelined}}));
 }
 
@@ -211,19 +211,19 @@ TEST(PlanBuilder, PipelinesOnlyIfEverySharedSliceIsTheSame) {
 // writes to memory that q reads in other segments.
 TEST(PlanBuilder, KeepsAWholeWaitBesideAPipelinedChain) {
   PlanBuilder builder;
-  const Piece slot = builder.scratch(output(0, 2, 3)), other = builder.scratch(output(0, 2, 3));
-  const StepId q = builder.copy(output(0, 2, 3), slot);
-  const StepId r = builder.copy(slot, other);
+  const Piece scratch = builder.scratch(output(0, 2, 3)), other = builder.scratch(output(0, 2, 3));
+  const StepId q = builder.copy(output(0, 2, 3), scratch);
+  const StepId r = builder.copy(scratch, other);
   const StepId s = builder.copy(other, output(1, 3, 3));
   EXPECT_EQ(waits(std::move(builder).build(), s), (Waits{{q, !pipelined}, {r, pipelined}}));
 }
 
 TEST(PlanBuilder, LeavesOutWhatFollows) {
   PlanBuilder builder;
-  const Piece slot = builder.scratch(output());
+  const Piece scratch = builder.scratch(output());
   const StepId q = builder.recv(1, output());
-  const StepId r = builder.copy(output(), slot);
-  const StepId s = builder.reduce(output(), slot, output());
+  const StepId r = builder.copy(output(), scratch);
+  const StepId s = builder.reduce(output(), scratch, output());
   const Plan plan = std::move(builder).build();
   EXPECT_EQ(waits(plan, r), (Waits{{q, pipelined}}));
   EXPECT_EQ(waits(plan, s), (Waits{{r, pipelined}})) << "q -> s follows";

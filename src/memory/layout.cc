@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/mpi/layout.h"
+#include "src/memory/layout.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/mpi/devices.h"
+#include "src/memory/devices.h"
 
 #include <dlfcn.h>
 
@@ -8,7 +8,6 @@
 
 #include "src/base/log.h"
 #include "src/base/module.h"
-#include "src/mpi/thread_state.h"
 
 namespace sluice {
 namespace {
@@ -20,6 +19,7 @@ constinit link_map* const never = nullptr;
 
 constinit std::mutex looking;
 constinit bool wanted = false;
+constinit const std::atomic<bool>* threads_call_here = nullptr;  // set by begin_devices
 constinit SluiceCudaSettings settings{};
 constinit void* last_library = nullptr;  // held, so that it stays in the list
 constinit std::atomic<const SluiceCuda*> cuda{nullptr};
@@ -58,7 +58,7 @@ void await_library_after(link_map* library) {
   void* const before = std::exchange(last_library, library);
   library_after_last.store(&library->l_next, std::memory_order_release);
   // Another thread may be reading the entry of the library before.
-  if (before && !threads_call_mpi.load(std::memory_order_relaxed)) dlclose(before);
+  if (before && !threads_call_here->load(std::memory_order_relaxed)) dlclose(before);
 }
 
 void use(void* driver) {
@@ -96,8 +96,9 @@ const SluiceCuda* look() {
 
 constinit std::atomic<link_map* const*> library_after_last{&never};
 
-void begin_devices(const Knobs& knobs) {
+void begin_devices(const Knobs& knobs, const std::atomic<bool>& threads_call) {
   const std::lock_guard lock(looking);
+  threads_call_here = &threads_call;
   wanted = knobs.cuda == "auto";
   settings = {.pinned = knobs.cuda_pinned,
               .blocking_streams = knobs.cuda_streams == "blocking",
@@ -110,7 +111,7 @@ void end_devices() {
   wanted = false;
   library_after_last.store(&never, std::memory_order_release);
   if (const SluiceCuda* const module = cuda.load(std::memory_order_acquire)) module->end();
-  if (last_library && !threads_call_mpi) dlclose(std::exchange(last_library, nullptr));
+  if (last_library && !*threads_call_here) dlclose(std::exchange(last_library, nullptr));
 }
 
 DevicePlace find_place(const void* address, Status* why) {

@@ -14,7 +14,7 @@
 #include "src/base/knobs.h"
 #include "src/base/status.h"
 #include "src/engine/copy_wait.h"
-#include "src/mpi/layout.h"
+#include "src/memory/layout.h"
 
 namespace sluice {
 
@@ -41,7 +41,9 @@ inline bool may_be_on_device() {
 [[gnu::cold]] DevicePlace find_place(const void* address, Status* why = nullptr);
 
 // To be called before all else here, and when the process needs no device memory any more.
-void begin_devices(const Knobs& knobs);
+// threads_call: whether several threads may call functions here at once; may become true at any
+// time.
+void begin_devices(const Knobs& knobs, const std::atomic<bool>& threads_call);
 void end_devices();
 
 // Bytes that were copied from and to devices so far.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/mpi/late_ranks.h"
+#include "src/engine/late_ranks.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random layouts, compared with lists of the places of all their bytes.
-#include "src/mpi/layout.h"
+#include "src/memory/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "src/mpi/layout.h"
+#include "src/memory/layout.h"
 
 namespace sluice {
 namespace {

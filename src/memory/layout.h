@@ -4,7 +4,6 @@
 // nested as the datatype was constructed. Any range of the packed bytes can be moved by itself,
 // wherever it begins, so even a single huge element can go in pieces. (The idea is that of
 // dataloops: Ross, Miller and Gropp, "Implementing Fast and Reusable Datatype Processing", 2003.)
-// Does not depend on MPI.
 //
 // Loops and lists nest about 60 levels deep at most, however deeply the datatype is nested, because
 // each has at most half of the bytes of the one around it. So functions here may recurse over them.

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Where a call's data lies, and how it is moved between the program's memory and the engine's: core_sources.
+core_sources += \
+  src/memory/devices.cc src/memory/devices.h \
+  src/memory/element_type.h \
+  src/memory/layout.cc src/memory/layout.h \
+  src/memory/numbers.h \
+  src/memory/placement.cc src/memory/placement.h \
+  src/memory/side.h \
+  src/memory/staged_side.cc src/memory/staged_side.h \
+  src/memory/staging.cc src/memory/staging.h

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/memory/placement.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <string>
+
+namespace sluice {
+namespace {
+
+bool is_on_host(const Side& side) { return side.place.is_host(); }
+
+// Whether each block is dense in the program's memory, and the processor can touch it. Views count
+// in engine elements: in a reduction, blocks must also lie a whole number of elements apart.
+bool is_dense(const Side& side, bool reduces) {
+  if (!is_on_host(side)) return false;
+  if (side.type->is_dense(2)) return true;
+  if (reduces && side.blocks > 1) return false;
+  if (!side.counts) return side.type->is_dense(side.count);
+  for (uint32_t i = 0; i < side.blocks; ++i) {
+    if (side.elements(i) > 0 && !side.type->is_dense(side.elements(i))) return false;
+  }
+  return true;
+}
+
+// Whether blocks are dense and consecutive; true for a side that does not exist.
+bool is_adjacent(const Side& side) {
+  return !side.type || (is_on_host(side) && !side.counts && side.type->is_dense(2));
+}
+
+// Why nobody knows where a side is.
+Status describe_unknown(const Side& side) {
+  Status why;
+  (void)find_place(offset_by(side.buffer, side.type->start), &why);
+  return why.ok() ? Status{Code::unavailable, "can't tell where a buffer is"} : why;
+}
+
+}  // namespace
+
+// (Copies must have ended before their memory is used by others.)
+Placement::~Placement() {
+  staged_input_.stop();
+  staged_output_.stop();
+  input_.unpin();
+  output_.unpin();
+}
+
+Status Placement::begin() try {
+  if (!unplaced_.set_aside && is_adjacent(unplaced_.output) && is_adjacent(unplaced_.input)) {
+    place_adjacent(unplaced_.output, &unplaced_.call.output);
+    place_adjacent(unplaced_.input, &unplaced_.call.input);
+    return {};
+  }
+  for (const Side* side : {&unplaced_.output, &unplaced_.input}) {
+    if (side->place.device == DevicePlace::unknown) return describe_unknown(*side);
+  }
+  Status status = unplaced_.output.type ? begin_output() : Status();
+  return status.ok() && unplaced_.input.type ? begin_input() : status;
+} catch (const std::bad_alloc&) {
+  return {Code::memory, "no memory for the places of " + std::to_string(unplaced_.output.blocks) +
+                            " ranks' data"};
+}
+
+Status Placement::begin_output() {
+  const Side& side = unplaced_.output;
+  View& view = unplaced_.call.output;
+  if (is_dense(side, unplaced_.call.reduction.kernel)) {
+    place_in_buffer(side, output_, &view);
+    return {};
+  }
+  if (Status status = place_apart(side, output_, &view); !status.ok()) return status;
+  const auto way = unplaced_.filled ? StagedSide::Way::pack : StagedSide::Way::unpack;
+  (unplaced_.filled ? view.source : view.sink) = &staged_output_;
+  return staged_output_.begin(way, side, unplaced_.call.element, view.base, output_);
+}
+
+Status Placement::begin_input() {
+  const Side& side = unplaced_.input;
+  View& view = unplaced_.call.input;
+  if (!unplaced_.set_aside && is_dense(side, unplaced_.call.reduction.kernel)) {
+    place_in_buffer(side, input_, &view);
+    return {};
+  }
+  if (Status status = place_apart(side, input_, &view); !status.ok()) return status;
+  Status status =
+      staged_input_.begin(StagedSide::Way::pack, side, unplaced_.call.element, view.base, input_);
+  if (!status.ok()) return status;
+  if (unplaced_.set_aside) return staged_input_.finish();
+  view.source = &staged_input_;
+  return {};
+}
+
+Status Placement::end() {
+  Status status = unplaced_.call.output.sink ? staged_output_.finish() : Status();
+  staged_input_.stop();
+  input_.trim();
+  output_.trim();
+  return status.ok() ? staged_input_.failure() : status;
+}
+
+void Placement::place_adjacent(const Side& side, View* view) const {
+  if (!side.type) return;
+  view->base = offset_by(side.buffer, side.type->start);
+  view->count = side.count * scale(side);
+}
+
+void Placement::place_in_buffer(const Side& side, Staging& staging, View* view) const {
+  const size_t units = scale(side);
+  place_adjacent(side, view);
+  if (is_adjacent(side) || (!side.counts && side.blocks == 1)) return;
+  // Offsets count from the lowest block. (The displacement of an empty block may be anything.)
+  ptrdiff_t lowest = std::numeric_limits<ptrdiff_t>::max();
+  size_t before = 0;
+  for (uint32_t i = 0; i < side.blocks; ++i) {
+    if (side.elements(i) > 0) lowest = std::min(lowest, side.displacement(i, before));
+    before += side.elements(i);
+  }
+  if (before == 0) lowest = 0;
+  view->base = offset_by(view->base, lowest);
+  staging.counts.resize(side.blocks);
+  staging.offsets.resize(side.blocks);
+  before = 0;
+  for (uint32_t i = 0; i < side.blocks; ++i) {
+    const ptrdiff_t from_lowest = side.displacement(i, before) - lowest;
+    before += side.elements(i);
+    staging.counts[i] = side.elements(i) * units;
+    staging.offsets[i] =
+        staging.counts[i] > 0 ? static_cast<size_t>(from_lowest) / unplaced_.call.element : 0;
+  }
+  view->counts = staging.counts;
+  view->offsets = staging.offsets;
+}
+
+Status Placement::place_apart(const Side& side, Staging& staging, View* view) const {
+  const size_t units = scale(side);
+  view->count = side.count * units;
+  view->base = staging.reserve(side.bytes(), side.place);
+  if (!view->base) {
+    return {Code::memory, "no memory to pack " + std::to_string(side.bytes()) + " bytes"};
+  }
+  if (!side.counts) return {};
+  set_packed_blocks(side, units, staging);
+  view->counts = staging.counts;
+  view->offsets = staging.offsets;
+  return {};
+}
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where the engine finds a call's data: in the program's own memory if elements are dense there,
+// else in staging memory, which is packed and unpacked piece by piece during the call. Data on a
+// device counts as not dense.
+#pragma once
+
+#include "src/base/status.h"
+#include "src/engine/copy_wait.h"
+#include "src/memory/side.h"
+#include "src/memory/staged_side.h"
+#include "src/memory/staging.h"
+
+namespace sluice {
+
+// The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
+class Placement {
+ public:
+  // wait: waits for copies.
+  Placement(UnplacedCall& unplaced, Staging& input, Staging& output, CopyWait& wait)
+      : unplaced_(unplaced),
+        input_(input),
+        output_(output),
+        staged_input_(wait),
+        staged_output_(wait) {}
+  // Returns when nothing is copied any more, or memory was left to what is.
+  ~Placement();
+  Placement(const Placement&) = delete;
+  Placement& operator=(const Placement&) = delete;
+
+  // Sets the call's views. They point to this object, which must outlive the call.
+  Status begin();
+  // Unpacks the rest of the received data, and gives large staging memory back. Fails if a copy to
+  // or from a device has failed.
+  Status end();
+
+ private:
+  Status begin_output();
+  Status begin_input();
+  void place_adjacent(const Side& side, View* view) const;
+  void place_in_buffer(const Side& side, Staging& staging, View* view) const;
+  Status place_apart(const Side& side, Staging& staging, View* view) const;
+  // The number of engine elements in one element of a side.
+  size_t scale(const Side& side) const {
+    return unplaced_.call.reduction.kernel ? 1 : side.type->size;
+  }
+
+  UnplacedCall& unplaced_;
+  Staging& input_;
+  Staging& output_;
+  StagedSide staged_input_, staged_output_;
+};
+
+}  // namespace sluice
