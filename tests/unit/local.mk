@@ -42,6 +42,7 @@ teams_tests = \
   tests/unit/engine/team_setup_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/hints_test.cc \
+  tests/unit/engine/in_flight_test.cc \
   tests/unit/engine/team_cache_test.cc \
   tests/unit/engine/slots_test.cc \
   tests/unit/engine/turns_test.cc
