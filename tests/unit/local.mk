@@ -51,6 +51,7 @@ calls_tests = \
   tests/unit/engine/padded_alltoallv_test.cc \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/shm_algorithms_test.cc \
+  tests/unit/engine/ballot_test.cc \
   tests/unit/engine/cma_test.cc \
   tests/unit/engine/reproducible_test.cc
 # Shared memory and TCP, used by several threads, and what ends them.
