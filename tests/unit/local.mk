@@ -48,7 +48,7 @@ teams_tests = \
   tests/unit/engine/turns_test.cc
 # Collectives of teams, by plans and in shared memory.
 calls_tests = \
-  tests/unit/engine/padded_alltoallv_test.cc \
+  tests/unit/engine/alltoallv_test.cc \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/shm_algorithms_test.cc \
   tests/unit/engine/ballot_test.cc \
