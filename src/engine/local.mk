@@ -2,6 +2,7 @@
 # The engine: teams, selection, the execution of plans, waiting, statistics.
 core_sources += \
 	src/engine/agreement.cc src/engine/agreement.h \
+	src/engine/ballot.cc src/engine/ballot.h \
 	src/engine/call.h \
 	src/engine/call_in_flight.h \
 	src/engine/cells_executor.cc src/engine/cells_executor.h \

@@ -42,6 +42,7 @@ teams_tests = \
   tests/unit/engine/team_setup_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/hints_test.cc \
+  tests/unit/engine/in_flight_test.cc \
   tests/unit/engine/team_cache_test.cc \
   tests/unit/engine/slots_test.cc \
   tests/unit/engine/turns_test.cc
@@ -50,6 +51,7 @@ calls_tests = \
   tests/unit/engine/padded_alltoallv_test.cc \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/shm_algorithms_test.cc \
+  tests/unit/engine/ballot_test.cc \
   tests/unit/engine/cma_test.cc \
   tests/unit/engine/reproducible_test.cc
 # Shared memory and TCP, used by several threads, and what ends them.
