@@ -87,6 +87,7 @@ pure_tests = \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/waiter_test.cc \
   tests/unit/memory/layout_test.cc \
+  tests/unit/memory/placement_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
 # Transports between ranks that one thread drives.
