@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Several calls of a team in flight at once: started in one order on all ranks, advanced and
+// finished in any.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "src/engine/call_in_flight.h"
+#include "src/engine/schedule.h"
+#include "tests/unit/loopback/loopback.h"
+#include "tests/unit/support/arenas.h"
+#include "tests/unit/support/ranks.h"
+#include "transports/tcp/tcp.h"
+
+namespace sluice::testing {
+namespace {
+
+constexpr size_t most_count = 40000;  // some calls have several segments
+
+uint32_t operand_of(Rank rank, size_t i, uint32_t which) {
+  return rank * 1000003 + static_cast<uint32_t>(i) * 7 + which;
+}
+
+// A call on memory of its own, and what must come of it.
+class StartedCall {
+ public:
+  // shared: equal on all ranks.
+  StartedCall(std::mt19937& shared, Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {
+    constexpr Collective kinds[] = {Collective::allreduce, Collective::broadcast,
+                                    Collective::allgather, Collective::reduce};
+    which_ = static_cast<uint32_t>(shared());
+    call_.collective = kinds[shared() % std::size(kinds)];
+    count_ = shared() % 3 == 0 ? shared() % most_count : shared() % 64;
+    if (is_rooted(call_.collective)) call_.root = static_cast<Rank>(shared() % ranks);
+    call_.element = sizeof(uint32_t);
+    if (is_reducing(call_.collective)) call_.reduction.kernel = find_kernel(Op::sum, Type::uint32);
+    for (size_t i = 0; i < count_; ++i) input_.push_back(operand_of(rank, i, which_));
+    const bool gathers = call_.collective == Collective::allgather;
+    output_.assign(gathers ? count_ * ranks : count_, 0);
+    if (call_.collective == Collective::broadcast && rank == call_.root) output_ = input_;
+    call_.input.base = reinterpret_cast<std::byte*>(
+        call_.collective == Collective::broadcast ? output_.data() : input_.data());
+    call_.output.base = reinterpret_cast<std::byte*>(output_.data());
+    call_.input.count = call_.output.count = count_;
+    call_.bytes = output_.size() * sizeof(uint32_t);
+  }
+  StartedCall(const StartedCall&) = delete;
+  StartedCall& operator=(const StartedCall&) = delete;
+
+  const Call& call() const { return call_; }
+  CallInFlight* started = nullptr;
+
+  void check() const {
+    if (call_.collective == Collective::reduce && rank_ != call_.root) return;
+    for (size_t i = 0; i < output_.size(); ++i) {
+      ASSERT_EQ(output_[i], expected(i))
+          << to_string(call_.collective) << " of " << count_ << ", element " << i;
+    }
+  }
+
+ private:
+  uint32_t expected(size_t i) const {
+    switch (call_.collective) {
+      case Collective::broadcast:
+        return operand_of(call_.root, i, which_);
+      case Collective::allgather:
+        return operand_of(static_cast<Rank>(i / count_), i % count_, which_);
+      default:
+        break;
+    }
+    uint32_t sum = 0;
+    for (Rank rank = 0; rank < ranks_; ++rank) sum += operand_of(rank, i, which_);
+    return sum;
+  }
+
+  const Rank rank_, ranks_;
+  uint32_t which_ = 0;
+  size_t count_ = 0;
+  std::vector<uint32_t> input_, output_;
+  Call call_;
+};
+
+Call empty_call() {
+  Call call;
+  call.collective = Collective::barrier;
+  return call;
+}
+
+struct InFlightCarrier {
+  const char* name;
+  bool tcp, arena;
+};
+
+class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
+ protected:
+  void run(Rank ranks, const Body& body) {
+    const EndpointMaker endpoints = [&](Rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
+      if (!GetParam().tcp) return hub_.endpoint(id);
+      TcpOptions options;
+      options.self = id;
+      auto made = make_tcp_endpoint(options);
+      EXPECT_TRUE(made.ok()) << made.status().message();
+      return std::move(*made);
+    };
+    const Adjust adjust = [&](Rank, Process& process) {
+      process.knobs.timeout = 60;
+      if (!GetParam().arena) return;
+      process.arenas = arenas_.source();
+      process.host = 1;
+    };
+    on_ranks(ranks, endpoints, adjust, body);
+  }
+
+  const uint32_t seed_ = static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+
+ private:
+  LoopbackHub hub_;
+  ArenaHub arenas_;
+};
+
+// Some calls, some of them blocking and between the others; each rank advances and finishes them
+// in an order of its own.
+void run_some(Member& member, std::mt19937& shared, std::mt19937& own) {
+  std::vector<std::unique_ptr<StartedCall>> trials;
+  const size_t calls = 2 + shared() % 3;
+  for (size_t i = 0; i < calls; ++i) {
+    trials.push_back(std::make_unique<StartedCall>(shared, member.rank, member.size));
+    const auto started = member.team->start(trials.back()->call());
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    trials.back()->started = *started;
+    if (shared() % 4 == 0) {
+      StartedCall blocking(shared, member.rank, member.size);
+      const Status status = member.team->run(blocking.call());
+      ASSERT_TRUE(status.ok()) << status.message();
+      blocking.check();
+    }
+  }
+  for (uint32_t turns = own() % 50; turns > 0; --turns) {
+    (void)member.team->has_ended(*trials[own() % trials.size()]->started);
+  }
+  std::shuffle(trials.begin(), trials.end(), own);
+  for (const auto& trial : trials) {
+    const Status status = member.team->finish(*trial->started);
+    ASSERT_TRUE(status.ok()) << status.message();
+    trial->check();
+  }
+}
+
+TEST_P(InFlight, ends_in_any_order) {
+  for (Rank ranks = 2; ranks <= 5; ++ranks) {
+    run(ranks, [&](Member& member) {
+      std::mt19937 shared(seed_ + ranks), own(seed_ + 100 * ranks + member.rank);
+      for (int round = 0; round < 12; ++round) {
+        run_some(member, shared, own);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    });
+  }
+}
+
+// One rank waits for a call before a barrier that the other is in already.
+TEST_P(InFlight, advances_in_other_calls_waits) {
+  run(2, [&](Member& member) {
+    std::mt19937 shared(seed_);
+    for (Rank round = 0; round < 20; ++round) {
+      StartedCall trial(shared, member.rank, member.size);
+      const auto started = member.team->start(trial.call());
+      ASSERT_TRUE(started.ok());
+      const bool barrier_first = member.rank == round % 2;
+      if (barrier_first) {
+        ASSERT_TRUE(member.team->run(empty_call()).ok());
+      }
+      ASSERT_TRUE(member.team->finish(**started).ok());
+      if (!barrier_first) {
+        ASSERT_TRUE(member.team->run(empty_call()).ok());
+      }
+      trial.check();
+    }
+  });
+}
+
+// A program that only asks whether its call has ended learns that another rank gave up.
+TEST_P(InFlight, ends_when_a_rank_gives_up) {
+  run(3, [&](Member& member) {
+    std::mt19937 shared(seed_);
+    StartedCall one(shared, member.rank, member.size), two(shared, member.rank, member.size);
+    ASSERT_TRUE(member.team->run(empty_call()).ok());
+    if (member.rank == 2) {
+      EXPECT_FALSE(member.team->fail_call({Code::memory, "no room"}).ok());
+      return;
+    }
+    Call both[] = {empty_call(), empty_call()};
+    const auto first = member.team->start(both[0]), second = member.team->start(both[1]);
+    ASSERT_TRUE(first.ok());
+    if (!second.ok()) {  // it has learnt of it already
+      EXPECT_NE(second.status().message().find("no room"), std::string::npos);
+      EXPECT_FALSE(member.team->finish(**first).ok());
+      return;
+    }
+    while (!member.team->has_ended(**second)) {
+    }
+    const Status status = member.team->finish(**second);
+    EXPECT_NE(status.message().find("no room"), std::string::npos) << status.message();
+    EXPECT_FALSE(member.team->finish(**first).ok());
+    EXPECT_FALSE(member.team->start(both[0]).ok());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Carriers, InFlight,
+                         ::testing::Values(InFlightCarrier{"loopback", false, false},
+                                           InFlightCarrier{"tcp", true, false},
+                                           InFlightCarrier{"loopback_with_arena", false, true},
+                                           InFlightCarrier{"tcp_with_arena", true, true}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ScheduleCache, keeps_what_a_call_uses) {
+  const Algorithm* const algorithm = find_algorithm(Collective::broadcast, "binomial");
+  ScheduleCache cache;
+  constexpr Rank ranks = 3 * ScheduleCache::capacity;
+  const Shape shape{.rank = 1, .size = ranks};
+  const SchedulePin used = cache.get(algorithm, 0, shape);
+  const Schedule* const first = &*used;
+  for (Rank root = 1; root < ranks; ++root) {
+    EXPECT_EQ((*cache.get(algorithm, root, shape)).root(), root);
+  }
+  EXPECT_EQ(&*cache.get(algorithm, 0, shape), first);
+  EXPECT_EQ((*used).root(), 0U);
+}
+
+}  // namespace
+}  // namespace sluice::testing
