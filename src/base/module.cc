@@ -73,7 +73,7 @@ std::string problem_of_libraries(void* module) {
   return "calls of " + found.function + " in " + found.library +
          ", which the program has loaded, go to " + by +
          ", which has functions of the same names: hide these in " + by + ", or load " +
-         found.library + " with RTLD_DEEPBIND";
+         found.library + " with RTLD_NOW|RTLD_DEEPBIND";
 }
 
 }  // namespace

@@ -6,6 +6,19 @@
 
 namespace sluice {
 
+namespace {
+
+// What an algorithm needs and the ranks lack, for a message; empty if it is something else.
+const char* describe_lack(const Algorithm& algorithm, const Situation& situation) {
+  if (algorithm.shm && !situation.shm) return " without shared memory";
+  if (algorithm.needs.cma && !situation.cma) return " without CMA";
+  if (algorithm.needs.hosts && count_hosts(situation.hosts) < 2) return " on one host";
+  if (algorithm.needs.groups && count_hosts(situation.groups) < 2) return " in one group";
+  return "";
+}
+
+}  // namespace
+
 void Selection::apply(const Hints& hints) {
   own_selector_ = process_.selector;
   ::sluice::apply(hints, &*own_selector_);
@@ -36,10 +49,11 @@ Choices Selection::look_up(const Call& call, bool shm) const {
   const std::string passed_over = selector().passed_over(situation);
   if (!passed_over.empty() && rank_ == 0) {
     const bool reproducible = process_.knobs.reproducible && is_reducing(call.collective);
-    log(Level::warning, "%s on %s: '%s' can't serve %u ranks%s%s%s; the rules choose another",
+    const Algorithm* const forced = find_algorithm(call.collective, passed_over);
+    log(Level::warning, "%s on %s: '%s' can't serve %u ranks%s%s%s%s; the rules choose another",
         std::string(to_string(call.collective)).c_str(), name_.c_str(), passed_over.c_str(), ranks_,
-        situation.ordered ? " in order" : "", call.ragged ? " with uneven blocks" : "",
-        reproducible ? " reproducibly" : "");
+        forced ? describe_lack(*forced, situation) : "", situation.ordered ? " in order" : "",
+        call.ragged ? " with uneven blocks" : "", reproducible ? " reproducibly" : "");
   }
   return selector().choices(situation);
 }
