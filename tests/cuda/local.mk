@@ -76,3 +76,12 @@ endif
 EXTRA_PROGRAMS += tests/cuda/declarations
 tests_cuda_declarations_SOURCES = tests/cuda/declarations.cc
 tests_cuda_declarations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+
+# The same of NCCL's.
+if HAVE_NCCL_H
+TESTS += tests/cuda/nccl_declarations
+check_PROGRAMS += tests/cuda/nccl_declarations
+endif
+EXTRA_PROGRAMS += tests/cuda/nccl_declarations
+tests_cuda_nccl_declarations_SOURCES = tests/cuda/nccl_declarations.cc
+tests_cuda_nccl_declarations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS)
