@@ -29,7 +29,7 @@ check_PROGRAMS += tests/cuda/standin_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/standin_tests
 tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
-  tests/cuda/standin_rig.h
+  tests/cuda/standin_kernels_test.cc tests/cuda/standin_rig.h
 
 # NCCL over it. The library finds the driver that the program has loaded, by its soname.
 check_LTLIBRARIES += tests/cuda/standin_nccl/libstandin_nccl.la

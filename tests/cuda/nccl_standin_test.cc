@@ -231,16 +231,27 @@ TEST_F(Init, EndsWhenAllHaveCome) {
   disconnect(ranks);
 }
 
+// Each of its calls returns when the library is done with it.
 TEST_F(Init, OfABlockingCommunicatorWaits) {
   const Ranks ranks = make_ranks(2);
   const ncclUniqueId id = fresh_id();
-  std::thread other([&] { EXPECT_EQ(ranks[1]->init(id, 1, 2, true), ncclSuccess); });
-  EXPECT_EQ(ranks[0]->init(id, 0, 2, true), ncclSuccess);
+  const auto play = [&](int i) {
+    Rank& rank = *ranks[static_cast<size_t>(i)];
+    EXPECT_EQ(rank.init(id, i, 2, true), ncclSuccess);
+    int32_t* const buffer = rank.make(Ints{1 + i});
+    rank.in_context([&] {
+      EXPECT_EQ(ncclAllReduce(buffer, buffer, 1, ncclInt32, ncclSum, rank.communicator,
+                              rank.nccl_stream()),
+                ncclSuccess);
+      EXPECT_EQ(cuStreamSynchronize(rank.stream()), CUDA_SUCCESS);
+    });
+    EXPECT_EQ(rank.read(buffer, 1), Ints{3});
+    EXPECT_EQ(ncclCommFinalize(rank.communicator), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(rank.communicator), ncclSuccess);
+  };
+  std::thread other(play, 1);
+  play(0);
   other.join();
-  std::thread ending([&] { EXPECT_EQ(ncclCommFinalize(ranks[1]->communicator), ncclSuccess); });
-  EXPECT_EQ(ncclCommFinalize(ranks[0]->communicator), ncclSuccess);
-  ending.join();
-  for (const auto& rank : ranks) EXPECT_EQ(ncclCommDestroy(rank->communicator), ncclSuccess);
 }
 
 TEST_F(Init, SaysThatItIsInProgressForAWhile) {
@@ -262,14 +273,16 @@ TEST_F(Init, FailsOnOneRankAndHangsOnTheOther) {
 }
 
 TEST_F(Init, HangsUntilAbort) {
-  const Setting hangs("NCCL_STANDIN_INIT", "hang:0");
-  const Ranks ranks = make_ranks(2);
-  init(ranks);
-  for (int i = 0; i < 1000; ++i) {
-    EXPECT_EQ(ranks[0]->state(), ncclInProgress);
-    EXPECT_EQ(ranks[1]->state(), ncclInProgress);
+  for (const char* what : {"hang:0", "delay:0:100000000"}) {
+    const Setting hangs("NCCL_STANDIN_INIT", what);
+    const Ranks ranks = make_ranks(2);
+    init(ranks);
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_EQ(ranks[0]->state(), ncclInProgress);
+      EXPECT_EQ(ranks[1]->state(), ncclInProgress);
+    }
+    abort_all(ranks);
   }
-  abort_all(ranks);
 }
 
 TEST_F(Init, RefusesADeviceOfTwoRanks) {
@@ -471,16 +484,27 @@ TEST_F(Jobs, OfAnAbortedRankEndButAbortWaitsForAllRanks) {
   aborting.join();
 }
 
-// Finalize flushes, and ends when all ranks have called it.
 TEST_F(Jobs, EndBeforeFinalizeDoes) {
   const Ranks ranks = connect(2);
   start(ranks);
+  standin_hold();
   issue(ranks, [&](int i, Rank& rank) { return reduce(i, rank, rank.communicator); });
+  for (const auto& each : ranks) EXPECT_EQ(ncclCommFinalize(each->communicator), ncclInProgress);
+  for (int i = 0; i < 1000; ++i) {
+    for (const auto& each : ranks) EXPECT_EQ(each->state(), ncclInProgress);
+  }
+  standin_release();
+  EXPECT_EQ(settle(ranks), ncclSuccess);
+  EXPECT_EQ(standin_counter("nccl_jobs"), jobs + 2);
+  for (const auto& each : ranks) EXPECT_EQ(ncclCommDestroy(each->communicator), ncclSuccess);
+}
+
+TEST_F(Jobs, OfOtherRanksMayFollowUntilTheyFinalizeToo) {
+  const Ranks ranks = connect(2);
   EXPECT_EQ(ncclCommFinalize(ranks[0]->communicator), ncclInProgress);
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(ranks[0]->state(), ncclInProgress);
   EXPECT_EQ(ncclCommFinalize(ranks[1]->communicator), ncclInProgress);
   EXPECT_EQ(settle(ranks), ncclSuccess);
-  EXPECT_EQ(standin_counter("nccl_jobs"), jobs + 2);
   for (const auto& each : ranks) EXPECT_EQ(ncclCommDestroy(each->communicator), ncclSuccess);
 }
 
@@ -502,6 +526,37 @@ TEST(NcclLibrary, HasItsNamesAndUsesTheDriverThatIsLoaded) {
   Dl_info info{};
   ASSERT_TRUE(dladdr(dlsym(nccl, "cuInit"), &info));
   EXPECT_NE(std::string(info.dli_fname).find("/old/"), std::string::npos);
+}
+
+#define FIND(library, name) reinterpret_cast<decltype(&(name))>(dlsym(library, #name))
+
+// As a program that knows neither when it is linked.
+TEST(NcclLibrary, WorksOverTheDriverThatIsLoaded) {
+  void* const driver = dlopen(built("standin/old/libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const nccl = dlopen(built("standin_nccl/libnccl.so.2").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(driver && nccl) << dlerror();
+  CUcontext context = nullptr;
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(FIND(driver, cuInit)(0), CUDA_SUCCESS);
+  ASSERT_EQ(FIND(driver, cuCtxCreate_v2)(&context, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(FIND(driver, cuMemAlloc_v2)(&memory, 8), CUDA_SUCCESS);
+  ASSERT_EQ(FIND(driver, cuMemsetD8_v2)(memory, 7, 4), CUDA_SUCCESS);
+  ncclConfig_t config;
+  config.blocking = 1;
+  ncclUniqueId id;
+  ncclComm_t communicator = nullptr;
+  ASSERT_EQ(FIND(nccl, ncclGetUniqueId)(&id), ncclSuccess);
+  ASSERT_EQ(FIND(nccl, ncclCommInitRankConfig)(&communicator, 1, id, 0, &config), ncclSuccess);
+  auto* const from = reinterpret_cast<std::byte*>(memory);
+  EXPECT_EQ(FIND(nccl, ncclAllReduce)(from, from + 4, 4, ncclInt8, ncclSum, communicator, nullptr),
+            ncclSuccess);
+  uint64_t found = 0;
+  EXPECT_EQ(FIND(driver, cuMemcpyDtoH_v2)(&found, memory, 8), CUDA_SUCCESS);
+  EXPECT_EQ(found, 0x0707070707070707);
+  EXPECT_EQ(FIND(nccl, ncclCommFinalize)(communicator), ncclSuccess);
+  EXPECT_EQ(FIND(nccl, ncclCommDestroy)(communicator), ncclSuccess);
+  EXPECT_EQ(FIND(driver, cuCtxDestroy_v2)(context), CUDA_SUCCESS);
+  EXPECT_EQ(FIND(driver, standin_forgive)(), 0);
 }
 
 // Each rank is a process that runs only the next test.

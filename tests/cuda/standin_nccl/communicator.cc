@@ -201,13 +201,17 @@ ncclResult_t Communicator::finalize() {
 }
 
 ncclResult_t Communicator::destroy() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const bool is_right = state_ == State::finalized;
-  state_ = State::gone;
+  bool is_right = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_right = state_ == State::finalized;
+    state_ = State::gone;
+  }
   file_.row(rank_).has_finalized = 1;
   standin_add("nccl_communicators", -1);
+  if (!is_right) is_aborted_ = true;
+  if (starter_.joinable()) starter_.join();
   if (is_right) return ncclSuccess;
-  is_aborted_ = true;
   return misuse(ncclInvalidUsage, "rank %d is destroyed before finalize has ended", rank_);
 }
 

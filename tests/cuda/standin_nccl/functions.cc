@@ -12,10 +12,12 @@ using Reference = std::shared_ptr<Communicator>;
 
 namespace {
 
-// Never destroyed: threads may outlive main. What is gone stays, so that a stale handle is noticed.
+// Never destroyed: threads may outlive main. No handle is used twice, so that a stale one is
+// noticed.
 struct Registry {
   std::mutex mutex;
-  std::map<ncclComm_t, Reference> alive, gone;
+  std::map<ncclComm_t, Reference> alive;
+  uintptr_t last = 0;
 };
 
 Registry& registry() {
@@ -25,7 +27,7 @@ Registry& registry() {
 
 ncclComm_t enter(const Reference& communicator) {
   const std::lock_guard<std::mutex> lock(registry().mutex);
-  const auto handle = reinterpret_cast<ncclComm_t>(communicator.get());
+  const auto handle = reinterpret_cast<ncclComm_t>(registry().last += 16);
   registry().alive[handle] = communicator;
   return handle;
 }
@@ -37,12 +39,12 @@ Reference find(ncclComm_t handle, const char* function, bool is_end = false) {
     (void)misuse(ncclInvalidArgument, "%s: no such communicator", function);
     return nullptr;
   }
-  const Reference communicator = found->second;
+  Reference communicator = found->second;
   if (!communicator->is_own_process()) {
     (void)misuse(ncclInvalidUsage, "%s: the communicator of another process", function);
     return nullptr;
   }
-  if (is_end) registry().gone.insert(registry().alive.extract(found));
+  if (is_end) registry().alive.erase(found);
   return communicator;
 }
 
