@@ -42,7 +42,7 @@ tests_cuda_standin_nccl_libstandin_nccl_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_fla
 standin_nccl_library = tests/cuda/standin_nccl/libnccl.so.2
 tests/cuda/standin_nccl/libnccl.so.2: tests/cuda/standin_nccl/libstandin_nccl.la tests/cuda/standin_nccl/nccl.map \
   tests/cuda/standin/libcuda.so.1
-	$(AM_V_CXXLD)$(CXX) -shared $(MODE_FLAGS) -Wl,-soname,libnccl.so.2 -Wl,-z,nodelete -Wl,-z,defs -Wl,--whole-archive \
+	$(AM_V_CXXLD)$(CXX) -shared $(MODE_FLAGS) -Wl,-soname,libnccl.so.2 -Wl,-z,nodelete -Wl,--whole-archive \
 	  tests/cuda/standin_nccl/.libs/libstandin_nccl.a -Wl,--no-whole-archive tests/cuda/standin/libcuda.so.1 \
 	  -Wl,-rpath,'$$ORIGIN/../standin' -Wl,--version-script=$(top_srcdir)/tests/cuda/standin_nccl/nccl.map -lpthread -o $@
 check_DATA += $(standin_nccl_library)

@@ -22,7 +22,8 @@
 // gone or of another process (fork), destroy before finalize has ended.
 //
 // Not imitated: init within a group, a group with several streams of one communicator, more than
-// most_ranks ranks. These are told as misuses.
+// most_ranks ranks. These are told as misuses. Jobs of one communicator in several streams start as
+// their streams come to them; NCCL keeps their order. A rank that dies is not noticed.
 //
 // Environment. All but the version is read by each ncclCommInitRankConfig, in the calling thread:
 //   NCCL_STANDIN_VERSION=N    ncclGetVersion's answer (22809)
