@@ -9,6 +9,17 @@
 #include <utility>
 
 namespace sluice {
+namespace {
+
+constexpr std::string_view blanks = " \t";
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = std::min(text.find_first_not_of(blanks), text.size());
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
+}
+
+}  // namespace
 
 bool IpAddress::is_loopback() const {
   if (family == 4) return bytes[0] == 127;
@@ -50,6 +61,10 @@ bool parse_ip(const std::string& text, IpAddress* address) {
 // Adds one item of the list. Returns what is wrong with it; nullptr if nothing.
 const char* InterfaceList::add(const std::string& text) {
   if (text.empty()) return "is no name or network";
+  if (text.find('^') != std::string::npos)
+    return "has a ^ that is not the first character of the list";
+  if (text.find_first_of(blanks) != std::string::npos)
+    return "has a space in it: commas separate items";
   const size_t slash = text.find('/'), star = text.find('*');
   Network network;
   if (!parse_ip(text.substr(0, slash), &network.address)) {
@@ -74,16 +89,18 @@ const char* InterfaceList::add(const std::string& text) {
 Result<InterfaceList> InterfaceList::parse(const std::string& text) {
   InterfaceList list;
   if (text.empty()) return list;
-  list.exclude_ = text[0] == '^';
-  for (size_t begin = list.exclude_ ? 1 : 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
+  std::string_view rest = trim(text);
+  list.exclude_ = rest.starts_with('^');
+  if (list.exclude_) rest.remove_prefix(1);
+  while (true) {
+    const size_t comma = rest.find(',');
+    const std::string item(trim(rest.substr(0, comma)));
     if (const char* why = list.add(item)) {
-      return Status(Code::invalid, "interface list '" + text + "': '" + item + "' " + why);
+      return Status(Code::invalid, "list '" + text + "': '" + item + "' " + why);
     }
-    begin = end + 1;
+    if (comma == std::string_view::npos) return list;
+    rest.remove_prefix(comma + 1);
   }
-  return list;
 }
 
 bool InterfaceList::Item::matches(std::span<const std::string> names,

@@ -32,7 +32,8 @@ struct IpAddress {
 bool parse_ip(const std::string& text, IpAddress* address);
 
 // Names, beginnings of names ("docker*") and networks ("10.1.0.0/16", or an address) with commas:
-// only these; after a first '^', all but these; an empty list: all.
+// only these; after a first '^', all but these; an empty list: all. Spaces around items do not
+// count.
 class InterfaceList {
  public:
   struct Network {
@@ -40,7 +41,7 @@ class InterfaceList {
     unsigned prefix = 0;
   };
   struct Item {
-    std::string text;  // as in the list
+    std::string text;  // as in the list, without spaces
     bool is_beginning = false;
     std::optional<Network> network{};
 
@@ -48,6 +49,7 @@ class InterfaceList {
     bool matches(std::span<const std::string> names, const IpAddress* address) const;
   };
 
+  // Code::invalid, with the list and the item that is wrong. (Callers add the setting's name.)
   static Result<InterfaceList> parse(const std::string& text);
 
   bool allows(std::span<const std::string> names, const IpAddress* address) const;

@@ -3,8 +3,8 @@
 # and the module that asks OpenSSL.
 
 core_sources += \
-  transports/agreement.cc \
-  transports/agreement.h \
+  transports/call_check.cc \
+  transports/call_check.h \
   transports/conduit.h \
   transports/descriptor.cc \
   transports/descriptor.h \

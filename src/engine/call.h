@@ -59,4 +59,11 @@ struct Call {
   bool ragged = false;  // allgatherv and reduce_scatter: blocks differ in size (equal on all ranks)
 };
 
+// Packs what a call's views have sources for, before its algorithm runs. (Shared-memory algorithms
+// need everything packed, and leave all unpacking to the caller.)
+Status pack_all(const Call& call, Rank ranks);
+
+// The failure of a source, if one has failed.
+Status why_not_packed(const Call& call);
+
 }  // namespace sluice

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/engine/cells_executor.h"
 
-#include "src/engine/packing.h"
-
 namespace sluice {
 
 Status CellsExecutor::start(const Algorithm& algorithm, const Call& call, uint32_t number) {

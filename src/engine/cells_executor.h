@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Runs an alltoallv whose short blocks go in cells (padded_alltoallv.h): the exchange of cells,
+// Runs an alltoallv whose short blocks go in cells (alltoallv.h): the exchange of cells,
 // then that of the long blocks. While cells carry little, all blocks go in the second one.
 #pragma once
 
 #include <vector>
 
-#include "src/engine/padded_alltoallv.h"
+#include "src/engine/alltoallv.h"
 #include "src/engine/plan_executor.h"
 
 namespace sluice {

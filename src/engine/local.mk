@@ -2,10 +2,11 @@
 # The engine: teams, selection, the execution of plans, waiting, statistics.
 core_sources += \
 	src/engine/agreement.cc src/engine/agreement.h \
-	src/engine/call.h \
+	src/engine/ballot.cc src/engine/ballot.h \
+	src/engine/call.cc src/engine/call.h \
 	src/engine/call_in_flight.h \
 	src/engine/cells_executor.cc src/engine/cells_executor.h \
-	src/engine/padded_alltoallv.cc src/engine/padded_alltoallv.h \
+	src/engine/alltoallv.cc src/engine/alltoallv.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
 	src/engine/execution.cc src/engine/execution.h \
@@ -15,8 +16,6 @@ core_sources += \
 	src/engine/new_team.h \
 	src/engine/late_ranks.cc src/engine/late_ranks.h \
 	src/engine/localities.cc src/engine/localities.h \
-	src/engine/long_blocks.cc src/engine/long_blocks.h \
-	src/engine/packing.cc src/engine/packing.h \
 	src/engine/plan_executor.cc src/engine/plan_executor.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/schedule.cc src/engine/schedule.h \

@@ -137,9 +137,12 @@ const Algorithm* Choices::at(size_t bytes) const {
 Result<Selector> Selector::make(const Knobs& knobs) {
   Selector selector;
   selector.reproducible_ = knobs.reproducible;
-  for (uint32_t i = 0; i < collective_count; ++i) {
-    const Status status = selector.force(static_cast<Collective>(i), knobs.algorithm[i]);
-    if (!status.ok()) return status;
+  for (const Knob& knob : knob_table()) {
+    const auto* const index = std::get_if<uint32_t>(&knob.field);
+    if (!index) continue;
+    const auto collective = static_cast<Collective>(*index);
+    const Status status = selector.force(collective, knobs.algorithm[*index]);
+    if (!status.ok()) return status.with(knob.name);
   }
   std::string text;
   if (!knobs.rules.empty()) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "src/base/log.h"
-#include "src/engine/packing.h"
 #include "src/engine/team.h"
 
 namespace sluice {

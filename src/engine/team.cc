@@ -8,9 +8,9 @@
 
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
+#include "src/engine/alltoallv.h"
 #include "src/engine/call_in_flight.h"
 #include "src/engine/cells_executor.h"
-#include "src/engine/long_blocks.h"
 #include "src/engine/plan_executor.h"
 #include "src/engine/selection.h"
 #include "src/engine/shm_executor.h"

@@ -92,12 +92,12 @@ std::vector<uint32_t> radixes(const Algorithm& algorithm, Shape shape) {
 
 namespace {
 
-using Placement = std::vector<uint32_t>;
+using HostNumbers = std::vector<uint32_t>;
 
 // Consecutive ranks on each host, next() per host; the last host gets the rest.
 template <typename Next>  // Rank()
-Placement filled(Rank size, Next next) {
-  Placement hosts;
+HostNumbers filled(Rank size, Next next) {
+  HostNumbers hosts;
   for (uint32_t host = 0; hosts.size() < size; ++host) {
     hosts.resize(std::min<size_t>(hosts.size() + next(), size), host);
   }
@@ -105,9 +105,9 @@ Placement filled(Rank size, Next next) {
 }
 
 // The same hosts in random rank order, renumbered by their lowest ranks.
-Placement shuffled(Placement hosts, std::mt19937_64& random) {
+HostNumbers shuffled(HostNumbers hosts, std::mt19937_64& random) {
   std::shuffle(hosts.begin(), hosts.end(), random);
-  Placement numbers(hosts.size(), ~0u);
+  HostNumbers numbers(hosts.size(), ~0u);
   uint32_t count = 0;
   for (uint32_t& host : hosts) {
     if (numbers[host] == ~0u) numbers[host] = count++;
@@ -116,8 +116,8 @@ Placement shuffled(Placement hosts, std::mt19937_64& random) {
   return hosts;
 }
 
-Placement round_robin(Rank size, uint32_t hosts) {
-  Placement placement(size);
+HostNumbers round_robin(Rank size, uint32_t hosts) {
+  HostNumbers placement(size);
   for (Rank rank = 0; rank < size; ++rank) placement[rank] = rank % hosts;
   return placement;
 }
@@ -127,7 +127,7 @@ Placement round_robin(Rank size, uint32_t hosts) {
 std::vector<std::vector<uint32_t>> placements(const Algorithm& algorithm, Rank size,
                                               std::mt19937_64& random) {
   if (!algorithm.needs.hosts) return {{}};
-  std::vector<Placement> all;
+  std::vector<HostNumbers> all;
   const auto up_to_five = [&] { return static_cast<Rank>(1 + random() % 5); };
   all.push_back(filled(size, [&] { return (size + 1) / 2; }));
   all.push_back(filled(size, up_to_five));
@@ -142,7 +142,7 @@ std::vector<std::vector<uint32_t>> placements(const Algorithm& algorithm, Rank s
     all.push_back(
         filled(size, [two = true]() mutable { return std::exchange(two, false) ? 2 : 1; }));
   }
-  std::erase_if(all, [&](const Placement& hosts) {
+  std::erase_if(all, [&](const HostNumbers& hosts) {
     return !can_serve(algorithm, size, false, false, hosts);
   });
   std::sort(all.begin(), all.end());

@@ -48,9 +48,10 @@ teams_tests = \
   tests/unit/engine/turns_test.cc
 # Collectives of teams, by plans and in shared memory.
 calls_tests = \
-  tests/unit/engine/padded_alltoallv_test.cc \
+  tests/unit/engine/alltoallv_test.cc \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/shm_algorithms_test.cc \
+  tests/unit/engine/ballot_test.cc \
   tests/unit/engine/cma_test.cc \
   tests/unit/engine/reproducible_test.cc
 # Shared memory and TCP, used by several threads, and what ends them.
@@ -86,6 +87,7 @@ pure_tests = \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/waiter_test.cc \
   tests/unit/memory/layout_test.cc \
+  tests/unit/memory/placement_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
 # Transports between ranks that one thread drives.

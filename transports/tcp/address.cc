@@ -17,6 +17,8 @@
 namespace sluice {
 namespace {
 
+constexpr const char* setting = "SLUICE_TCP_INTERFACES";
+
 IpAddress from_socket_address(const sockaddr* address) {
   IpAddress ip;
   if (address->sa_family == AF_INET) {
@@ -86,6 +88,14 @@ bool matches(const InterfaceList::Item& item, const Interface& interface) {
                                                 : &interface.address);
 }
 
+Status no_address(const std::vector<Interface>& all, const std::string& list, int family) {
+  const std::string of_family = family == 0 ? "" : " of IPv" + std::to_string(family);
+  const std::string why =
+      list.empty() ? "no address" + of_family + " can be used"
+                   : std::string(setting) + ": no address" + of_family + " matches '" + list + "'";
+  return {Code::unavailable, why + "; this host has: " + list_text(all)};
+}
+
 }  // namespace
 
 SocketAddress to_socket_address(const IpAddress& address, uint16_t port) {
@@ -141,7 +151,7 @@ Result<std::vector<Interface>> local_interfaces() {
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
                                                  const std::string& list, int family) {
   const auto parsed = InterfaceList::parse(list);
-  if (!parsed.ok()) return parsed.status();
+  if (!parsed.ok()) return parsed.status().with(setting);
   std::vector<Interface> chosen;
   bool has_loopback = false;
   for (const Interface& each : all) {
@@ -151,9 +161,7 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
     chosen.push_back(each);
   }
   if (!chosen.empty()) return chosen;
-  return Status(Code::unavailable, "no address matches the interface list '" + list + "'" +
-                                       (family == 0 ? "" : " and IPv" + std::to_string(family)) +
-                                       "; this host has: " + list_text(all));
+  return no_address(all, list, family);
 }
 
 std::string unmatched_items(const std::vector<Interface>& all, const std::string& list,
@@ -168,7 +176,7 @@ std::string unmatched_items(const std::vector<Interface>& all, const std::string
     if (!matched) items += (items.empty() ? "'" : ", '") + item.text + "'";
   }
   if (items.empty()) return {};
-  return "in the interface list '" + list + "', " + items + " matches no interface" +
+  return std::string(setting) + "=" + list + ": " + items + " matches no interface" +
          (parsed->excludes() ? "" : " that can be used") + "; this host has: " + list_text(all);
 }
 

@@ -61,7 +61,8 @@ struct Interface {
 Result<std::vector<Interface>> local_interfaces();
 
 // The usable interfaces in `all` that the list and the family (0, 4, 6) allow, but at most one
-// loopback address. If there are none, the error lists all interfaces.
+// loopback address. If there are none, the error lists all interfaces. Errors name the setting,
+// SLUICE_TCP_INTERFACES, unless the list is empty.
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
                                                  const std::string& list, int family);
 

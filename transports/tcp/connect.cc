@@ -148,15 +148,12 @@ Status Link::unreachable() const {
   const std::string who = "cannot connect to " + label_ + ": ";
   if (candidates_.empty()) {
     return {Code::unavailable,
-            who + "it has no address that this process may use; see the interface lists"};
+            who + "it has no address that this process may use; see SLUICE_TCP_INTERFACES of both"};
   }
   if (dialer_->refused()) {
     return {Code::peer_lost, who + "it has given up its connection to this process"};
   }
-  if (dialer_->absent()) {
-    return {Code::peer_lost, who + dialer_->failures() + "; it is gone, or a firewall is between"};
-  }
-  return {Code::timeout, who + dialer_->failures() + "; is a firewall between?"};
+  return {dialer_->code(), who + dialer_->failures() + dialer_->hints()};
 }
 
 // With proofs, this side's greeting as the connecting side. key: for these.

@@ -17,7 +17,29 @@ constexpr std::chrono::milliseconds longest_between_starts{250};
 constexpr std::chrono::milliseconds between_retries{100};
 constexpr int most_retries = 100;
 
+bool shows_absence(int error) {
+  return error == ECONNREFUSED || error == ECONNRESET || error == EPIPE;
+}
+
 }  // namespace
+
+const char* hint_of(int error) {
+  if (shows_absence(error)) return "it is gone, or a firewall is between";
+  switch (error) {
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EPERM:  // says a firewall of this host
+      return "is a firewall between?";
+    case ENETUNREACH:
+      return "no route leads there: choose networks with SLUICE_TCP_INTERFACES";
+    case EMFILE:
+      return "raise this process's limit of descriptors (ulimit -n)";
+    case ENFILE:
+      return "raise this host's limit of open files (sysctl fs.file-max)";
+    default:
+      return "";
+  }
+}
 
 Dialer::Dialer(const TcpShared& shared, std::span<const Candidate> candidates,
                const Greeting& greeting, const PairKey& pair_key)
@@ -85,12 +107,14 @@ void Dialer::start_next() {
   const Candidate candidate = candidates_[next_++];
   next_start_ = Clock::now() + between_starts_;
   auto made = make_socket_for(candidate);
+  int error = errno;
   while (!made.ok() && !has_descriptors(1) && shared_.make_room && shared_.make_room()) {
     made = make_socket_for(candidate);
+    error = errno;
   }
   if (!made.ok()) {
     absent_ = false;
-    failures_ += (failures_.empty() ? "" : "; ") + made.status().message();
+    failures_.push_back({made.status().message(), error});
     return;
   }
   Attempt attempt{candidate, std::move(*made), std::max(deadline_, next_start_)};
@@ -160,8 +184,10 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
   if (got == 0 || !Greeting::may_begin(attempt.bytes.data(), attempt.got) ||
       (whole && !(Greeting::size_of(attempt.bytes.data()) == size &&
                   answer.decode(attempt.bytes.data()) && is_answer(answer)))) {
-    note(attempt.candidate, got == 0 ? "it was closed, perhaps by another process"
-                                     : "an invalid answer: damaged, or another process is there");
+    note(attempt.candidate,
+         got == 0 ? "it was closed, perhaps by another process"
+                  : "an invalid answer: damaged, or another process is there",
+         0);
     return Progress::over;
   }
   if (!whole) return Progress::waits;
@@ -210,16 +236,39 @@ Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
 Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
   const bool wrong = attempt.greeted && (error == ECONNRESET || error == EPIPE);
   absent_ &= wrong || error == ECONNREFUSED;
-  note(attempt.candidate, error_text(error));
+  note(attempt.candidate, error_text(error), error);
   return Progress::over;
 }
 
-void Dialer::note(const Candidate& candidate, const std::string& what) {
-  failures_ += failures_.empty() ? "" : "; ";
-  failures_ +=
+void Dialer::note(const Candidate& candidate, const std::string& what, int error) {
+  std::string text =
       candidate.local ? "its local socket" : endpoint_text(candidate.address, candidate.port);
-  if (!candidate.interface.empty()) failures_ += " over " + candidate.interface;
-  failures_ += ": " + what;
+  if (!candidate.interface.empty()) text += " over " + candidate.interface;
+  failures_.push_back({text + ": " + what, error});
+}
+
+std::string Dialer::failures() const {
+  std::string texts;
+  for (const Failure& each : failures_) texts += (texts.empty() ? "" : "; ") + each.text;
+  return texts;
+}
+
+// That nobody listens at one address says nothing if another could not be tried.
+std::string Dialer::hints() const {
+  std::string hints;
+  for (const Failure& each : failures_) {
+    const std::string hint = hint_of(each.error);
+    const bool tells = absent_ || !shows_absence(each.error);
+    if (!hint.empty() && tells && hints.find(hint) == std::string::npos) hints += "; " + hint;
+  }
+  return hints;
+}
+
+Code Dialer::code() const {
+  if (absent_) return Code::peer_lost;
+  const bool timed_out =
+      std::ranges::find(failures_, ETIMEDOUT, &Failure::error) != failures_.end();
+  return timed_out ? Code::timeout : Code::unavailable;
 }
 
 }  // namespace sluice

@@ -32,6 +32,9 @@
 
 namespace sluice {
 
+// What a user may do about an errno value of socket(2) or connect(2); empty if that is not known.
+const char* hint_of(int error);
+
 class Dialer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -50,10 +53,12 @@ class Dialer {
   Socket take() { return std::move(connected_); }
   // Once connected: the peer's greeting, if the dialer waited for it. It has sent this side's then.
   const std::optional<Greeting>& answer() const { return answer_; }
-  // Once failed: each address and its error.
-  const std::string& failures() const { return failures_; }
-  // True if at every address nobody or another process was listening.
-  bool absent() const { return absent_; }
+  // Once failed: each address and its error; what the user may do, after a semicolon each; and the
+  // kind: Code::peer_lost if at every address nobody or another process was listening,
+  // Code::timeout if a deadline passed, else Code::unavailable.
+  std::string failures() const;
+  std::string hints() const;
+  Code code() const;
   // True if the peer has said that it accepts no connection of this process any more.
   bool refused() const { return refused_; }
 
@@ -66,6 +71,11 @@ class Dialer {
     bool greeted = false;     // this side has sent its greeting
     size_t got = 0;           // bytes of the answer so far
     std::array<std::byte, Greeting::bytes_with_proof> bytes{};
+  };
+
+  struct Failure {
+    std::string text;
+    int error = 0;  // an errno value; 0: something else was wrong
   };
 
   void start_next();
@@ -83,7 +93,7 @@ class Dialer {
   bool may_retry(const Attempt& attempt);
   Progress end(const Attempt& attempt, int error);
   Progress fail(const Attempt& attempt, int error);
-  void note(const Candidate& candidate, const std::string& what);
+  void note(const Candidate& candidate, const std::string& what, int error);
 
   const TcpShared& shared_;
   std::vector<Candidate> candidates_;
@@ -97,9 +107,9 @@ class Dialer {
   std::vector<Attempt> attempts_;
   Socket connected_;
   std::optional<Greeting> answer_;
-  bool absent_ = true;
+  bool absent_ = true;  // so far: nobody, or another process, was listening
   bool refused_ = false;
-  std::string failures_;
+  std::vector<Failure> failures_;
 };
 
 }  // namespace sluice

@@ -94,7 +94,9 @@ Status Driver::start() {
 void Driver::note_unmatched_items() const {
   const std::string& list = shared_.options.interfaces;
   const std::string unmatched = unmatched_items(shared_.all, list, shared_.options.family);
-  const Level level = list.starts_with('^') ? Level::info : Level::warning;
+  const auto parsed = InterfaceList::parse(list);
+  const bool excludes = parsed.ok() && parsed->excludes();
+  const Level level = excludes ? Level::info : Level::warning;
   if (!unmatched.empty()) log(level, "%s", unmatched.c_str());
 }
 

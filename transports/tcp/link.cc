@@ -72,7 +72,7 @@ void Link::flush_now() {
   if (!status_.ok()) return;
   if (!socket_ && connects() && pending()) dial();
   if (socket_ && !out_.empty() && (!blocked_ || torn_)) flush();
-  if (socket_ && !settled_) look_for_upgrade();
+  if (socket_ && !upgrade_decided_) look_for_upgrade();
   // Poll does not report bytes that have been read from the socket.
   if (wanted() && (!inbox_.empty() || (socket_ && way_in().buffered()))) shared_.unfinished = true;
   list();

@@ -179,7 +179,7 @@ class Link {
   void push_decline(std::byte kind);
   void push_shift();
   void end_offers();
-  void settle();
+  void stay_on_base();
   void take_shift();
   void take_decline();
   void take_failed_trial();
@@ -257,14 +257,14 @@ class Link {
   bool shifts_ = false;               // connecting side: the offer cannot be withdrawn any more
   bool trial_failed_ = false;         // accepting side: it has said so
   bool sends_upgraded_ = false, reads_upgraded_ = false;
-  bool settled_ = false;     // it is decided whether there will be an upgrade
-  std::string lack_;         // why the latest offer came to nothing, or there was none
-  bool peer_lacks_ = false;  // the peer said so
-  Status refused_;           // fails the link when the last DECLINE has left
-  bool poll_idle_ = false;   // reads although nothing is pending
-  uint32_t looks_ = 0;       // calls of look_for_upgrade so far
-  bool introduced_ = false;  // the greeting is sent, or queued
-  bool greeted_ = false;     // the peer's greeting has come
+  bool upgrade_decided_ = false;  // whether there will be one
+  std::string lack_;              // why the latest offer came to nothing, or there was none
+  bool peer_lacks_ = false;       // the peer said so
+  Status refused_;                // fails the link when the last DECLINE has left
+  bool poll_idle_ = false;        // reads although nothing is pending
+  uint32_t looks_ = 0;            // calls of look_for_upgrade so far
+  bool introduced_ = false;       // the greeting is sent, or queued
+  bool greeted_ = false;          // the peer's greeting has come
   bool said_bye_ = false;
   bool shut_ = false;  // the socket sends no more
   bool torn_ = false;

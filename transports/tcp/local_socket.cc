@@ -34,7 +34,7 @@ SocketAddress local_address(const ProcessId& process, uint16_t port) {
 
 Result<Socket> make_local_socket(const TcpOptions& options) {
   Socket made(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made) return Status(Code::unavailable, "no local socket: " + error_text(errno));
+  if (!made) return system_error("no local socket");
   if (options.socket_buffer > 0) {
     const int bytes = static_cast<int>(options.socket_buffer);
     setsockopt(made.fd(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -48,7 +48,7 @@ Result<Socket> listen_locally(const ProcessId& self, uint16_t port, const TcpOpt
   const SocketAddress at = local_address(self, port);
   if (bind(made->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) != 0 ||
       listen(made->fd(), local_backlog) != 0) {
-    return Status(Code::unavailable, "cannot listen on a local socket: " + error_text(errno));
+    return system_error("cannot listen on a local socket");
   }
   return made;
 }

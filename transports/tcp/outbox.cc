@@ -106,7 +106,7 @@ void Outbox::advance(size_t bytes, Flushed& flushed) {
 }
 
 // Completes the held sends whose bytes have left. False if the rest goes over another conduit.
-bool Outbox::settle(const Conduit& conduit, Flushed& flushed) {
+bool Outbox::complete_held(const Conduit& conduit, Flushed& flushed) {
   unsent_ = conduit.unsent();
   const uint64_t gone = taken_ - std::min<uint64_t>(unsent_, taken_);
   const auto is_held = [&](const Held& each) { return each.end > gone; };
@@ -137,7 +137,7 @@ bool Outbox::push_on(Conduit& conduit, Flushed& flushed) {
     flushed.error = moved.error;
     return false;
   }
-  return settle(conduit, flushed);
+  return complete_held(conduit, flushed);
 }
 
 Outbox::Flushed Outbox::flush(Conduit& conduit) {
@@ -157,7 +157,7 @@ Outbox::Flushed Outbox::flush(Conduit& conduit) {
     flushed.moved = true;
     unsent_ = conduit.unsent();
     advance(sent.bytes, flushed);
-    if (!settle(conduit, flushed) || sent.bytes < batch.bytes()) return flushed;
+    if (!complete_held(conduit, flushed) || sent.bytes < batch.bytes()) return flushed;
   }
   if (empty()) flushed.result = Result::drained;
   return flushed;

@@ -75,7 +75,7 @@ class Outbox {
   void fill(Batch& batch) const;
   static bool gather(Batch& batch, const Outgoing& frame, size_t skip);
   void advance(size_t bytes, Flushed& flushed);
-  bool settle(const Conduit& conduit, Flushed& flushed);
+  bool complete_held(const Conduit& conduit, Flushed& flushed);
   bool push_on(Conduit& conduit, Flushed& flushed);
   void give_up_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given);
   void forget_taken();

@@ -105,16 +105,22 @@ std::string error_text(int error) {
   return strerror_r(error, buffer, sizeof(buffer));
 }
 
+Status system_error(const std::string& what) {
+  const int error = errno;
+  Status made(Code::unavailable, what + ": " + error_text(error));
+  errno = error;
+  return made;
+}
+
 Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options) {
   Socket made(::socket(address.family == 4 ? AF_INET : AF_INET6,
                        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made) return Status(Code::unavailable, "no socket: " + error_text(errno));
+  if (!made) return system_error("no socket");
   set_manners(made);
   if (address.family == 6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (options.socket_buffer > 0) set_buffers(made, options.socket_buffer);
   if (!options.congestion.empty() && !set_congestion(made, options.congestion)) {
-    return Status(Code::unavailable, "congestion control '" + options.congestion +
-                                         "' cannot be had: " + error_text(errno));
+    return system_error("congestion control '" + options.congestion + "' cannot be had");
   }
   if (options.congestion.empty() && address.is_loopback()) set_congestion(made, "reno");
   return made;
@@ -129,8 +135,7 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) 
   if (bind(fd, reinterpret_cast<sockaddr*>(&at.storage), at.size) != 0 ||
       listen(fd, backlog) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&at.storage), &at.size) != 0) {
-    return Status(Code::unavailable,
-                  "cannot listen on " + address.text() + ": " + error_text(errno));
+    return system_error("cannot listen on " + address.text());
   }
   in_port_t port;  // same offset in both families
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));

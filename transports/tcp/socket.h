@@ -43,9 +43,12 @@ bool send_all(const Socket& socket, std::span<const std::byte> bytes);
 // Whether this process may open `count` more descriptors. Makes system calls.
 bool has_descriptors(size_t count);
 
+// An error of the system's: Code::unavailable, with the text of errno, which stays as it is.
+Status system_error(const std::string& what);
+
 // A socket with these options, to be bound or connected to that address. On loopback, which has no
 // congestion, it uses reno unless the options name another: every kernel has reno, and it does not
-// pace.
+// pace. Errors are system_error's.
 Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options);
 
 // Listens on that address only, at a port that the kernel chooses.

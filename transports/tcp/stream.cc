@@ -62,7 +62,7 @@ void Stream::post_send(Operation* operation) {
   operation->status = aborted_.ok() ? link_.status() : aborted_;
   if (operation->bytes > link_.shared().options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
-  } else if (const auto theirs = agreement_.ours(operation->tag)) {
+  } else if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
   if (!operation->status.ok()) return link_.shared().finish(operation);
@@ -89,7 +89,7 @@ void Stream::queue(FrameType type, const Tag& tag) {
 
 void Stream::post_recv(Operation* operation) {
   operation->status = aborted_;
-  if (const auto theirs = agreement_.ours(operation->tag)) {
+  if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
   if (!operation->status.ok()) return link_.shared().finish(operation);
@@ -134,7 +134,7 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
 
 ReceiveInProgress Stream::begin_receive(const Frame& frame) {
   ReceiveInProgress receiving{frame};
-  if (agreement_.theirs(frame.tag)) {
+  if (call_check_.theirs(frame.tag)) {
     disagree(frame.tag);
     return receiving;
   }
@@ -184,7 +184,7 @@ void Stream::end_receive(const ReceiveInProgress& receiving) {
 }
 
 void Stream::take_rts(const Frame& frame) {
-  if (agreement_.theirs(frame.tag)) {
+  if (call_check_.theirs(frame.tag)) {
     disagree(frame.tag);
   } else if (posted_.find(frame.tag) != nullptr) {
     queue(FrameType::cts, frame.tag);

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "src/base/status.h"
-#include "transports/agreement.h"
+#include "transports/call_check.h"
 #include "transports/tag_table.h"
 #include "transports/tcp/wire.h"
 #include "transports/transport.h"
@@ -111,7 +111,7 @@ class Stream {
   size_t sent_ = 0;        // bytes of the peer's window in use
   size_t set_aside_ = 0;   // bytes of our window with unexpected messages
   size_t owed_ = 0;        // bytes of our window free again, not yet credited
-  Agreement agreement_;
+  CallCheck call_check_;
   Status aborted_;
   bool left_open_ = false;
 };

@@ -97,15 +97,15 @@ void Link::offer_upgrade() {
 
 // Connecting side. If no maker serves the two, the accepting side knows that without being told.
 void Link::end_offers() {
-  settle();
+  stay_on_base();
   if (!can_upgrade()) return refused_.ok() ? void() : fail(refused_);
   push_decline(no_more_offers);
   if (!refused_.ok()) flush();  // then the link fails
 }
 
 // The link stays on its base.
-void Link::settle() {
-  settled_ = true;
+void Link::stay_on_base() {
+  upgrade_decided_ = true;
   const std::string reason = (peer_lacks_ ? "on its side: " : "on this side: ") +
                              (lack_.empty() ? "there is nothing but TCP" : lack_);
   if (shared_.options.needs_upgrade && !same_host_) {
@@ -226,7 +226,7 @@ void Link::take_shift() {
   if (trial_failed_) {
     return fail({Code::peer_lost, "the connection to " + label_ + " failed: " + lack_});
   }
-  reads_upgraded_ = settled_ = true;
+  reads_upgraded_ = upgrade_decided_ = true;
   inbox_.clear();
   if (!connects()) push_shift();
   if (sends_upgraded_) carrier_ = upgrade_->name();
@@ -236,7 +236,8 @@ void Link::take_decline() {
   const std::byte kind = text_.empty() ? declined : std::byte(text_[0]);
   if (kind == trial_failed) return take_failed_trial();
   const bool final = kind == no_more_offers;
-  const bool expected = upgrade_ ? !accepted_ && !quick() : final && !connects() && !settled_;
+  const bool expected =
+      upgrade_ ? !accepted_ && !quick() : final && !connects() && !upgrade_decided_;
   if (!expected) return fail({Code::internal, label_ + " sent DECLINE without an offer"});
   upgrade_.reset();
   trial_failed_ = false;
@@ -249,7 +250,7 @@ void Link::take_decline() {
     return offer_upgrade();
   }
   if (!final) return;
-  settle();
+  stay_on_base();
   if (!refused_.ok()) fail(refused_);
 }
 

@@ -17,7 +17,9 @@
 namespace sluice {
 namespace {
 
+// (The list of revocations may be absent.)
 Status read_into(std::string* text, const std::string& path) {
+  if (path.empty()) return {};
   auto read = read_file(path);
   if (!read.ok()) return read.status();
   *text = std::move(*read);
@@ -59,28 +61,31 @@ Status read_folder(std::string* text, const std::string& path) {
   return {};
 }
 
-SluiceTlsFile view_of(const std::string& path, const std::string& text) {
-  return {path.empty() ? nullptr : path.c_str(), text.data(), text.size()};
-}
-
 }  // namespace
 
-TlsFiles::~TlsFiles() { explicit_bzero(key_.data(), key_.size()); }
+TlsFiles::~TlsFiles() { explicit_bzero(key_.text.data(), key_.text.size()); }
+
+Status TlsFiles::File::read(const char* setting, const std::string& path) {
+  const Status status =
+      is_folder(path) && may_be_folder ? read_folder(&text, path) : read_into(&text, path);
+  if (!path.empty()) name = std::string(setting) + ": " + path;
+  return status.with(setting);
+}
+
+SluiceTlsFile TlsFiles::File::view() const {
+  return {name.empty() ? nullptr : name.c_str(), text.data(), text.size()};
+}
 
 Status TlsFiles::read(const TlsCertificates& from) {
-  Status status = read_into(&certificate_, from.certificate);
-  if (status.ok()) status = read_into(&key_, from.key);
-  if (status.ok()) {
-    status = is_folder(from.authority) ? read_folder(&authority_, from.authority)
-                                       : read_into(&authority_, from.authority);
-  }
-  if (status.ok() && !from.revocation.empty()) status = read_into(&revocation_, from.revocation);
+  Status status = certificate_.read("SLUICE_TLS_CERT", from.certificate);
+  if (status.ok()) status = key_.read("SLUICE_TLS_KEY", from.key);
+  if (status.ok()) status = authority_.read("SLUICE_TLS_CA", from.authority);
+  if (status.ok()) status = revocation_.read("SLUICE_TLS_CRL", from.revocation);
   return status;
 }
 
 SluiceTlsFiles TlsFiles::view(const TlsCertificates& from) const {
-  return {view_of(from.certificate, certificate_), view_of(from.key, key_),
-          view_of(from.authority, authority_), view_of(from.revocation, revocation_),
+  return {certificate_.view(), key_.view(), authority_.view(), revocation_.view(),
           from.host.empty() ? nullptr : from.host.c_str()};
 }
 

@@ -19,13 +19,22 @@ class TlsFiles {
   TlsFiles& operator=(const TlsFiles&) = delete;
 
   // Reads them all. Of a folder of authorities it reads the files that OpenSSL would look for
-  // there, and warns of those that cannot be read. The errors of read_file (src/base/file.h).
+  // there, and warns of those that cannot be read. The errors of read_file (src/base/file.h), after
+  // the setting's name.
   Status read(const TlsCertificates& from);
   // For the module. As long as this and `from` live.
   SluiceTlsFiles view(const TlsCertificates& from) const;
 
  private:
-  std::string certificate_, key_, authority_, revocation_;
+  struct File {
+    bool may_be_folder = false;
+    std::string name{}, text{};  // name: the setting and the path; empty: there is none
+
+    Status read(const char* setting, const std::string& path);
+    SluiceTlsFile view() const;
+  };
+
+  File certificate_, key_, authority_{.may_be_folder = true}, revocation_;
 };
 
 }  // namespace sluice

@@ -103,7 +103,7 @@ static int load(SSL_CTX* context, const struct SluiceTlsFiles* files, char* text
   } else if (add(context, &files->authority, 0) <= 0) {
     bad = &files->authority;
     lacks = "no certificate in PEM";
-  } else if (files->revocation.path) {
+  } else if (files->revocation.name) {
     X509_STORE_set_flags(SSL_CTX_get_cert_store(context),
                          X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     if (add(context, &files->revocation, 1) <= 0) {
@@ -111,7 +111,7 @@ static int load(SSL_CTX* context, const struct SluiceTlsFiles* files, char* text
       lacks = "no revocation list in PEM";
     }
   }
-  if (bad) snprintf(text, size, "%s: %s", bad->path, reason_or(lacks));
+  if (bad) snprintf(text, size, "%s: %s", bad->name, reason_or(lacks));
   return bad == NULL;
 }
 
@@ -195,7 +195,7 @@ static int verify_own(SSL_CTX* context, const struct SluiceTlsFiles* files, char
   if (verdict == X509_V_OK) verdict = judge(context, "ssl_server", files->host);
   if (verdict == X509_V_OK) return 1;
   describe(SSL_CTX_get0_certificate(context), about, sizeof about);
-  snprintf(text, size, "%s: %s%s%s (%s)", files->certificate.path,
+  snprintf(text, size, "%s: %s%s%s (%s)", files->certificate.name,
            X509_verify_cert_error_string(verdict), files->host ? " for this host, " : "",
            files->host ? files->host : "", about);
   return 0;

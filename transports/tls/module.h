@@ -31,9 +31,9 @@ struct SluiceTlsSession;
 struct SluiceTlsIdentity;
 struct SluiceTlsKeys; /* a process's key pair */
 
-/* What a file in PEM holds, and its path for messages. */
+/* What a file in PEM holds. name: as messages have it, the setting and the path. */
 struct SluiceTlsFile {
-  const char *path, *text;
+  const char *name, *text;
   size_t size;
 };
 
@@ -41,7 +41,7 @@ struct SluiceTlsFiles {
   struct SluiceTlsFile certificate; /* this host's, and those between it and the authority's */
   struct SluiceTlsFile key;
   struct SluiceTlsFile authority;
-  struct SluiceTlsFile revocation; /* a list for each authority; no path: nothing is looked up */
+  struct SluiceTlsFile revocation; /* a list for each authority; no name: nothing is looked up */
   const char* host; /* this host, whose name the certificate must have; NULL: is not looked at */
 };
 

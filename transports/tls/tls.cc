@@ -338,7 +338,8 @@ const char* missing_of(const TlsCertificates& from) {
 void warn_of_readable_key(const std::string& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0 || (status.st_mode & S_IROTH) == 0) return;
-  log(Level::warning, "every user of this host may read the private key %s: chmod 600",
+  log(Level::warning,
+      "every user of this host may read the private key %s of SLUICE_TLS_KEY: chmod 600",
       file.c_str());
 }
 

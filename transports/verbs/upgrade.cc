@@ -13,6 +13,7 @@
 
 #include "src/base/log.h"
 #include "src/base/module.h"
+#include "transports/interface_list.h"
 #include "transports/verbs/pair.h"
 
 namespace sluice {
@@ -208,7 +209,8 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (ports_.empty() && !none.ok() && none.message() != no_device) return none;
     const Status absent = check_named(options_.devices, ports_);
     if (absent.ok()) return none;
-    const bool excludes = options_.devices.starts_with('^');
+    const auto list = InterfaceList::parse(options_.devices);
+    const bool excludes = list.ok() && list->excludes();
     if (options_.demanded && !excludes) return absent;
     log(excludes ? Level::info : Level::warning, "%s", absent.message().c_str());
     return none;

@@ -11,12 +11,12 @@
 namespace sluice {
 namespace {
 
-using Placement = std::vector<uint32_t>;
+using HostNumbers = std::vector<uint32_t>;
 
-const Placement uneven{0, 0, 0, 1, 2, 2};
-const Placement round_robin{0, 1, 2, 0, 1, 0};
+const HostNumbers uneven{0, 0, 0, 1, 2, 2};
+const HostNumbers round_robin{0, 1, 2, 0, 1, 0};
 
-Shape shape_of(const Placement& hosts, Rank rank, Rank root = 0) {
+Shape shape_of(const HostNumbers& hosts, Rank rank, Rank root = 0) {
   return {.rank = rank,
           .size = static_cast<Rank>(hosts.size()),
           .root = root,
@@ -46,13 +46,13 @@ TEST(Hosts, CarrySharesInTurns) {
   EXPECT_EQ(hosts.across(0), (std::vector<Rank>{0, 1, 2}));
   EXPECT_EQ(hosts.across(1), (std::vector<Rank>{3, 4, 2}));
   EXPECT_EQ(hosts.across(2), (std::vector<Rank>{5, 1, 2}));
-  Placement one_small(129, 0);
+  HostNumbers one_small(129, 0);
   std::fill(one_small.begin() + 64, one_small.end(), 1);
   one_small[128] = 2;
   EXPECT_EQ(Hosts(shape_of(one_small, 5)).own_shares(), (std::vector<Rank>{5}));
   EXPECT_EQ(Hosts(shape_of(one_small, 128)).own_shares().size(), 64u);
   // No rank carries more than the ranks of the smallest host must.
-  const Hosts similar(shape_of(Placement{0, 0, 0, 1, 1, 1, 1}, 6));
+  const Hosts similar(shape_of(HostNumbers{0, 0, 0, 1, 1, 1, 1}, 6));
   EXPECT_EQ(similar.shares(), 3u);
   EXPECT_EQ(similar.own_shares(), std::vector<Rank>{});
 }
@@ -70,9 +70,9 @@ TEST(Hosts, TheRootComesFirstOnItsHost) {
 
 TEST(Hosts, OneHostOrOneRankOnEachHasNoLevels) {
   EXPECT_FALSE(has_levels({}));
-  EXPECT_FALSE(has_levels(Placement{0, 0, 0}));
-  EXPECT_FALSE(has_levels(Placement{0, 1, 2}));
-  EXPECT_TRUE(has_levels(Placement{0, 1, 1}));
+  EXPECT_FALSE(has_levels(HostNumbers{0, 0, 0}));
+  EXPECT_FALSE(has_levels(HostNumbers{0, 1, 2}));
+  EXPECT_TRUE(has_levels(HostNumbers{0, 1, 1}));
   EXPECT_TRUE(has_consecutive_ranks(uneven));
   EXPECT_FALSE(has_consecutive_ranks(round_robin));
 }
@@ -81,7 +81,7 @@ TEST(Hosts, OneHostOrOneRankOnEachHasNoLevels) {
 TEST(Hosts, DecideWhatCanServe) {
   Algorithm algorithm{Collective::allreduce, "", "", {.hosts = true}, nullptr, nullptr};
   EXPECT_FALSE(can_serve(algorithm, 6, false, false));
-  EXPECT_FALSE(can_serve(algorithm, 3, false, false, Placement{0, 1, 2}));
+  EXPECT_FALSE(can_serve(algorithm, 3, false, false, HostNumbers{0, 1, 2}));
   EXPECT_TRUE(can_serve(algorithm, 6, false, false, uneven));
   EXPECT_TRUE(can_serve(algorithm, 6, true, false, uneven));
   EXPECT_TRUE(can_serve(algorithm, 6, false, false, round_robin));
@@ -91,7 +91,7 @@ TEST(Hosts, DecideWhatCanServe) {
 // Every rank but the root has one parent, which lists it as a child. The parent of a host's leader
 // is on another host, other parents are on the same host.
 TEST(Hosts, MakeATreeOfTwoLevels) {
-  for (const Placement& hosts : {uneven, round_robin}) {
+  for (const HostNumbers& hosts : {uneven, round_robin}) {
     for (Rank root = 0; root < 6; ++root) {
       std::vector<int> from_elsewhere(3, 0);
       for (Rank rank = 0; rank < 6; ++rank) {
@@ -112,7 +112,7 @@ TEST(Hosts, MakeATreeOfTwoLevels) {
 // The bytes between hosts are counted and compared with the published cost.
 TEST(Hosts, BytesBetweenThemAreCounted) {
   const Algorithm& chain = *find_algorithm(Collective::broadcast, "hosts_chain");
-  const Placement hosts{0, 0, 1, 1};
+  const HostNumbers hosts{0, 0, 1, 1};
   const Shape shape = shape_of(hosts, 0);
   const Model model(all_plans(chain, shape));
   EXPECT_EQ(model.timeline({100}).between, (std::vector<size_t>{100, 0}));

@@ -21,15 +21,15 @@ namespace {
 
 constexpr size_t most_count = 40000;  // some calls have several segments
 
-uint32_t value(Rank rank, size_t i, uint32_t which) {
+uint32_t operand_of(Rank rank, size_t i, uint32_t which) {
   return rank * 1000003 + static_cast<uint32_t>(i) * 7 + which;
 }
 
 // A call on memory of its own, and what must come of it.
-class Trial {
+class StartedCall {
  public:
   // shared: equal on all ranks.
-  Trial(std::mt19937& shared, Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {
+  StartedCall(std::mt19937& shared, Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {
     constexpr Collective kinds[] = {Collective::allreduce, Collective::broadcast,
                                     Collective::allgather, Collective::reduce};
     which_ = static_cast<uint32_t>(shared());
@@ -38,7 +38,7 @@ class Trial {
     if (is_rooted(call_.collective)) call_.root = static_cast<Rank>(shared() % ranks);
     call_.element = sizeof(uint32_t);
     if (is_reducing(call_.collective)) call_.reduction.kernel = find_kernel(Op::sum, Type::uint32);
-    for (size_t i = 0; i < count_; ++i) input_.push_back(value(rank, i, which_));
+    for (size_t i = 0; i < count_; ++i) input_.push_back(operand_of(rank, i, which_));
     const bool gathers = call_.collective == Collective::allgather;
     output_.assign(gathers ? count_ * ranks : count_, 0);
     if (call_.collective == Collective::broadcast && rank == call_.root) output_ = input_;
@@ -48,8 +48,8 @@ class Trial {
     call_.input.count = call_.output.count = count_;
     call_.bytes = output_.size() * sizeof(uint32_t);
   }
-  Trial(const Trial&) = delete;
-  Trial& operator=(const Trial&) = delete;
+  StartedCall(const StartedCall&) = delete;
+  StartedCall& operator=(const StartedCall&) = delete;
 
   const Call& call() const { return call_; }
   CallInFlight* started = nullptr;
@@ -66,14 +66,14 @@ class Trial {
   uint32_t expected(size_t i) const {
     switch (call_.collective) {
       case Collective::broadcast:
-        return value(call_.root, i, which_);
+        return operand_of(call_.root, i, which_);
       case Collective::allgather:
-        return value(static_cast<Rank>(i / count_), i % count_, which_);
+        return operand_of(static_cast<Rank>(i / count_), i % count_, which_);
       default:
         break;
     }
     uint32_t sum = 0;
-    for (Rank rank = 0; rank < ranks_; ++rank) sum += value(rank, i, which_);
+    for (Rank rank = 0; rank < ranks_; ++rank) sum += operand_of(rank, i, which_);
     return sum;
   }
 
@@ -84,18 +84,18 @@ class Trial {
   Call call_;
 };
 
-Call barrier() {
+Call empty_call() {
   Call call;
   call.collective = Collective::barrier;
   return call;
 }
 
-struct Carrier {
+struct InFlightCarrier {
   const char* name;
   bool tcp, arena;
 };
 
-class InFlight : public ::testing::TestWithParam<Carrier> {
+class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
  protected:
   void run(Rank ranks, const Body& body) {
     const EndpointMaker endpoints = [&](Rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
@@ -125,15 +125,15 @@ class InFlight : public ::testing::TestWithParam<Carrier> {
 // Some calls, some of them blocking and between the others; each rank advances and finishes them
 // in an order of its own.
 void run_some(Member& member, std::mt19937& shared, std::mt19937& own) {
-  std::vector<std::unique_ptr<Trial>> trials;
+  std::vector<std::unique_ptr<StartedCall>> trials;
   const size_t calls = 2 + shared() % 3;
   for (size_t i = 0; i < calls; ++i) {
-    trials.push_back(std::make_unique<Trial>(shared, member.rank, member.size));
+    trials.push_back(std::make_unique<StartedCall>(shared, member.rank, member.size));
     const auto started = member.team->start(trials.back()->call());
     ASSERT_TRUE(started.ok()) << started.status().message();
     trials.back()->started = *started;
     if (shared() % 4 == 0) {
-      Trial blocking(shared, member.rank, member.size);
+      StartedCall blocking(shared, member.rank, member.size);
       const Status status = member.team->run(blocking.call());
       ASSERT_TRUE(status.ok()) << status.message();
       blocking.check();
@@ -167,16 +167,16 @@ TEST_P(InFlight, advances_in_other_calls_waits) {
   run(2, [&](Member& member) {
     std::mt19937 shared(seed_);
     for (Rank round = 0; round < 20; ++round) {
-      Trial trial(shared, member.rank, member.size);
+      StartedCall trial(shared, member.rank, member.size);
       const auto started = member.team->start(trial.call());
       ASSERT_TRUE(started.ok());
       const bool barrier_first = member.rank == round % 2;
       if (barrier_first) {
-        ASSERT_TRUE(member.team->run(barrier()).ok());
+        ASSERT_TRUE(member.team->run(empty_call()).ok());
       }
       ASSERT_TRUE(member.team->finish(**started).ok());
       if (!barrier_first) {
-        ASSERT_TRUE(member.team->run(barrier()).ok());
+        ASSERT_TRUE(member.team->run(empty_call()).ok());
       }
       trial.check();
     }
@@ -187,13 +187,13 @@ TEST_P(InFlight, advances_in_other_calls_waits) {
 TEST_P(InFlight, ends_when_a_rank_gives_up) {
   run(3, [&](Member& member) {
     std::mt19937 shared(seed_);
-    Trial one(shared, member.rank, member.size), two(shared, member.rank, member.size);
-    ASSERT_TRUE(member.team->run(barrier()).ok());
+    StartedCall one(shared, member.rank, member.size), two(shared, member.rank, member.size);
+    ASSERT_TRUE(member.team->run(empty_call()).ok());
     if (member.rank == 2) {
       EXPECT_FALSE(member.team->fail_call({Code::memory, "no room"}).ok());
       return;
     }
-    Call both[] = {barrier(), barrier()};
+    Call both[] = {empty_call(), empty_call()};
     const auto first = member.team->start(both[0]), second = member.team->start(both[1]);
     ASSERT_TRUE(first.ok());
     if (!second.ok()) {  // it has learnt of it already
@@ -211,10 +211,10 @@ TEST_P(InFlight, ends_when_a_rank_gives_up) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Carriers, InFlight,
-                         ::testing::Values(Carrier{"loopback", false, false},
-                                           Carrier{"tcp", true, false},
-                                           Carrier{"loopback_with_arena", false, true},
-                                           Carrier{"tcp_with_arena", true, true}),
+                         ::testing::Values(InFlightCarrier{"loopback", false, false},
+                                           InFlightCarrier{"tcp", true, false},
+                                           InFlightCarrier{"loopback_with_arena", false, true},
+                                           InFlightCarrier{"tcp_with_arena", true, true}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ScheduleCache, keeps_what_a_call_uses) {

@@ -60,7 +60,7 @@ bool LoopbackHub::State::send(LoopbackEnd& from, Operation* operation) {
   operation->status = usable(from);
   if (operation->bytes > options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
-  } else if (const auto theirs = from.agreement.ours(operation->tag)) {
+  } else if (const auto theirs = from.call_check.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, from.label);
   }
   if (!operation->status.ok()) return true;
@@ -71,7 +71,7 @@ bool LoopbackHub::State::send(LoopbackEnd& from, Operation* operation) {
 
 bool LoopbackHub::State::receive(LoopbackEnd& at, Operation* operation) {
   operation->status = at.aborted;
-  if (const auto theirs = at.agreement.ours(operation->tag)) {
+  if (const auto theirs = at.call_check.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, at.label);
   }
   if (!operation->status.ok()) return true;
@@ -104,7 +104,7 @@ void LoopbackHub::State::take(LoopbackEnd& at, UnexpectedLoopback& unexpected, O
 bool LoopbackHub::State::deliver(LoopbackEnd& from, Operation* send) {
   LoopbackEnd& to = *from.other;
   if (!to.aborted.ok()) return true;  // dropped, as bytes to a socket that nobody reads
-  if (to.agreement.theirs(send->tag)) {
+  if (to.call_check.theirs(send->tag)) {
     disagree(to, send->tag);
     return true;
   }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tests/unit/loopback/loopback.h"
-#include "transports/agreement.h"
+#include "transports/call_check.h"
 #include "transports/tag_table.h"
 #include "transports/transport.h"
 
@@ -59,7 +59,7 @@ struct LoopbackEnd {
   TagTable<Operation> posted;            // receives
   TagTable<UnexpectedLoopback> arrived;  // unexpected messages
   size_t set_aside = 0;                  // bytes of the window in use
-  Agreement agreement;
+  CallCheck call_check;
   Status aborted;  // set by the peer's abort; the channel carries nothing after it
 };
 

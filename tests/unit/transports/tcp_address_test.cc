@@ -56,16 +56,37 @@ TEST(TcpInterfaces, Exclusion) {
   EXPECT_EQ(chosen("^0.0.0.0/0"), "lo=::1 eth0=fd00::3 ");
 }
 
+TEST(TcpInterfaces, SpacesAroundItems) {
+  EXPECT_EQ(chosen(" eth1"), chosen("eth1"));
+  EXPECT_EQ(chosen("eth1 ,\t10.0.0.0/8 "), chosen("eth1,10.0.0.0/8"));
+  EXPECT_EQ(chosen(" ^ lo , eth0"), chosen("^lo,eth0"));
+  EXPECT_EQ(chosen("eth1"), "eth1=192.168.7.1 ");
+}
+
 TEST(TcpInterfaces, Family) {
   EXPECT_EQ(chosen("", 6), "lo=::1 eth0=fd00::3 ");
   EXPECT_EQ(chosen("eth1", 6), "unavailable");
+  const auto none = choose_interfaces({host[1]}, "", 6);
+  EXPECT_EQ(none.status().message(),
+            "no address of IPv6 can be used; this host has: eth0 10.1.2.3/16");
 }
 
 TEST(TcpInterfaces, ListsThatMakeNoSense) {
   for (const char* list :
        {"10.0.0.0/33", "10.0.0/8", "eth0,", "^", ",", "fd00::/129", "10.0.0.0/", "10.0.0.0/x",
-        "10.0.0.0/-1", "10.0.0.0/8 ", "eth0/8", "*eth0", "e*0", "eth**"}) {
+        "10.0.0.0/-1", "eth0/8", "*eth0", "e*0", "eth**", " ", "eth0, ,lo", "^ "}) {
     EXPECT_EQ(chosen(list), "invalid") << list;
+  }
+  const std::pair<const char*, const char*> wrong[] = {
+      {"10.0.0.0/33", "'10.0.0.0/33' has an impossible prefix length"},
+      {"eth0,", "'' is no name or network"},
+      {"^^lo", "'^lo' has a ^ that is not the first character of the list"},
+      {"^lo, ^eth0", "'^eth0' has a ^ that is not the first character of the list"},
+      {"lo,^eth0*", "'^eth0*' has a ^ that is not the first character of the list"},
+      {"eth0 lo", "'eth0 lo' has a space in it: commas separate items"}};
+  for (const auto& [list, why] : wrong) {
+    EXPECT_EQ(choose_interfaces(host, list, 0).status().message(),
+              "SLUICE_TCP_INTERFACES: list '" + std::string(list) + "': " + why);
   }
   const auto none = choose_interfaces(host, "ib0", 0);
   EXPECT_EQ(none.status().code(), Code::unavailable);
@@ -96,7 +117,7 @@ TEST(TcpInterfaces, WhatThisHostHasIsListed) {
   const auto chosen_of = [&](const char* list) { return choose_interfaces(all, list, 0); };
   for (const char* list : {"ib0", "ib1", "fe80::/10", "eth2"}) {
     EXPECT_EQ(chosen_of(list).status().message(),
-              "no address matches the interface list '" + std::string(list) +
+              "SLUICE_TCP_INTERFACES: no address matches '" + std::string(list) +
                   "'; this host has: eth0 10.1.2.3/16, ib0 fe80::7/64 (link-local), ib1 (no "
                   "address), eth2 10.7.0.1/16 (down)");
   }

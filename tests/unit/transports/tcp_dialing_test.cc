@@ -15,6 +15,7 @@
 
 #include "src/base/knobs.h"
 #include "tests/unit/transports/tcp_played.h"
+#include "transports/tcp/dialer.h"
 
 namespace sluice {
 namespace {
@@ -119,6 +120,33 @@ TEST_F(TcpDialing, AllAddressesAreTriedInAShortTime) {
   message.send(**opened);
   ASSERT_TRUE(wait_for(*sender, [&] { return message.done(); }));
   EXPECT_TRUE(message.ok()) << message.why();
+}
+
+// What a user may do depends on what failed.
+TEST_F(TcpDialing, WithoutDescriptorsTheLimitIsNamedAndNoFirewall) {
+  const FewDescriptors few(0);
+  open(unknown_host, {listener_of(1)});
+  ASSERT_TRUE(ranks_.drive([&] { return out_.done(); }, soon));
+  EXPECT_EQ(out_.code(), Code::unavailable);
+  EXPECT_NE(out_.why().find("Too many open files; raise this process's limit of descriptors "
+                            "(ulimit -n)"),
+            std::string::npos)
+      << out_.why();
+  EXPECT_EQ(out_.why().find("firewall"), std::string::npos) << out_.why();
+}
+
+TEST(TcpDialer, HintsFitTheError) {
+  const std::pair<int, const char*> hints[] = {
+      {ETIMEDOUT, "is a firewall between?"},
+      {EHOSTUNREACH, "is a firewall between?"},
+      {ENETUNREACH, "no route leads there: choose networks with SLUICE_TCP_INTERFACES"},
+      {ECONNREFUSED, "it is gone, or a firewall is between"},
+      {EMFILE, "raise this process's limit of descriptors (ulimit -n)"},
+      {ENFILE, "raise this host's limit of open files (sysctl fs.file-max)"},
+      {EAFNOSUPPORT, ""},
+      {ENOMEM, ""},
+      {0, ""}};
+  for (const auto& [error, hint] : hints) EXPECT_STREQ(hint_of(error), hint) << error_text(error);
 }
 
 // It is first tried when the deadline has already passed.
@@ -232,6 +260,7 @@ TEST_F(TcpDialing, AnotherProcessAlone) {
   ASSERT_TRUE(ranks_.drive([&] { return out_.done(); }, soon));
   EXPECT_EQ(out_.code(), Code::peer_lost);
   EXPECT_NE(out_.why().find("another process"), std::string::npos) << out_.why();
+  EXPECT_EQ(out_.why().find("firewall"), std::string::npos) << out_.why();
 }
 
 TEST_F(TcpDialing, AnotherProgramFirst) {

@@ -172,9 +172,10 @@ TEST(Tcp, ItemsThatMatchNothingAreMentioned) {
   const struct {
     const char *list, *told;
     Level level = Level::warning;
-  } cases[] = {{"lo,nope*", "warning: in the interface list 'lo,nope*', 'nope*' matches no"},
+  } cases[] = {{"lo,nope*", "warning: SLUICE_TCP_INTERFACES=lo,nope*: 'nope*' matches no"},
                {"^nope*", ""},
-               {"^nope*", "in the interface list '^nope*', 'nope*' matches no", Level::info},
+               {" ^nope*", ""},
+               {"^nope*", "SLUICE_TCP_INTERFACES=^nope*: 'nope*' matches no", Level::info},
                {"lo", "", Level::info}};
   for (const auto& [list, told, level] : cases) {
     TcpOptions options;

@@ -349,7 +349,7 @@ TEST_F(CertificatesTest, ComeFromThoseFilesOfAFolderThatAreFiles) {
   folder.tls.certificates->authority = folder_ + "/all";
   EXPECT_EQ(meet(folder, side("b", "a.test"))[0], "");
   sh("rm all/????????.0");
-  expect(why_not(folder), "/all: no certificate in PEM");
+  expect(why_not(folder), "TLS: SLUICE_TLS_CA: " + folder_ + "/all: no certificate in PEM");
 }
 
 // Nothing waits for a writer, or reads without end.
@@ -362,23 +362,26 @@ TEST_F(CertificatesTest, ComeFromRegularFiles) {
   };
   using Certificates = TlsCertificates;
   EXPECT_TRUE(make_tls_filters(with(&Certificates::certificate, folder_ + "/link").tls).ok());
-  for (const auto file : {&Certificates::certificate, &Certificates::key, &Certificates::authority,
-                          &Certificates::revocation}) {
+  const struct {
+    std::string TlsCertificates::*file;
+    const char *setting, *lacks;
+  } files[] = {{&Certificates::certificate, "SLUICE_TLS_CERT", "certificate"},
+               {&Certificates::key, "SLUICE_TLS_KEY", "private key"},
+               {&Certificates::authority, "SLUICE_TLS_CA", "certificate"},
+               {&Certificates::revocation, "SLUICE_TLS_CRL", "revocation list"}};
+  for (const auto& [file, setting, lacks] : files) {
+    const std::string named = std::string("TLS: ") + setting + ": ", fails = named + "cannot read ";
     expect(why_not(with(file, folder_ + "/pipe")),
-           "TLS: cannot read " + folder_ + "/pipe: it is no regular file");
-    expect(why_not(with(file, "/dev/zero")), "TLS: cannot read /dev/zero: it is no regular file");
+           fails + folder_ + "/pipe: it is no regular file");
+    expect(why_not(with(file, "/dev/zero")), fails + "/dev/zero: it is no regular file");
     expect(why_not(with(file, folder_ + "/none")),
-           "TLS: cannot read " + folder_ + "/none: No such file or directory");
+           fails + folder_ + "/none: No such file or directory");
     if (file != &Certificates::authority) {
-      expect(why_not(with(file, folder_ + "/folder")),
-             "TLS: cannot read " + folder_ + "/folder: Is a directory");
+      expect(why_not(with(file, folder_ + "/folder")), fails + folder_ + "/folder: Is a directory");
     }
+    expect(why_not(with(file, folder_ + "/text")),
+           named + folder_ + "/text: no " + lacks + " in PEM");
   }
-  const std::string text = folder_ + "/text";
-  expect(why_not(with(&Certificates::certificate, text)), text + ": no certificate in PEM");
-  expect(why_not(with(&Certificates::authority, text)), text + ": no certificate in PEM");
-  expect(why_not(with(&Certificates::revocation, text)), text + ": no revocation list in PEM");
-  expect(why_not(with(&Certificates::key, text)), text + ": no private key in PEM");
   sh("openssl pkcs8 -topk8 -in a.key -out locked -passout pass:secret");
   expect(why_not(with(&Certificates::key, folder_ + "/locked")), "/locked: bad password read");
 }

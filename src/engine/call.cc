@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/engine/packing.h"
+#include "src/engine/call.h"
 
 namespace sluice {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Alltoallv between hosts: short blocks in cells that other ranks forward, long ones directly.
-#include "src/engine/padded_alltoallv.h"
+#include "src/engine/alltoallv.h"
 
 #include <gtest/gtest.h>
 

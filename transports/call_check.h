@@ -16,7 +16,7 @@ namespace sluice {
 // What each side of a channel has said its calls are. All messages of a call have the same
 // Tag::signature and size of the call, so comparing calls finds ranks that disagree even if none of
 // their messages match. Keeps each side's 8 latest calls, one for each residue of the call number.
-class Agreement {
+class CallCheck {
  public:
   // Notes what this side (or the peer) says the call is. Returns what the other side said, if
   // different.

@@ -1,5 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
+// The ways of an alltoallv that tell short blocks from long ones.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "src/engine/execution.h"
+
+namespace sluice {
+
+// An alltoallv without its short blocks, which go another way. The sender and the receiver of a
+// block both know its length, so both leave out the same blocks.
+class LongBlocks {
+ public:
+  // Keeps the blocks between this rank and others that are longer than `most_short` bytes. False if
+  // there is no memory.
+  bool leave(const Call& call, Rank rank, Rank ranks, size_t most_short);
+
+  // The call with all other blocks empty; valid until the next leave().
+  const Call& call() const { return call_; }
+  bool any() const { return any_; }
+
+ private:
+  void leave(View* view, std::span<size_t> counts, Rank rank, size_t most_short);
+
+  Call call_;
+  std::vector<size_t> counts_;  // elements to each rank, then from each rank
+  bool any_ = false;
+};
+
 // An alltoallv as two exchanges. Only the sender and the receiver of a block know its length. So
 // that other ranks can forward short blocks, each goes with its length in a cell, whose size all
 // ranks know; cells go by the plan of alltoall's `hosts`. A block too long for a cell goes straight
@@ -10,13 +40,6 @@
 // know the same total. Programs mostly repeat their exchanges, and the exchange of cells takes
 // about as long as the direct one. So if cells carried little, the next calls leave them out: 31
 // calls at first, and about twice as many each time that it was little again, up to 1023.
-#pragma once
-
-#include "src/engine/execution.h"
-#include "src/engine/long_blocks.h"
-
-namespace sluice {
-
 class PaddedAlltoallv {
   struct Header {
     uint64_t bytes;         // of the block

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/agreement.h"
+#include "transports/call_check.h"
 
 namespace sluice {
 namespace {

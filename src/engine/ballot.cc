@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/ballot.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice {
+namespace {
+
+// Where the members lie in a packed vote. (Ranks of one team run the same version of the library,
+// on processors of one byte order.)
+constexpr size_t at_signature = 0, at_version = 4, at_bytes = 8, at_type = 16, at_operation = 17,
+                 at_on_device = 18, at_lack = 19, at_device = 32;
+
+template <typename T>
+void put(std::span<std::byte> bytes, size_t at, const T& value) {
+  std::memcpy(bytes.data() + at, &value, sizeof(value));
+}
+
+template <typename T>
+void get(std::span<const std::byte> bytes, size_t at, T* value) {
+  std::memcpy(value, bytes.data() + at, sizeof(*value));
+}
+
+const char* describe(Vote::Lack lack) {
+  switch (lack) {
+    case Vote::Lack::nothing:
+      break;
+    case Vote::Lack::library:
+      return "NCCL cannot be used there";
+    case Vote::Lack::layout:
+      return "its elements are not dense";
+    case Vote::Lack::busy:
+      return "it uses NCCL for another communicator";
+    case Vote::Lack::start:
+      return "NCCL is being started";
+    case Vote::Lack::failure:
+      return "NCCL has failed there";
+  }
+  return "";
+}
+
+// The first rank that shares its device with a lower one; votes.size() if none does.
+size_t first_on_shared_device(std::span<const Vote> votes) {
+  for (size_t i = 1; i < votes.size(); ++i) {
+    const auto lower = votes.first(i);
+    const auto shares = [&](const Vote& vote) { return vote.device == votes[i].device; };
+    if (std::ranges::any_of(lower, shares)) return i;
+  }
+  return votes.size();
+}
+
+// The first vote that the predicate holds for; votes.size() if there is none.
+template <typename Predicate>
+size_t first_that(std::span<const Vote> votes, const Predicate& predicate) {
+  return static_cast<size_t>(std::ranges::find_if(votes, predicate) - votes.begin());
+}
+
+}  // namespace
+
+void Vote::pack(std::span<std::byte> to) const {
+  std::ranges::fill(to.first(packed_size), std::byte{});
+  put(to, at_signature, signature);
+  put(to, at_version, version);
+  put(to, at_bytes, bytes);
+  put(to, at_type, type);
+  put(to, at_operation, operation);
+  put(to, at_on_device, static_cast<uint8_t>(on_device));
+  put(to, at_lack, lack);
+  put(to, at_device, device);
+}
+
+Vote Vote::unpack(std::span<const std::byte> from) {
+  Vote vote;
+  uint8_t is_on_device = 0;
+  get(from, at_signature, &vote.signature);
+  get(from, at_version, &vote.version);
+  get(from, at_bytes, &vote.bytes);
+  get(from, at_type, &vote.type);
+  get(from, at_operation, &vote.operation);
+  get(from, at_on_device, &is_on_device);
+  get(from, at_lack, &vote.lack);
+  get(from, at_device, &vote.device);
+  vote.on_device = is_on_device != 0;
+  return vote;
+}
+
+bool Vote::is_about_the_same_call(const Vote& other) const {
+  return signature == other.signature && bytes == other.bytes && type == other.type &&
+         operation == other.operation;
+}
+
+Ballot count_votes(std::span<const Vote> votes) {
+  Ballot ballot;
+  const auto holds = [&](size_t rank, Ballot::Result result, const char* reason) {
+    if (rank == votes.size()) return false;
+    ballot.result = result;
+    ballot.rank = static_cast<Rank>(rank);
+    ballot.reason = reason;
+    return true;
+  };
+  const auto lacks = [](auto... what) {
+    return [=](const Vote& vote) { return ((vote.lack == what) || ...); };
+  };
+  const size_t other =
+      first_that(votes, [&](const Vote& vote) { return !vote.is_about_the_same_call(votes[0]); });
+  if (holds(other, Ballot::Result::mismatch, "it is in another call")) return ballot;
+  const size_t on_host = first_that(votes, [](const Vote& vote) { return !vote.on_device; });
+  ballot.all_on_device = on_host == votes.size();
+  const size_t failed = first_that(votes, lacks(Vote::Lack::failure));
+  ballot.has_failed = failed < votes.size();
+  using enum Ballot::Result;
+  if (holds(failed, stay, describe(Vote::Lack::failure))) return ballot;
+  if (holds(on_host, stay, "its buffers are not on a device")) return ballot;
+  const size_t unable =
+      first_that(votes, lacks(Vote::Lack::library, Vote::Lack::layout, Vote::Lack::busy));
+  if (unable < votes.size() && holds(unable, stay, describe(votes[unable].lack))) return ballot;
+  const size_t newer =
+      first_that(votes, [&](const Vote& vote) { return vote.version != votes[0].version; });
+  if (holds(newer, stay, "it has another version of NCCL")) return ballot;
+  if (holds(first_on_shared_device(votes), stay, "it shares its device with another rank")) {
+    return ballot;
+  }
+  const size_t late = first_that(votes, lacks(Vote::Lack::start));
+  ballot.is_starting = late < votes.size();
+  if (!holds(late, stay, describe(Vote::Lack::start))) ballot.result = go;
+  return ballot;
+}
+
+bool VoteSchedule::is_due() {
+  if (stage_ == Stage::failed || ++calls_ < next_) return false;
+  switch (stage_) {
+    case Stage::watching:
+      next_ += std::min(next_, longest_gap);
+      break;
+    case Stage::starting:
+      next_ += gap_at_start;
+      break;
+    case Stage::ready:
+      next_ += 1;
+      break;
+    case Stage::failed:
+      break;
+  }
+  return true;
+}
+
+void VoteSchedule::enter(Stage stage) {
+  stage_ = stage;
+  calls_ = in_a_row_ = 0;
+  next_ = 1;
+}
+
+VoteSchedule::Action VoteSchedule::learn(const Ballot& ballot) {
+  if (ballot.has_failed) {
+    enter(Stage::failed);
+    return Action::give_up;
+  }
+  switch (stage_) {
+    case Stage::watching:
+      return watch(ballot);
+    case Stage::starting:
+    case Stage::ready:
+      if (ballot.result != Ballot::Result::go) return refuse(ballot);
+      if (stage_ == Stage::starting) enter(Stage::ready);
+      in_a_row_ = 0;
+      return Action::run;
+    case Stage::failed:
+      break;
+  }
+  return Action::carry_on;
+}
+
+VoteSchedule::Action VoteSchedule::watch(const Ballot& ballot) {
+  const bool could_start = ballot.result == Ballot::Result::go || ballot.is_starting;
+  in_a_row_ = could_start ? in_a_row_ + 1 : 0;
+  if (in_a_row_ < enough) return Action::carry_on;
+  enter(Stage::starting);
+  return Action::start;
+}
+
+// NCCL's communicator stays, for when buffers are on devices again.
+VoteSchedule::Action VoteSchedule::refuse(const Ballot& ballot) {
+  if (stage_ == Stage::starting && ballot.is_starting) return Action::carry_on;
+  if (++in_a_row_ >= most_refusals) enter(Stage::watching);
+  return Action::carry_on;
+}
+
+}  // namespace sluice

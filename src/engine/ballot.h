@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The vote before a call that NCCL may carry. Where a rank's buffers lie, and whether it could take
+// part, is known to that rank alone; so the ranks exchange votes, and all draw the same conclusion
+// from them. The vote also makes sure that all ranks have come before a kernel of NCCL's spins, and
+// turns calls that do not match into errors. Pure functions: the team does the exchange.
+//
+// Votes cost host programs nothing that they notice: a communicator votes in its eligible calls 1,
+// 2, 4, 8 ... 1024, and then in each 1024th, until all ranks had their buffers on devices twice.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "collectives/algorithm.h"
+
+namespace sluice {
+
+// What one rank says about a call. The first four members are facts about the call that MPI makes
+// equal on all ranks.
+struct Vote {
+  static constexpr size_t packed_size = 48;
+  // Why this rank can't take part, if its buffers are on a device.
+  enum class Lack : uint8_t {
+    nothing,
+    library,  // NCCL, or a driver that it can use
+    layout,   // its elements are not dense
+    busy,     // another communicator of this process is in NCCL
+    start,    // NCCL's communicator is being made
+    failure,  // it could not be made, or has failed
+  };
+
+  uint32_t signature = 0;  // encode_signature (execution.h)
+  uint64_t bytes = 0;      // Call::bytes
+  uint8_t type = 0, operation = 0;
+  bool on_device = false;  // its input and its output are
+  Lack lack = Lack::nothing;
+  uint32_t version = 0;                   // of NCCL; ranks need the same one
+  std::array<std::byte, 16> device = {};  // its UUID; NCCL takes one rank a device
+
+  void pack(std::span<std::byte> bytes) const;
+  static Vote unpack(std::span<const std::byte> bytes);
+  bool is_about_the_same_call(const Vote& other) const;
+};
+
+// What follows from the votes of all ranks, in rank order; equal on all of them.
+struct Ballot {
+  enum class Result : uint8_t {
+    go,        // NCCL carries the call
+    stay,      // it does not
+    mismatch,  // ranks are in different calls
+  };
+  Result result = Result::stay;
+  bool all_on_device = false;
+  bool has_failed = false;   // on a rank: NCCL will never serve
+  bool is_starting = false;  // nothing is in the way but that NCCL's communicator is being made
+  Rank rank = 0;             // the first that is the reason, unless the result is go
+  std::string reason;        // for people; empty if the result is go. It names no rank
+};
+Ballot count_votes(std::span<const Vote> votes);
+
+// When a communicator votes, and what it does about the result. All ranks call it alike, with the
+// same results.
+class VoteSchedule {
+ public:
+  enum class Stage : uint8_t {
+    watching,  // whether all ranks' buffers are on devices
+    starting,  // NCCL's communicator is being made
+    ready,
+    failed,  // never again
+  };
+  enum class Action : uint8_t {
+    carry_on,  // the call goes its usual way
+    start,     // so does this one, and NCCL's communicator is to be made
+    run,       // NCCL carries the call
+    give_up,   // as carry_on, and NCCL will not be used: to be said once
+  };
+  static constexpr uint32_t longest_gap = 1024;  // eligible calls between two votes
+  static constexpr uint32_t gap_at_start = 8;    // while NCCL starts
+  static constexpr uint32_t enough = 2;          // votes with all on devices, in a row
+  static constexpr uint32_t most_refusals = 64;  // in a row, before it watches again
+
+  // Counts an eligible call; whether it has a vote.
+  bool is_due();
+  // To be called after each vote, unless it found a mismatch.
+  Action learn(const Ballot& ballot);
+  Stage stage() const { return stage_; }
+
+ private:
+  void enter(Stage stage);
+  Action watch(const Ballot& ballot);
+  Action refuse(const Ballot& ballot);
+
+  Stage stage_ = Stage::watching;
+  uint32_t calls_ = 0;     // eligible ones in this stage
+  uint32_t next_ = 1;      // of them, that votes
+  uint32_t in_a_row_ = 0;  // votes with all on devices, or refusals
+};
+
+}  // namespace sluice

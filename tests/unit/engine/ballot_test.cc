@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The vote before a call that NCCL may carry: what follows from the votes, and when there is one.
+#include "src/engine/ballot.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace sluice::testing {
+namespace {
+
+using Lack = Vote::Lack;
+using Action = VoteSchedule::Action;
+using Stage = VoteSchedule::Stage;
+
+// A vote for NCCL.
+Vote vote_of(Rank rank) {
+  Vote vote;
+  vote.signature = 0;
+  vote.bytes = 1 << 20;
+  vote.type = 10;
+  vote.on_device = true;
+  vote.version = 22803;
+  vote.device[3] = static_cast<std::byte>(rank + 1);
+  return vote;
+}
+
+std::vector<Vote> votes_of(Rank ranks) {
+  std::vector<Vote> votes;
+  for (Rank rank = 0; rank < ranks; ++rank) votes.push_back(vote_of(rank));
+  return votes;
+}
+
+TEST(Vote, survives_packing) {
+  std::mt19937 random(static_cast<uint32_t>(::testing::UnitTest::GetInstance()->random_seed()));
+  for (int i = 0; i < 100; ++i) {
+    Vote vote;
+    vote.signature = static_cast<uint32_t>(random());
+    vote.bytes = uint64_t{random()} << 20 | random();
+    vote.type = static_cast<uint8_t>(random());
+    vote.operation = static_cast<uint8_t>(random());
+    vote.on_device = random() % 2 == 0;
+    vote.lack = static_cast<Lack>(random() % 6);
+    vote.version = static_cast<uint32_t>(random());
+    for (std::byte& byte : vote.device) byte = static_cast<std::byte>(random());
+    std::vector<std::byte> packed(Vote::packed_size, std::byte{0xAA});
+    vote.pack(packed);
+    const Vote same = Vote::unpack(packed);
+    EXPECT_TRUE(same.is_about_the_same_call(vote));
+    EXPECT_EQ(same.on_device, vote.on_device);
+    EXPECT_EQ(same.lack, vote.lack);
+    EXPECT_EQ(same.version, vote.version);
+    EXPECT_EQ(same.device, vote.device);
+  }
+}
+
+TEST(Ballot, goes_if_all_can) {
+  const Ballot ballot = count_votes(votes_of(4));
+  EXPECT_EQ(ballot.result, Ballot::Result::go);
+  EXPECT_TRUE(ballot.all_on_device);
+  EXPECT_EQ(ballot.reason, "");
+}
+
+// Each rank in turn has each reason against it.
+TEST(Ballot, names_the_rank_and_its_reason) {
+  struct Case {
+    void (*change)(Vote& vote);
+    Ballot::Result result;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {[](Vote& vote) { vote.on_device = false; }, Ballot::Result::stay, "not on a device"},
+      {[](Vote& vote) { vote.lack = Lack::library; }, Ballot::Result::stay, "cannot be used"},
+      {[](Vote& vote) { vote.lack = Lack::layout; }, Ballot::Result::stay, "not dense"},
+      {[](Vote& vote) { vote.lack = Lack::busy; }, Ballot::Result::stay, "another communicator"},
+      {[](Vote& vote) { vote.lack = Lack::start; }, Ballot::Result::stay, "being started"},
+      {[](Vote& vote) { vote.lack = Lack::failure; }, Ballot::Result::stay, "has failed"},
+  };
+  for (const Case& one : cases) {
+    for (Rank rank = 0; rank < 3; ++rank) {
+      std::vector<Vote> votes = votes_of(3);
+      one.change(votes[rank]);
+      const Ballot ballot = count_votes(votes);
+      EXPECT_EQ(ballot.result, one.result) << one.reason;
+      EXPECT_EQ(ballot.rank, rank) << one.reason;
+      EXPECT_NE(ballot.reason.find(one.reason), std::string::npos) << ballot.reason;
+    }
+  }
+}
+
+TEST(Ballot, sees_calls_that_do_not_match) {
+  void (*const changes[])(Vote&) = {
+      [](Vote& vote) { vote.signature = 1; },
+      [](Vote& vote) { vote.bytes -= 4; },
+      [](Vote& vote) { vote.type = 11; },
+      [](Vote& vote) { vote.operation = 2; },
+  };
+  for (const auto change : changes) {
+    std::vector<Vote> votes = votes_of(3);
+    change(votes[2]);
+    votes[1].lack = Lack::failure;  // a mismatch goes before all else
+    const Ballot ballot = count_votes(votes);
+    EXPECT_EQ(ballot.result, Ballot::Result::mismatch);
+    EXPECT_EQ(ballot.rank, 2U);
+    EXPECT_FALSE(ballot.has_failed);
+  }
+}
+
+TEST(Ballot, needs_one_version_and_a_device_for_each_rank) {
+  std::vector<Vote> votes = votes_of(3);
+  votes[1].version = 22804;
+  EXPECT_EQ(count_votes(votes).reason, "it has another version of NCCL");
+  votes = votes_of(3);
+  votes[2].device = votes[0].device;
+  EXPECT_EQ(count_votes(votes).reason, "it shares its device with another rank");
+  EXPECT_EQ(count_votes(votes).rank, 2U);
+}
+
+TEST(VoteSchedule, costs_host_programs_a_logarithm) {
+  VoteSchedule schedule;
+  std::vector<Vote> votes = votes_of(2);
+  votes[1].on_device = false;
+  std::vector<uint32_t> at;
+  for (uint32_t call = 1; call <= 5000; ++call) {
+    if (!schedule.is_due()) continue;
+    at.push_back(call);
+    EXPECT_EQ(schedule.learn(count_votes(votes)), Action::carry_on);
+  }
+  EXPECT_EQ(at,
+            (std::vector<uint32_t>{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3072, 4096}));
+}
+
+// Makes eligible calls up to the next vote, whose result it learns. *calls: how many.
+Action next_vote(VoteSchedule& schedule, const Ballot& ballot, uint32_t* calls) {
+  *calls = 1;
+  while (!schedule.is_due()) ++*calls;
+  return schedule.learn(ballot);
+}
+
+TEST(VoteSchedule, starts_after_two_votes_and_runs_when_all_are_ready) {
+  VoteSchedule schedule;
+  const std::vector<Vote> able = votes_of(2);
+  std::vector<Vote> starting = able;
+  starting[1].lack = Lack::start;
+  uint32_t calls = 0;
+  EXPECT_EQ(next_vote(schedule, count_votes(starting), &calls), Action::carry_on);
+  EXPECT_EQ(next_vote(schedule, count_votes(starting), &calls), Action::start);
+  EXPECT_EQ(schedule.stage(), Stage::starting);
+  (void)next_vote(schedule, count_votes(starting), &calls);
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(next_vote(schedule, count_votes(starting), &calls), Action::carry_on);
+    EXPECT_EQ(calls, VoteSchedule::gap_at_start);
+  }
+  EXPECT_EQ(schedule.stage(), Stage::starting);
+  EXPECT_EQ(next_vote(schedule, count_votes(able), &calls), Action::run);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(next_vote(schedule, count_votes(able), &calls), Action::run);
+    EXPECT_EQ(calls, 1U);
+  }
+}
+
+TEST(VoteSchedule, goes_back_after_many_refusals_in_a_row) {
+  VoteSchedule schedule;
+  const std::vector<Vote> able = votes_of(2);
+  std::vector<Vote> host = able;
+  host[0].on_device = false;
+  uint32_t calls = 0;
+  for (int i = 0; i < 3; ++i) (void)next_vote(schedule, count_votes(able), &calls);
+  ASSERT_EQ(schedule.stage(), Stage::ready);
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 1; i < VoteSchedule::most_refusals; ++i) {
+      EXPECT_EQ(next_vote(schedule, count_votes(host), &calls), Action::carry_on);
+    }
+    EXPECT_EQ(schedule.stage(), Stage::ready);
+    EXPECT_EQ(next_vote(schedule, count_votes(able), &calls), Action::run);
+  }
+  for (uint32_t i = 0; i < VoteSchedule::most_refusals; ++i) {
+    (void)next_vote(schedule, count_votes(host), &calls);
+  }
+  EXPECT_EQ(schedule.stage(), Stage::watching);
+}
+
+TEST(VoteSchedule, never_votes_again_after_a_failure) {
+  VoteSchedule schedule;
+  std::vector<Vote> votes = votes_of(2);
+  uint32_t calls = 0;
+  (void)next_vote(schedule, count_votes(votes), &calls);
+  votes[1].lack = Lack::failure;
+  EXPECT_EQ(next_vote(schedule, count_votes(votes), &calls), Action::give_up);
+  for (int i = 0; i < 5000; ++i) ASSERT_FALSE(schedule.is_due());
+}
+
+}  // namespace
+}  // namespace sluice::testing
