@@ -8,6 +8,7 @@ libsluice_cuda_la_SOURCES = \
   cuda/driver.cc cuda/driver.h \
   cuda/driver_api.h \
   cuda/kind.cc cuda/kind.h \
+  cuda/nccl_api.h \
   cuda/module.cc cuda/module.h \
   cuda/pinned.cc cuda/pinned.h \
   cuda/streams.cc cuda/streams.h

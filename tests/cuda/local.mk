@@ -6,7 +6,7 @@
 check_LTLIBRARIES += tests/cuda/standin/libstandin.la
 tests_cuda_standin_libstandin_la_SOURCES = tests/cuda/standin/capture.cc tests/cuda/standin/contexts.cc tests/cuda/standin/copies.cc \
   tests/cuda/standin/cuda_driver.h tests/cuda/standin/driver.cc tests/cuda/standin/driver.h \
-  tests/cuda/standin/functions.cc tests/cuda/standin/memory.cc tests/cuda/standin/streams.cc \
+  tests/cuda/standin/functions.cc tests/cuda/standin/kernels.cc tests/cuda/standin/memory.cc tests/cuda/standin/streams.cc \
   tests/cuda/standin/virtual_memory.cc
 tests_cuda_standin_libstandin_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 
@@ -29,7 +29,38 @@ check_PROGRAMS += tests/cuda/standin_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/standin_tests
 tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
-  tests/cuda/standin_rig.h
+  tests/cuda/standin_kernels_test.cc tests/cuda/standin_rig.h
+
+# NCCL over it. The library finds the driver that the program has loaded, by its soname.
+check_LTLIBRARIES += tests/cuda/standin_nccl/libstandin_nccl.la
+tests_cuda_standin_nccl_libstandin_nccl_la_SOURCES = tests/cuda/standin_nccl/arithmetic.cc \
+  tests/cuda/standin_nccl/arithmetic.h tests/cuda/standin_nccl/communicator.cc tests/cuda/standin_nccl/communicator.h \
+  tests/cuda/standin_nccl/functions.cc tests/cuda/standin_nccl/init.cc tests/cuda/standin_nccl/job.cc \
+  tests/cuda/standin_nccl/job.h tests/cuda/standin_nccl/shared_file.cc tests/cuda/standin_nccl/shared_file.h \
+  tests/cuda/standin_nccl/standin_nccl.h
+tests_cuda_standin_nccl_libstandin_nccl_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+standin_nccl_library = tests/cuda/standin_nccl/libnccl.so.2
+tests/cuda/standin_nccl/libnccl.so.2: tests/cuda/standin_nccl/libstandin_nccl.la tests/cuda/standin_nccl/nccl.map \
+  tests/cuda/standin/libcuda.so.1
+	$(AM_V_CXXLD)$(CXX) -shared $(MODE_FLAGS) -Wl,-soname,libnccl.so.2 -Wl,-z,nodelete -Wl,--whole-archive \
+	  tests/cuda/standin_nccl/.libs/libstandin_nccl.a -Wl,--no-whole-archive tests/cuda/standin/libcuda.so.1 \
+	  -Wl,-rpath,'$$ORIGIN/../standin' -Wl,--version-script=$(top_srcdir)/tests/cuda/standin_nccl/nccl.map -lpthread -o $@
+check_DATA += $(standin_nccl_library)
+CLEANFILES += $(standin_nccl_library)
+EXTRA_DIST += tests/cuda/standin_nccl/nccl.map
+
+# Linked with both stand-ins; it also opens the library.
+if HAVE_GTEST
+TESTS += tests/cuda/nccl_standin_tests
+check_PROGRAMS += tests/cuda/nccl_standin_tests
+endif
+EXTRA_PROGRAMS += tests/cuda/nccl_standin_tests
+tests_cuda_nccl_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/nccl_standin_test.cc \
+  tests/cuda/nccl_standin_misuse_test.cc tests/cuda/nccl_standin_rig.h
+tests_cuda_nccl_standin_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_nccl_standin_tests_LDADD = tests/cuda/standin_nccl/libstandin_nccl.la tests/cuda/standin/libstandin.la \
+  $(GTEST_LIBS) -ldl
+EXTRA_tests_cuda_nccl_standin_tests_DEPENDENCIES = $(standin_nccl_library) $(standin_drivers)
 
 # The module by itself. A program of its own, because it has other names for the driver's types.
 if HAVE_GTEST
@@ -76,3 +107,12 @@ endif
 EXTRA_PROGRAMS += tests/cuda/declarations
 tests_cuda_declarations_SOURCES = tests/cuda/declarations.cc
 tests_cuda_declarations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+
+# The same of NCCL's.
+if HAVE_NCCL_H
+TESTS += tests/cuda/nccl_declarations
+check_PROGRAMS += tests/cuda/nccl_declarations
+endif
+EXTRA_PROGRAMS += tests/cuda/nccl_declarations
+tests_cuda_nccl_declarations_SOURCES = tests/cuda/nccl_declarations.cc
+tests_cuda_nccl_declarations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS)

@@ -285,6 +285,28 @@ void standin_vacate();
 bool standin_fail(const char* what, const char* which);
 // A green context of a device: it may be current to one thread at a time.
 CUcontext standin_green_context(CUdevice device);
+// What stand-ins of libraries with kernels need (standin_nccl).
+//
+// Puts a kernel into a stream of the current context and returns its number, 0 if there is no such
+// stream. The driver's thread calls `start` when it is the kernel's turn in its stream and no other
+// kernel runs on the device; `error` is what the context is broken by. From then on the kernel has
+// the device's only slot for kernels, until standin_end_kernel. `start` must not block. Kernels of
+// one device whose turn has come start in the order in which they were launched.
+using standin_start = void(void* argument, uint64_t kernel, CUresult error);
+uint64_t standin_launch(CUstream stream, standin_start* start, void* argument);
+void standin_end_kernel(uint64_t kernel);
+// The device of a stream, -1 if there is no such stream. (The current context's for 0.)
+int standin_stream_device(CUstream stream);
+// Whether a kernel on this device may use all these bytes: its own memory, or memory of the host
+// that the driver knows.
+bool standin_may_use(int device, CUdeviceptr pointer, size_t bytes);
+// What a kernel reads and writes. A misuse, and false, if it may not.
+bool standin_load(int device, void* to, CUdeviceptr from, size_t bytes);
+bool standin_store(int device, CUdeviceptr to, const void* from, size_t bytes);
+// Tells a misuse and counts it.
+void standin_misuse(const char* text);
+// Adds to a counter.
+void standin_add(const char* name, int64_t number);
 // From now on every function answers CUDA_ERROR_DEINITIALIZED, as after the driver's own exit
 // handler.
 void standin_shut_down();

@@ -77,6 +77,9 @@ struct Operation {
   std::vector<std::shared_ptr<Operation>> after;
   std::function<void()> run;  // without the mutex; may be null
   std::vector<AllocationRef> uses;
+  standin_start* start = nullptr;  // of a kernel, which runs until it is ended
+  void* argument = nullptr;
+  bool started = false;
   bool endless = false;           // does not start
   CUresult fails = CUDA_SUCCESS;  // injected: instead of running
   bool done = false;
@@ -127,6 +130,7 @@ class Driver {
   std::map<uintptr_t, size_t> reserved;
   std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles;
   std::vector<Context*> primaries;
+  std::map<uint64_t, OperationRef> kernels;  // launched and not ended, by number
   uint64_t next_id = 1;
   bool held = false;
 
@@ -142,6 +146,7 @@ class Driver {
   void revive(Context* context);
 
   OperationRef enqueue(Stream* stream, std::function<void()> run, std::vector<AllocationRef> uses);
+  void end_kernel(uint64_t number);
   void wait(const OperationRef& operation, Lock* lock);
   void wait(const Stream* stream, Lock* lock);
   void wait(const Context* context, Lock* lock);
@@ -168,6 +173,8 @@ class Driver {
   void work();
   OperationRef choose(Lock* lock);
   bool may_start(const Stream& stream) const;
+  bool is_next_kernel(const Operation& operation) const;
+  void start_kernel(const OperationRef& operation, Lock* lock);
   void finish(const OperationRef& operation);
   void read_environment();
 

@@ -71,7 +71,7 @@ void Driver::wait_early(const AllocationRef& allocation, Lock* lock) {
 bool Driver::may_start(const Stream& stream) const {
   if (stream.queue.empty()) return false;
   const Operation& first = *stream.queue.front();
-  if (first.endless) return false;
+  if (first.endless || first.started || (first.start && !is_next_kernel(first))) return false;
   const bool ready = std::all_of(first.after.begin(), first.after.end(),
                                  [](const OperationRef& other) { return other->done; });
   if (!ready || !stream.blocking) return ready;
@@ -103,6 +103,10 @@ void Driver::work() {
       lock.unlock();
       std::this_thread::sleep_for(delay);
       lock.lock();
+    }
+    if (operation->start) {
+      start_kernel(operation, &lock);
+      continue;
     }
     const bool runs =
         operation->stream->context->broken == CUDA_SUCCESS && operation->fails == CUDA_SUCCESS;
