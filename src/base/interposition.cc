@@ -151,6 +151,7 @@ class Search {
 
   Interposition run() const {
     for (const Object& user : examined_) {
+      if (user.begin == root_.begin) continue;  // the module: opened with RTLD_DEEPBIND
       for (const auto& slots :
            {user.slots(DT_JMPREL, DT_PLTRELSZ), user.slots(DT_RELA, DT_RELASZ)}) {
         for (const Relocation& slot : slots) {

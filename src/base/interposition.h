@@ -6,10 +6,11 @@
 // those (interposition). BoringSSL before OpenSSL is a case: OpenSSL then works on another
 // library's objects, and crashes. RTLD_DEEPBIND helps only libraries that the module itself brings.
 //
-// A call goes through a slot that a dynamic relocation names. Looked at are the slots of the module
-// and of all libraries that it needs, except those that this library itself runs with (libc). A
-// slot is wrong if it leads out of these libraries though one of them defines the function. If it
-// is not bound yet (lazy binding), what counts is what the loader would find now.
+// A call goes through a slot that a dynamic relocation names. Looked at are the slots of all
+// libraries that the module needs, except those that this library itself runs with (libc). (The
+// module's own are right: nobody has loaded it before.) A slot is wrong if it leads out of these
+// libraries though one of them defines the function. If it is not bound yet (lazy binding), what
+// counts is what the loader would find now.
 //
 // Right all the same are: functions that none of the libraries defines (the program's allocator);
 // weak definitions, which any object may replace (C++ inline functions, operator new); data, which

@@ -96,6 +96,7 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
   Status status;
   try {
     Exchange exchange;
+    this_thread.passing_datatype = nullptr;  // of an earlier call: its handle may mean another type
     if (!row.describe(arguments, {static_cast<Rank>(rank), static_cast<Rank>(ranks)}, &exchange) ||
         (exchange.input.place.is_host() && exchange.output.place.is_host())) {
       return true;

@@ -64,8 +64,10 @@ Function* in_openssl(Function*, const char* name) {
 extern "C" {
 
 // The library opens modules so that they do not call a program's functions (src/base/module.h).
+// OpenSSL, opened before, goes on calling its own.
 void* dlmopen(Lmid_t space, const char* file, int flags) noexcept {
   const auto real = reinterpret_cast<decltype(&dlmopen)>(dlsym(RTLD_NEXT, __func__));
+  (void)dlopen("libssl.so.3", RTLD_NOW | RTLD_DEEPBIND);
   return real(space, file, flags & ~RTLD_DEEPBIND);
 }
 
