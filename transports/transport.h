@@ -166,6 +166,9 @@ class Channel {
   // nothing pending, and sets unexpected messages aside; used during long waits on other ranks.
   virtual Status aborted_by_peer() = 0;
 
+  // The sticky error of the link, if it has failed. Reads from the link, like the one before.
+  virtual Status failure() { return {}; }
+
   // What moves the bytes now, for log lines: "tcp", or "shm" once the link has left its socket.
   virtual const char* carrier() const = 0;
 };

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+
+#include "src/engine/execution.h"
 
 namespace sluice {
 namespace {
@@ -10,7 +13,7 @@ namespace {
 // Where the members lie in a packed vote. (Ranks of one team run the same version of the library,
 // on processors of one byte order.)
 constexpr size_t at_signature = 0, at_version = 4, at_bytes = 8, at_type = 16, at_operation = 17,
-                 at_on_device = 18, at_lack = 19, at_device = 32;
+                 at_on_device = 18, at_lack = 19, at_blocks = 20, at_group = 24, at_device = 32;
 
 template <typename T>
 void put(std::span<std::byte> bytes, size_t at, const T& value) {
@@ -27,13 +30,15 @@ const char* describe(Vote::Lack lack) {
     case Vote::Lack::nothing:
       break;
     case Vote::Lack::library:
-      return "NCCL cannot be used there";
-    case Vote::Lack::layout:
-      return "its elements are not dense";
+      return "NCCL can't be used there";
+    case Vote::Lack::settings:
+      return "its settings ask for what NCCL would not do";
+    case Vote::Lack::memory:
+      return "it has no memory on its device for data that is not dense there";
     case Vote::Lack::busy:
-      return "it uses NCCL for another communicator";
+      return "NCCL is busy there with another communicator, or has as many as it may";
     case Vote::Lack::start:
-      return "NCCL is being started";
+      return "NCCL is being started there";
     case Vote::Lack::failure:
       return "NCCL has failed there";
   }
@@ -67,6 +72,8 @@ void Vote::pack(std::span<std::byte> to) const {
   put(to, at_operation, operation);
   put(to, at_on_device, static_cast<uint8_t>(on_device));
   put(to, at_lack, lack);
+  put(to, at_blocks, blocks);
+  put(to, at_group, group);
   put(to, at_device, device);
 }
 
@@ -80,6 +87,8 @@ Vote Vote::unpack(std::span<const std::byte> from) {
   get(from, at_operation, &vote.operation);
   get(from, at_on_device, &is_on_device);
   get(from, at_lack, &vote.lack);
+  get(from, at_blocks, &vote.blocks);
+  get(from, at_group, &vote.group);
   get(from, at_device, &vote.device);
   vote.on_device = is_on_device != 0;
   return vote;
@@ -87,14 +96,23 @@ Vote Vote::unpack(std::span<const std::byte> from) {
 
 bool Vote::is_about_the_same_call(const Vote& other) const {
   return signature == other.signature && bytes == other.bytes && type == other.type &&
-         operation == other.operation;
+         operation == other.operation && blocks == other.blocks;
+}
+
+Status describe_difference(const Vote& mine, const Vote& other) {
+  if (mine.signature != other.signature || mine.bytes != other.bytes) {
+    return describe_mismatch({mine.signature, mine.bytes}, {other.signature, other.bytes});
+  }
+  if (mine.blocks != other.blocks) return {Code::mismatch, "it has other sizes of blocks"};
+  const bool types = mine.type != other.type;
+  return {Code::mismatch,
+          std::string("it reduces ") + (types ? "another datatype" : "by another operation")};
 }
 
 Ballot count_votes(std::span<const Vote> votes) {
   Ballot ballot;
-  const auto holds = [&](size_t rank, Ballot::Result result, const char* reason) {
+  const auto holds = [&](size_t rank, const char* reason) {
     if (rank == votes.size()) return false;
-    ballot.result = result;
     ballot.rank = static_cast<Rank>(rank);
     ballot.reason = reason;
     return true;
@@ -102,28 +120,43 @@ Ballot count_votes(std::span<const Vote> votes) {
   const auto lacks = [](auto... what) {
     return [=](const Vote& vote) { return ((vote.lack == what) || ...); };
   };
-  const size_t other =
-      first_that(votes, [&](const Vote& vote) { return !vote.is_about_the_same_call(votes[0]); });
-  if (holds(other, Ballot::Result::mismatch, "it is in another call")) return ballot;
-  const size_t on_host = first_that(votes, [](const Vote& vote) { return !vote.on_device; });
-  ballot.all_on_device = on_host == votes.size();
-  const size_t failed = first_that(votes, lacks(Vote::Lack::failure));
-  ballot.has_failed = failed < votes.size();
-  using enum Ballot::Result;
-  if (holds(failed, stay, describe(Vote::Lack::failure))) return ballot;
-  if (holds(on_host, stay, "its buffers are not on a device")) return ballot;
-  const size_t unable =
-      first_that(votes, lacks(Vote::Lack::library, Vote::Lack::layout, Vote::Lack::busy));
-  if (unable < votes.size() && holds(unable, stay, describe(votes[unable].lack))) return ballot;
-  const size_t newer =
-      first_that(votes, [&](const Vote& vote) { return vote.version != votes[0].version; });
-  if (holds(newer, stay, "it has another version of NCCL")) return ballot;
-  if (holds(first_on_shared_device(votes), stay, "it shares its device with another rank")) {
+  const auto first = [&](auto predicate) { return first_that(votes, predicate); };
+  using Lack = Vote::Lack;
+
+  const auto is_other = [&](const Vote& vote) { return !vote.is_about_the_same_call(votes[0]); };
+  if (holds(first(is_other), "it is in another call")) {
+    ballot.result = Ballot::Result::mismatch;
     return ballot;
   }
-  const size_t late = first_that(votes, lacks(Vote::Lack::start));
+  const auto is_on_host = [](const Vote& vote) { return !vote.on_device; };
+  const auto on_host = static_cast<size_t>(std::ranges::count_if(votes, is_on_host));
+  ballot.all_on_device = on_host == 0;
+  ballot.shares_group = votes[0].group != 0 && first([&](const Vote& vote) {
+                                                 return vote.group != votes[0].group;
+                                               }) == votes.size();
+  const size_t failed = first(lacks(Lack::failure));
+  ballot.has_failed = failed < votes.size();
+  if (holds(failed, describe(Lack::failure))) return ballot;
+  if (2 * on_host >= votes.size() && holds(first(is_on_host), "its data is not on a device")) {
+    return ballot;
+  }
+  const size_t unable = first(lacks(Lack::library, Lack::settings, Lack::memory, Lack::busy));
+  if (unable < votes.size() && holds(unable, describe(votes[unable].lack))) return ballot;
+  const auto is_newer = [&](const Vote& vote) { return vote.version != votes[0].version; };
+  if (holds(first(is_newer), "it has another version of NCCL")) return ballot;
+  if (!ballot.shares_group &&
+      holds(first_on_shared_device(votes), "it shares its device with another rank")) {
+    return ballot;
+  }
+  ballot.could_start = ballot.all_on_device;
+  const size_t late = first(lacks(Lack::start));
   ballot.is_starting = late < votes.size();
-  if (!holds(late, stay, describe(Vote::Lack::start))) ballot.result = go;
+  if (holds(late, describe(Lack::start))) return ballot;
+  if (ballot.shares_group) {
+    ballot.result = Ballot::Result::go;
+  } else {
+    ballot.reason = "NCCL has not been started there";
+  }
   return ballot;
 }
 
@@ -172,8 +205,7 @@ VoteSchedule::Action VoteSchedule::learn(const Ballot& ballot) {
 }
 
 VoteSchedule::Action VoteSchedule::watch(const Ballot& ballot) {
-  const bool could_start = ballot.result == Ballot::Result::go || ballot.is_starting;
-  in_a_row_ = could_start ? in_a_row_ + 1 : 0;
+  in_a_row_ = ballot.could_start ? in_a_row_ + 1 : 0;
   if (in_a_row_ < enough) return Action::carry_on;
   enter(Stage::starting);
   return Action::start;

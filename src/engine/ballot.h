@@ -13,38 +13,44 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "collectives/algorithm.h"
+#include "src/base/status.h"
 
 namespace sluice {
 
-// What one rank says about a call. The first four members are facts about the call that MPI makes
-// equal on all ranks.
+// What one rank says about a call. The members before `on_device` are facts about the call that MPI
+// makes equal on all ranks.
 struct Vote {
   static constexpr size_t packed_size = 48;
-  // Why this rank can't take part, if its buffers are on a device.
+  // Why this rank can't take part.
   enum class Lack : uint8_t {
     nothing,
-    library,  // NCCL, or a driver that it can use
-    layout,   // its elements are not dense
-    busy,     // another communicator of this process is in NCCL
-    start,    // NCCL's communicator is being made
-    failure,  // it could not be made, or has failed
+    library,   // NCCL, or a driver or device that it can use
+    settings,  // they ask for what NCCL would not do
+    memory,    // room on the device for data that is not dense there
+    busy,      // NCCL serves, or is being started for, another communicator of this process
+    start,     // it is being started for this one
+    failure,   // it could not be, or has failed
   };
 
   uint32_t signature = 0;  // encode_signature (execution.h)
   uint64_t bytes = 0;      // Call::bytes
   uint8_t type = 0, operation = 0;
-  bool on_device = false;  // its input and its output are
+  uint32_t blocks = 0;     // digest of the blocks' sizes, if they differ
+  bool on_device = false;  // its data is dense on one device (a rank without data counts as such)
   Lack lack = Lack::nothing;
   uint32_t version = 0;                   // of NCCL; ranks need the same one
+  uint64_t group = 0;                     // that this rank has for these ranks; 0: none
   std::array<std::byte, 16> device = {};  // its UUID; NCCL takes one rank a device
 
   void pack(std::span<std::byte> bytes) const;
   static Vote unpack(std::span<const std::byte> bytes);
   bool is_about_the_same_call(const Vote& other) const;
 };
+
+// How another rank's call differs from this one's: a mismatch, for people.
+Status describe_difference(const Vote& mine, const Vote& other);
 
 // What follows from the votes of all ranks, in rank order; equal on all of them.
 struct Ballot {
@@ -55,11 +61,14 @@ struct Ballot {
   };
   Result result = Result::stay;
   bool all_on_device = false;
-  bool has_failed = false;   // on a rank: NCCL will never serve
-  bool is_starting = false;  // nothing is in the way but that NCCL's communicator is being made
-  Rank rank = 0;             // the first that is the reason, unless the result is go
-  std::string reason;        // for people; empty if the result is go. It names no rank
+  bool could_start = false;   // they are, and nothing is in the way but that NCCL is not started
+  bool has_failed = false;    // on a rank: NCCL will never serve
+  bool is_starting = false;   // on a rank, and nothing else is in the way
+  bool shares_group = false;  // all ranks have the same group
+  Rank rank = 0;              // the first that is the reason, unless the result is go
+  const char* reason = "";    // for people. It names no rank
 };
+// Most ranks' data must lie on devices; that of the others goes through scratch there.
 Ballot count_votes(std::span<const Vote> votes);
 
 // When a communicator votes, and what it does about the result. All ranks call it alike, with the

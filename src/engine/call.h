@@ -48,6 +48,10 @@ struct View : Blocks {
 };
 
 struct Call {
+  // In exchanges of a team's own (Team::exchange): the root is this number and the collective that
+  // the exchange precedes. No call of the program's has such a root.
+  static constexpr Rank exchange_root = (Rank{1} << 28) - 16;
+
   Collective collective = Collective::barrier;
   Rank root = 0;
   size_t element = 1;   // bytes; 1 if nothing is reduced. Equal on all ranks

@@ -4,7 +4,7 @@
 // then that of the long blocks. While cells carry little, all blocks go in the second one.
 #pragma once
 
-#include <vector>
+#include <string>
 
 #include "src/engine/alltoallv.h"
 #include "src/engine/plan_executor.h"
@@ -21,7 +21,7 @@ class CellsExecutor final : public Executor {
   State advance() override;
   Failure failure() const override { return failure_.status.ok() ? plan_.failure() : failure_; }
   void cancel() override { plan_.cancel(); }
-  std::vector<Rank> waiting_for() const override { return plan_.waiting_for(); }
+  std::string awaited() const override { return plan_.awaited(); }
   void trim() override { plan_.trim(); }
   // To be called between communicators: forgets what earlier exchanges were like.
   void reset() { padded_.reset(); }

@@ -5,12 +5,14 @@
 // advances it, drives the endpoint, and watches for what must end the wait. (Shared-memory
 // algorithms block, see shm_executor.h.)
 //
+// What runs calls by other means than the engine's (src/nccl) implements this too.
+//
 // The model is ucc's ucc_coll_task, and Aluminum's state with its `step`.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <string>
 
 #include "src/base/status.h"
 #include "src/engine/call.h"
@@ -37,11 +39,16 @@ class Executor {
   virtual State advance() = 0;
   // Why it failed.
   virtual Failure failure() const = 0;
-  // Afterwards no memory of the call is touched. Only when the team breaks: it withdraws all
-  // messages of the team's channels.
+  // Only when the team breaks, because it withdraws all messages of the team's channels. Once
+  // `is_quiet`, no memory of the call is touched.
   virtual void cancel() = 0;
-  // The ranks that the call waits for, each once, ascending.
-  virtual std::vector<Rank> waiting_for() const = 0;
+  // After `cancel`: whether it has had its effect. The team asks again and again, for some seconds;
+  // other ranks have been told by then.
+  virtual bool is_quiet() { return true; }
+  // What the call waits for: "ranks 1-3".
+  virtual std::string awaited() const = 0;
+  // Whether a call fails by itself if a process that it waits for has ended.
+  virtual bool notices_death() const { return true; }
   // Between calls: frees memory that only large calls need.
   virtual void trim() = 0;
 };

@@ -4,6 +4,7 @@ core_sources += \
 	src/engine/agreement.cc src/engine/agreement.h \
 	src/engine/ballot.cc src/engine/ballot.h \
 	src/engine/call.cc src/engine/call.h \
+	src/engine/call_counts.cc src/engine/call_counts.h \
 	src/engine/call_in_flight.h \
 	src/engine/cells_executor.cc src/engine/cells_executor.h \
 	src/engine/alltoallv.cc src/engine/alltoallv.h \

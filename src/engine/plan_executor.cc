@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/engine/agreement.h"
+
 namespace sluice {
 namespace {
 
@@ -25,10 +27,13 @@ size_t PlanExecutor::segment_of(const Algorithm& algorithm, size_t bytes) const 
 Status PlanExecutor::start_exchange(const Algorithm& algorithm, const Call& call, uint32_t tag) {
   const auto radix = static_cast<uint32_t>(resources_.knobs.radix);
   const Shape shape{resources_.rank, resources_.size, 0, radix, resources_.hosts};
-  schedule_ = resources_.schedules.get(&algorithm, call.root, shape);
+  const Rank root = is_rooted(call.collective) ? call.root : 0;
+  schedule_ = resources_.schedules.get(&algorithm, root, shape);
   return execution_.start(*schedule_, call, tag, segment_of(algorithm, call.bytes),
                           resources_.channels);
 }
+
+std::string PlanExecutor::awaited() const { return describe_ranks(execution_.waiting_for()); }
 
 Executor::Failure PlanExecutor::failure() const {
   if (execution_.failed_here()) return {execution_.status(), {}};

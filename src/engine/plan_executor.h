@@ -4,7 +4,7 @@
 #pragma once
 
 #include <span>
-#include <vector>
+#include <string>
 
 #include "src/base/knobs.h"
 #include "src/engine/executor.h"
@@ -42,7 +42,7 @@ class PlanExecutor final : public Executor {
     execution_.cancel();
     schedule_.reset();
   }
-  std::vector<Rank> waiting_for() const override { return execution_.waiting_for(); }
+  std::string awaited() const override;
   void trim() override { execution_.trim(); }
 
  private:

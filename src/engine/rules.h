@@ -96,6 +96,10 @@ class Selector {
   Choices choices(const Situation& situation) const;
   // The algorithm for one call; nullptr: MPI. A forced algorithm that can't serve is passed over.
   const Algorithm* choose(const Situation& situation, size_t bytes) const;
+  // Whether a knob or a hint says how that collective is done.
+  bool is_forced(Collective collective) const {
+    return !forced_[static_cast<uint32_t>(collective)].empty();
+  }
   // The name of a forced algorithm that can't serve here; empty if there is none.
   std::string passed_over(const Situation& situation) const;
 

@@ -52,7 +52,8 @@ class Selection {
     if (!algorithm) warn_of_mpi(call);
     return algorithm;
   }
-  // The same without shared memory, and never MPI, even if the rules leave the other transport's
+  bool is_forced(Collective collective) const { return selector().is_forced(collective); }
+  // As `choose` without shared memory, but never MPI, even if the rules leave the other transport's
   // calls to it: the caller has been told that Sluice carries this call. nullptr: none can.
   const Algorithm* choose_without_shm(const Call& call);
 

@@ -123,6 +123,13 @@ Status ShmExecutor::failure(const Call& call) const {
                                           : status;
 }
 
+std::optional<Rank> ShmExecutor::find_ended() const {
+  for (Rank rank = 0; rank < streams_.size(); ++rank) {
+    if (rank != rounds_.rank() && !arena_->lives(rank)) return rank;
+  }
+  return {};
+}
+
 void ShmExecutor::trim(bool may_return_slots) {
   scratch_ = {};
   if (may_return_slots) slots_.give_back();

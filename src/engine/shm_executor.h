@@ -72,6 +72,8 @@ class ShmExecutor {
   // Tells the other ranks, and whether they still put into this rank's memory.
   void abort(const std::string& text) { rounds_.abort(text); }
   bool is_put_to() const { return rounds_.is_put_to(); }
+  // A rank whose process has ended, if there is one. A system call for each rank.
+  std::optional<Rank> find_ended() const;
   // Between calls: gives memory back. may_return_slots: no rank can be in the arena.
   void trim(bool may_return_slots);
 

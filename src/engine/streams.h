@@ -61,6 +61,15 @@ class Streams final : public Channels {
     }
     return {};
   }
+  // The error of a link that has failed, if any has.
+  Status failure() {
+    for (Rank peer = 0; peer < size(); ++peer) {
+      if (!channels_[peer]) continue;
+      const Status failed = channels_[peer]->failure();
+      if (!failed.ok()) return failed.with(describe(peer));
+    }
+    return {};
+  }
   bool abort_sent() const {
     return std::ranges::all_of(
         channels_, [](const auto& channel) { return !channel || channel->abort_sent(); });

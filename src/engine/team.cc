@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
 #include "src/engine/alltoallv.h"
+#include "src/engine/call_counts.h"
 #include "src/engine/call_in_flight.h"
 #include "src/engine/cells_executor.h"
 #include "src/engine/plan_executor.h"
@@ -23,6 +24,9 @@ using Clock = Waiter::Clock;
 
 // How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to it.
 constexpr Clock::duration farewell = std::chrono::milliseconds(500);
+
+// And how long for an executor that must not touch the program's memory any more.
+constexpr Clock::duration longest_farewell = std::chrono::seconds(5);
 
 // How often a rank that waits long checks all its channels for an ABORT.
 constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
@@ -49,9 +53,14 @@ class EngineTeam final : public NewTeam {
   Rank rank() const override { return rank_; }
   Rank size() const override { return streams_.size(); }
   const Algorithm* choose(const Call& call) override {
-    return selection_.choose(call, shm_ && fits_slot(call.element, size()));
+    return selection_.choose(call, can_use_shm(call));
   }
   Status run_by(const Algorithm& algorithm, const Call& call) override;
+  Status run_with(Executor& executor, const Algorithm& name, const Call& call) override;
+  Status exchange(const Call& before, std::span<const std::byte> mine,
+                  std::span<std::byte> all) override;
+  bool is_forced(Collective collective) const override { return selection_.is_forced(collective); }
+  const ProcessId& process(Rank rank) const override { return streams_.process(rank); }
   Status fail_call(const Status& cause) override;
   Result<CallInFlight*> start(const Call& call) override;
   bool has_ended(CallInFlight& call) override;
@@ -60,10 +69,14 @@ class EngineTeam final : public NewTeam {
  private:
   class LongBlocksByLinks;
 
+  bool can_use_shm(const Call& call) const { return shm_ && fits_slot(call.element, size()); }
+  void begin(const Call& call);
+  Status end(const Status& status);
   [[gnu::cold]] const Algorithm* choose_without_slots(const Call& call);
   [[gnu::noinline]] const Algorithm* see_to_slots(const Algorithm& algorithm, const Call& call);
   [[gnu::noinline]] Status run_otherwise(const Algorithm& algorithm, const Call& call);
   Status execute(const Algorithm& algorithm, const Call& call);
+  Status execute(Executor& by, const Algorithm& algorithm);
   [[gnu::cold]] Status give_up_shm(const Call& call);
   Executor& executor_for(const Algorithm& algorithm);
   Status start(CallInFlight& call, const Algorithm& algorithm);
@@ -72,17 +85,18 @@ class EngineTeam final : public NewTeam {
   void advance_all();
   Status wait(CallInFlight& call);
   Status wait_for_copy(const IsDone& is_done, const std::string& what) override;
-  Status aborted(const CallInFlight& call);
+  Status aborted(CallInFlight& call);
   Status check_wait(CallInFlight& call);
   Status watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what);
   Status watch_arena(std::chrono::nanoseconds waited, Rank peer);
   bool is_aborted_in_arena() const { return shm_ && shm_->is_aborted(); }
   [[gnu::cold]] Status give_up(const Status& cause, const CallInFlight& call);
   [[gnu::cold]] Status give_up(const Status& cause) { return give_up(cause, blocking_); }
+  Status find_lost();
+  Status why_failed(const CallInFlight& call);
   void cancel_all();
+  void await_quiet();
   void send_abort(const Status& cause, const CallInFlight& call);
-  void count(const Algorithm& algorithm, const Call& call, Clock::time_point began);
-  Tally& tally(const Algorithm* algorithm);
   std::string describe(const CallInFlight& call) const;
   void settle_accounts();
 
@@ -109,7 +123,7 @@ class EngineTeam final : public NewTeam {
   std::optional<ShmExecutor> shm_;     // with an arena
   const Clock::duration first_watch_;  // length of a wait before watch() does anything
   Clock::time_point asked_{};          // when watch() last checked for an ABORT
-  std::vector<std::pair<const Algorithm*, Tally>> tallies_;
+  CallCounts counts_;                  // if calls are counted
 };
 
 // Runs a plan on what is long of a call in shared memory. It is packed already.
@@ -188,11 +202,8 @@ EngineTeam::~EngineTeam() {
 }
 
 void EngineTeam::settle_accounts() {
-  for (const auto& [algorithm, tally] : tallies_) {
-    process_.statistics.add(name_, algorithm->collective, algorithm->name,
-                            algorithm->shm ? "shm" : streams_.carrier(), tally);
-  }
-  tallies_.clear();
+  if (counts_.empty()) return;
+  counts_.hand_over(name_, streams_.carrier(), &process_.statistics);
 }
 
 bool EngineTeam::retire() {
@@ -212,12 +223,22 @@ void EngineTeam::serve(const std::string& name) {
   blocking_.call = nullptr;
 }
 
-// The way of short calls comes first, and straight.
-Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
-  if (!broken_.ok()) return broken_;
+// These enclose a call that blocks.
+void EngineTeam::begin(const Call& call) {
   blocking_.call = &call;
   blocking_.number = ++number_;
   blocking_.limits.begin();
+}
+
+Status EngineTeam::end(const Status& status) {
+  blocking_.call = blocking_.preceded = nullptr;
+  return status;
+}
+
+// The way of short calls comes first, and straight.
+Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
+  if (!broken_.ok()) return broken_;
+  begin(call);
   const bool is_plain = algorithm.shm && !process_.knobs.stats &&
                         !shm_->concerns_slots(algorithm, call, blocking_.number);
   if (!is_plain) return run_otherwise(algorithm, call);
@@ -228,25 +249,50 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
 
 // A call that needs slots, goes over links, or is counted.
 Status EngineTeam::run_otherwise(const Algorithm& algorithm, const Call& call) {
-  const Algorithm* by = &algorithm;
-  if (algorithm.shm && shm_->concerns_slots(algorithm, call, blocking_.number)) {
-    by = see_to_slots(algorithm, call);
-    if (!by) return broken_;
-  }
+  const Algorithm* const by = see_to_slots(algorithm, call);
+  if (!by) return broken_;
   const auto began = process_.knobs.stats ? Clock::now() : Clock::time_point();
-  Status status = execute(*by, call);
-  if (process_.knobs.stats) count(*by, call, began);
-  blocking_.call = nullptr;
-  return status;
+  const Status status = execute(*by, call);
+  if (process_.knobs.stats) counts_.add(*by, call, size(), began);
+  return end(status);
+}
+
+Status EngineTeam::run_with(Executor& executor, const Algorithm& name, const Call& call) {
+  if (!broken_.ok()) return broken_;
+  begin(call);
+  const auto began = process_.knobs.stats ? Clock::now() : Clock::time_point();
+  const Status status = execute(executor, name);
+  if (process_.knobs.stats) counts_.add(name, call, size(), began);
+  return end(status);
+}
+
+// (No rule is asked: the program's allgathers may be MPI's. All ranks take the same algorithm.)
+Status EngineTeam::exchange(const Call& before, std::span<const std::byte> mine,
+                            std::span<std::byte> all) {
+  if (!broken_.ok()) return broken_;
+  Call call;
+  call.collective = Collective::allgather;
+  call.root = Call::exchange_root + static_cast<Rank>(before.collective);
+  call.bytes = all.size();
+  call.input.base = const_cast<std::byte*>(mine.data());
+  call.output.base = all.data();
+  call.input.count = call.output.count = mine.size();
+  const bool shm = can_use_shm(call);
+  begin(call);
+  blocking_.preceded = &before;
+  const Status status = execute(*find_algorithm(call.collective, shm ? "flat" : "bruck"), call);
+  ++earlier_;
+  return end(status);
 }
 
 Status EngineTeam::give_up_shm(const Call& call) {
   return broken_.ok() ? give_up(shm_->failure(call)) : broken_;
 }
 
-// The algorithm for the call: the one given, or one without slots if not all ranks can reserve
-// them. Null if the team broke.
+// The algorithm for the call: the one given, or one without slots if it needs them and not all
+// ranks can reserve them. Null if the team broke.
 const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call& call) {
+  if (!algorithm.shm || !shm_->concerns_slots(algorithm, call, blocking_.number)) return &algorithm;
   switch (shm_->prepare_slots(algorithm, call, blocking_.number)) {
     case Slots::Answer::go:
       return &algorithm;
@@ -274,37 +320,20 @@ const Algorithm* EngineTeam::choose_without_slots(const Call& call) try {
   return nullptr;
 }
 
-// Bytes that this rank sends to all ranks, itself included.
-static size_t bytes_sent(const Call& call, Rank ranks) {
-  size_t elements = 0;
-  for (Rank to = 0; to < ranks; ++to) elements += call.input.block(to).count;
-  return elements * call.element;
-}
-
-void EngineTeam::count(const Algorithm& algorithm, const Call& call, Clock::time_point began) {
-  Tally& sum = tally(&algorithm);
-  ++sum.calls;
-  sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, size()) : call.bytes;
-  sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
-}
-
 Status EngineTeam::fail_call(const Status& cause) {
   if (!broken_.ok()) return broken_;
-  blocking_.call = nullptr;
+  blocking_.call = blocking_.preceded = nullptr;
   blocking_.number = ++number_;
   return give_up(cause);
 }
 
-Tally& EngineTeam::tally(const Algorithm* algorithm) {
-  for (auto& [known, sum] : tallies_) {
-    if (known == algorithm) return sum;
-  }
-  return tallies_.emplace_back(algorithm, Tally{}).second;
-}
-
 Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
   if (algorithm.shm) return shm_->run(algorithm, call) ? Status() : give_up_shm(call);
-  blocking_.by = &executor_for(algorithm);
+  return execute(executor_for(algorithm), algorithm);
+}
+
+Status EngineTeam::execute(Executor& by, const Algorithm& algorithm) {
+  blocking_.by = &by;
   Status status = start(blocking_, algorithm);
   if (status.ok()) status = wait(blocking_);
   blocking_.by = nullptr;
@@ -318,6 +347,7 @@ Executor& EngineTeam::executor_for(const Algorithm& algorithm) {
 
 Status EngineTeam::start(CallInFlight& call, const Algorithm& algorithm) try {
   call.state = Executor::State::waiting;
+  call.has_lost_rank = false;
   const Status status = call.by->start(algorithm, *call.call, call.number);
   return status.ok() ? status : give_up(status, call);
 } catch (const std::bad_alloc&) {
@@ -367,10 +397,18 @@ bool EngineTeam::advance(CallInFlight& call) {
     (void)give_up({Code::aborted, shm_->abort_cause()}, call);
     return true;
   }
-  const Executor::Failure failure = call.by->failure();
-  (void)give_up(
-      failure.peer ? failure.status.with(streams_.describe(*failure.peer)) : failure.status, call);
+  (void)give_up(why_failed(call), call);
   return true;
+}
+
+// (What runs calls by other means may see no more of a rank's end than that its own part fails.)
+Status EngineTeam::why_failed(const CallInFlight& call) {
+  const Executor::Failure failure = call.by->failure();
+  if (failure.peer) return failure.status.with(streams_.describe(*failure.peer));
+  if (call.by->notices_death()) return failure.status;
+  Status cause = streams_.aborted_by_peers();
+  if (cause.ok()) cause = find_lost();
+  return cause.ok() ? failure.status : cause;
 }
 
 void EngineTeam::advance_all() {
@@ -396,7 +434,7 @@ Status EngineTeam::finish(CallInFlight& call) {
   in_flight_.erase(place);
   ended->own->trim();
   spare_plans_.push_back(std::move(ended->own));
-  if (process_.knobs.stats) count(*ended->algorithm, *ended->call, ended->began);
+  if (process_.knobs.stats) counts_.add(*ended->algorithm, *ended->call, size(), ended->began);
   return status;
 }
 
@@ -417,12 +455,23 @@ Status EngineTeam::wait(CallInFlight& call) try {
 }
 
 // Whether a rank has aborted, or ranks disagree about the call. Now and then: this takes long.
-Status EngineTeam::aborted(const CallInFlight& call) {
+Status EngineTeam::aborted(CallInFlight& call) {
   if (is_aborted_in_arena()) return {Code::aborted, shm_->abort_cause()};
   if (waiter_.now() - asked_ < ask_every) return {};
   asked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
-  return streams_.aborted_by_peers();
+  Status status = streams_.aborted_by_peers();
+  if (!status.ok() || !call.by || call.by->notices_death()) return status;
+  // (A rank that has done its part may end before this one is done. So a second look decides.)
+  status = find_lost();
+  return std::exchange(call.has_lost_rank, !status.ok()) ? status : Status();
+}
+
+// The error for a rank whose process has ended, or whose link has failed.
+Status EngineTeam::find_lost() {
+  const auto ended = shm_ ? shm_->find_ended() : std::nullopt;
+  if (!ended) return streams_.failure();
+  return Status{Code::peer_lost, "its process is gone"}.with(streams_.describe(*ended));
 }
 
 // Warns if a wait gets long; ends it at its deadline or if a rank has aborted. what: is waited for.
@@ -435,7 +484,7 @@ Status EngineTeam::watch(CallInFlight& call, std::chrono::nanoseconds waited, co
 // Called at every turn of a call's wait over links.
 Status EngineTeam::check_wait(CallInFlight& call) {
   if (is_aborted_in_arena()) return {Code::aborted, shm_->abort_cause()};
-  return watch(call, waiter_.waited(), [&] { return describe_ranks(call.by->waiting_for()); });
+  return watch(call, waiter_.waited(), [&] { return call.by->awaited(); });
 }
 
 // Called at every turn of a wait in the arena.
@@ -466,9 +515,9 @@ Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what)
 
 std::string EngineTeam::describe(const CallInFlight& call) const {
   const std::string which = "call " + std::to_string(call.number - earlier_) + " on " + name_;
-  if (!call.call) return which;
-  return describe_signature(encode_signature(call.call->collective, call.call->root)) + " (" +
-         which + ")";
+  const Call* const shown = call.preceded ? call.preceded : call.call;
+  if (!shown) return which;
+  return describe_signature(encode_signature(shown->collective, shown->root)) + " (" + which + ")";
 }
 
 void EngineTeam::cancel_all() {
@@ -487,7 +536,16 @@ Status EngineTeam::give_up(const Status& cause, const CallInFlight& call) {
   } catch (const std::bad_alloc&) {  // peers over links can't be told
     if (shm_) shm_->abort("out of memory");
   }
+  await_quiet();
   return broken_;
+}
+
+// (Plans and cells are quiet at once.)
+void EngineTeam::await_quiet() {
+  waiter_.begin();
+  while (blocking_.by && !blocking_.by->is_quiet() && waiter_.waited() < longest_farewell) {
+    waiter_.turn();
+  }
 }
 
 // The rank that fails first may have no channels yet: it opens them to all peers.

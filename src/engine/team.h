@@ -43,6 +43,7 @@ class Reserve {
 };
 
 struct CallInFlight;
+class Executor;
 
 // What the teams of a process share. The composition root (src/mpi, or a test) makes it once. It
 // must outlive its teams.
@@ -127,6 +128,22 @@ class Team : public CopyWait {
   // the caller then calls `fail_call`.
   virtual Status run_by(const Algorithm& algorithm, const Call& call) = 0;
   Status run(const Call& call) { return run_by(*choose(call), call); }
+
+  // The same, by means that are not the engine's: an executor that all ranks have agreed on, under
+  // the algorithm's name in statistics.
+  virtual Status run_with(Executor& executor, const Algorithm& name, const Call& call) = 0;
+
+  // An exchange of the team's own, before a call that all ranks are about to make: gathers all
+  // ranks' `mine` (of one length on all) in rank order into `all`. It has a place in the order of
+  // calls, but counts as none. Blocks, and fails, as a call does; a rank that is in another call
+  // gets a mismatch. May throw std::bad_alloc.
+  static constexpr size_t longest_exchange = 96;  // bytes of each rank: no memory is reserved
+  virtual Status exchange(const Call& before, std::span<const std::byte> mine,
+                          std::span<std::byte> all) = 0;
+
+  // Whether a knob or a hint says how that collective is done. Equal on all ranks.
+  virtual bool is_forced(Collective collective) const = 0;
+  virtual const ProcessId& process(Rank rank) const = 0;
 
   // To be called in place of `run` if this rank can't take part in a call that the others are about
   // to run (for example, it has no memory to pack its data). Breaks the team in the same way. Tells

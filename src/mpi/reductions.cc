@@ -297,7 +297,9 @@ const Reducible* find_reducible(MPI_Datatype datatype, MPI_Op op) {
   if (!known || !kernel_op || !is_defined(known->family, *kernel_op)) return nullptr;
   const ReduceKernel kernel = find_kernel(*kernel_op, known->type);
   if (!kernel) return nullptr;
-  last = {datatype, op, {known->datatype, {kernel, nullptr, true}, false}};
+  last = {datatype,
+          op,
+          {known->datatype, {kernel, nullptr, true, Arithmetic{known->type, *kernel_op}}, false}};
   return &last.reducible;
 }
 

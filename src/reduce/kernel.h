@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace sluice {
@@ -71,11 +72,18 @@ std::string_view to_string(Op op);
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, size_t n,
                               const void* context);
 
+// What the host's kernel computes, for those who compute it elsewhere.
+struct Arithmetic {
+  Type type;
+  Op op;
+};
+
 // What an Execution needs to know about an operation.
 struct Reduction {
   ReduceKernel kernel = nullptr;
   const void* context = nullptr;  // passed to the kernel; outlives the call
   bool commutative = true;
+  std::optional<Arithmetic> arithmetic = {};  // unset: a user-defined operation
 };
 
 // The host kernel; nullptr if MPI does not define the operation on that type (section 6.9.2), or if

@@ -40,6 +40,7 @@ teams_tests = \
   tests/unit/engine/agreement_test.cc \
   tests/unit/transports/verbs_memory_test.cc \
   tests/unit/engine/team_setup_test.cc \
+  tests/unit/engine/exchange_test.cc \
   tests/unit/engine/giving_up_test.cc \
   tests/unit/engine/hints_test.cc \
   tests/unit/engine/in_flight_test.cc \

@@ -197,6 +197,13 @@ Status Driver::aborted_by_peer(const Route& route) {
   return route.stream->aborted_by_peer();
 }
 
+Status Driver::failure(const Route& route) {
+  Section section(*this);
+  route.link->look_around();
+  route.link->flush_now();
+  return route.link->status();
+}
+
 bool Driver::progress() {
   Section section(*this);
   shared_.heard = shared_.finished;

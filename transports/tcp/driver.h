@@ -51,6 +51,7 @@ class Driver {
   void abort(const Route& route, const std::string& cause);
   bool abort_sent(const Route& route);
   Status aborted_by_peer(const Route& route);
+  Status failure(const Route& route);
   const char* carrier(const Route& route);
 
   bool progress();

@@ -30,6 +30,7 @@ class TcpChannel : public Channel {
   void withdraw() override { driver_->withdraw(route_); }
   void abort(const std::string& cause) override { driver_->abort(route_, cause); }
   Status aborted_by_peer() override { return driver_->aborted_by_peer(route_); }
+  Status failure() override { return driver_->failure(route_); }
   const char* carrier() const override { return driver_->carrier(route_); }
   bool abort_sent() const override { return driver_->abort_sent(route_); }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 #include <vector>
 
 namespace sluice::testing {
@@ -23,6 +24,7 @@ Vote vote_of(Rank rank) {
   vote.type = 10;
   vote.on_device = true;
   vote.version = 22803;
+  vote.group = 4711;
   vote.device[3] = static_cast<std::byte>(rank + 1);
   return vote;
 }
@@ -42,7 +44,9 @@ TEST(Vote, survives_packing) {
     vote.type = static_cast<uint8_t>(random());
     vote.operation = static_cast<uint8_t>(random());
     vote.on_device = random() % 2 == 0;
-    vote.lack = static_cast<Lack>(random() % 6);
+    vote.lack = static_cast<Lack>(random() % 7);
+    vote.blocks = static_cast<uint32_t>(random());
+    vote.group = uint64_t{random()} << 32 | random();
     vote.version = static_cast<uint32_t>(random());
     for (std::byte& byte : vote.device) byte = static_cast<std::byte>(random());
     std::vector<std::byte> packed(Vote::packed_size, std::byte{0xAA});
@@ -52,6 +56,8 @@ TEST(Vote, survives_packing) {
     EXPECT_EQ(same.on_device, vote.on_device);
     EXPECT_EQ(same.lack, vote.lack);
     EXPECT_EQ(same.version, vote.version);
+    EXPECT_EQ(same.blocks, vote.blocks);
+    EXPECT_EQ(same.group, vote.group);
     EXPECT_EQ(same.device, vote.device);
   }
 }
@@ -60,7 +66,37 @@ TEST(Ballot, goes_if_all_can) {
   const Ballot ballot = count_votes(votes_of(4));
   EXPECT_EQ(ballot.result, Ballot::Result::go);
   EXPECT_TRUE(ballot.all_on_device);
-  EXPECT_EQ(ballot.reason, "");
+  EXPECT_STREQ(ballot.reason, "");
+}
+
+// The data of fewer than half of the ranks may lie elsewhere.
+TEST(Ballot, goes_if_most_are_on_devices) {
+  std::vector<Vote> votes = votes_of(5);
+  votes[1].on_device = votes[4].on_device = false;
+  Ballot ballot = count_votes(votes);
+  EXPECT_EQ(ballot.result, Ballot::Result::go);
+  EXPECT_FALSE(ballot.all_on_device);
+  EXPECT_FALSE(ballot.could_start) << "NCCL takes memory";
+  votes[2].on_device = false;
+  ballot = count_votes(votes);
+  EXPECT_EQ(ballot.result, Ballot::Result::stay);
+  EXPECT_EQ(ballot.rank, 1U);
+  EXPECT_STREQ(ballot.reason, "its data is not on a device");
+}
+
+// Groups are made and lost by each rank for itself.
+TEST(Ballot, goes_only_in_a_group_that_all_ranks_have) {
+  std::vector<Vote> votes = votes_of(3);
+  for (const uint64_t other : {uint64_t{0}, uint64_t{4712}}) {
+    votes[1].group = other;
+    const Ballot ballot = count_votes(votes);
+    EXPECT_EQ(ballot.result, Ballot::Result::stay);
+    EXPECT_FALSE(ballot.shares_group);
+    EXPECT_TRUE(ballot.could_start);
+  }
+  for (Vote& vote : votes) vote.group = 0;
+  EXPECT_EQ(count_votes(votes).result, Ballot::Result::stay);
+  EXPECT_FALSE(count_votes(votes).shares_group);
 }
 
 // Each rank in turn has each reason against it.
@@ -71,9 +107,9 @@ TEST(Ballot, names_the_rank_and_its_reason) {
     const char* reason;
   };
   const Case cases[] = {
-      {[](Vote& vote) { vote.on_device = false; }, Ballot::Result::stay, "not on a device"},
-      {[](Vote& vote) { vote.lack = Lack::library; }, Ballot::Result::stay, "cannot be used"},
-      {[](Vote& vote) { vote.lack = Lack::layout; }, Ballot::Result::stay, "not dense"},
+      {[](Vote& vote) { vote.lack = Lack::library; }, Ballot::Result::stay, "can't be used"},
+      {[](Vote& vote) { vote.lack = Lack::settings; }, Ballot::Result::stay, "its settings"},
+      {[](Vote& vote) { vote.lack = Lack::memory; }, Ballot::Result::stay, "no memory"},
       {[](Vote& vote) { vote.lack = Lack::busy; }, Ballot::Result::stay, "another communicator"},
       {[](Vote& vote) { vote.lack = Lack::start; }, Ballot::Result::stay, "being started"},
       {[](Vote& vote) { vote.lack = Lack::failure; }, Ballot::Result::stay, "has failed"},
@@ -85,17 +121,16 @@ TEST(Ballot, names_the_rank_and_its_reason) {
       const Ballot ballot = count_votes(votes);
       EXPECT_EQ(ballot.result, one.result) << one.reason;
       EXPECT_EQ(ballot.rank, rank) << one.reason;
-      EXPECT_NE(ballot.reason.find(one.reason), std::string::npos) << ballot.reason;
+      EXPECT_NE(std::string(ballot.reason).find(one.reason), std::string::npos) << ballot.reason;
     }
   }
 }
 
 TEST(Ballot, sees_calls_that_do_not_match) {
   void (*const changes[])(Vote&) = {
-      [](Vote& vote) { vote.signature = 1; },
-      [](Vote& vote) { vote.bytes -= 4; },
-      [](Vote& vote) { vote.type = 11; },
-      [](Vote& vote) { vote.operation = 2; },
+      [](Vote& vote) { vote.signature = 1; }, [](Vote& vote) { vote.bytes -= 4; },
+      [](Vote& vote) { vote.type = 11; },     [](Vote& vote) { vote.operation = 2; },
+      [](Vote& vote) { vote.blocks = 7; },
   };
   for (const auto change : changes) {
     std::vector<Vote> votes = votes_of(3);
@@ -108,13 +143,29 @@ TEST(Ballot, sees_calls_that_do_not_match) {
   }
 }
 
+TEST(Vote, says_how_another_one_differs) {
+  const auto difference = [](const auto& change) {
+    Vote other = vote_of(1);
+    change(other);
+    return describe_difference(vote_of(0), other).message();
+  };
+  EXPECT_NE(difference([](Vote& vote) { vote.signature = 1; }).find("reduce with root 0"),
+            std::string::npos);
+  EXPECT_NE(difference([](Vote& vote) { vote.bytes -= 4; }).find("1048572 bytes"),
+            std::string::npos);
+  EXPECT_EQ(difference([](Vote& vote) { vote.type = 3; }), "it reduces another datatype");
+  EXPECT_EQ(difference([](Vote& vote) { vote.operation = 3; }), "it reduces by another operation");
+  EXPECT_EQ(difference([](Vote& vote) { vote.blocks = 3; }), "it has other sizes of blocks");
+}
+
 TEST(Ballot, needs_one_version_and_a_device_for_each_rank) {
   std::vector<Vote> votes = votes_of(3);
   votes[1].version = 22804;
-  EXPECT_EQ(count_votes(votes).reason, "it has another version of NCCL");
+  EXPECT_STREQ(count_votes(votes).reason, "it has another version of NCCL");
   votes = votes_of(3);
   votes[2].device = votes[0].device;
-  EXPECT_EQ(count_votes(votes).reason, "it shares its device with another rank");
+  votes[1].group = 0;  // where all have a group, NCCL has looked at their devices
+  EXPECT_STREQ(count_votes(votes).reason, "it shares its device with another rank");
   EXPECT_EQ(count_votes(votes).rank, 2U);
 }
 
@@ -142,11 +193,12 @@ Action next_vote(VoteSchedule& schedule, const Ballot& ballot, uint32_t* calls) 
 TEST(VoteSchedule, starts_after_two_votes_and_runs_when_all_are_ready) {
   VoteSchedule schedule;
   const std::vector<Vote> able = votes_of(2);
-  std::vector<Vote> starting = able;
+  std::vector<Vote> without = able, starting = able;
+  for (Vote& vote : without) vote.group = 0;
   starting[1].lack = Lack::start;
   uint32_t calls = 0;
-  EXPECT_EQ(next_vote(schedule, count_votes(starting), &calls), Action::carry_on);
-  EXPECT_EQ(next_vote(schedule, count_votes(starting), &calls), Action::start);
+  EXPECT_EQ(next_vote(schedule, count_votes(without), &calls), Action::carry_on);
+  EXPECT_EQ(next_vote(schedule, count_votes(without), &calls), Action::start);
   EXPECT_EQ(schedule.stage(), Stage::starting);
   (void)next_vote(schedule, count_votes(starting), &calls);
   for (int i = 0; i < 200; ++i) {

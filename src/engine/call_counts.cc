@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/call_counts.h"
+
+namespace sluice {
+namespace {
+
+// Bytes that this rank sends to all ranks, itself included.
+size_t bytes_sent(const Call& call, Rank ranks) {
+  size_t elements = 0;
+  for (Rank to = 0; to < ranks; ++to) elements += call.input.block(to).count;
+  return elements * call.element;
+}
+
+// What has neither a plan nor shared memory is carried by what it is named after.
+std::string carrier_of(const Algorithm& algorithm, const std::string& links) {
+  if (algorithm.shm) return "shm";
+  return algorithm.plan ? links : algorithm.name;
+}
+
+}  // namespace
+
+void CallCounts::add(const Algorithm& algorithm, const Call& call, Rank ranks,
+                     Clock::time_point began) {
+  Tally& sum = tally(&algorithm);
+  ++sum.calls;
+  sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, ranks) : call.bytes;
+  sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
+}
+
+Tally& CallCounts::tally(const Algorithm* algorithm) {
+  for (auto& [known, sum] : tallies_) {
+    if (known == algorithm) return sum;
+  }
+  return tallies_.emplace_back(algorithm, Tally{}).second;
+}
+
+void CallCounts::hand_over(const std::string& communicator, const std::string& links,
+                           Statistics* statistics) {
+  for (const auto& [algorithm, tally] : tallies_) {
+    statistics->add(communicator, algorithm->collective, algorithm->name,
+                    carrier_of(*algorithm, links), tally);
+  }
+  tallies_.clear();
+}
+
+}  // namespace sluice

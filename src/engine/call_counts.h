@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a team has run so far, for statistics: a tally for each algorithm.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/engine/call.h"
+#include "src/engine/statistics.h"
+
+namespace sluice {
+
+class CallCounts {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Counts a call that has ended now. May throw std::bad_alloc.
+  void add(const Algorithm& algorithm, const Call& call, Rank ranks, Clock::time_point began);
+  // Adds the tallies to a process's sums, and forgets them. links: what has carried plans.
+  void hand_over(const std::string& communicator, const std::string& links, Statistics* statistics);
+  bool empty() const { return tallies_.empty(); }
+
+ private:
+  Tally& tally(const Algorithm* algorithm);
+
+  std::vector<std::pair<const Algorithm*, Tally>> tallies_;
+};
+
+}  // namespace sluice
