@@ -14,7 +14,7 @@
 #include "src/engine/plan_executor.h"
 #include "src/engine/selection.h"
 #include "src/engine/shm_executor.h"
-#include "src/engine/streams.h"
+#include "src/engine/team_channels.h"
 
 namespace sluice {
 namespace {
@@ -38,7 +38,7 @@ class EngineTeam final : public NewTeam {
   const TeamId& id() const override { return id_; }
   void set_id(const TeamId& id) override {
     id_ = id;
-    streams_.set_id(id);
+    channels_.set_id(id);
   }
   void set_group_fingerprint(uint64_t group_fingerprint) override {
     group_fingerprint_ = group_fingerprint;
@@ -47,7 +47,7 @@ class EngineTeam final : public NewTeam {
   bool retire() override;
   void serve(const std::string& name) override;
   Rank rank() const override { return rank_; }
-  Rank size() const override { return streams_.size(); }
+  Rank size() const override { return channels_.size(); }
   const Algorithm* choose(const Call& call) override {
     return selection_.choose(call, shm_ && fits_slot(call.element, size()));
   }
@@ -92,7 +92,7 @@ class EngineTeam final : public NewTeam {
   TeamId id_;
   uint64_t group_fingerprint_ = 0;
   const std::vector<uint32_t> hosts_;  // as in Shape
-  Streams streams_;
+  TeamChannels channels_;
   Waiter waiter_;
   Selection selection_;
   uint32_t number_ = 0;   // of the last call
@@ -151,13 +151,13 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       rank_(rank),
       id_(id),
       hosts_(std::move(hosts)),
-      streams_(process.endpoint.get(), id, std::move(peers)),
+      channels_(process.endpoint.get(), id, std::move(peers)),
       waiter_(process.endpoint.get(), process.progress_mpi, process.knobs.spin,
               process.oversubscription),
-      selection_(process, name_, rank, streams_.size(), hosts_),
+      selection_(process, name_, rank, channels_.size(), hosts_),
       blocking_(process.knobs),
-      resources_{process.knobs, process.endpoint.get(), streams_, schedules_,
-                 rank,          streams_.size(),        hosts_},
+      resources_{process.knobs, process.endpoint.get(), channels_, schedules_,
+                 rank,          channels_.size(),       hosts_},
       plan_(resources_),
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
@@ -166,7 +166,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
   shm_.emplace(
-      process_, streams_, rank_, std::move(arena), waiter_,
+      process_, channels_, rank_, std::move(arena), waiter_,
       [this](std::chrono::nanoseconds waited, Rank peer) { return watch_arena(waited, peer); },
       *links_);
   Status status = shm_->meet(name_);
@@ -190,7 +190,7 @@ EngineTeam::~EngineTeam() {
 void EngineTeam::settle_accounts() {
   for (const auto& [algorithm, tally] : tallies_) {
     process_.statistics.add(name_, algorithm->collective, algorithm->name,
-                            algorithm->shm ? "shm" : streams_.carrier(), tally);
+                            algorithm->shm ? "shm" : channels_.carrier(), tally);
   }
   tallies_.clear();
 }
@@ -369,7 +369,7 @@ bool EngineTeam::advance(CallInFlight& call) {
   }
   const Executor::Failure failure = call.by->failure();
   (void)give_up(
-      failure.peer ? failure.status.with(streams_.describe(*failure.peer)) : failure.status, call);
+      failure.peer ? failure.status.with(channels_.describe(*failure.peer)) : failure.status, call);
   return true;
 }
 
@@ -422,7 +422,7 @@ Status EngineTeam::aborted(const CallInFlight& call) {
   if (waiter_.now() - asked_ < ask_every) return {};
   asked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
-  return streams_.aborted_by_peers();
+  return channels_.aborted_by_peers();
 }
 
 // Warns if a wait gets long; ends it at its deadline or if a rank has aborted. what: is waited for.
@@ -495,16 +495,16 @@ void EngineTeam::send_abort(const Status& cause, const CallInFlight& call) {
   const bool passes_on = cause.code() == Code::aborted;
   if (!passes_on) {
     broken_ = cause.with(describe(call));
-    if (!shm_) streams_.open_all(rank_);
+    if (!shm_) channels_.open_all(rank_);
   }
   const std::string text =
       passes_on ? cause.message() : "rank " + std::to_string(rank_) + ": " + broken_.message();
   if (shm_) shm_->abort(text);
-  streams_.abort(text);
+  channels_.abort(text);
   waiter_.begin();
   // The program may reuse its memory after this call, so wait (up to `farewell`) for others' puts.
   const auto is_put_to = [&] { return shm_ && shm_->is_put_to(); };
-  while ((!streams_.abort_sent() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
+  while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
 }
 
 }  // namespace
