@@ -113,5 +113,5 @@ core_sources += \
   collectives/shm/cuts.h \
   collectives/shm/slot_exchange.h \
   collectives/shm/reducing.cc \
-  collectives/shm/streaming.cc \
-  collectives/shm/streaming.h
+  collectives/shm/past_cache.cc \
+  collectives/shm/past_cache.h

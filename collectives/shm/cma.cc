@@ -5,8 +5,8 @@
 // Bouteiller and Dongarra, "Kernel-assisted and topology-aware MPI collective communications on
 // multicore/many-core platforms" (2013).
 #include "collectives/shm/block_table.h"
+#include "collectives/shm/past_cache.h"
 #include "collectives/shm/slot_exchange.h"
-#include "collectives/shm/streaming.h"
 
 namespace sluice {
 namespace {

@@ -26,9 +26,9 @@ inline size_t long_piece(const ShmCall& call) {
   return call.in_turns ? ArenaSlot::capacity : ArenaSlot::capacity / 2;
 }
 
-// The same for data that streams through the slots. Two ranks use short slots, unless
+// The same for data that passes through the slots. Two ranks use short slots, unless
 // oversubscribed.
-inline size_t stream_piece(const Rounds& rounds, const ShmCall& call) {
+inline size_t slot_piece(const Rounds& rounds, const ShmCall& call) {
   return rounds.size() == 2 && !call.in_turns ? ArenaShortSlot::capacity : long_piece(call);
 }
 
@@ -46,7 +46,7 @@ class Dealing {
   Dealing(Rounds& rounds, const ShmCall& call, size_t longest, size_t element)
       : rounds_(rounds),
         others_(std::max(rounds.size() - 1, Rank{1})),
-        most_(stream_piece(rounds, call)),
+        most_(slot_piece(rounds, call)),
         piece_(std::max(std::min(longest, whole_elements(most(), element)), size_t{1})) {}
 
   size_t piece() const { return piece_; }

@@ -18,7 +18,7 @@ bool run_barrier(Rounds& rounds, const ShmCall&) {
 // Every rank copies the root's data out of its slots.
 bool run_broadcast(Rounds& rounds, const ShmCall& call) {
   const Bytes data = call.all(call.output);
-  const Cuts pieces{data.size, stream_piece(rounds, call)};
+  const Cuts pieces{data.size, slot_piece(rounds, call)};
   for (uint64_t k = 1; k <= pieces.count(); ++k) {
     const size_t bytes = pieces.size(k);
     std::byte* const here = data.data + pieces.begin(k);
@@ -41,7 +41,7 @@ bool run_broadcast(Rounds& rounds, const ShmCall& call) {
 class Gathering {
  public:
   Gathering(Rounds& rounds, const ShmCall& call)
-      : rounds_(rounds), call_(call), piece_(stream_piece(rounds, call)) {}
+      : rounds_(rounds), call_(call), piece_(slot_piece(rounds, call)) {}
 
   bool run() {
     uint64_t last = 0;

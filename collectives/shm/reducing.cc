@@ -87,7 +87,7 @@ class SplitReduction {
 // Every rank combines all operands, in rank order: each reads (p - 1) V bytes.
 bool run_allreduce(Rounds& rounds, const ShmCall& call) {
   const Bytes input = call.all(call.input);
-  const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
+  const Cuts pieces{input.size, whole_elements(slot_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
   const auto put = [&](uint64_t k) {
     const size_t bytes = pieces.size(k);
@@ -113,7 +113,7 @@ bool run_allreduce(Rounds& rounds, const ShmCall& call) {
 // The root combines all operands: it reads (p - 1) V bytes, with V the bytes of the vector.
 bool run_reduce(Rounds& rounds, const ShmCall& call) {
   const Bytes input = call.all(call.input);
-  const Cuts pieces{input.size, whole_elements(stream_piece(rounds, call), call.element)};
+  const Cuts pieces{input.size, whole_elements(slot_piece(rounds, call), call.element)};
   const Rank me = rounds.rank();
   // The root's own operand is read in place, unless the result of ranks 0 and 1 would overwrite it.
   const bool is_put = me != call.root || (me > 1 && input.data == call.output.base);

@@ -38,8 +38,8 @@ class LongBlocks {
 // The cells go first. They contain all lengths, so if two ranks disagree about one, neither waits
 // for a block that never comes. They also say how many short blocks each rank has, so all ranks
 // know the same total. Programs mostly repeat their exchanges, and the exchange of cells takes
-// about as long as the direct one. So if cells carried little, the next calls leave them out: 31
-// calls at first, and about twice as many each time that it was little again, up to 1023.
+// about as long as that of the blocks. So if cells carried little, the next calls leave them out:
+// 31 calls at first, and about twice as many each time that it was little again, up to 1023.
 class PaddedAlltoallv {
   struct Header {
     uint64_t bytes;         // of the block

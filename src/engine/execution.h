@@ -25,8 +25,8 @@
 
 namespace sluice {
 
-// Provides an execution with channels; implemented by the team (streams.h). An error says what is
-// wrong with the peer's address.
+// Provides an execution with channels; implemented by the team (team_channels.h). An error says
+// what is wrong with the peer's address.
 class Channels {
  public:
   virtual ~Channels() = default;

@@ -26,7 +26,7 @@ core_sources += \
 	src/engine/team_cache.cc src/engine/team_cache.h \
 	src/engine/slots.cc src/engine/slots.h \
 	src/engine/statistics.cc src/engine/statistics.h \
-	src/engine/streams.h \
+	src/engine/team_channels.h \
 	src/engine/team.cc src/engine/team.h \
 	src/engine/waiter.cc src/engine/waiter.h
 

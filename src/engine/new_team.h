@@ -18,8 +18,8 @@ class NewTeam : public Team {
   virtual const TeamId& id() const = 0;
   // Replaces the id that the team was made with. To be called before all others, if at all.
   virtual void set_id(const TeamId& id) = 0;
-  // All ranks call share and apply, each at most once, share first. share: the ranks exchange
-  // greetings in the arena (blocks) and use it from then on; nullptr: they share no memory.
+  // All ranks call share and apply, each at most once, share first. share: the ranks join
+  // the arena (blocks) and use it from then on; nullptr: they share no memory.
   virtual Status share(std::unique_ptr<Arena> arena) = 0;
   // Applies hints, which all ranks gave and which are valid.
   virtual void apply(const Hints& hints) = 0;

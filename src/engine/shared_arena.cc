@@ -117,12 +117,12 @@ Status why_not_moved(const Rounds::FailedMove& move) {
 }
 
 // One exchange if all ranks have met before or some rank does without CMA, two otherwise.
-Status greet(Arena& arena, WaitPolicy& wait_policy, ArenaGreeting mine,
-             std::vector<ArenaGreeting>* greetings) {
+Status join_arena(Arena& arena, WaitPolicy& wait_policy, ArenaMember mine,
+                  std::vector<ArenaMember>* members) {
   Rounds& rounds = arena.rounds();
   Cma* const cma = arena.cma();
   const Rank me = rounds.rank(), ranks = rounds.size();
-  greetings->resize(ranks);
+  members->resize(ranks);
   mine.tries = mine.tries && cma;
   mine.has_met_all = mine.reached_all = mine.tries;
   if (mine.tries) mine.introduction = cma->introduction();
@@ -133,16 +133,16 @@ Status greet(Arena& arena, WaitPolicy& wait_policy, ArenaGreeting mine,
     mine.reached_all = mine.reached_all && met.value_or(true);
   }
   rounds.begin(~uint32_t{0}, 0, &wait_policy);
-  const auto hear = [&](Rank rank, const ArenaGreeting& theirs) { (*greetings)[rank] = theirs; };
-  constexpr uint64_t lines = Rounds::lines_of<ArenaGreeting>;
+  const auto hear = [&](Rank rank, const ArenaMember& theirs) { (*members)[rank] = theirs; };
+  constexpr uint64_t lines = Rounds::lines_of<ArenaMember>;
   if (!rounds.exchange(1, mine, hear)) return why_not_met(rounds);
-  const auto all = [&](bool ArenaGreeting::*is) { return std::ranges::all_of(*greetings, is); };
-  bool all_good = all(&ArenaGreeting::tries) && all(&ArenaGreeting::reached_all);
-  const bool is_known = !all_good || all(&ArenaGreeting::has_met_all);
+  const auto all = [&](bool ArenaMember::*is) { return std::ranges::all_of(*members, is); };
+  bool all_good = all(&ArenaMember::tries) && all(&ArenaMember::reached_all);
+  const bool is_known = !all_good || all(&ArenaMember::has_met_all);
   if (!is_known) {
     for (Rank rank = 0; rank < ranks; ++rank) {
       const bool is_met = rank == me || cma->met(rank);
-      if (!is_met && !cma->meet(rank, (*greetings)[rank].introduction)) all_good = false;
+      if (!is_met && !cma->meet(rank, (*members)[rank].introduction)) all_good = false;
     }
     const auto apply = [&](Rank, bool theirs) { all_good = all_good && theirs; };
     if (!rounds.exchange(lines + 1, all_good, apply)) return why_not_met(rounds);

@@ -65,7 +65,7 @@ class ArenaAgreement {
 };
 
 // What a rank tells the others when it enters their arena.
-struct ArenaGreeting {
+struct ArenaMember {
   Locality locality;
   uint64_t round_trip = 0;  // to the other one of two, as measured before; 0: it was not
   Cma::Introduction introduction{};
@@ -74,13 +74,13 @@ struct ArenaGreeting {
   bool reached_all = false;  // and it worked with those that it has tried
 };
 
-// Collective over the arena's ranks; blocks. *greetings: all ranks', in rank order. If every rank
+// Collective over the arena's ranks; blocks. *members: all ranks', in rank order. If every rank
 // can use CMA with every other, the arena's rounds get the cma. Ranks that have not met in
 // earlier teams try it, if all ranks want it (tries). The caller sets locality, round_trip and
 // tries of `mine`. An error if the wait was given up. Throws std::bad_alloc, before anything is
 // published.
-Status greet(Arena& arena, WaitPolicy& wait_policy, ArenaGreeting mine,
-             std::vector<ArenaGreeting>* greetings);
+Status join_arena(Arena& arena, WaitPolicy& wait_policy, ArenaMember mine,
+                  std::vector<ArenaMember>* members);
 
 // The error for a round of team set-up that failed.
 Status why_not_met(const Rounds& rounds);

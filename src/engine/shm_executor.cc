@@ -9,11 +9,11 @@
 
 namespace sluice {
 
-ShmExecutor::ShmExecutor(Process& process, const Streams& streams, Rank rank,
+ShmExecutor::ShmExecutor(Process& process, const TeamChannels& channels, Rank rank,
                          std::unique_ptr<Arena> arena, Waiter& waiter, ArenaWaitPolicy::Watch watch,
                          OverLinks& links)
     : process_(process),
-      streams_(streams),
+      channels_(channels),
       rank_(rank),
       links_(links),
       arena_(std::move(arena)),
@@ -22,31 +22,31 @@ ShmExecutor::ShmExecutor(Process& process, const Streams& streams, Rank rank,
       slots_(*arena_) {}
 
 Status ShmExecutor::meet(const std::string& name) {
-  Status status = greet_all(name);
+  Status status = learn_members(name);
   if (status.ok()) return status;
   if (!wait_policy_.status().ok()) status = wait_policy_.status();
   rounds_.abort("rank " + std::to_string(rank_) + ": " + status.message());
   return status;
 }
 
-Status ShmExecutor::greet_all(const std::string& name) {
-  const Rank size = streams_.size();
+Status ShmExecutor::learn_members(const std::string& name) {
+  const Rank size = channels_.size();
   const std::string& how = process_.knobs.groups;
   const bool domains = how == "auto" && size >= least_for_groups;
-  ArenaGreeting mine;
+  ArenaMember mine;
   if (process_.locate) mine.locality = process_.locate(domains);
   mine.locality.known_per_processor = process_.oversubscription.per_processor();
   mine.tries = process_.knobs.single_copy;
-  if (size == 2) mine.round_trip = process_.round_trips.find(streams_.process(1 - rank_));
-  std::vector<ArenaGreeting> greetings;
+  if (size == 2) mine.round_trip = process_.round_trips.find(channels_.process(1 - rank_));
+  std::vector<ArenaMember> members;
   std::vector<Locality> localities;
   localities.reserve(size);
-  Status status = greet(*arena_, wait_policy_, mine, &greetings);
+  Status status = join_arena(*arena_, wait_policy_, mine, &members);
   if (!status.ok()) return status;
-  for (const ArenaGreeting& greeting : greetings) localities.push_back(greeting.locality);
+  for (const ArenaMember& member : members) localities.push_back(member.locality);
   process_.oversubscription.learn(ranks_per_processor(localities, rank_));
   per_processor_ = most_per_processor(localities);
-  if (size == 2 && per_processor_ == 1) status = learn_round_trip(greetings, name);
+  if (size == 2 && per_processor_ == 1) status = learn_round_trip(members, name);
   if (!status.ok()) return status;
   const std::vector<uint32_t> groups = make_groups(how, localities);
   if (groups.empty()) return {};
@@ -58,13 +58,13 @@ Status ShmExecutor::greet_all(const std::string& name) {
 }
 
 // Once for a pair of processes: both must know it.
-Status ShmExecutor::learn_round_trip(const std::vector<ArenaGreeting>& greetings,
+Status ShmExecutor::learn_round_trip(const std::vector<ArenaMember>& members,
                                      const std::string& name) {
-  const uint64_t known = greetings[0].round_trip;
+  const uint64_t known = members[0].round_trip;
   round_trip_ = static_cast<uint32_t>(known);
-  if (known != 0 && known == greetings[1].round_trip) return {};
+  if (known != 0 && known == members[1].round_trip) return {};
   if (!measure_round_trip(rounds_, wait_policy_, &round_trip_)) return why_not_met(rounds_);
-  process_.round_trips.learn(streams_.process(1 - rank_), round_trip_);
+  process_.round_trips.learn(channels_.process(1 - rank_), round_trip_);
   log(Level::info, "%s: a flag takes %u ns from one rank to the other and back", name.c_str(),
       round_trip_);
   return {};
@@ -82,7 +82,7 @@ Selection::Arena ShmExecutor::traits() const {
 Slots::Answer ShmExecutor::prepare_slots(const Algorithm& algorithm, const Call& call,
                                          uint32_t number) {
   wait_policy_.begin();
-  return slots_.prepare(needs_slots(algorithm, call.bytes, call.ragged, streams_.size()), number,
+  return slots_.prepare(needs_slots(algorithm, call.bytes, call.ragged, channels_.size()), number,
                         encode_signature(call.collective, call.root), call.bytes, wait_policy_);
 }
 
@@ -96,7 +96,7 @@ bool ShmExecutor::take_scratch(ShmCall* call) {
 }
 
 bool ShmExecutor::pack(const Call& call) {
-  failed_here_ = pack_all(call, streams_.size());
+  failed_here_ = pack_all(call, channels_.size());
   return failed_here_.ok();
 }
 
@@ -108,23 +108,23 @@ Status ShmExecutor::failure(const Call& call) const {
       return Status{Code::mismatch,
                     "it expects " + std::to_string(other->bytes) + " bytes where this rank sends " +
                         std::to_string(other->expected) + ": counts or datatypes differ"}
-          .with(streams_.describe(other->rank));
+          .with(channels_.describe(other->rank));
     }
     const uint32_t signature = encode_signature(call.collective, call.root);
     return describe_mismatch({signature, other->expected}, {other->signature, other->bytes})
-        .with(streams_.describe(other->rank));
+        .with(channels_.describe(other->rank));
   }
   if (const auto& move = rounds_.failed_move()) {
-    return why_not_moved(*move).with(streams_.describe(move->rank));
+    return why_not_moved(*move).with(channels_.describe(move->rank));
   }
   const Status& status = wait_policy_.status();
   if (status.ok()) return {Code::internal, "a shared-memory algorithm gave up without a reason"};
-  return status.code() == Code::peer_lost ? status.with(streams_.describe(wait_policy_.rank()))
+  return status.code() == Code::peer_lost ? status.with(channels_.describe(wait_policy_.rank()))
                                           : status;
 }
 
 std::optional<Rank> ShmExecutor::find_ended() const {
-  for (Rank rank = 0; rank < streams_.size(); ++rank) {
+  for (Rank rank = 0; rank < channels_.size(); ++rank) {
     if (rank != rounds_.rank() && !arena_->lives(rank)) return rank;
   }
   return {};

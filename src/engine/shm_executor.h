@@ -15,7 +15,7 @@
 #include "src/engine/selection.h"
 #include "src/engine/shared_arena.h"
 #include "src/engine/slots.h"
-#include "src/engine/streams.h"
+#include "src/engine/team_channels.h"
 
 namespace sluice {
 
@@ -25,8 +25,9 @@ class ShmExecutor {
  public:
   // watch: what the team checks while a rank waits in the arena. links: carries what of a call goes
   // over links. All must outlive this.
-  ShmExecutor(Process& process, const Streams& streams, Rank rank, std::unique_ptr<Arena> arena,
-              Waiter& waiter, ArenaWaitPolicy::Watch watch, OverLinks& links);
+  ShmExecutor(Process& process, const TeamChannels& channels, Rank rank,
+              std::unique_ptr<Arena> arena, Waiter& waiter, ArenaWaitPolicy::Watch watch,
+              OverLinks& links);
 
   // The ranks tell each other where they run, form groups and try CMA. Collective over the ranks;
   // blocks. If it fails, the others are told. name: of the communicator. May throw std::bad_alloc.
@@ -80,11 +81,11 @@ class ShmExecutor {
  private:
   [[gnu::cold]] bool take_scratch(ShmCall* call);
   [[gnu::cold]] bool pack(const Call& call);
-  Status greet_all(const std::string& name);
-  Status learn_round_trip(const std::vector<ArenaGreeting>& greetings, const std::string& name);
+  Status learn_members(const std::string& name);
+  Status learn_round_trip(const std::vector<ArenaMember>& members, const std::string& name);
 
   Process& process_;
-  const Streams& streams_;
+  const TeamChannels& channels_;
   const Rank rank_;
   OverLinks& links_;
   const std::unique_ptr<Arena> arena_;

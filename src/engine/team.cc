@@ -15,7 +15,7 @@
 #include "src/engine/plan_executor.h"
 #include "src/engine/selection.h"
 #include "src/engine/shm_executor.h"
-#include "src/engine/streams.h"
+#include "src/engine/team_channels.h"
 
 namespace sluice {
 namespace {
@@ -42,7 +42,7 @@ class EngineTeam final : public NewTeam {
   const TeamId& id() const override { return id_; }
   void set_id(const TeamId& id) override {
     id_ = id;
-    streams_.set_id(id);
+    channels_.set_id(id);
   }
   void set_group_fingerprint(uint64_t group_fingerprint) override {
     group_fingerprint_ = group_fingerprint;
@@ -51,7 +51,7 @@ class EngineTeam final : public NewTeam {
   bool retire() override;
   void serve(const std::string& name) override;
   Rank rank() const override { return rank_; }
-  Rank size() const override { return streams_.size(); }
+  Rank size() const override { return channels_.size(); }
   const Algorithm* choose(const Call& call) override {
     return selection_.choose(call, can_use_shm(call));
   }
@@ -60,7 +60,7 @@ class EngineTeam final : public NewTeam {
   Status exchange(const Call& before, std::span<const std::byte> mine,
                   std::span<std::byte> all) override;
   bool is_forced(Collective collective) const override { return selection_.is_forced(collective); }
-  const ProcessId& process(Rank rank) const override { return streams_.process(rank); }
+  const ProcessId& process(Rank rank) const override { return channels_.process(rank); }
   Status fail_call(const Status& cause) override;
   Result<CallInFlight*> start(const Call& call) override;
   bool has_ended(CallInFlight& call) override;
@@ -106,7 +106,7 @@ class EngineTeam final : public NewTeam {
   TeamId id_;
   uint64_t group_fingerprint_ = 0;
   const std::vector<uint32_t> hosts_;  // as in Shape
-  Streams streams_;
+  TeamChannels channels_;
   Waiter waiter_;
   Selection selection_;
   uint32_t number_ = 0;   // of the last call
@@ -165,13 +165,13 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       rank_(rank),
       id_(id),
       hosts_(std::move(hosts)),
-      streams_(process.endpoint.get(), id, std::move(peers)),
+      channels_(process.endpoint.get(), id, std::move(peers)),
       waiter_(process.endpoint.get(), process.progress_mpi, process.knobs.spin,
               process.oversubscription),
-      selection_(process, name_, rank, streams_.size(), hosts_),
+      selection_(process, name_, rank, channels_.size(), hosts_),
       blocking_(process.knobs),
-      resources_{process.knobs, process.endpoint.get(), streams_, schedules_,
-                 rank,          streams_.size(),        hosts_},
+      resources_{process.knobs, process.endpoint.get(), channels_, schedules_,
+                 rank,          channels_.size(),       hosts_},
       plan_(resources_),
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
@@ -180,7 +180,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
   shm_.emplace(
-      process_, streams_, rank_, std::move(arena), waiter_,
+      process_, channels_, rank_, std::move(arena), waiter_,
       [this](std::chrono::nanoseconds waited, Rank peer) { return watch_arena(waited, peer); },
       *links_);
   Status status = shm_->meet(name_);
@@ -203,7 +203,7 @@ EngineTeam::~EngineTeam() {
 
 void EngineTeam::settle_accounts() {
   if (counts_.empty()) return;
-  counts_.hand_over(name_, streams_.carrier(), &process_.statistics);
+  counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
 }
 
 bool EngineTeam::retire() {
@@ -404,9 +404,9 @@ bool EngineTeam::advance(CallInFlight& call) {
 // (What runs calls by other means may see no more of a rank's end than that its own part fails.)
 Status EngineTeam::why_failed(const CallInFlight& call) {
   const Executor::Failure failure = call.by->failure();
-  if (failure.peer) return failure.status.with(streams_.describe(*failure.peer));
+  if (failure.peer) return failure.status.with(channels_.describe(*failure.peer));
   if (call.by->notices_death()) return failure.status;
-  Status cause = streams_.aborted_by_peers();
+  Status cause = channels_.aborted_by_peers();
   if (cause.ok()) cause = find_lost();
   return cause.ok() ? failure.status : cause;
 }
@@ -460,7 +460,7 @@ Status EngineTeam::aborted(CallInFlight& call) {
   if (waiter_.now() - asked_ < ask_every) return {};
   asked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
-  Status status = streams_.aborted_by_peers();
+  Status status = channels_.aborted_by_peers();
   if (!status.ok() || !call.by || call.by->notices_death()) return status;
   // (A rank that has done its part may end before this one is done. So a second look decides.)
   status = find_lost();
@@ -470,8 +470,8 @@ Status EngineTeam::aborted(CallInFlight& call) {
 // The error for a rank whose process has ended, or whose link has failed.
 Status EngineTeam::find_lost() {
   const auto ended = shm_ ? shm_->find_ended() : std::nullopt;
-  if (!ended) return streams_.failure();
-  return Status{Code::peer_lost, "its process is gone"}.with(streams_.describe(*ended));
+  if (!ended) return channels_.failure();
+  return Status{Code::peer_lost, "its process is gone"}.with(channels_.describe(*ended));
 }
 
 // Warns if a wait gets long; ends it at its deadline or if a rank has aborted. what: is waited for.
@@ -553,16 +553,16 @@ void EngineTeam::send_abort(const Status& cause, const CallInFlight& call) {
   const bool passes_on = cause.code() == Code::aborted;
   if (!passes_on) {
     broken_ = cause.with(describe(call));
-    if (!shm_) streams_.open_all(rank_);
+    if (!shm_) channels_.open_all(rank_);
   }
   const std::string text =
       passes_on ? cause.message() : "rank " + std::to_string(rank_) + ": " + broken_.message();
   if (shm_) shm_->abort(text);
-  streams_.abort(text);
+  channels_.abort(text);
   waiter_.begin();
   // The program may reuse its memory after this call, so wait (up to `farewell`) for others' puts.
   const auto is_put_to = [&] { return shm_ && shm_->is_put_to(); };
-  while ((!streams_.abort_sent() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
+  while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "src/mpi/error_probe.h"
-#include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
 #include "src/mpi/typemap.h"
 
@@ -86,6 +85,32 @@ SeenTypes& seen_types() {
   return all;
 }
 
+// Attributes are not copied to duplicates. (MPI's own null copy functions are symbols of the MPI
+// library, which Sluice is not linked with.)
+int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// Called when MPI deletes the attribute of a type; `attribute` is the attached Description.
+int release(MPI_Datatype, int, void* attribute, void*) {
+  datatypes_freed.fetch_add(1, std::memory_order_release);
+  std::unique_ptr<Description> description(static_cast<Description*>(attribute));
+  seen_types().forget(description->datatype.handle);
+  if (this_thread.freed_datatype) this_thread.freed_datatype->take(description);
+  return MPI_SUCCESS;
+}
+
+// The key of the attribute; made when first needed.
+int datatype_keyval() {
+  static const int made = [] {
+    int keyval = MPI_KEYVAL_INVALID;
+    real().Type_create_keyval(copy_nothing, release, &keyval, nullptr);
+    return keyval;
+  }();
+  return made;
+}
+
 // Attaches the description to the type. If MPI can't, this rank alone lacks memory, and must not be
 // the only one to leave the call to MPI. So this throws std::bad_alloc, and the others are told.
 const Datatype* attach(std::unique_ptr<Description> description) {
@@ -96,7 +121,7 @@ const Datatype* attach(std::unique_ptr<Description> description) {
   if (const Datatype* type = seen_types().find(handle)) return type;
   description->datatype.is_kept = true;
   seen_types().attach(handle, description.get());
-  if (real().Type_set_attr(handle, Runtime::get().datatype_keyval(), description.get())) {
+  if (real().Type_set_attr(handle, datatype_keyval(), description.get())) {
     seen_types().attach(handle, nullptr);
     throw std::bad_alloc();
   }
@@ -142,17 +167,11 @@ const Datatype* find_datatype(MPI_Datatype handle) {
   return type;
 }
 
-void release_datatype(void* attribute) {
-  std::unique_ptr<Description> description(static_cast<Description*>(attribute));
-  seen_types().forget(description->datatype.handle);
-  if (this_thread.freed_datatype) this_thread.freed_datatype->take(description);
-}
-
 FreedDatatype::FreedDatatype(MPI_Datatype handle)
     : handle_(handle), outer_(this_thread.freed_datatype) {
   this_thread.freed_datatype = this;
   if (seen_types().find(handle)) {
-    real().Type_delete_attr(handle, Runtime::get().datatype_keyval());
+    real().Type_delete_attr(handle, datatype_keyval());
   } else {
     own_ = seen_types().take_first(handle);
   }
@@ -182,22 +201,6 @@ const Datatype* FreedDatatype::describe(MPI_Datatype handle, bool committed) {
 
 void FreedDatatype::take(std::unique_ptr<Description>& description) {
   if (description->datatype.handle == handle_) own_ = std::move(description);
-}
-
-bool measure_datatype(MPI_Datatype handle, Datatype* description) {
-  const Real& mpi = real();
-  MPI_Count size = 0, lower = 0, extent = 0, start = 0, true_extent = 0;
-  if (handle == mpi.datatype_null || mpi.Type_size_x(handle, &size) ||
-      mpi.Type_get_extent_x(handle, &lower, &extent) ||
-      mpi.Type_get_true_extent_x(handle, &start, &true_extent) || size < 0) {
-    return false;
-  }
-  *description = {};
-  description->handle = handle;
-  description->size = static_cast<size_t>(size);
-  description->start = static_cast<ptrdiff_t>(start);
-  description->extent = static_cast<ptrdiff_t>(extent);
-  return true;
 }
 
 }  // namespace sluice

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI datatypes, described as far as moving data needs.
+// The datatypes that calls use, described as far as moving data needs.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "src/memory/element_type.h"
+#include "src/memory/layout.h"
+#include "src/mpi/datatype.h"
 #include "src/mpi/real.h"
 
 namespace sluice {
-
-// An MPI datatype as a type of elements. Its layout lives with its Description.
-struct Datatype : ElementType {
-  bool committed = true;  // at its first use; if not, it may have been committed since
-  bool is_kept = true;    // for later calls; false: valid for this call only
-  MPI_Datatype handle{};
-};
 
 // A datatype and the layout that it points to.
 struct Description {
@@ -32,9 +24,6 @@ struct Description {
 // description made at the first use is for that call only. (Many types are used once: ScaLAPACK
 // makes one for each broadcast. To attach an attribute takes longer than to describe the type.)
 const Datatype* find_datatype(MPI_Datatype handle);
-
-// Called when MPI deletes the attribute of a type; `attribute` is the attached Description.
-void release_datatype(void* attribute);
 
 // Exists while this thread frees a type. MPI then calls the program's attribute callbacks, also for
 // types that this one was made of. Callbacks may use the types, so this object holds the
@@ -60,8 +49,5 @@ class FreedDatatype {
   std::unique_ptr<Description> own_;
   std::vector<std::unique_ptr<Description>> descriptions_;
 };
-
-// Sets handle, size, extent and, as start, the true lower bound. False if MPI has no such type.
-bool measure_datatype(MPI_Datatype handle, Datatype* description);
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "src/mpi/datatypes.h"
 #include "src/mpi/reductions.h"
 
 namespace sluice {

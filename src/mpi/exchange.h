@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "src/memory/side.h"
-#include "src/mpi/datatypes.h"
+#include "src/mpi/datatype.h"
 #include "src/mpi/real.h"
 #include "src/mpi/thread_state.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/mpi/datatypes.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/narrow_floats.h"
 #include "src/mpi/typemap.h"

@@ -3,7 +3,7 @@
 // Chooses the reduction kernel for a datatype and an operation.
 #pragma once
 
-#include "src/mpi/datatypes.h"
+#include "src/mpi/datatype.h"
 #include "src/mpi/real.h"
 #include "src/reduce/kernel.h"
 

@@ -16,7 +16,6 @@
 #include "src/engine/rules.h"
 #include "src/memory/devices.h"
 #include "src/mpi/communicator.h"
-#include "src/mpi/datatypes.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
@@ -47,20 +46,9 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-int copy_nothing_of_type(MPI_Datatype, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
 int forget_communicator(MPI_Comm, int, void* value, void*) {
   communicators_freed.fetch_add(1, std::memory_order_release);
   delete static_cast<Communicator*>(value);
-  return MPI_SUCCESS;
-}
-
-int forget_datatype(MPI_Datatype, int, void* value, void*) {
-  datatypes_freed.fetch_add(1, std::memory_order_release);
-  release_datatype(value);
   return MPI_SUCCESS;
 }
 
@@ -144,7 +132,6 @@ Runtime::Runtime() {
 
 void Runtime::make_keyvals() {
   real().Comm_create_keyval(copy_nothing, forget_communicator, &communicator_keyval_, nullptr);
-  real().Type_create_keyval(copy_nothing_of_type, forget_datatype, &datatype_keyval_, nullptr);
   int keyval = MPI_KEYVAL_INVALID;
   real().Comm_create_keyval(copy_nothing, close_with_self, &keyval, nullptr);
   real().Comm_set_attr(real().comm_self, keyval, this);

@@ -41,7 +41,6 @@ class Runtime {
   // all ranks of the communicator.
   const Status& failure() const { return failure_; }
   int communicator_keyval() const { return communicator_keyval_; }
-  int datatype_keyval() const { return datatype_keyval_; }
 
   void add(MPI_Comm handle, Communicator* communicator);
   void remove(MPI_Comm handle);
@@ -65,7 +64,6 @@ class Runtime {
   const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
   int world_rank_ = 0;
   int communicator_keyval_ = MPI_KEYVAL_INVALID;
-  int datatype_keyval_ = MPI_KEYVAL_INVALID;
   ProgressRequest progress_;
   Locator locator_;
   Process process_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/memory/numbers.h"
-#include "src/mpi/datatypes.h"
+#include "src/mpi/datatype.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "src/base/status.h"
-#include "src/mpi/datatypes.h"
+#include "src/mpi/datatype.h"
 #include "src/mpi/real.h"
 #include "src/reduce/kernel.h"
 

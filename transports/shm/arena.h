@@ -71,7 +71,7 @@ struct alignas(arena_line) ArenaLine {
   alignas(32) std::byte beside[inlined];  // the program's own operation may expect alignment
 };
 
-// Slots have two lengths. Short ones are for streams between ranks that run at the same time: all
+// Slots have two lengths. Short ones are for data between ranks that run at the same time: all
 // of them stay in the first-level cache (measured: twice as fast). Long ones are for oversubscribed
 // ranks and for data that is distributed among many ranks. The longer a slot is, the more a rank
 // does in one scheduling turn: 4 and 8 ranks on 2 cores take 0.6 to 0.8 of the time that they take

@@ -27,8 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t most_posted = 8;
-// The number of messages of this size in a stream.
-size_t streamed(size_t bytes) { return std::min<size_t>(4096, (size_t{64} << 20) / bytes); }
+// The number of messages of this size in a burst.
+size_t burst_size(size_t bytes) { return std::min<size_t>(4096, (size_t{64} << 20) / bytes); }
 
 struct Posted {
   Operation operation;
@@ -66,8 +66,8 @@ class Bench {
       finish();
     }
   }
-  void stream(size_t bytes, bool both) {
-    const size_t count = streamed(bytes);
+  void burst(size_t bytes, bool both) {
+    const size_t count = burst_size(bytes);
     size_t sent = first_ || both ? 0 : count, received = first_ && !both ? count : 0;
     while (sent < count || received < count) {
       for (size_t i = 0; i < most_posted; ++i) {
@@ -159,13 +159,13 @@ void run(Bench& bench) {
     const double pingpong = bench.median_us(rounds, [&] { bench.pingpong(bytes); }) / 2;
     double one_way = 0, both_ways = 0;
     if (bytes >= 1024) {
-      one_way = bench.median_us(7, [&] { bench.stream(bytes, false); });
-      both_ways = bench.median_us(7, [&] { bench.stream(bytes, true); });
+      one_way = bench.median_us(7, [&] { bench.burst(bytes, false); });
+      both_ways = bench.median_us(7, [&] { bench.burst(bytes, true); });
     }
     if (!bench.first()) continue;
     printf("%9zu %10.2f %10.2f", bytes, exchange, pingpong);
     for (const double us : {one_way, both_ways}) {
-      if (us > 0) printf(" %10.2f", static_cast<double>(streamed(bytes) * bytes) / us / 1e3);
+      if (us > 0) printf(" %10.2f", static_cast<double>(burst_size(bytes) * bytes) / us / 1e3);
     }
     printf("\n");
     fflush(stdout);

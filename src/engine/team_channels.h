@@ -19,9 +19,9 @@ namespace sluice {
 
 // The peers of a team, which may connect as long as it exists, and its channels to them, opened
 // when a plan first needs them.
-class Streams final : public Channels {
+class TeamChannels final : public Channels {
  public:
-  Streams(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
+  TeamChannels(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
       : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {
     if (endpoint_ != nullptr) met_ = endpoint_->meet(peers_);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "collectives/shm/streaming.h"
+#include "collectives/shm/past_cache.h"
 
 #include <unistd.h>
 
@@ -54,15 +54,15 @@ void copy_past_cache(std::byte* to, const std::byte* from, size_t bytes) {
   constexpr size_t line = 64, vector = sizeof(__m128i);
   const size_t head = std::min(bytes, (line - reinterpret_cast<uintptr_t>(to) % line) % line);
   std::memcpy(to, from, head);
-  const size_t streamed = (bytes - head) / line * line;
-  for (size_t at = head; at < head + streamed; at += line) {
+  const size_t past = (bytes - head) / line * line;
+  for (size_t at = head; at < head + past; at += line) {
     __m128i data[line / vector];
     std::memcpy(data, from + at, line);
     auto* const place = reinterpret_cast<__m128i*>(to + at);
     for (size_t i = 0; i < line / vector; ++i) _mm_stream_si128(place + i, data[i]);
   }
   _mm_sfence();  // before this rank says that it is done
-  std::memcpy(to + head + streamed, from + head + streamed, bytes - head - streamed);
+  std::memcpy(to + head + past, from + head + past, bytes - head - past);
 }
 #else
 void copy_past_cache(std::byte* to, const std::byte* from, size_t bytes) {
