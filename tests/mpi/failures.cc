@@ -3,8 +3,9 @@
 // failures MODE: faults on one rank, mostly the last.
 //   kill FILE, orphan FILE     it is killed while others wait for it; orphan: it leaves a child
 //   strike FILE SEED [CALLS]   a random rank is killed at a random moment, after CALLS calls
-//   memory, type, starve, hinted, missed   no memory: to unpack a broadcast, to describe a type,
-//                              for each allocation in turn, before new hints, in its first call
+//   memory, type, starve, hinted, missed, reserve   no memory: to unpack a broadcast, to describe a
+//                              type, for each allocation in turn, before new hints, in its first
+//                              call on a communicator, in that call on several of them
 //   strangers FIRST lower|higher   pairs of ranks connect; in each, one allocation of its lower or
 //                              higher rank fails: the FIRST, counted from 0, and those after it
 //   [no-]descriptors [all]     no descriptors left, after or before its first collective
@@ -12,6 +13,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -35,6 +37,8 @@
 namespace {
 std::atomic<long> granted{-1};  // negative: all allocations succeed
 std::atomic<long> refused{1};
+// Bytes that they still get, to which what they free is added; negative: as many as they want.
+std::atomic<long> left{-1};
 
 // The code of the libraries that count.
 struct Code {
@@ -42,12 +46,25 @@ struct Code {
 };
 std::array<Code, 3> counted;
 
-bool refuses(const void* caller) {
-  if (granted.load() < 0) return false;
+bool is_counted(const void* caller) {
   const auto at = reinterpret_cast<uintptr_t>(caller);
-  if (std::ranges::none_of(counted, [&](const Code& c) { return at >= c.begin && at < c.end; })) {
-    return false;
+  return std::ranges::any_of(counted, [&](const Code& c) { return at >= c.begin && at < c.end; });
+}
+
+bool is_too_much(size_t bytes) {
+  if (left.load() < 0) return false;
+  const bool is_over = static_cast<long>(bytes) > left.load();
+  if (!is_over) left.fetch_sub(static_cast<long>(bytes));
+  return is_over;
+}
+
+bool refuses(size_t bytes, const void* caller) {
+  if ((granted.load() < 0 && left.load() < 0) || !is_counted(caller)) return false;
+  if (is_too_much(bytes)) {
+    errno = ENOMEM;
+    return true;
   }
+  if (granted.load() < 0) return false;
   if (granted.load() > 0 || refused.fetch_sub(1) <= 0) {
     granted.fetch_sub(1);
     return false;
@@ -61,12 +78,19 @@ bool refuses(const void* caller) {
 extern "C" {
 void* __libc_malloc(size_t bytes);              // NOLINT: glibc's own name for it
 void* __libc_realloc(void* old, size_t bytes);  // NOLINT
+void __libc_free(void* memory);                 // NOLINT
 
 void* malloc(size_t bytes) {
-  return refuses(__builtin_return_address(0)) ? nullptr : __libc_malloc(bytes);
+  return refuses(bytes, __builtin_return_address(0)) ? nullptr : __libc_malloc(bytes);
 }
 void* realloc(void* old, size_t bytes) {
-  return refuses(__builtin_return_address(0)) ? nullptr : __libc_realloc(old, bytes);
+  return refuses(bytes, __builtin_return_address(0)) ? nullptr : __libc_realloc(old, bytes);
+}
+void free(void* memory) {
+  if (left.load() >= 0 && memory && is_counted(__builtin_return_address(0))) {
+    left.fetch_add(static_cast<long>(malloc_usable_size(memory)));
+  }
+  __libc_free(memory);
 }
 }
 
@@ -338,6 +362,24 @@ void miss_a_communicator() {
   }
 }
 
+// In its first call on a communicator one rank has no memory but Sluice's reserve, and it makes no
+// other call there. Then it has memory again, until the next communicator. Nobody waits for ever.
+void live_on_the_reserve() {
+  find_counted();
+  const bool poor = rank == size - 1;
+  int one = 1, sum = 0, late = 0;
+  for (int i = 0; i < 5; ++i) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    if (poor) left = 0;
+    (void)fails(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm), &late);
+    if (poor) test::check(left.exchange(-1) > 0, "the reserve is released");
+    sum_up();
+  }
+  test::check(!late, "somebody waited for ever");
+}
+
 void starve() {
   find_counted();
   MPI_Datatype spaced;
@@ -457,6 +499,7 @@ int main(int argc, char** argv) {
   if (mode == "type") describe_without_memory();
   if (mode == "starve") starve();
   if (mode == "hinted") give_hints_after_a_failure();
+  if (mode == "reserve") live_on_the_reserve();
   if (mode == "missed") miss_a_communicator();
   if (mode == "descriptors") make_do_without_descriptors(argc > 2);
   sum_up();
