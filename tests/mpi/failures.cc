@@ -8,6 +8,7 @@
 //                              call on a communicator, in that call on several of them
 //   strangers FIRST lower|higher   pairs of ranks connect; in each, one allocation of its lower or
 //                              higher rank fails: the FIRST, counted from 0, and those after it
+//   unsent TIMES               so many writes to sockets fail for lack of memory in the kernel
 //   [no-]descriptors [all]     no descriptors left, after or before its first collective
 //   late                       it comes when the others have given up
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <link.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -73,8 +75,24 @@ bool refuses(size_t bytes, const void* caller) {
   errno = ENOMEM;
   return true;
 }
+
+// So many more writes of Sluice's fail.
+std::atomic<long> unsent{0};
+
+bool fails_to_send(const void* caller) {
+  if (unsent.load() <= 0 || !is_counted(caller)) return false;
+  unsent.fetch_sub(1);
+  errno = ENOBUFS;
+  return true;
+}
+
+auto real_sendmsg() {
+  static const auto real = reinterpret_cast<decltype(&sendmsg)>(dlsym(RTLD_NEXT, "sendmsg"));
+  return real;
+}
 }  // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(size_t bytes);              // NOLINT: glibc's own name for it
 void* __libc_realloc(void* old, size_t bytes);  // NOLINT
@@ -86,6 +104,16 @@ void* malloc(size_t bytes) {
 void* realloc(void* old, size_t bytes) {
   return refuses(bytes, __builtin_return_address(0)) ? nullptr : __libc_realloc(old, bytes);
 }
+ssize_t send(int fd, const void* from, size_t bytes, int flags) {
+  const iovec run{const_cast<void*>(from), bytes};
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(&run);
+  message.msg_iovlen = 1;
+  return fails_to_send(__builtin_return_address(0)) ? -1 : real_sendmsg()(fd, &message, flags);
+}
+ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  return fails_to_send(__builtin_return_address(0)) ? -1 : real_sendmsg()(fd, message, flags);
+}
 void free(void* memory) {
   if (left.load() >= 0 && memory && is_counted(__builtin_return_address(0))) {
     left.fetch_add(static_cast<long>(malloc_usable_size(memory)));
@@ -93,6 +121,7 @@ void free(void* memory) {
   __libc_free(memory);
 }
 }
+#pragma GCC visibility pop
 
 namespace {
 
@@ -437,6 +466,27 @@ void starve_pairs(long first, bool of_lower) {
   if (rank == 0) std::printf("%d pairs lacked one, %d rounds of %d\n", sum / 2, moving, size);
 }
 
+// The kernel lacks memory to send what one rank writes. If that passes, all goes on; if not, the
+// rank says so, in later calls and on later communicators too.
+void write_without_memory(long times) {
+  find_counted();
+  const bool poor = rank == size - 1;
+  if (poor) unsent = times;
+  int result = MPI_SUCCESS;
+  for (int i = 0; i < 3; ++i) {
+    MPI_Comm comm;
+    IN_MPI(MPI_Comm_dup)(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    char text[MPI_MAX_ERROR_STRING] = "no error";
+    int one = 1, sum = 0, length = 0;
+    result = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    if (result != MPI_SUCCESS) MPI_Error_string(result, text, &length);
+    if (poor) unsent = 0;
+    std::printf("rank %d: %s\n", rank, result == MPI_SUCCESS && sum != size ? "wrong" : text);
+  }
+  if (result != MPI_SUCCESS) tell_and_go(result);
+}
+
 // Rank 0, or all ranks, use up their descriptors.
 void use_up_descriptors(bool all) {
   if (rank != 0 && !all) return;
@@ -500,6 +550,7 @@ int main(int argc, char** argv) {
   if (mode == "starve") starve();
   if (mode == "hinted") give_hints_after_a_failure();
   if (mode == "reserve") live_on_the_reserve();
+  if (mode == "unsent") write_without_memory(std::atol(argv[2]));
   if (mode == "missed") miss_a_communicator();
   if (mode == "descriptors") make_do_without_descriptors(argc > 2);
   sum_up();
