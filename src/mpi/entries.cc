@@ -48,12 +48,15 @@ struct Row {
   int (*attempt)(const Probe& probe);
 };
 
-// If memory is short, releases the reserve and tries again.
+// If memory is short, releases the reserve and tries again. (An earlier failure may have used it,
+// so it is filled first.)
 Communicator* look_up_by_all_means(MPI_Comm handle) {
+  Runtime* const runtime = Runtime::get_if_made();
+  if (runtime) runtime->process().reserve.fill();
   try {
     return look_up_communicator(handle);
   } catch (const std::bad_alloc&) {
-    if (Runtime* const runtime = Runtime::get_if_made()) runtime->process().reserve.release();
+    if (runtime) runtime->process().reserve.release();
   }
   return look_up_communicator(handle);
 }

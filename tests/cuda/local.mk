@@ -86,7 +86,8 @@ tests_cuda_buffers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_buffers_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_buffers_LDADD = $(mpi_harness)
 tests_cuda_manners_SOURCES = tests/cuda/manners.cc tests/cuda/manners.h tests/cuda/manners_aliased.cc \
-  tests/cuda/manners_contexts.cc tests/cuda/manners_mpi.cc tests/cuda/manners_stuck.cc $(memory_kinds)
+  tests/cuda/manners_contexts.cc tests/cuda/manners_handles.cc tests/cuda/manners_mpi.cc tests/cuda/manners_stuck.cc \
+  $(memory_kinds)
 tests_cuda_manners_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_manners_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_manners_LDFLAGS = $(AM_LDFLAGS) -export-dynamic

@@ -32,6 +32,9 @@ void aliased();  // manners_aliased.cc
 // In this call, or in the next one, an error; prints it.
 void expect_error(const std::function<int()>& call);
 
+// manners_handles.cc
+void handles();
+
 // manners_stuck.cc
 void behind_a_message();
 void stuck();

@@ -3,16 +3,20 @@
 // failures MODE: faults on one rank, mostly the last.
 //   kill FILE, orphan FILE     it is killed while others wait for it; orphan: it leaves a child
 //   strike FILE SEED [CALLS]   a random rank is killed at a random moment, after CALLS calls
-//   memory, type, starve, hinted, missed   no memory: to unpack a broadcast, to describe a type,
-//                              for each allocation in turn, before new hints, in its first call
+//   memory, type, starve, hinted, missed, reserve   no memory: to unpack a broadcast, to describe a
+//                              type, for each allocation in turn, before new hints, in its first
+//                              call on a communicator, in that call on several of them
 //   strangers FIRST lower|higher   pairs of ranks connect; in each, one allocation of its lower or
 //                              higher rank fails: the FIRST, counted from 0, and those after it
+//   unsent TIMES               so many writes to sockets fail for lack of memory in the kernel
 //   [no-]descriptors [all]     no descriptors left, after or before its first collective
 //   late                       it comes when the others have given up
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <malloc.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -35,6 +39,8 @@
 namespace {
 std::atomic<long> granted{-1};  // negative: all allocations succeed
 std::atomic<long> refused{1};
+// Bytes that they still get, to which what they free is added; negative: as many as they want.
+std::atomic<long> left{-1};
 
 // The code of the libraries that count.
 struct Code {
@@ -42,12 +48,25 @@ struct Code {
 };
 std::array<Code, 3> counted;
 
-bool refuses(const void* caller) {
-  if (granted.load() < 0) return false;
+bool is_counted(const void* caller) {
   const auto at = reinterpret_cast<uintptr_t>(caller);
-  if (std::ranges::none_of(counted, [&](const Code& c) { return at >= c.begin && at < c.end; })) {
-    return false;
+  return std::ranges::any_of(counted, [&](const Code& c) { return at >= c.begin && at < c.end; });
+}
+
+bool is_too_much(size_t bytes) {
+  if (left.load() < 0) return false;
+  const bool is_over = static_cast<long>(bytes) > left.load();
+  if (!is_over) left.fetch_sub(static_cast<long>(bytes));
+  return is_over;
+}
+
+bool refuses(size_t bytes, const void* caller) {
+  if ((granted.load() < 0 && left.load() < 0) || !is_counted(caller)) return false;
+  if (is_too_much(bytes)) {
+    errno = ENOMEM;
+    return true;
   }
+  if (granted.load() < 0) return false;
   if (granted.load() > 0 || refused.fetch_sub(1) <= 0) {
     granted.fetch_sub(1);
     return false;
@@ -56,19 +75,53 @@ bool refuses(const void* caller) {
   errno = ENOMEM;
   return true;
 }
+
+// So many more writes of Sluice's fail.
+std::atomic<long> unsent{0};
+
+bool fails_to_send(const void* caller) {
+  if (unsent.load() <= 0 || !is_counted(caller)) return false;
+  unsent.fetch_sub(1);
+  errno = ENOBUFS;
+  return true;
+}
+
+auto real_sendmsg() {
+  static const auto real = reinterpret_cast<decltype(&sendmsg)>(dlsym(RTLD_NEXT, "sendmsg"));
+  return real;
+}
 }  // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(size_t bytes);              // NOLINT: glibc's own name for it
 void* __libc_realloc(void* old, size_t bytes);  // NOLINT
+void __libc_free(void* memory);                 // NOLINT
 
 void* malloc(size_t bytes) {
-  return refuses(__builtin_return_address(0)) ? nullptr : __libc_malloc(bytes);
+  return refuses(bytes, __builtin_return_address(0)) ? nullptr : __libc_malloc(bytes);
 }
 void* realloc(void* old, size_t bytes) {
-  return refuses(__builtin_return_address(0)) ? nullptr : __libc_realloc(old, bytes);
+  return refuses(bytes, __builtin_return_address(0)) ? nullptr : __libc_realloc(old, bytes);
+}
+ssize_t send(int fd, const void* from, size_t bytes, int flags) {
+  const iovec run{const_cast<void*>(from), bytes};
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(&run);
+  message.msg_iovlen = 1;
+  return fails_to_send(__builtin_return_address(0)) ? -1 : real_sendmsg()(fd, &message, flags);
+}
+ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  return fails_to_send(__builtin_return_address(0)) ? -1 : real_sendmsg()(fd, message, flags);
+}
+void free(void* memory) {
+  if (left.load() >= 0 && memory && is_counted(__builtin_return_address(0))) {
+    left.fetch_add(static_cast<long>(malloc_usable_size(memory)));
+  }
+  __libc_free(memory);
 }
 }
+#pragma GCC visibility pop
 
 namespace {
 
@@ -338,6 +391,24 @@ void miss_a_communicator() {
   }
 }
 
+// In its first call on a communicator one rank has no memory but Sluice's reserve, and it makes no
+// other call there. Then it has memory again, until the next communicator. Nobody waits for ever.
+void live_on_the_reserve() {
+  find_counted();
+  const bool poor = rank == size - 1;
+  int one = 1, sum = 0, late = 0;
+  for (int i = 0; i < 5; ++i) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    if (poor) left = 0;
+    (void)fails(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm), &late);
+    if (poor) test::check(left.exchange(-1) > 0, "the reserve is released");
+    sum_up();
+  }
+  test::check(!late, "somebody waited for ever");
+}
+
 void starve() {
   find_counted();
   MPI_Datatype spaced;
@@ -393,6 +464,27 @@ void starve_pairs(long first, bool of_lower) {
   }
   IN_MPI(MPI_Allreduce)(&shorts, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) std::printf("%d pairs lacked one, %d rounds of %d\n", sum / 2, moving, size);
+}
+
+// The kernel lacks memory to send what one rank writes. If that passes, all goes on; if not, the
+// rank says so, in later calls and on later communicators too.
+void write_without_memory(long times) {
+  find_counted();
+  const bool poor = rank == size - 1;
+  if (poor) unsent = times;
+  int result = MPI_SUCCESS;
+  for (int i = 0; i < 3; ++i) {
+    MPI_Comm comm;
+    IN_MPI(MPI_Comm_dup)(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    char text[MPI_MAX_ERROR_STRING] = "no error";
+    int one = 1, sum = 0, length = 0;
+    result = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    if (result != MPI_SUCCESS) MPI_Error_string(result, text, &length);
+    if (poor) unsent = 0;
+    std::printf("rank %d: %s\n", rank, result == MPI_SUCCESS && sum != size ? "wrong" : text);
+  }
+  if (result != MPI_SUCCESS) tell_and_go(result);
 }
 
 // Rank 0, or all ranks, use up their descriptors.
@@ -457,6 +549,8 @@ int main(int argc, char** argv) {
   if (mode == "type") describe_without_memory();
   if (mode == "starve") starve();
   if (mode == "hinted") give_hints_after_a_failure();
+  if (mode == "reserve") live_on_the_reserve();
+  if (mode == "unsent") write_without_memory(std::atol(argv[2]));
   if (mode == "missed") miss_a_communicator();
   if (mode == "descriptors") make_do_without_descriptors(argc > 2);
   sum_up();

@@ -65,22 +65,21 @@ bool Link::dials_locally() const { return !candidates_.empty() && candidates_.fr
 
 // True once connected.
 bool Link::dial() try { return dial_further(); } catch (const std::bad_alloc&) {
-  run_short();
+  run_short(shared_.no_memory_to_connect);
   return false;
 }
 
-// There is no memory to connect. What waits for the connection fails; the link stays, so that the
-// team can tell the peer. One that is half made goes.
-void Link::run_short() {
-  if (socket_) return fail(shared_.no_memory_to_connect);
+// A connection that is half made goes.
+void Link::run_short(const Status& lack) {
+  if (socket_) return fail(lack);
   dialer_.reset();
-  for (auto& [team, stream] : streams_) stream->lose(shared_.no_memory_to_connect);
+  for (auto& [team, stream] : streams_) stream->lose(lack);
 }
 
 bool Link::dial_further() {
   if (!dialer_) {
     if (const Status begun = begin_to_dial(); !begun.ok()) {
-      begun.code() == Code::memory ? run_short() : fail(begun);
+      begun.code() == Code::memory ? run_short(shared_.no_memory_to_connect) : fail(begun);
       return false;
     }
   }
@@ -88,6 +87,10 @@ bool Link::dial_further() {
     case Dialer::State::dialing:
       return false;
     case Dialer::State::failed:
+      if (dialer_->ran_short()) {
+        run_short(unreachable());
+        return false;
+      }
       if (dials_locally() && !dialer_->refused()) return dial_between_hosts();
       fail(unreachable());
       return false;

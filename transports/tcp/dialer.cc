@@ -264,6 +264,10 @@ std::string Dialer::hints() const {
   return hints;
 }
 
+bool Dialer::ran_short() const {
+  return std::ranges::any_of(failures_, is_shortage, &Failure::error);
+}
+
 Code Dialer::code() const {
   if (absent_) return Code::peer_lost;
   const bool timed_out =

@@ -59,6 +59,8 @@ class Dialer {
   std::string failures() const;
   std::string hints() const;
   Code code() const;
+  // Once failed: an address could not be tried for lack of descriptors or memory.
+  bool ran_short() const;
   // True if the peer has said that it accepts no connection of this process any more.
   bool refused() const { return refused_; }
 

@@ -254,7 +254,7 @@ bool Driver::admit() try {
   });
   if (any.ok()) return *any;
   for (Link* each : shared_.pending) {
-    if (each->awaited()) each->fail(any.status());
+    if (each->awaited()) each->run_short(any.status());
   }
   return true;
 } catch (const std::bad_alloc&) {

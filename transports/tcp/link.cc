@@ -26,6 +26,8 @@ constexpr uint64_t max_ended = 256;
 constexpr const char* mtu_hint =
     "; small packets have passed before: if that host is up, packets of full size are lost on the "
     "way, so check that the MTU of all interfaces and switches is the same";
+// What comes of a shortage amid a message.
+constexpr const char* not_again = "; this connection is given up, and not made again";
 // What EFAULT means.
 constexpr const char* bad_buffer =
     "a buffer is not as long as the call says, or a page of it is protected";
@@ -144,7 +146,11 @@ bool Link::flush() {
     return true;
   }
   blocked_ = flushed.result == Outbox::Result::blocked;
-  if (flushed.result == Outbox::Result::failed) note_send_error(flushed.error);
+  if (flushed.result != Outbox::Result::failed) {
+    short_since_ = {};
+  } else if (!sits_out(flushed)) {
+    note_send_error(flushed.error);
+  }
   end_sending();
   return flushed.moved;
 }
@@ -164,6 +170,15 @@ void Link::finish_sends(Operation* sent) {
   }
 }
 
+// A write that failed because the kernel lacks memory has moved nothing, and is tried again, as
+// long as connecting may take. (A filter's can't be repeated.)
+bool Link::sits_out(const Outbox::Flushed& failed) {
+  if (!is_shortage(failed.error) || filter_ || sends_upgraded_) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (failed.moved || short_since_ == decltype(short_since_){}) short_since_ = now;
+  return now - short_since_ < shared_.options.connect_timeout;
+}
+
 // If the peer is gone, what it sent before may still be read, and explains more than errno. Any
 // other error ends the link, because a frame that is cut off can't be continued.
 void Link::note_send_error(int error) {
@@ -174,6 +189,8 @@ void Link::note_send_error(int error) {
   } else if (error == EFAULT) {
     fail({Code::invalid, "the memory of a message to " + label_ + " can't be read (" +
                              error_text(error) + "): " + bad_buffer});
+  } else if (is_shortage(error)) {
+    fail({Code::memory, "no memory to send to " + label_ + ": " + error_text(error) + not_again});
   } else {
     lost(error != 0 ? error_text(error) : "it takes no more bytes");
   }
@@ -224,6 +241,9 @@ void Link::note_end(int error) {
   if (error == EFAULT) {
     fail({Code::invalid, "the memory for a message from " + label_ + " can't be written (" +
                              error_text(error) + "): " + bad_buffer});
+  } else if (is_shortage(error)) {
+    fail({Code::memory,
+          "no memory to receive from " + label_ + ": " + error_text(error) + not_again});
   } else if (error != 0 || send_error_ != 0) {
     note_loss(error != 0 ? error : send_error_);
   } else {

@@ -129,6 +129,9 @@ class Link {
 
   // Ends all pending and later operations with this status.
   void fail(const Status& status);
+  // This process lacks descriptors or memory to connect. What waits for the connection fails; the
+  // link stays, so that the team can tell the peer once there are some.
+  void run_short(const Status& lack);
 
   // For streams.
   struct Demand {
@@ -168,7 +171,6 @@ class Link {
   bool take_greeting();
   void apply(const Greeting& greeting);
   void begin_frames();
-  void run_short();
   void offer_upgrade();
   void look_for_upgrade();
   bool permits(const UpgradeMaker& maker) const;
@@ -212,6 +214,7 @@ class Link {
 
   bool flush();
   void finish_sends(Operation* sent);
+  bool sits_out(const Outbox::Flushed& failed);
   void note_send_error(int error);
   bool read();
   void note_end(int error);
@@ -270,7 +273,9 @@ class Link {
   bool torn_ = false;
   bool listed_ = false;   // in TcpShared::pending
   bool blocked_ = false;  // the conduit took less than offered last time
-  int send_error_ = 0;    // errno; the peer's earlier bytes may still be read
+  std::chrono::steady_clock::time_point
+      short_since_{};   // the kernel lacks memory to send; zero: no
+  int send_error_ = 0;  // errno; the peer's earlier bytes may still be read
   Status status_;
   uint64_t ended_ = 0;  // its number among the links that ended
 

@@ -105,6 +105,10 @@ std::string error_text(int error) {
   return strerror_r(error, buffer, sizeof(buffer));
 }
 
+bool is_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 Status system_error(const std::string& what) {
   const int error = errno;
   Status made(Code::unavailable, what + ": " + error_text(error));
@@ -175,7 +179,7 @@ Result<Socket> accept_from(const Socket& listener) {
   do {
     accepted = Socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   } while (!accepted && (errno == EINTR || errno == ECONNABORTED));
-  if (!accepted && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+  if (!accepted && is_shortage(errno)) {
     const int error = errno;  // the kernel may report it although none waits
     if (!is_waited_at(listener)) return accepted;
     return Status(Code::unavailable, trouble + error_text(error));

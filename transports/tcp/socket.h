@@ -35,6 +35,9 @@ class SocketConduit final : public Conduit {
 
 // The text of an errno value: "Connection refused".
 std::string error_text(int error);
+// Whether an errno value says that this process or its host lacks descriptors or memory. That may
+// pass, and says nothing about the peer.
+bool is_shortage(int error);
 
 // Sends a few bytes over a new connection, which has room for them. False, with errno, if not all
 // were taken.

@@ -140,6 +140,22 @@ TEST_F(TcpDialing, WithoutDescriptorsTheLimitIsNamedAndNoFirewall) {
   EXPECT_EQ(out_.why().find("firewall"), std::string::npos) << out_.why();
 }
 
+// The first team says why; the next one connects.
+TEST_F(TcpDialing, OnceThereAreDescriptorsAgainTheNextTeamConnects) {
+  Ranks others(tcp(patient()), 2);
+  ASSERT_TRUE(exchange(others));  // for the sanitizer, as above
+  Message first({1, 0, 0, 0}, 8);
+  {
+    Channel& channel = ranks_.channel(0, 1, 1);
+    const FewDescriptors few(0);
+    first.send(channel);
+    ASSERT_TRUE(ranks_.drive([&] { return first.done(); }, soon));
+  }
+  EXPECT_EQ(first.code(), Code::unavailable) << first.why();
+  EXPECT_NE(first.why().find("Too many open files"), std::string::npos) << first.why();
+  EXPECT_TRUE(exchange(ranks_, 2));
+}
+
 TEST(TcpDialer, HintsFitTheError) {
   const std::pair<int, const char*> hints[] = {
       {ETIMEDOUT, "is a firewall between?"},

@@ -236,6 +236,11 @@ void expect_that_no_descriptors_left_is_said() {
   second.send(ranks.channel(2, 1));
   EXPECT_TRUE(ranks.drive([&] { return second_in.done(); }));
   EXPECT_TRUE(second_in.ok()) << "the link that had come about: " << second_in.why();
+  Message next({1, 0, 0, 0}, 8), next_in({1, 0, 0, 0}, 8);
+  next.send(ranks.channel(0, 1, 2));
+  next_in.receive(ranks.channel(1, 0, 2));
+  ASSERT_TRUE(ranks.drive([&] { return next.done() && next_in.done(); }));
+  EXPECT_TRUE(next_in.ok()) << "another team, once there are some: " << next_in.why();
 }
 
 TEST(Tcp, NoDescriptorsLeftIsSaid) { expect_that_no_descriptors_left_is_said(); }
