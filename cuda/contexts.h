@@ -20,4 +20,8 @@ CUcontext primary_context(int device, char* why);
 bool is_active(int device);
 void release_primaries();
 
+// The same, retained for the caller alone, until it releases it.
+CUcontext retain_primary(int device, char* why);
+void release_primary(int device);
+
 }  // namespace sluice::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cuda/streams.h"
 
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -8,6 +9,8 @@
 
 namespace sluice::cuda {
 namespace {
+
+constinit std::atomic<bool> are_blocking{false}, are_contexts_synchronous{false};
 
 // Ids of allocations are never used again, so a context with the handle of an earlier one, which
 // may have memory at the same address, is told apart.
@@ -48,17 +51,16 @@ void make_copies_synchronous() {
 }
 
 // The context must be current.
-SluiceCudaStream* make(CUcontext context, const SluiceCudaSettings& settings, char* why) {
+SluiceCudaStream* make(CUcontext context, char* why) {
   auto* const made = new (std::nothrow) SluiceCudaStream;
   if (!made) {
     std::snprintf(why, sluice_cuda_why, "no memory for a stream");
     return nullptr;
   }
   const Driver& cuda = driver();
-  const CUstream_flags flags =
-      settings.blocking_streams ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
   made->context = context;
-  bool ok = is_success("cuStreamCreate", cuda.cuStreamCreate(&made->stream, flags), why);
+  made->stream = make_stream(why);
+  bool ok = made->stream != nullptr;
   for (CUevent& mark : made->marks) {
     ok = ok && is_success("cuEventCreate", cuda.cuEventCreate(&mark, CU_EVENT_DISABLE_TIMING), why);
   }
@@ -68,11 +70,24 @@ SluiceCudaStream* make(CUcontext context, const SluiceCudaSettings& settings, ch
   }
   if (cuda.cuMemAlloc_v2(&made->canary, 1) != CUDA_SUCCESS) made->canary = 0;
   made->canary_id = made->canary ? look_at(made->canary).id : 0;
-  if (settings.sync_contexts) make_copies_synchronous();
   return made;
 }
 
 }  // namespace
+
+void set_streams(const SluiceCudaSettings& settings) {
+  are_blocking = settings.blocking_streams != 0;
+  are_contexts_synchronous = settings.sync_contexts != 0;
+}
+
+CUstream make_stream(char* why) {
+  CUstream stream = nullptr;
+  const CUstream_flags flags = are_blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+  const CUresult result = driver().cuStreamCreate(&stream, flags);
+  if (!is_success("cuStreamCreate", result, why)) return nullptr;
+  if (are_contexts_synchronous) make_copies_synchronous();
+  return stream;
+}
 
 SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   const CUcontext context = find_context(place, why);
@@ -81,7 +96,7 @@ SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   if (!stream) {
     drop_gone();
     const Current current(context, why);
-    stream = current ? make(context, settings_, why) : nullptr;
+    stream = current ? make(context, why) : nullptr;
   }
   if (stream) stream->begin = stream->end = 0;
   return stream;

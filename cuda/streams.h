@@ -27,10 +27,13 @@ struct SluiceCudaStream {
 
 namespace sluice::cuda {
 
+void set_streams(const SluiceCudaSettings& settings);
+// A stream in the current context, as the settings say. Null, with the reason, if the driver
+// refuses.
+CUstream make_stream(char* why);
+
 class StreamPool {
  public:
-  void set(const SluiceCudaSettings& settings) { settings_ = settings; }
-
   SluiceCudaStream* open(const SluiceCudaPlace& place, char* why);
   // done: see SluiceCuda::close.
   void close(SluiceCudaStream* stream, bool done);
@@ -41,7 +44,6 @@ class StreamPool {
   SluiceCudaStream* take_idle(CUcontext context);
   void drop_gone();
 
-  SluiceCudaSettings settings_{};
   std::mutex mutex_;
   // The streams of a context that the program destroys go with it: they are forgotten, and nothing
   // is done with their handles.
