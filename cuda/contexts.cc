@@ -24,6 +24,16 @@ void release(CUdevice handle) {
   if (function) function(handle);
 }
 
+struct Allocation {
+  unsigned long long id = 0;
+  CUcontext context = nullptr;
+};
+CUresult look_at(CUdeviceptr address, Allocation* found) {
+  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_CONTEXT};
+  void* values[] = {&found->id, &found->context};
+  return driver().cuPointerGetAttributes(2, which, values, address);
+}
+
 bool find_handle(int device, CUdevice* handle, char* why) {
   if (device >= 0 && device < most_devices) {
     return is_success("cuDeviceGet", driver().cuDeviceGet(handle, device), why);
@@ -84,6 +94,27 @@ void release_primary(int device) {
   CUdevice handle = -1;
   const Relaxed relaxed;
   if (driver().cuDeviceGet(&handle, device) == CUDA_SUCCESS) release(handle);
+}
+
+Canary make_canary() {
+  Canary made;
+  Allocation found;
+  if (driver().cuMemAlloc_v2(&made.address, 1) != CUDA_SUCCESS) return {};
+  if (look_at(made.address, &found) == CUDA_SUCCESS) made.id = found.id;
+  return made;
+}
+
+bool is_alive(const Canary& canary, CUcontext context) {
+  Allocation found;
+  return look_at(canary.address, &found) == CUDA_SUCCESS && found.id != 0 &&
+         found.id == canary.id && found.context == context;
+}
+
+bool is_gone(const Canary& canary, CUcontext context) {
+  Allocation found;
+  const CUresult result = look_at(canary.address, &found);
+  const bool is_same = found.id == canary.id && found.context == context;
+  return result == CUDA_ERROR_DEINITIALIZED || (result == CUDA_SUCCESS && !is_same);
 }
 
 }  // namespace sluice::cuda

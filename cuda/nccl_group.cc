@@ -30,7 +30,9 @@ SluiceNcclState deny(const char* text, SluiceNcclState state, char* why) {
 
 }  // namespace
 
-pid_t SluiceNcclGroup::current_process() { return getpid(); }
+SluiceNcclGroup::SluiceNcclGroup(int rank, int ranks)
+    : rank_(rank), ranks_(ranks), process_(getpid()) {}
+
 bool SluiceNcclGroup::is_own_process() const { return process_ == getpid(); }
 
 bool SluiceNcclGroup::begin(int device, const char* id, char* why) {
@@ -40,7 +42,9 @@ bool SluiceNcclGroup::begin(int device, const char* id, char* why) {
   const bool is_begun = [&] {
     const Current current(context_, why);
     if (!current) return false;
-    stream_ = make_stream(why);
+    canary_ = make_canary();
+    if (canary_.id == 0) std::snprintf(why, sluice_cuda_why, "no memory on device %d", device);
+    if (canary_.id != 0) stream_ = make_stream(why);
     return stream_ &&
            is_success("cuEventCreate", driver().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING),
                       why) &&
@@ -80,6 +84,7 @@ SluiceNcclState SluiceNcclGroup::advance(char* why) {
     case Phase::failed:
       return deny(why_, sluice_nccl_failed, why);
     case Phase::ended:
+    case Phase::gone:
       return sluice_nccl_ended;
     default:
       return sluice_nccl_ending;
@@ -91,6 +96,7 @@ void SluiceNcclGroup::step() {
     case Phase::ready:
     case Phase::failed:
     case Phase::ended:
+    case Phase::gone:
       break;
     case Phase::aborting:
       has_thread_ = has_thread_ || start_abort();
@@ -184,12 +190,20 @@ void SluiceNcclGroup::end_finalizing() {
   phase_ = Phase::draining;
 }
 
-bool SluiceNcclGroup::reserve(const SluiceNcclJob& job, char* why) {
-  const bool is_idle = is_own_process() && (phase_ == Phase::ready || phase_ == Phase::starting);
-  if (!is_idle) {
-    std::snprintf(why, sluice_cuda_why, "the group is not ready");
-    return false;
+// Whether it may take work now.
+bool SluiceNcclGroup::is_usable(char* why) const {
+  const char* text = nullptr;
+  if (!is_own_process() || (phase_ != Phase::ready && phase_ != Phase::starting)) {
+    text = "the group is not ready";
+  } else if (is_gone(canary_, context_)) {
+    text = "the program has reset the device";
   }
+  if (text) std::snprintf(why, sluice_cuda_why, "%s", text);
+  return !text;
+}
+
+bool SluiceNcclGroup::reserve(const SluiceNcclJob& job, char* why) {
+  if (!is_usable(why)) return false;
   const size_t bytes = NcclJob(job, rank_, ranks_).scratch_bytes();
   if (bytes <= scratch_bytes_) return true;
   const Current current(context_, why);
@@ -216,27 +230,30 @@ bool SluiceNcclGroup::start(const SluiceNcclJob& job, char* why) {
     std::snprintf(why, sluice_cuda_why, "the group is not ready");
     return false;
   }
+  const bool is_begun = is_usable(why_) && begin_job(job);
+  phase_ = is_begun ? Phase::enqueueing : Phase::failed;
+  if (!is_begun) std::snprintf(why, sluice_cuda_why, "%s", why_);
+  return is_begun;
+}
+
+bool SluiceNcclGroup::begin_job(const SluiceNcclJob& job) {
   const Current current(context_, why_);
+  if (!current) return false;
   job_ = NcclJob(job, rank_, ranks_);
-  bool is_started = static_cast<bool>(current);
-  if (is_started && job_.scratch_bytes() > scratch_bytes_) {
+  if (job_.scratch_bytes() > scratch_bytes_) {
     std::snprintf(why_, sluice_cuda_why, "no scratch is reserved for this job");
-    is_started = false;
+    return false;
   }
   job_.set_scratch(scratch_);
-  is_started =
-      is_started && job_.copy_in(stream_, why_) && job_.enqueue(communicator_, stream_, why_);
-  phase_ = is_started ? Phase::enqueueing : Phase::failed;
-  if (!is_started) std::snprintf(why, sluice_cuda_why, "%s", why_);
-  return is_started;
+  return job_.copy_in(stream_, why_) && job_.enqueue(communicator_, stream_, why_);
 }
 
 void SluiceNcclGroup::abort() {
-  const bool is_over =
-      phase_ == Phase::aborting || phase_ == Phase::draining || phase_ == Phase::ended;
+  const bool is_over = phase_ == Phase::aborting || phase_ == Phase::draining ||
+                       phase_ == Phase::ended || phase_ == Phase::gone;
   if (is_over || !is_own_process()) return;
-  phase_ = Phase::aborting;
-  has_thread_ = start_abort();
+  phase_ = is_gone(canary_, context_) ? Phase::gone : Phase::aborting;
+  has_thread_ = phase_ == Phase::aborting && start_abort();
 }
 
 // Signals of the program are not for this thread.
@@ -266,22 +283,23 @@ void* SluiceNcclGroup::run_abort(void* argument) {
 }
 
 void SluiceNcclGroup::end() {
-  if (phase_ != Phase::ready || !is_own_process()) return abort();
+  if (!is_own_process() || phase_ != Phase::ready || is_gone(canary_, context_)) return abort();
   const Current current(context_, why_);
+  phase_ = Phase::finalizing;
   const bool is_begun =
       current && is_accepted("ncclCommFinalize", nccl().ncclCommFinalize(communicator_), why_);
-  phase_ = Phase::finalizing;
   if (!is_begun) fail();
 }
 
 void SluiceNcclGroup::forget() {
-  if (is_own_process() && phase_ != Phase::ended) {
+  const bool is_over = phase_ == Phase::ended || phase_ == Phase::gone;
+  if (is_own_process() && !is_over) {
     next_ = abandoned.load();
     while (!abandoned.compare_exchange_weak(next_, this)) {
     }
     return;
   }
-  if (is_own_process()) release();
+  if (is_own_process() && phase_ == Phase::ended) release();
   delete this;
 }
 
@@ -290,6 +308,7 @@ void SluiceNcclGroup::release() {
   {
     const Current current(context_, why);
     (void)set_scratch_size(0, why);
+    if (canary_.address) driver().cuMemFree_v2(canary_.address);
     if (event_) driver().cuEventDestroy_v2(event_);
     if (stream_) driver().cuStreamDestroy_v2(stream_);
   }

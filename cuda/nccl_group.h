@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "cuda/contexts.h"
 #include "cuda/driver.h"
 #include "cuda/nccl_api.h"
 #include "cuda/nccl_job.h"
@@ -16,7 +17,7 @@
 // What SluiceNccl::create returns. The members do what the table's functions of their names say.
 struct SluiceNcclGroup {
  public:
-  SluiceNcclGroup(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  SluiceNcclGroup(int rank, int ranks);
   SluiceNcclGroup(const SluiceNcclGroup&) = delete;
   SluiceNcclGroup& operator=(const SluiceNcclGroup&) = delete;
 
@@ -41,10 +42,13 @@ struct SluiceNcclGroup {
     aborting,    // ncclCommAbort has not returned
     finalizing,  // ncclCommFinalize has not ended
     draining,    // NCCL has given the communicator up; the stream is not idle
-    ended
+    ended,
+    gone  // the program has reset the device: nothing is done with what was there
   };
 
   bool is_own_process() const;
+  bool is_usable(char* why) const;
+  bool begin_job(const SluiceNcclJob& job);
   sluice::cuda::ncclResult_t initialize(const char* id);
   void step();
   void step_in_context();
@@ -62,10 +66,10 @@ struct SluiceNcclGroup {
   void release();
 
   const int rank_, ranks_;
-  const pid_t process_ = current_process();
-  static pid_t current_process();
+  const pid_t process_;  // others are forked ones
   int device_ = -1;
   sluice::cuda::CUcontext context_ = nullptr;
+  sluice::cuda::Canary canary_;
   sluice::cuda::CUstream stream_ = nullptr;
   sluice::cuda::CUevent event_ = nullptr;
   sluice::cuda::ncclComm_t communicator_ = nullptr;

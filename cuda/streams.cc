@@ -12,32 +12,12 @@ namespace {
 
 constinit std::atomic<bool> are_blocking{false}, are_contexts_synchronous{false};
 
-// Ids of allocations are never used again, so a context with the handle of an earlier one, which
-// may have memory at the same address, is told apart.
-struct Canary {
-  unsigned long long id = 0;
-  CUcontext context = nullptr;
-};
-Canary look_at(CUdeviceptr address) {
-  Canary found;
-  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_CONTEXT};
-  void* values[] = {&found.id, &found.context};
-  const bool told = driver().cuPointerGetAttributes(2, which, values, address) == CUDA_SUCCESS;
-  return told ? found : Canary{};
-}
-
-// Whether an idle stream's context is still the one that it was made in.
-bool is_alive(const SluiceCudaStream& stream) {
-  const Canary found = look_at(stream.canary);
-  return found.id != 0 && found.id == stream.canary_id && found.context == stream.context;
-}
-
 void destroy(SluiceCudaStream* stream) {
   for (const CUevent mark : stream->marks) {
     if (mark) driver().cuEventDestroy_v2(mark);
   }
   if (stream->stream) driver().cuStreamDestroy_v2(stream->stream);
-  if (stream->canary) driver().cuMemFree_v2(stream->canary);
+  if (stream->canary.address) driver().cuMemFree_v2(stream->canary.address);
   delete stream;
 }
 
@@ -68,8 +48,7 @@ SluiceCudaStream* make(CUcontext context, char* why) {
     destroy(made);
     return nullptr;
   }
-  if (cuda.cuMemAlloc_v2(&made->canary, 1) != CUDA_SUCCESS) made->canary = 0;
-  made->canary_id = made->canary ? look_at(made->canary).id : 0;
+  made->canary = make_canary();
   return made;
 }
 
@@ -105,7 +84,7 @@ SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
 SluiceCudaStream* StreamPool::take_idle(CUcontext context) {
   const std::lock_guard lock(mutex_);
   for (SluiceCudaStream** link = &idle_; *link; link = &(*link)->next) {
-    const bool fits = (*link)->context == context && is_alive(**link);
+    const bool fits = (*link)->context == context && is_alive((*link)->canary, (*link)->context);
     if (fits) return std::exchange(*link, (*link)->next);
   }
   return nullptr;
@@ -114,7 +93,7 @@ SluiceCudaStream* StreamPool::take_idle(CUcontext context) {
 void StreamPool::drop_gone() {
   const std::lock_guard lock(mutex_);
   for (SluiceCudaStream** link = &idle_; *link;) {
-    if (is_alive(**link)) {
+    if (is_alive((*link)->canary, (*link)->context)) {
       link = &(*link)->next;
     } else {
       delete std::exchange(*link, (*link)->next);
@@ -134,7 +113,7 @@ void StreamPool::clear() {
 }
 
 void StreamPool::close(SluiceCudaStream* stream, bool done) {
-  if (done && stream->canary_id != 0) {
+  if (done && stream->canary.id != 0) {
     const std::lock_guard lock(mutex_);
     stream->next = idle_;
     idle_ = stream;
@@ -142,7 +121,7 @@ void StreamPool::close(SluiceCudaStream* stream, bool done) {
   }
   char why[sluice_cuda_why];
   const Current current(stream->context, why);
-  stream->canary = 0;  // it stays: to free memory waits for the device, which may be stuck
+  stream->canary = {};  // it stays: to free memory waits for the device, which may be stuck
   destroy(stream);
 }
 
