@@ -24,6 +24,24 @@ void release(CUdevice handle) {
   if (function) function(handle);
 }
 
+struct Allocation {
+  unsigned long long id = 0;
+  CUcontext context = nullptr;
+};
+CUresult look_at(CUdeviceptr address, Allocation* found) {
+  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_CONTEXT};
+  void* values[] = {&found->id, &found->context};
+  return driver().cuPointerGetAttributes(2, which, values, address);
+}
+
+bool find_handle(int device, CUdevice* handle, char* why) {
+  if (device >= 0 && device < most_devices) {
+    return is_success("cuDeviceGet", driver().cuDeviceGet(handle, device), why);
+  }
+  std::snprintf(why, sluice_cuda_why, "there is no device %d", device);
+  return false;
+}
+
 }  // namespace
 
 CUcontext find_context(const SluiceCudaPlace& place, char* why) {
@@ -38,11 +56,7 @@ CUcontext primary_context(int device, char* why) {
   CUcontext context = nullptr;
   const Relaxed relaxed;
   const Driver& cuda = driver();
-  if (device < 0 || device >= most_devices) {
-    std::snprintf(why, sluice_cuda_why, "there is no device %d", device);
-    return nullptr;
-  }
-  if (!is_success("cuDeviceGet", cuda.cuDeviceGet(&handle, device), why)) return nullptr;
+  if (!find_handle(device, &handle, why)) return nullptr;
   const std::lock_guard lock(mutex);
   const bool was_held = held[device] > 0 && is_active(handle, cuda);
   const CUresult result = cuda.cuDevicePrimaryCtxRetain(&context, handle);
@@ -65,6 +79,42 @@ void release_primaries() {
     if (held[device] == 0 || driver().cuDeviceGet(&handle, device) != CUDA_SUCCESS) continue;
     for (; held[device] > 0; --held[device]) release(handle);
   }
+}
+
+CUcontext retain_primary(int device, char* why) {
+  CUdevice handle = -1;
+  CUcontext context = nullptr;
+  const Relaxed relaxed;
+  if (!find_handle(device, &handle, why)) return nullptr;
+  const CUresult result = driver().cuDevicePrimaryCtxRetain(&context, handle);
+  return is_success("cuDevicePrimaryCtxRetain", result, why) ? context : nullptr;
+}
+
+void release_primary(int device) {
+  CUdevice handle = -1;
+  const Relaxed relaxed;
+  if (driver().cuDeviceGet(&handle, device) == CUDA_SUCCESS) release(handle);
+}
+
+Canary make_canary() {
+  Canary made;
+  Allocation found;
+  if (driver().cuMemAlloc_v2(&made.address, 1) != CUDA_SUCCESS) return {};
+  if (look_at(made.address, &found) == CUDA_SUCCESS) made.id = found.id;
+  return made;
+}
+
+bool is_alive(const Canary& canary, CUcontext context) {
+  Allocation found;
+  return look_at(canary.address, &found) == CUDA_SUCCESS && found.id != 0 &&
+         found.id == canary.id && found.context == context;
+}
+
+bool is_gone(const Canary& canary, CUcontext context) {
+  Allocation found;
+  const CUresult result = look_at(canary.address, &found);
+  const bool is_same = found.id == canary.id && found.context == context;
+  return result == CUDA_ERROR_DEINITIALIZED || (result == CUDA_SUCCESS && !is_same);
 }
 
 }  // namespace sluice::cuda

@@ -20,4 +20,25 @@ CUcontext primary_context(int device, char* why);
 bool is_active(int device);
 void release_primaries();
 
+// The same, retained for the caller alone, until it releases it.
+CUcontext retain_primary(int device, char* why);
+void release_primary(int device);
+
+// A byte of device memory that goes with its context. The driver may be asked about any address at
+// any time, but not about a context that the program has destroyed. So before what belongs to a
+// context is used, the driver is asked whether this address still has its allocation's id. Ids are
+// never used again, so a later context with the same handle, which may have memory at the same
+// address, is told apart.
+struct Canary {
+  CUdeviceptr address = 0;  // 0: there was no memory
+  unsigned long long id = 0;
+};
+
+// In the current context.
+Canary make_canary();
+// Whether the context that it was made in, this one, is still there. False if there was no memory.
+bool is_alive(const Canary& canary, CUcontext context);
+// Whether it is not there any more, or the driver has shut down. False if the driver can't tell.
+bool is_gone(const Canary& canary, CUcontext context);
+
 }  // namespace sluice::cuda

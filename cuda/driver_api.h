@@ -21,6 +21,7 @@
   F(cuDeviceGetCount, CUresult(int*))                                                      \
   F(cuDeviceGet, CUresult(CUdevice*, int))                                                 \
   F(cuDeviceGetName, CUresult(char*, int, CUdevice))                                       \
+  F(cuDeviceGetUuid, CUresult(CUuuid*, CUdevice))                                          \
   F(cuDeviceGetAttribute, CUresult(int*, CUdevice_attribute, CUdevice))                    \
   F(cuDevicePrimaryCtxGetState, CUresult(CUdevice, unsigned*, int*))                       \
   F(cuDevicePrimaryCtxRetain, CUresult(CUcontext*, CUdevice))                              \
@@ -36,12 +37,14 @@
   F(cuMemHostRegister_v2, CUresult(void*, size_t, unsigned))                               \
   F(cuStreamCreate, CUresult(CUstream*, unsigned))                                         \
   F(cuStreamDestroy_v2, CUresult(CUstream))                                                \
+  F(cuStreamQuery, CUresult(CUstream))                                                     \
   F(cuEventCreate, CUresult(CUevent*, unsigned))                                           \
   F(cuEventDestroy_v2, CUresult(CUevent))                                                  \
   F(cuEventRecord, CUresult(CUevent, CUstream))                                            \
   F(cuEventQuery, CUresult(CUevent))                                                       \
   F(cuMemcpyHtoDAsync_v2, CUresult(CUdeviceptr, const void*, size_t, CUstream))            \
   F(cuMemcpyDtoHAsync_v2, CUresult(void*, CUdeviceptr, size_t, CUstream))                  \
+  F(cuMemcpyDtoDAsync_v2, CUresult(CUdeviceptr, CUdeviceptr, size_t, CUstream))            \
   F(cuMemcpy2DAsync_v2, CUresult(const CUDA_MEMCPY2D*, CUstream))
 
 // Functions that older drivers lack: these are null then.
@@ -98,6 +101,10 @@ using CUcontext = struct CUctx_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
+
+struct CUuuid {
+  char bytes[16];
+};
 
 struct CUmemLocation {
   CUmemLocationType type;

@@ -9,6 +9,10 @@ libsluice_cuda_la_SOURCES = \
   cuda/driver_api.h \
   cuda/kind.cc cuda/kind.h \
   cuda/nccl_api.h \
+  cuda/nccl_group.cc cuda/nccl_group.h \
+  cuda/nccl_job.cc cuda/nccl_job.h \
+  cuda/nccl_library.cc cuda/nccl_library.h \
+  cuda/nccl_module.cc cuda/nccl_module.h \
   cuda/module.cc cuda/module.h \
   cuda/pinned.cc cuda/pinned.h \
   cuda/streams.cc cuda/streams.h

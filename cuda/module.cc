@@ -20,7 +20,7 @@ constinit StreamPool streams;
 int begin(void* handle, const SluiceCudaSettings* settings, char* why) {
   if (!bind_driver(handle, why)) return -1;
   pinned.set_bound(settings->pinned);
-  streams.set(*settings);
+  set_streams(*settings);
   return 0;
 }
 

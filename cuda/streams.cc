@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cuda/streams.h"
 
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -9,32 +10,14 @@
 namespace sluice::cuda {
 namespace {
 
-// Ids of allocations are never used again, so a context with the handle of an earlier one, which
-// may have memory at the same address, is told apart.
-struct Canary {
-  unsigned long long id = 0;
-  CUcontext context = nullptr;
-};
-Canary look_at(CUdeviceptr address) {
-  Canary found;
-  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_CONTEXT};
-  void* values[] = {&found.id, &found.context};
-  const bool told = driver().cuPointerGetAttributes(2, which, values, address) == CUDA_SUCCESS;
-  return told ? found : Canary{};
-}
-
-// Whether an idle stream's context is still the one that it was made in.
-bool is_alive(const SluiceCudaStream& stream) {
-  const Canary found = look_at(stream.canary);
-  return found.id != 0 && found.id == stream.canary_id && found.context == stream.context;
-}
+constinit std::atomic<bool> are_blocking{false}, are_contexts_synchronous{false};
 
 void destroy(SluiceCudaStream* stream) {
   for (const CUevent mark : stream->marks) {
     if (mark) driver().cuEventDestroy_v2(mark);
   }
   if (stream->stream) driver().cuStreamDestroy_v2(stream->stream);
-  if (stream->canary) driver().cuMemFree_v2(stream->canary);
+  if (stream->canary.address) driver().cuMemFree_v2(stream->canary.address);
   delete stream;
 }
 
@@ -48,17 +31,16 @@ void make_copies_synchronous() {
 }
 
 // The context must be current.
-SluiceCudaStream* make(CUcontext context, const SluiceCudaSettings& settings, char* why) {
+SluiceCudaStream* make(CUcontext context, char* why) {
   auto* const made = new (std::nothrow) SluiceCudaStream;
   if (!made) {
     std::snprintf(why, sluice_cuda_why, "no memory for a stream");
     return nullptr;
   }
   const Driver& cuda = driver();
-  const CUstream_flags flags =
-      settings.blocking_streams ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
   made->context = context;
-  bool ok = is_success("cuStreamCreate", cuda.cuStreamCreate(&made->stream, flags), why);
+  made->stream = make_stream(why);
+  bool ok = made->stream != nullptr;
   for (CUevent& mark : made->marks) {
     ok = ok && is_success("cuEventCreate", cuda.cuEventCreate(&mark, CU_EVENT_DISABLE_TIMING), why);
   }
@@ -66,13 +48,25 @@ SluiceCudaStream* make(CUcontext context, const SluiceCudaSettings& settings, ch
     destroy(made);
     return nullptr;
   }
-  if (cuda.cuMemAlloc_v2(&made->canary, 1) != CUDA_SUCCESS) made->canary = 0;
-  made->canary_id = made->canary ? look_at(made->canary).id : 0;
-  if (settings.sync_contexts) make_copies_synchronous();
+  made->canary = make_canary();
   return made;
 }
 
 }  // namespace
+
+void set_streams(const SluiceCudaSettings& settings) {
+  are_blocking = settings.blocking_streams != 0;
+  are_contexts_synchronous = settings.sync_contexts != 0;
+}
+
+CUstream make_stream(char* why) {
+  CUstream stream = nullptr;
+  const CUstream_flags flags = are_blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+  const CUresult result = driver().cuStreamCreate(&stream, flags);
+  if (!is_success("cuStreamCreate", result, why)) return nullptr;
+  if (are_contexts_synchronous) make_copies_synchronous();
+  return stream;
+}
 
 SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   const CUcontext context = find_context(place, why);
@@ -81,7 +75,7 @@ SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
   if (!stream) {
     drop_gone();
     const Current current(context, why);
-    stream = current ? make(context, settings_, why) : nullptr;
+    stream = current ? make(context, why) : nullptr;
   }
   if (stream) stream->begin = stream->end = 0;
   return stream;
@@ -90,7 +84,7 @@ SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
 SluiceCudaStream* StreamPool::take_idle(CUcontext context) {
   const std::lock_guard lock(mutex_);
   for (SluiceCudaStream** link = &idle_; *link; link = &(*link)->next) {
-    const bool fits = (*link)->context == context && is_alive(**link);
+    const bool fits = (*link)->context == context && is_alive((*link)->canary, (*link)->context);
     if (fits) return std::exchange(*link, (*link)->next);
   }
   return nullptr;
@@ -99,7 +93,7 @@ SluiceCudaStream* StreamPool::take_idle(CUcontext context) {
 void StreamPool::drop_gone() {
   const std::lock_guard lock(mutex_);
   for (SluiceCudaStream** link = &idle_; *link;) {
-    if (is_alive(**link)) {
+    if (is_alive((*link)->canary, (*link)->context)) {
       link = &(*link)->next;
     } else {
       delete std::exchange(*link, (*link)->next);
@@ -119,7 +113,7 @@ void StreamPool::clear() {
 }
 
 void StreamPool::close(SluiceCudaStream* stream, bool done) {
-  if (done && stream->canary_id != 0) {
+  if (done && stream->canary.id != 0) {
     const std::lock_guard lock(mutex_);
     stream->next = idle_;
     idle_ = stream;
@@ -127,7 +121,7 @@ void StreamPool::close(SluiceCudaStream* stream, bool done) {
   }
   char why[sluice_cuda_why];
   const Current current(stream->context, why);
-  stream->canary = 0;  // it stays: to free memory waits for the device, which may be stuck
+  stream->canary = {};  // it stays: to free memory waits for the device, which may be stuck
   destroy(stream);
 }
 

@@ -14,12 +14,8 @@
 struct SluiceCudaStream {
   SluiceCudaStream* next = nullptr;
   sluice::cuda::CUcontext context = nullptr;
-  // A byte of device memory, which goes with the context. The driver may be asked about any address
-  // at any time, but not about a context that the program has destroyed. So before an idle stream
-  // is used, the driver is asked whether this address still has its allocation's id; if not, the
-  // stream is forgotten. 0: there was no memory.
-  sluice::cuda::CUdeviceptr canary = 0;
-  unsigned long long canary_id = 0;
+  // Looked at before an idle stream is used. If it is not alive, the stream is forgotten.
+  sluice::cuda::Canary canary;
   sluice::cuda::CUstream stream = nullptr;
   sluice::cuda::CUevent marks[sluice_cuda_marks] = {};
   sluice::cuda::CUdeviceptr begin = 0, end = 0;  // an allocation that this call copies from or to
@@ -27,10 +23,13 @@ struct SluiceCudaStream {
 
 namespace sluice::cuda {
 
+void set_streams(const SluiceCudaSettings& settings);
+// A stream in the current context, as the settings say. Null, with the reason, if the driver
+// refuses.
+CUstream make_stream(char* why);
+
 class StreamPool {
  public:
-  void set(const SluiceCudaSettings& settings) { settings_ = settings; }
-
   SluiceCudaStream* open(const SluiceCudaPlace& place, char* why);
   // done: see SluiceCuda::close.
   void close(SluiceCudaStream* stream, bool done);
@@ -41,7 +40,6 @@ class StreamPool {
   SluiceCudaStream* take_idle(CUcontext context);
   void drop_gone();
 
-  SluiceCudaSettings settings_{};
   std::mutex mutex_;
   // The streams of a context that the program destroys go with it: they are forgotten, and nothing
   // is done with their handles.

@@ -41,6 +41,7 @@ COMPARE(CUmemLocationType)
 COMPARE(CUdevice_attribute)
 COMPARE(CUstream)
 COMPARE(CUevent)
+COMPARE(CUuuid)
 COMPARE(CUDA_MEMCPY2D)
 #undef COMPARE
 
