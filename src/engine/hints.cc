@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* enabling = "sluice";
 constexpr const char* prefix = "sluice_";
+constexpr const char* nccl = "sluice_nccl";
 constexpr const char* no_hint = "auto";
 
 // SLUICE_BCAST -> sluice_bcast.
@@ -34,7 +35,7 @@ std::map<std::string, Collective> collective_keys() {
 }
 
 std::string unknown_hint(const std::string& key) {
-  std::vector<std::string> keys{enabling};
+  std::vector<std::string> keys{enabling, nccl};
   for (const auto& [known, collective] : collective_keys()) keys.push_back(known);
   const std::string nearest = nearest_name(key, prefix, keys);
   return key + " is not a hint of Sluice; " +
@@ -47,6 +48,10 @@ std::string complain(const std::string& key, const std::string& value) {
     bool on = false;
     if (parse_switch(value, &on)) return "";
     return key + "=" + value + " is not accepted: it takes a switch (on, off)";
+  }
+  if (key == nccl) {
+    if (value == "on" || value == "auto" || value == "off") return "";
+    return key + "=" + value + " is not accepted: it takes off, auto or on";
   }
   const auto keys = collective_keys();
   const auto found = keys.find(key);
@@ -105,6 +110,11 @@ bool asks_for_mpi(const Hints& hints) {
   const auto found = hints.find(enabling);
   bool on = true;
   return found != hints.end() && parse_switch(found->second, &on) && !on;
+}
+
+std::string nccl_hint(const Hints& hints) {
+  const auto found = hints.find(nccl);
+  return found != hints.end() ? found->second : "";
 }
 
 void apply(const Hints& hints, Selector* selector) {

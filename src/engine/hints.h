@@ -3,6 +3,7 @@
 // Hints: a program's requests for one communicator, in MPI info objects (MPI_Comm_set_info etc.):
 //
 //   sluice               on, off: off leaves the communicator to MPI
+//   sluice_nccl          off, auto, on, as SLUICE_NCCL, which it overrides
 //   sluice_COLLECTIVE    an algorithm, mpi, or auto (as if there were no hint). Overrides the knob
 //                        of that name (sluice_bcast overrides SLUICE_BCAST)
 //
@@ -38,6 +39,8 @@ std::vector<std::string> drop_nonsense(Hints* hints);
 
 // Both take valid hints: whether MPI keeps the communicator; applies the rest to the selector.
 bool asks_for_mpi(const Hints& hints);
+// The value of sluice_nccl; empty if there is none.
+std::string nccl_hint(const Hints& hints);
 void apply(const Hints& hints, Selector* selector);
 
 }  // namespace sluice

@@ -60,6 +60,7 @@ class EngineTeam final : public NewTeam {
   Status exchange(const Call& before, std::span<const std::byte> mine,
                   std::span<std::byte> all) override;
   bool is_forced(Collective collective) const override { return selection_.is_forced(collective); }
+  bool spans_hosts() const override { return count_hosts(hosts_) > 1; }
   const ProcessId& process(Rank rank) const override { return channels_.process(rank); }
   Status fail_call(const Status& cause) override;
   Result<CallInFlight*> start(const Call& call) override;

@@ -144,6 +144,8 @@ class Team : public CopyWait {
   // Whether a knob or a hint says how that collective is done. Equal on all ranks.
   virtual bool is_forced(Collective collective) const = 0;
   virtual const ProcessId& process(Rank rank) const = 0;
+  // Whether its ranks are on several hosts, as far as is known. Equal on all ranks.
+  virtual bool spans_hosts() const = 0;
 
   // To be called in place of `run` if this rank can't take part in a call that the others are about
   // to run (for example, it has no memory to pack its data). Breaks the team in the same way. Tells

@@ -125,6 +125,14 @@ DevicePlace find_place(const void* address, Status* why) {
   return place;
 }
 
+const SluiceNccl* find_nccl(Status* why) {
+  const auto module = open_module<SluiceNccl>(
+      {"libsluice-cuda.so", SLUICE_NCCL_SYMBOL, SLUICE_NCCL_VERSION}, library_folder());
+  if (module.ok()) return *module;
+  *why = module.status();
+  return nullptr;
+}
+
 DeviceTraffic device_traffic() {
   return {copied[0].load(std::memory_order_relaxed), copied[1].load(std::memory_order_relaxed)};
 }

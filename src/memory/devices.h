@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "cuda/module.h"
+#include "cuda/nccl_module.h"
 #include "src/base/knobs.h"
 #include "src/base/status.h"
 #include "src/engine/copy_wait.h"
@@ -45,6 +46,10 @@ inline bool may_be_on_device() {
 // time.
 void begin_devices(const Knobs& knobs, const std::atomic<bool>& threads_call);
 void end_devices();
+
+// NCCL's part of the module; nullptr, with the reason, if there is none. To be called once a buffer
+// is on a device.
+const SluiceNccl* find_nccl(Status* why);
 
 // Bytes that were copied from and to devices so far.
 struct DeviceTraffic {

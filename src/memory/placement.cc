@@ -11,22 +11,17 @@ namespace {
 
 bool is_on_host(const Side& side) { return side.place.is_host(); }
 
-// Whether each block is dense in the program's memory, and the processor can touch it. Views count
-// in engine elements: in a reduction, blocks must also lie a whole number of elements apart.
+// Whether each block is dense in the program's memory, and the processor can touch it.
 bool is_dense(const Side& side, bool reduces) {
-  if (!is_on_host(side)) return false;
-  if (side.type->is_dense(2)) return true;
-  if (reduces && side.blocks > 1) return false;
-  if (!side.counts) return side.type->is_dense(side.count);
-  for (uint32_t i = 0; i < side.blocks; ++i) {
-    if (side.elements(i) > 0 && !side.type->is_dense(side.elements(i))) return false;
-  }
-  return true;
+  return is_on_host(side) && has_dense_blocks(side, reduces);
 }
+
+// Whether blocks are dense and consecutive.
+bool is_consecutive(const Side& side) { return !side.counts && side.type->is_dense(2); }
 
 // Whether blocks are dense and consecutive; true for a side that does not exist.
 bool is_adjacent(const Side& side) {
-  return !side.type || (is_on_host(side) && !side.counts && side.type->is_dense(2));
+  return !side.type || (is_on_host(side) && is_consecutive(side));
 }
 
 // Why nobody knows where a side is.
@@ -38,6 +33,42 @@ Status describe_unknown(const Side& side) {
 
 }  // namespace
 
+bool has_dense_blocks(const Side& side, bool reduces) {
+  if (side.type->is_dense(2)) return true;
+  if (reduces && side.blocks > 1) return false;
+  if (!side.counts) return side.type->is_dense(side.count);
+  for (uint32_t i = 0; i < side.blocks; ++i) {
+    if (side.elements(i) > 0 && !side.type->is_dense(side.elements(i))) return false;
+  }
+  return true;
+}
+
+void view_in_place(const Side& side, size_t units, size_t element, Staging& staging, View* view) {
+  view->base = offset_by(side.buffer, side.type->start);
+  view->count = side.count * units;
+  if (is_consecutive(side) || (!side.counts && side.blocks == 1)) return;
+  // Offsets count from the lowest block. (The displacement of an empty block may be anything.)
+  ptrdiff_t lowest = std::numeric_limits<ptrdiff_t>::max();
+  size_t before = 0;
+  for (uint32_t i = 0; i < side.blocks; ++i) {
+    if (side.elements(i) > 0) lowest = std::min(lowest, side.displacement(i, before));
+    before += side.elements(i);
+  }
+  if (before == 0) lowest = 0;
+  view->base = offset_by(view->base, lowest);
+  staging.counts.resize(side.blocks);
+  staging.offsets.resize(side.blocks);
+  before = 0;
+  for (uint32_t i = 0; i < side.blocks; ++i) {
+    const ptrdiff_t from_lowest = side.displacement(i, before) - lowest;
+    before += side.elements(i);
+    staging.counts[i] = side.elements(i) * units;
+    staging.offsets[i] = staging.counts[i] > 0 ? static_cast<size_t>(from_lowest) / element : 0;
+  }
+  view->counts = staging.counts;
+  view->offsets = staging.offsets;
+}
+
 // (Copies must have ended before their memory is used by others.)
 Placement::~Placement() {
   staged_input_.stop();
@@ -48,8 +79,8 @@ Placement::~Placement() {
 
 Status Placement::begin() try {
   if (!unplaced_.set_aside && is_adjacent(unplaced_.output) && is_adjacent(unplaced_.input)) {
-    place_adjacent(unplaced_.output, &unplaced_.call.output);
-    place_adjacent(unplaced_.input, &unplaced_.call.input);
+    if (unplaced_.output.type) place_in_buffer(unplaced_.output, output_, &unplaced_.call.output);
+    if (unplaced_.input.type) place_in_buffer(unplaced_.input, input_, &unplaced_.call.input);
     return {};
   }
   for (const Side* side : {&unplaced_.output, &unplaced_.input}) {
@@ -99,41 +130,8 @@ Status Placement::end() {
   return status.ok() ? staged_input_.failure() : status;
 }
 
-void Placement::place_adjacent(const Side& side, View* view) const {
-  if (!side.type) return;
-  view->base = offset_by(side.buffer, side.type->start);
-  view->count = side.count * scale(side);
-}
-
-void Placement::place_in_buffer(const Side& side, Staging& staging, View* view) const {
-  const size_t units = scale(side);
-  place_adjacent(side, view);
-  if (is_adjacent(side) || (!side.counts && side.blocks == 1)) return;
-  // Offsets count from the lowest block. (The displacement of an empty block may be anything.)
-  ptrdiff_t lowest = std::numeric_limits<ptrdiff_t>::max();
-  size_t before = 0;
-  for (uint32_t i = 0; i < side.blocks; ++i) {
-    if (side.elements(i) > 0) lowest = std::min(lowest, side.displacement(i, before));
-    before += side.elements(i);
-  }
-  if (before == 0) lowest = 0;
-  view->base = offset_by(view->base, lowest);
-  staging.counts.resize(side.blocks);
-  staging.offsets.resize(side.blocks);
-  before = 0;
-  for (uint32_t i = 0; i < side.blocks; ++i) {
-    const ptrdiff_t from_lowest = side.displacement(i, before) - lowest;
-    before += side.elements(i);
-    staging.counts[i] = side.elements(i) * units;
-    staging.offsets[i] =
-        staging.counts[i] > 0 ? static_cast<size_t>(from_lowest) / unplaced_.call.element : 0;
-  }
-  view->counts = staging.counts;
-  view->offsets = staging.offsets;
-}
-
 Status Placement::place_apart(const Side& side, Staging& staging, View* view) const {
-  const size_t units = scale(side);
+  const size_t units = units_of(side, unplaced_.call);
   view->count = side.count * units;
   view->base = staging.reserve(side.bytes(), side.place);
   if (!view->base) {

@@ -13,6 +13,18 @@
 
 namespace sluice {
 
+// Whether each block of a side is dense, wherever it lies. reduces: its blocks must also lie a
+// whole number of elements apart.
+bool has_dense_blocks(const Side& side, bool reduces);
+// The view of such a side in its own memory. units: engine elements of `element` bytes in one of
+// the side's. The view points into `staging`, which holds counts and offsets, if blocks are not
+// consecutive. May throw std::bad_alloc.
+void view_in_place(const Side& side, size_t units, size_t element, Staging& staging, View* view);
+// Engine elements in one element of a side.
+inline size_t units_of(const Side& side, const Call& call) {
+  return call.reduction.kernel ? 1 : side.type->size;
+}
+
 // The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
 class Placement {
  public:
@@ -37,13 +49,10 @@ class Placement {
  private:
   Status begin_output();
   Status begin_input();
-  void place_adjacent(const Side& side, View* view) const;
-  void place_in_buffer(const Side& side, Staging& staging, View* view) const;
-  Status place_apart(const Side& side, Staging& staging, View* view) const;
-  // The number of engine elements in one element of a side.
-  size_t scale(const Side& side) const {
-    return unplaced_.call.reduction.kernel ? 1 : side.type->size;
+  void place_in_buffer(const Side& side, Staging& staging, View* view) const {
+    view_in_place(side, units_of(side, unplaced_.call), unplaced_.call.element, staging, view);
   }
+  Status place_apart(const Side& side, Staging& staging, View* view) const;
 
   UnplacedCall& unplaced_;
   Staging& input_;

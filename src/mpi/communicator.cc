@@ -93,6 +93,7 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
 
 Communicator::~Communicator() {
   runtime_.remove(handle_);
+  offload_.reset();
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
 
@@ -126,6 +127,7 @@ void Communicator::leave_to_mpi() { end_team(Owner::mpi); }
 void Communicator::end_team(Owner next) {
   for (auto& cache : last_) cache.reset();
   last_algorithm_ = nullptr;
+  offload_.reset();
   team_.reset();
   owner_ = next;
 }
@@ -148,6 +150,9 @@ Status Communicator::form_team(const char* function) {
   if (!formed.ok()) return formed.status();
   team_ = std::move(*formed);
   owner_ = team_ ? Owner::team : Owner::mpi;
+  if (!team_) return {};
+  offload_ = Offload::make(*team_, runtime_.device_groups(), runtime_.process().knobs,
+                           nccl_hint(hints_), bootstrap.name());
   return {};
 }
 
@@ -179,11 +184,23 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     *status = team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"});
     return true;
   }
+  const bool may_offload = offload_ && offload_->is_eligible(exchange->call);
+  if (may_offload && offload(*exchange, status)) return true;
   const Algorithm* const algorithm = team_->choose(exchange->call);
   last_algorithm_ = algorithm;
   if (!algorithm) return false;
   *status = run(function, *algorithm, *exchange);
-  if (status->ok()) keep(function, row, arguments, *exchange, algorithm);
+  // (A call that is replayed has no vote.)
+  if (status->ok() && !may_offload) keep(function, row, arguments, *exchange, algorithm);
+  return true;
+}
+
+// Whether NCCL has carried the call, or it has failed.
+bool Communicator::offload(Exchange& exchange, Status* status) {
+  auto result = offload_->carry(exchange, input_, output_);
+  if (!result) return false;
+  last_algorithm_ = &Offload::algorithm(exchange.call.collective);
+  *status = std::move(*result);
   return true;
 }
 
@@ -229,6 +246,7 @@ Status Communicator::run(const char* function, const Algorithm& algorithm, Excha
 
 int Communicator::fail(const char* function, const Status& status) {
   broken_ = status;
+  if (offload_) offload_->abandon();
   if (!reported_) log(Level::error, "%s: %s", function, status.message().c_str());
   reported_ = true;
   return raise_error(handle_, status);

@@ -15,6 +15,7 @@
 #include "src/memory/placement.h"
 #include "src/mpi/call_cache.h"
 #include "src/mpi/thread_state.h"
+#include "src/nccl/offload.h"
 
 namespace sluice {
 
@@ -79,6 +80,7 @@ class Communicator {
   void end_team(Owner next);
   bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
              Status* status);
+  bool offload(Exchange& exchange, Status* status);
   void keep(const char* function, Function row, const Arguments& arguments,
             const Exchange& exchange, const Algorithm* algorithm);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
@@ -91,6 +93,7 @@ class Communicator {
   int is_inter_ = 0;
   Owner owner_ = Owner::undecided;
   std::unique_ptr<Team> team_;
+  std::unique_ptr<Offload> offload_;                   // of the team; null: NCCL is off
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;
   bool reported_ = false;

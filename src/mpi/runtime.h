@@ -14,6 +14,7 @@
 #include "src/host/locality.h"
 #include "src/mpi/progress_request.h"
 #include "src/mpi/real.h"
+#include "src/nccl/device_group.h"
 
 namespace sluice {
 
@@ -37,6 +38,7 @@ class Runtime {
   static Runtime* get_if_made();
 
   Process& process() { return process_; }
+  DeviceGroups& device_groups() { return device_groups_; }
   // What is wrong with the settings, if anything. No team can be set up then: the set-up fails on
   // all ranks of the communicator.
   const Status& failure() const { return failure_; }
@@ -51,7 +53,10 @@ class Runtime {
   // first call does anything.
   void close();
   // Called when MPI_Finalize has returned: no peer needs this process any more.
-  void disconnect() { process_.endpoint.reset(); }
+  void disconnect() {
+    device_groups_.close();
+    process_.endpoint.reset();
+  }
 
  private:
   Runtime();
@@ -67,6 +72,7 @@ class Runtime {
   ProgressRequest progress_;
   Locator locator_;
   Process process_;
+  DeviceGroups device_groups_;
   Status failure_;
   std::mutex mutex_;
   std::map<MPI_Comm, Communicator*> communicators_;

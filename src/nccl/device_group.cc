@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/nccl/device_group.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "src/base/log.h"
+
+namespace sluice {
+namespace {
+
+// (FNV-1a. NCCL's ids hold random bytes.)
+uint64_t digest_of(std::span<const char> id) {
+  uint64_t digest = 0xcbf29ce484222325;
+  for (const char byte : id) {
+    digest = (digest ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  }
+  return digest != 0 ? digest : 1;
+}
+
+}  // namespace
+
+DeviceGroup::~DeviceGroup() {
+  if (group_) nccl_->forget(group_);
+}
+
+void DeviceGroup::fail(const char* why) {
+  if (failure_.ok()) failure_ = {Code::unavailable, std::string("NCCL: ") + why};
+  state_ = State::failed;
+}
+
+void DeviceGroup::begin(const SluiceNccl& nccl, std::span<const char, sluice_nccl_id> id,
+                        int rank) {
+  char why[sluice_cuda_why] = "";
+  nccl_ = &nccl;
+  id_ = digest_of(id);
+  begun_ = std::chrono::steady_clock::now();
+  group_ = nccl.create(device_, id.data(), rank, static_cast<int>(processes_.size()), why);
+  state_ = State::starting;
+  if (!group_) fail(why);
+}
+
+DeviceGroup::State DeviceGroup::advance() {
+  if (!group_) return state_;
+  char why[sluice_cuda_why] = "";
+  switch (nccl_->advance(group_, why)) {
+    case sluice_nccl_starting:
+      if (std::chrono::steady_clock::now() - begun_ > longest_start) fail("it does not start");
+      break;
+    case sluice_nccl_ready:
+      state_ = State::ready;
+      break;
+    case sluice_nccl_running:
+      state_ = State::running;
+      break;
+    case sluice_nccl_failed:
+      fail(why);
+      break;
+    case sluice_nccl_ending:
+      state_ = State::ending;
+      break;
+    case sluice_nccl_ended:
+      state_ = State::ended;
+      break;
+  }
+  return state_;
+}
+
+Status DeviceGroup::reserve(const SluiceNcclJob& job) {
+  char why[sluice_cuda_why] = "";
+  if (nccl_->reserve(group_, &job, why) == 0) return {};
+  return {Code::memory, std::string("no room on the device: ") + why};
+}
+
+Status DeviceGroup::start(const SluiceNcclJob& job) {
+  char why[sluice_cuda_why] = "";
+  if (nccl_->start(group_, &job, why) != 0) fail(why);
+  return failure_;
+}
+
+void DeviceGroup::abort() {
+  if (failure_.ok()) failure_ = {Code::unavailable, "NCCL was aborted"};
+  if (group_) nccl_->abort(group_);
+  state_ = group_ ? State::ending : State::ended;
+}
+
+void DeviceGroup::end() {
+  if (advance() != State::ready) return abort();
+  nccl_->end(group_);
+  state_ = State::ending;
+}
+
+DeviceGroups::Token DeviceGroups::try_take() {
+  // (In a forked child another thread of the parent may hold it for good.)
+  if (process_ != 0 && process_ != getpid()) return {};
+  return Token(mutex_, std::try_to_lock);
+}
+
+DeviceGroup* DeviceGroups::find(std::span<const ProcessId> processes) {
+  const auto found = std::ranges::find_if(groups_, [&](const auto& group) {
+    return std::ranges::equal(group->processes(), processes);
+  });
+  return found == groups_.end() ? nullptr : found->get();
+}
+
+void DeviceGroups::forget_ended() {
+  std::erase_if(ending_,
+                [](const auto& group) { return group->advance() == DeviceGroup::State::ended; });
+}
+
+bool DeviceGroups::is_busy(const DeviceGroup* group, size_t most) {
+  forget_ended();
+  if (!ending_.empty()) return true;
+  const auto is_starting = [&](const auto& other) {
+    return other.get() != group && other->advance() == DeviceGroup::State::starting;
+  };
+  return (!group && groups_.size() >= most) || std::ranges::any_of(groups_, is_starting);
+}
+
+DeviceGroup& DeviceGroups::add(std::vector<ProcessId> processes, int device) {
+  auto made = std::make_unique<DeviceGroup>(std::move(processes), device);
+  groups_.reserve(groups_.size() + 1);
+  ending_.reserve(ending_.size() + groups_.size() + 1);  // so that `drop` needs no memory
+  if (DeviceGroup* const earlier = find(made->processes())) drop(*earlier);
+  process_ = getpid();
+  groups_.push_back(std::move(made));
+  return *groups_.back();
+}
+
+void DeviceGroups::drop(DeviceGroup& group) {
+  const auto place =
+      std::ranges::find_if(groups_, [&](const auto& each) { return each.get() == &group; });
+  group.abort();
+  ending_.push_back(std::move(*place));
+  groups_.erase(place);
+  forget_ended();
+}
+
+void DeviceGroups::close() {
+  constexpr std::chrono::seconds longest{5};
+  const Token token = try_take();
+  if (!token) return;
+  for (const auto& group : groups_) group->end();
+  std::ranges::move(groups_, std::back_inserter(ending_));
+  groups_.clear();
+  const auto until = std::chrono::steady_clock::now() + longest;
+  while (forget_ended(), !ending_.empty()) {
+    if (std::chrono::steady_clock::now() > until) {
+      log(Level::info, "NCCL takes long to end %zu of its communicators; they are left to it",
+          ending_.size());
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ending_.clear();
+}
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// NCCL's communicators in this process: a group for each ordered list of processes that use NCCL.
+// NCCL's kernels spin on the devices until all ranks' kernels run, so the jobs of two groups in
+// different orders on two ranks would never end. So there is a token: only its holder touches a
+// group, and a job runs while its rank holds it. Ranks vote with the token in hand, or say that
+// they don't have it; it is never waited for.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/nccl_module.h"
+#include "src/base/status.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+// A group takes from 0.5 to 1.6 GB of a device's memory, and seconds to start.
+class DeviceGroup {
+ public:
+  enum class State : uint8_t {
+    empty,  // not begun
+    starting,
+    ready,
+    running,
+    failed,
+    ending,  // NCCL may still use the memory of its last job
+    ended,
+  };
+
+  DeviceGroup(std::vector<ProcessId> processes, int device)
+      : processes_(std::move(processes)), device_(device) {}
+  ~DeviceGroup();
+  DeviceGroup(const DeviceGroup&) = delete;
+  DeviceGroup& operator=(const DeviceGroup&) = delete;
+
+  // Begins to start it. id: of all its ranks. Fails if NCCL refuses here; others then wait for
+  // this rank until they abort.
+  void begin(const SluiceNccl& nccl, std::span<const char, sluice_nccl_id> id, int rank);
+  // The state, after what can be done without waiting. A start that takes too long has failed.
+  State advance();
+  Status reserve(const SluiceNcclJob& job);
+  Status start(const SluiceNcclJob& job);
+  void abort();
+  // Begins to end it in order, which all ranks do; aborts it if it is not ready.
+  void end();
+
+  const std::vector<ProcessId>& processes() const { return processes_; }
+  int device() const { return device_; }
+  // Equal on all its ranks, and different for others; 0 if it is empty.
+  uint64_t id() const { return id_; }
+  const Status& failure() const { return failure_; }
+
+ private:
+  static constexpr std::chrono::seconds longest_start{120};
+
+  void fail(const char* why);
+
+  const std::vector<ProcessId> processes_;
+  const int device_;
+  uint64_t id_ = 0;
+  const SluiceNccl* nccl_ = nullptr;
+  SluiceNcclGroup* group_ = nullptr;
+  State state_ = State::empty;
+  std::chrono::steady_clock::time_point begun_;
+  Status failure_;
+};
+
+class DeviceGroups {
+ public:
+  using Token = std::unique_lock<std::mutex>;
+
+  // Without waiting. Not held: another thread has it, or this is a forked child.
+  Token try_take();
+
+  // All that follow are for the token's holder.
+  // The group of these processes; nullptr if there is none.
+  DeviceGroup* find(std::span<const ProcessId> processes);
+  // Whether a group can't be used now, because another one is being started or ended, or because
+  // there are `most` already.
+  bool is_busy(const DeviceGroup* group, size_t most);
+  // A new group, which takes the place of an earlier one of these processes. May throw
+  // std::bad_alloc.
+  DeviceGroup& add(std::vector<ProcessId> processes, int device);
+  // Aborts the group and forgets it, once it has ended.
+  void drop(DeviceGroup& group);
+
+  // When MPI_Finalize has returned, so that no rank is in a job: ends all groups, and waits for
+  // that, up to 5 seconds. Takes the token itself.
+  void close();
+
+ private:
+  void forget_ended();
+
+  pid_t process_ = 0;  // that made the groups; 0: there are none
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<DeviceGroup>> groups_;
+  std::vector<std::unique_ptr<DeviceGroup>> ending_;
+};
+
+}  // namespace sluice

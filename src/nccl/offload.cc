@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/nccl/offload.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/memory/placement.h"
+#include "src/nccl/nccl_executor.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* help = "NCCL, for data on CUDA devices";
+constexpr Algorithm algorithm_for(Collective collective) {
+  return {.collective = collective, .name = "nccl", .help = help};
+}
+constexpr Algorithm nccl_algorithms[collective_count] = {
+    algorithm_for(Collective::allreduce),  algorithm_for(Collective::reduce),
+    algorithm_for(Collective::broadcast),  algorithm_for(Collective::allgather),
+    algorithm_for(Collective::allgatherv), algorithm_for(Collective::reduce_scatter),
+    algorithm_for(Collective::alltoall),   algorithm_for(Collective::alltoallv),
+    algorithm_for(Collective::barrier)};
+
+// Uneven blocks are reduced one by one: with more ranks the host is faster.
+constexpr Rank most_uneven = 16;
+
+// One of two parts of an id, and whether this rank can take part.
+struct IdPart {
+  static constexpr size_t length = sluice_nccl_id / 2;
+  uint32_t able;
+  char text[length];
+};
+static_assert(sizeof(IdPart) <= Team::longest_exchange);
+
+}  // namespace
+
+const Algorithm& Offload::algorithm(Collective collective) {
+  return nccl_algorithms[static_cast<uint32_t>(collective)];
+}
+
+std::unique_ptr<Offload> Offload::make(Team& team, DeviceGroups& groups, const Knobs& knobs,
+                                       const std::string& hint, const std::string& communicator) {
+  const std::string& value = hint.empty() ? knobs.nccl : hint;
+  if (value == "off" || knobs.cuda == "off" || team.size() < 2) return nullptr;
+  const Mode mode = value == "on" ? Mode::on : Mode::automatic;
+  return std::unique_ptr<Offload>(new Offload(team, groups, knobs, mode, communicator));
+}
+
+Offload::Offload(Team& team, DeviceGroups& groups, const Knobs& knobs, Mode mode,
+                 const std::string& communicator)
+    : team_(team),
+      groups_(groups),
+      knobs_(knobs),
+      mode_(mode),
+      communicator_(communicator),
+      job_(team.rank()),
+      packed_(team.size() * sizeof(IdPart)),
+      votes_(team.size()) {
+  static_assert(Vote::packed_size <= sizeof(IdPart));
+  for (Rank rank = 0; rank < team.size(); ++rank) processes_.push_back(team.process(rank));
+}
+
+bool Offload::is_eligible(const Call& call) const {
+  if (call.bytes < knobs_.nccl_least || call.bytes == 0) return false;
+  if (knobs_.reproducible && is_reducing(call.collective)) return false;
+  const bool is_uneven = call.ragged && call.collective == Collective::reduce_scatter;
+  if (is_uneven && team_.size() > most_uneven) return false;
+  return nccl_terms(call) && !team_.is_forced(call.collective);
+}
+
+std::optional<Status> Offload::carry(UnplacedCall& unplaced, Staging& input, Staging& output) {
+  if (!schedule_.is_due()) return {};
+  const Call& call = unplaced.call;
+  const NcclTerms terms = *nccl_terms(call);
+  const DeviceGroups::Token token = groups_.try_take();
+  const Vote mine = vote(unplaced, terms, token, input, output);
+  Ballot ballot;
+  if (Status status = count(call, mine, &ballot); !status.ok()) return status;
+  report(ballot);
+  switch (schedule_.learn(ballot)) {
+    case VoteSchedule::Action::run:
+      return mine.on_device ? run_job(call) : run_on_host(unplaced, terms, input, output);
+    case VoteSchedule::Action::start:
+      if (Status status = start(call, ballot); !status.ok()) return status;
+      break;
+    case VoteSchedule::Action::give_up:
+      if (DeviceGroup* const group = groups_.find(processes_)) group->abort();
+      break;
+    case VoteSchedule::Action::carry_on:
+      break;
+  }
+  return {};
+}
+
+Vote Offload::vote(const UnplacedCall& unplaced, const NcclTerms& terms,
+                   const DeviceGroups::Token& token, Staging& input, Staging& output) {
+  const Call& call = unplaced.call;
+  Vote vote;
+  vote.signature = encode_signature(call.collective, call.root);
+  vote.bytes = call.bytes;
+  vote.type = static_cast<uint8_t>(terms.type);
+  vote.operation = static_cast<uint8_t>(terms.operation);
+  vote.blocks = digest_of_blocks(unplaced);
+  data_ = find_data(unplaced);
+  vote.on_device = data_.kind == Whereabouts::Kind::on_device;
+  if (asks_for_other_carriers()) {
+    vote.lack = Vote::Lack::settings;
+  } else if (data_.kind == Whereabouts::Kind::unknown) {
+    vote.lack = Vote::Lack::library;
+  } else if (!token) {
+    vote.lack = Vote::Lack::busy;
+  } else if (DeviceGroup* const group = groups_.find(processes_)) {
+    vote.lack = look_at_group(*group, &vote);
+    if (vote.lack == Vote::Lack::nothing) {
+      vote.lack = reserve(*group, vote, unplaced, terms, input, output);
+    }
+  } else if (vote.on_device) {
+    vote.lack = look_at_device(&vote);
+  }
+  return vote;
+}
+
+// NCCL sends in clear, by interfaces that it chooses itself.
+bool Offload::asks_for_other_carriers() const {
+  if (knobs_.tls != "off" && (knobs_.tls_local || team_.spans_hosts())) return true;
+  return team_.spans_hosts() && (!knobs_.interfaces.empty() || knobs_.transport != "auto");
+}
+
+// Before there is a group.
+Vote::Lack Offload::look_at_device(Vote* vote) {
+  if (!find_library(vote)) return Vote::Lack::library;
+  char why[sluice_cuda_why] = "";
+  auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
+  if (nccl_->find_device(&data_.place, uuid, why) != 0) {
+    tell_here(why);
+    return Vote::Lack::library;
+  }
+  return groups_.is_busy(nullptr, knobs_.nccl_groups) ? Vote::Lack::busy : Vote::Lack::nothing;
+}
+
+Vote::Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
+  char why[sluice_cuda_why] = "";
+  auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
+  if (!find_library(vote)) return Vote::Lack::library;
+  vote->group = group.id();
+  vote->on_device = vote->on_device && data_.place.device == group.device() &&
+                    nccl_->find_device(&data_.place, uuid, why) == 0;
+  switch (group.advance()) {
+    case DeviceGroup::State::ready:
+      break;
+    case DeviceGroup::State::starting:
+      return Vote::Lack::start;
+    default:
+      tell_here(group.failure().message().c_str());
+      return Vote::Lack::failure;
+  }
+  return groups_.is_busy(&group, knobs_.nccl_groups) ? Vote::Lack::busy : Vote::Lack::nothing;
+}
+
+Vote::Lack Offload::reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,
+                            const NcclTerms& terms, Staging& input, Staging& output) {
+  if (vote.on_device) {
+    job_.describe(unplaced, terms, input, output);
+  } else {
+    job_.describe_sizes(unplaced, terms, input, output);
+  }
+  const Status status = group.reserve(job_.job());
+  return status.ok() ? Vote::Lack::nothing : Vote::Lack::memory;
+}
+
+// Opens the library if this rank has not tried yet.
+bool Offload::find_library(Vote* vote) {
+  if (!std::exchange(has_looked_, true)) {
+    Status status;
+    char why[sluice_cuda_why] = "";
+    nccl_ = find_nccl(&status);
+    if (nccl_ && nccl_->open(&library_, why) != 0) {
+      status = {Code::unavailable, why};
+    } else if (nccl_ && library_.was_loaded_already && mode_ == Mode::automatic) {
+      status = {Code::unavailable, "the program uses NCCL itself (SLUICE_NCCL=on uses it too)"};
+    }
+    if (!status.ok()) nccl_ = nullptr;
+    if (!status.ok()) tell_here(status.message().c_str());
+  }
+  vote->version = nccl_ ? static_cast<uint32_t>(library_.version) : 0;
+  return nccl_ != nullptr;
+}
+
+// Gathers all ranks' votes.
+Status Offload::count(const Call& call, const Vote& mine, Ballot* ballot) {
+  std::array<std::byte, Vote::packed_size> packed;
+  mine.pack(packed);
+  const auto all = std::span(packed_).first(votes_.size() * packed.size());
+  if (Status status = team_.exchange(call, packed, all); !status.ok()) return status;
+  for (size_t rank = 0; rank < votes_.size(); ++rank) {
+    votes_[rank] = Vote::unpack(all.subspan(rank * packed.size(), packed.size()));
+  }
+  *ballot = count_votes(votes_);
+  if (ballot->result != Ballot::Result::mismatch) return {};
+  const auto other = std::ranges::find_if(
+      votes_, [&](const Vote& vote) { return !vote.is_about_the_same_call(mine); });
+  const std::string rank = "rank " + std::to_string(other - votes_.begin());
+  const Status status = describe_difference(mine, *other).with(rank);
+  return team_.fail_call(status.with(std::string(to_string(call.collective))));
+}
+
+// Begins a group, unless another communicator of these processes has one.
+Status Offload::start(const Call& call, const Ballot& ballot) {
+  if (ballot.shares_group) return {};
+  DeviceGroup* group = nullptr;
+  try {
+    group = &groups_.add(processes_, data_.place.device);
+  } catch (const std::bad_alloc&) {  // the others learn of it
+  }
+  Id id{};
+  char why[sluice_cuda_why] = "";
+  bool able = group != nullptr;
+  if (able && team_.rank() == 0) able = nccl_->unique_id(id.data(), why) == 0;
+  if (*why) tell_here(why);
+  Status status = agree_on_id(call, &able, &id);
+  if (status.ok() && able) {
+    group->begin(*nccl_, id, static_cast<int>(team_.rank()));
+  } else if (group) {
+    groups_.drop(*group);
+  }
+  return status;
+}
+
+// The leader tells its id. *able: in, this rank is; out, all ranks are.
+Status Offload::agree_on_id(const Call& call, bool* able, Id* id) {
+  bool all_able = true;
+  for (size_t begin = 0; begin < id->size(); begin += IdPart::length) {
+    IdPart part{*able ? 1U : 0U, {}};
+    std::memcpy(part.text, id->data() + begin, IdPart::length);
+    const auto mine = std::as_bytes(std::span(&part, 1));
+    if (Status status = team_.exchange(call, mine, packed_); !status.ok()) return status;
+    for (Rank rank = 0; rank < team_.size(); ++rank) {
+      IdPart theirs;
+      std::memcpy(&theirs, packed_.data() + rank * sizeof(theirs), sizeof(theirs));
+      all_able = all_able && theirs.able == 1;
+      if (rank == 0) std::memcpy(id->data() + begin, theirs.text, IdPart::length);
+    }
+  }
+  *able = all_able;
+  return {};
+}
+
+// Data that is not dense on the device goes by the host, and through scratch on the device.
+Status Offload::run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
+                            Staging& output) {
+  Placement placement(unplaced, input, output, team_);
+  Status local = placement.begin();
+  if (local.ok()) local = pack_all(unplaced.call, team_.size());
+  if (local.ok()) {
+    job_.describe_on_host(unplaced.call, terms);
+    if (Status status = run_job(unplaced.call); !status.ok()) {
+      if (!is_quiet()) input.abandon();
+      if (!is_quiet()) output.abandon();
+      return status;
+    }
+    local = placement.end();
+  }
+  const std::string name(to_string(unplaced.call.collective));
+  return local.ok() ? local : team_.fail_call(local.with(name));
+}
+
+Status Offload::run_job(const Call& call) {
+  DeviceGroup& group = *groups_.find(processes_);
+  NcclExecutor executor(group, job_.job());
+  const Status status = team_.run_with(executor, algorithm(call.collective), call);
+  if (!status.ok() && !is_quiet()) {
+    log(Level::error, "%s: NCCL can't be ended, and may still write to the call's buffers",
+        communicator_.c_str());
+  }
+  return status;
+}
+
+// Whether NCCL touches no memory of calls any more.
+bool Offload::is_quiet() {
+  DeviceGroup* const group = groups_.find(processes_);
+  return !group || group->advance() == DeviceGroup::State::ended;
+}
+
+void Offload::abandon() {
+  if (schedule_.stage() == VoteSchedule::Stage::watching) return;
+  const DeviceGroups::Token token = groups_.try_take();
+  if (!token) return;
+  DeviceGroup* const group = groups_.find(processes_);
+  if (group && group->advance() != DeviceGroup::State::ended) group->abort();
+}
+
+// What only this rank knows.
+void Offload::tell_here(const char* why) {
+  if (std::exchange(has_told_, true)) return;
+  log(mode_ == Mode::on ? Level::warning : Level::info, "NCCL is not used on %s: %s",
+      communicator_.c_str(), why);
+}
+
+// What all ranks know: one says it.
+void Offload::report(const Ballot& ballot) {
+  const bool is_news = ballot.all_on_device && ballot.result != Ballot::Result::go &&
+                       !ballot.could_start && ballot.reason != reported_;
+  if (!is_news || team_.rank() != 0) return;
+  reported_ = ballot.reason;
+  const bool is_bad = ballot.has_failed || mode_ == Mode::on;
+  log(is_bad ? Level::warning : Level::info, "NCCL does not carry %s's calls%s: rank %u: %s",
+      communicator_.c_str(), ballot.has_failed ? " any more" : "", ballot.rank, ballot.reason);
+}
+
+}  // namespace sluice

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Calls of one communicator that NCCL carries. Before such a call the ranks vote
+// (src/engine/ballot.h), because where a rank's buffers lie, and whether NCCL works there, is known
+// to that rank alone.
+//
+//   eligible call -> is a vote due? -> token -> this rank's vote -> exchange -> what all votes say
+//     go:    NCCL carries the call
+//     start: a group is begun, and is ready some calls later; this call goes its usual way
+//     stay:  the usual way
+//
+// The members take part in every eligible call of the communicator, in order, on all its ranks.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/knobs.h"
+#include "src/engine/ballot.h"
+#include "src/engine/team.h"
+#include "src/memory/side.h"
+#include "src/memory/staging.h"
+#include "src/nccl/device_group.h"
+#include "src/nccl/device_job.h"
+
+namespace sluice {
+
+class Offload {
+ public:
+  // nullptr if NCCL is off for this communicator, which is equal on all ranks. value: of the hint
+  // sluice_nccl; empty: SLUICE_NCCL decides. Team, groups and knobs must outlive this.
+  static std::unique_ptr<Offload> make(Team& team, DeviceGroups& groups, const Knobs& knobs,
+                                       const std::string& hint, const std::string& communicator);
+
+  // Whether the call is one that the ranks may vote on. Equal on all ranks.
+  bool is_eligible(const Call& call) const;
+
+  // For an eligible call. Unset: it is to go its usual way. Otherwise NCCL has carried it, or it
+  // has failed, and the team is broken. Blocks. May throw std::bad_alloc.
+  std::optional<Status> carry(UnplacedCall& unplaced, Staging& input, Staging& output);
+
+  // To be called when the team is broken: other ranks may have aborted their part of the group.
+  void abandon();
+
+  // What NCCL's calls are counted as.
+  static const Algorithm& algorithm(Collective collective);
+
+ private:
+  enum class Mode : uint8_t { automatic, on };
+
+  Offload(Team& team, DeviceGroups& groups, const Knobs& knobs, Mode mode,
+          const std::string& communicator);
+  using Id = std::array<char, sluice_nccl_id>;
+
+  Vote vote(const UnplacedCall& unplaced, const NcclTerms& terms, const DeviceGroups::Token& token,
+            Staging& input, Staging& output);
+  bool asks_for_other_carriers() const;
+  Vote::Lack look_at_device(Vote* vote);
+  Vote::Lack look_at_group(DeviceGroup& group, Vote* vote);
+  Vote::Lack reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,
+                     const NcclTerms& terms, Staging& input, Staging& output);
+  bool find_library(Vote* vote);
+  Status count(const Call& call, const Vote& mine, Ballot* ballot);
+  Status start(const Call& call, const Ballot& ballot);
+  Status agree_on_id(const Call& call, bool* able, Id* id);
+  Status run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
+                     Staging& output);
+  Status run_job(const Call& call);
+  bool is_quiet();
+  void tell_here(const char* why);
+  void report(const Ballot& ballot);
+
+  Team& team_;
+  DeviceGroups& groups_;
+  const Knobs& knobs_;
+  const Mode mode_;
+  const std::string communicator_;  // its name, for messages
+  std::vector<ProcessId> processes_;
+  VoteSchedule schedule_;
+  const SluiceNccl* nccl_ = nullptr;  // once it was needed
+  SluiceNcclLibrary library_{};
+  bool has_looked_ = false;  // for the library
+  Whereabouts data_;         // of the current call
+  DeviceJob job_;
+  std::vector<std::byte> packed_;  // all ranks' votes, and other exchanges
+  std::vector<Vote> votes_;
+  const char* reported_ = "";  // the last reason against NCCL that was told
+  bool has_told_ = false;
+};
+
+}  // namespace sluice
