@@ -14,7 +14,7 @@ import output
 WITHIN = 1.5      # times the lower quartile of what the probe has printed, or part of it
 BEFORE = 20       # probes before the first run
 TRIES = 20        # of a run; the last counts in any case
-PATIENCE = 120    # seconds to wait before a run
+LONGEST_WAIT = 120  # seconds to wait before a run
 
 
 class Probe:
@@ -48,7 +48,7 @@ class Probe:
     def measure(self, run):
         """What run() returns, of a run that counts."""
         for _ in range(TRIES):
-            until = time.monotonic() + PATIENCE
+            until = time.monotonic() + LONGEST_WAIT
             while not self.is_good() and time.monotonic() < until:
                 time.sleep(0.2)
             measured = run()

@@ -125,7 +125,7 @@ class FilterMaker {
 };
 
 // An upgrade: a faster conduit in place of the base conduit (the socket, or the filter over it)
-// that two processes already have. The base stays: it carries the doorbell for a sleeping peer, and
+// that two processes already have. The base stays: it carries the wake-up for a sleeping peer, and
 // its end is the death notice. While nothing moves, reading and writing make no system call.
 class Upgrade : public Conduit {
  public:
@@ -137,24 +137,24 @@ class Upgrade : public Conduit {
   // the connecting side's, then the answer to them. The connecting side shifts when this is true.
   virtual Result<bool> tried() { return true; }
   // All that this side had to send over the base has been sent. From now on this side sends only
-  // doorbell bytes there, which carry no meaning. (Before this call, reading wakes no sleeping
+  // wake-up bytes there, which carry no meaning. (Before this call, reading wakes no sleeping
   // peer.)
   virtual void take_base() = 0;
 
-  // Called before this process polls for a doorbell, because it waits for something to read, for
+  // Called before this process polls for a wake-up, because it waits for something to read, for
   // room to write, or for both. False if there is something to do already.
   virtual bool may_sleep(bool reads, bool writes) = 0;
   // The process no longer sleeps. any: the poll found something.
   virtual void awake(bool any) = 0;
   // False: to read would move nothing, and has nothing to report. Cheaper than to read.
   virtual bool has_arrived() { return true; }
-  // Takes the doorbell bytes from the base, once the peer sends no frames over it any more. Also
+  // Takes the wake-up bytes from the base, once the peer sends no frames over it any more. Also
   // notes the peer's end, which read and write report from then on. True if there was anything.
   virtual bool hear() = 0;
   // A descriptor to poll for reading beside the socket's while this process sleeps; -1: none. Many
   // upgrades may have the same.
   virtual int descriptor() const { return -1; }
-  // A doorbell byte, not POLLOUT, reports room.
+  // A wake-up byte, not POLLOUT, reports room.
   short interest(bool reads, bool writes) const override { return reads || writes ? POLLIN : 0; }
 };
 

@@ -23,7 +23,7 @@ namespace {
 using Clock = Waiter::Clock;
 
 // How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to it.
-constexpr Clock::duration farewell = std::chrono::milliseconds(500);
+constexpr Clock::duration abort_grace = std::chrono::milliseconds(500);
 
 // And how long for an executor that must not touch the program's memory any more.
 constexpr Clock::duration longest_farewell = std::chrono::seconds(5);
@@ -504,7 +504,7 @@ Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what)
   waiter_.begin();
   while (!is_done()) {
     waiter_.turn();
-    if (!broken_.ok() && waiter_.waited() > farewell) return broken_;
+    if (!broken_.ok() && waiter_.waited() > abort_grace) return broken_;
     if (!broken_.ok()) continue;
     if (is_aborted_in_arena()) return {Code::aborted, shm_->abort_cause()};
     Status status = watch(blocking_, waiter_.waited(), [&] { return what; });
@@ -561,9 +561,9 @@ void EngineTeam::send_abort(const Status& cause, const CallInFlight& call) {
   if (shm_) shm_->abort(text);
   channels_.abort(text);
   waiter_.begin();
-  // The program may reuse its memory after this call, so wait (up to `farewell`) for others' puts.
+  // The program may reuse its memory after this call, so others' puts must end, too.
   const auto is_put_to = [&] { return shm_ && shm_->is_put_to(); };
-  while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < farewell) waiter_.turn();
+  while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < abort_grace) waiter_.turn();
 }
 
 }  // namespace

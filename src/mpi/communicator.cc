@@ -5,18 +5,14 @@
 #include <optional>
 #include <utility>
 
-#include "sluice/sluice.h"
 #include "src/base/log.h"
 #include "src/mpi/bootstrap.h"
-#include "src/mpi/error_probe.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/runtime.h"
+#include "src/mpi/thread_state.h"
 #include "src/mpi/user_operation.h"
 
 namespace sluice {
-
-constinit std::atomic<bool> communicators_missed{false};
-
 namespace {
 
 // While it exists, calls that MPI or its callbacks make on this thread bypass Sluice.
@@ -28,57 +24,7 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
-bool is_mpi_running() {
-  int begun = 0, ended = 0;
-  real().Initialized(&begun);
-  real().Finalized(&ended);
-  return begun && !ended;
-}
-
 }  // namespace
-
-Communicator* look_up_communicator(MPI_Comm handle) {
-  if (handle == real().comm_null || FreedCommunicator::is_freed(handle) || !is_mpi_running()) {
-    return nullptr;
-  }
-  note_this_thread();
-  Runtime& runtime = Runtime::get();
-  const uint64_t generation = communicators_freed.load(std::memory_order_acquire);
-  Communicator* communicator = runtime.find(handle);
-  if (!communicator) {
-    if (!is_communicator(handle)) return nullptr;
-    auto made = std::make_unique<Communicator>(handle, runtime);
-    if (real().Comm_set_attr(handle, runtime.communicator_keyval(), made.get())) return nullptr;
-    if (communicators_missed.load(std::memory_order_relaxed)) made->give_up();
-    communicator = made.release();
-  }
-  ThreadState& thread = this_thread;
-  thread.communicator_handle = handle;
-  thread.communicator_generation = generation;
-  thread.communicator = communicator;
-  return communicator;
-}
-
-Communicator* find_existing_communicator(MPI_Comm handle) {
-  Runtime* const runtime = Runtime::get_if_made();
-  return runtime && is_mpi_running() ? runtime->find(handle) : nullptr;
-}
-
-FreedCommunicator::FreedCommunicator(MPI_Comm handle)
-    : handle_(handle), outer_(this_thread.freed_communicator) {
-  this_thread.freed_communicator = this;
-  Runtime* const runtime = Runtime::get_if_made();
-  if (!runtime || !runtime->find(handle)) return;
-  real().Comm_delete_attr(handle, runtime->communicator_keyval());
-}
-
-FreedCommunicator::~FreedCommunicator() { this_thread.freed_communicator = outer_; }
-
-bool FreedCommunicator::is_freed(MPI_Comm handle) {
-  const FreedCommunicator* freed = this_thread.freed_communicator;
-  while (freed && freed->handle_ != handle) freed = freed->outer_;
-  return freed;
-}
 
 Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle), runtime_(runtime) {
   int rank = 0, size = 0;
@@ -88,11 +34,9 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
   rank_ = static_cast<Rank>(rank);
   size_ = static_cast<Rank>(size);
   if (is_mpis()) owner_ = Owner::mpi;
-  runtime_.add(handle, this);
 }
 
 Communicator::~Communicator() {
-  runtime_.remove(handle_);
   offload_.reset();
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
@@ -253,9 +197,3 @@ int Communicator::fail(const char* function, const Status& status) {
 }
 
 }  // namespace sluice
-
-const char* sluice_last_algorithm(MPI_Comm comm) {
-  const sluice::Communicator* const known = sluice::find_existing_communicator(comm);
-  const sluice::Algorithm* const algorithm = known ? known->last_algorithm() : nullptr;
-  return algorithm ? algorithm->name : "mpi";
-}

@@ -7,14 +7,13 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
 
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
 #include "src/memory/placement.h"
 #include "src/mpi/call_cache.h"
-#include "src/mpi/thread_state.h"
+#include "src/mpi/real.h"
 #include "src/nccl/offload.h"
 
 namespace sluice {
@@ -29,6 +28,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  MPI_Comm handle() const { return handle_; }
   Rank rank() const { return rank_; }
   Rank size() const { return size_; }
   // Whether MPI does all its calls: it is an intercommunicator; it has one rank and the MPI is Open
@@ -103,43 +103,5 @@ class Communicator {
   std::array<std::unique_ptr<CallCache>, function_count> last_;
   const Algorithm* last_algorithm_ = nullptr;
 };
-
-// Exists while this thread frees a communicator. Its constructor deletes Sluice's state. Then MPI
-// calls the program's attribute callbacks, in an order that may differ between ranks. So
-// collectives that they call on this communicator are left to MPI, on all its ranks.
-class FreedCommunicator {
- public:
-  explicit FreedCommunicator(MPI_Comm handle);
-  ~FreedCommunicator();
-  FreedCommunicator(const FreedCommunicator&) = delete;
-  FreedCommunicator& operator=(const FreedCommunicator&) = delete;
-
-  static bool is_freed(MPI_Comm handle);
-
- private:
-  const MPI_Comm handle_;
-  const FreedCommunicator* const outer_;
-};
-
-// True once there was no memory for the state of a communicator; which one is not recorded. Its
-// other ranks count a call in which this rank took no part. So every communicator whose state is
-// made later gives up.
-extern std::atomic<bool> communicators_missed;
-
-// The state of a communicator, made if it has none. nullptr if the handle is for MPI to judge: the
-// null communicator, an invalid one, one that is being freed, or outside MPI_Init to MPI_Finalize.
-Communicator* look_up_communicator(MPI_Comm handle);
-
-// The same, but makes none: nullptr if there is no state yet.
-Communicator* find_existing_communicator(MPI_Comm handle);
-
-// The same if this thread looked it up last and none was freed since; else nullptr. No lock.
-inline Communicator* last_communicator(MPI_Comm handle) {
-  const ThreadState& thread = this_thread;
-  const bool holds =
-      thread.communicator_handle == handle &&
-      thread.communicator_generation == communicators_freed.load(std::memory_order_acquire);
-  return holds ? thread.communicator : nullptr;
-}
 
 }  // namespace sluice

@@ -9,7 +9,7 @@
 
 #include "sluice/sluice.h"
 #include "src/base/log.h"
-#include "src/mpi/communicator.h"
+#include "src/mpi/communicators.h"
 #include "src/mpi/describe.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/errors.h"
@@ -143,12 +143,11 @@ int initialized(int result) {
 
 int finalize() {
   if (all_pass.exchange(true)) return real().Finalize();
-  Runtime* const runtime = Runtime::get_if_made();
-  if (runtime) runtime->close();
+  end_collectives();
   end_probes();
   free_narrow_floats();
   const int result = real().Finalize();
-  if (runtime) runtime->disconnect();
+  if (Runtime* const runtime = Runtime::get_if_made()) runtime->disconnect();
   return result;
 }
 

@@ -3,7 +3,7 @@
 // The MPI functions that free communicators and datatypes. In them MPI calls the program's
 // attribute callbacks, which may use the object being freed, and right afterwards MPI may reuse its
 // handle. So Sluice deletes its own state before it calls MPI.
-#include "src/mpi/communicator.h"
+#include "src/mpi/communicators.h"
 #include "src/mpi/datatypes.h"
 #include "src/mpi/functions.h"
 #include "src/mpi/runtime.h"

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "src/base/log.h"
-#include "src/mpi/communicator.h"
+#include "src/mpi/communicators.h"
 #include "src/mpi/functions.h"
 #include "src/mpi/info.h"
 #include "src/mpi/runtime.h"

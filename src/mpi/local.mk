@@ -3,6 +3,7 @@
 face_sources += \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
   src/mpi/communicator.cc src/mpi/communicator.h \
+  src/mpi/communicators.cc src/mpi/communicators.h \
   src/mpi/datatype.cc src/mpi/datatype.h \
   src/mpi/datatypes.cc src/mpi/datatypes.h \
   src/mpi/describe.cc src/mpi/describe.h \

@@ -15,7 +15,6 @@
 #include "src/engine/agreement.h"
 #include "src/engine/rules.h"
 #include "src/memory/devices.h"
-#include "src/mpi/communicator.h"
 #include "src/mpi/error_probe.h"
 #include "src/mpi/thread_state.h"
 #include "transports/shm/shm.h"
@@ -38,26 +37,6 @@ bool is_switched_off() {
 namespace {
 
 constinit std::atomic<Runtime*> made{nullptr};
-
-// Attributes are not copied to duplicates. (MPI's own null copy functions are symbols of the MPI
-// library, which Sluice is not linked with.)
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
-int forget_communicator(MPI_Comm, int, void* value, void*) {
-  communicators_freed.fetch_add(1, std::memory_order_release);
-  delete static_cast<Communicator*>(value);
-  return MPI_SUCCESS;
-}
-
-// MPI_Finalize deletes the attributes of MPI_COMM_SELF first. This serves programs whose
-// MPI_Finalize does not go through Sluice.
-int close_with_self(MPI_Comm, int, void* value, void*) {
-  static_cast<Runtime*>(value)->close();
-  return MPI_SUCCESS;
-}
 
 Level parse_level(const std::string& text) {
   if (text == "error") return Level::error;
@@ -115,7 +94,6 @@ Runtime::Runtime() {
   note_threads();
   real().Comm_rank(real().comm_world, &world_rank_);
   set_log_prefix("rank " + std::to_string(world_rank_));
-  make_keyvals();
   if (Status drawn = draw_id(&process_.id); !drawn.ok()) process_.unable = drawn.message();
   process_.label = label_process(getpid(), host_name());
   process_.version = sluice_version();
@@ -128,13 +106,6 @@ Runtime::Runtime() {
   }
   if (progress_.start()) process_.progress_mpi = [this] { progress_.progress_mpi(); };
   made.store(this, std::memory_order_release);
-}
-
-void Runtime::make_keyvals() {
-  real().Comm_create_keyval(copy_nothing, forget_communicator, &communicator_keyval_, nullptr);
-  int keyval = MPI_KEYVAL_INVALID;
-  real().Comm_create_keyval(copy_nothing, close_with_self, &keyval, nullptr);
-  real().Comm_set_attr(real().comm_self, keyval, this);
 }
 
 Status Runtime::configure() {
@@ -203,27 +174,7 @@ Status Runtime::open_endpoint() {
   return {};
 }
 
-void Runtime::add(MPI_Comm handle, Communicator* communicator) {
-  const std::lock_guard lock(mutex_);
-  communicators_.emplace(handle, communicator);
-}
-
-void Runtime::remove(MPI_Comm handle) {
-  const std::lock_guard lock(mutex_);
-  communicators_.erase(handle);
-}
-
-Communicator* Runtime::find(MPI_Comm handle) {
-  const std::lock_guard lock(mutex_);
-  const auto found = communicators_.find(handle);
-  return found == communicators_.end() ? nullptr : found->second;
-}
-
 void Runtime::close() {
-  static constinit std::atomic<bool> closed{false};
-  if (closed.exchange(true)) return;
-  all_pass = true;
-  for (const auto& [handle, communicator] : communicators_) communicator->leave_to_mpi();
   process_.team_cache.clear();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
   end_devices();

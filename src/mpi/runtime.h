@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The composition root: what exists once in a process. It is made at the first collective, or with
-// the first hints. It connects the settings, the transport, the engine's Process, MPI's progress,
-// and the attribute keys.
+// the first hints. It connects the settings, the transport, the engine's Process and MPI's
+// progress.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <map>
-#include <mutex>
 
 #include "src/engine/team.h"
 #include "src/host/locality.h"
@@ -17,8 +15,6 @@
 #include "src/nccl/device_group.h"
 
 namespace sluice {
-
-class Communicator;
 
 // True if MPI does every call: with SLUICE_ENABLE=off, and, on every rank, from the entry of
 // MPI_Finalize on. In MPI_Finalize libraries still call collectives from callbacks, whose order
@@ -42,15 +38,9 @@ class Runtime {
   // What is wrong with the settings, if anything. No team can be set up then: the set-up fails on
   // all ranks of the communicator.
   const Status& failure() const { return failure_; }
-  int communicator_keyval() const { return communicator_keyval_; }
 
-  void add(MPI_Comm handle, Communicator* communicator);
-  void remove(MPI_Comm handle);
-  // nullptr if there is none.
-  Communicator* find(MPI_Comm handle);
-
-  // Called when MPI_Finalize begins: ends all teams, prints statistics, says BYE to peers. Only the
-  // first call does anything.
+  // Called once, when MPI_Finalize begins and all teams have ended: prints statistics, says BYE to
+  // peers.
   void close();
   // Called when MPI_Finalize has returned: no peer needs this process any more.
   void disconnect() {
@@ -60,7 +50,6 @@ class Runtime {
 
  private:
   Runtime();
-  void make_keyvals();
   Status configure();
   Status open_endpoint();
   Status without_tls(const Status& why) const;
@@ -68,14 +57,11 @@ class Runtime {
 
   const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
   int world_rank_ = 0;
-  int communicator_keyval_ = MPI_KEYVAL_INVALID;
   ProgressRequest progress_;
   Locator locator_;
   Process process_;
   DeviceGroups device_groups_;
   Status failure_;
-  std::mutex mutex_;
-  std::map<MPI_Comm, Communicator*> communicators_;
 };
 
 }  // namespace sluice

@@ -38,7 +38,7 @@ class ShmUpgrade final : public Upgrade {
     const size_t bytes = out_.write(runs);
     if (out_.corrupt()) return {Moved::Result::failed, 0, EPROTO};
     if (bytes == 0) return {Moved::Result::nothing};
-    if (out_.wakes()) ring_bell();
+    if (out_.wakes()) wake_peer();
     return {Moved::Result::some, bytes};
   }
 
@@ -46,7 +46,7 @@ class ShmUpgrade final : public Upgrade {
     const size_t bytes = in_.read(runs);
     if (in_.corrupt()) return {Moved::Result::failed, 0, EPROTO};
     if (bytes > 0) {
-      if (bell_is_ours_ && in_.wakes()) ring_bell();
+      if (has_base_ && in_.wakes()) wake_peer();
       return {Moved::Result::some, bytes};
     }
     // The peer's end was noted before this look at the ring, so no more bytes can come.
@@ -57,7 +57,7 @@ class ShmUpgrade final : public Upgrade {
 
   // The peer has opened the segment by now.
   void take_base() override {
-    bell_is_ours_ = true;
+    has_base_ = true;
     segment_.close_file();
   }
 
@@ -78,8 +78,8 @@ class ShmUpgrade final : public Upgrade {
   bool hear() override {
     bool any = false;
     while (!ended_) {
-      char bells[64];
-      const iovec run{bells, sizeof(bells)};
+      char wake_ups[64];
+      const iovec run{wake_ups, sizeof(wake_ups)};
       const Moved got = base_.read({&run, 1});
       if (got.result == Moved::Result::nothing) break;
       any = true;
@@ -92,10 +92,10 @@ class ShmUpgrade final : public Upgrade {
  private:
   Ring* rings() const { return reinterpret_cast<Rings*>(segment_.data())->rings; }
 
-  // If the base has no room, it holds doorbell bytes that the peer has not read yet.
-  void ring_bell() {
-    char bell = 0;
-    const iovec run{&bell, 1};
+  // If the base has no room, it holds wake-up bytes that the peer has not read yet.
+  void wake_peer() {
+    char wake_up = 0;
+    const iovec run{&wake_up, 1};
     (void)base_.write({&run, 1});
   }
 
@@ -103,7 +103,7 @@ class ShmUpgrade final : public Upgrade {
   Conduit& base_;
   RingWriter out_;
   RingReader in_;
-  bool bell_is_ours_ = false;
+  bool has_base_ = false;
   bool ended_ = false;  // the peer has closed the base, or it failed
   int error_ = 0;       // errno if it failed
 };

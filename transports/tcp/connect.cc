@@ -299,7 +299,7 @@ void Link::look_after() {
   }
 }
 
-// What remains after this loop is small or put off; the next call reads it.
+// What remains after this loop is small or deferred; the next call reads it.
 void Link::look_for_end() {
   pollfd end{socket_.fd(), POLLRDHUP, 0};
   if (!socket_ || wanted() || poll(&end, 1, 0) <= 0) return;

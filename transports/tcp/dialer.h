@@ -10,8 +10,8 @@
 // sends only its greeting until the answer contains the key that only the peer knows. With proofs
 // (wire.h) it does so at every address, and sends its last proof then. The answer may take any
 // time, because the peer may be busy. A wrong process closes the connection or answers something
-// else. A peer that strangers beset may close it too; so with proofs, an address that is certain
-// is tried again for a while.
+// else. A peer to which many strangers connect may close it too; so with proofs, an address that is
+// certain is tried again for a while.
 #pragma once
 
 #include <poll.h>

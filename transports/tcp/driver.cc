@@ -277,7 +277,7 @@ void Driver::look_after(Clock::time_point now) {
   looked_after_ = now;
   if (shared_.given_up > 0) (void)admit();  // peers may not know it yet
   for (Link* link : shared_.pending) link->look_after();
-  if (sleepers_ > 0) wake();  // look_after may have read their doorbell bytes
+  if (sleepers_ > 0) wake();  // look_after may have read their wake-up bytes
 }
 
 // For links that no operation waits for. Programs that spawn thousands of others would run out of
@@ -323,7 +323,7 @@ bool Driver::may_sleep() {
                      [](Link* link) { return link->may_sleep(); });
 }
 
-// any: the poll found something. rings: a socket has something. The doorbell that this thread read
+// any: the poll found something. rings: a socket has something. The wake-up that this thread read
 // may have been for another thread too.
 void Driver::stop_sleeping(bool any, bool rings) {
   bool heard = false;

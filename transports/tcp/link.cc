@@ -87,7 +87,7 @@ bool Link::drive() {
   bool moved = wanted() && read();
   if (upgrade_ && !quick()) try_upgrade();
   if (!out_.empty() || (filter_waits() && !sends_upgraded_)) moved |= flush();
-  if (sends_upgraded_ && filter_waits()) (void)filter_->flush();  // a doorbell byte
+  if (sends_upgraded_ && filter_waits()) (void)filter_->flush();  // a wake-up byte
   // A filter that had to read in order to write may hold more than its handshake.
   if (wanted() && socket_ && way_in().buffered()) shared_.unfinished = true;
   return moved;

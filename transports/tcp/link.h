@@ -110,7 +110,7 @@ class Link {
   // poll would not report. any: the poll found something.
   bool may_sleep();
   void awake(bool any);
-  // Reads doorbell bytes once the socket carries no more frames. True if there was anything.
+  // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
   bool hear() { return reads_upgraded_ && upgrade_ && upgrade_->hear(); }
   // What the link's bytes travel over: the name of the conduit, once it serves both directions.
   const char* carrier() const { return carrier_; }

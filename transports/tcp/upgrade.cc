@@ -217,7 +217,7 @@ void Link::take_failed_trial() {
   withdraw_offer();
 }
 
-// Bytes already read after this frame are doorbell bytes. They can be dropped, because the upgrade
+// Bytes already read after this frame are wake-up bytes. They can be dropped, because the upgrade
 // is read next.
 void Link::take_shift() {
   if (!upgrade_ || reads_upgraded_ || (connects() && !shifts_)) {

@@ -65,7 +65,7 @@
 //             be accepted. The rest is text that says what the sender lacks; empty: the receiver
 //             does
 //   shift     the last frame over this conduit; what follows goes over the upgrade, and only
-//             doorbell bytes over this one. The connecting side sends it when bytes have crossed
+//             wake-up bytes over this one. The connecting side sends it when bytes have crossed
 //             the upgrade in both directions, the accepting side when it has read that.
 //
 // The last five belong to the link, the others to a team.

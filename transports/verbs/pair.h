@@ -97,7 +97,7 @@ class VerbsPair {
   static constexpr uint32_t spare_writes = 8;        // for credits
   static constexpr uint32_t send_depth = 128;        // write requests under way
   static constexpr uint32_t receives_at_once = 8;    // posted
-  static constexpr uint32_t receive_depth = 128;     // max_batches, credits, and those put off
+  static constexpr uint32_t receive_depth = 128;     // max_batches, credits, and those deferred
   static constexpr uint32_t batch_slots = 128;       // a power of two, as send_depth
   static constexpr uint32_t writes_per_signal = 16;  // at most
 

@@ -101,8 +101,8 @@ class VerbsUpgrade final : public Upgrade {
     pair_->look_for_events();
     bool any = false;
     while (!ended_) {
-      char bells[64];
-      const iovec run{bells, sizeof(bells)};
+      char wake_ups[64];
+      const iovec run{wake_ups, sizeof(wake_ups)};
       const Moved got = base_.read({&run, 1});
       if (got.result == Moved::Result::nothing) break;
       any = true;

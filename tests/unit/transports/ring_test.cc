@@ -169,15 +169,15 @@ TEST_F(RingTest, WhoSleepsIsWokenOnce) {
   EXPECT_FALSE(reader_.wakes());
 }
 
-// A doorbell: a descriptor that wakes a sleeper.
-class Bell {
+// A descriptor that wakes a sleeper.
+class WakeUp {
  public:
-  ~Bell() { close(fd_); }
-  void ring() {
+  ~WakeUp() { close(fd_); }
+  void send() {
     const uint64_t one = 1;
     EXPECT_EQ(::write(fd_, &one, sizeof(one)), ssize_t{sizeof(one)});
   }
-  // False after ten seconds without a ring.
+  // False after ten seconds without a wake-up.
   bool wait() {
     pollfd ready{fd_, POLLIN, 0};
     uint64_t count;
@@ -200,20 +200,20 @@ class RingStress : public RingTest, public testing::WithParamInterface<size_t> {
       for (size_t left = random() % GetParam() + 1; left > 0 && good_;) {
         const size_t moved = write(left);
         left -= moved;
-        if (moved > 0 && writer_.wakes()) readers_.ring();
+        if (moved > 0 && writer_.wakes()) readers_.send();
         if (left > 0 && writer_.sleeps() && !writers_.wait()) good_ = false;
         writer_.awake();
       }
     } while (Clock::now() < end_ && good_);
     stopped_ = true;
-    readers_.ring();
+    readers_.send();
   }
   void receive_all() {
     std::mt19937_64 random(2);
     while (good_) {
       const bool last = stopped_;
       const size_t moved = read(random() % GetParam() + 1);
-      if (moved > 0 && reader_.wakes()) writers_.ring();
+      if (moved > 0 && reader_.wakes()) writers_.send();
       if (moved > 0) continue;
       if (last) return;
       if (reader_.sleeps() && !readers_.wait()) good_ = false;
@@ -223,7 +223,7 @@ class RingStress : public RingTest, public testing::WithParamInterface<size_t> {
 
   const Clock::time_point end_ = Clock::now() + time;
   std::atomic<bool> good_{true}, stopped_{false};
-  Bell writers_, readers_;
+  WakeUp writers_, readers_;
 };
 
 TEST_P(RingStress, NoWakeUpIsLost) {

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A large message that nobody has posted for, read in the turn in which a token finished: its
-// receive may be about to be posted, so it is put off.
+// receive may be about to be posted, so it is deferred.
 class TcpDeferral : public TcpPlayed {
  protected:
   static constexpr uint32_t large = 9000;
@@ -141,7 +141,7 @@ TEST_F(TcpDeferral, GoesBeforeAGoodbye) {
   EXPECT_TRUE(message.ok() && message.holds_pattern()) << message.why();
 }
 
-// Another thread's messages may finish in every turn: it is put off so many times and no more.
+// Another thread's messages may finish in every turn: it is deferred so many times and no more.
 TEST_F(TcpDeferral, NotForEver) {
   Message behind({1, 2, 0, 0}, 8);
   behind.receive(*channel_);

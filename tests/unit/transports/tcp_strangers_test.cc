@@ -286,7 +286,7 @@ TEST_F(TcpWindow, CreditGoesWithData) {
   EXPECT_EQ(hear(peer).credit, Frame::bytes);
 }
 
-TEST_F(TcpWindow, WhatFindsNoRoomIsAnnouncedAndGoesWithCreditOrGrant) {
+TEST_F(TcpWindow, WhatFindsNoRoomSendsRtsAndGoesWithCreditOrCts) {
   Stranger peer(blob_.entries[0]);
   greet(peer);
   Messages messages;
