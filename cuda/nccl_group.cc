@@ -102,12 +102,9 @@ void SluiceNcclGroup::step() {
       has_thread_ = has_thread_ || start_abort();
       if (has_aborted_) phase_ = Phase::draining;
       break;
-    case Phase::draining: {
-      // (Nothing runs any more in a context that is broken.)
-      const Relaxed relaxed;
-      if (driver().cuStreamQuery(stream_) != CUDA_ERROR_NOT_READY) phase_ = Phase::ended;
+    case Phase::draining:
+      if (is_stream_idle()) phase_ = Phase::ended;
       break;
-    }
     default: {
       const Current current(context_, why_);
       current ? step_in_context() : fail();
@@ -150,6 +147,12 @@ bool SluiceNcclGroup::is_reached() {
   const bool is_well = is_success("a job of NCCL", result, why_);
   if (!is_well) fail();
   return is_well;
+}
+
+// Nothing runs any more in a context that is broken.
+bool SluiceNcclGroup::is_stream_idle() {
+  const Current current(context_, why_);
+  return !current || driver().cuStreamQuery(stream_) != CUDA_ERROR_NOT_READY;
 }
 
 // why_ says why. A group that is to end anyway is aborted.
@@ -299,13 +302,13 @@ void SluiceNcclGroup::forget() {
     }
     return;
   }
-  if (is_own_process() && phase_ == Phase::ended) release();
+  if (is_own_process()) release();
   delete this;
 }
 
 void SluiceNcclGroup::release() {
-  char why[sluice_cuda_why];
-  {
+  if (phase_ != Phase::gone) {
+    char why[sluice_cuda_why];
     const Current current(context_, why);
     (void)set_scratch_size(0, why);
     if (canary_.address) driver().cuMemFree_v2(canary_.address);

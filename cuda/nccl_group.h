@@ -54,6 +54,7 @@ struct SluiceNcclGroup {
   void step_in_context();
   bool is_settled();
   bool is_reached();
+  bool is_stream_idle();
   void fail();
   void record();
   void end_enqueueing();

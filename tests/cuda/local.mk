@@ -80,7 +80,7 @@ check_PROGRAMS += tests/cuda/nccl_module_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/nccl_module_tests
 tests_cuda_nccl_module_tests_SOURCES = tests/unit/main.cc tests/cuda/nccl_module_test.cc \
-  tests/cuda/nccl_module_jobs_test.cc tests/cuda/nccl_module_rig.h $(libsluice_cuda_la_SOURCES)
+  tests/cuda/nccl_module_jobs_test.cc tests/cuda/nccl_module_process_test.cc tests/cuda/nccl_module_rig.h $(libsluice_cuda_la_SOURCES)
 tests_cuda_nccl_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_nccl_module_tests_LDADD = $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_nccl_module_tests_DEPENDENCIES = $(standin_nccl_library) $(standin_drivers)

@@ -320,7 +320,7 @@ class NcclJobs : public NcclModule, public testing::WithParamInterface<Parameter
       if (is_well) part.expect_results();
     }
     is_well ? table()->end(group) : table()->abort(group);
-    forget({group});
+    forget_all({group});
   }
 
   std::atomic<bool> has_failed_{false};

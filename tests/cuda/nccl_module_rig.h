@@ -206,17 +206,17 @@ inline Groups connect(int ranks) {
   return groups;
 }
 
-inline void forget(const Groups& groups) {
+inline void forget_all(const Groups& groups) {
   await_state(groups, sluice_nccl_ended);
   for (SluiceNcclGroup* const each : groups) table()->forget(each);
 }
-inline void end(const Groups& groups) {
+inline void end_all(const Groups& groups) {
   for (SluiceNcclGroup* const each : groups) table()->end(each);
-  forget(groups);
+  forget_all(groups);
 }
-inline void abort(const Groups& groups) {
+inline void abort_all(const Groups& groups) {
   for (SluiceNcclGroup* const each : groups) table()->abort(each);
-  forget(groups);
+  forget_all(groups);
 }
 
 // At the end nothing may be left.

@@ -130,6 +130,31 @@ TEST_F(NcclMisuse, AreBuffersThatOverlap) {
   EXPECT_EQ(standin_forgive(), 1);
 }
 
+// As MPI's alltoall in place: what is sent may be overwritten before.
+TEST_F(NcclMisuse, AreBuffersOfAGroupThatOverlap) {
+  int32_t* const at = buffers[0];
+  const ncclComm_t own = ranks[0]->communicator;
+  const auto stream = ranks[0]->nccl_stream();
+  const auto exchange = [&](int32_t* from, int32_t* to) {
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclSend(from, 2, ncclInt32, 0, own, stream), ncclSuccess);
+    EXPECT_EQ(ncclRecv(to, 2, ncclInt32, 0, own, stream), ncclSuccess);
+    return ncclGroupEnd();
+  };
+  expect_misuse(ncclInvalidArgument, [&] { return exchange(at, at); });
+  expect_misuse(ncclInvalidArgument, [&] { return exchange(at, at + 1); });
+  expect_misuse(ncclInvalidArgument, [&] {
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(ncclRecv(at + i, 2, ncclInt32, 0, own, stream), ncclSuccess);
+    }
+    return ncclGroupEnd();
+  });
+  ranks[0]->in_context([&] { EXPECT_TRUE(is_settled(exchange(at, at + 2))); });
+  EXPECT_EQ(settle(ranks), ncclSuccess);
+  synchronize(ranks);
+}
+
 TEST_F(NcclMisuse, IsAnUnknownTypeOperationOrRank) {
   int32_t* const at = buffers[0];
   const ncclComm_t own = ranks[0]->communicator;

@@ -88,6 +88,23 @@ bool is_overlap_right(const Task& task, int rank, int ranks) {
   return in > out ? to == from + block : from == to;
 }
 
+// A group's operations run at the same time: none may write what another reads or writes.
+bool are_apart(const std::vector<Task>& tasks, int rank, int ranks) {
+  const auto overlap = [](const void* one, size_t bytes, const void* other, size_t others) {
+    const auto a = reinterpret_cast<uintptr_t>(one), b = reinterpret_cast<uintptr_t>(other);
+    return bytes > 0 && others > 0 && a < b + others && b < a + bytes;
+  };
+  for (const Task& task : tasks) {
+    const size_t bytes = bytes_out(task, rank, ranks);
+    for (const Task& other : tasks) {
+      if (&other == &task) continue;
+      if (overlap(task.to, bytes, other.from, bytes_in(other, rank, ranks))) return false;
+      if (overlap(task.to, bytes, other.to, bytes_out(other, rank, ranks))) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 ncclResult_t Communicator::check(const Task& task, CUstream stream, const char* function) {
@@ -126,6 +143,10 @@ ncclResult_t Communicator::submit(std::vector<Task> tasks, CUstream stream, cons
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const ncclResult_t wrong = refuse_busy(function); wrong) return wrong;
     if (tasks.empty()) return ncclSuccess;
+    if (!are_apart(tasks, rank_, ranks_)) {
+      return misuse(ncclInvalidArgument, "%s on rank %d: buffers of the group overlap", function,
+                    rank_);
+    }
     pending_ = std::move(tasks);
     stream_ = stream;
     polls_left_ = polls_;
@@ -171,6 +192,7 @@ ncclResult_t Communicator::advance() {
       state_ = State::idle;
       break;
     case State::finalizing:
+      if (fails_finalize_) return error_ = sluice::cuda::ncclSystemError;
       if (open_jobs_ > 0) return ncclInProgress;
       file_.row(rank_).has_finalized = 1;
       if (!have_all(&RankRow::has_finalized) || polls_left_-- > 0) return ncclInProgress;

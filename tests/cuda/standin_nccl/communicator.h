@@ -82,6 +82,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Read from the environment.
   int version_ = 0, polls_ = 3, delay_ms_ = 0, error_job_ = 0;
+  bool fails_finalize_ = false;
   enum class Fate : uint8_t { well, fails, hangs } fate_ = Fate::well;
 
   CUcontext context_ = nullptr;

@@ -15,6 +15,9 @@ void Communicator::read_environment() {
   (void)ncclGetVersion(&version_);
   if (const char* polls = std::getenv("NCCL_STANDIN_POLLS")) polls_ = std::atoi(polls);
   if (const char* init = std::getenv("NCCL_STANDIN_INIT")) read_init(init);
+  if (const char* failing = std::getenv("NCCL_STANDIN_FINALIZE")) {
+    fails_finalize_ = std::atoi(failing) == rank_;
+  }
   if (const char* error = std::getenv("NCCL_STANDIN_ERROR")) {
     int job = 0, rank = rank_;
     if (std::sscanf(error, "%d:%d", &job, &rank) < 1) {

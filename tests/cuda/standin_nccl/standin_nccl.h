@@ -18,7 +18,8 @@
 //
 // A misuse is told and counted as the driver's (standin/cuda_driver.h): a call while the state is
 // ncclInProgress, another context current than at init, a stream or a buffer of another device,
-// host memory that the driver does not know, a buffer that ends too early, a communicator that is
+// host memory that the driver does not know, a buffer that ends too early, buffers that overlap
+// (also those of the operations of one group, which run at the same time), a communicator that is
 // gone or of another process (fork), destroy before finalize has ended.
 //
 // Not imitated: init within a group, a group with several streams of one communicator, more than
@@ -32,6 +33,7 @@
 //   NCCL_STANDIN_POLLS=N      how often ncclCommGetAsyncError says ncclInProgress (3)
 //   NCCL_STANDIN_ERROR=N[:R]  the communicator's Nth job (from 1) on rank R (on all) is an error:
 //                             its kernel spins until abort, and ncclCommGetAsyncError tells
+//   NCCL_STANDIN_FINALIZE=R   finalize of rank R fails
 //   NCCL_STANDIN_FOLDER=PATH  where the shared file is made (/dev/shm)
 //
 // Counters of the driver: "nccl_communicators" (alive), "nccl_jobs" (kernels that have ended well),
