@@ -26,7 +26,7 @@ using Clock = Waiter::Clock;
 constexpr Clock::duration abort_grace = std::chrono::milliseconds(500);
 
 // And how long for an executor that must not touch the program's memory any more.
-constexpr Clock::duration longest_farewell = std::chrono::seconds(5);
+constexpr Clock::duration longest_grace = std::chrono::seconds(5);
 
 // How often a rank that waits long checks all its channels for an ABORT.
 constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
@@ -544,7 +544,7 @@ Status EngineTeam::give_up(const Status& cause, const CallInFlight& call) {
 // (Plans and cells are quiet at once.)
 void EngineTeam::await_quiet() {
   waiter_.begin();
-  while (blocking_.by && !blocking_.by->is_quiet() && waiter_.waited() < longest_farewell) {
+  while (blocking_.by && !blocking_.by->is_quiet() && waiter_.waited() < longest_grace) {
     waiter_.turn();
   }
 }
