@@ -141,7 +141,11 @@ Ballot count_votes(std::span<const Vote> votes) {
     return ballot;
   }
   const size_t unable = first(lacks(Lack::library, Lack::settings, Lack::memory, Lack::busy));
-  if (unable < votes.size() && holds(unable, describe(votes[unable].lack))) return ballot;
+  if (unable < votes.size()) {
+    ballot.is_passing = votes[unable].lack == Lack::busy;
+    holds(unable, describe(votes[unable].lack));
+    return ballot;
+  }
   const auto is_newer = [&](const Vote& vote) { return vote.version != votes[0].version; };
   if (holds(first(is_newer), "it has another version of NCCL")) return ballot;
   if (!ballot.shares_group &&

@@ -65,6 +65,7 @@ struct Ballot {
   bool has_failed = false;    // on a rank: NCCL will never serve
   bool is_starting = false;   // on a rank, and nothing else is in the way
   bool shares_group = false;  // all ranks have the same group
+  bool is_passing = false;    // the reason is that a rank is busy
   Rank rank = 0;              // the first that is the reason, unless the result is go
   const char* reason = "";    // for people. It names no rank
 };

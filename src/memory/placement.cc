@@ -11,11 +11,6 @@ namespace {
 
 bool is_on_host(const Side& side) { return side.place.is_host(); }
 
-// Whether each block is dense in the program's memory, and the processor can touch it.
-bool is_dense(const Side& side, bool reduces) {
-  return is_on_host(side) && has_dense_blocks(side, reduces);
-}
-
 // Whether blocks are dense and consecutive.
 bool is_consecutive(const Side& side) { return !side.counts && side.type->is_dense(2); }
 
@@ -77,8 +72,15 @@ Placement::~Placement() {
   output_.unpin();
 }
 
+// Whether each block is dense in the program's memory, and the processor can touch it.
+bool Placement::is_dense(const Side& side) const {
+  return !stages_all_ && is_on_host(side) &&
+         has_dense_blocks(side, unplaced_.call.reduction.kernel);
+}
+
 Status Placement::begin() try {
-  if (!unplaced_.set_aside && is_adjacent(unplaced_.output) && is_adjacent(unplaced_.input)) {
+  if (!stages_all_ && !unplaced_.set_aside && is_adjacent(unplaced_.output) &&
+      is_adjacent(unplaced_.input)) {
     if (unplaced_.output.type) place_in_buffer(unplaced_.output, output_, &unplaced_.call.output);
     if (unplaced_.input.type) place_in_buffer(unplaced_.input, input_, &unplaced_.call.input);
     return {};
@@ -96,7 +98,7 @@ Status Placement::begin() try {
 Status Placement::begin_output() {
   const Side& side = unplaced_.output;
   View& view = unplaced_.call.output;
-  if (is_dense(side, unplaced_.call.reduction.kernel)) {
+  if (is_dense(side)) {
     place_in_buffer(side, output_, &view);
     return {};
   }
@@ -109,7 +111,7 @@ Status Placement::begin_output() {
 Status Placement::begin_input() {
   const Side& side = unplaced_.input;
   View& view = unplaced_.call.input;
-  if (!unplaced_.set_aside && is_dense(side, unplaced_.call.reduction.kernel)) {
+  if (!unplaced_.set_aside && is_dense(side)) {
     place_in_buffer(side, input_, &view);
     return {};
   }

@@ -28,9 +28,14 @@ inline size_t units_of(const Side& side, const Call& call) {
 // The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
 class Placement {
  public:
+  // Which data goes through staging memory.
+  enum class Staged : uint8_t { where_needed, all };
+
   // wait: waits for copies.
-  Placement(UnplacedCall& unplaced, Staging& input, Staging& output, CopyWait& wait)
+  Placement(UnplacedCall& unplaced, Staging& input, Staging& output, CopyWait& wait,
+            Staged staged = Staged::where_needed)
       : unplaced_(unplaced),
+        stages_all_(staged == Staged::all),
         input_(input),
         output_(output),
         staged_input_(wait),
@@ -54,7 +59,10 @@ class Placement {
   }
   Status place_apart(const Side& side, Staging& staging, View* view) const;
 
+  bool is_dense(const Side& side) const;
+
   UnplacedCall& unplaced_;
+  const bool stages_all_;
   Staging& input_;
   Staging& output_;
   StagedSide staged_input_, staged_output_;

@@ -106,6 +106,11 @@ const Side* side_of_blocks(const UnplacedCall& unplaced) {
   }
 }
 
+// Whether a device can load its elements. (Blocks are dense, so one address tells.)
+bool is_aligned(const Side& side, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(offset_by(side.buffer, side.type->start)) % bytes == 0;
+}
+
 bool has_data(const Side& side) { return side.type && side.bytes() > 0; }
 
 }  // namespace
@@ -133,7 +138,7 @@ uint32_t digest_of_blocks(const UnplacedCall& unplaced) {
   return static_cast<uint32_t>(digest ^ digest >> 32);
 }
 
-Whereabouts find_data(const UnplacedCall& unplaced) {
+Whereabouts find_data(const UnplacedCall& unplaced, const NcclTerms& terms) {
   using Kind = Whereabouts::Kind;
   Whereabouts found;
   for (const Side* side : {&unplaced.output, &unplaced.input}) {
@@ -143,7 +148,8 @@ Whereabouts find_data(const UnplacedCall& unplaced) {
     const bool is_there = side->place.device >= 0 &&
                           (is_first || (side->place.device == found.place.device &&
                                         side->place.context == found.place.context)) &&
-                          has_dense_blocks(*side, unplaced.call.reduction.kernel);
+                          has_dense_blocks(*side, unplaced.call.reduction.kernel) &&
+                          is_aligned(*side, terms.bytes);
     if (!is_there) return {Kind::elsewhere, {}};
     found = {Kind::on_device, side->place};
   }

@@ -32,13 +32,13 @@ uint32_t digest_of_blocks(const UnplacedCall& unplaced);
 struct Whereabouts {
   enum class Kind : uint8_t {
     elsewhere,  // on the host, on several devices, or not dense
-    on_device,  // dense, and on one device
+    on_device,  // dense and aligned, and on one device
     unknown,
   };
   Kind kind = Kind::elsewhere;
   DevicePlace place;  // if on a device
 };
-Whereabouts find_data(const UnplacedCall& unplaced);
+Whereabouts find_data(const UnplacedCall& unplaced, const NcclTerms& terms);
 
 // The job of one call on this rank. Its memory is kept for the next.
 class DeviceJob {

@@ -103,7 +103,7 @@ Vote Offload::vote(const UnplacedCall& unplaced, const NcclTerms& terms,
   vote.type = static_cast<uint8_t>(terms.type);
   vote.operation = static_cast<uint8_t>(terms.operation);
   vote.blocks = digest_of_blocks(unplaced);
-  data_ = find_data(unplaced);
+  data_ = find_data(unplaced, terms);
   vote.on_device = data_.kind == Whereabouts::Kind::on_device;
   if (asks_for_other_carriers()) {
     vote.lack = Vote::Lack::settings;
@@ -247,10 +247,11 @@ Status Offload::agree_on_id(const Call& call, bool* able, Id* id) {
   return {};
 }
 
-// Data that is not dense on the device goes by the host, and through scratch on the device.
+// Data that is not dense on the device goes by the host, and through scratch on the device. (All of
+// it by staging memory: NCCL may write to that even if it can't be ended.)
 Status Offload::run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
                             Staging& output) {
-  Placement placement(unplaced, input, output, team_);
+  Placement placement(unplaced, input, output, team_, Placement::Staged::all);
   Status local = placement.begin();
   if (local.ok()) local = pack_all(unplaced.call, team_.size());
   if (local.ok()) {
@@ -304,8 +305,8 @@ void Offload::report(const Ballot& ballot) {
                        !ballot.could_start && ballot.reason != reported_;
   if (!is_news || team_.rank() != 0) return;
   reported_ = ballot.reason;
-  const bool is_bad = ballot.has_failed || mode_ == Mode::on;
-  log(is_bad ? Level::warning : Level::info, "NCCL does not carry %s's calls%s: rank %u: %s",
+  const bool is_bad = ballot.has_failed || (mode_ == Mode::on && !ballot.is_passing);
+  log(is_bad ? Level::warning : Level::info, "NCCL does not carry calls on %s%s: rank %u: %s",
       communicator_.c_str(), ballot.has_failed ? " any more" : "", ballot.rank, ballot.reason);
 }
 

@@ -11,6 +11,13 @@ namespace {
 void* library = nullptr;
 std::vector<CUcontext> primaries;
 CUcontext other_context = nullptr;
+int own_device = 0;
+
+int other_device() {
+  const int last = static_cast<int>(primaries.size()) - 1;
+  return own_device == last ? 0 : last;
+}
+CUcontext context_of(int device) { return primaries[static_cast<size_t>(device)]; }
 
 // (Drivers before CUDA 11.2 have no pools.)
 Kind supported(Kind kind) {
@@ -38,7 +45,7 @@ const char* name_of(Kind kind) {
   return names[static_cast<int>(kind)];
 }
 
-void load_driver(const std::string& path) {
+void load_driver(const std::string& path, int own) {
   library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) fail("the driver can't be loaded: " + path);
   int count = 0;
@@ -52,9 +59,11 @@ void load_driver(const std::string& path) {
     primaries.push_back(context);
   }
   CUcontext popped = nullptr;
-  expect_success(CUDA(cuCtxCreate_v2)(&other_context, 0, 0), "cuCtxCreate");
+  expect_success(CUDA(cuCtxCreate_v2)(&other_context, 0, own), "cuCtxCreate");
   expect_success(CUDA(cuCtxPopCurrent_v2)(&popped), "cuCtxPopCurrent");
-  expect_success(CUDA(cuCtxSetCurrent)(primaries.front()), "cuCtxSetCurrent");
+  if (own >= count) fail("there is no device " + std::to_string(own));
+  own_device = own;
+  expect_success(CUDA(cuCtxSetCurrent)(context_of(own)), "cuCtxSetCurrent");
 }
 
 KindMemory::KindMemory(Kind kind, size_t bytes)
@@ -68,7 +77,7 @@ KindMemory::KindMemory(Kind kind, size_t bytes)
       expect_success(CUDA(cuMemAlloc_v2)(&at_, bytes_), "cuMemAlloc");
       break;
     case Kind::other_device:
-      allocate_in(primaries.back());
+      allocate_in(context_of(other_device()));
       break;
     case Kind::other_context:
       allocate_in(other_context);
@@ -149,7 +158,7 @@ void KindMemory::write(const void* from, size_t bytes) {
     return;
   }
   CUcontext popped = nullptr;
-  if (kind_ == Kind::lent) CUDA(cuCtxPushCurrent_v2)(primaries.back());
+  if (kind_ == Kind::lent) CUDA(cuCtxPushCurrent_v2)(context_of(other_device()));
   expect_success(CUDA(cuMemcpyHtoD_v2)(at_, from, bytes), "cuMemcpyHtoD");
   if (kind_ == Kind::lent) CUDA(cuCtxPopCurrent_v2)(&popped);
 }
@@ -161,7 +170,7 @@ void KindMemory::read(void* to, size_t bytes) const {
     return;
   }
   CUcontext popped = nullptr;
-  if (kind_ == Kind::lent) CUDA(cuCtxPushCurrent_v2)(primaries.back());
+  if (kind_ == Kind::lent) CUDA(cuCtxPushCurrent_v2)(context_of(other_device()));
   expect_success(CUDA(cuMemcpyDtoH_v2)(to, at_, bytes), "cuMemcpyDtoH");
   if (kind_ == Kind::lent) CUDA(cuCtxPopCurrent_v2)(&popped);
 }
@@ -169,14 +178,14 @@ void KindMemory::read(void* to, size_t bytes) const {
 void KindMemory::map(CUmemLocationType owner) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {owner, 0};
+  properties.location = {owner, owner == CU_MEM_LOCATION_TYPE_DEVICE ? own_device : 0};
   size_t grain = 0;
   expect_success(
       CUDA(cuMemGetAllocationGranularity)(&grain, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
       "cuMemGetAllocationGranularity");
   mapped_ = (bytes_ + grain - 1) / grain * grain;
   CUmemGenericAllocationHandle handle = 0;
-  const int user = kind_ == Kind::lent ? static_cast<int>(primaries.size()) - 1 : 0;
+  const int user = kind_ == Kind::lent ? other_device() : own_device;
   const CUmemAccessDesc access[] = {
       {{CU_MEM_LOCATION_TYPE_DEVICE, user}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
       {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};

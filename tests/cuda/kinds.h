@@ -21,16 +21,17 @@ Function* in_driver(const char* name) {
 }
 #define CUDA(function) test::in_driver<decltype(::function)>(#function)
 
-// Loads a driver and makes the primary context of its first device current.
-void load_driver(const std::string& path);
+// Loads a driver and makes the primary context of one of its devices current: this process's own.
+void load_driver(const std::string& path, int own = 0);
 // The primary contexts of all devices.
 const std::vector<CUcontext>& primary_contexts();
 
 void expect_success(CUresult result, const char* what);
 
-// other_context: of the first device; registered: pinned memory of the program's own. Virtual
-// memory: mapped is the first device's, lent is that but only the last device may use it; numa is
-// the host's, which only the first device may use, or the processor too (open_numa).
+// other_device: the last one, or the first if the last is this process's own; other_context: of the
+// own device; registered: pinned memory of the program's own. Virtual memory: mapped is the own
+// device's, lent is that but only the other device may use it; numa is the host's, which only the
+// own device may use, or the processor too (open_numa).
 enum class Kind {
   host,
   device,

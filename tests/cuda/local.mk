@@ -112,7 +112,7 @@ tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds)
 tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_LDADD = $(mpi_harness)
-cuda_tests = tests/cuda/test_buffers tests/cuda/test_manners tests/cuda/test_on_gpu tests/cuda/test_wire
+cuda_tests = tests/cuda/test_buffers tests/cuda/test_manners tests/cuda/test_offload tests/cuda/test_on_gpu tests/cuda/test_wire
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu
 

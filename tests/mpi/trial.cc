@@ -68,12 +68,16 @@ const char* name_of(Damage damage) {
 }
 
 std::string driver;  // empty: all memory is the host's
+bool has_own_device = false;
 
 }  // namespace
 
-void use_driver(const std::string& path) {
-  load_driver(path);
+void use_driver(const std::string& path, bool own_devices) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  load_driver(path, own_devices ? rank : 0);
   driver = path;
+  has_own_device = own_devices;
 }
 
 std::vector<Comm> lasting_comms() {
@@ -130,6 +134,7 @@ Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
   if (trial.comm.handle == MPI_COMM_NULL) return trial;
   trial.in_place = trial.shared.chance(3);
   trial.root = static_cast<int>(trial.shared.below(trial.size()));
+  trial.on_devices = has_own_device && !trial.shared.chance(3);
   trial.large = MPI_VERSION >= 4 && trial.own.chance(4);
   trial.story = trial.function + (trial.large ? "_c" : "") + (trial.in_place ? " in place" : "") +
                 " on " + trial.comm.name + ", rank " + std::to_string(trial.comm.rank) + " of " +
@@ -144,6 +149,7 @@ std::string Trial::describe() const {
                       program() + " --seed " + std::to_string(seed) + " --case " +
                       std::to_string(number) + " --bytes " + std::to_string(most_bytes);
   if (!driver.empty()) again += " --driver " + driver;
+  if (has_own_device) again += " --own-devices 1";
   if (damage != Damage::none) again += std::string(" --break ") + name_of(damage);
   return "seed " + std::to_string(seed) + " case " + std::to_string(number) + ": " + story +
          "\nREPLAY: " + again + "\n";
@@ -166,7 +172,8 @@ Side::Side(ShapedType drawn, std::vector<Memory::Block> where, MPI_Datatype in_m
       in_mpi_(in_mpi) {
   before.scramble(trial.own);
   if (!driver.empty()) {
-    const Kind kind = kinds[trial.own.below(std::size(kinds))];
+    const bool any = !trial.on_devices || trial.own.chance(8);
+    const Kind kind = any ? kinds[trial.own.below(std::size(kinds))] : Kind::device;
     trial.story += std::string(", ") + name_of(kind);
     elsewhere_ = std::make_unique<KindMemory>(kind, before.bytes().size());
   }

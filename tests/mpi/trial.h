@@ -41,6 +41,7 @@ struct Trial {
   std::string function;
   Comm comm;
   bool in_place = false;
+  bool on_devices = false;  // most buffers are on their rank's own device
   int root = 0;
   bool large = false;  // this rank calls the function with large counts, if available
   Random shared{0};    // equal draws on all ranks of the communicator
@@ -57,7 +58,8 @@ struct Trial {
 };
 
 // From now on each of Sluice's buffers is in memory of a random kind, of this CUDA driver.
-void use_driver(const std::string& path);
+// own_devices: each rank has a device of its own, and in most trials most buffers are there.
+void use_driver(const std::string& path, bool own_devices);
 
 // Draws everything that does not depend on the function's family.
 Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
