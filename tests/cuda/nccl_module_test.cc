@@ -192,6 +192,7 @@ TEST_F(NcclGroup, HasAStreamOfTheKindThatIsSet) {
     ASSERT_EQ(sluice_cuda()->begin(standin_driver(), &settings, why), 0) << why;
     const Primary primary(0);
     const Sum sum(2);
+    const Memory other(Where::device, 2, Bytes(1));
     const Groups groups = connect(2);
     unsigned flags = 0;
     EXPECT_EQ(primary.in([&] { return STANDIN(cuCtxGetFlags)(&flags); }), CUDA_SUCCESS);
@@ -203,8 +204,9 @@ TEST_F(NcclGroup, HasAStreamOfTheKindThatIsSet) {
               CUDA_SUCCESS);
     sum.start(groups);
     for (int i = 0; i < turns && is_blocking; ++i) {
-      EXPECT_EQ(state_of(groups[0]), sluice_nccl_running);
+      ASSERT_EQ(state_of(groups[0]), sluice_nccl_running);
       (void)state_of(groups[1]);
+      (void)other.contents();  // (the driver works)
     }
     if (is_blocking) STANDIN(standin_vacate)();
     await_state(groups, sluice_nccl_ready);
