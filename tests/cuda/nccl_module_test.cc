@@ -317,16 +317,6 @@ TEST_F(NcclFailure, OfACallOfNccl) {
   }
 }
 
-TEST_F(NcclFailure, OfAJobWithATypeOfNoBytes) {
-  const Groups groups = connect(1);
-  const Sum sum(1);
-  SluiceNcclJob job = sum.job(0);
-  job.type = static_cast<SluiceNcclType>(99);
-  EXPECT_EQ(reason_from([&](char* why) { return table()->start(groups[0], &job, why); }),
-            "NCCL has no such type or operation");
-  abort_all(groups);
-}
-
 TEST_F(NcclFailure, OfFinalizeTurnsIntoAbort) {
   const Setting fails("NCCL_STANDIN_FINALIZE", "1");
   const Groups groups = connect(2);
