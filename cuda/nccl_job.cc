@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cuda/nccl_job.h"
 
-#include <cstdio>
-#include <iterator>
-
 #include "cuda/nccl_library.h"
 
 namespace sluice::cuda {
@@ -102,9 +99,10 @@ struct NcclJob::Target {
 };
 
 NcclJob::NcclJob(const SluiceNcclJob& job, int rank, int ranks)
-    : job_(job), rank_(static_cast<size_t>(rank)), ranks_(static_cast<size_t>(ranks)) {
-  const size_t type = job.type;
-  element_ = type < std::size(elements) ? elements[type] : 0;
+    : job_(job),
+      rank_(static_cast<size_t>(rank)),
+      ranks_(static_cast<size_t>(ranks)),
+      element_(elements[job.type]) {
   const bool has_in_blocks =
       job.collective == sluice_nccl_alltoall || job.collective == sluice_nccl_reduce_scatter;
   const bool has_out_blocks =
@@ -215,10 +213,6 @@ bool NcclJob::copy_blocks(const NcclOperand& operand, bool into_scratch, size_t 
 }
 
 bool NcclJob::enqueue(ncclComm_t communicator, CUstream stream, char* why) const {
-  if (element_ == 0 || job_.operation > sluice_nccl_min) {
-    std::snprintf(why, sluice_cuda_why, "NCCL has no such type or operation");
-    return false;
-  }
   const Target target{communicator, stream, job_.type, job_.operation};
   return is_grouped_ ? call_grouped(target, why) : call_once(target, why);
 }

@@ -11,8 +11,11 @@
  *            create            start             (test)
  *   starting -------> ready --------> running --------> ready
  *       |                               |
- *       +------------> failed <---------+      abort (from any state) -> aborting -> ended
+ *       +------------> failed <---------+      abort (from any state) -> ending -> ended
  *                                              end (from ready) -> ending -> ended
+ *
+ * Where the program has reset the group's device, reserve and start fail, and abort ends the group
+ * at once: the driver has ended all that was there.
  */
 #pragma once
 
@@ -60,7 +63,7 @@ enum SluiceNcclCollective {
   sluice_nccl_reduce,
   sluice_nccl_broadcast,      /* out alone: the root sends it, the others receive it */
   sluice_nccl_allgather,      /* blocks of the output */
-  sluice_nccl_alltoall,       /* blocks of both */
+  sluice_nccl_alltoall,       /* blocks of both; in place the input's are the output's */
   sluice_nccl_reduce_scatter, /* blocks of the input */
 };
 
@@ -68,9 +71,11 @@ enum SluiceNcclCollective {
 struct SluiceNcclSide {
   void* memory; /* NULL: this rank has no such side, or its input is in the output's memory, where
                    MPI_IN_PLACE has it (reduce_scatter: the whole input, at the output) */
-  int on_host;  /* not on the group's device: the job takes it through scratch there */
+  int on_host;  /* in host memory: the job takes it through scratch on the group's device */
   /* The blocks, one for each rank, in elements from `memory`; offsets NULL: consecutive, of `count`
-   * elements each. Both arrays must stay until the job is done. */
+   * elements each. The numbers of elements are equal on all ranks, as MPI has them; where they lie
+   * is each rank's own choice. Both arrays must stay until the job is done. Blocks of allgather and
+   * reduce_scatter that are equal but not consecutive go through scratch too. */
   size_t count;
   const size_t* counts;
   const size_t* offsets;
@@ -110,7 +115,8 @@ struct SluiceNccl {
   enum SluiceNcclState (*advance)(struct SluiceNcclGroup* group, char* why);
   /* Makes sure that there is scratch on the device for a job's sides that need it: those on the
    * host, and what MPI_IN_PLACE needs in reduce_scatter and alltoall. Kept for later jobs, up to
-   * 64 MB. -1: no memory. To be called before `start`, for the same job. */
+   * 64 MB. -1: no memory, or the group is neither starting nor ready; it stays as it is. To be
+   * called before `start`, for the same job, or one that needs no more. */
   int (*reserve)(struct SluiceNcclGroup* group, const struct SluiceNcclJob* job, char* why);
   /* Begins a job of a ready group. All ranks of the group begin the same jobs in one order, and one
    * group of a process runs at a time. The sides' memory must stay until the job is done, or the
@@ -120,7 +126,8 @@ struct SluiceNccl {
   /* Ends the group: begins to give it up, in whatever state; NCCL does not end that before all
    * ranks of this host have begun to. A thread waits for that. */
   void (*abort)(struct SluiceNcclGroup* group);
-  /* Begins to end a ready group in order, as all its ranks do. */
+  /* Begins to end a ready group in order, as all its ranks do. One in another state, or that NCCL
+   * does not end, is aborted. */
   void (*end)(struct SluiceNcclGroup* group);
   /* Frees a group: ended, or in a forked child; else it is left to itself, for good. */
   void (*forget)(struct SluiceNcclGroup* group);

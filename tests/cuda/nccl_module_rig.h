@@ -130,7 +130,7 @@ class Memory {
   Bytes contents() const {
     Bytes found(bytes_);
     if (is_on_host()) {
-      std::memcpy(found.data(), host_, bytes_);
+      std::copy_n(static_cast<const std::byte*>(host_), bytes_, found.data());
     } else {
       EXPECT_EQ(
           primary_.in([&] { return STANDIN(cuMemcpyDtoH_v2)(found.data(), address_, bytes_); }),

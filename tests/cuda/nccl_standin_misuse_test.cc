@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the stand-in for NCCL calls a misuse.
+// What the stand-in for NCCL calls a misuse, and a finalize that fails.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -232,6 +232,17 @@ TEST_F(NcclMisuse, IsMemoryFreedBeforeItsJobEnds) {
   EXPECT_EQ(settle(ranks), ncclSuccess);
   synchronize(ranks);
   EXPECT_EQ(standin_forgive(), 1);
+}
+
+using NcclFinalize = NcclStandIn;
+
+TEST_F(NcclFinalize, FailsOnTheGivenRank) {
+  const Setting fails("NCCL_STANDIN_FINALIZE", "1");
+  const Ranks all = connect(2);
+  for (const auto& each : all) EXPECT_EQ(ncclCommFinalize(each->communicator), ncclInProgress);
+  EXPECT_EQ(all[1]->state(), ncclSystemError);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(all[0]->state(), ncclInProgress);
+  abort_all(all);
 }
 
 }  // namespace

@@ -484,15 +484,6 @@ TEST_F(Jobs, OfAnAbortedRankEndButAbortWaitsForAllRanks) {
   aborting.join();
 }
 
-TEST_F(Jobs, MayHaveEndedWhenFinalizeFails) {
-  const Setting fails("NCCL_STANDIN_FINALIZE", "1");
-  const Ranks ranks = connect(2);
-  for (const auto& each : ranks) EXPECT_EQ(ncclCommFinalize(each->communicator), ncclInProgress);
-  EXPECT_EQ(ranks[1]->state(), ncclSystemError);
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(ranks[0]->state(), ncclInProgress);
-  abort_all(ranks);
-}
-
 TEST_F(Jobs, EndBeforeFinalizeDoes) {
   const Ranks ranks = connect(2);
   start(ranks);
