@@ -422,6 +422,7 @@ Status EngineTeam::aborted(const CallInFlight& call) {
   if (waiter_.now() - asked_ < ask_every) return {};
   asked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
+  if (!shm_) streams_.open_to(Streams::Whom::met, rank_);  // who passes it on may be any
   return streams_.aborted_by_peers();
 }
 
@@ -490,13 +491,12 @@ Status EngineTeam::give_up(const Status& cause, const CallInFlight& call) {
   return broken_;
 }
 
-// The rank that fails first may have no channels yet: it opens them to all peers.
+// The rank that fails first may have no channels yet: it opens them to all peers. One that it can't
+// reach learns of it from others: these open channels where that costs no connection.
 void EngineTeam::send_abort(const Status& cause, const CallInFlight& call) {
   const bool passes_on = cause.code() == Code::aborted;
-  if (!passes_on) {
-    broken_ = cause.with(describe(call));
-    if (!shm_) streams_.open_all(rank_);
-  }
+  if (!passes_on) broken_ = cause.with(describe(call));
+  if (!shm_) streams_.open_to(passes_on ? Streams::Whom::met : Streams::Whom::all, rank_);
   const std::string text =
       passes_on ? cause.message() : "rank " + std::to_string(rank_) + ": " + broken_.message();
   if (shm_) shm_->abort(text);
