@@ -104,6 +104,8 @@ class Prover {
  public:
   virtual ~Prover() = default;
   virtual const PublicKey& public_key() const = 0;
+  // Code::unavailable, with the reason, once what computes keys and proofs can no longer be used.
+  virtual Status state() const { return {}; }
   // The key that only this process and the peer can compute, whose public key this is; another for
   // other ids. Code::invalid if that is no public key; Code::unavailable, as of prove, if what
   // computes it can no longer be used.

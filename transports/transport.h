@@ -204,6 +204,13 @@ class Endpoint {
   // reached, operations fail within the connect deadline.
   virtual Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) = 0;
 
+  // Whether a link to that process is connected, or has been. If so, a stream to it costs no
+  // connection.
+  virtual bool has_met(const ProcessId& process) {
+    (void)process;
+    return false;
+  }
+
   // Whether this process has descriptors for further connections now. Makes system calls.
   virtual bool can_connect() = 0;
 

@@ -357,7 +357,9 @@ std::vector<std::string> unknown_knobs(const char* const* environment) {
   for (; environment && *environment; ++environment) {
     const std::string_view entry = *environment;
     if (!entry.starts_with(prefix)) continue;
-    const std::string name(entry.substr(0, entry.find('=')));
+    const size_t end = entry.find('=');
+    if (end + 1 == entry.size()) continue;  // empty: counts as unset
+    const std::string name(entry.substr(0, end));
     const auto has_name = [&](const Knob& knob) { return name == knob.name; };
     if (std::none_of(std::begin(table), std::end(table), has_name)) {
       lines.push_back(unknown_name(name));

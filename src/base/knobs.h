@@ -102,8 +102,8 @@ using Environment = std::function<const char*(const char* name)>;
 Status read_knobs(const Environment& environment, Knobs* knobs);
 
 // Warns of unknown variables: one line for each SLUICE_* name in `environment` that the table
-// lacks, with the nearest known name. `environment` is a null-terminated array of "NAME=value"
-// strings, or nullptr for none.
+// lacks, with the nearest known name, unless its value is empty. `environment` is a null-terminated
+// array of "NAME=value" strings, or nullptr for none.
 std::vector<std::string> unknown_knobs(const char* const* environment);
 
 // All rows with their values, in the table's order.

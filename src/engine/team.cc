@@ -461,6 +461,7 @@ Status EngineTeam::aborted(CallInFlight& call) {
   if (waiter_.now() - asked_ < ask_every) return {};
   asked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
+  if (!shm_) channels_.open_to(TeamChannels::Whom::met, rank_);  // who passes it on may be any
   Status status = channels_.aborted_by_peers();
   if (!status.ok() || !call.by || call.by->notices_death()) return status;
   // (A rank that has done its part may end before this one is done. So a second look decides.)
@@ -549,13 +550,13 @@ void EngineTeam::await_quiet() {
   }
 }
 
-// The rank that fails first may have no channels yet: it opens them to all peers.
+// The rank that fails first may have no channels yet: it opens them to all peers. One that it can't
+// reach learns of it from others: these open channels where that costs no connection.
 void EngineTeam::send_abort(const Status& cause, const CallInFlight& call) {
   const bool passes_on = cause.code() == Code::aborted;
-  if (!passes_on) {
-    broken_ = cause.with(describe(call));
-    if (!shm_) channels_.open_all(rank_);
-  }
+  if (!passes_on) broken_ = cause.with(describe(call));
+  if (!shm_)
+    channels_.open_to(passes_on ? TeamChannels::Whom::met : TeamChannels::Whom::all, rank_);
   const std::string text =
       passes_on ? cause.message() : "rank " + std::to_string(rank_) + ": " + broken_.message();
   if (shm_) shm_->abort(text);

@@ -34,10 +34,13 @@ class TeamChannels final : public Channels {
     }
     return channels_[peer].get();
   }
-  // Opens channels to all peers. Ignores errors.
-  void open_all(Rank self) {
+  // Opens channels to all peers, or to those that this process has met. Ignores errors.
+  enum class Whom { all, met };
+  void open_to(Whom whom, Rank self) {
     for (Rank peer = 0; peer < size(); ++peer) {
-      if (peer == self) continue;
+      if (peer == self || (whom == Whom::met && !endpoint_->has_met(process(peer)))) {
+        continue;
+      }
       try {
         (void)channel(peer);
       } catch (const std::bad_alloc&) {  // other ranks may have a channel to it

@@ -14,20 +14,15 @@
 #include <thread>
 
 #include "tests/cuda/kinds.h"
+#include "tests/cuda/nccl_calls.h"
 
+using test::algorithm_of;
 using test::Kind;
 using test::KindMemory;
 
 namespace {
 
 int rank = 0, size = 0;
-
-// The algorithm of a communicator's last call.
-std::string algorithm_of(MPI_Comm communicator) {
-  using Function = const char*(MPI_Comm);
-  auto* const function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "sluice_last_algorithm"));
-  return function ? function(communicator) : "no Sluice";
-}
 
 int value(int of, size_t at) { return of * 7 + static_cast<int>(at % 11); }
 
@@ -55,17 +50,9 @@ std::vector<T> combined(size_t count, MPI_Op op) {
 
 // A communicator whose calls NCCL carries by now.
 MPI_Comm offloaded(MPI_Comm parent) {
-  constexpr int count = 100000;
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Comm_dup(parent, &made);
-  KindMemory data(Kind::device, count * sizeof(int));
-  int ready = 0;
-  while (!ready) {
-    data.put(values<int>(rank, count));
-    MPI_Allreduce(MPI_IN_PLACE, data.data(), count, MPI_INT, MPI_SUM, made);
-    test::check(data.get<int>(count) == combined<int>(count, MPI_SUM), "a sum while NCCL starts");
-    ready = algorithm_of(made) == "nccl";
-  }
+  test::start_nccl(made);
   return made;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // differential [--seed S] [--cases N] [--from N | --case N] [--only MPI_FUNCTION] [--bytes MOST]
-// [--limit SECONDS] [--break result|gap|guard|input|bits] [--driver PATH [--own-devices 1]]:
+// [--limit SECONDS] [--break result|gap|guard|input|bits] [--driver PATH [--own-devices 1 [--nccl 1]]]:
 // compares Sluice with MPI on random calls. Each case is one collective with random arguments
 // (trial.h), called through Sluice and through MPI's own function. Integers must be equal;
 // floating-point numbers may differ by what reordering allows (rounding.h); bytes outside the
@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tests/cuda/nccl_calls.h"
 #include "tests/mpi/trial.h"
 
 namespace {
@@ -90,6 +91,9 @@ int main(int argc, char** argv) {
   }
   watch_signals();
   std::vector<test::Comm> lasting = test::lasting_comms();
+  if (options.number("nccl", 0) > 0) {
+    for (const test::Comm& comm : lasting) test::start_nccl(comm.handle);
+  }
   for (uint64_t number = first; number < first + count; ++number) {
     Trial trial = test::draw_trial(seed, number, only, lasting);
     trial.most_bytes = options.number("bytes", 1 << 20);

@@ -292,6 +292,7 @@ void Link::look_after() {
   if (awaited()) {
     look_for_missed();
     look_for_listener();
+    look_for_prover();
   } else if (socket_) {
     hear();
     look_for_life();
@@ -326,6 +327,14 @@ void Link::look_for_listener() {
     return each.local || is_free(each.address, each.port);
   });
   if (gone) lost("it ended before it connected");
+}
+
+// The peer can't come if this process can prove nothing any more. It may be no better off, and
+// can't say so then.
+void Link::look_for_prover() {
+  if (!status_.ok() || !known_ || !proves()) return;
+  const Status state = shared_.options.prover->state();
+  if (!state.ok()) fail(state.with(label_));
 }
 
 // Once the peer's part of the filter's handshake has begun to come, the rest must follow. (A peer

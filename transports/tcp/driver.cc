@@ -143,6 +143,12 @@ Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   return shared_.no_memory_to_connect;
 }
 
+bool Driver::has_met(const ProcessId& process) {
+  Section section(*this);
+  const auto found = links_.find(process);
+  return found != links_.end() && found->second->has_met();
+}
+
 void Driver::close(const Route& route) {
   Section section(*this);
   route.link->close(*route.stream);

@@ -42,6 +42,7 @@ class Driver {
     Stream* stream;
   };
   Result<Route> open(const TeamId& team, const Peer& peer);
+  bool has_met(const ProcessId& process);
   void close(const Route& route);
 
   // Each returns true if the operation is done.

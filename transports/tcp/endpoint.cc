@@ -80,6 +80,7 @@ class TcpEndpoint : public Endpoint {
     return std::unique_ptr<Channel>(std::make_unique<TcpChannel>(driver_, *route));
   }
 
+  bool has_met(const ProcessId& process) override { return driver_->has_met(process); }
   bool can_connect() override { return has_descriptors(descriptors_to_connect); }
   bool progress() override { return driver_->progress(); }
   void wait(std::chrono::microseconds limit) override { driver_->wait(limit); }

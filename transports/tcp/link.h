@@ -69,6 +69,8 @@ class Link {
   bool expects() const { return !connects() && !socket_ && status_.ok(); }
   // The other side, which connects, may not: this side has given up.
   bool refuses() const { return !connects() && !status_.ok(); }
+  // It is connected, or was: what came before it ended may be an abort.
+  bool has_met() const { return greeted_ || !status_.ok(); }
   // know() has succeeded.
   bool is_known() const { return known_; }
   std::optional<PublicKey> public_key() const {
@@ -208,6 +210,7 @@ class Link {
   // Bytes of the filter's own wait in it.
   bool filter_waits() const { return filter_ && filter_->unsent() > 0; }
   void look_for_listener();
+  void look_for_prover();
   void look_for_missed();
   void look_for_life();
   void look_for_handshake();

@@ -264,6 +264,11 @@ class TlsProver final : public Prover {
 
   const PublicKey& public_key() const override { return public_key_; }
 
+  Status state() const override {
+    const char* const lack = tls_.lacks();
+    return lack ? Status(Code::unavailable, lack) : Status();
+  }
+
   Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
                         const PublicKey& peer_key) const override {
     SluiceTlsPair pair;

@@ -173,7 +173,8 @@ TEST(Knobs, BadValueNamesVariableValueAndRange) {
 TEST(Knobs, UnknownNamesGetTheNearest) {
   const char* const variables[] = {
       "PATH=/bin",      "SLUICE_SEGMNT=1k",        "SLUICE_ALL_REDUCE=ring",
-      "SLUICE_RADIX=2", "SLUICE_QUOKKA_HABITAT=x", nullptr};
+      "SLUICE_RADIX=2", "SLUICE_QUOKKA_HABITAT=x", "SLUICE_QUOKKA=",
+      nullptr};
   EXPECT_TRUE(unknown_knobs(nullptr).empty()) << "after clearenv()";
   const std::vector<std::string> lines = unknown_knobs(variables);
   ASSERT_EQ(lines.size(), 3U);
@@ -181,6 +182,22 @@ TEST(Knobs, UnknownNamesGetTheNearest) {
   EXPECT_NE(lines[1].find("did you mean SLUICE_ALLREDUCE?"), std::string::npos) << lines[1];
   EXPECT_NE(lines[2].find("SLUICE_QUOKKA_HABITAT"), std::string::npos) << lines[2];
   EXPECT_EQ(lines[2].find("did you mean"), std::string::npos) << lines[2];
+}
+
+TEST(Knobs, EmptyVariablesCountAsUnset) {
+  Settings empty, none;
+  for (const KnobValue& each : knob_values(environment_of({}))) empty[each.knob->name] = "";
+  ASSERT_GT(empty.size(), 20U);
+  const Environment of_empty = environment_of(empty), of_none = environment_of(none);
+  Knobs knobs;
+  EXPECT_TRUE(read_knobs(of_empty, &knobs).ok());
+  EXPECT_EQ(agreed_settings(of_empty), agreed_settings(of_none));
+  EXPECT_FALSE(is_switched_off(of_empty));
+  const auto values = knob_values(of_empty), defaults = knob_values(of_none);
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(values[i].value, defaults[i].value) << values[i].knob->name;
+    EXPECT_FALSE(values[i].from_environment) << values[i].knob->name;
+  }
 }
 
 TEST(Knobs, ValuesAreCanonicalAndSayTheirOrigin) {

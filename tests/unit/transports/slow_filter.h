@@ -148,7 +148,7 @@ class PlainProver final : public Prover {
   const PublicKey public_key_{std::byte{17}};
 };
 
-// Lacks memory for the next keys.
+// Lacks memory for the next keys; can be closed for good.
 class PoorProver final : public Prover {
  public:
   const PublicKey& public_key() const override { return rich_.public_key(); }
@@ -162,7 +162,12 @@ class PoorProver final : public Prover {
     return rich_.prove(key, text);
   }
 
+  Status state() const override {
+    return closed ? Status(Code::unavailable, "the prover is closed") : Status();
+  }
+
   mutable int lacks = 0;
+  mutable bool closed = false;
 
  private:
   const PlainProver rich_;

@@ -42,6 +42,17 @@ TEST_F(TcpProofs, LetAPeerIn) {
   EXPECT_TRUE(message.ok() && message.holds_pattern()) << message.why();
 }
 
+// Nobody can connect then.
+TEST_F(TcpProofs, AreNotAwaitedOnceThisProcessCanMakeNone) {
+  Message message({1, 0, 0, 0}, 8);
+  message.receive(*channel_);
+  EXPECT_FALSE(done_in(message, std::chrono::milliseconds(1)));
+  dynamic_cast<const PoorProver&>(*options_.prover).closed = true;
+  ASSERT_TRUE(done_in(message, seconds(60)));
+  EXPECT_EQ(message.code(), Code::unavailable);
+  EXPECT_NE(message.why().find("the prover is closed"), std::string::npos) << message.why();
+}
+
 TEST_F(TcpProofs, DifferInEverythingThatTheyCover) {
   const Prover& prover = *options_.prover;
   const Greeting ask = asked();
