@@ -92,6 +92,7 @@ EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)
 # MPI programs that load a driver of their own choice, for Sluice to find.
 cuda_programs = tests/cuda/buffers tests/cuda/manners tests/cuda/offload tests/cuda/wire
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
+nccl_calls = tests/cuda/nccl_calls.cc tests/cuda/nccl_calls.h $(memory_kinds)
 check_PROGRAMS += $(cuda_programs)
 tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc $(memory_kinds)
 tests_cuda_buffers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -104,7 +105,7 @@ tests_cuda_manners_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_manners_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_manners_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 tests_cuda_manners_LDADD = $(mpi_harness)
-tests_cuda_offload_SOURCES = tests/cuda/offload.cc $(memory_kinds)
+tests_cuda_offload_SOURCES = tests/cuda/offload.cc $(nccl_calls)
 tests_cuda_offload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_offload_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_offload_LDADD = $(mpi_harness)

@@ -9,8 +9,7 @@ namespace test {
 
 std::string algorithm_of(MPI_Comm communicator) {
   using Function = const char*(MPI_Comm);
-  auto* const function =
-      reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "sluice_last_algorithm"));
+  auto* const function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "sluice_last_algorithm"));
   return function ? function(communicator) : "no Sluice";
 }
 

@@ -51,7 +51,7 @@ tests_mpi_restricted_SOURCES = tests/mpi/restricted.cc
 tests_mpi_descriptors_SOURCES = tests/mpi/descriptors.cc
 tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/rounding.cc tests/mpi/rounding.h tests/mpi/trial.cc tests/mpi/trial.h \
-  tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(memory_kinds)
+  tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(nccl_calls)
 tests_mpi_endings_SOURCES = tests/mpi/endings.cc
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc
 tests_mpi_hints_SOURCES = tests/mpi/hints.cc

@@ -149,7 +149,7 @@ std::string Trial::describe() const {
                       program() + " --seed " + std::to_string(seed) + " --case " +
                       std::to_string(number) + " --bytes " + std::to_string(most_bytes);
   if (!driver.empty()) again += " --driver " + driver;
-  if (has_own_device) again += " --own-devices 1";
+  if (has_own_device) again += " --nccl 1";
   if (damage != Damage::none) again += std::string(" --break ") + name_of(damage);
   return "seed " + std::to_string(seed) + " case " + std::to_string(number) + ": " + story +
          "\nREPLAY: " + again + "\n";
