@@ -3,43 +3,20 @@
 // wire --driver PATH: what travels does not depend on where buffers are. Each collective is called
 // with host memory on all ranks, then with memory of random kinds: each rank receives equally many
 // bytes over TCP, and all ranks run the same algorithm.
-#include <dirent.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "tests/cuda/kinds.h"
+#include "tests/cuda/received.h"
 
 namespace {
 
 using test::Kind;
 using test::KindMemory;
+using test::received;
 
 int rank = 0, size = 0;
-
-// What all TCP sockets of this process have received, between calls: all ranks have come here (by
-// MPI's own means), and none goes on before all have counted.
-uint64_t received() {
-  IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
-  uint64_t total = 0;
-  DIR* const folder = opendir("/proc/self/fd");
-  if (!folder) test::fail("/proc/self/fd");
-  while (const dirent* const entry = readdir(folder)) {
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    const int descriptor = std::atoi(entry->d_name);
-    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
-      total += info.tcpi_bytes_received;
-    }
-  }
-  closedir(folder);
-  IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);
-  return total;
-}
 
 struct Call {
   const char* name;

@@ -77,13 +77,16 @@ void finish(MPI_Comm comm) {
 }
 
 void made_with() {
-  MPI_Comm comm = duplicate("with info", {{"sluice_allreduce", "ring"}, {"unrelated", "yes"}});
+  MPI_Comm comm = duplicate(
+      "with info", {{"sluice_allreduce", "ring"}, {"sluice_nccl", "on"}, {"unrelated", "yes"}});
   expect(comm, "sluice_allreduce", "ring");
+  expect(comm, "sluice_nccl", "on");
   use(comm);
   expect(comm, "sluice_allreduce", "ring");
   MPI_Comm copy;
   MPI_Comm_dup(comm, &copy);
   expect(named(copy, "plain copy"), "sluice_allreduce", "");
+  expect(copy, "sluice_nccl", "");
   finish(copy);
   MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, Info({{"sluice_bcast", "mpi"}}), &copy);
   expect(named(copy, "shared"), "sluice_bcast", "mpi");
@@ -107,10 +110,13 @@ void given_later() {
   MPI_Comm comm = duplicate("unhinted", {});
   MPI_Comm_set_info(comm, Info({{"sluice_allreduce", "binomial"}}));
   use(named(comm, "later 1"));
-  MPI_Comm_set_info(comm, Info({{"sluice_bcast", "chain"}, {"unrelated", "yes"}}));
+  MPI_Comm_set_info(
+      comm, Info({{"sluice_bcast", "chain"}, {"sluice_nccl", "auto"}, {"unrelated", "yes"}}));
   expect(comm, "sluice_allreduce", "binomial");
   use(named(comm, "later 2"));
-  MPI_Comm_set_info(comm, Info({{"sluice_allreduce", "auto"}}));
+  expect(comm, "sluice_nccl", "auto");
+  MPI_Comm_set_info(comm, Info({{"sluice_allreduce", "auto"}, {"sluice_nccl", "off"}}));
+  expect(comm, "sluice_nccl", "off");
   use(named(comm, "later 3"));
   MPI_Comm_set_info(comm, Info({{"sluice", "off"}}));
   use(named(comm, "later off"));
@@ -122,10 +128,12 @@ void given_later() {
 void differing() {
   if (world_size < 2) return;
   const bool first = world_rank == 0;
-  MPI_Comm comm = duplicate(
-      "at odds", {{"sluice_allreduce", first ? "ring" : "binomial"}, {"sluice_bcast", "chain"}});
+  MPI_Comm comm = duplicate("at odds", {{"sluice_allreduce", first ? "ring" : "binomial"},
+                                        {"sluice_bcast", "chain"},
+                                        {"sluice_nccl", first ? "on" : "auto"}});
   use(comm);
   expect(comm, "sluice_allreduce", "");
+  expect(comm, "sluice_nccl", "");
   expect(comm, "sluice_bcast", "chain");
   finish(comm);
   comm = duplicate("one off", {});
@@ -142,9 +150,11 @@ void senseless() {
   MPI_Comm comm = duplicate("senseless", {{"sluice_allreduce", "banana"},
                                           {"sluice_alreduce", "ring"},
                                           {"sluice_bcast", "chain"},
+                                          {"sluice_nccl", "yes"},
                                           {"sluice", "perhaps"}});
   use(comm);
-  for (const char* key : {"sluice_allreduce", "sluice_alreduce", "sluice"}) expect(comm, key, "");
+  for (const char* key : {"sluice_allreduce", "sluice_alreduce", "sluice_nccl", "sluice"})
+    expect(comm, key, "");
   expect(comm, "sluice_bcast", "chain");
   finish(comm);
 }

@@ -59,6 +59,30 @@ TEST(Hints, Off) {
   EXPECT_FALSE(asks_for_mpi({}));
 }
 
+TEST(Hints, Nccl) {
+  EXPECT_TRUE(is_hint("sluice_nccl"));
+  for (const char* value : {"off", "auto", "on"}) {
+    Hints hints{{"sluice_nccl", value}};
+    EXPECT_TRUE(drop_nonsense(&hints).empty()) << value;
+    EXPECT_EQ(nccl_hint(hints), value);
+    EXPECT_FALSE(asks_for_mpi(hints)) << value;
+  }
+  for (const char* value : {"", "yes", "1", "On", "ring"}) {
+    Hints hints{{"sluice_nccl", value}, {"sluice_bcast", "chain"}};
+    const std::vector<std::string> complaints = drop_nonsense(&hints);
+    ASSERT_EQ(complaints.size(), 1U) << value;
+    EXPECT_EQ(complaints[0],
+              std::string("sluice_nccl=") + value + " is not accepted: it takes off, auto or on");
+    EXPECT_EQ(hints, (Hints{{"sluice_bcast", "chain"}})) << value;
+  }
+  EXPECT_EQ(nccl_hint({}), "");
+  EXPECT_EQ(nccl_hint({{"sluice_bcast", "chain"}}), "");
+  Hints misspelt{{"sluice_nccll", "on"}};
+  EXPECT_EQ(drop_nonsense(&misspelt),
+            (std::vector<std::string>{
+                "sluice_nccll is not a hint of Sluice; did you mean sluice_nccl?"}));
+}
+
 TEST(Hints, ChooseTheAlgorithm) {
   Knobs knobs;
   knobs.algorithm[static_cast<size_t>(Collective::broadcast)] = "binomial";
@@ -109,6 +133,22 @@ TEST(Hints, OneAsksForMpi) {
       [](Rank rank) {
         return rank == 2 ? Hints{{"sluice", "off"}} : Hints{};
       });
+}
+
+TEST(Hints, RanksThatDifferGiveNoHintOfNccl) {
+  const auto on_all = [](const char* first, const char* others, const std::string& wanted) {
+    on_three(
+        [&](Member& member) {
+          ASSERT_TRUE(member.team);
+          EXPECT_EQ(nccl_hint(member.hints), wanted);
+        },
+        [&](Rank rank) {
+          return Hints{{"sluice_nccl", rank == 0 ? first : others}};
+        });
+  };
+  on_all("on", "on", "on");
+  on_all("on", "auto", "");
+  on_all("off", "on", "");
 }
 
 TEST(Hints, OneCollectiveIsLeftToMpi) {
