@@ -89,6 +89,7 @@ pure_tests = \
   tests/unit/engine/waiter_test.cc \
   tests/unit/memory/layout_test.cc \
   tests/unit/memory/placement_test.cc \
+  tests/unit/nccl/device_job_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
 # Transports between ranks that one thread drives.
