@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/tool/info.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,12 +10,11 @@
 #include <vector>
 
 #include "collectives/algorithm.h"
-#include "cuda/module.h"
 #include "src/base/knobs.h"
-#include "src/base/module.h"
 #include "src/engine/rules.h"
 #include "src/host/locality.h"
 #include "src/tool/build.h"
+#include "src/tool/cuda.h"
 #include "src/tool/preload.h"
 #include "src/tool/text.h"
 #include "transports/tls/tls.h"
@@ -57,6 +55,8 @@ std::string joined(const std::vector<std::string>& words) {
 
 struct Library {
   std::string path, version, problem;
+
+  std::string folder() const { return path.substr(0, path.rfind('/')); }
 };
 
 Library installed_library() {
@@ -76,57 +76,13 @@ struct Machine {
 
 Machine this_machine(const Library& library) {
   Machine machine;
-  const auto topology = open_topology(library.path.substr(0, library.path.rfind('/')));
+  const auto topology = open_topology(library.folder());
   if (!topology.ok()) {
     machine.problem = topology.status().message();
   } else if ((*topology)->count(&machine.caches, &machine.nodes) != 0) {
     machine.problem = "hwloc can't tell";
   }
   return machine;
-}
-
-// The CUDA devices of this machine, or why there are none.
-struct Cuda {
-  SluiceCudaDevices devices{};
-  std::string problem;
-
-  std::string version() const {
-    return std::to_string(devices.driver / 1000) + "." + std::to_string(devices.driver % 1000 / 10);
-  }
-  int named() const { return std::min<int>(devices.count, sluice_cuda_devices); }
-};
-
-Cuda this_cuda(const Library& library) {
-  Cuda cuda;
-  if (Knobs knobs; read_knobs(getenv, &knobs).ok() && knobs.cuda == "off") {
-    cuda.problem = "SLUICE_CUDA=off";
-    return cuda;
-  }
-  char why[sluice_cuda_why] = "";
-  const SluiceCudaSettings settings{};
-  const auto module =
-      open_module<SluiceCuda>({"libsluice-cuda.so", SLUICE_CUDA_SYMBOL, SLUICE_CUDA_VERSION},
-                              library.path.substr(0, library.path.rfind('/')));
-  void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (!module.ok()) {
-    cuda.problem = module.status().message();
-  } else if (!driver) {
-    cuda.problem = dlerror();
-  } else if ((*module)->begin(driver, &settings, why) != 0 ||
-             (*module)->list(&cuda.devices, why) != 0) {
-    cuda.problem = why;
-  }
-  return cuda;
-}
-
-std::string to_text(const Cuda& cuda) {
-  if (!cuda.problem.empty()) return "not used: " + cuda.problem;
-  std::string text = "driver for CUDA " + cuda.version() + ", " +
-                     counted(static_cast<size_t>(cuda.devices.count), "device");
-  for (int i = 0; i < cuda.named(); ++i) {
-    text += std::string(i == 0 ? ": " : ", ") + cuda.devices.names[i];
-  }
-  return text;
 }
 
 std::string to_text(const Machine& machine) {
@@ -140,13 +96,13 @@ struct Encryption {
 };
 
 Encryption encryption_by(const Library& library) {
-  const auto about = describe_tls(library.path.substr(0, library.path.rfind('/')));
+  const auto about = describe_tls(library.folder());
   return about.ok() ? Encryption{*about, ""} : Encryption{"", about.status().message()};
 }
 
 // How the two ends of a connection prove who they are, without SLUICE_TLS too.
 const char* greetings_text(const Library& library) {
-  const bool proves = make_tls_prover(library.path.substr(0, library.path.rfind('/'))).ok();
+  const bool proves = make_tls_prover(library.folder()).ok();
   return proves ? "prove their key by HMAC: who listens cannot connect, nor replay a connection"
                 : "show their key in clear: who listens can connect in a rank's place";
 }
@@ -157,7 +113,7 @@ std::string certificate_text(const Library& library) {
   if (!read_knobs(getenv, &knobs).ok() || knobs.tls_cert.empty()) return "";
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  TlsOptions options{.folder = library.path.substr(0, library.path.rfind('/'))};
+  TlsOptions options{.folder = library.folder()};
   options.certificates =
       TlsCertificates{knobs.tls_cert, knobs.tls_key, knobs.tls_ca, knobs.tls_crl, host};
   const auto about = describe_certificate(options);
@@ -199,7 +155,7 @@ Status why_unused(const SluiceVerbs& table, const VerbsPort& port) {
 
 Rdma this_rdma(const Library& library) {
   if (!has_verbs_devices()) return {{}, "no device"};
-  const auto module = open_verbs_module(library.path.substr(0, library.path.rfind('/')));
+  const auto module = open_verbs_module(library.folder());
   if (!module.ok()) return {{}, module.status().message()};
   const char* const named = getenv("SLUICE_VERBS_DEVICES");
   const auto ports = survey_verbs(**module, named ? named : "");
@@ -272,7 +228,9 @@ void print_build() {
   table.add({"MPI", build.mpi + " (" + build.mpi_soname + ")"});
   table.add({"library", library.path.empty() ? "not found" : library.path});
   table.add({"topology", to_text(this_machine(library))});
-  table.add({"CUDA", to_text(this_cuda(library))});
+  const Cuda cuda = this_cuda(library.folder());
+  table.add({"CUDA", to_text(cuda)});
+  table.add({"NCCL", to_text(this_nccl(library.folder(), cuda))});
   table.add({"encryption", to_text(encryption_by(library))});
   table.add({"connections", greetings_text(library)});
   const std::string certificate = certificate_text(library);
@@ -330,11 +288,9 @@ void add_build(Json* json) {
   const Machine machine = this_machine(library);
   json->open_object("topology").add("nodes", size_t{machine.nodes});
   json->add("caches", size_t{machine.caches}).add("problem", machine.problem).close();
-  const Cuda cuda = this_cuda(library);
-  json->open_object("cuda").add("driver", cuda.devices.driver > 0 ? cuda.version() : "");
-  json->add("problem", cuda.problem).open_array("devices");
-  for (int i = 0; i < cuda.named(); ++i) json->add("", std::string(cuda.devices.names[i]));
-  json->close().close();
+  const Cuda cuda = this_cuda(library.folder());
+  add_cuda(cuda, json);
+  add_nccl(this_nccl(library.folder(), cuda), json);
   const Encryption encryption = encryption_by(library);
   json->open_object("encryption").add("about", encryption.about);
   json->add("connections", std::string(greetings_text(library)));

@@ -3,6 +3,8 @@
 tool_sources += \
   src/tool/build.cc \
   src/tool/build.h \
+  src/tool/cuda.cc \
+  src/tool/cuda.h \
   src/tool/drawing.cc \
   src/tool/drawing.h \
   src/tool/explain.cc \
