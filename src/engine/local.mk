@@ -11,6 +11,7 @@ core_sources += \
 	src/engine/alltoallv.cc src/engine/alltoallv.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
+	src/engine/engine_team.h \
 	src/engine/execution.cc src/engine/execution.h \
 	src/engine/executor.h \
 	src/engine/team_failures.cc src/engine/team_failures.h \
