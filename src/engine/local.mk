@@ -6,12 +6,15 @@ core_sources += \
 	src/engine/call.cc src/engine/call.h \
 	src/engine/call_counts.cc src/engine/call_counts.h \
 	src/engine/call_in_flight.h \
+	src/engine/calls_in_flight.cc src/engine/calls_in_flight.h \
 	src/engine/cells_executor.cc src/engine/cells_executor.h \
 	src/engine/alltoallv.cc src/engine/alltoallv.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
+	src/engine/engine_team.h \
 	src/engine/execution.cc src/engine/execution.h \
 	src/engine/executor.h \
+	src/engine/team_failures.cc src/engine/team_failures.h \
 	src/engine/team_setup.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \

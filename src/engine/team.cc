@@ -1,131 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/engine/new_team.h"
+#include "src/engine/engine_team.h"
 
 #include <algorithm>
 #include <new>
-#include <optional>
 #include <string>
 
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
-#include "src/engine/alltoallv.h"
-#include "src/engine/call_counts.h"
-#include "src/engine/call_in_flight.h"
-#include "src/engine/cells_executor.h"
-#include "src/engine/plan_executor.h"
-#include "src/engine/selection.h"
-#include "src/engine/shm_executor.h"
-#include "src/engine/team_channels.h"
 
 namespace sluice {
-namespace {
 
 using Clock = Waiter::Clock;
-
-// How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to it.
-constexpr Clock::duration abort_grace = std::chrono::milliseconds(500);
-
-// And how long for an executor that must not touch the program's memory any more.
-constexpr Clock::duration longest_grace = std::chrono::seconds(5);
-
-// How often a rank that waits long checks all its channels for an ABORT.
-constexpr Clock::duration ask_every = std::chrono::milliseconds(500);
-
-class EngineTeam final : public NewTeam {
- public:
-  EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers,
-             std::vector<uint32_t> hosts);
-  ~EngineTeam() override;
-
-  Status share(std::unique_ptr<Arena> arena) override;
-  void apply(const Hints& hints) override;
-  const TeamId& id() const override { return id_; }
-  void set_id(const TeamId& id) override {
-    id_ = id;
-    channels_.set_id(id);
-  }
-  void set_group_fingerprint(uint64_t group_fingerprint) override {
-    group_fingerprint_ = group_fingerprint;
-  }
-  uint64_t group_fingerprint() const override { return group_fingerprint_; }
-  bool retire() override;
-  void serve(const std::string& name) override;
-  Rank rank() const override { return rank_; }
-  Rank size() const override { return channels_.size(); }
-  const Algorithm* choose(const Call& call) override {
-    return selection_.choose(call, can_use_shm(call));
-  }
-  Status run_by(const Algorithm& algorithm, const Call& call) override;
-  Status run_with(Executor& executor, const Algorithm& name, const Call& call) override;
-  Status exchange(const Call& before, std::span<const std::byte> mine,
-                  std::span<std::byte> all) override;
-  bool is_forced(Collective collective) const override { return selection_.is_forced(collective); }
-  bool spans_hosts() const override { return count_hosts(hosts_) > 1; }
-  const ProcessId& process(Rank rank) const override { return channels_.process(rank); }
-  Status fail_call(const Status& cause) override;
-  Result<CallInFlight*> start(const Call& call) override;
-  bool has_ended(CallInFlight& call) override;
-  Status finish(CallInFlight& call) override;
-
- private:
-  class LongBlocksByLinks;
-
-  bool can_use_shm(const Call& call) const { return shm_ && fits_slot(call.element, size()); }
-  void begin(const Call& call);
-  Status end(const Status& status);
-  [[gnu::cold]] const Algorithm* choose_without_slots(const Call& call);
-  [[gnu::noinline]] const Algorithm* see_to_slots(const Algorithm& algorithm, const Call& call);
-  [[gnu::noinline]] Status run_otherwise(const Algorithm& algorithm, const Call& call);
-  Status execute(const Algorithm& algorithm, const Call& call);
-  Status execute(Executor& by, const Algorithm& algorithm);
-  [[gnu::cold]] Status give_up_shm(const Call& call);
-  Executor& executor_for(const Algorithm& algorithm);
-  Status start(CallInFlight& call, const Algorithm& algorithm);
-  std::unique_ptr<PlanExecutor> spare_plan();
-  bool advance(CallInFlight& call);
-  void advance_all();
-  Status wait(CallInFlight& call);
-  Status wait_for_copy(const IsDone& is_done, const std::string& what) override;
-  Status aborted(CallInFlight& call);
-  Status check_wait(CallInFlight& call);
-  Status watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what);
-  Status watch_arena(std::chrono::nanoseconds waited, Rank peer);
-  bool is_aborted_in_arena() const { return shm_ && shm_->is_aborted(); }
-  [[gnu::cold]] Status give_up(const Status& cause, const CallInFlight& call);
-  [[gnu::cold]] Status give_up(const Status& cause) { return give_up(cause, blocking_); }
-  Status find_lost();
-  Status why_failed(const CallInFlight& call);
-  void cancel_all();
-  void await_quiet();
-  void send_abort(const Status& cause, const CallInFlight& call);
-  std::string describe(const CallInFlight& call) const;
-  void settle_accounts();
-
-  Process& process_;
-  std::string name_;
-  const Rank rank_;
-  TeamId id_;
-  uint64_t group_fingerprint_ = 0;
-  const std::vector<uint32_t> hosts_;  // as in Shape
-  TeamChannels channels_;
-  Waiter waiter_;
-  Selection selection_;
-  uint32_t number_ = 0;   // of the last call
-  uint32_t earlier_ = 0;  // calls of earlier communicators
-  Status broken_;
-  CallInFlight blocking_;  // that `run_by` runs
-  ScheduleCache schedules_;
-  PlanResources resources_;
-  std::vector<std::unique_ptr<CallInFlight>> in_flight_;
-  std::vector<std::unique_ptr<PlanExecutor>> spare_plans_;  // for these
-  PlanExecutor plan_;                                       // these are for `blocking_`
-  CellsExecutor cells_;
-  std::unique_ptr<OverLinks> links_;
-  std::optional<ShmExecutor> shm_;     // with an arena
-  const Clock::duration first_watch_;  // length of a wait before watch() does anything
-  Clock::time_point asked_{};          // when watch() last checked for an ABORT
-  CallCounts counts_;                  // if calls are counted
-};
 
 // Runs a plan on what is long of a call in shared memory. It is packed already.
 class EngineTeam::LongBlocksByLinks final : public OverLinks {
@@ -173,10 +58,11 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       blocking_(process.knobs),
       resources_{process.knobs, process.endpoint.get(), channels_, schedules_,
                  rank,          channels_.size(),       hosts_},
+      in_flight_(resources_),
       plan_(resources_),
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
-      first_watch_(std::min<Clock::duration>(ask_every, blocking_.limits.least())) {}
+      failures_(rank, channels_, waiter_, shm_, process.knobs) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
@@ -199,7 +85,7 @@ EngineTeam::~EngineTeam() {
   settle_accounts();
   if (in_flight_.empty() || !broken_.ok()) return;
   (void)give_up({Code::invalid, "its communicator was freed while it was in flight"},
-                *in_flight_.front());
+                **in_flight_.begin());
 }
 
 void EngineTeam::settle_accounts() {
@@ -212,8 +98,8 @@ bool EngineTeam::retire() {
   plan_.trim();
   cells_.trim();
   cells_.reset();
-  spare_plans_.clear();
-  const bool sound = broken_.ok() && !is_aborted_in_arena();
+  in_flight_.trim();
+  const bool sound = broken_.ok() && !failures_.is_aborted_in_arena();
   if (shm_) shm_->trim(sound);
   return sound && !selection_.has_hints() && in_flight_.empty();
 }
@@ -360,18 +246,12 @@ Result<CallInFlight*> EngineTeam::start(const Call& call) try {
   const Algorithm* algorithm = selection_.choose_without_shm(call);
   if (!algorithm) return Status(Code::internal, "no algorithm serves it over links");
   if (algorithm->cell > 0) algorithm = algorithm->beside;
-  auto made = std::make_unique<CallInFlight>(process_.knobs);
-  made->call = &call;
-  made->algorithm = algorithm;
-  made->own = spare_plan();
-  made->by = made->own.get();
-  in_flight_.push_back(std::move(made));
-  CallInFlight& started = *in_flight_.back();
+  CallInFlight& started = in_flight_.add(*algorithm, call);
   started.number = ++number_;
   if (process_.knobs.stats) started.began = Clock::now();
   const Status status = start(started, *algorithm);
   if (!status.ok()) {
-    in_flight_.pop_back();
+    (void)in_flight_.remove(started);
     return status;
   }
   (void)advance(started);
@@ -380,36 +260,13 @@ Result<CallInFlight*> EngineTeam::start(const Call& call) try {
   return fail_call(process_.no_memory_for_call);
 }
 
-// (With room to give it back without memory.)
-std::unique_ptr<PlanExecutor> EngineTeam::spare_plan() {
-  spare_plans_.reserve(in_flight_.size() + 1);
-  if (spare_plans_.empty()) return std::make_unique<PlanExecutor>(resources_);
-  auto spare = std::move(spare_plans_.back());
-  spare_plans_.pop_back();
-  return spare;
-}
-
 // Whether the call has ended: it is done, or the team is broken.
 bool EngineTeam::advance(CallInFlight& call) {
   if (!broken_.ok() || call.state == Executor::State::done) return true;
   call.state = call.by->advance();
   if (call.state != Executor::State::failed) return call.state == Executor::State::done;
-  if (is_aborted_in_arena()) {  // perhaps because a rank that aborted has ended
-    (void)give_up({Code::aborted, shm_->abort_cause()}, call);
-    return true;
-  }
-  (void)give_up(why_failed(call), call);
+  (void)give_up(failures_.why_failed(call), call);
   return true;
-}
-
-// (What runs calls by other means may see no more of a rank's end than that its own part fails.)
-Status EngineTeam::why_failed(const CallInFlight& call) {
-  const Executor::Failure failure = call.by->failure();
-  if (failure.peer) return failure.status.with(channels_.describe(*failure.peer));
-  if (call.by->notices_death()) return failure.status;
-  Status cause = channels_.aborted_by_peers();
-  if (cause.ok()) cause = find_lost();
-  return cause.ok() ? failure.status : cause;
 }
 
 void EngineTeam::advance_all() {
@@ -420,7 +277,8 @@ bool EngineTeam::has_ended(CallInFlight& call) try {
   if (advance(call)) return true;
   waiter_.turn();
   advance_all();
-  if (Status status = aborted(call); broken_.ok() && !status.ok()) (void)give_up(status, call);
+  if (Status status = failures_.look(call); broken_.ok() && !status.ok())
+    (void)give_up(status, call);
   return advance(call);
 } catch (const std::bad_alloc&) {
   (void)give_up(process_.no_memory_for_call);
@@ -429,12 +287,7 @@ bool EngineTeam::has_ended(CallInFlight& call) try {
 
 Status EngineTeam::finish(CallInFlight& call) {
   const Status status = wait(call);
-  const auto place =
-      std::ranges::find_if(in_flight_, [&](const auto& started) { return started.get() == &call; });
-  const std::unique_ptr<CallInFlight> ended = std::move(*place);
-  in_flight_.erase(place);
-  ended->own->trim();
-  spare_plans_.push_back(std::move(ended->own));
+  const auto ended = in_flight_.remove(call);
   if (process_.knobs.stats) counts_.add(*ended->algorithm, *ended->call, size(), ended->began);
   return status;
 }
@@ -455,37 +308,13 @@ Status EngineTeam::wait(CallInFlight& call) try {
   return give_up(process_.no_memory_for_call, call);
 }
 
-// Whether a rank has aborted, or ranks disagree about the call. Now and then: this takes long.
-Status EngineTeam::aborted(CallInFlight& call) {
-  if (is_aborted_in_arena()) return {Code::aborted, shm_->abort_cause()};
-  if (waiter_.now() - asked_ < ask_every) return {};
-  asked_ = waiter_.now();
-  if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
-  if (!shm_) channels_.open_to(TeamChannels::Whom::met, rank_);  // who passes it on may be any
-  Status status = channels_.aborted_by_peers();
-  if (!status.ok() || !call.by || call.by->notices_death()) return status;
-  // (A rank that has done its part may end before this one is done. So a second look decides.)
-  status = find_lost();
-  return std::exchange(call.has_lost_rank, !status.ok()) ? status : Status();
-}
-
-// The error for a rank whose process has ended, or whose link has failed.
-Status EngineTeam::find_lost() {
-  const auto ended = shm_ ? shm_->find_ended() : std::nullopt;
-  if (!ended) return channels_.failure();
-  return Status{Code::peer_lost, "its process is gone"}.with(channels_.describe(*ended));
-}
-
-// Warns if a wait gets long; ends it at its deadline or if a rank has aborted. what: is waited for.
 Status EngineTeam::watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what) {
-  if (waited < first_watch_) return {};
-  if (Status status = aborted(call); !status.ok()) return status;
-  return call.limits.check(waited, what, [&] { return describe(call); });
+  return failures_.watch(call, waited, what, [&] { return describe(call); });
 }
 
 // Called at every turn of a call's wait over links.
 Status EngineTeam::check_wait(CallInFlight& call) {
-  if (is_aborted_in_arena()) return {Code::aborted, shm_->abort_cause()};
+  if (failures_.is_aborted_in_arena()) return failures_.aborted_in_arena();
   return watch(call, waiter_.waited(), [&] { return call.by->awaited(); });
 }
 
@@ -505,9 +334,9 @@ Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what)
   waiter_.begin();
   while (!is_done()) {
     waiter_.turn();
-    if (!broken_.ok() && waiter_.waited() > abort_grace) return broken_;
+    if (!broken_.ok() && waiter_.waited() > TeamFailures::abort_grace) return broken_;
     if (!broken_.ok()) continue;
-    if (is_aborted_in_arena()) return {Code::aborted, shm_->abort_cause()};
+    if (failures_.is_aborted_in_arena()) return failures_.aborted_in_arena();
     Status status = watch(blocking_, waiter_.waited(), [&] { return what; });
     if (!status.ok()) return status;
   }
@@ -533,41 +362,17 @@ Status EngineTeam::give_up(const Status& cause, const CallInFlight& call) {
   if (cause.code() == Code::memory) process_.reserve.release();
   cancel_all();
   broken_ = cause;
+  const bool passes_on = cause.code() == Code::aborted;
   try {
-    send_abort(cause, call);
+    if (!passes_on) broken_ = cause.with(describe(call));
+    const std::string own = "rank " + std::to_string(rank_) + ": ";
+    failures_.tell((passes_on ? "" : own) + broken_.message(), passes_on);
   } catch (const std::bad_alloc&) {  // peers over links can't be told
     if (shm_) shm_->abort("out of memory");
   }
-  await_quiet();
+  if (blocking_.by) failures_.await_quiet(*blocking_.by);
   return broken_;
 }
-
-// (Plans and cells are quiet at once.)
-void EngineTeam::await_quiet() {
-  waiter_.begin();
-  while (blocking_.by && !blocking_.by->is_quiet() && waiter_.waited() < longest_grace) {
-    waiter_.turn();
-  }
-}
-
-// The rank that fails first may have no channels yet: it opens them to all peers. One that it can't
-// reach learns of it from others: these open channels where that costs no connection.
-void EngineTeam::send_abort(const Status& cause, const CallInFlight& call) {
-  const bool passes_on = cause.code() == Code::aborted;
-  if (!passes_on) broken_ = cause.with(describe(call));
-  if (!shm_)
-    channels_.open_to(passes_on ? TeamChannels::Whom::met : TeamChannels::Whom::all, rank_);
-  const std::string text =
-      passes_on ? cause.message() : "rank " + std::to_string(rank_) + ": " + broken_.message();
-  if (shm_) shm_->abort(text);
-  channels_.abort(text);
-  waiter_.begin();
-  // The program may reuse its memory after this call, so others' puts must end, too.
-  const auto is_put_to = [&] { return shm_ && shm_->is_put_to(); };
-  while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < abort_grace) waiter_.turn();
-}
-
-}  // namespace
 
 std::unique_ptr<NewTeam> make_new_team(Process& process, std::string name, Rank rank, TeamId id,
                                        std::vector<Peer> peers, std::vector<uint32_t> hosts) {

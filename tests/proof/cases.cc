@@ -29,7 +29,7 @@ std::vector<Sizes> size_groups() {
     Sizes few = run_of_sizes(1, 17);
     few.last = 33;
     few.all.insert(few.all.end(), {24, 27, 31, 32, 33});
-    return {few, {64, 200, {64, 100, 127, 200}}};
+    return {few, {64, 127, {64, 100, 127}}};
   }
   std::vector<Sizes> groups{run_of_sizes(1, 12), run_of_sizes(13, 17), run_of_sizes(18, 25),
                             run_of_sizes(26, 33)};

@@ -170,7 +170,7 @@ class PoorProver final : public Prover {
   mutable bool closed = false;
 
  private:
-  const PlainProver rich_;
+  const PlainProver rich_{};
 };
 
 class SlowFilters final : public FilterMaker {
