@@ -15,6 +15,25 @@ void unable() {
   MPI_Comm_free(&comm);
 }
 
+// The victim's device has no memory for what a reduce_scatter in place needs, and then it has.
+void scratch() {
+  constexpr int count = 5000;
+  MPI_Comm comm = duplicate(true);
+  const std::vector<int> ones(static_cast<size_t>(count) * static_cast<size_t>(size), 1);
+  KindMemory data(Kind::device, ones.size() * sizeof(int));
+  for (int call = 0; call < 9; ++call) {
+    data.put(ones);
+    const bool lacks = call < 6;
+    if (rank == victim) CUDA(standin_fail)("device_alloc", lacks ? "1+" : "0");
+    const int result =
+        MPI_Reduce_scatter_block(MPI_IN_PLACE, data.data(), count, MPI_INT, MPI_SUM, comm);
+    test::check(result == MPI_SUCCESS, text_of(result));
+    test::check(data.get<int>(count) == std::vector<int>(count, size), "a scattered sum");
+    test::check((test::algorithm_of(comm) == "nccl") != lacks, "by " + test::algorithm_of(comm));
+  }
+  MPI_Comm_free(&comm);
+}
+
 // MPI_Finalize comes while a group is started; or (how: uneven) when it is ready on some ranks, and
 // not on the victim.
 void finalize_early() {

@@ -113,6 +113,7 @@ void error() {
   expect_sums(reversed, 5, true);
   MPI_Comm late = duplicate(false);
   expect_sums(late, 20, false);
+  if (size > 2) test::start_nccl(permuted(2));  // in the place of the group that has ended
   for (MPI_Comm* each : {&comm, &other, &late}) MPI_Comm_free(each);
 }
 
@@ -249,6 +250,7 @@ const Part parts[] = {{"error", error},
                       {"copy", copy},
                       {"threads", threads},
                       {"unable", unable},
+                      {"scratch", scratch},
                       {"finalize-early", finalize_early},
                       {"free", free_in_any_state},
                       {"many", many},

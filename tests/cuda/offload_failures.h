@@ -36,6 +36,7 @@ void mismatches();
 
 // offload_endings.cc
 void unable();
+void scratch();
 void finalize_early();
 void free_in_any_state();
 void many();
