@@ -329,14 +329,16 @@ Status EngineTeam::watch_arena(std::chrono::nanoseconds waited, Rank peer) {
 }
 
 // (Called by a Packing, also while a call advances, and after it. What this brings in stays in its
-// queue until then. If the team is broken, the copy has little time left.)
+// queue until then. If the team is broken, or a rank has aborted, the copy has little time left.)
 Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what) {
   waiter_.begin();
   while (!is_done()) {
     waiter_.turn();
-    if (!broken_.ok() && waiter_.waited() > TeamFailures::abort_grace) return broken_;
-    if (!broken_.ok()) continue;
-    if (failures_.is_aborted_in_arena()) return failures_.aborted_in_arena();
+    const Status aborted = broken_.ok() ? failures_.aborted_in_arena() : broken_;
+    if (!aborted.ok()) {
+      if (waiter_.waited() <= TeamFailures::abort_grace) continue;
+      return aborted;
+    }
     Status status = watch(blocking_, waiter_.waited(), [&] { return what; });
     if (!status.ok()) return status;
   }

@@ -118,7 +118,11 @@ bool DeviceGroups::is_busy(const DeviceGroup* group, size_t most) {
   const auto is_starting = [&](const auto& other) {
     return other.get() != group && other->advance() == DeviceGroup::State::starting;
   };
-  return (!group && groups_.size() >= most) || std::ranges::any_of(groups_, is_starting);
+  const auto has_memory = [](const auto& other) {
+    return other->advance() != DeviceGroup::State::ended;
+  };
+  if (std::ranges::any_of(groups_, is_starting)) return true;
+  return !group && static_cast<size_t>(std::ranges::count_if(groups_, has_memory)) >= most;
 }
 
 DeviceGroup& DeviceGroups::add(std::vector<ProcessId> processes, int device) {
@@ -140,21 +144,29 @@ void DeviceGroups::drop(DeviceGroup& group) {
   forget_ended();
 }
 
+// Whether all that were to end have ended, within that time.
+bool DeviceGroups::await_ends(std::chrono::milliseconds longest) {
+  const auto until = std::chrono::steady_clock::now() + longest;
+  while (forget_ended(), !ending_.empty()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// (A rank may have found its group ready, and end it in order, where another one has aborted it.)
 void DeviceGroups::close() {
-  constexpr std::chrono::seconds longest{5};
+  constexpr std::chrono::seconds in_order{2}, by_abort{3};
   const Token token = try_take();
   if (!token) return;
   for (const auto& group : groups_) group->end();
   std::ranges::move(groups_, std::back_inserter(ending_));
   groups_.clear();
-  const auto until = std::chrono::steady_clock::now() + longest;
-  while (forget_ended(), !ending_.empty()) {
-    if (std::chrono::steady_clock::now() > until) {
-      log(Level::info, "NCCL takes long to end %zu of its communicators; they are left to it",
-          ending_.size());
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (await_ends(in_order)) return;
+  for (const auto& group : ending_) group->abort();
+  if (!await_ends(by_abort)) {
+    log(Level::info, "NCCL takes long to end %zu of its communicators; they are left to it",
+        ending_.size());
   }
   ending_.clear();
 }

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -85,7 +86,7 @@ class DeviceGroups {
   // The group of these processes; nullptr if there is none.
   DeviceGroup* find(std::span<const ProcessId> processes);
   // Whether a group can't be used now, because another one is being started or ended, or because
-  // there are `most` already.
+  // there are `most` already that have not ended.
   bool is_busy(const DeviceGroup* group, size_t most);
   // A new group, which takes the place of an earlier one of these processes. May throw
   // std::bad_alloc.
@@ -94,13 +95,14 @@ class DeviceGroups {
   void drop(DeviceGroup& group);
 
   // When MPI_Finalize has returned, so that no rank is in a job: ends all groups, and waits for
-  // that, up to 5 seconds. Takes the token itself.
+  // that, up to 5 seconds: what has not ended after 2 of them is aborted. Takes the token itself.
   void close();
 
  private:
   void forget_ended();
+  bool await_ends(std::chrono::milliseconds longest);
 
-  pid_t process_ = 0;  // that made the groups; 0: there are none
+  std::atomic<pid_t> process_{0};  // that made the groups; 0: there are none
   std::mutex mutex_;
   std::vector<std::unique_ptr<DeviceGroup>> groups_;
   std::vector<std::unique_ptr<DeviceGroup>> ending_;

@@ -81,12 +81,12 @@ std::optional<Status> Offload::carry(UnplacedCall& unplaced, Staging& input, Sta
   report(ballot);
   switch (schedule_.learn(ballot)) {
     case VoteSchedule::Action::run:
-      return mine.on_device ? run_job(call) : run_on_host(unplaced, terms, input, output);
+      return run(unplaced, terms, mine.on_device, input, output);
     case VoteSchedule::Action::start:
       if (Status status = start(call, ballot); !status.ok()) return status;
       break;
     case VoteSchedule::Action::give_up:
-      if (DeviceGroup* const group = groups_.find(processes_)) group->abort();
+      if (token) abort();
       break;
     case VoteSchedule::Action::carry_on:
       break;
@@ -247,6 +247,24 @@ Status Offload::agree_on_id(const Call& call, bool* able, Id* id) {
   return {};
 }
 
+// For the token's holder. (Another thread's holder may be in a job of the group.)
+void Offload::abort() {
+  DeviceGroup* const group = groups_.find(processes_);
+  if (group && group->advance() != DeviceGroup::State::ended) group->abort();
+}
+
+// If this rank fails before it is in the job, it still has the token to leave the group with, as
+// the others do.
+Status Offload::run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
+                    Staging& output) try {
+  Status status = on_device ? run_job(unplaced.call) : run_on_host(unplaced, terms, input, output);
+  if (!status.ok()) abort();
+  return status;
+} catch (const std::bad_alloc&) {
+  abort();
+  throw;
+}
+
 // Data that is not dense on the device goes by the host, and through scratch on the device. (All of
 // it by staging memory: NCCL may write to that even if it can't be ended.)
 Status Offload::run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
@@ -286,10 +304,7 @@ bool Offload::is_quiet() {
 
 void Offload::abandon() {
   if (schedule_.stage() == VoteSchedule::Stage::watching) return;
-  const DeviceGroups::Token token = groups_.try_take();
-  if (!token) return;
-  DeviceGroup* const group = groups_.find(processes_);
-  if (group && group->advance() != DeviceGroup::State::ended) group->abort();
+  if (const DeviceGroups::Token token = groups_.try_take()) abort();
 }
 
 // What only this rank knows.

@@ -66,6 +66,9 @@ class Offload {
   Status count(const Call& call, const Vote& mine, Ballot* ballot);
   Status start(const Call& call, const Ballot& ballot);
   Status agree_on_id(const Call& call, bool* able, Id* id);
+  void abort();
+  Status run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
+             Staging& output);
   Status run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
                      Staging& output);
   Status run_job(const Call& call);

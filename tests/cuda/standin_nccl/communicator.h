@@ -54,6 +54,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Messages taken from a rank so far, of those to this rank alone and of those to all.
   uint64_t& takes(int from, bool is_to_all) { return takes_[from][is_to_all ? 1 : 0]; }
   bool fails_job(int number) const;
+  bool gets_stuck(int number) const;
   void fail(ncclResult_t error);
   // Until the condition holds; false once this rank has called abort.
   bool await(const std::function<bool()>& condition) const;
@@ -64,6 +65,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   void read_environment();
   void read_init(const char* text);
+  void read_job(const char* text);
   ncclResult_t adopt_context();
   void initialize();
   ncclResult_t compare_ranks();
@@ -81,7 +83,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const ncclUniqueId id_;
 
   // Read from the environment.
-  int version_ = 0, polls_ = 3, delay_ms_ = 0, error_job_ = 0;
+  int version_ = 0, polls_ = 3, delay_ms_ = 0, error_job_ = 0, stuck_job_ = 0, deadly_job_ = 0;
   bool fails_finalize_ = false;
   enum class Fate : uint8_t { well, fails, hangs } fate_ = Fate::well;
 

@@ -15,6 +15,7 @@ void Communicator::read_environment() {
   (void)ncclGetVersion(&version_);
   if (const char* polls = std::getenv("NCCL_STANDIN_POLLS")) polls_ = std::atoi(polls);
   if (const char* init = std::getenv("NCCL_STANDIN_INIT")) read_init(init);
+  if (const char* job = std::getenv("NCCL_STANDIN_JOB")) read_job(job);
   if (const char* failing = std::getenv("NCCL_STANDIN_FINALIZE")) {
     fails_finalize_ = std::atoi(failing) == rank_;
   }
@@ -45,6 +46,17 @@ void Communicator::read_init(const char* text) {
     if (what[0] == 'h') fate_ = Fate::hangs;
     delay_ms_ = ms;
   }
+}
+
+void Communicator::read_job(const char* text) {
+  char what[8] = "";
+  int job = 0, rank = -1;
+  const int read = std::sscanf(text, "%7[a-z]:%d:%d", what, &job, &rank);
+  const bool is_stuck = std::strcmp(what, "stuck") == 0;
+  if (read != 3 || (!is_stuck && std::strcmp(what, "kill") != 0)) {
+    (void)misuse(ncclInvalidUsage, "NCCL_STANDIN_JOB='%s' is not known", text);
+  }
+  if (rank == rank_) (is_stuck ? stuck_job_ : deadly_job_) = job;
 }
 
 // In a thread of its own.

@@ -33,6 +33,8 @@
 //   NCCL_STANDIN_POLLS=N      how often ncclCommGetAsyncError says ncclInProgress (3)
 //   NCCL_STANDIN_ERROR=N[:R]  the communicator's Nth job (from 1) on rank R (on all) is an error:
 //                             its kernel spins until abort, and ncclCommGetAsyncError tells
+//   NCCL_STANDIN_JOB=WHAT:N:R   of the Nth job on rank R:  stuck  its kernel spins until abort, and
+//                             no error tells,  kill  the call that enqueues it kills the process
 //   NCCL_STANDIN_FINALIZE=R   finalize of rank R fails
 //   NCCL_STANDIN_FOLDER=PATH  where the shared file is made (/dev/shm)
 //
