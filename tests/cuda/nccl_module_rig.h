@@ -3,6 +3,9 @@
 // What the tests of the module's NCCL part share. Driver and NCCL are the stand-ins, opened by
 // path. A rank is a thread, or one of several that a single thread plays: no function of the module
 // waits for another rank. Rank i has device i.
+//
+// NCCL_MODULE_DRIVER=PATH: another driver, with the NCCL that the loader finds. The jobs of
+// nccl_module_jobs_test.cc run over these too, on as many ranks as there are devices (on-gpu).
 #pragma once
 
 #include <dlfcn.h>
@@ -33,12 +36,16 @@ inline std::string built(const std::string& name) {
   return std::string(top ? top : ".") + "/tests/cuda/" + name;
 }
 
+inline const char* other_driver() { return std::getenv("NCCL_MODULE_DRIVER"); }
+
 inline void* standin_driver() {
-  static void* const handle = dlopen(built("standin/libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
+  static void* const handle =
+      dlopen(other_driver() ? other_driver() : built("standin/libcuda.so.1").c_str(),
+             RTLD_NOW | RTLD_LOCAL);
   return handle;
 }
 
-// A function of the stand-in driver.
+// A function of the driver.
 template <typename Function>
 Function* in_standin(const char* name) {
   return reinterpret_cast<Function*>(dlsym(standin_driver(), name));
@@ -226,16 +233,17 @@ class NcclModule : public testing::Test {
     setenv("STANDIN_DEVICES", std::to_string(most_ranks).c_str(), 1);
     char why[sluice_cuda_why] = "";
     const SluiceCudaSettings settings{.pinned = 0, .blocking_streams = 0, .sync_contexts = 1};
-    SluiceNcclLibrary library{};
+    SluiceNcclLibrary about{};
     ASSERT_TRUE(standin_driver()) << dlerror();
-    ASSERT_TRUE(dlopen(built("standin_nccl/libnccl.so.2").c_str(), RTLD_NOW | RTLD_LOCAL))
-        << dlerror();
+    const std::string library = built("standin_nccl/libnccl.so.2");
+    ASSERT_TRUE(other_driver() || dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) << dlerror();
     ASSERT_EQ(sluice_cuda()->begin(standin_driver(), &settings, why), 0) << why;
     ASSERT_EQ(STANDIN(cuInit)(0), CUDA_SUCCESS);
-    ASSERT_EQ(table()->open(&library, why), 0) << why;
+    ASSERT_EQ(table()->open(&about, why), 0) << why;
   }
   void TearDown() override {
     sluice_cuda()->end();
+    if (other_driver()) return;  // which counts nothing
     for (const char* name : {"nccl_communicators", "nccl_running", "streams", "events", "contexts",
                              "retained", "device_memory", "pinned"}) {
       EXPECT_EQ(counter(name), 0) << name;
