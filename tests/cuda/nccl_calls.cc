@@ -14,12 +14,13 @@ std::string algorithm_of(MPI_Comm communicator) {
 }
 
 void start_nccl(MPI_Comm communicator) {
-  constexpr int count = 100000;
+  constexpr int count = 100000, most_calls = 20000;
   int size = 0;
   MPI_Comm_size(communicator, &size);
   const std::vector<int> ones(count, 1), sums(count, size);
   KindMemory data(Kind::device, count * sizeof(int));
-  while (size > 1 && algorithm_of(communicator) != "nccl") {
+  for (int calls = 0; size > 1 && algorithm_of(communicator) != "nccl"; ++calls) {
+    if (calls == most_calls) fail("NCCL does not start");
     data.put(ones);
     MPI_Allreduce(MPI_IN_PLACE, data.data(), count, MPI_INT, MPI_SUM, communicator);
     check(data.get<int>(count) == sums, "a sum while NCCL starts");
