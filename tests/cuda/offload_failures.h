@@ -15,6 +15,8 @@ using test::KindMemory;
 
 extern int rank, size, victim;  // victim: the last rank
 extern std::string option;      // --how
+// At the end: a copy may have been given up with its call.
+extern bool may_be_pinned;
 
 int64_t counted(const char* name);
 // A duplicate whose errors are returned. started: NCCL carries its calls by now.

@@ -126,6 +126,7 @@ void expect_mismatch(MPI_Comm comm, const Mismatch& mismatch) {
 // and those after it, each with a group of its own, of which there are as many as orders of the
 // ranks.
 void mismatches() {
+  may_be_pinned = true;
   const auto all_of_them = static_cast<int>(std::size(list));
   if (option.empty()) {
     for (const Mismatch& mismatch : list) expect_mismatch(duplicate(false), mismatch);

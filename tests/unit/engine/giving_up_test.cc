@@ -203,6 +203,36 @@ TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
       });
 }
 
+// A rank whose copy runs while another one aborts waits a little, because the copy's memory can be
+// used again only when it has ended.
+TEST(GivingUp, LeavesCopiesALittleTime) {
+  ArenaHub arenas;
+  const auto in_arena = [&](Rank, Process& process) {
+    process.arenas = arenas.source();
+    process.host = 1;
+  };
+  std::atomic<Rank> done{0};
+  std::atomic<bool> has_aborted{false};
+  on_ranks(
+      2, [](Rank, const ProcessId& id) { return tcp(id); }, in_arena,
+      [&](Member& member) {
+        ASSERT_TRUE(member.team) << member.formed.message();
+        if (member.rank == 1) {
+          EXPECT_FALSE(member.team->fail_call({Code::memory, "no room at the inn"}).ok());
+          has_aborted = true;
+        } else {
+          while (!has_aborted) std::this_thread::sleep_for(milliseconds(1));
+          int asked = 0;
+          const auto is_done = [&] { return ++asked > 1; };
+          EXPECT_TRUE(member.team->wait_for_copy(is_done, "a copy").ok());
+          const Status status = member.team->wait_for_copy([] { return false; }, "a copy");
+          EXPECT_EQ(status.code(), Code::aborted);
+          EXPECT_NE(status.message().find("no room at the inn"), std::string::npos);
+        }
+        rest_until_all_are_done(done, member.size);
+      });
+}
+
 // The failed rank sent its reason, then ended. The others must report the reason, not a lost peer.
 TEST(GivingUp, IsHeardAfterTheConnectionsEnd) {
   ArenaHub arenas;
