@@ -137,7 +137,7 @@ Vote::Lack Offload::look_at_device(Vote* vote) {
     tell_here(why);
     return Vote::Lack::library;
   }
-  return groups_.is_busy(nullptr, knobs_.nccl_groups) ? Vote::Lack::busy : Vote::Lack::nothing;
+  return groups_.is_busy(nullptr, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
 }
 
 Vote::Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
@@ -156,7 +156,7 @@ Vote::Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
       tell_here(group.failure().message().c_str());
       return Vote::Lack::failure;
   }
-  return groups_.is_busy(&group, knobs_.nccl_groups) ? Vote::Lack::busy : Vote::Lack::nothing;
+  return groups_.is_busy(&group, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
 }
 
 Vote::Lack Offload::reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,

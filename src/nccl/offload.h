@@ -57,6 +57,7 @@ class Offload {
 
   Vote vote(const UnplacedCall& unplaced, const NcclTerms& terms, const DeviceGroups::Token& token,
             Staging& input, Staging& output);
+  size_t most_groups() const { return static_cast<size_t>(knobs_.nccl_groups); }
   bool asks_for_other_carriers() const;
   Vote::Lack look_at_device(Vote* vote);
   Vote::Lack look_at_group(DeviceGroup& group, Vote* vote);
