@@ -75,6 +75,7 @@ class Offload {
   Status run_job(const Call& call);
   bool is_quiet();
   void tell_here(const char* why);
+  void tell_failure(const char* why);
   void report(const Ballot& ballot);
 
   Team& team_;
@@ -92,7 +93,7 @@ class Offload {
   std::vector<std::byte> packed_;  // all ranks' votes, and other exchanges
   std::vector<Vote> votes_;
   const char* reported_ = "";  // the last reason against NCCL that was told
-  bool has_told_ = false;
+  bool has_told_ = false, has_told_failure_ = false;
 };
 
 }  // namespace sluice
