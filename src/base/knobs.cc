@@ -108,7 +108,7 @@ constexpr Knob table[] = {
      &Knobs::nccl},
     {"SLUICE_NCCL_LEAST", KnobType::size, "256k", "1 to 1024g",
      "bytes of the smallest call that NCCL may carry", true, &Knobs::nccl_least},
-    {"SLUICE_NCCL_COMMS", KnobType::size, "4", "1 to 1024",
+    {"SLUICE_NCCL_COMMS", KnobType::integer, "4", "1 to 1024",
      "NCCL's communicators in a process at most; each takes memory of the device", false,
      &Knobs::nccl_groups},
     {"SLUICE_RULES", KnobType::text, "", "a file's path",

@@ -32,7 +32,8 @@ const char* describe(Vote::Lack lack) {
     case Vote::Lack::library:
       return "NCCL can't be used there";
     case Vote::Lack::settings:
-      return "its settings ask for what NCCL would not do";
+      return "SLUICE_TLS, SLUICE_TCP_INTERFACES or SLUICE_TRANSPORT is set there, which NCCL does "
+             "not keep to";
     case Vote::Lack::memory:
       return "it has no memory on its device for data that is not dense there";
     case Vote::Lack::busy:
@@ -149,7 +150,8 @@ Ballot count_votes(std::span<const Vote> votes) {
   const auto is_newer = [&](const Vote& vote) { return vote.version != votes[0].version; };
   if (holds(first(is_newer), "it has another version of NCCL")) return ballot;
   if (!ballot.shares_group &&
-      holds(first_on_shared_device(votes), "it shares its device with another rank")) {
+      holds(first_on_shared_device(votes),
+            "it shares its device with another rank, and NCCL needs one for each")) {
     return ballot;
   }
   ballot.could_start = ballot.all_on_device;

@@ -137,7 +137,7 @@ Vote::Lack Offload::look_at_device(Vote* vote) {
     tell_here(why);
     return Vote::Lack::library;
   }
-  return groups_.is_busy(nullptr, knobs_.nccl_groups) ? Vote::Lack::busy : Vote::Lack::nothing;
+  return groups_.is_busy(nullptr, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
 }
 
 Vote::Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
@@ -153,10 +153,10 @@ Vote::Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
     case DeviceGroup::State::starting:
       return Vote::Lack::start;
     default:
-      tell_here(group.failure().message().c_str());
+      tell_failure(group.failure().message().c_str());
       return Vote::Lack::failure;
   }
-  return groups_.is_busy(&group, knobs_.nccl_groups) ? Vote::Lack::busy : Vote::Lack::nothing;
+  return groups_.is_busy(&group, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
 }
 
 Vote::Lack Offload::reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,
@@ -312,6 +312,12 @@ void Offload::tell_here(const char* why) {
   if (std::exchange(has_told_, true)) return;
   log(mode_ == Mode::on ? Level::warning : Level::info, "NCCL is not used on %s: %s",
       communicator_.c_str(), why);
+}
+
+// Also if something passing was told before. (All ranks are told of a failure: `report`.)
+void Offload::tell_failure(const char* why) {
+  if (std::exchange(has_told_failure_, true)) return;
+  log(Level::warning, "NCCL is not used on %s: %s", communicator_.c_str(), why);
 }
 
 // What all ranks know: one says it.

@@ -57,6 +57,7 @@ class Offload {
 
   Vote vote(const UnplacedCall& unplaced, const NcclTerms& terms, const DeviceGroups::Token& token,
             Staging& input, Staging& output);
+  size_t most_groups() const { return static_cast<size_t>(knobs_.nccl_groups); }
   bool asks_for_other_carriers() const;
   Vote::Lack look_at_device(Vote* vote);
   Vote::Lack look_at_group(DeviceGroup& group, Vote* vote);
@@ -74,6 +75,7 @@ class Offload {
   Status run_job(const Call& call);
   bool is_quiet();
   void tell_here(const char* why);
+  void tell_failure(const char* why);
   void report(const Ballot& ballot);
 
   Team& team_;
@@ -91,7 +93,7 @@ class Offload {
   std::vector<std::byte> packed_;  // all ranks' votes, and other exchanges
   std::vector<Vote> votes_;
   const char* reported_ = "";  // the last reason against NCCL that was told
-  bool has_told_ = false;
+  bool has_told_ = false, has_told_failure_ = false;
 };
 
 }  // namespace sluice

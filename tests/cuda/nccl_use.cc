@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// nccl_use --what host|hints|statistics [--driver PATH] [--calls N]: when NCCL is used, and what a
-// program sees of it.
+// nccl_use --what host|hints|failure|statistics [--driver PATH] [--calls N]: when NCCL is used, and
+// what a program sees of it.
 //
 // host: large calls on host memory, over TCP. Prints which of them had a vote, by the bytes that
 // this rank received: all calls are equal, so those that brought more had one. Prints which of the
 // libraries of CUDA are mapped, too.
 // hints: communicators with the hint sluice_nccl, as SLUICE_NCCL (off or on) has it not.
+// failure: NCCL fails while it starts.
 // statistics: five broadcasts that NCCL carries.
 #include <algorithm>
 #include <cstdio>
@@ -152,6 +153,7 @@ int main(int argc, char** argv) {
     const char* const setting = std::getenv("SLUICE_NCCL");
     hints(setting && std::string(setting) == "on");
   }
+  if (what == "failure") expect_no_nccl(MPI_COMM_WORLD, "after a failure");
   if (what == "statistics") statistics();
   test::summarize("nccl_use");
   MPI_Finalize();

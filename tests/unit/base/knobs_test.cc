@@ -73,6 +73,14 @@ TEST(Knobs, TableIsWellFormed) {
   EXPECT_EQ(algorithms, (std::set<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
+// (Errors tell what a setting takes by its type.)
+TEST(Knobs, SizesAreBytes) {
+  for (const Knob& knob : knob_table()) {
+    if (knob.type != KnobType::size) continue;
+    EXPECT_NE(std::string(knob.help).find("byte"), std::string::npos) << knob.name;
+  }
+}
+
 TEST(Knobs, DefaultsOfTableAndStructureAgree) {
   Knobs read;
   read.segment = 1;  // must be overwritten

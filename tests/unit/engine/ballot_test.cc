@@ -108,7 +108,7 @@ TEST(Ballot, names_the_rank_and_its_reason) {
   };
   const Case cases[] = {
       {[](Vote& vote) { vote.lack = Lack::library; }, Ballot::Result::stay, "can't be used"},
-      {[](Vote& vote) { vote.lack = Lack::settings; }, Ballot::Result::stay, "its settings"},
+      {[](Vote& vote) { vote.lack = Lack::settings; }, Ballot::Result::stay, "SLUICE_TLS"},
       {[](Vote& vote) { vote.lack = Lack::memory; }, Ballot::Result::stay, "no memory"},
       {[](Vote& vote) { vote.lack = Lack::busy; }, Ballot::Result::stay, "another communicator"},
       {[](Vote& vote) { vote.lack = Lack::start; }, Ballot::Result::stay, "being started"},
@@ -165,7 +165,8 @@ TEST(Ballot, needs_one_version_and_a_device_for_each_rank) {
   votes = votes_of(3);
   votes[2].device = votes[0].device;
   votes[1].group = 0;  // where all have a group, NCCL has looked at their devices
-  EXPECT_STREQ(count_votes(votes).reason, "it shares its device with another rank");
+  EXPECT_STREQ(count_votes(votes).reason,
+               "it shares its device with another rank, and NCCL needs one for each");
   EXPECT_EQ(count_votes(votes).rank, 2U);
 }
 
