@@ -53,6 +53,8 @@ struct Knobs {
   std::string nccl = "off";                   // SLUICE_NCCL: off, auto, on
   size_t nccl_least = 256 << 10;  // SLUICE_NCCL_LEAST: bytes of a call that NCCL may carry
   int nccl_groups = 4;            // SLUICE_NCCL_COMMS: NCCL's communicators in this process
+  std::string choice = "guard";   // SLUICE_CHOICE: rules, guard
+  std::string delay;              // SLUICE_DELAY: for tests
   std::string rules;              // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,

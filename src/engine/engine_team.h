@@ -46,6 +46,8 @@ class EngineTeam final : public NewTeam {
   const Algorithm* choose(const Call& call) override {
     return selection_.choose(call, can_use_shm(call));
   }
+  Status find_way(const Call& call, Way* way) override;
+  void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) override;
   Status run_by(const Algorithm& algorithm, const Call& call) override;
   Status run_with(Executor& executor, const Algorithm& name, const Call& call) override;
   Status exchange(const Call& before, std::span<const std::byte> mine,
@@ -59,6 +61,7 @@ class EngineTeam final : public NewTeam {
   Status finish(CallInFlight& call) override;
 
  private:
+  using Clock = Waiter::Clock;
   class LongBlocksByLinks;
 
   bool can_use_shm(const Call& call) const { return shm_ && fits_slot(call.element, size()); }
@@ -83,9 +86,11 @@ class EngineTeam final : public NewTeam {
   [[gnu::cold]] Status give_up(const Status& cause) { return give_up(cause, blocking_); }
   void cancel_all();
   std::string describe(const CallInFlight& call) const;
+  void watch_call(const Algorithm& algorithm, const Call& call, Clock::time_point began);
   void settle_accounts();
 
   Process& process_;
+  const bool is_watched_;  // calls are counted, or delayed
   std::string name_;
   const Rank rank_;
   TeamId id_;
@@ -94,6 +99,7 @@ class EngineTeam final : public NewTeam {
   TeamChannels channels_;
   Waiter waiter_;
   Selection selection_;
+  Trials trials_;
   uint32_t number_ = 0;   // of the last call
   uint32_t earlier_ = 0;  // calls of earlier communicators
   Status broken_;
@@ -107,6 +113,7 @@ class EngineTeam final : public NewTeam {
   std::optional<ShmExecutor> shm_;  // with an arena
   TeamFailures failures_;
   CallCounts counts_;  // if calls are counted
+  Delay delay_;
 };
 
 }  // namespace sluice

@@ -11,6 +11,7 @@ core_sources += \
 	src/engine/alltoallv.cc src/engine/alltoallv.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
+	src/engine/delay.cc src/engine/delay.h \
 	src/engine/engine_team.h \
 	src/engine/execution.cc src/engine/execution.h \
 	src/engine/executor.h \
@@ -22,6 +23,7 @@ core_sources += \
 	src/engine/localities.cc src/engine/localities.h \
 	src/engine/plan_executor.cc src/engine/plan_executor.h \
 	src/engine/rules.cc src/engine/rules.h \
+	src/engine/samples.cc src/engine/samples.h \
 	src/engine/schedule.cc src/engine/schedule.h \
 	src/engine/selection.cc src/engine/selection.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \
@@ -31,6 +33,8 @@ core_sources += \
 	src/engine/statistics.cc src/engine/statistics.h \
 	src/engine/team_channels.h \
 	src/engine/team.cc src/engine/team.h \
+	src/engine/trial.cc src/engine/trial.h \
+	src/engine/trials.cc src/engine/trials.h \
 	src/engine/waiter.cc src/engine/waiter.h
 
 # The rules that ship: data, installed to be read and copied, and built in.

@@ -125,13 +125,13 @@ Result<std::vector<Rule>> parse_rules(std::string_view text) {
   return rules;
 }
 
-const Algorithm* Choices::at(size_t bytes) const {
-  const Algorithm* algorithm = nullptr;
+const Choices::From& Choices::find(size_t bytes) const {
+  const From* found = &from_.front();
   for (const From& from : from_) {
     if (from.bytes > bytes) break;
-    algorithm = from.algorithm;
+    found = &from;
   }
-  return algorithm;
+  return *found;
 }
 
 Result<Selector> Selector::make(const Knobs& knobs) {
@@ -154,6 +154,7 @@ Result<Selector> Selector::make(const Knobs& knobs) {
   }
   Result<std::vector<Rule>> builtin = parse_rules(builtin_rules());
   if (!builtin.ok()) return builtin.status().with("built-in rules");
+  for (Rule& rule : *builtin) rule.ships = true;
   selector.rules_.insert(selector.rules_.end(), builtin->begin(), builtin->end());
   return selector;
 }
@@ -184,16 +185,18 @@ const Algorithm* Selector::able(const std::string& name, const Situation& situat
   return algorithm && is_able(*algorithm, situation) ? algorithm : nullptr;
 }
 
-const Algorithm* Selector::choose(const Situation& situation, size_t bytes) const {
+Selector::Choice Selector::find(const Situation& situation, size_t bytes) const {
   const std::string& forced = forced_[static_cast<uint32_t>(situation.collective)];
-  if (forced == leave_to_mpi) return nullptr;
-  if (const Algorithm* algorithm = able(forced, situation)) return algorithm;
+  if (forced == leave_to_mpi) return {nullptr, false};
+  if (const Algorithm* algorithm = able(forced, situation)) return {algorithm, false};
   for (const Rule& rule : rules_) {
     if (!matches(rule, situation, bytes)) continue;
-    if (rule.algorithm == leave_to_mpi) return nullptr;
-    if (const Algorithm* algorithm = able(rule.algorithm, situation)) return algorithm;
+    if (rule.algorithm == leave_to_mpi) return {nullptr, rule.ships};
+    if (const Algorithm* algorithm = able(rule.algorithm, situation)) {
+      return {algorithm, rule.ships};
+    }
   }
-  return nullptr;
+  return {nullptr, false};
 }
 
 std::string Selector::passed_over(const Situation& situation) const {
@@ -210,10 +213,10 @@ Choices Selector::choices(const Situation& situation) const {
   }
   Choices choices;
   for (const size_t bytes : bounds) {
-    const Algorithm* algorithm = choose(situation, bytes);
-    if (choices.from_.empty() || choices.from_.back().algorithm != algorithm) {
-      choices.from_.push_back({bytes, algorithm});
-    }
+    const auto [algorithm, is_open] = find(situation, bytes);
+    const bool is_same = !choices.from_.empty() && choices.from_.back().algorithm == algorithm &&
+                         choices.from_.back().is_open == is_open;
+    if (!is_same) choices.from_.push_back({bytes, algorithm, is_open});
   }
   return choices;
 }

@@ -42,6 +42,7 @@ struct Rule {
   };
   Bounds ranks, hosts, per_host, groups, per_processor, round_trip, bytes;
   std::string algorithm;  // or "mpi"
+  bool ships = false;     // with Sluice
 };
 
 // The rules that ship with Sluice.
@@ -69,14 +70,19 @@ struct Situation {
 class Choices {
  public:
   // nullptr: left to MPI.
-  const Algorithm* at(size_t bytes) const;
+  const Algorithm* at(size_t bytes) const { return find(bytes).algorithm; }
+  // Whether a rule that ships with Sluice has decided.
+  bool is_open(size_t bytes) const { return find(bytes).is_open; }
 
  private:
   friend class Selector;
   struct From {
     size_t bytes;
     const Algorithm* algorithm;
+    bool is_open;
   };
+  const From& find(size_t bytes) const;
+
   std::vector<From> from_;  // ascending, the first from 0
 };
 
@@ -95,7 +101,9 @@ class Selector {
 
   Choices choices(const Situation& situation) const;
   // The algorithm for one call; nullptr: MPI. A forced algorithm that can't serve is passed over.
-  const Algorithm* choose(const Situation& situation, size_t bytes) const;
+  const Algorithm* choose(const Situation& situation, size_t bytes) const {
+    return find(situation, bytes).algorithm;
+  }
   // Whether a knob or a hint says how that collective is done.
   bool is_forced(Collective collective) const {
     return !forced_[static_cast<uint32_t>(collective)].empty();
@@ -104,6 +112,11 @@ class Selector {
   std::string passed_over(const Situation& situation) const;
 
  private:
+  struct Choice {
+    const Algorithm* algorithm;
+    bool is_open;
+  };
+  Choice find(const Situation& situation, size_t bytes) const;
   bool is_able(const Algorithm& algorithm, const Situation& situation) const;
   const Algorithm* able(const std::string& name, const Situation& situation) const;
 

@@ -52,6 +52,12 @@ class Selection {
     if (!algorithm) warn_of_mpi(call);
     return algorithm;
   }
+  // Whether a rule that ships with Sluice made that choice. (After `choose`.)
+  bool is_open(const Call& call, bool shm) const {
+    const bool ordered = is_ordered(call);
+    return choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][shm]->is_open(
+        call.bytes);
+  }
   bool is_forced(Collective collective) const { return selector().is_forced(collective); }
   // As `choose` without shared memory, but never MPI, even if the rules leave the other transport's
   // calls to it: the caller has been told that Sluice carries this call. nullptr: none can.

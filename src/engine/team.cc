@@ -10,7 +10,19 @@
 
 namespace sluice {
 
-using Clock = Waiter::Clock;
+namespace {
+
+constexpr Algorithm mpi_algorithm(Collective collective) {
+  return {.collective = collective, .name = "mpi", .help = "MPI's own function"};
+}
+constexpr Algorithm mpi_algorithms[collective_count] = {
+    mpi_algorithm(Collective::allreduce),  mpi_algorithm(Collective::reduce),
+    mpi_algorithm(Collective::broadcast),  mpi_algorithm(Collective::allgather),
+    mpi_algorithm(Collective::allgatherv), mpi_algorithm(Collective::reduce_scatter),
+    mpi_algorithm(Collective::alltoall),   mpi_algorithm(Collective::alltoallv),
+    mpi_algorithm(Collective::barrier)};
+
+}  // namespace
 
 // Runs a plan on what is long of a call in shared memory. It is packed already.
 class EngineTeam::LongBlocksByLinks final : public OverLinks {
@@ -47,6 +59,7 @@ class EngineTeam::LongBlocksByLinks final : public OverLinks {
 EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
                        std::vector<Peer> peers, std::vector<uint32_t> hosts)
     : process_(process),
+      is_watched_(process.knobs.stats || !process.delay.empty()),
       name_(std::move(name)),
       rank_(rank),
       id_(id),
@@ -55,6 +68,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       waiter_(process.endpoint.get(), process.progress_mpi, process.knobs.spin,
               process.oversubscription),
       selection_(process, name_, rank, channels_.size(), hosts_),
+      trials_(*this, process.knobs, name_),
       blocking_(process.knobs),
       resources_{process.knobs, process.endpoint.get(), channels_, schedules_,
                  rank,          channels_.size(),       hosts_},
@@ -62,7 +76,8 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       plan_(resources_),
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
-      failures_(rank, channels_, waiter_, shm_, process.knobs) {}
+      failures_(rank, channels_, waiter_, shm_, process.knobs),
+      delay_(process.delay) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
@@ -95,6 +110,7 @@ void EngineTeam::settle_accounts() {
 
 bool EngineTeam::retire() {
   settle_accounts();
+  trials_.leave_windows();
   plan_.trim();
   cells_.trim();
   cells_.reset();
@@ -122,12 +138,35 @@ Status EngineTeam::end(const Status& status) {
   return status;
 }
 
+Status EngineTeam::find_way(const Call& call, Way* way) {
+  if (!broken_.ok()) return broken_;
+  const bool shm = can_use_shm(call);
+  const Algorithm* const ruled = selection_.choose(call, shm);
+  Status status = trials_.find_way(call, ruled, selection_.is_open(call, shm), way);
+  way->is_counted = is_watched_ && way->by != Way::By::sluice;
+  return status;
+}
+
+// (What was counted is lost without memory.)
+void EngineTeam::count_mpi(Collective collective, size_t bytes, Clock::time_point began) try {
+  Call call;
+  call.collective = collective;
+  call.bytes = bytes;
+  watch_call(mpi_algorithms[static_cast<uint32_t>(collective)], call, began);
+} catch (const std::bad_alloc&) {
+}
+
+void EngineTeam::watch_call(const Algorithm& algorithm, const Call& call, Clock::time_point began) {
+  if (!delay_.empty()) delay_.prolong(algorithm.name);
+  if (process_.knobs.stats) counts_.add(algorithm, call, size(), began);
+}
+
 // The way of short calls comes first, and straight.
 Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
   begin(call);
-  const bool is_plain = algorithm.shm && !process_.knobs.stats &&
-                        !shm_->concerns_slots(algorithm, call, blocking_.number);
+  const bool is_plain =
+      algorithm.shm && !is_watched_ && !shm_->concerns_slots(algorithm, call, blocking_.number);
   if (!is_plain) return run_otherwise(algorithm, call);
   if (!shm_->run(algorithm, call)) return give_up_shm(call);
   blocking_.call = nullptr;
@@ -138,18 +177,18 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
 Status EngineTeam::run_otherwise(const Algorithm& algorithm, const Call& call) {
   const Algorithm* const by = see_to_slots(algorithm, call);
   if (!by) return broken_;
-  const auto began = process_.knobs.stats ? Clock::now() : Clock::time_point();
+  const auto began = is_watched_ ? Clock::now() : Clock::time_point();
   const Status status = execute(*by, call);
-  if (process_.knobs.stats) counts_.add(*by, call, size(), began);
+  if (is_watched_) watch_call(*by, call, began);
   return end(status);
 }
 
 Status EngineTeam::run_with(Executor& executor, const Algorithm& name, const Call& call) {
   if (!broken_.ok()) return broken_;
   begin(call);
-  const auto began = process_.knobs.stats ? Clock::now() : Clock::time_point();
+  const auto began = is_watched_ ? Clock::now() : Clock::time_point();
   const Status status = execute(executor, name);
-  if (process_.knobs.stats) counts_.add(name, call, size(), began);
+  if (is_watched_) watch_call(name, call, began);
   return end(status);
 }
 

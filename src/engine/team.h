@@ -15,11 +15,13 @@
 #include "src/base/status.h"
 #include "src/engine/call.h"
 #include "src/engine/copy_wait.h"
+#include "src/engine/delay.h"
 #include "src/engine/hints.h"
 #include "src/engine/localities.h"
 #include "src/engine/rules.h"
 #include "src/engine/statistics.h"
 #include "src/engine/team_cache.h"
+#include "src/engine/trials.h"
 #include "src/engine/waiter.h"
 #include "transports/shm/arena.h"
 #include "transports/transport.h"
@@ -60,6 +62,7 @@ struct Process {
   std::unique_ptr<ArenaSource> arenas;  // null: no shared memory
   uint64_t host = 0;                    // see Hello
   Selector selector;
+  Delay delay;  // of each of its teams
   ProgressMpi progress_mpi;
   RoundTrips round_trips;
   Locate locate;  // empty: localities are not known
@@ -121,6 +124,14 @@ class Team : public CopyWait {
   // nullptr: all ranks hand the call to MPI. Equal on all ranks.
   virtual const Algorithm* choose(const Call& call) = 0;
   bool carries(const Call& call) { return choose(call) != nullptr; }
+
+  // Which way the next call goes, which depends on trials (trials.h) also. To be called once for
+  // each call that is not made under a lease, in the order of calls. Equal on all ranks. May block
+  // in exchanges of the team, and fail as a call does; may throw std::bad_alloc.
+  virtual Status find_way(const Call& call, Way* way) = 0;
+  // To be called when MPI has done a call (of such a collective and so many bytes), if its way is
+  // counted. Throws nothing.
+  virtual void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) = 0;
 
   // Runs the call by the algorithm that `choose` returned for it. Blocks until this rank's part is
   // done. Errors are sticky: the team is broken from then on, and its peers are told. The message

@@ -15,8 +15,9 @@ bool is_plain(const View& view) { return !view.source && !view.sink; }
 }  // namespace
 
 void CallCache::keep(const char* name, const Arguments& with, const Exchange& exchange,
-                     const Algorithm* by, Rank size) {
+                     const Way& way, Rank size) {
   entry = nullptr;
+  lease.end();
   const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
   const Side &input = exchange.input, &output = exchange.output;
   const auto is_kept = [](const Side& side) { return !side.type || datatype_of(side)->is_kept; };
@@ -27,7 +28,7 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
   call = exchange.call;
   if (!keep_arrays()) return;
   types_freed = exchange.types_freed;
-  algorithm = by;
+  algorithm = way.algorithm;
   has_input = input.type != nullptr;
   has_output = output.type != nullptr;
   in_place = has_input && with.sendbuf == MPI_IN_PLACE;
@@ -36,6 +37,7 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
     input_start = call.input.base - offset_by(in_place ? output.buffer : input.buffer, 0);
   }
   alias_at = exchange.alias_at;
+  lease.begin(way.of);
   entry = name;
 }
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/engine/trials.h"
 #include "src/mpi/describe.h"
 
 namespace sluice {
@@ -36,6 +37,7 @@ struct CallCache {
   Rank ranks = 0;
   uint64_t types_freed = 0;  // if it has changed, a handle may mean another type
   const Algorithm* algorithm = nullptr;
+  CallLease lease;
   Call call;
   ptrdiff_t input_start = 0, output_start = 0;  // from the program's buffer to the view's memory
   bool has_input = false, has_output = false;
@@ -44,7 +46,7 @@ struct CallCache {
 
   // Caches a successful call if its data was dense in the program's memory; else caches nothing.
   // Throws nothing.
-  void keep(const char* name, const Arguments& with, const Exchange& exchange, const Algorithm* by,
+  void keep(const char* name, const Arguments& with, const Exchange& exchange, const Way& way,
             Rank size);
   // Whether an argument allows the cached call to be repeated: it is the same, or it is a buffer.
   // (With MPI_IN_PLACE the arrays for the input may be anything: compare the buffers first.)

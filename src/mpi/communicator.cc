@@ -37,6 +37,7 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
 }
 
 Communicator::~Communicator() {
+  for (auto& cache : last_) cache.reset();
   offload_.reset();
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
@@ -130,13 +131,79 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
   }
   const bool may_offload = offload_ && offload_->is_eligible(exchange->call);
   if (may_offload && offload(*exchange, status)) return true;
-  const Algorithm* const algorithm = team_->choose(exchange->call);
-  last_algorithm_ = algorithm;
-  if (!algorithm) return false;
-  *status = run(function, *algorithm, *exchange);
+  if (way_.by == Way::By::mpi_then_sluice) {
+    *status = team_->fail_call({Code::internal, "an error handler has left a trial call of MPI's"});
+    return true;
+  }
+  *status = team_->find_way(exchange->call, &way_);
+  if (!status->ok()) return true;
+  const bool may_keep = !may_offload && !way_.is_timed;
+  if (!go(function, *exchange, status)) return false;
   // (A call that is replayed has no vote.)
-  if (status->ok() && !may_offload) keep(function, row, arguments, *exchange, algorithm);
+  if (status->ok() && may_keep) keep(function, row, arguments, *exchange);
   return true;
+}
+
+// Goes the call's way, as far as it is Sluice's. False if MPI is to go on.
+bool Communicator::go(const char* function, Exchange& exchange, Status* status) {
+  using By = Way::By;
+  last_algorithm_ = way_.by == By::mpi || way_.by == By::sluice_then_mpi ? nullptr : way_.algorithm;
+  left_to_mpi_ = exchange.call.collective;
+  bytes_left_to_mpi_ = exchange.call.bytes;
+  if (way_.is_twice()) *status = save_operand(exchange);
+  if (!status->ok()) return true;
+  if (way_.by == By::mpi_then_sluice) aside_ = exchange;
+  way_.begin();
+  if (way_.begins_with_mpi()) return false;
+  *status = run(function, *way_.algorithm, exchange);
+  if (!status->ok()) return true;
+  way_.end();
+  if (way_.by == By::sluice) return true;
+  *status = restore_operand(exchange);
+  if (way_.is_counted) way_.began = Way::Clock::now();
+  return !status->ok();
+}
+
+// Only an operand in the output's memory is overwritten by whoever does the call first.
+Status Communicator::save_operand(const Exchange& exchange) {
+  if (!exchange.in_place) return {};
+  const Status status = operand_.save(exchange.input, *team_);
+  return status.ok() ? status : team_->fail_call(status);
+}
+
+Status Communicator::restore_operand(const Exchange& exchange) {
+  if (!exchange.in_place) return {};
+  const Status status = operand_.restore(exchange.input, *team_);
+  return status.ok() ? status : team_->fail_call(status);
+}
+
+int Communicator::finish_for_mpi(const char* function, int result) {
+  if (way_.is_counted) team_->count_mpi(left_to_mpi_, bytes_left_to_mpi_, way_.began);
+  way_.is_counted = false;
+  if (result == MPI_SUCCESS) way_.end();
+  if (std::exchange(way_.by, Way::By::mpi) != Way::By::mpi_then_sluice) return result;
+  Status status;
+  {
+    const Inside inside;
+    try {
+      status = finish_aside(function, result);
+    } catch (const std::bad_alloc&) {
+      runtime_.process().reserve.release();
+      status = team_->fail_call(no_memory_);
+    }
+  }
+  if (result != MPI_SUCCESS) return result;
+  return status.ok() ? MPI_SUCCESS : fail(function, status);
+}
+
+// (An error of MPI's on this rank is told to the others, which go on by Sluice.)
+Status Communicator::finish_aside(const char* function, int result) {
+  Exchange exchange = std::exchange(aside_, {});
+  if (result != MPI_SUCCESS) {
+    return team_->fail_call({Code::internal, "MPI's own function has failed in a trial"});
+  }
+  Status status = restore_operand(exchange);
+  return status.ok() ? run(function, *way_.algorithm, exchange) : status;
 }
 
 // Whether NCCL has carried the call, or it has failed.
@@ -149,14 +216,14 @@ bool Communicator::offload(Exchange& exchange, Status* status) {
 }
 
 void Communicator::keep(const char* function, Function row, const Arguments& arguments,
-                        const Exchange& exchange, const Algorithm* algorithm) {
+                        const Exchange& exchange) {
   auto& last = last_[static_cast<size_t>(row)];
   if (!last) last.reset(new (std::nothrow) CallCache);
-  if (last) last->keep(function, arguments, exchange, algorithm, size_);
+  if (last) last->keep(function, arguments, exchange, way_, size_);
 }
 
 bool Communicator::replay(CallCache& last, const Buffers& buffers, int* result) {
-  if (!last.put_on(buffers)) return false;
+  if (!last.put_on(buffers) || !last.lease.take()) return false;
   last_algorithm_ = last.algorithm;
   Status status;
   {

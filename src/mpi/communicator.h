@@ -12,6 +12,7 @@
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
 #include "src/memory/placement.h"
+#include "src/memory/saved_operand.h"
 #include "src/mpi/call_cache.h"
 #include "src/mpi/real.h"
 #include "src/nccl/offload.h"
@@ -43,6 +44,13 @@ class Communicator {
   // exchange: nullptr if this rank had no memory to describe the call.
   bool perform(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
                int* result);
+  // Whether `finish_for_mpi` is to be called when MPI has done the call that `perform` left to it.
+  bool awaits_mpi() const {
+    return way_.is_timed || way_.is_counted || way_.by == Way::By::mpi_then_sluice;
+  }
+  // result: MPI's. Returns what the function returns. If MPI's call was a trial made aside, Sluice
+  // does the call now.
+  int finish_for_mpi(const char* function, int result);
 
   // The call cache of a function: its last call that Sluice ran; nullptr if none. `repeat` runs
   // that call again on other buffers. It returns false, and has done nothing, if these buffers need
@@ -81,8 +89,12 @@ class Communicator {
   bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
              Status* status);
   bool offload(Exchange& exchange, Status* status);
+  bool go(const char* function, Exchange& exchange, Status* status);
+  Status save_operand(const Exchange& exchange);
+  Status restore_operand(const Exchange& exchange);
+  Status finish_aside(const char* function, int result);
   void keep(const char* function, Function row, const Arguments& arguments,
-            const Exchange& exchange, const Algorithm* algorithm);
+            const Exchange& exchange);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);
@@ -101,6 +113,12 @@ class Communicator {
   Hints hints_;
   Staging input_, output_;
   std::array<std::unique_ptr<CallCache>, function_count> last_;
+  // The way of the last call that had a way of its own; while MPI does it aside, the call as well.
+  Way way_;
+  Exchange aside_;
+  Collective left_to_mpi_ = Collective::barrier;  // and its bytes, if it is counted
+  size_t bytes_left_to_mpi_ = 0;
+  SavedOperand operand_;
   const Algorithm* last_algorithm_ = nullptr;
 };
 

@@ -61,8 +61,9 @@ Communicator* look_up_by_all_means(MPI_Comm handle) {
   return look_up_communicator(handle);
 }
 
-// Runs a call; false if MPI is to do it.
-bool carry(const Row& row, const Arguments& arguments, int* result) {
+// Runs a call; false if MPI is to do it. *awaiting: then set if that has to know when MPI has done
+// it.
+bool carry(const Row& row, const Arguments& arguments, Communicator** awaiting, int* result) {
   if (is_passing()) return false;
   Communicator* communicator = last_communicator(arguments.comm);
   Exchange described;
@@ -77,8 +78,11 @@ bool carry(const Row& row, const Arguments& arguments, int* result) {
   } catch (const std::bad_alloc&) {
     exchange = nullptr;
   }
-  if (communicator)
-    return communicator->perform(row.function, row.row, arguments, exchange, result);
+  if (communicator) {
+    if (communicator->perform(row.function, row.row, arguments, exchange, result)) return true;
+    if (communicator->awaits_mpi()) *awaiting = communicator;
+    return false;
+  }
   communicators_missed.store(true, std::memory_order_relaxed);
   log(Level::error, "%s: out of memory", row.function);
   *result = MPI_ERR_NO_MEM;
@@ -181,28 +185,30 @@ int finalize() {
   }
 
 // function: the name that is called (Bcast or Bcast_c); row: the name in the table (Bcast).
-#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                               \
-  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                              \
-    static constexpr char entry[] = "MPI_" #function;                                              \
-    static constexpr sluice::Row table_row{                                                        \
-        entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) {     \
-          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                    \
-        }};                                                                                        \
-    int result;                                                                                    \
-    SLUICE_REPLAY(row, __VA_ARGS__)                                                                \
-    sluice::Arguments arguments;                                                                   \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                        \
-    if (sluice::carry(table_row, arguments, &result)) return result;                               \
-    if (!sluice::may_be_on_device())                                                               \
-      return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                    \
-    std::optional<sluice::HostCopyForMpi> host_copy;                                               \
-    if (!sluice::prepare_for_mpi(table_row, arguments, &host_copy, &result)) return result;        \
-    if (host_copy) {                                                                               \
-      SLUICE_EACH(SLUICE_PUT, __VA_ARGS__)                                                         \
-    }                                                                                              \
-    result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                    \
-    return host_copy ? sluice::finish_for_mpi(table_row, arguments, &*host_copy, result) : result; \
-  }                                                                                                \
+#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                           \
+  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                          \
+    static constexpr char entry[] = "MPI_" #function;                                          \
+    static constexpr sluice::Row table_row{                                                    \
+        entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) { \
+          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
+        }};                                                                                    \
+    int result;                                                                                \
+    SLUICE_REPLAY(row, __VA_ARGS__)                                                            \
+    sluice::Arguments arguments;                                                               \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
+    sluice::Communicator* awaiting = nullptr;                                                  \
+    if (sluice::carry(table_row, arguments, &awaiting, &result)) return result;                \
+    if (!awaiting && !sluice::may_be_on_device())                                              \
+      return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
+    std::optional<sluice::HostCopyForMpi> host_copy;                                           \
+    if (!sluice::prepare_for_mpi(table_row, arguments, &host_copy, &result)) return result;    \
+    if (host_copy) {                                                                           \
+      SLUICE_EACH(SLUICE_PUT, __VA_ARGS__)                                                     \
+    }                                                                                          \
+    result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
+    if (host_copy) result = sluice::finish_for_mpi(table_row, arguments, &*host_copy, result); \
+    return awaiting ? awaiting->finish_for_mpi(entry, result) : result;                        \
+  }                                                                                            \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)

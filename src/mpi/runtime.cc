@@ -119,6 +119,9 @@ Status Runtime::configure() {
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);
+  auto delay = Delay::parse(process_.knobs.delay);
+  if (!delay.ok()) return delay.status();
+  process_.delay = std::move(*delay);
   begin_devices(process_.knobs, threads_call_mpi);
   process_.host = shm_host();
   process_.locate = [this](bool domains) { return locator_.find(domains); };

@@ -234,7 +234,8 @@ TEST(Knobs, AgreedSettingsAreCanonical) {
       "SLUICE_BCAST",        "SLUICE_ALLGATHER",   "SLUICE_ALLGATHERV", "SLUICE_REDUCE_SCATTER",
       "SLUICE_ALLTOALL",     "SLUICE_ALLTOALLV",   "SLUICE_BARRIER",    "SLUICE_GROUPS",
       "SLUICE_SINGLE_COPY",  "SLUICE_CUDA",        "SLUICE_TLS",        "SLUICE_TLS_LOCAL",
-      "SLUICE_VERBS_RING",   "SLUICE_VERBS_LOCAL", "SLUICE_NCCL",       "SLUICE_NCCL_LEAST"};
+      "SLUICE_VERBS_RING",   "SLUICE_VERBS_LOCAL", "SLUICE_NCCL",       "SLUICE_NCCL_LEAST",
+      "SLUICE_CHOICE"};
   const std::string settings = agreed_settings(environment_of({}));
   for (const Knob& knob : knob_table()) {
     const bool listed = settings.find(std::string(knob.name) + "=") != std::string::npos;

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/trial.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace sluice {
+
+void Trial::enter(State state) {
+  state_ = state;
+  calls_ = 0;
+}
+
+Trial::Due Trial::due() const {
+  if (state_ == State::waiting) {
+    return !has_looked_ && calls_ == calls_before_look ? Due::time_spent : Due::nothing;
+  }
+  const bool is_full = state_ == State::trying && calls_ == window_length();
+  return is_full ? Due::window : Due::nothing;
+}
+
+void Trial::learn_time_spent(std::chrono::nanoseconds spent) {
+  has_looked_ = true;
+  if (spent >= long_enough) enter(State::trying);
+}
+
+Trial::Next Trial::next(size_t bytes) {
+  if (state_ == State::waiting && calls_ == calls_before_trying) enter(State::trying);
+  if (state_ == State::settled && calls_ == gap_) enter(State::trying);
+  if (state_ == State::trying && !is_alike(bytes)) return {choice_, false, 0};
+  const auto place = static_cast<uint8_t>(calls_++);
+  switch (state_) {
+    case State::waiting:
+      return {choice_, place < calls_before_look, place};
+    case State::trying:
+      return {candidate_at(place), true, place};
+    case State::settled:
+    case State::closed:
+      break;
+  }
+  return {choice_, false, 0};
+}
+
+// Whether the window takes a call of that size.
+bool Trial::is_alike(size_t bytes) {
+  if (calls_ > 0 && strays_ == most_strays) calls_ = 0;
+  if (calls_ == 0) {
+    bytes_ = bytes;
+    strays_ = 0;
+  }
+  const size_t tolerance = bytes_ / 8;
+  const bool is_alike = bytes >= bytes_ - tolerance && bytes <= bytes_ + tolerance;
+  if (!is_alike) ++strays_;
+  return is_alike;
+}
+
+uint32_t Trial::uneventful() const {
+  switch (state_) {
+    case State::waiting:
+      return has_looked_ ? calls_before_trying - calls_ : 0;
+    case State::trying:
+      return 0;
+    case State::settled:
+      return gap_ - calls_;
+    case State::closed:
+      break;
+  }
+  return most_gap;
+}
+
+// (Of three and more, each turn is the one before, rotated, and every second one is reversed.)
+uint8_t Trial::candidate_at(uint32_t place) const {
+  const uint32_t turn = place / candidates_, in_turn = place % candidates_;
+  if (candidates_ == 2) return static_cast<uint8_t>(std::popcount(place) % 2);
+  const uint32_t straight = (in_turn + turn / 2) % candidates_;
+  return static_cast<uint8_t>(turn % 2 == 0 ? straight : candidates_ - 1 - straight);
+}
+
+// The fastest of those that are clearly faster than the choice; else the choice.
+uint8_t Trial::find_leader(const Result& result) const {
+  uint8_t leader = choice_;
+  for (uint8_t other = 0; other < candidates_; ++other) {
+    const Bounds& bounds = result.by_candidate[other];
+    if (!bounds.is_clearly_below(result.by_candidate[choice_])) continue;
+    if (leader == choice_ || bounds.high < result.by_candidate[leader].high) leader = other;
+  }
+  return leader;
+}
+
+void Trial::learn(const Result& result) {
+  const uint8_t leader = find_leader(result);
+  const bool has_won = leader != choice_ && leader == leader_;
+  leader_ = leader;
+  if (has_won) {
+    choice_ = leader;
+    return settle(result, true);
+  }
+  if (leader != choice_) return enter(State::trying);
+  // A machine that has become busy: what was measured before holds no longer.
+  const Bounds &now = result.by_candidate[choice_], &before = last_.by_candidate[choice_];
+  const bool has_shifted = now.is_known() && before.is_known() &&
+                           (now.low > 2 * before.high || before.low > 2 * now.high);
+  if (has_shifted && !has_repeated_) {
+    has_repeated_ = true;
+    gap_ = first_gap;
+    last_ = result;
+    return enter(State::trying);
+  }
+  settle(result, has_shifted);
+}
+
+void Trial::settle(const Result& result, bool has_changed) {
+  const bool is_known = result.by_candidate[choice_].is_known();
+  const bool is_first = !last_.by_candidate[choice_].is_known();
+  gap_ = has_changed || is_first ? first_gap : std::min(gap_ * 2, usual_gap);
+  if (is_known) gap_ = std::max(gap_, least_gap(result));
+  if (is_known) last_ = result;
+  leader_ = choice_;
+  has_repeated_ = false;
+  enter(State::settled);
+}
+
+// What a window costs: the exchanges, and the calls by candidates that are slower than the choice.
+uint32_t Trial::least_gap(const Result& result) const {
+  const double usual = result.by_candidate[choice_].high;
+  double cost = result.overhead;
+  for (uint8_t other = 0; other < candidates_; ++other) {
+    const Bounds& bounds = result.by_candidate[other];
+    if (bounds.is_known()) cost += turns * std::max(bounds.high - usual, 0.0);
+  }
+  const double calls = cost / most_cost / std::max(usual, 1.0);
+  return static_cast<uint32_t>(std::min<double>(calls, most_gap));
+}
+
+}  // namespace sluice

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A trial finds out which of several candidates carries a class of calls fastest. This is its state
+// machine: a pure function of the number of the call in the class and of results that all ranks
+// have agreed on, so no two ranks can differ. It knows no clock and exchanges nothing.
+//
+//   waiting   short jobs pay nothing: trials begin with the class's call 65. Where calls are long,
+//             they begin with call 8, before which the ranks tell each other how long they have
+//             spent in calls 1 to 7.
+//   trying    a window of calls, by all candidates in turns. Before the next call the ranks
+//   exchange
+//             the samples of the window. A candidate that is clearly faster in two windows in a row
+//             becomes the choice. A window takes calls of about one size; others of the class go by
+//             the choice meanwhile.
+//   settled   the choice carries the calls. After a gap the class is tried again. The gap doubles
+//             while nothing changes, up to 1024 calls; it is longer where windows cost much.
+//
+//   closed    the choice stays.
+//
+// Programs make different calls in a fixed order again and again, and some take longer. So the
+// turns are those of the sequence of Thue and Morse, A B B A B A A B: for a period of 2 or 4 calls
+// each candidate gets all of them alike, and for a longer one no candidate gets the same ones in
+// two windows in a row. That two windows must agree, and by a wide margin, also keeps equal
+// candidates from alternating.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice {
+
+class Trial {
+ public:
+  // Candidates by number: what the rules say, MPI's own function, and others of Sluice's.
+  static constexpr uint8_t ruled = 0, mpi = 1, most_candidates = 4;
+  static constexpr uint32_t turns = 4;         // calls of each candidate in a window
+  static constexpr uint32_t most_strays = 64;  // then a window begins anew, with another size
+  static constexpr uint32_t calls_before_look =
+      7;  // the time spent in them is told before the next
+  static constexpr uint32_t calls_before_trying = 64;
+  static constexpr std::chrono::milliseconds long_enough{250};  // spent on a rank: try at once
+  static constexpr double margin = 1.15;                        // how much faster a winner is
+  static constexpr uint32_t first_gap = 256, usual_gap = 1024;  // calls between windows
+  static constexpr uint32_t most_gap = uint32_t{1} << 24;
+  static constexpr double most_cost = 0.01;  // of the time of the calls between two windows
+
+  enum class State : uint8_t { waiting, trying, settled, closed };
+  // What the ranks must agree on before the next call.
+  enum class Due : uint8_t { nothing, time_spent, window };
+
+  // How long calls take, in nanoseconds: between these bounds. Unknown if low is greater.
+  struct Bounds {
+    double low = 1, high = 0;
+    bool is_known() const { return low <= high; }
+    bool is_clearly_below(const Bounds& other) const {
+      return is_known() && other.is_known() && high * margin <= other.low;
+    }
+  };
+  // Equal on all ranks.
+  struct Result {
+    std::array<Bounds, most_candidates> by_candidate;
+    double overhead = 0;  // nanoseconds that the ranks spent on an earlier agreement, at most
+  };
+  struct Next {
+    uint8_t candidate;
+    bool is_timed;
+    uint8_t place;  // in the window, or among calls 1 to 7; if it is timed
+  };
+
+  explicit Trial(uint8_t candidates) : candidates_(candidates) {}
+
+  Due due() const;
+  void learn_time_spent(std::chrono::nanoseconds spent);
+  // In place of it: the choice stays for good.
+  void give_up() { enter(State::closed); }
+  void learn(const Result& result);
+  // Counts a call of so many bytes, before which nothing is due.
+  Next next(size_t bytes);
+  // So many calls from the next on are the choice's, not timed, and nothing is due before them.
+  // `skip` counts such calls.
+  uint32_t uneventful() const;
+  void skip(uint32_t calls) { calls_ += calls; }
+  // Forgets the calls of a window that is not complete.
+  void leave_window() {
+    if (state_ == State::trying) enter(State::trying);
+  }
+
+  State state() const { return state_; }
+  uint8_t choice() const { return choice_; }
+  uint8_t candidates() const { return candidates_; }
+  uint32_t window_length() const { return candidates_ * turns; }
+  // The candidate of a call of the window.
+  uint8_t candidate_at(uint32_t place) const;
+  // Of the last window whose result was known.
+  const Result& last_result() const { return last_; }
+
+ private:
+  void enter(State state);
+  bool is_alike(size_t bytes);
+  uint8_t find_leader(const Result& result) const;
+  void settle(const Result& result, bool has_changed);
+  uint32_t least_gap(const Result& result) const;
+
+  const uint8_t candidates_;
+  State state_ = State::waiting;
+  bool has_looked_ = false;    // at the time spent
+  bool has_repeated_ = false;  // a window, because times had shifted
+  uint8_t choice_ = ruled;
+  uint8_t leader_ = ruled;  // the challenger that won the last window; the choice if none
+  uint32_t calls_ = 0;      // in this state; of a window, those that it takes
+  size_t bytes_ = 0;        // of the window's first call
+  uint32_t strays_ = 0;     // calls of other sizes since
+  uint32_t gap_ = first_gap;
+  Result last_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/trials.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+#include "src/base/log.h"
+#include "src/engine/selection.h"
+#include "src/engine/team.h"
+
+namespace sluice {
+
+namespace {
+
+int64_t in_nanoseconds(Way::Clock::time_point time) {
+  return time.time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+int64_t now() { return in_nanoseconds(Way::Clock::now()); }
+
+// Of one rank, as the ranks tell each other.
+struct WindowReport {
+  int64_t overhead;
+  std::array<Sample, Trial::most_candidates * Trial::turns> samples;
+};
+
+uint32_t key_of(const Call& call) {
+  const auto octave = static_cast<uint32_t>(std::bit_width(call.bytes));
+  return static_cast<uint32_t>(call.collective) << 16 | octave << 8 |
+         (Selection::is_ordered(call) ? 2U : 0U) | (call.ragged ? 1U : 0U);
+}
+
+bool is_wide_integer(Type type) {
+  return type == Type::int32 || type == Type::int64 || type == Type::uint32 || type == Type::uint64;
+}
+
+// (Open MPI 4.1.4 saturates them with AVX.)
+bool is_narrow_integer(Type type) {
+  return type == Type::int8 || type == Type::int16 || type == Type::uint8 || type == Type::uint16;
+}
+
+bool is_sum_or_product(Op op) { return op == Op::sum || op == Op::prod; }
+
+// Whether the result has the same bits whoever computes it. (Not that of max: of 0 and -0, and if
+// there are NaNs. Truth has several representations in Fortran.)
+bool is_exact(const Reduction& reduction) {
+  return !reduction.kernel || is_wide_integer(reduction.arithmetic->type);
+}
+
+// Bytes that this rank sends in a call whose size the ranks do not know.
+float weight_of(const Call& call, Rank ranks) {
+  if (call.collective != Collective::alltoallv) return 0;
+  size_t elements = 0;
+  for (Rank to = 0; to < ranks; ++to) elements += call.input.block(to).count;
+  return static_cast<float>(elements * call.element);
+}
+
+}  // namespace
+
+void CallLease::begin(CallClass* of) {
+  end();
+  if (!of) {
+    left_ = unlimited;
+    return;
+  }
+  if (of->lease) of->lease->end();
+  granted_ = of->trial.uneventful();
+  left_ = granted_ + 1;
+  of_ = of;
+  of->lease = this;
+}
+
+bool CallLease::refuse() {
+  left_ = 1;
+  end();
+  return false;
+}
+
+void CallLease::end() {
+  if (of_) {
+    of_->trial.skip(granted_ - (left_ - 1));
+    of_->lease = nullptr;
+    of_ = nullptr;
+  }
+  left_ = 1;
+}
+
+void Way::end() {
+  if (!is_timed) return;
+  Sample& sample = of->samples[place];
+  sample.entry = in_nanoseconds(began);
+  const int64_t duration = now() - sample.entry;
+  sample.duration = static_cast<uint32_t>(std::min<int64_t>(duration, Sample::unknown));
+  if (of->trial.state() == Trial::State::waiting) of->spent += duration;
+  is_timed = false;
+}
+
+Trials::~Trials() {
+  for (const auto& each : classes_) {
+    if (each->lease) each->lease->end();
+  }
+}
+
+// Equal on all ranks.
+bool Trials::is_tried(const Call& call) const {
+  if (knobs_.choice == "rules" || knobs_.tls != "off" || team_.size() < 2) return false;
+  if (!call.reduction.kernel) return true;
+  if (knobs_.reproducible || !call.reduction.arithmetic) return false;
+  const auto [type, op] = *call.reduction.arithmetic;
+  return !is_narrow_integer(type) || !is_sum_or_product(op);
+}
+
+CallClass& Trials::find_class(const Call& call) {
+  const uint32_t key = key_of(call);
+  for (const auto& each : classes_) {
+    if (each->key == key) return *each;
+  }
+  return *classes_.emplace_back(new CallClass{key, Trial(2)});
+}
+
+Status Trials::find_way(const Call& call, const Algorithm* ruled, bool is_open, Way* way) {
+  *way = {.by = ruled ? Way::By::sluice : Way::By::mpi, .algorithm = ruled};
+  if (!ruled || !is_open || !is_tried(call)) return {};
+  CallClass& of = find_class(call);
+  if (of.lease) of.lease->end();
+  if (of.trial.due() != Trial::Due::nothing) {
+    if (Status status = agree(call, *ruled, of); !status.ok()) return status;
+  }
+  const Trial::Next next = of.trial.next(call.bytes);
+  way->of = &of;
+  way->place = next.place;
+  way->is_timed = next.is_timed;
+  if (next.is_timed) of.samples[next.place] = {0, Sample::unknown, weight_of(call, team_.size())};
+  const bool is_mpis = next.candidate == Trial::mpi;
+  if (next.candidate == of.trial.choice() || is_exact(call.reduction)) {
+    way->by = is_mpis ? Way::By::mpi : Way::By::sluice;
+  } else {
+    way->by = is_mpis ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
+    of.had_asides = true;
+  }
+  return {};
+}
+
+void Trials::leave_windows() {
+  for (const auto& each : classes_) each->trial.leave_window();
+}
+
+Status Trials::agree(const Call& call, const Algorithm& ruled, CallClass& of) {
+  if (of.trial.due() == Trial::Due::time_spent) return agree_on_time_spent(call, of);
+  const uint8_t before = of.trial.choice();
+  Status status = agree_on_window(call, of);
+  if (status.ok() && of.trial.choice() != before) report(of, call, ruled);
+  return status;
+}
+
+// Gathers all ranks' `mine`, of one length on all, piece by piece. times_: of the pieces.
+Status Trials::gather(const Call& call, std::span<const std::byte> mine,
+                      std::vector<std::byte>* all) {
+  all->resize(team_.size() * mine.size());
+  std::vector<std::byte> pieces(team_.size() * std::min(mine.size(), Team::longest_exchange));
+  for (size_t begin = 0; begin < mine.size(); begin += Team::longest_exchange) {
+    const size_t length = std::min(mine.size() - begin, Team::longest_exchange);
+    const auto piece = std::span(pieces).first(team_.size() * length);
+    ExchangeTimes& times = times_.emplace_back(ExchangeTimes{now(), 0});
+    if (Status status = team_.exchange(call, mine.subspan(begin, length), piece); !status.ok())
+      return status;
+    times.exit = now();
+    for (size_t rank = 0; rank < team_.size(); ++rank) {
+      std::memcpy(all->data() + rank * mine.size() + begin, piece.data() + rank * length, length);
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// What a rank says before trials begin.
+struct Start {
+  int64_t spent;
+  int64_t may_try;
+};
+
+}  // namespace
+
+Status Trials::agree_on_time_spent(const Call& call, CallClass& of) {
+  const Start mine{of.spent, knobs_.timeout > 0 ? 0 : 1};
+  std::vector<std::byte> all;
+  Status status = gather(call, std::as_bytes(std::span(&mine, 1)), &all);
+  if (!status.ok()) return status;
+  int64_t most = 0;
+  bool may_try = true;
+  for (size_t rank = 0; rank < team_.size(); ++rank) {
+    Start start;
+    std::memcpy(&start, all.data() + rank * sizeof(start), sizeof(start));
+    most = std::max(most, start.spent);
+    may_try = may_try && start.may_try == 1;
+  }
+  may_try ? of.trial.learn_time_spent(std::chrono::nanoseconds(most)) : of.trial.give_up();
+  return {};
+}
+
+// (The second part is longer than one exchange, so clocks of several hosts have two to go by. A
+// third tells their times.)
+Status Trials::agree_on_window(const Call& call, CallClass& of) {
+  const int64_t began = now();
+  const WindowReport mine{overhead_, of.samples};
+  times_.clear();
+  std::vector<std::byte> all;
+  const size_t bytes = offsetof(WindowReport, samples) + of.trial.window_length() * sizeof(Sample);
+  if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &all);
+      !status.ok())
+    return status;
+  std::vector<WindowReport> reports(team_.size());
+  std::vector<std::span<const Sample>> windows;
+  double overhead = 0;
+  for (size_t rank = 0; rank < team_.size(); ++rank) {
+    std::memcpy(&reports[rank], all.data() + rank * bytes, bytes);
+    overhead = std::max(overhead, static_cast<double>(reports[rank].overhead));
+    windows.emplace_back(reports[rank].samples);
+  }
+  std::vector<ClockOffset> clocks;
+  int64_t reference = reports[0].samples[0].entry;
+  if (team_.spans_hosts()) {
+    if (Status status = compare_clocks(call, &clocks, &reference); !status.ok()) return status;
+  }
+  Trial::Result result = result_of(of.trial, windows, clocks, reference);
+  result.overhead = overhead;
+  // (What was tried aside came on top.)
+  if (std::exchange(of.had_asides, false)) {
+    result.overhead += Trial::turns * std::max(result.by_candidate[of.trial.choice()].high, 0.0);
+  }
+  of.trial.learn(result);
+  overhead_ = now() - began;
+  log_window(of, call, result);
+  return {};
+}
+
+// From the times of the first two exchanges. *reference: a time of then, on rank 0's clock.
+Status Trials::compare_clocks(const Call& call, std::vector<ClockOffset>* clocks,
+                              int64_t* reference) {
+  using Both = std::array<ExchangeTimes, 2>;
+  const Both mine{times_[0], times_[1]};
+  std::vector<std::byte> all;
+  if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)), &all); !status.ok())
+    return status;
+  std::vector<ExchangeTimes> first(team_.size()), second(team_.size());
+  for (size_t rank = 0; rank < team_.size(); ++rank) {
+    Both both;
+    std::memcpy(&both, all.data() + rank * sizeof(both), sizeof(both));
+    first[rank] = both[0];
+    second[rank] = both[1];
+  }
+  const std::array exchanges{first, second};
+  *clocks = clock_offsets(exchanges);
+  *reference = second[0].exit;
+  return {};
+}
+
+void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const {
+  if (team_.rank() != 0 || !log_shown(Level::debug)) return;
+  const Trial::Bounds &ruled = result.by_candidate[Trial::ruled],
+                      &mpi = result.by_candidate[Trial::mpi];
+  log(Level::debug, "trial of %s of %s on %s: Sluice %.2f to %.2f us, MPI %.2f to %.2f us; next %u",
+      std::string(to_string(call.collective)).c_str(), format_size(call.bytes).c_str(),
+      name_.c_str(), ruled.low / 1000, ruled.high / 1000, mpi.low / 1000, mpi.high / 1000,
+      of.trial.uneventful());
+}
+
+// One rank says it, once in a process for each collective.
+void Trials::report(const CallClass& of, const Call& call, const Algorithm& ruled) const {
+  static constinit std::atomic<bool> said[collective_count] = {};
+  if (team_.rank() != 0) return;
+  const bool by_mpi = of.trial.choice() == Trial::mpi;
+  const bool is_first = by_mpi && !said[static_cast<uint32_t>(call.collective)].exchange(true);
+  const auto& times = of.trial.last_result().by_candidate;
+  const std::string collective(to_string(call.collective));
+  log(is_first ? Level::warning : Level::info,
+      "%s of %s on %s: %s is faster, and does these calls from now on (%s takes %.3g us, Sluice's "
+      "%s %.3g us). SLUICE_CHOICE=rules keeps to the rules, `sluice tune` writes better ones",
+      collective.c_str(), format_size(call.bytes).c_str(), name_.c_str(), by_mpi ? "MPI" : "Sluice",
+      "MPI", times[Trial::mpi].high / 1000, ruled.name, times[Trial::ruled].high / 1000);
+}
+
+}  // namespace sluice

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A team's trials: which classes of calls are tried, what is measured of them, and which way the
+// next call goes. A class is a collective with an octave of bytes (and whether operands are in
+// order, and blocks uneven): what rules look at, and equal on all ranks. Root and memory are no
+// part of it.
+//
+// With SLUICE_CHOICE=guard, Sluice's own way is tried against MPI's function, so that a preload
+// does no harm where MPI is faster. What the trials change is the time alone, until one way has
+// won: of a reduction whose bits may depend on who does it, the other way is tried aside, before
+// the one in force, and its results are dropped.
+//
+// What is not tried: what the user has decided (a variable, a hint, a rule of SLUICE_RULES,
+// SLUICE_REPRODUCIBLE); with SLUICE_TLS, because MPI sends in clear; with SLUICE_TIMEOUT, because
+// MPI's calls have no deadline; operations that the program defines; and sums and products of 8 and
+// 16 bits, which some versions of MPI get wrong.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/engine/call.h"
+#include "src/engine/samples.h"
+#include "src/engine/trial.h"
+
+namespace sluice {
+
+struct Knobs;
+class Team;
+class CallLease;
+
+// A class of calls.
+struct CallClass {
+  uint32_t key;
+  Trial trial;
+  int64_t spent = 0;  // by this rank in the first calls, in nanoseconds
+  std::array<Sample, Trial::most_candidates* Trial::turns> samples = {};  // this rank's window
+  bool had_asides = false;                                                // in it
+  CallLease* lease = nullptr;
+};
+
+// Calls that somebody makes again without asking (a call cache). The class that they belong to
+// counts them when the lease ends, so that it has the same count on all ranks whenever one is
+// decided about, whoever had a lease.
+class CallLease {
+ public:
+  CallLease() = default;
+  ~CallLease() { end(); }
+  CallLease(const CallLease&) = delete;
+  CallLease& operator=(const CallLease&) = delete;
+
+  // Begins. of: nullptr: calls without limit. Ends another lease of the class.
+  void begin(CallClass* of);
+  void end();
+  // Takes a call. False: none is left; the call must ask, and the lease ends then.
+  bool take() { return --left_ != 0 || refuse(); }
+
+ private:
+  static constexpr uint32_t unlimited = ~uint32_t{0};
+
+  [[gnu::cold]] bool refuse();
+
+  CallClass* of_ = nullptr;
+  uint32_t granted_ = 0, left_ = 1;  // left: and one
+};
+
+// Which way a call goes.
+struct Way {
+  using Clock = std::chrono::steady_clock;
+  // Who does the call. If both, it is done twice, and the results of the first are dropped.
+  enum class By : uint8_t { sluice, mpi, mpi_then_sluice, sluice_then_mpi };
+
+  By by = By::mpi;
+  const Algorithm* algorithm = nullptr;  // of Sluice's part
+  CallClass* of = nullptr;               // nullptr: there is no trial
+  bool is_timed = false;                 // the call, or the first part of it
+  bool is_counted = false;               // its part by MPI, for statistics
+  uint8_t place = 0;                     // of the sample
+  Clock::time_point began = {};
+
+  bool is_twice() const { return by == By::mpi_then_sluice || by == By::sluice_then_mpi; }
+  bool begins_with_mpi() const { return by == By::mpi || by == By::mpi_then_sluice; }
+  // Enclose what is timed. If `end` is not called, the sample is unknown.
+  void begin() {
+    if (is_timed || is_counted) began = Clock::now();
+  }
+  void end();
+};
+
+class Trials {
+ public:
+  // team, and what else is referred to, must outlive this. name: of the communicator.
+  Trials(Team& team, const Knobs& knobs, const std::string& name)
+      : team_(team), knobs_(knobs), name_(name) {}
+  ~Trials();
+
+  // Decides about the next call, and counts it. ruled: what the rules say; nullptr: MPI. is_open:
+  // these are the rules that ship. May block in exchanges of the team, and fail with it. May throw
+  // std::bad_alloc.
+  Status find_way(const Call& call, const Algorithm* ruled, bool is_open, Way* way);
+  // To be called when the communicator is freed: the next one begins its windows anew.
+  void leave_windows();
+
+ private:
+  bool is_tried(const Call& call) const;
+  CallClass& find_class(const Call& call);
+  Status agree(const Call& call, const Algorithm& ruled, CallClass& of);
+  Status agree_on_time_spent(const Call& call, CallClass& of);
+  Status agree_on_window(const Call& call, CallClass& of);
+  Status compare_clocks(const Call& call, std::vector<ClockOffset>* clocks, int64_t* reference);
+  Status gather(const Call& call, std::span<const std::byte> mine, std::vector<std::byte>* all);
+  void log_window(const CallClass& of, const Call& call, const Trial::Result& result) const;
+  void report(const CallClass& of, const Call& call, const Algorithm& ruled) const;
+
+  Team& team_;
+  const Knobs& knobs_;
+  const std::string& name_;
+  std::vector<std::unique_ptr<CallClass>> classes_;
+  // Of the running agreement: its exchanges' times on this rank.
+  std::vector<ExchangeTimes> times_;
+  int64_t overhead_ = 0;  // nanoseconds that this rank spent on the last agreement
+};
+
+}  // namespace sluice
