@@ -2,6 +2,7 @@
 #include "src/engine/delay.h"
 
 #include <charconv>
+#include <thread>
 #include <utility>
 
 namespace sluice {
@@ -13,6 +14,9 @@ std::string_view take_word(std::string_view* text, char mark) {
   text->remove_prefix(std::min(text->size(), word.size() + 1));
   return word;
 }
+
+// Shorter delays spin: to wake up takes some 50 microseconds.
+constexpr std::chrono::milliseconds least_sleep{1};
 
 template <typename Number>
 bool parse_number(std::string_view text, Number* number) {
@@ -54,7 +58,9 @@ void Delay::prolong(std::string_view algorithm) {
   const uint64_t number = ++calls_;
   for (const Item& item : items_) {
     if (item.algorithm != algorithm || number < item.first || number > item.last) continue;
-    const std::chrono::duration<double, std::micro> longer(item.microseconds);
+    const auto longer = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double, std::micro>(item.microseconds));
+    if (longer > least_sleep) std::this_thread::sleep_for(longer);
     while (Clock::now() - began < longer) {
     }
   }

@@ -143,7 +143,7 @@ Status EngineTeam::find_way(const Call& call, Way* way) {
   const bool shm = can_use_shm(call);
   const Algorithm* const ruled = selection_.choose(call, shm);
   Status status = trials_.find_way(call, ruled, selection_.is_open(call, shm), way);
-  way->is_counted = is_watched_ && way->by != Way::By::sluice;
+  way->is_counted = is_watched_ && way->of && way->by != Way::By::sluice;
   return status;
 }
 

@@ -62,7 +62,8 @@ class Trial {
   // Equal on all ranks.
   struct Result {
     std::array<Bounds, most_candidates> by_candidate;
-    double overhead = 0;  // nanoseconds that the ranks spent on an earlier agreement, at most
+    double overhead =
+        0;  // nanoseconds that an earlier agreement took, without waiting for late ranks
   };
   struct Next {
     uint8_t candidate;

@@ -215,10 +215,10 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
     return status;
   std::vector<WindowReport> reports(team_.size());
   std::vector<std::span<const Sample>> windows;
-  double overhead = 0;
+  int64_t overhead = overhead_;
   for (size_t rank = 0; rank < team_.size(); ++rank) {
     std::memcpy(&reports[rank], all.data() + rank * bytes, bytes);
-    overhead = std::max(overhead, static_cast<double>(reports[rank].overhead));
+    overhead = std::min(overhead, reports[rank].overhead);  // others have waited for the last one
     windows.emplace_back(reports[rank].samples);
   }
   std::vector<ClockOffset> clocks;
@@ -227,13 +227,14 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
     if (Status status = compare_clocks(call, &clocks, &reference); !status.ok()) return status;
   }
   Trial::Result result = result_of(of.trial, windows, clocks, reference);
-  result.overhead = overhead;
+  result.overhead = static_cast<double>(overhead);
   // (What was tried aside came on top.)
   if (std::exchange(of.had_asides, false)) {
     result.overhead += Trial::turns * std::max(result.by_candidate[of.trial.choice()].high, 0.0);
   }
   of.trial.learn(result);
-  overhead_ = now() - began;
+  const int64_t spent = now() - began;
+  overhead_ = overhead_ == 0 ? spent : std::min(overhead_, spent);
   log_window(of, call, result);
   return {};
 }

@@ -124,7 +124,7 @@ class Trials {
   std::vector<std::unique_ptr<CallClass>> classes_;
   // Of the running agreement: its exchanges' times on this rank.
   std::vector<ExchangeTimes> times_;
-  int64_t overhead_ = 0;  // nanoseconds that this rank spent on the last agreement
+  int64_t overhead_ = 0;  // nanoseconds that this rank spent on an agreement, at least; 0: none yet
 };
 
 }  // namespace sluice

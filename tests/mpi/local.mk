@@ -10,6 +10,7 @@ mpi_programs = \
   tests/mpi/differential \
   tests/mpi/endings \
   tests/mpi/failures \
+  tests/mpi/choices \
   tests/mpi/hints \
   tests/mpi/invalid \
   tests/mpi/large_counts \
@@ -54,6 +55,7 @@ tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
   tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(nccl_calls)
 tests_mpi_endings_SOURCES = tests/mpi/endings.cc
 tests_mpi_failures_SOURCES = tests/mpi/failures.cc
+tests_mpi_choices_SOURCES = tests/mpi/choices.cc
 tests_mpi_hints_SOURCES = tests/mpi/hints.cc
 tests_mpi_invalid_SOURCES = tests/mpi/invalid.cc
 tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc
@@ -87,6 +89,7 @@ tests_mpi_descriptors_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_differential_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_endings_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_failures_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_choices_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_hints_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_invalid_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_large_counts_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -120,6 +123,7 @@ tests_mpi_descriptors_LDADD = $(mpi_harness)
 tests_mpi_differential_LDADD = $(mpi_harness)
 tests_mpi_endings_LDADD = $(mpi_harness)
 tests_mpi_failures_LDADD = $(mpi_harness)
+tests_mpi_choices_LDADD = $(mpi_harness)
 tests_mpi_hints_LDADD = $(mpi_harness)
 tests_mpi_invalid_LDADD = $(MPI_LIBS)
 tests_mpi_large_counts_LDADD = $(mpi_harness)
@@ -169,6 +173,7 @@ mpi_tests = \
   tests/mpi/test_restricted \
   tests/mpi/test_descriptors \
   tests/mpi/test_carriers \
+  tests/mpi/test_choice \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
   tests/mpi/test_large_counts

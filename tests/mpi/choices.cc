@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// choices --what NAME [--calls N] [--count N] [--communicators N] [--threads N] [--pauses 1]
+// [--seed S]: makes calls in a loop, with operands of random layout, and checks each result.
+// Records who did each call, Sluice or MPI; ends the job if two ranks differ, and prints "NAME: 910
+// of 1000 by MPI, from call 84 on" (from: all calls after the last one of Sluice's).
+//
+//   sums       MPI_Allreduce of integers
+//   doubles    MPI_Allreduce of floating-point numbers. While Sluice does the calls, the results
+//   must
+//              have the bits of the same algorithm on a communicator without trials
+//   roots      MPI_Reduce of floating-point numbers, with changing roots; the same
+//   moves      MPI_Bcast, with changing roots
+//   uneven     MPI_Alltoallv
+//   barriers   MPI_Barrier
+//
+// --communicators: each makes the calls, and is freed; MPI's calls are those of the last one.
+// --threads: each with a communicator of its own.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+using test::Random;
+
+const char* last_algorithm(MPI_Comm comm) {
+  static auto* const function =
+      reinterpret_cast<const char* (*)(MPI_Comm)>(dlsym(RTLD_DEFAULT, "sluice_last_algorithm"));
+  if (!function) test::fail("Sluice is not loaded");
+  return function(comm);
+}
+
+struct Job {
+  std::string what;
+  int calls = 0, count = 0;
+  uint64_t seed = 0;
+  bool pauses = false;
+};
+
+// One communicator's calls.
+class Loop {
+ public:
+  Loop(const Job& job, MPI_Comm comm) : job_(job), comm_(comm), own_(job.seed), all_(job.seed) {
+    MPI_Comm_rank(comm, &rank_);
+    MPI_Comm_size(comm, &size_);
+    for (int i = 0; i <= rank_; ++i) (void)own_.next();
+    if (job.what == "doubles" || job.what == "roots") find_reference();
+  }
+  ~Loop() {
+    if (reference_ != MPI_COMM_NULL) MPI_Comm_free(&reference_);
+  }
+  Loop(const Loop&) = delete;
+
+  void run() {
+    for (call_ = 0; call_ < job_.calls; ++call_) {
+      if (job_.pauses && own_.chance(20)) {
+        std::this_thread::sleep_for(std::chrono::microseconds(own_.below(2000)));
+      }
+      make_call();
+      doers_.push_back(std::strcmp(last_algorithm(comm_), "mpi") == 0 ? 'm' : 's');
+    }
+    compare_doers();
+  }
+  int calls_by_mpi() const {
+    return static_cast<int>(std::count(doers_.begin(), doers_.end(), 'm'));
+  }
+  // The first call after the last one of Sluice's.
+  size_t last_run() const { return doers_.find_last_of('s') + 1; }
+
+ private:
+  void make_call() {
+    if (job_.what == "sums") return add_integers();
+    if (job_.what == "doubles" || job_.what == "roots") return add_doubles();
+    if (job_.what == "moves") return move();
+    if (job_.what == "uneven") return exchange();
+    if (job_.what == "barriers") return void(MPI_Barrier(comm_));
+    test::fail("--what takes sums, doubles, roots, moves, uneven or barriers");
+  }
+
+  void add_integers() {
+    std::vector<int> in(elements()), out(elements(), -1);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = rank_ + call_ + static_cast<int>(i);
+    const bool in_place = own_.chance(3);
+    if (in_place) out = in;
+    MPI_Allreduce(in_place ? MPI_IN_PLACE : in.data(), out.data(), job_.count, MPI_INT, MPI_SUM,
+                  comm_);
+    bool is_right = true;
+    for (size_t i = 0; i < in.size(); ++i) {
+      is_right =
+          is_right && out[i] == size_ * (size_ - 1) / 2 + size_ * (call_ + static_cast<int>(i));
+    }
+    test::check(is_right, "sums of call " + std::to_string(call_));
+  }
+
+  void add_doubles() {
+    const int root =
+        job_.what == "roots" ? static_cast<int>(all_.below(static_cast<size_t>(size_))) : -1;
+    const bool is_root = root < 0 || root == rank_;
+    std::vector<double> in(elements()), out(elements(), -1), expected(elements(), -1);
+    for (double& each : in) each = draw();
+    const std::vector<double> operands = in;
+    if (is_root && own_.chance(2)) {
+      out = expected = in;
+      reduce(MPI_IN_PLACE, out.data(), root, comm_);
+      if (by_sluice()) reduce(MPI_IN_PLACE, expected.data(), root, reference_);
+    } else {
+      reduce(in.data(), out.data(), root, comm_);
+      test::check(in == operands, "operands of call " + std::to_string(call_));
+      if (by_sluice()) reduce(in.data(), expected.data(), root, reference_);
+    }
+    const bool is_compared = is_root && by_sluice();
+    test::check(
+        !is_compared || std::memcmp(out.data(), expected.data(), out.size() * sizeof(double)) == 0,
+        "bits of call " + std::to_string(call_));
+  }
+
+  void reduce(const void* in, void* out, int root, MPI_Comm comm) {
+    if (root < 0) {
+      MPI_Allreduce(in, out, job_.count, MPI_DOUBLE, MPI_SUM, comm);
+    } else {
+      MPI_Reduce(in, out, job_.count, MPI_DOUBLE, MPI_SUM, root, comm);
+    }
+  }
+
+  void move() {
+    const int root = static_cast<int>(all_.below(static_cast<size_t>(size_)));
+    std::vector<int> data(elements(), -1), right(elements());
+    std::iota(right.begin(), right.end(), call_);
+    if (rank_ == root) data = right;
+    MPI_Bcast(data.data(), job_.count, MPI_INT, root, comm_);
+    test::check(data == right, "data of call " + std::to_string(call_));
+  }
+
+  // Blocks differ, but calls do not.
+  void exchange() {
+    const auto size = static_cast<size_t>(size_);
+    std::vector<int> counts(size), starts(size), received(size), places(size);
+    for (size_t i = 0; i < size; ++i) {
+      counts[i] = job_.count + static_cast<int>((static_cast<size_t>(rank_) + i) % 3);
+      received[i] = job_.count + static_cast<int>((i + static_cast<size_t>(rank_)) % 3);
+    }
+    std::partial_sum(counts.begin(), counts.end() - 1, starts.begin() + 1);
+    std::partial_sum(received.begin(), received.end() - 1, places.begin() + 1);
+    std::vector<int> in(static_cast<size_t>(starts.back() + counts.back()), rank_ + call_);
+    std::vector<int> out(static_cast<size_t>(places.back() + received.back()), -1);
+    MPI_Alltoallv(in.data(), counts.data(), starts.data(), MPI_INT, out.data(), received.data(),
+                  places.data(), MPI_INT, comm_);
+    bool is_right = true;
+    for (size_t i = 0; i < size; ++i) {
+      const auto block = out.begin() + places[i];
+      is_right = is_right && std::all_of(block, block + received[i], [&](int each) {
+                   return each == static_cast<int>(i) + call_;
+                 });
+    }
+    test::check(is_right, "blocks of call " + std::to_string(call_));
+  }
+
+  // A communicator where the algorithm is forced, so that nothing is tried.
+  void find_reference() {
+    const bool roots = job_.what == "roots";
+    std::vector<double> in(elements(), 1), out(elements());
+    MPI_Comm first;
+    MPI_Comm_dup(comm_, &first);
+    reduce(in.data(), out.data(), roots ? 0 : -1, first);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, roots ? "sluice_reduce" : "sluice_allreduce", last_algorithm(first));
+    MPI_Comm_dup_with_info(comm_, info, &reference_);
+    MPI_Info_free(&info);
+    MPI_Comm_free(&first);
+  }
+
+  void compare_doers() {
+    auto* const bcast = IN_MPI(MPI_Bcast);
+    std::string firsts = doers_;
+    bcast(firsts.data(), static_cast<int>(firsts.size()), MPI_CHAR, 0, comm_);
+    test::check(firsts == doers_, "ranks differ in who did a call: " + firsts + " and " + doers_);
+  }
+
+  bool by_sluice() const { return std::strcmp(last_algorithm(comm_), "mpi") != 0; }
+  size_t elements() const { return static_cast<size_t>(job_.count); }
+  double draw() {
+    return static_cast<double>(own_.next()) / (1.0 + static_cast<double>(own_.below(1000)));
+  }
+
+  const Job& job_;
+  const MPI_Comm comm_;
+  MPI_Comm reference_ = MPI_COMM_NULL;
+  Random own_, all_;  // all: equal on all ranks
+  int rank_ = 0, size_ = 0, call_ = 0;
+  std::string doers_;
+};
+
+void report(const Job& job, const Loop& loop) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank != 0) return;
+  std::printf("%s: %d of %d by MPI, from call %zu on\n", job.what.c_str(), loop.calls_by_mpi(),
+              job.calls, loop.last_run());
+}
+
+void run_threads(const Job& job, int threads) {
+  std::vector<MPI_Comm> comms(static_cast<size_t>(threads));
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<std::unique_ptr<Loop>> loops;
+  for (MPI_Comm comm : comms) loops.push_back(std::make_unique<Loop>(job, comm));
+  std::vector<std::thread> running;
+  for (auto& loop : loops) running.emplace_back([&] { loop->run(); });
+  for (std::thread& each : running) each.join();
+  for (auto& loop : loops) report(job, *loop);
+  loops.clear();
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const test::Options options(argc, argv);
+  const int threads = static_cast<int>(options.number("threads", 1));
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  Job job;
+  job.what = options.text("what", "sums");
+  job.calls = static_cast<int>(options.number("calls", 1000));
+  job.count = static_cast<int>(options.number("count", 1000));
+  job.pauses = options.number("pauses", 0) > 0;
+  job.seed = test::agree_on_seed(options);
+  if (threads > 1) {
+    run_threads(job, threads);
+  } else {
+    const auto communicators = options.number("communicators", 1);
+    for (uint64_t i = 0; i < communicators; ++i) {
+      MPI_Comm comm;
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      auto loop = std::make_unique<Loop>(job, comm);
+      loop->run();
+      if (i + 1 == communicators) report(job, *loop);
+      loop.reset();
+      MPI_Comm_free(&comm);
+    }
+  }
+  test::summarize("choices");
+  MPI_Finalize();
+}
