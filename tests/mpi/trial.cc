@@ -75,8 +75,8 @@ bool has_own_device = false;
 
 std::atomic<Phase> phase{Phase::setting_up};
 
-const char* describe(Phase phase) {
-  switch (phase) {
+const char* describe(Phase of) {
+  switch (of) {
     case Phase::setting_up:
       return "sets up what all cases share";
     case Phase::drawing:

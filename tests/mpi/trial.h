@@ -34,7 +34,7 @@ enum class Phase : uint8_t {
   freeing,    // buffers and types
 };
 extern std::atomic<Phase> phase;
-const char* describe(Phase phase);
+const char* describe(Phase of);
 
 // A communicator as this rank sees it; the handle is null if the rank is not a member.
 struct Comm {

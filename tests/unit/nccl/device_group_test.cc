@@ -20,7 +20,7 @@ struct FakeGroup {
   int aborts = 0;
 };
 
-FakeGroup& fake(SluiceNcclGroup* group) { return *reinterpret_cast<FakeGroup*>(group); }
+FakeGroup& account_of(SluiceNcclGroup* group) { return *reinterpret_cast<FakeGroup*>(group); }
 
 int fail_with(const FakeGroup& group, char* why) {
   std::snprintf(why, sluice_cuda_why, "%s", group.reason.c_str());
@@ -36,19 +36,19 @@ constexpr SluiceNccl fake_table{
                  char*) { return reinterpret_cast<SluiceNcclGroup*>(new FakeGroup); },
     .advance =
         [](SluiceNcclGroup* group, char* why) {
-          (void)fail_with(fake(group), why);
-          return fake(group).state;
+          (void)fail_with(account_of(group), why);
+          return account_of(group).state;
         },
     .reserve = [](SluiceNcclGroup* group, const SluiceNcclJob*,
-                  char* why) { return fail_with(fake(group), why); },
+                  char* why) { return fail_with(account_of(group), why); },
     .start = [](SluiceNcclGroup* group, const SluiceNcclJob*,
-                char* why) { return fail_with(fake(group), why); },
-    .abort = [](SluiceNcclGroup* group) { ++fake(group).aborts; },
-    .end = [](SluiceNcclGroup* group) { fake(group).state = sluice_nccl_ended; },
-    .forget = [](SluiceNcclGroup* group) { delete &fake(group); },
+                char* why) { return fail_with(account_of(group), why); },
+    .abort = [](SluiceNcclGroup* group) { ++account_of(group).aborts; },
+    .end = [](SluiceNcclGroup* group) { account_of(group).state = sluice_nccl_ended; },
+    .forget = [](SluiceNcclGroup* group) { delete &account_of(group); },
 };
 
-class DeviceGroupsTest : public testing::Test {
+class DeviceGroupsTest : public ::testing::Test {
  protected:
   // The processes of a group are told apart by one number.
   static std::vector<ProcessId> processes(uint64_t number) { return {{}, {0, number}}; }
@@ -136,9 +136,9 @@ TEST(DeviceGroupTest, TellsLackOfMemoryFromAFailure) {
 struct ResetTable : SluiceNccl {
   ResetTable() : SluiceNccl(fake_table) {
     reserve = [](SluiceNcclGroup* of, const SluiceNcclJob*, char* why) {
-      fake(of).state = sluice_nccl_failed;
-      fake(of).reason = "the program has reset the device";
-      return fail_with(fake(of), why);
+      account_of(of).state = sluice_nccl_failed;
+      account_of(of).reason = "the program has reset the device";
+      return fail_with(account_of(of), why);
     };
   }
 };
