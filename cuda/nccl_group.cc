@@ -162,6 +162,11 @@ void SluiceNcclGroup::fail() {
   if (is_ending) abort();
 }
 
+void SluiceNcclGroup::fail_for(const char* why) {
+  std::snprintf(why_, sizeof why_, "%s", why);
+  fail();
+}
+
 void SluiceNcclGroup::record() {
   const CUresult result = driver().cuEventRecord(event_, stream_);
   if (!is_success("cuEventRecord", result, why_)) fail();
@@ -206,7 +211,10 @@ bool SluiceNcclGroup::is_usable(char* why) const {
 }
 
 bool SluiceNcclGroup::reserve(const SluiceNcclJob& job, char* why) {
-  if (!is_usable(why)) return false;
+  if (!is_usable(why)) {
+    if (phase_ == Phase::starting || phase_ == Phase::ready) fail_for(why);
+    return false;
+  }
   const size_t bytes = NcclJob(job, rank_, ranks_).scratch_bytes();
   if (bytes <= scratch_bytes_) return true;
   const Current current(context_, why);

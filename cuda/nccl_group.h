@@ -56,6 +56,7 @@ struct SluiceNcclGroup {
   bool is_reached();
   bool is_stream_idle();
   void fail();
+  void fail_for(const char* why);
   void record();
   void end_enqueueing();
   void end_running();

@@ -14,8 +14,8 @@
  *       +------------> failed <---------+      abort (from any state) -> ending -> ended
  *                                              end (from ready) -> ending -> ended
  *
- * Where the program has reset the group's device, reserve and start fail, and abort ends the group
- * at once: the driver has ended all that was there.
+ * Where the program has reset the group's device, reserve and start fail, and the group has failed;
+ * abort ends it at once: the driver has ended all that was there.
  */
 #pragma once
 
@@ -115,8 +115,9 @@ struct SluiceNccl {
   enum SluiceNcclState (*advance)(struct SluiceNcclGroup* group, char* why);
   /* Makes sure that there is scratch on the device for a job's sides that need it: those on the
    * host, and what MPI_IN_PLACE needs in reduce_scatter and alltoall. Kept for later jobs, up to
-   * 64 MB. -1: no memory, or the group is neither starting nor ready; it stays as it is. To be
-   * called before `start`, for the same job, or one that needs no more. */
+   * 64 MB. -1: no memory, or the group is neither starting nor ready; it stays as it is, but for a
+   * reset of its device. To be called before `start`, for the same job, or one that needs no more.
+   */
   int (*reserve)(struct SluiceNcclGroup* group, const struct SluiceNcclJob* job, char* why);
   /* Begins a job of a ready group. All ranks of the group begin the same jobs in one order, and one
    * group of a process runs at a time. The sides' memory must stay until the job is done, or the

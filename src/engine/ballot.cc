@@ -25,25 +25,26 @@ void get(std::span<const std::byte> bytes, size_t at, T* value) {
   std::memcpy(value, bytes.data() + at, sizeof(*value));
 }
 
-const char* describe(Vote::Lack lack) {
+Ballot::Reason reason_of(Vote::Lack lack) {
   switch (lack) {
     case Vote::Lack::nothing:
       break;
     case Vote::Lack::library:
-      return "NCCL can't be used there";
+      return Ballot::Reason::library;
     case Vote::Lack::settings:
-      return "SLUICE_TLS, SLUICE_TCP_INTERFACES or SLUICE_TRANSPORT is set there, which NCCL does "
-             "not keep to";
+      return Ballot::Reason::settings;
     case Vote::Lack::memory:
-      return "it has no memory on its device for data that is not dense there";
+      return Ballot::Reason::memory;
     case Vote::Lack::busy:
-      return "NCCL is busy there with another communicator, or has as many as it may";
+      return Ballot::Reason::busy;
     case Vote::Lack::start:
-      return "NCCL is being started there";
+      return Ballot::Reason::starting;
     case Vote::Lack::failure:
-      return "NCCL has failed there";
+      return Ballot::Reason::failure;
+    case Vote::Lack::given_up:
+      return Ballot::Reason::given_up;
   }
-  return "";
+  return Ballot::Reason::none;
 }
 
 // The first rank that shares its device with a lower one; votes.size() if none does.
@@ -110,9 +111,44 @@ Status describe_difference(const Vote& mine, const Vote& other) {
           std::string("it reduces ") + (types ? "another datatype" : "by another operation")};
 }
 
+const char* describe(Ballot::Reason reason) {
+  using Reason = Ballot::Reason;
+  switch (reason) {
+    case Reason::none:
+      break;
+    case Reason::other_call:
+      return "it is in another call";
+    case Reason::failure:
+      return "NCCL has failed there";
+    case Reason::given_up:
+      return "it was given up with a call of the same processes";
+    case Reason::on_host:
+      return "its data is not on a device";
+    case Reason::library:
+      return "NCCL can't be used there";
+    case Reason::settings:
+      return "SLUICE_TLS, SLUICE_TCP_INTERFACES or SLUICE_TRANSPORT is set there, which NCCL does "
+             "not keep to";
+    case Reason::memory:
+      return "it has no memory on its device for data that is not dense there";
+    case Reason::busy:
+      return "NCCL is busy there with another communicator, or has as many as it may";
+    case Reason::version:
+      return "it has another version of NCCL";
+    case Reason::shared_device:
+      return "it shares its device with another rank, and NCCL needs one for each";
+    case Reason::starting:
+      return "NCCL is being started there";
+    case Reason::no_group:
+      return "NCCL has not been started there";
+  }
+  return "";
+}
+
 Ballot count_votes(std::span<const Vote> votes) {
+  using Reason = Ballot::Reason;
   Ballot ballot;
-  const auto holds = [&](size_t rank, const char* reason) {
+  const auto holds = [&](size_t rank, Reason reason) {
     if (rank == votes.size()) return false;
     ballot.rank = static_cast<Rank>(rank);
     ballot.reason = reason;
@@ -125,7 +161,7 @@ Ballot count_votes(std::span<const Vote> votes) {
   using Lack = Vote::Lack;
 
   const auto is_other = [&](const Vote& vote) { return !vote.is_about_the_same_call(votes[0]); };
-  if (holds(first(is_other), "it is in another call")) {
+  if (holds(first(is_other), Reason::other_call)) {
     ballot.result = Ballot::Result::mismatch;
     return ballot;
   }
@@ -135,35 +171,42 @@ Ballot count_votes(std::span<const Vote> votes) {
   ballot.shares_group = votes[0].group != 0 && first([&](const Vote& vote) {
                                                  return vote.group != votes[0].group;
                                                }) == votes.size();
-  const size_t failed = first(lacks(Lack::failure));
-  ballot.has_failed = failed < votes.size();
-  if (holds(failed, describe(Lack::failure))) return ballot;
-  if (2 * on_host >= votes.size() && holds(first(is_on_host), "its data is not on a device")) {
+  // (A rank that has given it up has done so because of another one, mostly.)
+  ballot.has_failed = first(lacks(Lack::failure, Lack::given_up)) < votes.size();
+  if (holds(first(lacks(Lack::failure)), Reason::failure)) return ballot;
+  if (holds(first(lacks(Lack::given_up)), Reason::given_up)) return ballot;
+  if (2 * on_host >= votes.size() && holds(first(is_on_host), Reason::on_host)) {
     return ballot;
   }
   const size_t unable = first(lacks(Lack::library, Lack::settings, Lack::memory, Lack::busy));
   if (unable < votes.size()) {
-    ballot.is_passing = votes[unable].lack == Lack::busy;
-    holds(unable, describe(votes[unable].lack));
+    holds(unable, reason_of(votes[unable].lack));
     return ballot;
   }
   const auto is_newer = [&](const Vote& vote) { return vote.version != votes[0].version; };
-  if (holds(first(is_newer), "it has another version of NCCL")) return ballot;
-  if (!ballot.shares_group &&
-      holds(first_on_shared_device(votes),
-            "it shares its device with another rank, and NCCL needs one for each")) {
+  if (holds(first(is_newer), Reason::version)) return ballot;
+  if (!ballot.shares_group && holds(first_on_shared_device(votes), Reason::shared_device)) {
     return ballot;
   }
   ballot.could_start = ballot.all_on_device;
   const size_t late = first(lacks(Lack::start));
   ballot.is_starting = late < votes.size();
-  if (holds(late, describe(Lack::start))) return ballot;
+  if (holds(late, Reason::starting)) return ballot;
   if (ballot.shares_group) {
     ballot.result = Ballot::Result::go;
   } else {
-    ballot.reason = "NCCL has not been started there";
+    ballot.reason = Reason::no_group;
   }
   return ballot;
+}
+
+bool Announced::is_news(const Ballot& ballot) {
+  const bool counts = ballot.has_failed || (ballot.all_on_device && !ballot.could_start &&
+                                            ballot.result != Ballot::Result::go);
+  const uint32_t bit = 1U << static_cast<unsigned>(ballot.reason);
+  const bool is_news = counts && (reasons_ & bit) == 0;
+  if (is_news) reasons_ |= bit;
+  return is_news;
 }
 
 bool VoteSchedule::is_due() {

@@ -31,7 +31,8 @@ struct Vote {
     memory,    // room on the device for data that is not dense there
     busy,      // NCCL serves, or is being started for, another communicator of this process
     start,     // it is being started for this one
-    failure,   // it could not be, or has failed
+    failure,   // it could not be, or has failed on this rank
+    given_up,  // for a failure elsewhere, or with a call
   };
 
   uint32_t signature = 0;  // encode_signature (execution.h)
@@ -59,18 +60,48 @@ struct Ballot {
     stay,      // it does not
     mismatch,  // ranks are in different calls
   };
+  enum class Reason : uint8_t {
+    none,
+    other_call,
+    failure,
+    given_up,  // on ranks that do not know of a failure
+    on_host,
+    library,
+    settings,
+    memory,
+    busy,
+    version,
+    shared_device,
+    starting,
+    no_group,
+  };
   Result result = Result::stay;
   bool all_on_device = false;
   bool could_start = false;   // they are, and nothing is in the way but that NCCL is not started
-  bool has_failed = false;    // on a rank: NCCL will never serve
+  bool has_failed = false;    // on a rank, or was given up: NCCL will never serve
   bool is_starting = false;   // on a rank, and nothing else is in the way
   bool shares_group = false;  // all ranks have the same group
-  bool is_passing = false;    // the reason is that a rank is busy
-  Rank rank = 0;              // the first that is the reason, unless the result is go
-  const char* reason = "";    // for people. It names no rank
+  // Later votes may go otherwise.
+  bool is_passing() const { return reason == Reason::busy; }
+  Reason reason = Reason::none;  // unless the result is go
+  Rank rank = 0;                 // the first that it is about
 };
+// For people: what is the matter with that rank. It names no rank.
+const char* describe(Ballot::Reason reason);
+
 // Most ranks' data must lie on devices; that of the others goes through scratch there.
 Ballot count_votes(std::span<const Vote> votes);
+
+// Which reasons a communicator's users have been told. All ranks call it alike.
+class Announced {
+ public:
+  // Whether this is to be said: why NCCL does not carry calls although all ranks' data is on
+  // devices, or that it will never; each reason once.
+  bool is_news(const Ballot& ballot);
+
+ private:
+  uint32_t reasons_ = 0;  // a bit for each
+};
 
 // When a communicator votes, and what it does about the result. All ranks call it alike, with the
 // same results.

@@ -29,7 +29,11 @@ DeviceGroup::~DeviceGroup() {
 }
 
 void DeviceGroup::fail(const char* why) {
-  if (failure_.ok()) failure_ = {Code::unavailable, std::string("NCCL: ") + why};
+  if (failure_.ok()) {
+    has_failed_ = true;
+    why_ = why;
+    failure_ = {Code::unavailable, "NCCL: " + why_};
+  }
   state_ = State::failed;
 }
 
@@ -73,6 +77,7 @@ DeviceGroup::State DeviceGroup::advance() {
 Status DeviceGroup::reserve(const SluiceNcclJob& job) {
   char why[sluice_cuda_why] = "";
   if (nccl_->reserve(group_, &job, why) == 0) return {};
+  if (advance() == State::failed) return failure_;
   return {Code::memory, std::string("no room on the device: ") + why};
 }
 
@@ -94,10 +99,52 @@ void DeviceGroup::end() {
   state_ = State::ending;
 }
 
+bool DeviceGroups::is_of_parent() const { return process_ != 0 && process_ != getpid(); }
+
 DeviceGroups::Token DeviceGroups::try_take() {
   // (In a forked child another thread of the parent may hold it for good.)
-  if (process_ != 0 && process_ != getpid()) return {};
-  return Token(mutex_, std::try_to_lock);
+  return Token(!is_of_parent() && mutex_.try_lock() ? this : nullptr);
+}
+
+// (A wish may come when they have been looked at, and before the token can be taken.)
+void DeviceGroups::release() {
+  do {
+    fulfil_wishes();
+    mutex_.unlock();
+  } while (has_wishes() && mutex_.try_lock());
+}
+
+void DeviceGroups::give_up(uint64_t id, uint64_t last_user) {
+  if (is_of_parent() || id == 0) return;
+  if (const Token token = try_take()) return fulfil({id, last_user});
+  try {
+    const std::lock_guard lock(wishing_);
+    wishes_.push_back({id, last_user});
+  } catch (const std::bad_alloc&) {  // then MPI_Finalize ends it
+    return;
+  }
+  const Token token = try_take();  // which its holder may have just given back
+}
+
+bool DeviceGroups::has_wishes() {
+  const std::lock_guard lock(wishing_);
+  return !wishes_.empty();
+}
+
+void DeviceGroups::fulfil_wishes() {
+  std::vector<Wish> wishes;
+  {
+    const std::lock_guard lock(wishing_);
+    wishes.swap(wishes_);
+  }
+  for (const Wish& wish : wishes) fulfil(wish);
+}
+
+void DeviceGroups::fulfil(const Wish& wish) {
+  const auto found =
+      std::ranges::find(groups_, wish.id, [](const auto& each) { return each->id(); });
+  if (found == groups_.end() || (*found)->advance() == DeviceGroup::State::ended) return;
+  if (wish.last_user == 0 || wish.last_user == (*found)->last_user()) (*found)->abort();
 }
 
 DeviceGroup* DeviceGroups::find(std::span<const ProcessId> processes) {

@@ -5,6 +5,12 @@
 // different orders on two ranks would never end. So there is a token: only its holder touches a
 // group, and a job runs while its rank holds it. Ranks vote with the token in hand, or say that
 // they don't have it; it is never waited for.
+//
+// Several communicators of one process may share a group, and threads may use them at once. A rank
+// that is done with a job early must not abort the group when another communicator fails, because
+// others may still be in the job: only the communicator that has used it last gives it up. If
+// another thread has the token then, that thread does it at the end of its call; where this takes
+// longer than 5 seconds, other ranks say that NCCL can't be ended.
 #pragma once
 
 #include <sys/types.h>
@@ -48,6 +54,7 @@ class DeviceGroup {
   void begin(const SluiceNccl& nccl, std::span<const char, sluice_nccl_id> id, int rank);
   // The state, after what can be done without waiting. A start that takes too long has failed.
   State advance();
+  // Code::memory: there is no room for the job. Otherwise the group has failed.
   Status reserve(const SluiceNcclJob& job);
   Status start(const SluiceNcclJob& job);
   void abort();
@@ -59,6 +66,13 @@ class DeviceGroup {
   // Equal on all its ranks, and different for others; 0 if it is empty.
   uint64_t id() const { return id_; }
   const Status& failure() const { return failure_; }
+  // Whether something has failed on this rank, and what; otherwise it was only aborted, if that.
+  bool has_failed() const { return has_failed_; }
+  const std::string& why() const { return why_; }
+  // The communicator that has begun it, or whose job was the last; of no use but to be compared.
+  // All ranks say so in one order.
+  void set_last_user(uint64_t user) { last_user_ = user; }
+  uint64_t last_user() const { return last_user_; }
 
  private:
   static constexpr std::chrono::seconds longest_start{120};
@@ -68,19 +82,39 @@ class DeviceGroup {
   const std::vector<ProcessId> processes_;
   const int device_;
   uint64_t id_ = 0;
+  uint64_t last_user_ = 0;
   const SluiceNccl* nccl_ = nullptr;
   SluiceNcclGroup* group_ = nullptr;
   State state_ = State::empty;
   std::chrono::steady_clock::time_point begun_;
+  bool has_failed_ = false;
+  std::string why_;
   Status failure_;
 };
 
 class DeviceGroups {
  public:
-  using Token = std::unique_lock<std::mutex>;
+  class [[nodiscard]] Token {
+   public:
+    ~Token() {
+      if (groups_) groups_->release();
+    }
+    Token(const Token&) = delete;
+    explicit operator bool() const { return groups_ != nullptr; }
+
+   private:
+    friend class DeviceGroups;
+    explicit Token(DeviceGroups* groups) : groups_(groups) {}
+    DeviceGroups* const groups_;  // nullptr: not held
+  };
 
   // Without waiting. Not held: another thread has it, or this is a forked child.
   Token try_take();
+
+  // For a thread that does not hold the token: aborts the group of this id, if there still is one,
+  // and if last_user was the last to use it (0: in any case). If another thread has the token, that
+  // does it when it gives the token back. Never waits for that.
+  void give_up(uint64_t id, uint64_t last_user);
 
   // All that follow are for the token's holder.
   // The group of these processes; nullptr if there is none.
@@ -99,11 +133,22 @@ class DeviceGroups {
   void close();
 
  private:
+  struct Wish {
+    uint64_t id, last_user;
+  };
+
+  bool is_of_parent() const;
+  void release();
+  bool has_wishes();
+  void fulfil_wishes();
+  void fulfil(const Wish& wish);
   void forget_ended();
   bool await_ends(std::chrono::milliseconds longest);
 
   std::atomic<pid_t> process_{0};  // that made the groups; 0: there are none
-  std::mutex mutex_;
+  std::mutex mutex_;               // the token
+  std::mutex wishing_;             // of the next
+  std::vector<Wish> wishes_;
   std::vector<std::unique_ptr<DeviceGroup>> groups_;
   std::vector<std::unique_ptr<DeviceGroup>> ending_;
 };

@@ -36,7 +36,7 @@ struct Whereabouts {
     unknown,
   };
   Kind kind = Kind::elsewhere;
-  DevicePlace place;  // if on a device
+  DevicePlace place;  // if on a device; its context is that of the data which has one
 };
 Whereabouts find_data(const UnplacedCall& unplaced, const NcclTerms& terms);
 

@@ -2,10 +2,10 @@
 #include "src/nccl/offload.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
-#include "src/base/log.h"
 #include "src/memory/placement.h"
 #include "src/nccl/nccl_executor.h"
 
@@ -34,6 +34,8 @@ struct IdPart {
 };
 static_assert(sizeof(IdPart) <= Team::longest_exchange);
 
+std::atomic<uint64_t> last_made{0};
+
 }  // namespace
 
 const Algorithm& Offload::algorithm(Collective collective) {
@@ -45,16 +47,19 @@ std::unique_ptr<Offload> Offload::make(Team& team, DeviceGroups& groups, const K
   const std::string& value = hint.empty() ? knobs.nccl : hint;
   if (value == "off" || knobs.cuda == "off" || team.size() < 2) return nullptr;
   const Mode mode = value == "on" ? Mode::on : Mode::automatic;
-  return std::unique_ptr<Offload>(new Offload(team, groups, knobs, mode, communicator));
+  const char* const silence = hint.empty() ? "SLUICE_NCCL=off" : "the hint sluice_nccl=off";
+  return std::unique_ptr<Offload>(new Offload(team, groups, knobs, mode, silence, communicator));
 }
 
 Offload::Offload(Team& team, DeviceGroups& groups, const Knobs& knobs, Mode mode,
-                 const std::string& communicator)
+                 const char* silence, const std::string& communicator)
     : team_(team),
       groups_(groups),
       knobs_(knobs),
       mode_(mode),
+      silence_(silence),
       communicator_(communicator),
+      id_(++last_made),
       job_(team.rank()),
       packed_(team.size() * sizeof(IdPart)),
       votes_(team.size()) {
@@ -86,7 +91,7 @@ std::optional<Status> Offload::carry(UnplacedCall& unplaced, Staging& input, Sta
       if (Status status = start(call, ballot); !status.ok()) return status;
       break;
     case VoteSchedule::Action::give_up:
-      if (token) abort();
+      token ? abort() : groups_.give_up(votes_[ballot.rank].group, 0);
       break;
     case VoteSchedule::Action::carry_on:
       break;
@@ -105,6 +110,7 @@ Vote Offload::vote(const UnplacedCall& unplaced, const NcclTerms& terms,
   vote.blocks = digest_of_blocks(unplaced);
   data_ = find_data(unplaced, terms);
   vote.on_device = data_.kind == Whereabouts::Kind::on_device;
+  why_.clear();
   if (asks_for_other_carriers()) {
     vote.lack = Vote::Lack::settings;
   } else if (data_.kind == Whereabouts::Kind::unknown) {
@@ -134,7 +140,8 @@ Vote::Lack Offload::look_at_device(Vote* vote) {
   char why[sluice_cuda_why] = "";
   auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
   if (nccl_->find_device(&data_.place, uuid, why) != 0) {
-    tell_here(why);
+    why_ = why;
+    tell_here(Level::info, why_);
     return Vote::Lack::library;
   }
   return groups_.is_busy(nullptr, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
@@ -153,10 +160,16 @@ Vote::Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
     case DeviceGroup::State::starting:
       return Vote::Lack::start;
     default:
-      tell_failure(group.failure().message().c_str());
-      return Vote::Lack::failure;
+      return look_at_end(group);
   }
   return groups_.is_busy(&group, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
+}
+
+// Of a group that can't be used any more.
+Vote::Lack Offload::look_at_end(const DeviceGroup& group) {
+  why_ = group.why();
+  tell_here(Level::info, group.failure().message());
+  return group.has_failed() ? Vote::Lack::failure : Vote::Lack::given_up;
 }
 
 Vote::Lack Offload::reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,
@@ -167,23 +180,27 @@ Vote::Lack Offload::reserve(DeviceGroup& group, const Vote& vote, const Unplaced
     job_.describe_sizes(unplaced, terms, input, output);
   }
   const Status status = group.reserve(job_.job());
-  return status.ok() ? Vote::Lack::nothing : Vote::Lack::memory;
+  if (status.ok()) return Vote::Lack::nothing;
+  if (status.code() != Code::memory) return look_at_end(group);
+  why_ = status.message();
+  return Vote::Lack::memory;
 }
 
 // Opens the library if this rank has not tried yet.
 bool Offload::find_library(Vote* vote) {
   if (!std::exchange(has_looked_, true)) {
-    Status status;
     char why[sluice_cuda_why] = "";
-    nccl_ = find_nccl(&status);
+    nccl_ = find_nccl(&no_library_);
     if (nccl_ && nccl_->open(&library_, why) != 0) {
-      status = {Code::unavailable, why};
+      no_library_ = {Code::unavailable, why};
     } else if (nccl_ && library_.was_loaded_already && mode_ == Mode::automatic) {
-      status = {Code::unavailable, "the program uses NCCL itself (SLUICE_NCCL=on uses it too)"};
+      no_library_ = {Code::unavailable,
+                     "the program uses NCCL itself (SLUICE_NCCL=on uses it too)"};
     }
-    if (!status.ok()) nccl_ = nullptr;
-    if (!status.ok()) tell_here(status.message().c_str());
+    if (!no_library_.ok()) nccl_ = nullptr;
+    if (!no_library_.ok()) tell_here(Level::info, no_library_.message());
   }
+  if (!nccl_) why_ = no_library_.message();
   vote->version = nccl_ ? static_cast<uint32_t>(library_.version) : 0;
   return nccl_ != nullptr;
 }
@@ -218,10 +235,11 @@ Status Offload::start(const Call& call, const Ballot& ballot) {
   char why[sluice_cuda_why] = "";
   bool able = group != nullptr;
   if (able && team_.rank() == 0) able = nccl_->unique_id(id.data(), why) == 0;
-  if (*why) tell_here(why);
+  if (*why) tell_here(mode_ == Mode::on ? Level::warning : Level::info, why);
   Status status = agree_on_id(call, &able, &id);
   if (status.ok() && able) {
     group->begin(*nccl_, id, static_cast<int>(team_.rank()));
+    take(*group);
   } else if (group) {
     groups_.drop(*group);
   }
@@ -253,12 +271,18 @@ void Offload::abort() {
   if (group && group->advance() != DeviceGroup::State::ended) group->abort();
 }
 
+void Offload::take(DeviceGroup& group) {
+  group.set_last_user(id_);
+  group_ = group.id();
+}
+
 // If this rank fails before it is in the job, it still has the token to leave the group with, as
 // the others do.
 Status Offload::run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
                     Staging& output) try {
+  take(*groups_.find(processes_));
   Status status = on_device ? run_job(unplaced.call) : run_on_host(unplaced, terms, input, output);
-  if (!status.ok()) abort();
+  status.ok() ? void(has_carried_ = true) : abort();
   return status;
 } catch (const std::bad_alloc&) {
   abort();
@@ -302,33 +326,28 @@ bool Offload::is_quiet() {
   return !group || group->advance() == DeviceGroup::State::ended;
 }
 
-void Offload::abandon() {
-  if (schedule_.stage() == VoteSchedule::Stage::watching) return;
-  if (const DeviceGroups::Token token = groups_.try_take()) abort();
-}
+void Offload::abandon() { groups_.give_up(group_, id_); }
 
 // What only this rank knows.
-void Offload::tell_here(const char* why) {
+void Offload::tell_here(Level level, const std::string& why) {
   if (std::exchange(has_told_, true)) return;
-  log(mode_ == Mode::on ? Level::warning : Level::info, "NCCL is not used on %s: %s",
-      communicator_.c_str(), why);
+  log(level, "NCCL is not used on %s: %s", communicator_.c_str(), why.c_str());
 }
 
-// Also if something passing was told before. (All ranks are told of a failure: `report`.)
-void Offload::tell_failure(const char* why) {
-  if (std::exchange(has_told_failure_, true)) return;
-  log(Level::warning, "NCCL is not used on %s: %s", communicator_.c_str(), why);
-}
-
-// What all ranks know: one says it.
+// What all ranks know. The rank that it is about says it, because it alone knows more; the leader
+// where that is none in particular.
 void Offload::report(const Ballot& ballot) {
-  const bool is_news = ballot.all_on_device && ballot.result != Ballot::Result::go &&
-                       !ballot.could_start && ballot.reason != reported_;
-  if (!is_news || team_.rank() != 0) return;
-  reported_ = ballot.reason;
-  const bool is_bad = ballot.has_failed || (mode_ == Mode::on && !ballot.is_passing);
-  log(is_bad ? Level::warning : Level::info, "NCCL does not carry calls on %s%s: rank %u: %s",
-      communicator_.c_str(), ballot.has_failed ? " any more" : "", ballot.rank, ballot.reason);
+  if (!announced_.is_news(ballot)) return;
+  const bool is_of_one = ballot.reason != Ballot::Reason::given_up;
+  if (team_.rank() != (is_of_one ? ballot.rank : 0)) return;
+  const bool is_asked_for = mode_ == Mode::on && !ballot.has_failed && !ballot.is_passing();
+  const std::string rank = is_of_one ? "rank " + std::to_string(ballot.rank) + ": " : "";
+  std::string reason = describe(ballot.reason);
+  if (is_of_one && !why_.empty()) reason += ": " + why_;
+  if (is_asked_for) reason += " (" + std::string(silence_) + " silences this)";
+  log(ballot.has_failed || is_asked_for ? Level::warning : Level::info,
+      "NCCL does not carry calls on %s%s: %s%s", communicator_.c_str(),
+      ballot.has_failed && has_carried_ ? " any more" : "", rank.c_str(), reason.c_str());
 }
 
 }  // namespace sluice

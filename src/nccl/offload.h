@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "src/base/knobs.h"
+#include "src/base/log.h"
 #include "src/engine/ballot.h"
 #include "src/engine/team.h"
 #include "src/memory/side.h"
@@ -42,7 +43,8 @@ class Offload {
   // has failed, and the team is broken. Blocks. May throw std::bad_alloc.
   std::optional<Status> carry(UnplacedCall& unplaced, Staging& input, Staging& output);
 
-  // To be called when the team is broken: other ranks may have aborted their part of the group.
+  // To be called when the team is broken: other ranks may have aborted their part of the group. It
+  // stays if another communicator has used it since.
   void abandon();
 
   // What NCCL's calls are counted as.
@@ -51,7 +53,7 @@ class Offload {
  private:
   enum class Mode : uint8_t { automatic, on };
 
-  Offload(Team& team, DeviceGroups& groups, const Knobs& knobs, Mode mode,
+  Offload(Team& team, DeviceGroups& groups, const Knobs& knobs, Mode mode, const char* silence,
           const std::string& communicator);
   using Id = std::array<char, sluice_nccl_id>;
 
@@ -61,12 +63,14 @@ class Offload {
   bool asks_for_other_carriers() const;
   Vote::Lack look_at_device(Vote* vote);
   Vote::Lack look_at_group(DeviceGroup& group, Vote* vote);
+  Vote::Lack look_at_end(const DeviceGroup& group);
   Vote::Lack reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,
                      const NcclTerms& terms, Staging& input, Staging& output);
   bool find_library(Vote* vote);
   Status count(const Call& call, const Vote& mine, Ballot* ballot);
   Status start(const Call& call, const Ballot& ballot);
   Status agree_on_id(const Call& call, bool* able, Id* id);
+  void take(DeviceGroup& group);
   void abort();
   Status run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
              Staging& output);
@@ -74,26 +78,30 @@ class Offload {
                      Staging& output);
   Status run_job(const Call& call);
   bool is_quiet();
-  void tell_here(const char* why);
-  void tell_failure(const char* why);
+  void tell_here(Level level, const std::string& why);
   void report(const Ballot& ballot);
 
   Team& team_;
   DeviceGroups& groups_;
   const Knobs& knobs_;
   const Mode mode_;
+  const char* const silence_;       // what switches NCCL off, for messages
   const std::string communicator_;  // its name, for messages
+  const uint64_t id_;               // among all of this process
   std::vector<ProcessId> processes_;
   VoteSchedule schedule_;
   const SluiceNccl* nccl_ = nullptr;  // once it was needed
   SluiceNcclLibrary library_{};
   bool has_looked_ = false;  // for the library
-  Whereabouts data_;         // of the current call
+  Status no_library_;
+  Whereabouts data_;  // of the current call
   DeviceJob job_;
   std::vector<std::byte> packed_;  // all ranks' votes, and other exchanges
   std::vector<Vote> votes_;
-  const char* reported_ = "";  // the last reason against NCCL that was told
-  bool has_told_ = false, has_told_failure_ = false;
+  uint64_t group_ = 0;  // the id of the group that it has begun, or used, last
+  std::string why_;     // this rank lacks something, at its last vote; empty: nothing more to say
+  Announced announced_;
+  bool has_told_ = false, has_carried_ = false;
 };
 
 }  // namespace sluice

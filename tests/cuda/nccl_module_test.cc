@@ -512,9 +512,10 @@ TEST_F(NcclEnd, IsAtOnceWhereTheProgramHasResetTheDevice) {
   ASSERT_EQ(STANDIN(cuDevicePrimaryCtxReset_v2)(0), CUDA_SUCCESS);
   EXPECT_EQ(reason_from([&](char* why) { return table()->reserve(groups[0], &job, why); }),
             "the program has reset the device");
-  EXPECT_EQ(reason_from([&](char* why) { return table()->start(groups[0], &job, why); }),
-            "the program has reset the device");
   EXPECT_EQ(state_of(groups[0]), sluice_nccl_failed);
+  EXPECT_EQ(reason_of(groups[0]), "the program has reset the device");
+  EXPECT_EQ(reason_from([&](char* why) { return table()->start(groups[0], &job, why); }),
+            "the group is not ready");
   table()->abort(groups[0]);
   EXPECT_EQ(state_of(groups[0]), sluice_nccl_ended);
   table()->forget(groups[0]);

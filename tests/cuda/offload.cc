@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "tests/cuda/kinds.h"
 #include "tests/cuda/nccl_calls.h"
@@ -208,6 +209,22 @@ void reduce_scatters(MPI_Comm comm, bool in_place, bool uneven) {
               "reduce_scatter");
 }
 
+// Memory of a pool is in no context, and may be beside memory that is.
+void pools() {
+  const size_t count = 20000;
+  MPI_Comm comm = offloaded(MPI_COMM_WORLD);
+  for (const auto& [from, to] :
+       {std::pair(Kind::pool, Kind::device), std::pair(Kind::device, Kind::pool),
+        std::pair(Kind::pool, Kind::pool)}) {
+    KindMemory in(from, count * sizeof(int)), out(to, count * sizeof(int));
+    in.put(values<int>(rank, count));
+    MPI_Allreduce(in.data(), out.data(), static_cast<int>(count), MPI_INT, MPI_SUM, comm);
+    expect_nccl(comm, "a sum of pools");
+    test::check(out.get<int>(count) == combined<int>(count, MPI_SUM), "a sum of pools");
+  }
+  MPI_Comm_free(&comm);
+}
+
 void every_move() {
   MPI_Comm comm = offloaded(MPI_COMM_WORLD);
   for (int round = 0; round < 3; ++round) {
@@ -319,6 +336,7 @@ struct Case {
 const Case cases[] = {
     {"every_reduction", [](uint64_t) { every_reduction(); }},
     {"every_move", [](uint64_t) { every_move(); }},
+    {"pools", [](uint64_t) { pools(); }},
     {"changing_kinds", changing_kinds},
     {"derived_types", [](uint64_t) { derived_types(); }},
     {"orders", orders},

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 
 #include "tests/cuda/offload_failures.h"
@@ -12,6 +13,22 @@
 void unable() {
   MPI_Comm comm = duplicate(false);
   expect_sums(comm, 40, false);
+  MPI_Comm_free(&comm);
+}
+
+// In one vote the victim's memory is in a context that NCCL does not use; in the next all ranks'
+// memory is on one device.
+void reasons() {
+  constexpr int count = 5000;
+  MPI_Comm comm = duplicate(false);
+  for (unsigned call = 1; call <= 64; ++call) {
+    const bool is_shared = std::bit_width(call) % 2 == 0;
+    const Kind own = rank == victim ? Kind::other_context : Kind::device;
+    KindMemory data(is_shared ? Kind::other_device : own, count * sizeof(int));
+    data.put(std::vector<int>(count, rank));
+    MPI_Bcast(data.data(), count, MPI_INT, victim, comm);
+    test::check(data.get<int>(count) == std::vector<int>(count, victim), "a broadcast");
+  }
   MPI_Comm_free(&comm);
 }
 

@@ -209,6 +209,22 @@ void copy() {
   test::check(MPI_Barrier(comm) != MPI_SUCCESS, "later calls fail, too");
 }
 
+// The program resets the victim's device. NCCL can't be ended there, so the others keep their part.
+void reset() {
+  MPI_Comm comm = duplicate(true);
+  expect_sums(comm, 3, true);
+  if (rank == victim) {
+    CUcontext context = nullptr;
+    test::expect_success(CUDA(cuDevicePrimaryCtxReset_v2)(rank), "cuDevicePrimaryCtxReset");
+    test::expect_success(CUDA(cuDevicePrimaryCtxRetain)(&context, rank),
+                         "cuDevicePrimaryCtxRetain");
+    test::expect_success(CUDA(cuDevicePrimaryCtxRelease_v2)(rank), "cuDevicePrimaryCtxRelease");
+    test::expect_success(CUDA(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
+  }
+  may_be_left = true;
+  expect_sums(comm, 20, false);
+}
+
 // Two threads with a communicator each, of the same processes or (how: apart) not. One job of the
 // first group is an error on the victim. One communicator fails then, and the other goes on.
 void threads() {
@@ -249,8 +265,10 @@ const Part parts[] = {{"error", error},
                       {"stuck", stuck},
                       {"init", init},
                       {"copy", copy},
+                      {"reset", reset},
                       {"threads", threads},
                       {"unable", unable},
+                      {"reasons", reasons},
                       {"scratch", scratch},
                       {"finalize-early", finalize_early},
                       {"free", free_in_any_state},

@@ -38,6 +38,7 @@ void mismatches();
 
 // offload_endings.cc
 void unable();
+void reasons();
 void scratch();
 void finalize_early();
 void free_in_any_state();

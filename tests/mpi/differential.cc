@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // differential [--seed S] [--cases N] [--from N | --case N] [--only MPI_FUNCTION] [--bytes MOST]
-// [--limit SECONDS] [--break result|gap|guard|input|bits] [--driver PATH [--nccl 1]]: compares
+// [--limit SECONDS] [--break result|gap|guard|input|bits|hang] [--driver PATH [--nccl 1]]: compares
 // Sluice with MPI on random calls. Each case is one collective with random arguments (trial.h),
 // called through Sluice and through MPI's own function. Integers must be equal; floating-point
 // numbers may differ by what reordering allows (rounding.h); bytes outside the result must be
@@ -21,18 +21,31 @@
 namespace {
 
 using test::Damage;
+using test::Phase;
 using test::Trial;
 
-const Trial* current = nullptr;
+const Trial* current = nullptr;  // of which this rank is a member
+int rank_of_job = 0;
+uint64_t case_number = 0;
 
-// A case takes too long, or crashes. (Not async-signal-safe; a second signal ends the process.)
+// A case takes too long, or crashes. If it takes too long, the other ranks are given time to say
+// the same before the job ends; and one that is told to end says what it was doing. (Not
+// async-signal-safe; a second signal ends the process.)
 extern "C" void stop(int signal) {
-  alarm(5);
-  if (current) {
-    std::fprintf(stderr, "FAILED: %s%s\n", current->describe().c_str(),
-                 signal == SIGALRM ? "it takes too long" : strsignal(signal));
+  constexpr unsigned for_others = 5;
+  alarm(for_others + 5);
+  const auto in_case = static_cast<unsigned long long>(case_number);
+  const char* const doing = test::describe(test::phase.load());
+  if (signal == SIGTERM) {
+    std::fprintf(stderr, "ENDED on rank %d of the job: in case %llu (%s) it %s\n", rank_of_job,
+                 in_case, current ? current->story.c_str() : "of others", doing);
+  } else {
+    std::fprintf(stderr, "FAILED on rank %d of the job: %s%s; in case %llu it %s\n", rank_of_job,
+                 current ? current->describe().c_str() : "",
+                 signal == SIGALRM ? "it takes too long" : strsignal(signal), in_case, doing);
   }
   std::fflush(nullptr);
+  if (signal == SIGALRM) sleep(for_others);
   _exit(3);
 }
 
@@ -49,7 +62,8 @@ void watch_signals() {
   struct sigaction action {};
   action.sa_handler = stop;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int signal : {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_of_job);
+  for (const int signal : {SIGALRM, SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) {
     sigaction(signal, &action, nullptr);
   }
   MPI_Errhandler handler;
@@ -59,10 +73,17 @@ void watch_signals() {
   MPI_Errhandler_free(&handler);
 }
 
-// Ends the job if this case takes longer than `seconds`.
-void watch(const Trial& trial, unsigned seconds) {
+// Ranks that are no members of a case's communicator go on to the next.
+void make(Trial& trial) {
+  if (trial.comm.handle == MPI_COMM_NULL) return;
   current = &trial;
-  alarm(seconds);
+  test::phase = Phase::preparing;
+  const bool reduces = trial.function.find("educe") != std::string::npos;
+  reduces ? test::try_reducing(trial) : test::try_moving(trial);
+  current = nullptr;
+  test::check(true, "");
+  test::phase = Phase::freeing;
+  if (trial.comm.fresh) MPI_Comm_free(&trial.comm.handle);
 }
 
 Damage parse_damage(const std::string& word) {
@@ -72,7 +93,8 @@ Damage parse_damage(const std::string& word) {
   if (word == "guard") return Damage::guard;
   if (word == "input") return Damage::input;
   if (word == "bits") return Damage::bits;
-  test::fail("--break takes result, gap, guard, input or bits");
+  if (word == "hang") return Damage::hang;
+  test::fail("--break takes result, gap, guard, input, bits or hang");
 }
 
 }  // namespace
@@ -97,18 +119,15 @@ int main(int argc, char** argv) {
     }
   }
   for (uint64_t number = first; number < first + count; ++number) {
+    case_number = number;
+    test::phase = Phase::drawing;
+    alarm(limit);  // for this case, with its communicator
     Trial trial = test::draw_trial(seed, number, only, lasting);
     trial.most_bytes = options.number("bytes", 1 << 20);
     trial.damage = damage;
-    watch(trial, limit);
-    if (trial.comm.handle == MPI_COMM_NULL) continue;
-    const bool reduces = trial.function.find("educe") != std::string::npos;
-    reduces ? test::try_reducing(trial) : test::try_moving(trial);
-    test::check(true, "");
-    if (trial.comm.fresh) MPI_Comm_free(&trial.comm.handle);
+    make(trial);
   }
   alarm(0);
-  current = nullptr;
   test::summarize("differential");
   MPI_Finalize();
 }

@@ -63,7 +63,8 @@ std::string program() {
 }
 
 const char* name_of(Damage damage) {
-  static constexpr const char* names[] = {"none", "result", "gap", "guard", "input", "bits"};
+  static constexpr const char* names[] = {"none",  "result", "gap", "guard",
+                                          "input", "bits",   "hang"};
   return names[static_cast<size_t>(damage)];
 }
 
@@ -71,6 +72,28 @@ std::string driver;  // empty: all memory is the host's
 bool has_own_device = false;
 
 }  // namespace
+
+std::atomic<Phase> phase{Phase::setting_up};
+
+const char* describe(Phase of) {
+  switch (of) {
+    case Phase::setting_up:
+      return "sets up what all cases share";
+    case Phase::drawing:
+      return "draws the next case, where MPI may make a communicator of all ranks";
+    case Phase::preparing:
+      return "prepares buffers";
+    case Phase::in_sluice:
+      return "is in Sluice's call";
+    case Phase::in_mpi:
+      return "is in MPI's own call";
+    case Phase::comparing:
+      return "compares results";
+    case Phase::freeing:
+      return "frees buffers and types";
+  }
+  return "";
+}
 
 void use_driver(const std::string& path, bool own_devices) {
   int rank = 0;
@@ -182,6 +205,7 @@ Side::Side(ShapedType drawn, std::vector<Memory::Block> where, MPI_Datatype in_m
 }
 
 Side::~Side() {
+  phase = Phase::freeing;
   if (absolute_ != MPI_DATATYPE_NULL) MPI_Type_free(&absolute_);
   free_type(&type);
 }
@@ -218,10 +242,12 @@ std::byte* Side::our_buffer() {
 }
 
 void Side::take_ours() {
+  phase = Phase::comparing;
   if (elsewhere_) elsewhere_->read(our_memory.bytes().data(), our_memory.bytes().size());
 }
 
 Words Side::ours() {
+  phase = Phase::preparing;
   if (elsewhere_) elsewhere_->put(our_memory.bytes());
   if (absolute_ != MPI_DATATYPE_NULL) return words(MPI_BOTTOM, absolute_);
   return words(our_buffer(), type.handle);
@@ -310,6 +336,8 @@ void damage(Trial& trial, Side* input, Side* output) {
     case Damage::none:
     case Damage::bits:
       return;
+    case Damage::hang:
+      for (;;) pause();
     case Damage::result:
       return output->spoil(trial, Fate::defined, false);
     case Damage::gap:

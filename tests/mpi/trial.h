@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,8 +19,22 @@
 
 namespace test {
 
-// What --break corrupts in Sluice's result, to check that the comparison notices.
-enum class Damage : uint8_t { none, result, gap, guard, input, bits };
+// What --break corrupts in Sluice's result, to check that the comparison notices. hang: the last
+// rank of a communicator does not come to the comparison.
+enum class Damage : uint8_t { none, result, gap, guard, input, bits, hang };
+
+// What a rank is doing, for a report of a trial that takes too long.
+enum class Phase : uint8_t {
+  setting_up,
+  drawing,    // the next trial, for which all ranks may make a communicator
+  preparing,  // buffers, of whatever kind of memory
+  in_sluice,  // in the call through Sluice
+  in_mpi,     // in MPI's own call, with which it is compared
+  comparing,  // results, also by calls of MPI's own
+  freeing,    // buffers and types
+};
+extern std::atomic<Phase> phase;
+const char* describe(Phase of);
 
 // A communicator as this rank sees it; the handle is null if the rank is not a member.
 struct Comm {

@@ -154,6 +154,7 @@ Side Mover::make(const std::vector<size_t>& units, bool scattered) {
 }
 
 void Mover::verify(Side* input, Side* output) {
+  phase = Phase::comparing;
   for (size_t i = 0; i < output->blocks.size(); ++i) {
     output->before.paint(i, 0, output->blocks[i].count, Fate::defined, output->type.map,
                          &output->fates);
@@ -169,15 +170,16 @@ void Mover::verify(Side* input, Side* output) {
 void Mover::broadcast() {
   Side side = make({draw_units()}, false);
   if (trial_.own.chance(6)) side.use_absolute_addresses();
-  const auto call = [&](auto* function, const Words& to) {
+  const auto call = [&](Phase in, auto* function, const Words& to) {
+    phase = in;
     function(to.buffer, to.count(), to.type, trial_.root, trial_.comm.handle);
   };
   if (trial_.large) {
-    call(LARGE(trial_, MPI_Bcast), side.ours());
+    call(Phase::in_sluice, LARGE(trial_, MPI_Bcast), side.ours());
   } else {
-    call(EITHER(trial_, MPI_Bcast), side.ours());
+    call(Phase::in_sluice, EITHER(trial_, MPI_Bcast), side.ours());
   }
-  call(IN_MPI(MPI_Bcast), side.theirs());
+  call(Phase::in_mpi, IN_MPI(MPI_Bcast), side.theirs());
   verify(nullptr, &side);
 }
 
@@ -195,7 +197,8 @@ void Mover::allgather(bool vector) {
   const std::vector<size_t> units = draw_blocks(trial_.size(), vector);
   Side input = make({units[trial_.me()]}, false), output = make(units, vector);
   if (trial_.own.chance(6)) output.use_absolute_addresses();
-  const auto call = [&](auto* gather, auto* gatherv, const Words& from, const Words& to) {
+  const auto call = [&](Phase in, auto* gather, auto* gatherv, const Words& from, const Words& to) {
+    phase = in;
     if (vector) {
       gatherv(from.buffer, from.count(), from.type, to.buffer, to.all_counts(), to.places(),
               to.type, trial_.comm.handle);
@@ -207,11 +210,13 @@ void Mover::allgather(bool vector) {
   Words from = input.ours();
   if (trial_.in_place) from.buffer = MPI_IN_PLACE;
   if (trial_.large) {
-    call(LARGE(trial_, MPI_Allgather), LARGE(trial_, MPI_Allgatherv), from, output.ours());
+    call(Phase::in_sluice, LARGE(trial_, MPI_Allgather), LARGE(trial_, MPI_Allgatherv), from,
+         output.ours());
   } else {
-    call(EITHER(trial_, MPI_Allgather), EITHER(trial_, MPI_Allgatherv), from, output.ours());
+    call(Phase::in_sluice, EITHER(trial_, MPI_Allgather), EITHER(trial_, MPI_Allgatherv), from,
+         output.ours());
   }
-  call(IN_MPI(MPI_Allgather), IN_MPI(MPI_Allgatherv),
+  call(Phase::in_mpi, IN_MPI(MPI_Allgather), IN_MPI(MPI_Allgatherv),
        trial_.in_place ? output.untouched(trial_.me()) : input.untouched(), output.theirs());
   verify(&input, &output);
 }
@@ -229,7 +234,9 @@ void Mover::alltoall(bool vector) {
   for (size_t i = 0; i < size; ++i) incoming.push_back(units[i][me]);
   Side input = make(units[me], vector), output = make(incoming, vector);
   if (trial_.own.chance(6)) output.use_absolute_addresses();
-  const auto call = [&](auto* exchange, auto* exchangev, const Words& from, const Words& to) {
+  const auto call = [&](Phase in, auto* exchange, auto* exchangev, const Words& from,
+                        const Words& to) {
+    phase = in;
     if (vector) {
       exchangev(from.buffer, from.all_counts(), from.places(), from.type, to.buffer,
                 to.all_counts(), to.places(), to.type, trial_.comm.handle);
@@ -241,11 +248,13 @@ void Mover::alltoall(bool vector) {
   Words from = input.ours();
   if (trial_.in_place) from.buffer = MPI_IN_PLACE;
   if (trial_.large) {
-    call(LARGE(trial_, MPI_Alltoall), LARGE(trial_, MPI_Alltoallv), from, output.ours());
+    call(Phase::in_sluice, LARGE(trial_, MPI_Alltoall), LARGE(trial_, MPI_Alltoallv), from,
+         output.ours());
   } else {
-    call(EITHER(trial_, MPI_Alltoall), EITHER(trial_, MPI_Alltoallv), from, output.ours());
+    call(Phase::in_sluice, EITHER(trial_, MPI_Alltoall), EITHER(trial_, MPI_Alltoallv), from,
+         output.ours());
   }
-  call(IN_MPI(MPI_Alltoall), IN_MPI(MPI_Alltoallv),
+  call(Phase::in_mpi, IN_MPI(MPI_Alltoall), IN_MPI(MPI_Alltoallv),
        trial_.in_place ? output.untouched() : input.untouched(), output.theirs());
   verify(&input, &output);
 }
@@ -258,8 +267,10 @@ void barrier(Trial& trial) {
   };
   if (trial.own.chance(4)) usleep(static_cast<useconds_t>(trial.own.below(2000)));
   double came = now(), last = 0;
+  phase = Phase::in_sluice;
   EITHER(trial, MPI_Barrier)(trial.comm.handle);
   const double left = now();
+  phase = Phase::in_mpi;
   IN_MPI(MPI_Allreduce)(&came, &last, 1, MPI_DOUBLE, MPI_MAX, trial.comm.handle);
   const bool spoilt = trial.damage == Damage::result;
   if (left < last || (spoilt && trial.is_root())) trial.complain("left before all had come");

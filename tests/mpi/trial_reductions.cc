@@ -93,8 +93,8 @@ class Reducer {
   // with gaps may be wrong.
   void run(ShapedType type, const ShapedType& dense, const Task& task);
   template <typename All, typename One, typename Scatter, typename ScatterBlock>
-  void call(All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block, const void* from,
-            const Words& to, MPI_Op op);
+  void call(Phase in, All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block,
+            const void* from, const Words& to, MPI_Op op);
   void call_ours(Side* input, Side* output, MPI_Op op);
   void call_theirs(Side* input, Side* output, MPI_Op op);
   void paint(Side* output, const Number* number) const;
@@ -233,8 +233,9 @@ void Reducer::run_narrow() {
 }
 
 template <typename All, typename One, typename Scatter, typename ScatterBlock>
-void Reducer::call(All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block,
+void Reducer::call(Phase in, All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block,
                    const void* from, const Words& to, MPI_Op op) {
+  phase = in;
   const int count = static_cast<int>(total());
   if (trial_.function == "MPI_Allreduce") {
     all(from, to.buffer, count, to.type, op, trial_.comm.handle);
@@ -254,10 +255,10 @@ void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
   if (without) to.buffer = nullptr;
   const void* const data = in_place() ? MPI_IN_PLACE : from.buffer;
   if (trial_.large) {
-    call(LARGE(trial_, MPI_Allreduce), LARGE(trial_, MPI_Reduce), LARGE(trial_, MPI_Reduce_scatter),
-         LARGE(trial_, MPI_Reduce_scatter_block), data, to, op);
+    call(Phase::in_sluice, LARGE(trial_, MPI_Allreduce), LARGE(trial_, MPI_Reduce),
+         LARGE(trial_, MPI_Reduce_scatter), LARGE(trial_, MPI_Reduce_scatter_block), data, to, op);
   } else {
-    call(EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Reduce),
+    call(Phase::in_sluice, EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Reduce),
          EITHER(trial_, MPI_Reduce_scatter), EITHER(trial_, MPI_Reduce_scatter_block), data, to,
          op);
   }
@@ -267,8 +268,9 @@ void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
 
 // Never in place: MPICH 4.0.2's own MPI_Reduce crashes there.
 void Reducer::call_theirs(Side* input, Side* output, MPI_Op op) {
-  call(IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce), IN_MPI(MPI_Reduce_scatter),
+  call(Phase::in_mpi, IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce), IN_MPI(MPI_Reduce_scatter),
        IN_MPI(MPI_Reduce_scatter_block), input->untouched().buffer, output->theirs(), op);
+  phase = Phase::comparing;
   output->take_theirs();
 }
 

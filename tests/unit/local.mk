@@ -54,7 +54,8 @@ calls_tests = \
   tests/unit/engine/shm_algorithms_test.cc \
   tests/unit/engine/ballot_test.cc \
   tests/unit/engine/cma_test.cc \
-  tests/unit/engine/reproducible_test.cc
+  tests/unit/engine/reproducible_test.cc \
+  tests/unit/nccl/device_group_test.cc
 # Shared memory and TCP, used by several threads, and what ends them.
 shm_tests = \
   tests/unit/transports/arena_test.cc \

@@ -44,7 +44,7 @@ TEST(Vote, survives_packing) {
     vote.type = static_cast<uint8_t>(random());
     vote.operation = static_cast<uint8_t>(random());
     vote.on_device = random() % 2 == 0;
-    vote.lack = static_cast<Lack>(random() % 7);
+    vote.lack = static_cast<Lack>(random() % 8);
     vote.blocks = static_cast<uint32_t>(random());
     vote.group = uint64_t{random()} << 32 | random();
     vote.version = static_cast<uint32_t>(random());
@@ -66,7 +66,7 @@ TEST(Ballot, goes_if_all_can) {
   const Ballot ballot = count_votes(votes_of(4));
   EXPECT_EQ(ballot.result, Ballot::Result::go);
   EXPECT_TRUE(ballot.all_on_device);
-  EXPECT_STREQ(ballot.reason, "");
+  EXPECT_STREQ(describe(ballot.reason), "");
 }
 
 // The data of fewer than half of the ranks may lie elsewhere.
@@ -81,7 +81,7 @@ TEST(Ballot, goes_if_most_are_on_devices) {
   ballot = count_votes(votes);
   EXPECT_EQ(ballot.result, Ballot::Result::stay);
   EXPECT_EQ(ballot.rank, 1U);
-  EXPECT_STREQ(ballot.reason, "its data is not on a device");
+  EXPECT_STREQ(describe(ballot.reason), "its data is not on a device");
 }
 
 // Groups are made and lost by each rank for itself.
@@ -113,6 +113,7 @@ TEST(Ballot, names_the_rank_and_its_reason) {
       {[](Vote& vote) { vote.lack = Lack::busy; }, Ballot::Result::stay, "another communicator"},
       {[](Vote& vote) { vote.lack = Lack::start; }, Ballot::Result::stay, "being started"},
       {[](Vote& vote) { vote.lack = Lack::failure; }, Ballot::Result::stay, "has failed"},
+      {[](Vote& vote) { vote.lack = Lack::given_up; }, Ballot::Result::stay, "given up"},
   };
   for (const Case& one : cases) {
     for (Rank rank = 0; rank < 3; ++rank) {
@@ -121,9 +122,56 @@ TEST(Ballot, names_the_rank_and_its_reason) {
       const Ballot ballot = count_votes(votes);
       EXPECT_EQ(ballot.result, one.result) << one.reason;
       EXPECT_EQ(ballot.rank, rank) << one.reason;
-      EXPECT_NE(std::string(ballot.reason).find(one.reason), std::string::npos) << ballot.reason;
+      EXPECT_NE(std::string(describe(ballot.reason)).find(one.reason), std::string::npos)
+          << describe(ballot.reason);
     }
   }
+}
+
+// Ranks that have given NCCL up have done so because of that one.
+TEST(Ballot, names_the_rank_that_has_failed) {
+  std::vector<Vote> votes = votes_of(4);
+  votes[0].lack = votes[1].lack = votes[3].lack = Lack::given_up;
+  EXPECT_TRUE(count_votes(votes).has_failed);
+  EXPECT_EQ(count_votes(votes).reason, Ballot::Reason::given_up);
+  votes[2].lack = Lack::failure;
+  EXPECT_TRUE(count_votes(votes).has_failed);
+  EXPECT_EQ(count_votes(votes).reason, Ballot::Reason::failure);
+  EXPECT_EQ(count_votes(votes).rank, 2U);
+}
+
+// However the reasons take turns.
+TEST(Announced, says_each_reason_once) {
+  std::vector<Vote> memory = votes_of(3), busy = memory, shared = memory, failed = memory;
+  memory[1].lack = Lack::memory;
+  busy[2].lack = Lack::busy;
+  shared[1].device = shared[0].device;
+  shared[1].group = 0;
+  failed[2].lack = Lack::failure;
+  Announced announced;
+  for (const bool is_news : {true, false, false}) {
+    for (const auto& votes : {memory, busy, shared, failed}) {
+      EXPECT_EQ(announced.is_news(count_votes(votes)), is_news);
+    }
+  }
+  memory[0].lack = Lack::memory;
+  EXPECT_FALSE(announced.is_news(count_votes(memory))) << "another rank's is the same";
+}
+
+TEST(Announced, is_silent_where_nothing_is_amiss) {
+  Announced announced;
+  std::vector<Vote> votes = votes_of(3);
+  EXPECT_FALSE(announced.is_news(count_votes(votes))) << "NCCL carries the call";
+  votes[1].lack = Lack::start;
+  EXPECT_FALSE(announced.is_news(count_votes(votes))) << "NCCL is being started";
+  for (Vote& vote : votes) vote.group = 0;
+  votes[1].lack = Lack::nothing;
+  EXPECT_FALSE(announced.is_news(count_votes(votes))) << "NCCL could be started";
+  votes[1].lack = Lack::library;
+  votes[2].on_device = false;
+  EXPECT_FALSE(announced.is_news(count_votes(votes))) << "data is on the host";
+  votes[1].lack = Lack::failure;
+  EXPECT_TRUE(announced.is_news(count_votes(votes))) << "there will be no other vote";
 }
 
 TEST(Ballot, sees_calls_that_do_not_match) {
@@ -161,11 +209,11 @@ TEST(Vote, says_how_another_one_differs) {
 TEST(Ballot, needs_one_version_and_a_device_for_each_rank) {
   std::vector<Vote> votes = votes_of(3);
   votes[1].version = 22804;
-  EXPECT_STREQ(count_votes(votes).reason, "it has another version of NCCL");
+  EXPECT_STREQ(describe(count_votes(votes).reason), "it has another version of NCCL");
   votes = votes_of(3);
   votes[2].device = votes[0].device;
   votes[1].group = 0;  // where all have a group, NCCL has looked at their devices
-  EXPECT_STREQ(count_votes(votes).reason,
+  EXPECT_STREQ(describe(count_votes(votes).reason),
                "it shares its device with another rank, and NCCL needs one for each");
   EXPECT_EQ(count_votes(votes).rank, 2U);
 }

@@ -220,6 +220,22 @@ TEST_F(NcclData, OnTwoDevicesOrInTwoContexts) {
   expect(Kind::elsewhere);
 }
 
+// Memory of pools, and virtual memory, is in no context: each of the device's has it.
+TEST_F(NcclData, WithoutAContextIsInThatOfTheOtherSide) {
+  for (Side* const side : {&unplaced_.input, &unplaced_.output}) {
+    unplaced_.input.place = unplaced_.output.place = place_on(1);
+    side->place = place_on(1, 0);
+    const Whereabouts found = find();
+    EXPECT_EQ(found.kind, Kind::on_device);
+    EXPECT_EQ(found.place.context, place_on(1).context);
+    side->place = place_on(0, 0);
+    expect(Kind::elsewhere);
+  }
+  unplaced_.input.place = unplaced_.output.place = place_on(1, 0);
+  EXPECT_EQ(find().kind, Kind::on_device);
+  EXPECT_EQ(find().place.context, nullptr);
+}
+
 TEST_F(NcclData, Unknown) {
   unplaced_.input.place.device = DevicePlace::unknown;
   expect(Kind::unknown);
