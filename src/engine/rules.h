@@ -69,19 +69,16 @@ struct Situation {
 // Bytes -> algorithm, for one situation. Computed once, because every call looks it up.
 class Choices {
  public:
-  // nullptr: left to MPI.
+  struct From {
+    size_t bytes;
+    const Algorithm* algorithm;  // nullptr: left to MPI
+    bool is_open;                // a rule that ships with Sluice has decided
+  };
+  const From& find(size_t bytes) const;
   const Algorithm* at(size_t bytes) const { return find(bytes).algorithm; }
-  // Whether a rule that ships with Sluice has decided.
-  bool is_open(size_t bytes) const { return find(bytes).is_open; }
 
  private:
   friend class Selector;
-  struct From {
-    size_t bytes;
-    const Algorithm* algorithm;
-    bool is_open;
-  };
-  const From& find(size_t bytes) const;
 
   std::vector<From> from_;  // ascending, the first from 0
 };

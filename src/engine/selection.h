@@ -44,19 +44,15 @@ class Selection {
   }
 
   // shm: shared-memory algorithms can serve. nullptr: MPI.
-  const Algorithm* choose(const Call& call, bool shm) {
+  const Algorithm* choose(const Call& call, bool shm) { return find(call, shm).algorithm; }
+  // The same, and whether trials may decide otherwise.
+  const Choices::From& find(const Call& call, bool shm) {
     const bool ordered = is_ordered(call);
     auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][shm];
     if (!choices) choices = look_up(call, shm);
-    const Algorithm* const algorithm = choices->at(call.bytes);
-    if (!algorithm) warn_of_mpi(call);
-    return algorithm;
-  }
-  // Whether a rule that ships with Sluice made that choice. (After `choose`.)
-  bool is_open(const Call& call, bool shm) const {
-    const bool ordered = is_ordered(call);
-    return choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][shm]->is_open(
-        call.bytes);
+    const Choices::From& found = choices->find(call.bytes);
+    if (!found.algorithm) warn_of_mpi(call);
+    return found;
   }
   bool is_forced(Collective collective) const { return selector().is_forced(collective); }
   // As `choose` without shared memory, but never MPI, even if the rules leave the other transport's

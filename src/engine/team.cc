@@ -68,7 +68,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       waiter_(process.endpoint.get(), process.progress_mpi, process.knobs.spin,
               process.oversubscription),
       selection_(process, name_, rank, channels_.size(), hosts_),
-      trials_(*this, process.knobs, name_),
+      trials_(*this, channels_.size(), process.knobs, name_),
       blocking_(process.knobs),
       resources_{process.knobs, process.endpoint.get(), channels_, schedules_,
                  rank,          channels_.size(),       hosts_},
@@ -140,9 +140,10 @@ Status EngineTeam::end(const Status& status) {
 
 Status EngineTeam::find_way(const Call& call, Way* way) {
   if (!broken_.ok()) return broken_;
-  const bool shm = can_use_shm(call);
-  const Algorithm* const ruled = selection_.choose(call, shm);
-  Status status = trials_.find_way(call, ruled, selection_.is_open(call, shm), way);
+  const Choices::From& ruled = selection_.find(call, can_use_shm(call));
+  *way = {.by = ruled.algorithm ? Way::By::sluice : Way::By::mpi, .algorithm = ruled.algorithm};
+  if (!ruled.algorithm || !ruled.is_open || !trials_.are_on()) return {};
+  Status status = trials_.find_way(call, way);
   way->is_counted = is_watched_ && way->of && way->by != Way::By::sluice;
   return status;
 }

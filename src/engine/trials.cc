@@ -88,8 +88,7 @@ void CallLease::end() {
   left_ = 1;
 }
 
-void Way::end() {
-  if (!is_timed) return;
+void Way::take_sample() {
   Sample& sample = of->samples[place];
   sample.entry = in_nanoseconds(began);
   const int64_t duration = now() - sample.entry;
@@ -104,9 +103,14 @@ Trials::~Trials() {
   }
 }
 
+Trials::Trials(Team& team, Rank ranks, const Knobs& knobs, const std::string& name)
+    : team_(team),
+      knobs_(knobs),
+      name_(name),
+      are_on_(knobs.choice != "rules" && knobs.tls == "off" && ranks > 1) {}
+
 // Equal on all ranks.
 bool Trials::is_tried(const Call& call) const {
-  if (knobs_.choice == "rules" || knobs_.tls != "off" || team_.size() < 2) return false;
   if (!call.reduction.kernel) return true;
   if (knobs_.reproducible || !call.reduction.arithmetic) return false;
   const auto [type, op] = *call.reduction.arithmetic;
@@ -121,9 +125,9 @@ CallClass& Trials::find_class(const Call& call) {
   return *classes_.emplace_back(new CallClass{key, Trial(2)});
 }
 
-Status Trials::find_way(const Call& call, const Algorithm* ruled, bool is_open, Way* way) {
-  *way = {.by = ruled ? Way::By::sluice : Way::By::mpi, .algorithm = ruled};
-  if (!ruled || !is_open || !is_tried(call)) return {};
+Status Trials::find_way(const Call& call, Way* way) {
+  if (!is_tried(call)) return {};
+  const Algorithm* const ruled = way->algorithm;
   CallClass& of = find_class(call);
   if (of.lease) of.lease->end();
   if (of.trial.due() != Trial::Due::nothing) {

@@ -84,26 +84,29 @@ struct Way {
   uint8_t place = 0;                     // of the sample
   Clock::time_point began = {};
 
+  void take_sample();
   bool is_twice() const { return by == By::mpi_then_sluice || by == By::sluice_then_mpi; }
   bool begins_with_mpi() const { return by == By::mpi || by == By::mpi_then_sluice; }
   // Enclose what is timed. If `end` is not called, the sample is unknown.
   void begin() {
     if (is_timed || is_counted) began = Clock::now();
   }
-  void end();
+  void end() {
+    if (is_timed) take_sample();
+  }
 };
 
 class Trials {
  public:
   // team, and what else is referred to, must outlive this. name: of the communicator.
-  Trials(Team& team, const Knobs& knobs, const std::string& name)
-      : team_(team), knobs_(knobs), name_(name) {}
+  Trials(Team& team, Rank ranks, const Knobs& knobs, const std::string& name);
   ~Trials();
 
-  // Decides about the next call, and counts it. ruled: what the rules say; nullptr: MPI. is_open:
-  // these are the rules that ship. May block in exchanges of the team, and fail with it. May throw
-  // std::bad_alloc.
-  Status find_way(const Call& call, const Algorithm* ruled, bool is_open, Way* way);
+  // Decides about the next call, and counts it. *way: in, as the rules that ship say. May block in
+  // exchanges of the team, and fail with it. May throw std::bad_alloc.
+  Status find_way(const Call& call, Way* way);
+  // Whether calls are tried at all. Equal on all ranks.
+  bool are_on() const { return are_on_; }
   // To be called when the communicator is freed: the next one begins its windows anew.
   void leave_windows();
 
@@ -121,6 +124,7 @@ class Trials {
   Team& team_;
   const Knobs& knobs_;
   const std::string& name_;
+  const bool are_on_;
   std::vector<std::unique_ptr<CallClass>> classes_;
   // Of the running agreement: its exchanges' times on this rank.
   std::vector<ExchangeTimes> times_;

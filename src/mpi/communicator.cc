@@ -135,8 +135,10 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     *status = team_->fail_call({Code::internal, "an error handler has left a trial call of MPI's"});
     return true;
   }
-  *status = team_->find_way(exchange->call, &way_);
-  if (!status->ok()) return true;
+  if (Status found = team_->find_way(exchange->call, &way_); !found.ok()) {
+    *status = std::move(found);
+    return true;
+  }
   const bool may_keep = !may_offload && !way_.is_timed;
   if (!go(function, *exchange, status)) return false;
   // (A call that is replayed has no vote.)
@@ -148,13 +150,13 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
 bool Communicator::go(const char* function, Exchange& exchange, Status* status) {
   using By = Way::By;
   last_algorithm_ = way_.by == By::mpi || way_.by == By::sluice_then_mpi ? nullptr : way_.algorithm;
-  left_to_mpi_ = exchange.call.collective;
-  bytes_left_to_mpi_ = exchange.call.bytes;
-  if (way_.is_twice()) *status = save_operand(exchange);
-  if (!status->ok()) return true;
-  if (way_.by == By::mpi_then_sluice) aside_ = exchange;
-  way_.begin();
-  if (way_.begins_with_mpi()) return false;
+  if (way_.by != By::sluice) [[unlikely]] {
+    if (!prepare_for_mpi(exchange, status)) return true;
+    way_.begin();
+    if (way_.begins_with_mpi()) return false;
+  } else {
+    way_.begin();
+  }
   *status = run(function, *way_.algorithm, exchange);
   if (!status->ok()) return true;
   way_.end();
@@ -162,6 +164,15 @@ bool Communicator::go(const char* function, Exchange& exchange, Status* status) 
   *status = restore_operand(exchange);
   if (way_.is_counted) way_.began = Way::Clock::now();
   return !status->ok();
+}
+
+// False if it failed.
+bool Communicator::prepare_for_mpi(const Exchange& exchange, Status* status) {
+  left_to_mpi_ = exchange.call.collective;
+  bytes_left_to_mpi_ = exchange.call.bytes;
+  if (way_.is_twice()) *status = save_operand(exchange);
+  if (way_.by == Way::By::mpi_then_sluice) aside_ = exchange;
+  return status->ok();
 }
 
 // Only an operand in the output's memory is overwritten by whoever does the call first.

@@ -90,6 +90,7 @@ class Communicator {
              Status* status);
   bool offload(Exchange& exchange, Status* status);
   bool go(const char* function, Exchange& exchange, Status* status);
+  [[gnu::cold]] bool prepare_for_mpi(const Exchange& exchange, Status* status);
   Status save_operand(const Exchange& exchange);
   Status restore_operand(const Exchange& exchange);
   Status finish_aside(const char* function, int result);
