@@ -114,7 +114,7 @@ constexpr Knob table[] = {
     {"SLUICE_CHOICE", KnobType::choice, "guard", "rules, guard",
      "who carries calls: as the rules say; guard: MPI, where it proves to be faster", true,
      &Knobs::choice},
-    {"SLUICE_DELAY", KnobType::text, "", "ALGORITHM:MICROSECONDS[:FIRST-LAST], with commas",
+    {"SLUICE_DELAY", KnobType::text, "", "ALGORITHM:MICROSECONDS[:FIRST-LAST] and pretend, with commas",
      "for tests: calls by an algorithm, or by mpi, take so much longer", false,
      &Knobs::delay},
     {"SLUICE_RULES", KnobType::text, "", "a file's path",

@@ -42,6 +42,10 @@ Result<Delay> Delay::parse(const std::string& text) {
   Delay delay;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view word = take_word(&rest, ',');
+    if (word == "pretend") {
+      delay.pretends_ = true;
+      continue;
+    }
     Item item;
     if (!parse_item(word, &item)) {
       return Status(Code::invalid,
@@ -53,16 +57,25 @@ Result<Delay> Delay::parse(const std::string& text) {
   return delay;
 }
 
-void Delay::prolong(std::string_view algorithm) {
-  const Clock::time_point began = Clock::now();
-  const uint64_t number = ++calls_;
+std::chrono::nanoseconds Delay::find(std::string_view algorithm, uint64_t call) const {
   for (const Item& item : items_) {
-    if (item.algorithm != algorithm || number < item.first || number > item.last) continue;
-    const auto longer = std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double, std::micro>(item.microseconds));
-    if (longer > least_sleep) std::this_thread::sleep_for(longer);
-    while (Clock::now() - began < longer) {
-    }
+    if (item.algorithm != algorithm || call < item.first || call > item.last) continue;
+    return std::chrono::nanoseconds(static_cast<int64_t>(item.microseconds * 1000));
+  }
+  return {};
+}
+
+std::chrono::nanoseconds Delay::pretended(std::string_view algorithm) const {
+  return pretends_ ? find(algorithm, calls_ + 1) : std::chrono::nanoseconds();
+}
+
+void Delay::prolong(std::string_view algorithm) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  const std::chrono::nanoseconds longer = find(algorithm, ++calls_);
+  if (pretends_) return;
+  if (longer > least_sleep) std::this_thread::sleep_for(longer);
+  while (Clock::now() - began < longer) {
   }
 }
 

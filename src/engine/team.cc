@@ -145,6 +145,9 @@ Status EngineTeam::find_way(const Call& call, Way* way) {
   if (!ruled.algorithm || !ruled.is_open || !trials_.are_on()) return {};
   Status status = trials_.find_way(call, way);
   way->is_counted = is_watched_ && way->of && way->by != Way::By::sluice;
+  if (!delay_.empty()) {
+    way->pretended = delay_.pretended(way->begins_with_mpi() ? "mpi" : way->algorithm->name);
+  }
   return status;
 }
 

@@ -92,7 +92,8 @@ void Way::take_sample() {
   Sample& sample = of->samples[place];
   sample.entry = in_nanoseconds(began);
   const int64_t duration = now() - sample.entry;
-  sample.duration = static_cast<uint32_t>(std::min<int64_t>(duration, Sample::unknown));
+  sample.duration =
+      static_cast<uint32_t>(std::min<int64_t>(duration + pretended.count(), Sample::unknown));
   if (of->trial.state() == Trial::State::waiting) of->spent += duration;
   is_timed = false;
 }

@@ -83,6 +83,7 @@ struct Way {
   bool is_counted = false;               // its part by MPI, for statistics
   uint8_t place = 0;                     // of the sample
   Clock::time_point began = {};
+  std::chrono::nanoseconds pretended = {};  // to be added to the sample (Delay)
 
   void take_sample();
   bool is_twice() const { return by == By::mpi_then_sluice || by == By::sluice_then_mpi; }
