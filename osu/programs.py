@@ -31,10 +31,11 @@ class Programs:
         self.preload = None
 
     def with_sluice(self, preload, variables=()):
-        """The same, with Sluice under the ranks."""
+        """The same, with Sluice under the ranks, which does the calls itself, unless SLUICE_CHOICE is among the variables."""
         other = Programs(self.starter, self.folder, self.data, self.counts, self.timeout)
         other.preload = preload
-        other.variables = ["LD_PRELOAD=" + preload, *variables]
+        chosen = [] if any(each.startswith("SLUICE_CHOICE=") for each in variables) else ["SLUICE_CHOICE=rules"]
+        other.variables = ["LD_PRELOAD=" + preload, *chosen, *variables]
         return other
 
     def run(self, collective, ranks, low, high, counts, variables=()):
