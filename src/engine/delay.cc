@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/engine/delay.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 namespace sluice {
@@ -30,8 +32,9 @@ bool Delay::parse_item(std::string_view text, Item* item) {
   item->first = 0;
   item->last = ~uint64_t{0};
   return !item->algorithm.empty() && parse_number(microseconds, &item->microseconds) &&
-         item->microseconds >= 0 && (first.empty() || parse_number(first, &item->first)) &&
-         (last.empty() || parse_number(last, &item->last));
+         item->microseconds >= 0 && std::isfinite(item->microseconds) &&
+         (first.empty() || parse_number(first, &item->first)) &&
+         (last.empty() || parse_number(last, &item->last)) && item->first <= item->last;
 }
 
 Result<Delay> Delay::parse(const std::string& text) {

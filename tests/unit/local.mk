@@ -86,6 +86,7 @@ pure_tests = \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
+  tests/unit/engine/delay_test.cc \
   tests/unit/engine/samples_test.cc \
   tests/unit/engine/trial_test.cc \
   tests/unit/engine/waiter_test.cc \
