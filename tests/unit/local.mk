@@ -46,6 +46,7 @@ teams_tests = \
   tests/unit/engine/in_flight_test.cc \
   tests/unit/engine/team_cache_test.cc \
   tests/unit/engine/slots_test.cc \
+  tests/unit/engine/trials_test.cc \
   tests/unit/engine/turns_test.cc
 # Collectives of teams, by plans and in shared memory.
 calls_tests = \
@@ -86,6 +87,7 @@ pure_tests = \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
+  tests/unit/engine/call_lease_test.cc \
   tests/unit/engine/delay_test.cc \
   tests/unit/engine/samples_test.cc \
   tests/unit/engine/trial_test.cc \
