@@ -5,7 +5,7 @@
 
 #include "src/engine/trials.h"
 
-namespace sluice::testing {
+namespace sluice {
 namespace {
 
 // A class that has looked at its first seven calls: 57 calls are left before its trials.
@@ -75,4 +75,4 @@ TEST(CallLease, ends_when_another_one_of_the_class_begins) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice

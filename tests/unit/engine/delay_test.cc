@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace sluice::testing {
+namespace sluice {
 namespace {
 
 TEST(Delay, takes_lists_of_algorithms) {
@@ -62,4 +62,4 @@ TEST(Delay, prolongs_calls_by_number_and_algorithm) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice

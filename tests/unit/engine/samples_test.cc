@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace sluice::testing {
+namespace sluice {
 namespace {
 
 constexpr int64_t second = 1'000'000'000;
@@ -199,7 +199,7 @@ struct TwoRanksWindow {
 };
 
 TEST(ResultOf, is_made_of_medians) {
-  for (const uint8_t candidates : {2, 3, 4}) {
+  for (const uint8_t candidates : {uint8_t{2}, uint8_t{3}, uint8_t{4}}) {
     const Trial trial(candidates);
     TwoRanksWindow window(trial);
     for (uint8_t candidate = 0; candidate < candidates; ++candidate) {
@@ -254,4 +254,4 @@ TEST(ResultOf, leaves_out_calls_that_move_more_or_less_than_most) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice

@@ -16,31 +16,31 @@
 #include "src/engine/samples.h"
 #include "src/engine/trials.h"
 
-namespace sluice::testing {
+namespace sluice {
 namespace {
 
-using State = Trial::State;
-using Due = Trial::Due;
+using TrialState = Trial::State;
+using TrialDue = Trial::Due;
 
 constexpr size_t usual_bytes = 1000;
 constexpr uint8_t ruled = Trial::ruled, by_mpi = Trial::mpi;
 
 // Nanoseconds that a call takes the team.
-using Times = std::function<double(uint8_t candidate, uint64_t call)>;
+using CallTimes = std::function<double(uint8_t candidate, uint64_t call)>;
 
-Times fixed_times(double of_ruled, double of_mpi) {
+CallTimes fixed_times(double of_ruled, double of_mpi) {
   return [=](uint8_t candidate, uint64_t) { return candidate == ruled ? of_ruled : of_mpi; };
 }
 
 // Makes calls of a class, all of one size, and agrees whenever that is due.
 class PlayedTrial {
  public:
-  explicit PlayedTrial(Times times, uint8_t candidates = 2)
+  explicit PlayedTrial(CallTimes times, uint8_t candidates = 2)
       : trial(candidates), times_(std::move(times)) {}
 
   Trial::Next call() {
-    if (trial.due() == Due::time_spent) trial.learn_time_spent(time_spent);
-    if (trial.due() == Due::window) learn();
+    if (trial.due() == TrialDue::time_spent) trial.learn_time_spent(time_spent);
+    if (trial.due() == TrialDue::window) learn();
     const Trial::Next next = trial.next(usual_bytes);
     if (next.is_timed && next.place == 0) began.push_back(made);
     const double time = times_(next.candidate, made);
@@ -72,7 +72,7 @@ class PlayedTrial {
     if (trial.choice() != before) ++changes;
   }
 
-  Times times_;
+  CallTimes times_;
   std::array<Sample, Trial::most_candidates * Trial::turns> samples_;
 };
 
@@ -93,10 +93,10 @@ Trial::Result result_with(std::initializer_list<double> times) {
 
 // Makes the calls up to a full window, without leave to begin early.
 void fill_window(Trial& trial) {
-  while (trial.due() != Due::window) {
-    if (trial.due() == Due::time_spent) trial.learn_time_spent({});
+  while (trial.due() != TrialDue::window) {
+    if (trial.due() == TrialDue::time_spent) trial.learn_time_spent({});
     trial.skip(trial.uneventful());
-    if (trial.due() == Due::nothing) (void)trial.next(usual_bytes);
+    if (trial.due() == TrialDue::nothing) (void)trial.next(usual_bytes);
   }
 }
 
@@ -109,52 +109,52 @@ void learn_window(Trial& trial, const Trial::Result& result) {
 TEST(Trial, waits_for_64_calls) {
   Trial trial(2);
   for (uint8_t call = 1; call <= 7; ++call) {
-    EXPECT_EQ(trial.due(), Due::nothing);
+    EXPECT_EQ(trial.due(), TrialDue::nothing);
     EXPECT_EQ(trial.uneventful(), 0U) << "a lease would take calls that are timed";
     const Trial::Next next = trial.next(usual_bytes);
     EXPECT_EQ(next.candidate, ruled);
     EXPECT_TRUE(next.is_timed);
     EXPECT_EQ(next.place, call - 1);
   }
-  EXPECT_EQ(trial.due(), Due::time_spent);
+  EXPECT_EQ(trial.due(), TrialDue::time_spent);
   trial.learn_time_spent(Trial::long_enough - std::chrono::nanoseconds(1));
   EXPECT_EQ(trial.uneventful(), 57U);
   for (uint32_t call = 8; call <= 64; ++call) {
-    EXPECT_EQ(trial.due(), Due::nothing);
-    EXPECT_EQ(trial.state(), State::waiting);
+    EXPECT_EQ(trial.due(), TrialDue::nothing);
+    EXPECT_EQ(trial.state(), TrialState::waiting);
     const Trial::Next next = trial.next(usual_bytes);
     EXPECT_EQ(next.candidate, ruled);
     EXPECT_FALSE(next.is_timed);
   }
   for (uint32_t call = 65; call <= 72; ++call) {
-    EXPECT_EQ(trial.due(), Due::nothing);
+    EXPECT_EQ(trial.due(), TrialDue::nothing);
     EXPECT_TRUE(trial.next(usual_bytes).is_timed);
-    EXPECT_EQ(trial.state(), State::trying);
+    EXPECT_EQ(trial.state(), TrialState::trying);
     EXPECT_EQ(trial.uneventful(), 0U);
   }
-  EXPECT_EQ(trial.due(), Due::window);
+  EXPECT_EQ(trial.due(), TrialDue::window);
 }
 
 TEST(Trial, begins_at_once_where_calls_are_long) {
   Trial trial(2);
   for (int call = 1; call <= 7; ++call) (void)trial.next(usual_bytes);
   trial.learn_time_spent(Trial::long_enough);
-  EXPECT_EQ(trial.state(), State::trying);
-  EXPECT_EQ(trial.due(), Due::nothing);
+  EXPECT_EQ(trial.state(), TrialState::trying);
+  EXPECT_EQ(trial.due(), TrialDue::nothing);
   for (uint8_t place = 0; place < 8; ++place) {
     const Trial::Next next = trial.next(usual_bytes);
     EXPECT_TRUE(next.is_timed);
     EXPECT_EQ(next.place, place);
     EXPECT_EQ(next.candidate, trial.candidate_at(place));
   }
-  EXPECT_EQ(trial.due(), Due::window);
+  EXPECT_EQ(trial.due(), TrialDue::window);
 }
 
 TEST(Trial, gives_each_candidate_as_many_turns) {
   std::vector<int> order;
   for (uint32_t place = 0; place < 8; ++place) order.push_back(Trial(2).candidate_at(place));
   EXPECT_EQ(order, (std::vector<int>{0, 1, 1, 0, 1, 0, 0, 1})) << "Thue and Morse";
-  for (const uint8_t candidates : {2, 3, 4}) {
+  for (const uint8_t candidates : {uint8_t{2}, uint8_t{3}, uint8_t{4}}) {
     const Trial trial(candidates);
     EXPECT_EQ(trial.window_length(), 4U * candidates);
     std::array<uint32_t, Trial::most_candidates> turns{};
@@ -172,14 +172,14 @@ TEST(Trial, hands_over_after_two_windows_in_a_row) {
   Trial trial(2);
   learn_window(trial, result_with({200, 100}));
   EXPECT_EQ(trial.choice(), ruled);
-  EXPECT_EQ(trial.state(), State::trying) << "the second window follows at once";
+  EXPECT_EQ(trial.state(), TrialState::trying) << "the second window follows at once";
   learn_window(trial, result_with({100, 100}));
-  EXPECT_EQ(trial.state(), State::settled);
+  EXPECT_EQ(trial.state(), TrialState::settled);
   learn_window(trial, result_with({200, 100}));
   EXPECT_EQ(trial.choice(), ruled) << "it had lost in between";
   learn_window(trial, result_with({200, 100}));
   EXPECT_EQ(trial.choice(), by_mpi);
-  EXPECT_EQ(trial.state(), State::settled);
+  EXPECT_EQ(trial.state(), TrialState::settled);
 }
 
 TEST(Trial, hands_back_on_the_same_proof_only) {
@@ -238,13 +238,13 @@ TEST(Trial, finds_the_fastest_of_several) {
 TEST(Trial, settles_in_less_than_200_calls) {
   for (const double factor : {0.1, 0.5, 1.0, 1.2, 2.0, 10.0}) {
     PlayedTrial played(fixed_times(1000 * factor, 1000));
-    while (played.trial.state() != State::settled && played.made < 300) (void)played.call();
+    while (played.trial.state() != TrialState::settled && played.made < 300) (void)played.call();
     EXPECT_LT(played.made, 200U);
     EXPECT_EQ(played.trial.choice(), factor > Trial::margin ? by_mpi : ruled);
   }
 }
 
-// Times that scatter by a tenth, and some calls that another program holds up.
+// CallTimes that scatter by a tenth, and some calls that another program holds up.
 TEST(Trial, does_not_flap_between_equal_candidates) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     std::mt19937_64 random(seed);
@@ -264,7 +264,7 @@ TEST(Trial, what_is_unknown_decides_nothing) {
     for (int i = 0; i < 20; ++i) {
       learn_window(trial, unknown);
       EXPECT_EQ(trial.choice(), ruled);
-      EXPECT_EQ(trial.state(), State::settled);
+      EXPECT_EQ(trial.state(), TrialState::settled);
       learn_window(trial, result_with({200, 100}));
       EXPECT_EQ(trial.choice(), ruled) << "only one window of two was known";
     }
@@ -275,7 +275,7 @@ TEST(Trial, lets_gaps_grow_while_nothing_changes) {
   PlayedTrial played(fixed_times(1000, 1000));
   played.calls(7000);
   std::vector<uint64_t> expected{0, 64};
-  for (const uint64_t gap : {256, 512, 1024, 1024, 1024, 1024, 1024}) {
+  for (const uint32_t gap : {256U, 512U, 1024U, 1024U, 1024U, 1024U, 1024U}) {
     expected.push_back(expected.back() + 8 + gap);
   }
   EXPECT_EQ(played.began, expected);
@@ -366,12 +366,12 @@ TEST(Trial, begins_with_another_size_after_64_strays) {
   EXPECT_TRUE(trial.next(800).is_timed);
   for (int i = 0; i < 64; ++i) EXPECT_FALSE(trial.next(600).is_timed);
   for (uint8_t place = 0; place < 8; ++place) {
-    ASSERT_EQ(trial.due(), Due::nothing);
+    ASSERT_EQ(trial.due(), TrialDue::nothing);
     const Trial::Next next = trial.next(600);
     EXPECT_TRUE(next.is_timed);
     EXPECT_EQ(next.place, place);
   }
-  EXPECT_EQ(trial.due(), Due::window);
+  EXPECT_EQ(trial.due(), TrialDue::window);
 }
 
 TEST(Trial, leaves_windows_that_are_not_complete) {
@@ -382,7 +382,7 @@ TEST(Trial, leaves_windows_that_are_not_complete) {
     for (uint32_t i = 0; i < calls; ++i) (void)trial.next(usual_bytes);
     trial.leave_window();
     for (uint8_t place = 0; place < 8; ++place) {
-      ASSERT_EQ(trial.due(), Due::nothing);
+      ASSERT_EQ(trial.due(), TrialDue::nothing);
       EXPECT_EQ(trial.next(usual_bytes).place, place);
     }
     trial.learn(result_with({200, 100}));
@@ -399,15 +399,15 @@ TEST(Trial, ends_when_it_is_given_up) {
   for (int call = 1; call <= 7; ++call) (void)trial.next(usual_bytes);
   trial.give_up();
   for (uint32_t call = 0; call < 100000; ++call) {
-    ASSERT_EQ(trial.due(), Due::nothing);
+    ASSERT_EQ(trial.due(), TrialDue::nothing);
     const Trial::Next next = trial.next(usual_bytes);
     ASSERT_FALSE(next.is_timed);
     ASSERT_EQ(next.candidate, ruled);
   }
   trial.skip(trial.uneventful());
   trial.leave_window();
-  EXPECT_EQ(trial.state(), State::closed);
-  EXPECT_EQ(trial.due(), Due::nothing);
+  EXPECT_EQ(trial.state(), TrialState::closed);
+  EXPECT_EQ(trial.due(), TrialDue::nothing);
 }
 
 // Random, but always the same of a number. (Mixes as splitmix64 does.)
@@ -419,7 +419,7 @@ uint64_t scramble(uint64_t number) {
 }
 
 // What a program and its machine do in a run; equal on all ranks.
-struct History {
+struct TrialHistory {
   uint64_t seed;
   uint8_t candidates;
   bool is_long;  // calls are
@@ -456,27 +456,27 @@ struct History {
   }
 };
 
-struct Decision {
+struct TrialDecision {
   uint8_t candidate;
   bool is_timed;
   uint8_t place;
-  bool operator==(const Decision&) const = default;
+  bool operator==(const TrialDecision&) const = default;
 };
 
 // A rank, which may use leases as it likes.
 class RankOfHistory {
  public:
-  RankOfHistory(const History& history, uint64_t habits)
+  RankOfHistory(const TrialHistory& history, uint64_t habits)
       : history_(history), random_(habits), has_leases_(habits != 0) {}
 
-  std::vector<Decision> play() {
-    std::vector<Decision> decisions;
+  std::vector<TrialDecision> play() {
+    std::vector<TrialDecision> decisions;
     for (uint64_t call = 0; call < history_.calls; ++call) decisions.push_back(make(call));
     return decisions;
   }
 
  private:
-  Decision make(uint64_t call) {
+  TrialDecision make(uint64_t call) {
     if (history_.leaves_at(call)) of_.trial.leave_window();
     if (has_leases_) {
       CallLease& cache = caches_[random_() % caches_.size()];
@@ -484,18 +484,18 @@ class RankOfHistory {
       if (of_.lease == &cache && cache.take()) return {of_.trial.choice(), false, 0};
     }
     if (of_.lease) of_.lease->end();
-    if (of_.trial.due() == Due::time_spent) {
+    if (of_.trial.due() == TrialDue::time_spent) {
       of_.trial.learn_time_spent(history_.is_long ? Trial::long_enough
                                                   : std::chrono::nanoseconds(0));
     }
-    if (of_.trial.due() == Due::window) of_.trial.learn(history_.result_of_window(windows_++));
+    if (of_.trial.due() == TrialDue::window) of_.trial.learn(history_.result_of_window(windows_++));
     const Trial::Next next = of_.trial.next(history_.bytes_of(call));
     const uint8_t place = next.is_timed ? next.place : uint8_t{0};
     if (has_leases_ && random_() % 2 == 0) caches_[random_() % caches_.size()].begin(&of_);
     return {next.candidate, next.is_timed, place};
   }
 
-  const History& history_;
+  const TrialHistory& history_;
   std::mt19937_64 random_;
   const bool has_leases_;
   CallClass of_{0, Trial(history_.candidates)};
@@ -506,13 +506,13 @@ class RankOfHistory {
 TEST(Trial, ranks_never_differ_whoever_has_leases) {
   uint64_t timed = 0, by_others = 0;
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
-    const History history{seed, static_cast<uint8_t>(2 + seed % 3), seed % 5 == 0, 3000};
-    const std::vector<Decision> expected = RankOfHistory(history, 0).play();
+    const TrialHistory history{seed, static_cast<uint8_t>(2 + seed % 3), seed % 5 == 0, 3000};
+    const std::vector<TrialDecision> expected = RankOfHistory(history, 0).play();
     for (uint64_t rank = 1; rank <= 2; ++rank) {
-      const std::vector<Decision> decisions = RankOfHistory(history, seed * 10 + rank).play();
+      const std::vector<TrialDecision> decisions = RankOfHistory(history, seed * 10 + rank).play();
       ASSERT_TRUE(decisions == expected) << "seed " << seed << ", rank " << rank;
     }
-    for (const Decision& each : expected) {
+    for (const TrialDecision& each : expected) {
       if (each.is_timed) ++timed;
       if (!each.is_timed && each.candidate != ruled) ++by_others;
     }
@@ -560,4 +560,4 @@ TEST(PeriodicProgram, has_several_calls_that_take_longer) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice

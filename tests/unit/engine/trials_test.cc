@@ -25,7 +25,7 @@
 namespace sluice::testing {
 namespace {
 
-using By = Way::By;
+using WayBy = Way::By;
 
 template <typename Number>
 constexpr Type number_type = Type::float64;
@@ -105,7 +105,7 @@ class ProgramsRank {
 
  private:
   Status go(const Call& call) {
-    const By by = way.by;
+    const WayBy by = way.by;
     CallClass* const of = way.of;
     const bool is_timed = way.is_timed;
     way.begin();
@@ -115,7 +115,7 @@ class ProgramsRank {
       of->samples[way.place].duration = times_(way.begins_with_mpi());
       of->spent = spent.count();
     }
-    if (status.ok() && way.is_twice()) status = part(call, by == By::sluice_then_mpi);
+    if (status.ok() && way.is_twice()) status = part(call, by == WayBy::sluice_then_mpi);
     return status;
   }
   Status part(const Call& call, bool by_mpi) {
@@ -175,8 +175,8 @@ class MixedProgram {
   }
 
   // Returns who did each call.
-  std::vector<By> play(uint32_t calls) {
-    std::vector<By> log;
+  std::vector<WayBy> play(uint32_t calls) {
+    std::vector<WayBy> log;
     for (; made_ < calls; ++made_) {
       if (own_() % 200 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own_() % 300));
       const uint32_t kind = common_() % kinds;
@@ -186,7 +186,7 @@ class MixedProgram {
       if (own_() % 8 != 0 && kept.lease.take()) {
         const Status status = member_.team->run_by(*kept.algorithm, call);
         EXPECT_TRUE(status.ok()) << status.message();
-        log.push_back(By::sluice);
+        log.push_back(WayBy::sluice);
       } else {
         const bool done = rank_.make(call);
         log.push_back(rank_.way.by);
@@ -217,12 +217,12 @@ class MixedProgram {
   void keep(Kept& kept) {
     const Way& way = rank_.way;
     kept.lease.end();
-    if (way.by != By::sluice || own_() % 2 == 0) return;
+    if (way.by != WayBy::sluice || own_() % 2 == 0) return;
     kept.algorithm = way.algorithm;
     kept.lease.begin(way.of);
   }
-  void check(uint32_t kind, By by) {
-    if (by == By::mpi) return;
+  void check(uint32_t kind, WayBy by) {
+    if (by == WayBy::mpi) return;
     const bool is_right = kind == 0   ? integers_.has_result(member_.size)
                           : kind == 1 ? doubles_.has_result(member_.size)
                                       : kind != 2 || memory_[100] == std::byte(made_);
@@ -246,9 +246,9 @@ class MixedProgram {
   Rank root_ = 0;
 };
 
-std::string describe_ways(const std::vector<By>& log) {
+std::string describe_ways(const std::vector<WayBy>& log) {
   std::string text;
-  for (const By by : log) text += "SMms"[static_cast<size_t>(by)];
+  for (const WayBy by : log) text += "SMms"[static_cast<size_t>(by)];
   return text;
 }
 
@@ -258,12 +258,13 @@ TEST_P(Trials, all_ranks_go_the_same_way) {
   for (const uint64_t seed : {usual, random + 2}) {
     for (const Rank ranks : {2U, 3U, 5U}) {
       SCOPED_TRACE("seed " + std::to_string(seed) + ", ranks " + std::to_string(ranks));
-      std::vector<std::vector<By>> logs(ranks);
+      std::vector<std::vector<WayBy>> logs(ranks);
       std::barrier mpi(ranks);
       run(ranks,
           [&](Member& member) { logs[member.rank] = MixedProgram(member, mpi, seed).play(12000); });
       for (const auto& log : logs) EXPECT_EQ(describe_ways(log), describe_ways(logs[0]));
-      for (const By by : {By::sluice, By::mpi, By::mpi_then_sluice, By::sluice_then_mpi}) {
+      for (const WayBy by :
+           {WayBy::sluice, WayBy::mpi, WayBy::mpi_then_sluice, WayBy::sluice_then_mpi}) {
         const bool is_seen = std::ranges::count(logs[0], by) > 0;
         EXPECT_TRUE(is_seen || seed != usual) << static_cast<int>(by);
       }
@@ -272,8 +273,8 @@ TEST_P(Trials, all_ranks_go_the_same_way) {
 }
 
 // Makes that many calls, and returns who did each.
-std::vector<By> make_calls(ProgramsRank& rank, const Call& call, uint32_t calls) {
-  std::vector<By> log;
+std::vector<WayBy> make_calls(ProgramsRank& rank, const Call& call, uint32_t calls) {
+  std::vector<WayBy> log;
   for (uint32_t i = 0; i < calls && rank.make(call); ++i) log.push_back(rank.way.by);
   return log;
 }
@@ -283,9 +284,9 @@ MadeUp made_up(uint32_t of_sluice, uint32_t of_mpi) {
 }
 
 // `before` times one way, and then a window's candidates in turns; and so on.
-std::vector<By> expected_ways(std::initializer_list<std::pair<uint32_t, By>> before, By ruled,
-                              By mpi) {
-  std::vector<By> ways;
+std::vector<WayBy> expected_ways(std::initializer_list<std::pair<uint32_t, WayBy>> before,
+                                 WayBy ruled, WayBy mpi) {
+  std::vector<WayBy> ways;
   for (const auto& [calls, by] : before) {
     ways.insert(ways.end(), calls, by);
     for (uint32_t place = 0; place < 8; ++place) {
@@ -295,7 +296,7 @@ std::vector<By> expected_ways(std::initializer_list<std::pair<uint32_t, By>> bef
   return ways;
 }
 
-void append(std::vector<By>* ways, const std::vector<By>& more) {
+void append(std::vector<WayBy>* ways, const std::vector<WayBy>& more) {
   ways->insert(ways->end(), more.begin(), more.end());
 }
 
@@ -306,14 +307,14 @@ TEST_P(Trials, hand_integers_to_mpi_and_back) {
     ProgramsRank rank(member, mpi,
                       [&](bool by_mpi) { return by_mpi == is_mpi_slow ? long_time : short_time; });
     SmallAllreduce<int32_t> allreduce(member.rank);
-    std::vector<By> expected =
-        expected_ways({{64, By::sluice}, {0, By::sluice}}, By::sluice, By::mpi);
-    expected.resize(80 + 100, By::mpi);
+    std::vector<WayBy> expected =
+        expected_ways({{64, WayBy::sluice}, {0, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
+    expected.resize(80 + 100, WayBy::mpi);
     EXPECT_EQ(make_calls(rank, allreduce.call, 180), expected);
     is_mpi_slow = true;
-    const std::vector<By> after = make_calls(rank, allreduce.call, 1100);
-    EXPECT_EQ(after.front(), By::mpi);
-    EXPECT_EQ(after.back(), By::sluice);
+    const std::vector<WayBy> after = make_calls(rank, allreduce.call, 1100);
+    EXPECT_EQ(after.front(), WayBy::mpi);
+    EXPECT_EQ(after.back(), WayBy::sluice);
     EXPECT_TRUE(allreduce.has_result(member.size));
   });
 }
@@ -323,18 +324,18 @@ TEST_P(Trials, are_made_aside_where_bits_may_differ) {
   run(3, [&](Member& member) {
     ProgramsRank rank(member, mpi, made_up(long_time, short_time));
     SmallAllreduce<double> allreduce(member.rank);
-    std::vector<By> expected =
-        expected_ways({{64, By::sluice}, {0, By::sluice}}, By::sluice, By::mpi_then_sluice);
-    std::vector<By> log = make_calls(rank, allreduce.call, 80);
+    std::vector<WayBy> expected = expected_ways({{64, WayBy::sluice}, {0, WayBy::sluice}},
+                                                WayBy::sluice, WayBy::mpi_then_sluice);
+    std::vector<WayBy> log = make_calls(rank, allreduce.call, 80);
     EXPECT_EQ(log, expected);
     EXPECT_TRUE(allreduce.has_result(member.size));
     ASSERT_TRUE(rank.make(allreduce.call));
-    ASSERT_EQ(rank.way.by, By::mpi);
+    ASSERT_EQ(rank.way.by, WayBy::mpi);
     // The gap has grown with what is done twice.
     const uint32_t gap = rank.way.of->trial.uneventful();
     EXPECT_GE(gap + 1, Trial::first_gap);
-    EXPECT_EQ(make_calls(rank, allreduce.call, gap), std::vector<By>(gap, By::mpi));
-    expected = expected_ways({{0, By::mpi}}, By::sluice_then_mpi, By::mpi);
+    EXPECT_EQ(make_calls(rank, allreduce.call, gap), std::vector<WayBy>(gap, WayBy::mpi));
+    expected = expected_ways({{0, WayBy::mpi}}, WayBy::sluice_then_mpi, WayBy::mpi);
     EXPECT_EQ(make_calls(rank, allreduce.call, 8), expected);
   });
 }
@@ -346,7 +347,7 @@ TEST_P(Trials, look_at_the_time_spent_on_any_rank) {
     if (member.rank == 1) rank.spent = Trial::long_enough;
     SmallAllreduce<int32_t> allreduce(member.rank);
     EXPECT_EQ(make_calls(rank, allreduce.call, 15),
-              expected_ways({{7, By::sluice}}, By::sluice, By::mpi));
+              expected_ways({{7, WayBy::sluice}}, WayBy::sluice, WayBy::mpi));
   });
 }
 
@@ -373,7 +374,7 @@ TEST_P(Trials, outlive_communicators) {
   run(3, [&](Member& member) {
     std::array<std::byte, 512> memory{};
     const Call broadcast = small_call(Collective::broadcast, memory);
-    std::vector<By> log;
+    std::vector<WayBy> log;
     Hints none;
     auto team = Team::form(member.process, member.bootstrap, "first", &none);
     for (int communicator = 0; communicator < 4; ++communicator) {
@@ -385,13 +386,14 @@ TEST_P(Trials, outlive_communicators) {
       team = Team::form(member.process, member.bootstrap, "next", &none);
     }
     // The first window was left in its midst, and the second one too; each began anew.
-    std::vector<By> expected = expected_ways({{64, By::sluice}}, By::sluice, By::mpi);
+    std::vector<WayBy> expected = expected_ways({{64, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
     expected.resize(68);
-    const std::vector<By> window = expected_ways({{0, By::sluice}}, By::sluice, By::mpi);
+    const std::vector<WayBy> window =
+        expected_ways({{0, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
     append(&expected, window);
     expected.insert(expected.end(), window.begin(), window.begin() + 2);
     append(&expected, window);
-    expected.resize(expected.size() + 12, By::mpi);
+    expected.resize(expected.size() + 12, WayBy::mpi);
     EXPECT_EQ(log, expected);
   });
 }
@@ -450,7 +452,7 @@ TEST_P(Trials, are_not_made_of_what_the_user_decides) {
           rank.spent = Trial::long_enough;
           SmallAllreduce<int32_t> allreduce(member.rank);
           if (each.shape) each.shape(allreduce.call);
-          EXPECT_EQ(make_calls(rank, allreduce.call, 200), std::vector<By>(200, By::sluice));
+          EXPECT_EQ(make_calls(rank, allreduce.call, 200), std::vector<WayBy>(200, WayBy::sluice));
         },
         [&](Rank) { return each.hints; });
     change = [](Rank, Process&) {};
@@ -468,7 +470,7 @@ TEST_P(Trials, are_made_of_the_rest) {
     for (const auto collective : {Collective::broadcast, Collective::barrier}) {
       ProgramsRank rank(member, mpi, made_up(long_time, short_time));
       (void)make_calls(rank, small_call(collective, memory), 100);
-      EXPECT_EQ(rank.way.by, By::mpi) << to_string(collective);
+      EXPECT_EQ(rank.way.by, WayBy::mpi) << to_string(collective);
     }
   });
   change = [](Rank, Process&) {};
@@ -476,9 +478,9 @@ TEST_P(Trials, are_made_of_the_rest) {
     ProgramsRank rank(member, mpi, made_up(long_time, short_time));
     SmallAllreduce<int32_t> allreduce(member.rank);
     reduce_as(allreduce.call, Op::max, Type::int8);
-    const std::vector<By> log = make_calls(rank, allreduce.call, 100);
-    EXPECT_EQ(std::ranges::count(log, By::mpi_then_sluice), 8);
-    EXPECT_EQ(log.back(), By::mpi) << "only sums and products are not trusted";
+    const std::vector<WayBy> log = make_calls(rank, allreduce.call, 100);
+    EXPECT_EQ(std::ranges::count(log, WayBy::mpi_then_sluice), 8);
+    EXPECT_EQ(log.back(), WayBy::mpi) << "only sums and products are not trusted";
   });
 }
 
@@ -496,11 +498,11 @@ TEST_P(Trials, leave_rules_of_the_user_alone) {
     ruled.bytes = 16;
     std::array<std::byte, 512> memory{};
     const Call broadcast = small_call(Collective::broadcast, memory);
-    EXPECT_EQ(make_calls(rank, ruled, 200), std::vector<By>(200, By::sluice));
-    EXPECT_EQ(make_calls(rank, broadcast, 200), std::vector<By>(200, By::mpi));
+    EXPECT_EQ(make_calls(rank, ruled, 200), std::vector<WayBy>(200, WayBy::sluice));
+    EXPECT_EQ(make_calls(rank, broadcast, 200), std::vector<WayBy>(200, WayBy::mpi));
     EXPECT_FALSE(rank.way.of);
     (void)make_calls(rank, allreduce.call, 100);
-    EXPECT_EQ(rank.way.by, By::mpi) << "the rules that ship decide about it";
+    EXPECT_EQ(rank.way.by, WayBy::mpi) << "the rules that ship decide about it";
   });
   std::remove(path.c_str());
 }
@@ -518,7 +520,7 @@ TEST_P(Trials, find_out_what_is_slow) {
     do {
       ASSERT_TRUE(member.team->find_way(call, &way).ok());
       way.begin();
-      if (way.by == By::mpi) {
+      if (way.by == WayBy::mpi) {
         mpi.arrive_and_wait();
       } else {
         ASSERT_TRUE(member.team->run_by(*way.algorithm, call).ok());
@@ -526,7 +528,7 @@ TEST_P(Trials, find_out_what_is_slow) {
       }
       way.end();
     } while (way.of->trial.choice() == Trial::ruled);
-    EXPECT_EQ(way.by, By::mpi);
+    EXPECT_EQ(way.by, WayBy::mpi);
     EXPECT_FALSE(way.is_timed);
   });
 }
