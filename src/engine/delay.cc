@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/engine/delay.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -34,8 +36,9 @@ bool Delay::parse_item(std::string_view text, Item* item) {
   item->first = 0;
   item->last = ~uint64_t{0};
   return !item->algorithm.empty() && parse_number(microseconds, &item->microseconds) &&
-         item->microseconds >= 0 && (first.empty() || parse_number(first, &item->first)) &&
-         (last.empty() || parse_number(last, &item->last));
+         item->microseconds >= 0 && std::isfinite(item->microseconds) &&
+         (first.empty() || parse_number(first, &item->first)) &&
+         (last.empty() || parse_number(last, &item->last)) && item->first <= item->last;
 }
 
 Result<Delay> Delay::parse(const std::string& text) {
@@ -70,7 +73,6 @@ std::chrono::nanoseconds Delay::pretended(std::string_view algorithm) const {
 }
 
 void Delay::prolong(std::string_view algorithm) {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   const std::chrono::nanoseconds longer = find(algorithm, ++calls_);
   if (pretends_) return;

@@ -29,7 +29,9 @@ std::vector<ClockOffset> clock_offsets(std::span<const std::vector<ExchangeTimes
       least = std::max(least, static_cast<double>(own.entry - first.exit));
       most = std::min(most, static_cast<double>(own.exit - first.entry));
     }
-    offsets[rank] = {(least + most) / 2, std::abs(most - least) / 2};
+    // (Bounds that contradict each other: a clock has jumped between the exchanges.)
+    const double error = least <= most ? (most - least) / 2 : infinite;
+    offsets[rank] = {(least + most) / 2, error};
   }
   return offsets;
 }

@@ -37,7 +37,8 @@ struct ExchangeTimes {
   int64_t entry = 0, exit = 0;
 };
 
-// Where a rank's clock is ahead of rank 0's, and how far that may be wrong.
+// Where a rank's clock is ahead of rank 0's, and how far that may be wrong; infinite: it is not
+// known.
 struct ClockOffset {
   double ahead = 0, error = 0;
 };

@@ -106,7 +106,7 @@ void Trial::learn(const Result& result) {
     last_ = result;
     return enter(State::trying);
   }
-  settle(result, has_shifted);
+  settle(result, has_shifted || has_repeated_);
 }
 
 void Trial::settle(const Result& result, bool has_changed) {

@@ -46,6 +46,7 @@ teams_tests = \
   tests/unit/engine/in_flight_test.cc \
   tests/unit/engine/team_cache_test.cc \
   tests/unit/engine/slots_test.cc \
+  tests/unit/engine/trials_test.cc \
   tests/unit/engine/turns_test.cc
 # Collectives of teams, by plans and in shared memory.
 calls_tests = \
@@ -87,6 +88,10 @@ pure_tests = \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
+  tests/unit/engine/call_lease_test.cc \
+  tests/unit/engine/delay_test.cc \
+  tests/unit/engine/samples_test.cc \
+  tests/unit/engine/trial_test.cc \
   tests/unit/engine/waiter_test.cc \
   tests/unit/memory/layout_test.cc \
   tests/unit/memory/placement_test.cc \

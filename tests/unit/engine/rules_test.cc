@@ -281,6 +281,56 @@ TEST(Selector, AKnobComesBeforeTheFileBeforeTheBuiltInRules) {
   std::remove(path.c_str());
 }
 
+// Trials keep to what the user has decided, and to nothing else.
+TEST(Selector, ACallIsOpenWhereTheRulesThatShipDecide) {
+  const std::string path = ::testing::TempDir() + "sluice-open-rules-test";
+  Knobs knobs;
+  const Algorithm* const ships =
+      Selector::make(knobs)->choose({Collective::allgather, "tcp", 4}, 150);
+  ASSERT_TRUE(ships);
+  std::ofstream(path) << "allreduce * bytes:100-200 -> tree\nbarrier * -> mpi\n"
+                      << "allgather * bytes:100-200 -> " << ships->name << "\n"
+                      << "reduce_scatter * -> ring\n";
+  knobs.rules = path;
+  knobs.algorithm[static_cast<uint32_t>(Collective::broadcast)] = "chain";
+  knobs.algorithm[static_cast<uint32_t>(Collective::alltoall)] = "mpi";
+  auto selector = Selector::make(knobs);
+  std::remove(path.c_str());
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  const auto is_open = [&](Situation situation, size_t bytes) {
+    const Choices choices = selector->choices(situation);
+    EXPECT_EQ(choices.at(bytes), selector->choose(situation, bytes));
+    return choices.is_open(bytes);
+  };
+  using enum Collective;
+  struct Row {
+    Collective collective;
+    size_t bytes;
+    bool is_open;
+  };
+  for (const Row& row :
+       {Row{allreduce, 0, true}, Row{allreduce, 99, true}, Row{allreduce, 100, false},
+        Row{allreduce, 200, false}, Row{allreduce, 201, true},
+        Row{allreduce, size_t{1} << 40, true}, Row{barrier, 0, false}, Row{broadcast, 1, false},
+        Row{alltoall, 1, false}, Row{reduce, 1, true}, Row{allgather, 99, true},
+        Row{allgather, 150, false}, Row{allgather, 201, true}, Row{reduce_scatter, 8, false}}) {
+    EXPECT_EQ(is_open({row.collective, "tcp", 4}, row.bytes), row.is_open)
+        << to_string(row.collective) << " " << row.bytes;
+  }
+  // What cannot serve is passed over, and the next rule decides.
+  EXPECT_TRUE(is_open({reduce_scatter, "tcp", 4, true, false}, 8));
+  ASSERT_TRUE(selector->force(reduce, "mpi").ok());
+  EXPECT_FALSE(is_open({reduce, "tcp", 4}, 1));
+  ASSERT_TRUE(selector->force(reduce, "").ok());
+  EXPECT_TRUE(is_open({reduce, "tcp", 4}, 1));
+}
+
+TEST(Selector, AnEmptyOneLeavesNothingOpen) {
+  const Choices choices = Selector().choices({Collective::allreduce, "tcp", 4});
+  EXPECT_EQ(choices.at(8), nullptr);
+  EXPECT_FALSE(choices.is_open(8));
+}
+
 TEST(Selector, AForcedAlgorithmThatCannotServeIsPassedOver) {
   Knobs knobs;
   knobs.algorithm[static_cast<uint32_t>(Collective::allreduce)] = "ring";

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Leases of calls of a class (src/engine/trials.h).
+#include <gtest/gtest.h>
+
+#include "src/engine/trials.h"
+
+namespace sluice {
+namespace {
+
+// A class that has looked at its first seven calls: 57 calls are left before its trials.
+void begin_waiting(CallClass& of) {
+  for (int call = 0; call < 7; ++call) (void)of.trial.next(64);
+  of.trial.learn_time_spent({});
+}
+
+TEST(CallLease, counts_what_was_taken) {
+  for (const uint32_t taken : {0U, 1U, 30U, 57U}) {
+    CallClass of{0, Trial(2)};
+    begin_waiting(of);
+    CallLease lease;
+    EXPECT_FALSE(lease.take()) << "it has not begun";
+    lease.begin(&of);
+    EXPECT_EQ(of.lease, &lease);
+    for (uint32_t i = 0; i < taken; ++i) EXPECT_TRUE(lease.take());
+    EXPECT_EQ(of.trial.uneventful(), 57U) << "the class counts them when it ends";
+    lease.end();
+    EXPECT_EQ(of.trial.uneventful(), 57 - taken);
+    EXPECT_EQ(of.lease, nullptr);
+    EXPECT_FALSE(lease.take());
+    lease.end();
+    EXPECT_EQ(of.trial.uneventful(), 57 - taken) << "once";
+  }
+}
+
+TEST(CallLease, ends_when_nothing_is_left) {
+  CallClass of{0, Trial(2)};
+  begin_waiting(of);
+  CallLease lease;
+  lease.begin(&of);
+  for (int i = 0; i < 57; ++i) ASSERT_TRUE(lease.take());
+  EXPECT_FALSE(lease.take());
+  EXPECT_EQ(of.lease, nullptr);
+  EXPECT_FALSE(lease.take());
+  EXPECT_TRUE(of.trial.next(64).is_timed);
+  lease.begin(&of);  // in a window: no call is to be had
+  EXPECT_FALSE(lease.take());
+  EXPECT_EQ(of.trial.next(64).place, 1);
+}
+
+TEST(CallLease, ends_when_another_one_of_the_class_begins) {
+  CallClass of{0, Trial(2)}, other{1, Trial(2)};
+  begin_waiting(of);
+  begin_waiting(other);
+  CallLease first, third;
+  {
+    CallLease second;
+    first.begin(&of);
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(first.take());
+    second.begin(&of);
+    EXPECT_FALSE(first.take());
+    third.begin(&other);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(second.take());
+    EXPECT_EQ(of.lease, &second);
+  }
+  EXPECT_EQ(of.lease, nullptr) << "with its owner";
+  EXPECT_EQ(of.trial.uneventful(), 27U);
+  ASSERT_TRUE(third.take());
+  third.begin(&of);
+  EXPECT_EQ(other.trial.uneventful(), 56U);
+  EXPECT_EQ(other.lease, nullptr);
+  third.begin(nullptr);
+  EXPECT_EQ(of.lease, nullptr);
+  for (int i = 0; i < 100000; ++i) ASSERT_TRUE(third.take()) << "it has no limit";
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Trials of teams: ranks that are threads, which meet in a barrier where a program's would call
+// MPI. How long calls take is made up, so that no machine's load decides.
+#include "src/engine/trials.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/engine/team.h"
+#include "tests/unit/loopback/loopback.h"
+#include "tests/unit/support/arenas.h"
+#include "tests/unit/support/ranks.h"
+
+namespace sluice::testing {
+namespace {
+
+using WayBy = Way::By;
+
+template <typename Number>
+constexpr Type number_type = Type::float64;
+template <>
+constexpr Type number_type<int32_t> = Type::int32;
+
+// An allreduce of eight numbers.
+template <typename Number>
+class SmallAllreduce {
+ public:
+  static constexpr size_t count = 8;
+
+  explicit SmallAllreduce(Rank rank) {
+    for (size_t i = 0; i < count; ++i) input_[i] = static_cast<Number>(rank * 10 + i);
+    call.collective = Collective::allreduce;
+    call.element = sizeof(Number);
+    call.reduction = {find_kernel(Op::sum, number_type<Number>), nullptr, true,
+                      Arithmetic{number_type<Number>, Op::sum}};
+    call.input.base = reinterpret_cast<std::byte*>(input_.data());
+    call.output.base = reinterpret_cast<std::byte*>(output_.data());
+    call.input.count = call.output.count = count;
+    call.bytes = count * sizeof(Number);
+  }
+
+  // And forgets it.
+  bool has_result(Rank ranks) {
+    bool right = true;
+    for (size_t i = 0; i < count; ++i) {
+      const auto expected = static_cast<Number>(ranks * i + 10 * (ranks * (ranks - 1) / 2));
+      right = right && output_[i] == expected;
+    }
+    output_.fill(-1);
+    return right;
+  }
+
+  Call call;
+
+ private:
+  std::array<Number, count> input_{}, output_{};
+};
+
+Call small_call(Collective collective, std::array<std::byte, 512>& memory) {
+  Call call;
+  call.collective = collective;
+  if (collective == Collective::barrier) return call;
+  call.bytes = 128;
+  call.input.base = call.output.base = memory.data();
+  call.input.count = call.output.count = call.bytes;
+  return call;
+}
+
+// In nanoseconds. (Long against what the ranks really take to agree, which makes gaps longer.)
+constexpr uint32_t short_time = 1'000'000'000, long_time = 3'000'000'000;
+
+// Nanoseconds that the first part of a call, or all of it, takes on a rank.
+using MadeUp = std::function<uint32_t(bool by_mpi)>;
+
+// A rank of a program: calls go the way that its team finds.
+class ProgramsRank {
+ public:
+  // mpi: where ranks meet in MPI.
+  ProgramsRank(Member& member, std::barrier<>& mpi, MadeUp times)
+      : member_(member), mpi_(mpi), times_(std::move(times)) {}
+
+  // Makes a call. False: it has failed, and the rank must make no other.
+  bool make(const Call& call) {
+    Status status = member_.team->find_way(call, &way);
+    if (status.ok()) status = go(call);
+    if (status.ok()) return true;
+    ADD_FAILURE() << status.message();
+    mpi_.arrive_and_drop();
+    return false;
+  }
+
+  Way way;                            // of the last call
+  std::chrono::nanoseconds spent{0};  // in each of the first calls
+
+ private:
+  Status go(const Call& call) {
+    const WayBy by = way.by;
+    CallClass* const of = way.of;
+    const bool is_timed = way.is_timed;
+    way.begin();
+    Status status = part(call, way.begins_with_mpi());
+    way.end();
+    if (is_timed) {
+      of->samples[way.place].duration = times_(way.begins_with_mpi());
+      of->spent = spent.count();
+    }
+    if (status.ok() && way.is_twice()) status = part(call, by == WayBy::sluice_then_mpi);
+    return status;
+  }
+  Status part(const Call& call, bool by_mpi) {
+    if (!by_mpi) return member_.team->run_by(*way.algorithm, call);
+    mpi_.arrive_and_wait();
+    return {};
+  }
+
+  Member& member_;
+  std::barrier<>& mpi_;
+  MadeUp times_;
+};
+
+struct TrialCarrier {
+  const char* name;
+  bool arena;
+  bool two_hosts;
+};
+
+class Trials : public ::testing::TestWithParam<TrialCarrier> {
+ protected:
+  void run(Rank ranks, const Body& body, const Hinter& hints = {}) {
+    const EndpointMaker endpoints = [&](Rank, const ProcessId& id) { return hub_.endpoint(id); };
+    const Adjust adjust = [&](Rank rank, Process& process) {
+      change(rank, process);
+      process.host = GetParam().two_hosts && rank >= ranks / 2 ? 2 : 1;
+      if (GetParam().arena) process.arenas = arenas_.source();
+    };
+    on_ranks(
+        ranks, endpoints, adjust,
+        [&](Member& member) {
+          ASSERT_TRUE(member.team) << member.formed.message();
+          EXPECT_EQ(member.team->spans_hosts(), GetParam().two_hosts);
+          body(member);
+        },
+        hints);
+  }
+
+  Adjust change = [](Rank, Process&) {};
+
+ private:
+  LoopbackHub hub_;
+  ArenaHub arenas_;
+};
+
+// Calls of several kinds; those of two kinds are of one class.
+class MixedProgram {
+ public:
+  MixedProgram(Member& member, std::barrier<>& mpi, uint64_t seed)
+      : member_(member),
+        common_(seed),
+        own_(seed * 100 + member.rank + 1),
+        integers_(member.rank),
+        doubles_(member.rank),
+        rank_(member, mpi, [this](bool by_mpi) { return time_of(by_mpi); }) {
+    integers_.call.bytes = doubles_.call.bytes;  // of one class with it
+  }
+
+  // Returns who did each call.
+  std::vector<WayBy> play(uint32_t calls) {
+    std::vector<WayBy> log;
+    for (; made_ < calls; ++made_) {
+      if (own_() % 200 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own_() % 300));
+      const uint32_t kind = common_() % kinds;
+      const Call call = next_call(kind);
+      Kept& kept = kept_[kind];
+      if (own_() % 100 == 0) kept.lease.end();
+      if (own_() % 8 != 0 && kept.lease.take()) {
+        const Status status = member_.team->run_by(*kept.algorithm, call);
+        EXPECT_TRUE(status.ok()) << status.message();
+        log.push_back(WayBy::sluice);
+      } else {
+        const bool done = rank_.make(call);
+        log.push_back(rank_.way.by);
+        if (!done) return log;
+        keep(kept);
+      }
+      check(kind, log.back());
+    }
+    return log;
+  }
+
+ private:
+  static constexpr uint32_t kinds = 4;
+  struct Kept {
+    CallLease lease;
+    const Algorithm* algorithm = nullptr;
+  };
+
+  Call next_call(uint32_t kind) {
+    root_ = common_() % member_.size;
+    if (kind == 0) return integers_.call;
+    if (kind == 1) return doubles_.call;
+    memory_.fill(std::byte(member_.rank == root_ ? made_ : 0));
+    Call call = small_call(kind == 2 ? Collective::broadcast : Collective::barrier, memory_);
+    if (kind == 2) call.root = root_;
+    return call;
+  }
+  void keep(Kept& kept) {
+    const Way& way = rank_.way;
+    kept.lease.end();
+    if (way.by != WayBy::sluice || own_() % 2 == 0) return;
+    kept.algorithm = way.algorithm;
+    kept.lease.begin(way.of);
+  }
+  void check(uint32_t kind, WayBy by) {
+    if (by == WayBy::mpi) return;
+    const bool is_right = kind == 0   ? integers_.has_result(member_.size)
+                          : kind == 1 ? doubles_.has_result(member_.size)
+                                      : kind != 2 || memory_[100] == std::byte(made_);
+    EXPECT_TRUE(is_right) << "call " << made_ << ", kind " << kind;
+  }
+  // Now one is faster, now the other; ranks measure different times, and some lose theirs.
+  uint32_t time_of(bool by_mpi) {
+    if (own_() % 50 == 0) return Sample::unknown;
+    const bool is_slow = (made_ / 3000 % 2 == 0) != by_mpi;
+    return static_cast<uint32_t>((is_slow ? long_time : short_time) + own_() % (short_time / 10));
+  }
+
+  Member& member_;
+  std::mt19937_64 common_, own_;
+  SmallAllreduce<int32_t> integers_;
+  SmallAllreduce<double> doubles_;
+  std::array<std::byte, 512> memory_{};
+  std::array<Kept, kinds> kept_;
+  ProgramsRank rank_;
+  uint32_t made_ = 0;
+  Rank root_ = 0;
+};
+
+std::string describe_ways(const std::vector<WayBy>& log) {
+  std::string text;
+  for (const WayBy by : log) text += "SMms"[static_cast<size_t>(by)];
+  return text;
+}
+
+TEST_P(Trials, all_ranks_go_the_same_way) {
+  constexpr uint64_t usual = 1;
+  const auto random = static_cast<uint64_t>(::testing::UnitTest::GetInstance()->random_seed());
+  for (const uint64_t seed : {usual, random + 2}) {
+    for (const Rank ranks : {2U, 3U, 5U}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", ranks " + std::to_string(ranks));
+      std::vector<std::vector<WayBy>> logs(ranks);
+      std::barrier mpi(ranks);
+      run(ranks,
+          [&](Member& member) { logs[member.rank] = MixedProgram(member, mpi, seed).play(12000); });
+      for (const auto& log : logs) EXPECT_EQ(describe_ways(log), describe_ways(logs[0]));
+      for (const WayBy by :
+           {WayBy::sluice, WayBy::mpi, WayBy::mpi_then_sluice, WayBy::sluice_then_mpi}) {
+        const bool is_seen = std::ranges::count(logs[0], by) > 0;
+        EXPECT_TRUE(is_seen || seed != usual) << static_cast<int>(by);
+      }
+    }
+  }
+}
+
+// Makes that many calls, and returns who did each.
+std::vector<WayBy> make_calls(ProgramsRank& rank, const Call& call, uint32_t calls) {
+  std::vector<WayBy> log;
+  for (uint32_t i = 0; i < calls && rank.make(call); ++i) log.push_back(rank.way.by);
+  return log;
+}
+
+MadeUp made_up(uint32_t of_sluice, uint32_t of_mpi) {
+  return [=](bool by_mpi) { return by_mpi ? of_mpi : of_sluice; };
+}
+
+// `before` times one way, and then a window's candidates in turns; and so on.
+std::vector<WayBy> expected_ways(std::initializer_list<std::pair<uint32_t, WayBy>> before,
+                                 WayBy ruled, WayBy mpi) {
+  std::vector<WayBy> ways;
+  for (const auto& [calls, by] : before) {
+    ways.insert(ways.end(), calls, by);
+    for (uint32_t place = 0; place < 8; ++place) {
+      ways.push_back(Trial(2).candidate_at(place) == Trial::ruled ? ruled : mpi);
+    }
+  }
+  return ways;
+}
+
+void append(std::vector<WayBy>* ways, const std::vector<WayBy>& more) {
+  ways->insert(ways->end(), more.begin(), more.end());
+}
+
+TEST_P(Trials, hand_integers_to_mpi_and_back) {
+  std::barrier mpi(3);
+  run(3, [&](Member& member) {
+    bool is_mpi_slow = false;
+    ProgramsRank rank(member, mpi,
+                      [&](bool by_mpi) { return by_mpi == is_mpi_slow ? long_time : short_time; });
+    SmallAllreduce<int32_t> allreduce(member.rank);
+    std::vector<WayBy> expected =
+        expected_ways({{64, WayBy::sluice}, {0, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
+    expected.resize(80 + 100, WayBy::mpi);
+    EXPECT_EQ(make_calls(rank, allreduce.call, 180), expected);
+    is_mpi_slow = true;
+    const std::vector<WayBy> after = make_calls(rank, allreduce.call, 1100);
+    EXPECT_EQ(after.front(), WayBy::mpi);
+    EXPECT_EQ(after.back(), WayBy::sluice);
+    EXPECT_TRUE(allreduce.has_result(member.size));
+  });
+}
+
+TEST_P(Trials, are_made_aside_where_bits_may_differ) {
+  std::barrier mpi(3);
+  run(3, [&](Member& member) {
+    ProgramsRank rank(member, mpi, made_up(long_time, short_time));
+    SmallAllreduce<double> allreduce(member.rank);
+    std::vector<WayBy> expected = expected_ways({{64, WayBy::sluice}, {0, WayBy::sluice}},
+                                                WayBy::sluice, WayBy::mpi_then_sluice);
+    std::vector<WayBy> log = make_calls(rank, allreduce.call, 80);
+    EXPECT_EQ(log, expected);
+    EXPECT_TRUE(allreduce.has_result(member.size));
+    ASSERT_TRUE(rank.make(allreduce.call));
+    ASSERT_EQ(rank.way.by, WayBy::mpi);
+    // The gap has grown with what is done twice.
+    const uint32_t gap = rank.way.of->trial.uneventful();
+    EXPECT_GE(gap + 1, Trial::first_gap);
+    EXPECT_EQ(make_calls(rank, allreduce.call, gap), std::vector<WayBy>(gap, WayBy::mpi));
+    expected = expected_ways({{0, WayBy::mpi}}, WayBy::sluice_then_mpi, WayBy::mpi);
+    EXPECT_EQ(make_calls(rank, allreduce.call, 8), expected);
+  });
+}
+
+TEST_P(Trials, look_at_the_time_spent_on_any_rank) {
+  std::barrier mpi(3);
+  run(3, [&](Member& member) {
+    ProgramsRank rank(member, mpi, made_up(short_time, short_time));
+    if (member.rank == 1) rank.spent = Trial::long_enough;
+    SmallAllreduce<int32_t> allreduce(member.rank);
+    EXPECT_EQ(make_calls(rank, allreduce.call, 15),
+              expected_ways({{7, WayBy::sluice}}, WayBy::sluice, WayBy::mpi));
+  });
+}
+
+TEST_P(Trials, need_all_ranks_samples) {
+  std::barrier mpi(3);
+  run(3, [&](Member& member) {
+    const bool loses = member.rank == 2;
+    ProgramsRank rank(member, mpi, [=](bool by_mpi) -> uint32_t {
+      if (loses) return Sample::unknown;
+      return by_mpi ? short_time : long_time;
+    });
+    std::array<std::byte, 512> memory{};
+    const Call broadcast = small_call(Collective::broadcast, memory);
+    (void)make_calls(rank, broadcast, 1000);
+    ASSERT_TRUE(rank.way.of);
+    EXPECT_EQ(rank.way.of->trial.choice(), Trial::ruled);
+    EXPECT_EQ(rank.way.of->trial.state(), Trial::State::settled);
+  });
+}
+
+// The team cache hands over what was learned.
+TEST_P(Trials, outlive_communicators) {
+  std::barrier mpi(3);
+  run(3, [&](Member& member) {
+    std::array<std::byte, 512> memory{};
+    const Call broadcast = small_call(Collective::broadcast, memory);
+    std::vector<WayBy> log;
+    Hints none;
+    auto team = Team::form(member.process, member.bootstrap, "first", &none);
+    for (int communicator = 0; communicator < 4; ++communicator) {
+      ASSERT_TRUE(team.ok()) << team.status().message();
+      Member of_it{member.process, member.rank, member.size, team->get(), {}, {}, member.bootstrap};
+      ProgramsRank rank(of_it, mpi, made_up(long_time, short_time));
+      append(&log, make_calls(rank, broadcast, communicator == 0 ? 68 : 10));
+      Team::retire(member.process, std::move(*team));
+      team = Team::form(member.process, member.bootstrap, "next", &none);
+    }
+    // The first window was left in its midst, and the second one too; each began anew.
+    std::vector<WayBy> expected = expected_ways({{64, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
+    expected.resize(68);
+    const std::vector<WayBy> window =
+        expected_ways({{0, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
+    append(&expected, window);
+    expected.insert(expected.end(), window.begin(), window.begin() + 2);
+    append(&expected, window);
+    expected.resize(expected.size() + 12, WayBy::mpi);
+    EXPECT_EQ(log, expected);
+  });
+}
+
+// Calls of a kind that must not be tried, and what decides that.
+struct Untried {
+  const char* name;
+  std::function<void(Rank, Process&)> change;
+  std::function<void(Call&)> shape;
+  Hints hints;
+};
+
+void user_defined(const void*, const void*, void*, size_t, const void*) {}
+
+void reduce_as(Call& call, Op op, Type type) {
+  call.reduction.kernel = find_kernel(op, type);
+  call.reduction.arithmetic = Arithmetic{type, op};
+  call.input.count = call.output.count = call.bytes / size_of(type);
+  call.element = size_of(type);
+}
+
+const Untried untried[] = {
+    {"by rules", [](Rank, Process& process) { process.knobs.choice = "rules"; }, {}, {}},
+    {"by a variable",
+     [](Rank, Process& process) {
+       process.knobs.algorithm[static_cast<uint32_t>(Collective::allreduce)] = "recursive_doubling";
+     },
+     {},
+     {}},
+    {"by a hint", {}, {}, {{"sluice_allreduce", "recursive_doubling"}}},
+    {"with TLS", [](Rank, Process& process) { process.knobs.tls = "psk"; }, {}, {}},
+    {"reproducibly", [](Rank, Process& process) { process.knobs.reproducible = true; }, {}, {}},
+    {"by one rank's deadline",
+     [](Rank rank, Process& process) { process.knobs.timeout = rank == 1 ? 250 : 0; },
+     {},
+     {}},
+    {"of a user's operation",
+     {},
+     [](Call& call) {
+       call.reduction = {user_defined, nullptr, true, {}};
+     },
+     {}},
+    {"of 8 bits", {}, [](Call& call) { reduce_as(call, Op::sum, Type::int8); }, {}},
+    {"of 16 bits", {}, [](Call& call) { reduce_as(call, Op::prod, Type::uint16); }, {}},
+};
+
+TEST_P(Trials, are_not_made_of_what_the_user_decides) {
+  for (const Untried& each : untried) {
+    SCOPED_TRACE(each.name);
+    if (each.change) change = each.change;
+    std::barrier mpi(3);
+    run(
+        3,
+        [&](Member& member) {
+          ProgramsRank rank(member, mpi, made_up(long_time, short_time));
+          rank.spent = Trial::long_enough;
+          SmallAllreduce<int32_t> allreduce(member.rank);
+          if (each.shape) each.shape(allreduce.call);
+          EXPECT_EQ(make_calls(rank, allreduce.call, 200), std::vector<WayBy>(200, WayBy::sluice));
+        },
+        [&](Rank) { return each.hints; });
+    change = [](Rank, Process&) {};
+  }
+}
+
+TEST_P(Trials, are_made_of_the_rest) {
+  change = [](Rank, Process& process) {
+    process.knobs.reproducible = true;
+    process.knobs.algorithm[static_cast<uint32_t>(Collective::allreduce)] = "recursive_doubling";
+  };
+  std::barrier mpi(3);
+  run(3, [&](Member& member) {
+    std::array<std::byte, 512> memory{};
+    for (const auto collective : {Collective::broadcast, Collective::barrier}) {
+      ProgramsRank rank(member, mpi, made_up(long_time, short_time));
+      (void)make_calls(rank, small_call(collective, memory), 100);
+      EXPECT_EQ(rank.way.by, WayBy::mpi) << to_string(collective);
+    }
+  });
+  change = [](Rank, Process&) {};
+  run(3, [&](Member& member) {
+    ProgramsRank rank(member, mpi, made_up(long_time, short_time));
+    SmallAllreduce<int32_t> allreduce(member.rank);
+    reduce_as(allreduce.call, Op::max, Type::int8);
+    const std::vector<WayBy> log = make_calls(rank, allreduce.call, 100);
+    EXPECT_EQ(std::ranges::count(log, WayBy::mpi_then_sluice), 8);
+    EXPECT_EQ(log.back(), WayBy::mpi) << "only sums and products are not trusted";
+  });
+}
+
+TEST_P(Trials, leave_rules_of_the_user_alone) {
+  const std::string path = ::testing::TempDir() + "sluice-trials-rules-" + GetParam().name;
+  std::ofstream(path) << "allreduce * bytes:0-31 -> recursive_doubling\n"
+                         "broadcast * -> mpi\n";
+  change = [&](Rank, Process& process) { process.knobs.rules = path; };
+  std::barrier mpi(3);
+  run(3, [&](Member& member) {
+    ProgramsRank rank(member, mpi, made_up(long_time, short_time));
+    SmallAllreduce<int32_t> allreduce(member.rank);
+    Call ruled = allreduce.call;
+    ruled.input.count = ruled.output.count = 4;
+    ruled.bytes = 16;
+    std::array<std::byte, 512> memory{};
+    const Call broadcast = small_call(Collective::broadcast, memory);
+    EXPECT_EQ(make_calls(rank, ruled, 200), std::vector<WayBy>(200, WayBy::sluice));
+    EXPECT_EQ(make_calls(rank, broadcast, 200), std::vector<WayBy>(200, WayBy::mpi));
+    EXPECT_FALSE(rank.way.of);
+    (void)make_calls(rank, allreduce.call, 100);
+    EXPECT_EQ(rank.way.by, WayBy::mpi) << "the rules that ship decide about it";
+  });
+  std::remove(path.c_str());
+}
+
+// With real times: of seven of Sluice's calls, of which each takes 40 ms longer, the trials begin
+// at once. (On a machine that is so busy that MPI's take as long, it lasts until it is less so.)
+TEST_P(Trials, find_out_what_is_slow) {
+  std::barrier mpi(2);
+  run(2, [&](Member& member) {
+    std::array<std::byte, 512> memory{};
+    const Call call = small_call(Collective::barrier, memory);
+    Result<Delay> delay = Delay::parse("sluice:40000");
+    ASSERT_TRUE(delay.ok());
+    Way way;
+    do {
+      ASSERT_TRUE(member.team->find_way(call, &way).ok());
+      way.begin();
+      if (way.by == WayBy::mpi) {
+        mpi.arrive_and_wait();
+      } else {
+        ASSERT_TRUE(member.team->run_by(*way.algorithm, call).ok());
+        delay->prolong("sluice");
+      }
+      way.end();
+    } while (way.of->trial.choice() == Trial::ruled);
+    EXPECT_EQ(way.by, WayBy::mpi);
+    EXPECT_FALSE(way.is_timed);
+  });
+}
+
+const TrialCarrier trial_carriers[] = {
+    {"links", false, false}, {"arena", true, false}, {"two_hosts", false, true}};
+INSTANTIATE_TEST_SUITE_P(Carriers, Trials, ::testing::ValuesIn(trial_carriers),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace sluice::testing
