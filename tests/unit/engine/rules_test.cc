@@ -300,7 +300,7 @@ TEST(Selector, ACallIsOpenWhereTheRulesThatShipDecide) {
   const auto is_open = [&](Situation situation, size_t bytes) {
     const Choices choices = selector->choices(situation);
     EXPECT_EQ(choices.at(bytes), selector->choose(situation, bytes));
-    return choices.is_open(bytes);
+    return choices.find(bytes).is_open;
   };
   using enum Collective;
   struct Row {
@@ -328,7 +328,7 @@ TEST(Selector, ACallIsOpenWhereTheRulesThatShipDecide) {
 TEST(Selector, AnEmptyOneLeavesNothingOpen) {
   const Choices choices = Selector().choices({Collective::allreduce, "tcp", 4});
   EXPECT_EQ(choices.at(8), nullptr);
-  EXPECT_FALSE(choices.is_open(8));
+  EXPECT_FALSE(choices.find(8).is_open);
 }
 
 TEST(Selector, AForcedAlgorithmThatCannotServeIsPassedOver) {
