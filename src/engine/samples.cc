@@ -75,14 +75,17 @@ std::vector<bool> find_alike(std::span<const std::span<const Sample>> windows, u
   return alike;
 }
 
-Trial::Bounds median_of(std::span<const Trial::Bounds> known) {
+Trial::Bounds middle_of(std::span<const Trial::Bounds> known) {
   if (known.size() < least_known) return {};
   std::vector<double> lows, highs;
   for (const Trial::Bounds& each : known) {
     lows.push_back(each.low);
     highs.push_back(each.high);
   }
-  return {median_of(std::move(lows)), median_of(std::move(highs))};
+  std::ranges::sort(lows);
+  std::ranges::sort(highs);
+  const size_t outermost = (highs.size() - 1) / 3;
+  return {lows[outermost], highs[highs.size() - 1 - outermost]};
 }
 
 }  // namespace
@@ -99,7 +102,7 @@ Trial::Result result_of(const Trial& trial, std::span<const std::span<const Samp
     if (alike[place] && bounds.is_known()) known[trial.candidate_at(place)].push_back(bounds);
   }
   Trial::Result result;
-  for (size_t i = 0; i < known.size(); ++i) result.by_candidate[i] = median_of(known[i]);
+  for (size_t i = 0; i < known.size(); ++i) result.by_candidate[i] = middle_of(known[i]);
   return result;
 }
 

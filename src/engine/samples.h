@@ -17,6 +17,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -26,9 +27,9 @@ namespace sluice {
 
 // One call on one rank, in nanoseconds of its clock. Void: duration is `unknown`.
 struct Sample {
-  static constexpr uint32_t unknown = ~uint32_t{0};
+  static constexpr float unknown = std::numeric_limits<float>::infinity();
   int64_t entry = 0;
-  uint32_t duration = unknown;
+  float duration = unknown;
   float weight = 0;  // bytes of the rank's part, where the ranks know no common size
 };
 
@@ -53,7 +54,7 @@ Trial::Bounds time_of_team(std::span<const Sample> samples, std::span<const Cloc
 
 // What a window says. windows: of all ranks, each with a sample for each place. Calls that moved
 // much more or less than most are left out. A candidate with fewer than three samples is unknown.
-// Else its bounds are the medians of its samples' bounds.
+// Else its bounds are the the two in the middle of its samples' bounds.
 Trial::Result result_of(const Trial& trial, std::span<const std::span<const Sample>> windows,
                         std::span<const ClockOffset> clocks, int64_t now);
 

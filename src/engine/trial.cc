@@ -89,13 +89,14 @@ uint8_t Trial::find_leader(const Result& result) const {
 
 void Trial::learn(const Result& result) {
   const uint8_t leader = find_leader(result);
-  const bool has_won = leader != choice_ && leader == leader_;
+  wins_ = leader == leader_ ? wins_ + 1 : 1;
   leader_ = leader;
-  if (has_won) {
+  if (leader != choice_) {
+    if (wins_ < needed_wins()) return enter(State::trying);
     choice_ = leader;
+    ++changes_;
     return settle(result, true);
   }
-  if (leader != choice_) return enter(State::trying);
   // A machine that has become busy: what was measured before holds no longer.
   const Bounds &now = result.by_candidate[choice_], &before = last_.by_candidate[choice_];
   const bool has_shifted = now.is_known() && before.is_known() &&
@@ -112,13 +113,18 @@ void Trial::learn(const Result& result) {
 void Trial::settle(const Result& result, bool has_changed) {
   const bool is_known = result.by_candidate[choice_].is_known();
   const bool is_first = !last_.by_candidate[choice_].is_known();
-  gap_ = has_changed || is_first ? first_gap : std::min(gap_ * 2, usual_gap);
+  const uint32_t doubled = std::min(gap_ * 2, usual_gap);
+  gap_ = has_changed || is_first ? first_gap : is_known ? doubled : std::max(gap_, doubled);
   if (is_known) gap_ = std::max(gap_, least_gap(result));
   if (is_known) last_ = result;
   leader_ = choice_;
+  wins_ = 0;
   has_repeated_ = false;
   enter(State::settled);
 }
+
+// (Each change gives results other bits, and is worth less if it is soon undone.)
+uint32_t Trial::needed_wins() const { return std::clamp(changes_ + 1, least_wins, most_wins); }
 
 // What a window costs: the exchanges, and the calls by candidates that are slower than the choice.
 uint32_t Trial::least_gap(const Result& result) const {

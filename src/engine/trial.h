@@ -44,6 +44,7 @@ class Trial {
   static constexpr std::chrono::milliseconds long_enough{250};  // spent on a rank: try at once
   static constexpr double margin = 1.15;                        // how much faster a winner is
   static constexpr uint32_t first_gap = 256, usual_gap = 1024;  // calls between windows
+  static constexpr uint32_t least_wins = 2, most_wins = 8;      // windows in a row, by a challenger
   static constexpr uint32_t most_gap = uint32_t{1} << 24;
   static constexpr double most_cost = 0.01;  // of the time of the calls between two windows
 
@@ -104,6 +105,7 @@ class Trial {
   uint8_t find_leader(const Result& result) const;
   void settle(const Result& result, bool has_changed);
   uint32_t least_gap(const Result& result) const;
+  uint32_t needed_wins() const;
 
   const uint8_t candidates_;
   State state_ = State::waiting;
@@ -111,6 +113,8 @@ class Trial {
   bool has_repeated_ = false;  // a window, because times had shifted
   uint8_t choice_ = ruled;
   uint8_t leader_ = ruled;  // the challenger that won the last window; the choice if none
+  uint32_t wins_ = 0;       // windows in a row that it won
+  uint32_t changes_ = 0;    // of the choice
   uint32_t calls_ = 0;      // in this state; of a window, those that it takes
   size_t bytes_ = 0;        // of the window's first call
   uint32_t strays_ = 0;     // calls of other sizes since

@@ -44,7 +44,7 @@ class PlayedTrial {
     const Trial::Next next = trial.next(usual_bytes);
     if (next.is_timed && next.place == 0) began.push_back(made);
     const double time = times_(next.candidate, made);
-    if (next.is_timed) samples_[next.place] = {0, static_cast<uint32_t>(time), 0};
+    if (next.is_timed) samples_[next.place] = {0, static_cast<float>(time), 0};
     lost += time;
     ++made;
     return next;

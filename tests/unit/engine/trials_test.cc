@@ -78,10 +78,10 @@ Call small_call(Collective collective, std::array<std::byte, 512>& memory) {
 }
 
 // In nanoseconds. (Long against what the ranks really take to agree, which makes gaps longer.)
-constexpr uint32_t short_time = 1'000'000'000, long_time = 3'000'000'000;
+constexpr float short_time = 1e9F, long_time = 3e9F;
 
 // Nanoseconds that the first part of a call, or all of it, takes on a rank.
-using MadeUp = std::function<uint32_t(bool by_mpi)>;
+using MadeUp = std::function<float(bool by_mpi)>;
 
 // A rank of a program: calls go the way that its team finds.
 class ProgramsRank {
@@ -235,10 +235,10 @@ class MixedProgram {
     EXPECT_TRUE(is_right) << "call " << made_ << ", kind " << kind;
   }
   // Now one is faster, now the other; ranks measure different times, and some lose theirs.
-  uint32_t time_of(bool by_mpi) {
+  float time_of(bool by_mpi) {
     if (own_() % 50 == 0) return Sample::unknown;
     const bool is_slow = (made_ / 3000 % 2 == 0) != by_mpi;
-    return static_cast<uint32_t>((is_slow ? long_time : short_time) + own_() % (short_time / 10));
+    return (is_slow ? long_time : short_time) + static_cast<float>(own_() % 100'000'000);
   }
 
   Member& member_;
@@ -285,7 +285,7 @@ std::vector<WayBy> make_calls(ProgramsRank& rank, const Call& call, uint32_t cal
   return log;
 }
 
-MadeUp made_up(uint32_t of_sluice, uint32_t of_mpi) {
+MadeUp made_up(float of_sluice, float of_mpi) {
   return [=](bool by_mpi) { return by_mpi ? of_mpi : of_sluice; };
 }
 
@@ -365,7 +365,7 @@ TEST_P(Trials, need_all_ranks_samples) {
   std::barrier mpi(3);
   run(3, [&](Member& member) {
     const bool loses = member.rank == 2;
-    ProgramsRank rank(member, mpi, [=](bool by_mpi) -> uint32_t {
+    ProgramsRank rank(member, mpi, [=](bool by_mpi) -> float {
       if (loses) return Sample::unknown;
       return by_mpi ? short_time : long_time;
     });
