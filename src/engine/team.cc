@@ -130,7 +130,6 @@ void EngineTeam::serve(const std::string& name) {
 void EngineTeam::begin(const Call& call) {
   blocking_.call = &call;
   blocking_.number = ++number_;
-  blocking_.limits.begin();
 }
 
 Status EngineTeam::end(const Status& status) {

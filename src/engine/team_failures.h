@@ -47,7 +47,7 @@ class TeamFailures {
                const auto& name) {
     if (waited < first_look_) return {};
     if (Status status = look(call); !status.ok()) return status;
-    return call.limits.check(waited, what, name);
+    return call.limits.check(waited, what, name, call.number);
   }
   // Why a call's executor has failed.
   Status why_failed(const CallInFlight& call);

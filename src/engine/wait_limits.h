@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "src/base/knobs.h"
@@ -18,16 +20,16 @@ class WaitLimits {
 
   // The knobs are read at each check, and must outlive this.
   explicit WaitLimits(const Knobs& knobs) : knobs_(knobs) {}
-  // To be called when a call begins.
-  void begin() { warned_ = false; }
   // A wait of this length, or more, is to be checked.
   std::chrono::nanoseconds least() const;
-  // Fails if the wait has lasted too long; warns once a call. what: is waited for.
-  Status check(std::chrono::nanoseconds waited, const Text& what, const Text& call);
+  // Fails if the wait has lasted too long; warns once a call. what: is waited for. number: the
+  // call's; 0 if there is one call only.
+  Status check(std::chrono::nanoseconds waited, const Text& what, const Text& call,
+               uint32_t number = 0);
 
  private:
   const Knobs& knobs_;
-  bool warned_ = false;
+  std::optional<uint32_t> warned_of_;
 };
 
 }  // namespace sluice
