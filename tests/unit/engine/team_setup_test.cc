@@ -2,9 +2,12 @@
 //
 // Team set-ups that fail: all ranks reach the same outcome, however late they are.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <string>
@@ -47,6 +50,48 @@ TEST(Forming, ARankWhoseEarlierCallFailedTellsTheOthers) {
         << member.formed.message();
   };
   on_ranks(3, loopback(hub), {}, expect_news, {}, 1);
+}
+
+// Who does a barrier of two ranks, if the ranks have read files of choices with these lines; empty:
+// none.
+std::vector<Way::By> barriers_with(const std::array<std::string, 2>& lines) {
+  LoopbackHub hub;
+  std::vector<Way::By> found(2);
+  const auto read_choices = [&](Rank rank, Process& process) {
+    const std::string path = ::testing::TempDir() + "sluice-setup-choices-" +
+                             std::to_string(getpid()) + "-" + std::to_string(rank);
+    Status status;
+    Outcomes header;
+    ASSERT_EQ(header.read(path, {}, &status), Outcomes::File::none);
+    header.note("", {}, {.collective = Collective::broadcast, .ranks = 9}, {});
+    if (!lines[rank].empty()) std::ofstream(path) << header.text() << lines[rank];
+    (void)process.outcomes.read(path, {}, &status);
+    unlink(path.c_str());
+    EXPECT_TRUE(status.ok()) << status.message();
+  };
+  on_ranks(2, loopback(hub), read_choices, [&](Member& member) {
+    ASSERT_TRUE(member.team) << member.formed.message();
+    Call barrier;
+    barrier.collective = Collective::barrier;
+    Way way;
+    ASSERT_TRUE(member.team->find_way(barrier, &way).ok());
+    found[member.rank] = way.by;
+    EXPECT_EQ(way.of->trial.state() == Trial::State::closed, way.of->known.has_value());
+  });
+  return found;
+}
+
+TEST(Forming, RanksUseTheFileOfChoicesThatAllHaveRead) {
+  const std::string line = "barrier * ranks:2 hosts:1 per_host:0 bytes:0 ordered:0 ragged:0 -> ";
+  const std::string mpi = line + "mpi\n", rules = line + "rules\n";
+  using By = Way::By;
+  const std::vector<By> by_sluice(2, By::sluice), by_mpi(2, By::mpi);
+  EXPECT_EQ(barriers_with({mpi, mpi}), by_mpi);
+  EXPECT_EQ(barriers_with({rules, rules}), by_sluice);
+  EXPECT_EQ(barriers_with({"", ""}), by_sluice);
+  EXPECT_EQ(barriers_with({mpi, rules}), by_sluice);
+  EXPECT_EQ(barriers_with({"", mpi}), by_sluice);
+  EXPECT_EQ(barriers_with({mpi, ""}), by_sluice);
 }
 
 // A ProgressMpi that can be copied only so many times.
