@@ -11,6 +11,7 @@
 #include "src/base/knobs.h"
 #include "src/engine/agreement.h"
 #include "src/engine/rules.h"
+#include "src/engine/statistics.h"
 
 namespace sluice {
 namespace {
@@ -115,9 +116,10 @@ std::optional<bool> Outcomes::find(const Class& of) const {
   return found == read_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void Outcomes::note(const std::string& /*communicator*/, const TeamId& team, const Class& of,
+void Outcomes::note(const std::string& communicator, const TeamId& team, const Class& of,
                     const Outcome& outcome) try {
   const std::lock_guard lock(mutex_);
+  if (!communicator.empty()) by_communicator_[{communicator, of}] = outcome;
   if (outcome.from_file) return;
   const auto [at, is_new] = found_.try_emplace(of, Found{team, outcome.by_mpi, false});
   if (is_new) return;
@@ -127,6 +129,62 @@ void Outcomes::note(const std::string& /*communicator*/, const TeamId& team, con
   found.team = team;
   found.by_mpi = outcome.by_mpi;
 } catch (const std::bad_alloc&) {
+}
+
+namespace {
+
+// "allreduce of 4k to 8k in order".
+std::string describe(const Outcomes::Class& of) {
+  std::string text(to_string(of.collective));
+  if (of.octave > 0) {
+    const auto [low, high] = bytes_of(of.octave);
+    text += " of " + format_size(low);
+    if (high == ~size_t{0}) {
+      text += " or more";
+    } else if (high > low) {
+      text += " to " + format_size(high + 1);
+    }
+  }
+  if (of.ordered) text += " in order";
+  if (of.ragged) text += " with uneven blocks";
+  return text;
+}
+
+std::string in_microseconds(double nanoseconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g us", nanoseconds / 1000);
+  return text;
+}
+
+std::string describe(const Outcomes::Outcome& outcome) {
+  if (outcome.from_file) {
+    return std::string(outcome.by_mpi ? "MPI" : "Sluice") + " (SLUICE_CHOICE_FILE says so)";
+  }
+  const std::string own = "Sluice's " + outcome.algorithm;
+  const std::string own_time = in_microseconds(outcome.own),
+                    mpi_time = in_microseconds(outcome.mpi);
+  const std::string windows =
+      std::to_string(outcome.windows) + (outcome.windows == 1 ? " window)" : " windows)");
+  return outcome.by_mpi ? "MPI (" + mpi_time + ", " + own + " " + own_time + "; " + windows
+                        : own + " (" + own_time + ", MPI " + mpi_time + "; " + windows;
+}
+
+}  // namespace
+
+std::string Outcomes::report() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  size_t lines = 0;
+  for (const bool by_mpi : {true, false}) {
+    for (const auto& [key, outcome] : by_communicator_) {
+      if (outcome.by_mpi != by_mpi || ++lines > most_lines) continue;
+      const auto& [communicator, of] = key;
+      text += shorten_name(communicator) + ": " + describe(of) + ": " + describe(outcome) + "\n";
+    }
+  }
+  const size_t all = by_communicator_.size();
+  if (all > most_lines) text += "and " + std::to_string(all - most_lines) + " more\n";
+  return text;
 }
 
 std::string Outcomes::text() const {

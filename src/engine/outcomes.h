@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "collectives/algorithm.h"
 #include "src/base/status.h"
@@ -69,9 +70,17 @@ class Outcomes {
   std::optional<bool> find(const Class& of) const;
 
   // Any thread may call these. Keeps what a team has found out about a class of calls; the latest
-  // of a team counts. communicator: the name. If memory is short, it is lost.
+  // of a team counts. communicator: the name; empty: it is not reported. If memory is short, it is
+  // lost.
   void note(const std::string& communicator, const TeamId& team, const Class& of,
             const Outcome& outcome);
+  // For people, a line for each class of a communicator's calls, those that MPI does first:
+  //
+  //   MPI_COMM_WORLD: allreduce of 4k to 8k: MPI (3.1 us, Sluice's flat 6.7 us; 3 windows)
+  //
+  // At most so many lines, and one that counts the others. Empty if there is nothing to say.
+  static constexpr size_t most_lines = 20;
+  std::string report() const;
   // The file as it should be now: what it said, and what has been found out since. A class about
   // which teams differ is left out. Empty if nothing has been found out.
   std::string text() const;
@@ -90,6 +99,7 @@ class Outcomes {
   std::map<Class, bool> read_;  // by MPI
   mutable std::mutex mutex_;
   std::map<Class, Found> found_;
+  std::map<std::pair<std::string, Class>, Outcome> by_communicator_;
 };
 
 }  // namespace sluice

@@ -219,6 +219,7 @@ void Runtime::print_statistics() {
     table += "bytes copied from CUDA devices " + std::to_string(traffic.from) + ", to them " +
              std::to_string(traffic.to) + "\n";
   }
+  table += process_.outcomes.report();
   std::fflush(stdout);  // the program may have printed a part of a line
   log_lines(Level::info, table);
 }
