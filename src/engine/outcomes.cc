@@ -151,6 +151,7 @@ std::string describe(const Outcomes::Class& of) {
 }
 
 std::string in_microseconds(double nanoseconds) {
+  if (nanoseconds == 0) return "not known";
   char text[32];
   std::snprintf(text, sizeof text, "%.3g us", nanoseconds / 1000);
   return text;

@@ -50,7 +50,7 @@ class Outcomes {
     bool by_mpi = false;
     bool from_file = false;   // then there is nothing else
     std::string algorithm;    // of Sluice's way
-    double own = 0, mpi = 0;  // nanoseconds of a call
+    double own = 0, mpi = 0;  // nanoseconds of a call; 0: not known
     uint32_t windows = 0;     // that were compared
   };
   // What came of `read`.
