@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace sluice {
@@ -54,6 +55,48 @@ Result<std::string> read_file(const std::string& path) {
   close(fd);
   if (!why.empty()) return fails(why);
   return text;
+}
+
+bool file_exists(const std::string& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0;
+}
+
+namespace {
+
+// 0, or errno.
+int write_to(int fd, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t more = write(fd, text.data() + done, text.size() - done);
+    if (more < 0 && errno != EINTR) return errno;
+    if (more > 0) done += static_cast<size_t>(more);
+  }
+  return 0;
+}
+
+// 0, or errno; then there is no such file.
+int make_file(const std::string& path, const std::string& text) {
+  constexpr mode_t mode = 0666;  // less the user's mask
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
+  if (fd < 0) return errno;
+  int error = write_to(fd, text);
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) unlink(path.c_str());
+  return error;
+}
+
+}  // namespace
+
+// (No link is followed: what it leads to may be on another file system.)
+Status replace_file(const std::string& path, const std::string& text) {
+  const std::string made = path + ".new-" + std::to_string(getpid());
+  int error = make_file(made, text);
+  if (error == 0 && rename(made.c_str(), path.c_str()) != 0) {
+    error = errno;
+    unlink(made.c_str());
+  }
+  if (error == 0) return {};
+  return {Code::invalid, "cannot write " + path + ": " + strerror(error)};
 }
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reading files that users name: rules, certificates, keys, logs.
+// Files that users name: rules, certificates, keys, logs.
 #pragma once
 
 #include <cstddef>
@@ -18,5 +18,13 @@ constexpr size_t most_file_bytes = size_t{16} << 20;
 // "cannot read PATH: Is a directory". The content is in one piece of memory, so whoever erases a
 // secret there has erased it.
 Result<std::string> read_file(const std::string& path);
+
+// Whether there is anything by that name; a link that leads nowhere counts.
+bool file_exists(const std::string& path);
+
+// Puts a regular file with that content in the place of what is there, in one step: whoever reads
+// meanwhile gets all of one or all of the other. Code::invalid: "cannot write PATH: Permission
+// denied"; nothing has changed then.
+Status replace_file(const std::string& path, const std::string& text);
 
 }  // namespace sluice

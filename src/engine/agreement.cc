@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t magic = 0x6563'6975'6c53'0004;  // "Sluice", layout 4
+constexpr uint64_t magic = 0x6563'6975'6c53'0005;  // "Sluice", layout 5
 
 constexpr int length_bytes = 2;
 
@@ -51,8 +51,8 @@ class Unpacker {
   size_t at_ = 0;
 };
 
-constexpr size_t version_room = 24, label_room = 96;
-static_assert(Hello::Volatile::packed_size + 8 * 5 + 3 * length_bytes + version_room + label_room +
+constexpr size_t version_room = 24, label_room = 88;
+static_assert(Hello::Volatile::packed_size + 8 * 6 + 3 * length_bytes + version_room + label_room +
                   Hello::longest_address <=
               Hello::packed_size);
 constexpr size_t kept_at = 8, kept_size = 24, number_at = 32, verdict_at = 53;
@@ -104,6 +104,7 @@ void Hello::pack(std::span<std::byte> bytes) const {
   packer.text(self.address.data(), self.address.size(), longest_address);
   packer.number(host);
   packer.number(settings_digest);
+  packer.number(choices_digest);
   packer.number(settings_size | static_cast<uint64_t>(able) << 32 |
                 static_cast<uint64_t>(strict) << 33);
 }
@@ -130,6 +131,7 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   self.address.assign(address.begin(), address.end());
   host = unpacker.number();
   settings_digest = unpacker.number();
+  choices_digest = unpacker.number();
   const uint64_t flags = unpacker.number();
   settings_size = static_cast<uint32_t>(flags);
   able = flags >> 32 & 1;

@@ -38,7 +38,7 @@ struct Hello {
   static constexpr size_t longest_address = 186;
 
   std::string version;  // of the library; up to 23 bytes
-  Peer self;            // process, address and label (up to 95 bytes), which names the host
+  Peer self;            // process, address and label (up to 88 bytes), which names the host
   // The fields that may change from one introduction of a process to the next.
   struct Volatile {
     static constexpr size_t packed_size = 176;
@@ -60,9 +60,10 @@ struct Hello {
   } current;
   uint64_t host = 0;  // equal for processes that may share memory; 0: not known
   uint64_t settings_digest = 0;
-  uint32_t settings_size = 0;  // bytes of the settings' text, exchanged only if digests differ
-  bool able = true;            // has an endpoint; if not, and not `lacks`, settings are invalid
-  bool strict = true;          // SLUICE_ON_MISMATCH=abort
+  uint64_t choices_digest = 0;  // of the file of choices (outcomes.h); 0: none. May differ
+  uint32_t settings_size = 0;   // bytes of the settings' text, exchanged only if digests differ
+  bool able = true;             // has an endpoint; if not, and not `lacks`, settings are invalid
+  bool strict = true;           // SLUICE_ON_MISMATCH=abort
 
   void pack(std::span<std::byte> bytes) const;
   // False if the bytes are not a hello of this layout. Does not read `known`, `held` and `offer`.

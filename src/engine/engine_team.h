@@ -29,6 +29,7 @@ class EngineTeam final : public NewTeam {
   ~EngineTeam() override;
 
   Status share(std::unique_ptr<Arena> arena) override;
+  void use_outcomes() override { trials_.use(process_.outcomes, hosts_); }
   void apply(const Hints& hints) override;
   const TeamId& id() const override { return id_; }
   void set_id(const TeamId& id) override {

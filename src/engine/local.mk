@@ -21,6 +21,7 @@ core_sources += \
 	src/engine/new_team.h \
 	src/engine/late_ranks.cc src/engine/late_ranks.h \
 	src/engine/localities.cc src/engine/localities.h \
+	src/engine/outcomes.cc src/engine/outcomes.h \
 	src/engine/plan_executor.cc src/engine/plan_executor.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/samples.cc src/engine/samples.h \

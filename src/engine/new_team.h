@@ -21,6 +21,9 @@ class NewTeam : public Team {
   // All ranks call share and apply, each at most once, share first. share: the ranks join
   // the arena (blocks) and use it from then on; nullptr: they share no memory.
   virtual Status share(std::unique_ptr<Arena> arena) = 0;
+  // Has the file of choices (outcomes.h) decide about calls: all ranks have read the same one. To
+  // be called before the first call, if at all.
+  virtual void use_outcomes() = 0;
   // Applies hints, which all ranks gave and which are valid.
   virtual void apply(const Hints& hints) = 0;
   // The group fingerprint (Bootstrap::group_fingerprint) of the communicator that has the team.

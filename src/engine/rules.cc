@@ -10,8 +10,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view leave_to_mpi = "mpi";
-
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
   line = line.substr(0, line.find('#'));
@@ -48,6 +46,8 @@ Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
   if (name == "groups") return &rule->groups;
   if (name == "per_processor") return &rule->per_processor;
   if (name == "round_trip") return &rule->round_trip;
+  if (name == "ordered") return &rule->ordered;
+  if (name == "ragged") return &rule->ragged;
   return name == "bytes" ? &rule->bytes : nullptr;
 }
 
@@ -58,13 +58,14 @@ Status parse_condition(std::string_view word, Rule* rule) {
   if (!bounds || !parse_range(range, &bounds->low, &bounds->high)) {
     return {Code::invalid, "'" + std::string(word) +
                                "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B, groups:A-B, "
-                               "per_processor:A-B, round_trip:A-B or bytes:A-B"};
+                               "per_processor:A-B, round_trip:A-B, bytes:A-B, ordered:A-B or "
+                               "ragged:A-B"};
   }
   return {};
 }
 
 Status check_algorithm(const Rule& rule) {
-  if (rule.algorithm == leave_to_mpi) return {};
+  if (rule.algorithm == leave_to_mpi || rule.algorithm == leave_to_rules) return {};
   const bool known = std::ranges::any_of(algorithms(), [&](const Algorithm& algorithm) {
     return rule.algorithm == algorithm.name &&
            (!rule.collective || *rule.collective == algorithm.collective);
@@ -80,7 +81,8 @@ Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
   if (words.size() < 4 || words[words.size() - 2] != "->") {
     return Status{Code::invalid,
                   "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
-                  "[groups:A-B] [per_processor:A-B] [round_trip:A-B] [bytes:A-B] -> algorithm"};
+                  "[groups:A-B] [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] "
+                  "[ragged:A-B] -> algorithm"};
   }
   Rule rule;
   if (words[0] != "*") {
@@ -106,7 +108,8 @@ bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
          rule.per_host.contain(most_per_host(situation.hosts)) &&
          rule.groups.contain(count_hosts(situation.groups)) &&
          rule.per_processor.contain(situation.per_processor) &&
-         rule.round_trip.contain(situation.round_trip) && rule.bytes.contain(bytes);
+         rule.round_trip.contain(situation.round_trip) && rule.bytes.contain(bytes) &&
+         rule.ordered.contain(situation.ordered) && rule.ragged.contain(situation.ragged);
 }
 
 }  // namespace
@@ -189,12 +192,13 @@ Selector::Choice Selector::find(const Situation& situation, size_t bytes) const 
   const std::string& forced = forced_[static_cast<uint32_t>(situation.collective)];
   if (forced == leave_to_mpi) return {nullptr, false};
   if (const Algorithm* algorithm = able(forced, situation)) return {algorithm, false};
+  bool is_decided = false;
   for (const Rule& rule : rules_) {
     if (!matches(rule, situation, bytes)) continue;
-    if (rule.algorithm == leave_to_mpi) return {nullptr, rule.ships};
-    if (const Algorithm* algorithm = able(rule.algorithm, situation)) {
-      return {algorithm, rule.ships};
-    }
+    const bool is_open = rule.ships && !is_decided;
+    if (rule.algorithm == leave_to_mpi) return {nullptr, is_open};
+    if (const Algorithm* algorithm = able(rule.algorithm, situation)) return {algorithm, is_open};
+    is_decided = is_decided || rule.algorithm == leave_to_rules;
   }
   return {nullptr, false};
 }

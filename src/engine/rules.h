@@ -4,12 +4,13 @@
 // the call, and whose algorithm can serve it, wins:
 //
 //   # collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] [groups:A-B]
-//   #   [per_processor:A-B] [round_trip:A-B] [bytes:A-B] -> algorithm
+//   #   [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] [ragged:A-B] -> algorithm
 //   allreduce tcp ranks:2-64 bytes:0-32k -> recursive_doubling
 //   *         *                          -> mpi
 //
 // Both ends of a range are included, and a bound may be left out ("ranks:8-"). "*" matches
-// anything. "mpi" leaves the call to MPI. Conditions are equal on all ranks, so the choice is too:
+// anything. "mpi" leaves the call to MPI. "rules" leaves the choice to the rules that follow, and
+// ends trials of such calls (trials.h). Conditions are equal on all ranks, so the choice is too:
 //
 //   hosts          the hosts that the ranks are on
 //   per_host       the ranks of the host that has most
@@ -19,6 +20,8 @@
 //   round_trip     the nanoseconds that a flag takes between two ranks and back (0: other numbers
 //                  of ranks, or they take turns)
 //   bytes          Call::bytes; units k, m, g
+//   ordered        1: operands must be combined in rank order; else 0
+//   ragged         1: blocks differ in size; else 0
 #pragma once
 
 #include <optional>
@@ -33,6 +36,9 @@
 
 namespace sluice {
 
+// Words in place of an algorithm's name.
+constexpr std::string_view leave_to_mpi = "mpi", leave_to_rules = "rules";
+
 struct Rule {
   std::optional<Collective> collective;  // none: any
   std::string transport;                 // "*": any
@@ -40,8 +46,8 @@ struct Rule {
     size_t low = 0, high = ~size_t{0};
     bool contain(size_t value) const { return low <= value && value <= high; }
   };
-  Bounds ranks, hosts, per_host, groups, per_processor, round_trip, bytes;
-  std::string algorithm;  // or "mpi"
+  Bounds ranks, hosts, per_host, groups, per_processor, round_trip, bytes, ordered, ragged;
+  std::string algorithm;  // or one of these words
   bool ships = false;     // with Sluice
 };
 
@@ -72,7 +78,7 @@ class Choices {
   struct From {
     size_t bytes;
     const Algorithm* algorithm;  // nullptr: left to MPI
-    bool is_open;                // a rule that ships with Sluice has decided
+    bool is_open;                // a rule that ships with Sluice has decided, and no other before
   };
   const From& find(size_t bytes) const;
   const Algorithm* at(size_t bytes) const { return find(bytes).algorithm; }

@@ -18,17 +18,6 @@ using TableRow = std::array<std::string, columns>;
 constexpr size_t names = 4;
 constexpr size_t least_widths[columns] = {24, 14, 20, 9, 12, 10, 12, 11};
 
-// A program may give a communicator any name.
-std::string shorten(std::string name) {
-  constexpr size_t most = 64;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return c < ' '; }, ' ');
-  if (name.size() <= most) return name;
-  size_t end = most - 3;
-  while (end > 0 && (name[end] & 0xc0) == 0x80) --end;  // not inside a UTF-8 character
-  return name.substr(0, end) + "...";
-}
-
 std::string print(const char* format, double number) {
   char text[64];
   std::snprintf(text, sizeof text, format, number);
@@ -54,6 +43,16 @@ std::string align(const std::vector<TableRow>& lines) {
 
 }  // namespace
 
+std::string shorten_name(std::string name) {
+  constexpr size_t most = 64;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return c < ' '; }, ' ');
+  if (name.size() <= most) return name;
+  size_t end = most - 3;
+  while (end > 0 && (name[end] & 0xc0) == 0x80) --end;  // not inside a UTF-8 character
+  return name.substr(0, end) + "...";
+}
+
 void Statistics::add(const std::string& communicator, Collective collective,
                      const std::string& algorithm, const std::string& transport,
                      const Tally& tally) {
@@ -77,7 +76,7 @@ std::string Statistics::table(std::chrono::nanoseconds passed) const {
   for (const auto& [key, tally] : rows) {
     const auto& [communicator, collective, algorithm, transport] = key;
     const double microseconds = static_cast<double>(tally.nanoseconds) / 1e3;
-    lines.push_back({shorten(communicator), std::string(to_string(collective)), algorithm,
+    lines.push_back({shorten_name(communicator), std::string(to_string(collective)), algorithm,
                      transport, std::to_string(tally.calls), format_size(tally.bytes),
                      print("%.3f", microseconds / 1e3),
                      print("%.2f", microseconds / static_cast<double>(tally.calls))});

@@ -21,6 +21,9 @@ struct Tally {
   uint64_t nanoseconds = 0;  // in the call, waiting for late ranks included
 };
 
+// A communicator's name in at most 64 bytes on one line; programs may give any.
+std::string shorten_name(std::string name);
+
 // A process's sums. A team keeps its own tallies, and adds them when its communicator is freed or
 // the team ends. Any thread may call `add`.
 class Statistics {

@@ -104,8 +104,9 @@ EngineTeam::~EngineTeam() {
 }
 
 void EngineTeam::settle_accounts() {
-  if (counts_.empty()) return;
-  counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
+  if (!counts_.empty()) counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
+  const bool keeps = process_.knobs.stats || !process_.knobs.choice_file.empty();
+  if (keeps) trials_.hand_over(id_, hosts_, &process_.outcomes);
 }
 
 bool EngineTeam::retire() {

@@ -18,6 +18,7 @@
 #include "src/engine/delay.h"
 #include "src/engine/hints.h"
 #include "src/engine/localities.h"
+#include "src/engine/outcomes.h"
 #include "src/engine/rules.h"
 #include "src/engine/statistics.h"
 #include "src/engine/team_cache.h"
@@ -68,9 +69,11 @@ struct Process {
   Locate locate;  // empty: localities are not known
   Oversubscription oversubscription;
   Statistics statistics;
+  Outcomes outcomes;  // read before the first team is set up
   std::atomic<uint32_t> teams_formed{0};
   std::atomic<bool> warned_of_mpi{false};  // that MPI does what should be reproducible
   std::atomic<bool> warned_of_lack{false};
+  std::atomic<bool> warned_of_choices{false};  // that ranks have other files of choices
   // Made while there is memory.
   const Status no_memory{Code::memory, "no memory to set it up"};
   const Status no_memory_for_call{Code::memory, "no memory for a call"};

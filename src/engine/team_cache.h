@@ -48,6 +48,7 @@ struct KnownGroup {
   uint32_t rank;
   std::vector<Peer> peers;
   std::vector<uint32_t> hosts;  // as in Shape
+  bool uses_outcomes;           // of earlier jobs (NewTeam::use_outcomes)
   bool shares;  // its ranks share an arena; false: they are on several hosts, or may not share one
 };
 

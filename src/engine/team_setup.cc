@@ -23,6 +23,7 @@ Hello describe_self(const Process& process) {
   if (process.endpoint) hello.self.address = process.endpoint->address();
   hello.host = process.host;
   hello.settings_digest = digest(process.settings);
+  hello.choices_digest = process.outcomes.digest();
   hello.settings_size = static_cast<uint32_t>(process.settings.size());
   hello.able = process.endpoint != nullptr;
   hello.strict = process.knobs.on_mismatch == "abort";
@@ -88,6 +89,7 @@ class TeamSetup {
   void consider();
   Outcome find_outcome();
   void report_lack();
+  void report_choices();
   void make_team(const TeamId& id, std::vector<Peer> peers, std::vector<uint32_t> hosts);
   Status settle();
   Status agree_on_hints();
@@ -112,6 +114,7 @@ class TeamSetup {
   bool is_any(bool (*is)(const Hello& hello)) const { return std::ranges::any_of(hellos_, is); }
   static bool lacks(const Hello& hello) { return hello.current.lacks; }
   static bool is_unfit(const Hello& hello) { return !hello.able && !hello.current.lacks; }
+  bool has_common_choices() const;
   bool is_strict() const {
     return is_any([](const Hello& hello) { return hello.strict; });
   }
@@ -221,6 +224,7 @@ SegmentName TeamSetup::prepare_known() {
   known_ = process_.known_groups.find(group_fingerprint_, bootstrap_.rank(), bootstrap_.size());
   if (!known_) return {};
   make_team(known_->id, known_->peers, known_->hosts);
+  if (known_->uses_outcomes) team_->use_outcomes();
   if (!known_->shares) return {};
   offer_ = arena_->offer();
   const bool is_missing = bootstrap_.rank() == 0 && !offer_.made;
@@ -266,6 +270,7 @@ void TeamSetup::note_known() try {
   known->rank = bootstrap_.rank();
   for (const Hello& hello : hellos_) known->peers.push_back(hello.self);
   known->hosts = number_hosts(hellos_);
+  known->uses_outcomes = has_common_choices();
   known->shares = shares_;
   process_.known_groups.put(group_fingerprint_, std::move(known));
 } catch (const std::bad_alloc&) {
@@ -304,6 +309,8 @@ void TeamSetup::consider() {
     for (const Hello& hello : hellos_) peers.push_back(hello.self);
     const TeamId id{peers[0].process, hellos_[0].current.teams_formed};
     make_team(id, std::move(peers), number_hosts(hellos_));
+    if (has_common_choices()) team_->use_outcomes();
+    report_choices();
   }
   prepare_texts();
 }
@@ -335,6 +342,27 @@ void TeamSetup::report_lack() {
     log(Level::info, "MPI keeps %s: %s can't connect", name_.c_str(),
         describe_ranks(ranks).c_str());
   }
+}
+
+// Whether all ranks have read the same file of choices, and any.
+bool TeamSetup::has_common_choices() const {
+  const auto choices = [](const Hello& hello) { return hello.choices_digest; };
+  return hellos_[0].choices_digest != 0 && !differs_in(choices);
+}
+
+// Rank 0 warns once in its process.
+void TeamSetup::report_choices() {
+  const auto choices = [](const Hello& hello) { return hello.choices_digest; };
+  if (bootstrap_.rank() != 0 || !differs_in(choices)) return;
+  const bool again = process_.warned_of_choices.exchange(true);
+  std::vector<Rank> without;
+  for (Rank rank = 0; rank < hellos_.size(); ++rank) {
+    if (choices(hellos_[rank]) == 0) without.push_back(rank);
+  }
+  log(again ? Level::info : Level::warning, "SLUICE_CHOICE_FILE is not used on %s: %s%s",
+      name_.c_str(),
+      without.empty() ? "ranks have read different files" : describe_ranks(without).c_str(),
+      without.empty() ? "" : " can't use one");
 }
 
 void TeamSetup::make_team(const TeamId& id, std::vector<Peer> peers, std::vector<uint32_t> hosts) {

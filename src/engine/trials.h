@@ -21,11 +21,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "src/engine/call.h"
+#include "src/engine/outcomes.h"
 #include "src/engine/samples.h"
 #include "src/engine/trial.h"
 
@@ -43,6 +45,10 @@ struct CallClass {
   std::array<Sample, Trial::most_candidates* Trial::turns> samples = {};  // this rank's window
   bool had_asides = false;                                                // in it
   CallLease* lease = nullptr;
+  // By MPI: an earlier job has found that out (outcomes.h), and nothing is tried.
+  std::optional<bool> known = {};
+  const Algorithm* ruled = nullptr;  // of the latest window
+  uint32_t windows = 0;
 };
 
 // Calls that somebody makes again without asking (a call cache). The class that they belong to
@@ -106,6 +112,14 @@ class Trials {
   // Decides about the next call, and counts it. *way: in, as the rules that ship say. May block in
   // exchanges of the team, and fail with it. May throw std::bad_alloc.
   Status find_way(const Call& call, Way* way);
+  // What earlier jobs have found out decides about classes that have had no call yet. All ranks
+  // call this with equal files, or none does. hosts: as in Shape. Both must outlive this.
+  void use(const Outcomes& outcomes, std::span<const uint32_t> hosts) {
+    earlier_ = &outcomes;
+    hosts_ = hosts;
+  }
+  // Tells what has been found out. team: its id.
+  void hand_over(const TeamId& team, std::span<const uint32_t> hosts, Outcomes* outcomes) const;
   // Whether calls are tried at all. Equal on all ranks.
   bool are_on() const { return are_on_; }
   // To be called when the communicator is freed: the next one begins its windows anew.
@@ -114,6 +128,7 @@ class Trials {
  private:
   bool is_tried(const Call& call) const;
   CallClass& find_class(const Call& call);
+  Outcomes::Class describe(uint32_t key, std::span<const uint32_t> hosts) const;
   Status agree(const Call& call, const Algorithm& ruled, CallClass& of);
   Status agree_on_time_spent(const Call& call, CallClass& of);
   Status agree_on_window(const Call& call, CallClass& of);
@@ -126,6 +141,8 @@ class Trials {
   const Knobs& knobs_;
   const std::string& name_;
   const bool are_on_;
+  const Outcomes* earlier_ = nullptr;
+  std::span<const uint32_t> hosts_;  // if there is `earlier_`
   std::vector<std::unique_ptr<CallClass>> classes_;
   // Of the running agreement: its exchanges' times on this rank.
   std::vector<ExchangeTimes> times_;

@@ -50,7 +50,8 @@ void look_up(Function*& pointer, const char* symbol) {
   pointer = reinterpret_cast<Function*>(found);
 }
 
-// "Open MPI v4.1.4", "MPICH Version: 4.0.2".
+}  // namespace
+
 std::string library_version() {
   // MPICH writes up to 8,192 characters here, and Open MPI's headers have room for 256.
   std::string text(8192, '\0');
@@ -62,6 +63,8 @@ std::string library_version() {
   std::ranges::replace(text, '\t', ' ');
   return text;
 }
+
+namespace {
 
 // Open MPI's handles are pointers, those of MPICH and its derivatives integers: passed to the other
 // kind of library, they mean nothing. Ends the process if the program's MPI is not of the kind that

@@ -14,6 +14,8 @@
 #endif
 #include <mpi.h>
 
+#include <string>
+
 #include "src/mpi/functions.h"
 
 #ifdef OMPI_PREDEFINED_GLOBAL
@@ -77,5 +79,8 @@ struct Real {
 // is of another kind than Sluice was built for: the program has called an MPI function, and nothing
 // can do the call.
 const Real& real();
+
+// Of that library: "Open MPI v4.1.4", "MPICH Version: 4.0.2".
+std::string library_version();
 
 }  // namespace sluice

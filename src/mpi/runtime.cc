@@ -100,6 +100,7 @@ Runtime::Runtime() {
   process_.settings = agreed_settings(getenv) + "built-in rules=file with digest " +
                       std::to_string(digest(std::string(builtin_rules()))) + "\n";
   failure_ = configure();
+  if (failure_.ok()) read_choices();
   if (!failure_.ok()) {
     log(Level::error, "%s", failure_.message().c_str());
     process_.knobs.on_mismatch = "abort";
@@ -179,11 +180,35 @@ Status Runtime::open_endpoint() {
 
 void Runtime::close() {
   process_.team_cache.clear();
+  write_choices();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
   end_devices();
   progress_.end();
   end_probes();
   if (process_.endpoint) process_.endpoint->say_bye();
+}
+
+// With encryption or deadlines MPI gets no call by the file, as by trials (trials.h).
+void Runtime::read_choices() {
+  const Knobs& knobs = process_.knobs;
+  if (knobs.choice_file.empty() || knobs.choice == "rules" || knobs.tls != "off" ||
+      knobs.timeout > 0)
+    return;
+  int ranks = 0;
+  real().Comm_size(real().comm_world, &ranks);
+  Status status;
+  const auto file = process_.outcomes.read(
+      knobs.choice_file, {process_.version, ranks, digest(process_.settings), library_version()},
+      &status);
+  if (status.ok() || world_rank_ != 0) return;
+  log(file == Outcomes::File::other ? Level::info : Level::warning,
+      "SLUICE_CHOICE_FILE is not used: %s", status.message().c_str());
+}
+
+void Runtime::write_choices() {
+  if (world_rank_ != 0) return;
+  const Status status = process_.outcomes.write();
+  if (!status.ok()) log(Level::warning, "SLUICE_CHOICE_FILE: %s", status.message().c_str());
 }
 
 void Runtime::print_statistics() {
@@ -194,6 +219,7 @@ void Runtime::print_statistics() {
     table += "bytes copied from CUDA devices " + std::to_string(traffic.from) + ", to them " +
              std::to_string(traffic.to) + "\n";
   }
+  table += process_.outcomes.report();
   std::fflush(stdout);  // the program may have printed a part of a line
   log_lines(Level::info, table);
 }

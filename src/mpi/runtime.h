@@ -52,6 +52,8 @@ class Runtime {
   Runtime();
   Status configure();
   Status open_endpoint();
+  void read_choices();
+  void write_choices();
   Status without_tls(const Status& why) const;
   void print_statistics();
 

@@ -86,6 +86,7 @@ pure_tests = \
   tests/unit/collectives/patterns_test.cc \
   tests/unit/collectives/plan_test.cc \
   tests/unit/engine/packing_test.cc \
+  tests/unit/engine/outcomes_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/call_lease_test.cc \

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace sluice {
 namespace {
@@ -80,6 +81,38 @@ TEST_F(Files, MayNotBeTooLarge) {
   EXPECT_EQ(problem(path), "it is too large, or grows");
   ASSERT_EQ(truncate(path.c_str(), off_t{1} << 40), 0);
   EXPECT_EQ(problem(path), "it is too large, or grows");
+}
+
+TEST_F(Files, AreReplacedInOneStep) {
+  const std::string path = write("old", "old"), link = folder_ + "/link";
+  std::filesystem::create_symlink(path, link);
+  const int before = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(before, 0);
+  const std::string large(3 << 20, 'y');
+  ASSERT_TRUE(replace_file(path, large).ok());
+  EXPECT_EQ(content(path), large);
+  char text[4] = "";
+  EXPECT_EQ(read(before, text, 3), 3);
+  EXPECT_STREQ(text, "old");  // whoever has opened it reads on
+  close(before);
+  ASSERT_TRUE(replace_file(link, "new").ok());
+  EXPECT_EQ(content(link), "new");
+  EXPECT_EQ(content(path), large);  // the link was replaced
+  ASSERT_TRUE(replace_file(folder_ + "/other", "").ok());
+  EXPECT_TRUE(file_exists(folder_ + "/other"));
+  EXPECT_FALSE(file_exists(folder_ + "/another"));
+  std::set<std::string> names;
+  for (const auto& each : std::filesystem::directory_iterator(folder_)) {
+    names.insert(each.path().filename());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"old", "link", "other"}));
+}
+
+TEST_F(Files, ThatCannotBeReplacedStay) {
+  EXPECT_EQ(replace_file(folder_ + "/none/file", "x").message(),
+            "cannot write " + folder_ + "/none/file: No such file or directory");
+  EXPECT_EQ(replace_file(folder_, "x").message(), "cannot write " + folder_ + ": Is a directory");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + ".new-" + std::to_string(getpid())));
 }
 
 }  // namespace

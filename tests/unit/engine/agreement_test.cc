@@ -21,6 +21,7 @@ TEST(Hello, ComesBackAsItWasPacked) {
   hello.current.lacks = true;
   hello.current.verdict = Verdict::failed;
   hello.settings_digest = 0x1234567890abcdef;
+  hello.choices_digest = 0xfedcba0987654321;
   hello.settings_size = 77;
   hello.strict = false;
   std::byte bytes[Hello::packed_size];
@@ -37,6 +38,7 @@ TEST(Hello, ComesBackAsItWasPacked) {
   EXPECT_TRUE(back.current.lacks);
   EXPECT_EQ(back.current.verdict, Verdict::failed);
   EXPECT_EQ(back.settings_digest, hello.settings_digest);
+  EXPECT_EQ(back.choices_digest, hello.choices_digest);
   EXPECT_EQ(back.settings_size, hello.settings_size);
   EXPECT_TRUE(back.able);
   EXPECT_FALSE(back.strict);
@@ -82,7 +84,7 @@ TEST(Hello, CutsWhatIsTooLong) {
   hello.pack(bytes);
   Hello back;
   ASSERT_TRUE(back.unpack(bytes));
-  EXPECT_EQ(back.self.label, std::string(96, 'x'));
+  EXPECT_EQ(back.self.label, std::string(88, 'x'));
 }
 
 TEST(Differences, NameRanksAndValues) {

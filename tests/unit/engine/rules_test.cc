@@ -86,6 +86,54 @@ TEST(Rules, LookAtHosts) {
   std::remove(path.c_str());
 }
 
+TEST(Rules, LookAtOrderAndUnevenBlocks) {
+  const std::string path = ::testing::TempDir() + "sluice-order-rules-test";
+  std::ofstream(path) << "reduce_scatter * ordered:1 ragged:1 -> mpi\n"
+                         "reduce_scatter * ordered:1 -> direct\n"
+                         "reduce_scatter * ordered:0 ragged:1 -> ring\n";
+  Knobs knobs;
+  knobs.rules = path;
+  const auto selector = Selector::make(knobs), plain = Selector::make({});
+  std::remove(path.c_str());
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  Situation situation{.collective = Collective::reduce_scatter, .transport = "tcp", .ranks = 4};
+  EXPECT_EQ(selector->choose(situation, 1), plain->choose(situation, 1));
+  situation.ragged = true;
+  EXPECT_STREQ(selector->choose(situation, 1)->name, "ring");
+  situation.ordered = true;
+  EXPECT_EQ(selector->choose(situation, 1), nullptr);
+  situation.ragged = false;
+  EXPECT_STREQ(selector->choose(situation, 1)->name, "direct");
+  EXPECT_FALSE(parse_rules("* * ordered:yes -> mpi").ok());
+  EXPECT_FALSE(parse_rules("* * ragged: -> mpi").ok());
+}
+
+// "rules": those that follow decide, and trials do not.
+TEST(Rules, MayLeaveTheChoiceToOthers) {
+  const std::string path = ::testing::TempDir() + "sluice-decided-rules-test";
+  std::ofstream(path) << "allreduce * ordered:0 bytes:4k-8191 -> rules\n"
+                         "barrier * -> rules\nbarrier * -> mpi\n";
+  Knobs knobs;
+  knobs.rules = path;
+  const auto selector = Selector::make(knobs), plain = Selector::make({});
+  std::remove(path.c_str());
+  ASSERT_TRUE(selector.ok()) << selector.status().message();
+  Situation situation{.collective = Collective::allreduce, .transport = "tcp", .ranks = 4};
+  for (const bool ordered : {false, true}) {
+    situation.ordered = ordered;
+    const Choices with = selector->choices(situation), without = plain->choices(situation);
+    for (const size_t bytes : {size_t{0}, size_t{4095}, size_t{4096}, size_t{8191}, size_t{8192}}) {
+      EXPECT_EQ(with.at(bytes), without.at(bytes)) << bytes;
+      const bool is_decided = !ordered && bytes >= 4096 && bytes < 8192;
+      EXPECT_EQ(with.find(bytes).is_open, !is_decided) << bytes;
+      EXPECT_TRUE(without.find(bytes).is_open);
+    }
+  }
+  situation = {.collective = Collective::barrier, .transport = "tcp", .ranks = 4};
+  EXPECT_EQ(selector->choose(situation, 0), nullptr);
+  EXPECT_FALSE(selector->choices(situation).find(0).is_open);
+}
+
 TEST(Rules, LookAtCrowds) {
   const auto selector = Selector::make({});
   ASSERT_TRUE(selector.ok()) << selector.status().message();

@@ -2,9 +2,12 @@
 //
 // Team set-ups that fail: all ranks reach the same outcome, however late they are.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <string>
@@ -47,6 +50,69 @@ TEST(Forming, ARankWhoseEarlierCallFailedTellsTheOthers) {
         << member.formed.message();
   };
   on_ranks(3, loopback(hub), {}, expect_news, {}, 1);
+}
+
+// Who does such a call of two ranks, if the ranks have read files of choices with these lines;
+// empty: none.
+std::vector<Way::By> ways_with(const std::array<std::string, 2>& lines, const Call& call) {
+  LoopbackHub hub;
+  std::vector<Way::By> found(2);
+  const auto read_choices = [&](Rank rank, Process& process) {
+    const std::string path = ::testing::TempDir() + "sluice-setup-choices-" +
+                             std::to_string(getpid()) + "-" + std::to_string(rank);
+    Status status;
+    Outcomes header;
+    ASSERT_EQ(header.read(path, {}, &status), Outcomes::File::none);
+    header.note("", {}, {.collective = Collective::broadcast, .ranks = 9}, {});
+    if (!lines[rank].empty()) std::ofstream(path) << header.text() << lines[rank];
+    (void)process.outcomes.read(path, {}, &status);
+    unlink(path.c_str());
+    EXPECT_TRUE(status.ok()) << status.message();
+  };
+  on_ranks(2, loopback(hub), read_choices, [&](Member& member) {
+    ASSERT_TRUE(member.team) << member.formed.message();
+    Way way;
+    ASSERT_TRUE(member.team->find_way(call, &way).ok());
+    found[member.rank] = way.by;
+    const bool is_closed = way.of && way.of->trial.state() == Trial::State::closed;
+    EXPECT_EQ(is_closed, way.of && way.of->known);
+  });
+  return found;
+}
+
+TEST(Forming, RanksUseTheFileOfChoicesThatAllHaveRead) {
+  const std::string line = "barrier * ranks:2 hosts:1 per_host:0 bytes:0 ordered:0 ragged:0 -> ";
+  const std::string mpi = line + "mpi\n", rules = line + "rules\n";
+  using By = Way::By;
+  const std::vector<By> by_sluice(2, By::sluice), by_mpi(2, By::mpi);
+  Call barrier;
+  barrier.collective = Collective::barrier;
+  EXPECT_EQ(ways_with({mpi, mpi}, barrier), by_mpi);
+  EXPECT_EQ(ways_with({rules, rules}, barrier), by_sluice);
+  EXPECT_EQ(ways_with({"", ""}, barrier), by_sluice);
+  EXPECT_EQ(ways_with({mpi, rules}, barrier), by_sluice);
+  EXPECT_EQ(ways_with({"", mpi}, barrier), by_sluice);
+  EXPECT_EQ(ways_with({mpi, ""}, barrier), by_sluice);
+}
+
+// They are in the class of calls that are, but MPI may do them otherwise, or not know them.
+TEST(Forming, TheFileOfChoicesSaysNothingOfOperationsThatAreNotTried) {
+  const std::string line =
+      "allreduce * ranks:2 hosts:1 per_host:0 bytes:4-7 ordered:0 ragged:0 -> mpi\n";
+  const auto who_does = [&](Op op, Type type, bool is_users) {
+    Call call;
+    call.collective = Collective::allreduce;
+    call.element = call.bytes = 4;
+    call.reduction.kernel = find_kernel(op, type);
+    if (!is_users) call.reduction.arithmetic = Arithmetic{type, op};
+    return ways_with({line, line}, call);
+  };
+  using By = Way::By;
+  const std::vector<By> by_sluice(2, By::sluice), by_mpi(2, By::mpi);
+  EXPECT_EQ(who_does(Op::sum, Type::int32, false), by_mpi);
+  EXPECT_EQ(who_does(Op::sum, Type::int32, true), by_sluice);
+  EXPECT_EQ(who_does(Op::sum, Type::int8, false), by_sluice);
+  EXPECT_EQ(who_does(Op::max, Type::int8, false), by_mpi);
 }
 
 // A ProgressMpi that can be copied only so many times.

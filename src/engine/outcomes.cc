@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/outcomes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cstdio>
+#include <new>
+
+#include "src/base/file.h"
+#include "src/base/knobs.h"
+#include "src/engine/agreement.h"
+#include "src/engine/rules.h"
+#include "src/engine/statistics.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view first_line =
+    "# Choices of Sluice, found by trials (SLUICE_CHOICE_FILE); rewritten when a job ends\n";
+
+std::string header_of(const Outcomes::Machine& machine) {
+  char settings[17];
+  std::snprintf(settings, sizeof settings, "%016" PRIx64, machine.settings);
+  return std::string(first_line) + "# Sluice " + machine.version + ", " +
+         std::to_string(machine.ranks) + " ranks, settings " + settings + ", " + machine.mpi + "\n";
+}
+
+Rule::Bounds bytes_of(uint32_t octave) {
+  if (octave == 0) return {0, 0};
+  const size_t low = size_t{1} << (octave - 1);
+  return {low, low + (low - 1)};
+}
+
+std::string line_of(const Outcomes::Class& of, bool by_mpi) {
+  const Rule::Bounds bytes = bytes_of(of.octave);
+  std::string range = format_size(bytes.low);
+  if (bytes.high > bytes.low) range += "-" + format_size(bytes.high);
+  return std::string(to_string(of.collective)) + " * ranks:" + std::to_string(of.ranks) +
+         " hosts:" + std::to_string(of.hosts) + " per_host:" + std::to_string(of.per_host) +
+         " bytes:" + range + " ordered:" + (of.ordered ? "1" : "0") +
+         " ragged:" + (of.ragged ? "1" : "0") + " -> " + (by_mpi ? "mpi" : "rules") + "\n";
+}
+
+// The class that a rule is about; nothing if that is not just one.
+std::optional<Outcomes::Class> class_of(const Rule& rule) {
+  const auto is_one = [](const Rule::Bounds& bounds, size_t most) {
+    return bounds.low == bounds.high && bounds.low <= most;
+  };
+  constexpr size_t most_ranks = ~Rank{0};
+  const auto octave = static_cast<uint32_t>(std::bit_width(rule.bytes.low));
+  const Rule::Bounds bytes = bytes_of(octave);
+  if (!rule.collective || !is_one(rule.ranks, most_ranks) || !is_one(rule.hosts, most_ranks) ||
+      !is_one(rule.per_host, most_ranks) || !is_one(rule.ordered, 1) || !is_one(rule.ragged, 1) ||
+      rule.bytes.low != bytes.low || rule.bytes.high != bytes.high)
+    return {};
+  return Outcomes::Class{.collective = *rule.collective,
+                         .ranks = static_cast<Rank>(rule.ranks.low),
+                         .hosts = static_cast<uint32_t>(rule.hosts.low),
+                         .per_host = static_cast<Rank>(rule.per_host.low),
+                         .octave = octave,
+                         .ordered = rule.ordered.low == 1,
+                         .ragged = rule.ragged.low == 1};
+}
+
+Status parse_classes(const std::string& text, std::map<Outcomes::Class, bool>* classes) {
+  const auto rules = parse_rules(text);
+  if (!rules.ok()) return rules.status();
+  for (const Rule& rule : *rules) {
+    const auto of = class_of(rule);
+    const bool by_mpi = rule.algorithm == leave_to_mpi;
+    if (!of || (!by_mpi && rule.algorithm != leave_to_rules)) {
+      return {Code::invalid, "it has other rules than trials write"};
+    }
+    classes->emplace(*of, by_mpi);
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcomes::File Outcomes::read(const std::string& path, const Machine& machine, Status* status) {
+  header_ = header_of(machine);
+  std::string text;
+  if (file_exists(path)) {
+    Result<std::string> read = read_file(path);
+    if (!read.ok()) {
+      *status = read.status();
+      return File::foreign;
+    }
+    text = std::move(*read);
+  }
+  if (!text.empty() && !text.starts_with(first_line)) {
+    *status = {Code::invalid, path + " is no file of choices"};
+    return File::foreign;
+  }
+  path_ = path;
+  if (text.empty()) return File::none;
+  if (!text.starts_with(header_)) {
+    const size_t end = std::min(text.find('\n', first_line.size()), text.size());
+    *status = {Code::invalid, path + " holds for another job: " +
+                                  text.substr(first_line.size(), end - first_line.size())};
+    return File::other;
+  }
+  if (Status parsed = parse_classes(text, &read_); !parsed.ok()) {
+    read_.clear();
+    *status = parsed.with(path);
+    return File::damaged;
+  }
+  digest_ = std::max<uint64_t>(::sluice::digest(text), 1);
+  return File::used;
+}
+
+std::optional<bool> Outcomes::find(const Class& of) const {
+  const auto found = read_.find(of);
+  return found == read_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Outcomes::note(const std::string& communicator, const TeamId& team, const Class& of,
+                    const Outcome& outcome) try {
+  const std::lock_guard lock(mutex_);
+  if (!communicator.empty()) by_communicator_[{communicator, of}] = outcome;
+  if (outcome.from_file) return;
+  const auto [at, is_new] = found_.try_emplace(of, Found{team, outcome.by_mpi, false});
+  if (is_new) return;
+  Found& found = at->second;
+  const bool is_same_team = !(found.team < team) && !(team < found.team);
+  if (!is_same_team && found.by_mpi != outcome.by_mpi) found.differs = true;
+  found.team = team;
+  found.by_mpi = outcome.by_mpi;
+} catch (const std::bad_alloc&) {
+}
+
+namespace {
+
+// "allreduce of 4k to 8k in order".
+std::string describe(const Outcomes::Class& of) {
+  std::string text(to_string(of.collective));
+  if (of.octave > 0) {
+    const auto [low, high] = bytes_of(of.octave);
+    text += " of " + format_size(low);
+    if (high == ~size_t{0}) {
+      text += " or more";
+    } else if (high > low) {
+      text += " to " + format_size(high + 1);
+    }
+  }
+  if (of.ordered) text += " in order";
+  if (of.ragged) text += " with uneven blocks";
+  return text;
+}
+
+std::string in_microseconds(double nanoseconds) {
+  if (nanoseconds == 0) return "not known";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g us", nanoseconds / 1000);
+  return text;
+}
+
+std::string describe(const Outcomes::Outcome& outcome) {
+  if (outcome.from_file) {
+    return std::string(outcome.by_mpi ? "MPI" : "Sluice") + " (SLUICE_CHOICE_FILE says so)";
+  }
+  const std::string own = "Sluice's " + outcome.algorithm;
+  const std::string own_time = in_microseconds(outcome.own),
+                    mpi_time = in_microseconds(outcome.mpi);
+  const std::string windows =
+      std::to_string(outcome.windows) + (outcome.windows == 1 ? " window)" : " windows)");
+  return outcome.by_mpi ? "MPI (" + mpi_time + ", " + own + " " + own_time + "; " + windows
+                        : own + " (" + own_time + ", MPI " + mpi_time + "; " + windows;
+}
+
+}  // namespace
+
+std::string Outcomes::report() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  size_t lines = 0;
+  for (const bool by_mpi : {true, false}) {
+    for (const auto& [key, outcome] : by_communicator_) {
+      if (outcome.by_mpi != by_mpi || ++lines > most_lines) continue;
+      const auto& [communicator, of] = key;
+      text += shorten_name(communicator) + ": " + describe(of) + ": " + describe(outcome) + "\n";
+    }
+  }
+  const size_t all = by_communicator_.size();
+  if (all > most_lines) text += "and " + std::to_string(all - most_lines) + " more\n";
+  return text;
+}
+
+std::string Outcomes::text() const {
+  const std::lock_guard lock(mutex_);
+  if (found_.empty()) return {};
+  std::map<Class, bool> all = read_;
+  for (const auto& [of, found] : found_) {
+    all.erase(of);
+    if (!found.differs) all[of] = found.by_mpi;
+  }
+  std::string text = header_;
+  for (const auto& [of, by_mpi] : all) text += line_of(of, by_mpi);
+  return text;
+}
+
+Status Outcomes::write() const {
+  if (path_.empty()) return {};
+  const std::string now = text();
+  return now.empty() ? Status() : replace_file(path_, now);
+}
+
+}  // namespace sluice

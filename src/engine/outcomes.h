@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the trials of a process's teams have found out (trials.h), and what earlier jobs have: the
+// file of SLUICE_CHOICE_FILE. It has a line for each class of calls, in the language of rules
+// (rules.h), after two lines that name what it holds for:
+//
+//   # Choices of Sluice, found by trials (SLUICE_CHOICE_FILE); rewritten when a job ends
+//   # Sluice 1.0, 4 ranks, settings 84222325cbf29ce4, Open MPI v4.1.4
+//   allreduce * ranks:4 hosts:1 per_host:4 bytes:4k-8191 ordered:0 ragged:0 -> mpi
+//   barrier * ranks:4 hosts:1 per_host:4 bytes:0 ordered:0 ragged:0 -> rules
+//
+// "rules": Sluice's own way stays, as the rules say. A process reads the file once, when it starts.
+// The ranks of a team use it only if all of them have read the same text.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "collectives/algorithm.h"
+#include "src/base/status.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+class Outcomes {
+ public:
+  // What a file holds for. Names have one line.
+  struct Machine {
+    std::string version;    // of Sluice
+    int ranks = 1;          // of MPI_COMM_WORLD
+    uint64_t settings = 0;  // a digest of those that ranks must agree on
+    std::string mpi;        // the library's name and version
+  };
+  // A class of calls, of all teams of one shape.
+  struct Class {
+    Collective collective = Collective::barrier;
+    Rank ranks = 1;
+    uint32_t hosts = 1;
+    Rank per_host = 1;    // of the host that has most
+    uint32_t octave = 0;  // bytes: 0, or from 2^(octave - 1) to 2^octave - 1
+    bool ordered = false, ragged = false;
+    auto operator<=>(const Class&) const = default;
+  };
+  struct Outcome {
+    bool by_mpi = false;
+    bool from_file = false;   // then there is nothing else
+    std::string algorithm;    // of Sluice's way
+    double own = 0, mpi = 0;  // nanoseconds of a call; 0: not known
+    uint32_t windows = 0;     // that were compared
+  };
+  // What came of `read`.
+  enum class File : uint8_t {
+    none,  // there is no file, or an empty one
+    used,
+    other,    // it holds for another machine
+    damaged,  // it is such a file, but no line of it is used
+    foreign,  // it cannot be read, or is no such file: it is not written to either
+  };
+
+  // To be called once at most, before all others. The status says what is wrong.
+  File read(const std::string& path, const Machine& machine, Status* status);
+  // Of the text in use; 0: none. Equal digests: equal choices.
+  uint64_t digest() const { return digest_; }
+  // Whether MPI does such calls, by the file. Nothing: it does not say.
+  std::optional<bool> find(const Class& of) const;
+
+  // Any thread may call these. Keeps what a team has found out about a class of calls; the latest
+  // of a team counts. communicator: the name; empty: it is not reported. If memory is short, it is
+  // lost.
+  void note(const std::string& communicator, const TeamId& team, const Class& of,
+            const Outcome& outcome);
+  // For people, a line for each class of a communicator's calls, those that MPI does first:
+  //
+  //   MPI_COMM_WORLD: allreduce of 4k to 8k: MPI (3.1 us, Sluice's flat 6.7 us; 3 windows)
+  //
+  // At most so many lines, and one that counts the others. Empty if there is nothing to say.
+  static constexpr size_t most_lines = 20;
+  std::string report() const;
+  // The file as it should be now: what it said, and what has been found out since. A class about
+  // which teams differ is left out. Empty if nothing has been found out.
+  std::string text() const;
+  // Replaces the file by that, if there is something new. An error names the file.
+  Status write() const;
+
+ private:
+  struct Found {
+    TeamId team;  // the latest
+    bool by_mpi;
+    bool differs;  // teams do
+  };
+
+  std::string path_, header_;  // no path: there is no file to write
+  uint64_t digest_ = 0;
+  std::map<Class, bool> read_;  // by MPI
+  mutable std::mutex mutex_;
+  std::map<Class, Found> found_;
+  std::map<std::pair<std::string, Class>, Outcome> by_communicator_;
+};
+
+}  // namespace sluice
