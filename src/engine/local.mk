@@ -16,6 +16,7 @@ core_sources += \
 	src/engine/execution.cc src/engine/execution.h \
 	src/engine/executor.h \
 	src/engine/team_failures.cc src/engine/team_failures.h \
+	src/engine/team_waits.cc \
 	src/engine/team_setup.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a team waits: for a call that blocks, for calls in flight, and for copies.
+#include <new>
+#include <string>
+
+#include "src/engine/engine_team.h"
+
+namespace sluice {
+
+Result<CallInFlight*> EngineTeam::start(const Call& call) try {
+  if (!broken_.ok()) return broken_;
+  const Algorithm* algorithm = selection_.choose_without_shm(call);
+  if (!algorithm) return Status(Code::internal, "no algorithm serves it over links");
+  if (algorithm->cell > 0) algorithm = algorithm->beside;
+  CallInFlight& started = in_flight_.add(*algorithm, call);
+  started.number = ++number_;
+  if (process_.knobs.stats) started.began = Clock::now();
+  const Status status = start(started, *algorithm);
+  if (!status.ok()) {
+    (void)in_flight_.remove(started);
+    return status;
+  }
+  (void)advance(started);
+  return &started;
+} catch (const std::bad_alloc&) {
+  return fail_call(process_.no_memory_for_call);
+}
+
+// Whether the call has ended: it is done, or the team is broken.
+bool EngineTeam::advance(CallInFlight& call) {
+  if (!broken_.ok() || call.state == Executor::State::done) return true;
+  call.state = call.by->advance();
+  if (call.state != Executor::State::failed) return call.state == Executor::State::done;
+  (void)give_up(failures_.why_failed(call), call);
+  return true;
+}
+
+void EngineTeam::advance_all() {
+  for (const auto& call : in_flight_) (void)advance(*call);
+}
+
+bool EngineTeam::has_ended(CallInFlight& call) try {
+  if (advance(call)) return true;
+  waiter_.turn();
+  advance_all();
+  if (Status status = failures_.look(call); broken_.ok() && !status.ok())
+    (void)give_up(status, call);
+  return advance(call);
+} catch (const std::bad_alloc&) {
+  (void)give_up(process_.no_memory_for_call);
+  return true;
+}
+
+Status EngineTeam::finish(CallInFlight& call) {
+  const Status status = wait(call);
+  const auto ended = in_flight_.remove(call);
+  if (process_.knobs.stats) counts_.add(*ended->algorithm, *ended->call, size(), ended->began);
+  return status;
+}
+
+Status EngineTeam::wait(CallInFlight& call) try {
+  waiter_.begin();
+  while (!advance(call)) {
+    if (call.state == Executor::State::busy) {
+      process_.endpoint->progress();
+    } else {
+      waiter_.turn();
+      if (Status status = check_wait(call); !status.ok()) return give_up(status, call);
+    }
+    if (!in_flight_.empty()) advance_all();
+  }
+  return call.state == Executor::State::done ? Status() : broken_;
+} catch (const std::bad_alloc&) {
+  return give_up(process_.no_memory_for_call, call);
+}
+
+Status EngineTeam::watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what) {
+  return failures_.watch(call, waited, what, [&] { return describe(call); });
+}
+
+// Called at every turn of a call's wait over links.
+Status EngineTeam::check_wait(CallInFlight& call) {
+  if (failures_.is_aborted_in_arena()) return failures_.aborted_in_arena();
+  return watch(call, waiter_.waited(), [&] { return call.by->awaited(); });
+}
+
+// Called at every turn of a wait in the arena.
+Status EngineTeam::watch_arena(std::chrono::nanoseconds waited, Rank peer) {
+  if (!in_flight_.empty()) {
+    process_.endpoint->progress();
+    advance_all();
+    if (!broken_.ok()) return broken_;
+  }
+  return watch(blocking_, waited, [&] { return describe_ranks({&peer, 1}); });
+}
+
+// (Called by a Packing, also while a call advances, and after it. What this brings in stays in its
+// queue until then. If the team is broken, or a rank has aborted, the copy has little time left.)
+Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what) {
+  waiter_.begin();
+  while (!is_done()) {
+    waiter_.turn();
+    const Status aborted = broken_.ok() ? failures_.aborted_in_arena() : broken_;
+    if (!aborted.ok()) {
+      if (waiter_.waited() <= TeamFailures::abort_grace) continue;
+      return aborted;
+    }
+    Status status = watch(blocking_, waiter_.waited(), [&] { return what; });
+    if (!status.ok()) return status;
+  }
+  waiter_.begin();
+  return {};
+}
+
+}  // namespace sluice
