@@ -102,7 +102,11 @@ Trial::Result result_of(const Trial& trial, std::span<const std::span<const Samp
     if (alike[place] && bounds.is_known()) known[trial.candidate_at(place)].push_back(bounds);
   }
   Trial::Result result;
-  for (size_t i = 0; i < known.size(); ++i) result.by_candidate[i] = middle_of(known[i]);
+  for (size_t i = 0; i < known.size(); ++i) {
+    result.by_candidate[i] = middle_of(known[i]);
+    for (const Trial::Bounds& each : known[i]) result.mean[i] += each.high;
+    result.mean[i] /= static_cast<double>(std::max<size_t>(known[i].size(), 1));
+  }
   return result;
 }
 

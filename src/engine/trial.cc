@@ -76,12 +76,14 @@ uint8_t Trial::candidate_at(uint32_t place) const {
   return static_cast<uint8_t>(turn % 2 == 0 ? straight : candidates_ - 1 - straight);
 }
 
-// The fastest of those that are clearly faster than the choice; else the choice.
+// The fastest of those that are clearly faster than the choice, mostly and on average; else the
+// choice.
 uint8_t Trial::find_leader(const Result& result) const {
   uint8_t leader = choice_;
   for (uint8_t other = 0; other < candidates_; ++other) {
     const Bounds& bounds = result.by_candidate[other];
     if (!bounds.is_clearly_below(result.by_candidate[choice_])) continue;
+    if (result.mean[other] > result.mean[choice_]) continue;
     if (leader == choice_ || bounds.high < result.by_candidate[leader].high) leader = other;
   }
   return leader;
@@ -132,7 +134,8 @@ uint32_t Trial::least_gap(const Result& result) const {
   double cost = result.overhead;
   for (uint8_t other = 0; other < candidates_; ++other) {
     const Bounds& bounds = result.by_candidate[other];
-    if (bounds.is_known()) cost += turns * std::max(bounds.high - usual, 0.0);
+    const double longest = std::max(bounds.high - usual, result.mean[other] - result.mean[choice_]);
+    if (bounds.is_known()) cost += turns * std::max(longest, 0.0);
   }
   const double calls = cost / most_cost / std::max(usual, 1.0);
   return static_cast<uint32_t>(std::min<double>(calls, most_gap));

@@ -62,7 +62,8 @@ class Trial {
   };
   // Equal on all ranks.
   struct Result {
-    std::array<Bounds, most_candidates> by_candidate;
+    std::array<Bounds, most_candidates> by_candidate;  // of most calls
+    std::array<double, most_candidates> mean = {};     // of all: a few calls may take very long
     double overhead =
         0;  // nanoseconds that an earlier agreement took, without waiting for late ranks
   };

@@ -13,6 +13,7 @@
 //   moves      MPI_Bcast, with changing roots
 //   uneven     MPI_Alltoallv
 //   barriers   MPI_Barrier
+//   timed      MPI_Allreduce of integers in a bare loop, without checks; prints "timed: N ms"
 //
 // --communicators: each makes the calls, and is freed; MPI's calls are those of the last one.
 // --threads: each with a communicator of its own.
@@ -206,6 +207,22 @@ void report(const Job& job, const Loop& loop) {
               job.calls, loop.last_run());
 }
 
+void run_timed(const Job& job) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const auto count = static_cast<size_t>(job.count);
+  std::vector<int> in(count, 1), out(count);
+  for (int i = 0; i < 2; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  const double began = MPI_Wtime();
+  for (int i = 0; i < job.calls; ++i) {
+    MPI_Allreduce(in.data(), out.data(), job.count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  if (rank == 0) std::printf("timed: %.3f ms\n", (MPI_Wtime() - began) * 1e3);
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::check(out == std::vector<int>(count, size), "the sums");
+}
+
 void run_threads(const Job& job, int threads) {
   std::vector<MPI_Comm> comms(static_cast<size_t>(threads));
   for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -232,7 +249,9 @@ int main(int argc, char** argv) {
   job.count = static_cast<int>(options.number("count", 1000));
   job.pauses = options.number("pauses", 0) > 0;
   job.seed = test::agree_on_seed(options);
-  if (threads > 1) {
+  if (job.what == "timed") {
+    run_timed(job);
+  } else if (threads > 1) {
     run_threads(job, threads);
   } else {
     const auto communicators = options.number("communicators", 1);

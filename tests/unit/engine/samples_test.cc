@@ -214,6 +214,7 @@ TEST(ResultOf, is_made_of_the_two_in_the_middle) {
       ASSERT_EQ(result.by_candidate[i].is_known(), i < candidates);
       if (i < candidates) expect_bounds(result.by_candidate[i], 110 + i, 130 + i);
     }
+    EXPECT_FLOAT_EQ(static_cast<float>(result.mean[0]), (90 + 4e9F + 110 + 130) / 4);
     EXPECT_EQ(result.overhead, 0);
   }
 }

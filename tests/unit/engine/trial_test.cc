@@ -308,6 +308,22 @@ TEST(Trial, loses_a_hundredth_of_the_time) {
   }
 }
 
+// A few calls take very long, as where ranks spin on processors that others use.
+TEST(Trial, hands_nothing_over_that_is_slower_on_average) {
+  Trial trial(2);
+  Trial::Result result = result_with({2000, 1000});
+  result.mean = {2000, 2001};
+  learn_window(trial, result);
+  EXPECT_EQ(trial.state(), TrialState::settled);
+  result.mean = {2000, 102'000};  // 4 such calls cost as much as 200 of the usual ones
+  learn_window(trial, result);
+  EXPECT_EQ(trial.uneventful(), 20'000U);
+  result.mean = {2000, 2000};
+  learn_window(trial, result);
+  learn_window(trial, result);
+  EXPECT_EQ(trial.choice(), by_mpi);
+}
+
 TEST(Trial, tries_again_at_once_when_times_have_shifted) {
   for (const double shift : {0.4, 2.5}) {
     PlayedTrial played([=](uint8_t, uint64_t call) { return call < 3000 ? 1000 : 1000 * shift; });
