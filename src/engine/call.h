@@ -63,6 +63,14 @@ struct Call {
   bool ragged = false;  // allgatherv and reduce_scatter: blocks differ in size (equal on all ranks)
 };
 
+// Whether the result has the same bits whoever computes it, and in whatever order: data is moved,
+// or wide integers are reduced. (Not of max: of 0 and -0, and if there are NaNs. Truth has several
+// representations in Fortran. Open MPI 4.1.4 saturates narrow integers.) Equal on all ranks.
+inline bool is_exact(const Call& call) {
+  const Reduction& reduction = call.reduction;
+  return !reduction.kernel || (reduction.arithmetic && is_wide_integer(reduction.arithmetic->type));
+}
+
 // Packs what a call's views have sources for, before its algorithm runs. (Shared-memory algorithms
 // need everything packed, and leave all unpacking to the caller.)
 Status pack_all(const Call& call, Rank ranks);

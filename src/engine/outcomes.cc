@@ -32,14 +32,60 @@ Rule::Bounds bytes_of(uint32_t octave) {
   return {low, low + (low - 1)};
 }
 
-std::string line_of(const Outcomes::Class& of, bool by_mpi) {
+// "allreduce of 4k to 8k in order".
+std::string describe(const Outcomes::Class& of) {
+  std::string text(to_string(of.collective));
+  if (of.octave > 0) {
+    const auto [low, high] = bytes_of(of.octave);
+    text += " of " + format_size(low);
+    if (high == ~size_t{0}) {
+      text += " or more";
+    } else if (high > low) {
+      text += " to " + format_size(high + 1);
+    }
+  }
+  if (of.ordered) text += " in order";
+  if (of.ragged) text += " with uneven blocks";
+  return text;
+}
+
+std::string in_microseconds(double nanoseconds) {
+  if (nanoseconds == 0) return "not known";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g us", nanoseconds / 1000);
+  return text;
+}
+
+std::string describe(const Outcomes::Outcome& outcome) {
+  const bool is_other = !outcome.is_mpis() && outcome.choice != leave_to_rules;
+  if (outcome.from_file) {
+    return (outcome.is_mpis() ? "MPI"
+            : is_other        ? "Sluice's " + outcome.choice
+                              : "Sluice") +
+           " (SLUICE_CHOICE_FILE says so)";
+  }
+  const std::string by_rules = outcome.ruled + " " + in_microseconds(outcome.by_rules),
+                    by_mpi = in_microseconds(outcome.by_mpi);
+  const std::string windows =
+      "; " + std::to_string(outcome.windows) + (outcome.windows == 1 ? " window)" : " windows)");
+  if (outcome.is_mpis()) return "MPI (" + by_mpi + ", Sluice's " + by_rules + windows;
+  if (is_other) {
+    return "Sluice's " + outcome.choice + " (" + in_microseconds(outcome.by_other) + ", " +
+           by_rules + ", MPI " + by_mpi + windows;
+  }
+  return "Sluice's " + outcome.ruled + " (" + in_microseconds(outcome.by_rules) + ", MPI " +
+         by_mpi + windows;
+}
+
+std::string line_of(const Outcomes::Class& of, const Outcomes::Outcome& outcome) {
   const Rule::Bounds bytes = bytes_of(of.octave);
   std::string range = format_size(bytes.low);
   if (bytes.high > bytes.low) range += "-" + format_size(bytes.high);
   return std::string(to_string(of.collective)) + " * ranks:" + std::to_string(of.ranks) +
          " hosts:" + std::to_string(of.hosts) + " per_host:" + std::to_string(of.per_host) +
          " bytes:" + range + " ordered:" + (of.ordered ? "1" : "0") +
-         " ragged:" + (of.ragged ? "1" : "0") + " -> " + (by_mpi ? "mpi" : "rules") + "\n";
+         " ragged:" + (of.ragged ? "1" : "0") + " exact:" + (of.exact ? "1" : "0") + " -> " +
+         outcome.choice + "  # " + describe(outcome) + "\n";
 }
 
 // The class that a rule is about; nothing if that is not just one.
@@ -52,7 +98,7 @@ std::optional<Outcomes::Class> class_of(const Rule& rule) {
   const Rule::Bounds bytes = bytes_of(octave);
   if (!rule.collective || !is_one(rule.ranks, most_ranks) || !is_one(rule.hosts, most_ranks) ||
       !is_one(rule.per_host, most_ranks) || !is_one(rule.ordered, 1) || !is_one(rule.ragged, 1) ||
-      rule.bytes.low != bytes.low || rule.bytes.high != bytes.high)
+      !is_one(rule.exact, 1) || rule.bytes.low != bytes.low || rule.bytes.high != bytes.high)
     return {};
   return Outcomes::Class{.collective = *rule.collective,
                          .ranks = static_cast<Rank>(rule.ranks.low),
@@ -60,21 +106,17 @@ std::optional<Outcomes::Class> class_of(const Rule& rule) {
                          .per_host = static_cast<Rank>(rule.per_host.low),
                          .octave = octave,
                          .ordered = rule.ordered.low == 1,
-                         .ragged = rule.ragged.low == 1};
+                         .ragged = rule.ragged.low == 1,
+                         .exact = rule.exact.low == 1};
 }
 
-Status parse_classes(const std::string& text, std::map<Outcomes::Class, bool>* classes) {
-  const auto rules = parse_rules(text);
+// The class that a line is about, and its choice.
+Result<std::pair<Outcomes::Class, std::string>> parse_line(std::string_view line) {
+  const auto rules = parse_rules(line);
   if (!rules.ok()) return rules.status();
-  for (const Rule& rule : *rules) {
-    const auto of = class_of(rule);
-    const bool by_mpi = rule.algorithm == leave_to_mpi;
-    if (!of || (!by_mpi && rule.algorithm != leave_to_rules)) {
-      return {Code::invalid, "it has other rules than trials write"};
-    }
-    classes->emplace(*of, by_mpi);
-  }
-  return {};
+  const auto of = rules->size() == 1 ? class_of(rules->front()) : std::nullopt;
+  if (!of) return Status{Code::invalid, "it has other rules than trials write"};
+  return std::pair(*of, rules->front().algorithm);
 }
 
 }  // namespace
@@ -102,7 +144,7 @@ Outcomes::File Outcomes::read(const std::string& path, const Machine& machine, S
                                   text.substr(first_line.size(), end - first_line.size())};
     return File::other;
   }
-  if (Status parsed = parse_classes(text, &read_); !parsed.ok()) {
+  if (Status parsed = parse(std::string_view(text).substr(header_.size())); !parsed.ok()) {
     read_.clear();
     *status = parsed.with(path);
     return File::damaged;
@@ -111,9 +153,20 @@ Outcomes::File Outcomes::read(const std::string& path, const Machine& machine, S
   return File::used;
 }
 
-std::optional<bool> Outcomes::find(const Class& of) const {
+Status Outcomes::parse(std::string_view lines) {
+  for (int number = 3; !lines.empty(); ++number) {
+    const size_t length = std::min(lines.find('\n'), lines.size() - 1) + 1;
+    auto line = parse_line(lines.substr(0, length));
+    if (!line.ok()) return line.status().with("line " + std::to_string(number));
+    read_.emplace(line->first, Known{line->second, std::string(lines.substr(0, length))});
+    lines.remove_prefix(length);
+  }
+  return {};
+}
+
+std::string_view Outcomes::find(const Class& of) const {
   const auto found = read_.find(of);
-  return found == read_.end() ? std::nullopt : std::optional(found->second);
+  return found == read_.end() ? std::string_view() : found->second.choice;
 }
 
 void Outcomes::note(const std::string& communicator, const TeamId& team, const Class& of,
@@ -121,56 +174,15 @@ void Outcomes::note(const std::string& communicator, const TeamId& team, const C
   const std::lock_guard lock(mutex_);
   if (!communicator.empty()) by_communicator_[{communicator, of}] = outcome;
   if (outcome.from_file) return;
-  const auto [at, is_new] = found_.try_emplace(of, Found{team, outcome.by_mpi, false});
+  const auto [at, is_new] = found_.try_emplace(of, Found{team, outcome, false});
   if (is_new) return;
   Found& found = at->second;
   const bool is_same_team = !(found.team < team) && !(team < found.team);
-  if (!is_same_team && found.by_mpi != outcome.by_mpi) found.differs = true;
+  if (!is_same_team && found.outcome.choice != outcome.choice) found.differs = true;
   found.team = team;
-  found.by_mpi = outcome.by_mpi;
+  found.outcome = outcome;
 } catch (const std::bad_alloc&) {
 }
-
-namespace {
-
-// "allreduce of 4k to 8k in order".
-std::string describe(const Outcomes::Class& of) {
-  std::string text(to_string(of.collective));
-  if (of.octave > 0) {
-    const auto [low, high] = bytes_of(of.octave);
-    text += " of " + format_size(low);
-    if (high == ~size_t{0}) {
-      text += " or more";
-    } else if (high > low) {
-      text += " to " + format_size(high + 1);
-    }
-  }
-  if (of.ordered) text += " in order";
-  if (of.ragged) text += " with uneven blocks";
-  return text;
-}
-
-std::string in_microseconds(double nanoseconds) {
-  if (nanoseconds == 0) return "not known";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g us", nanoseconds / 1000);
-  return text;
-}
-
-std::string describe(const Outcomes::Outcome& outcome) {
-  if (outcome.from_file) {
-    return std::string(outcome.by_mpi ? "MPI" : "Sluice") + " (SLUICE_CHOICE_FILE says so)";
-  }
-  const std::string own = "Sluice's " + outcome.algorithm;
-  const std::string own_time = in_microseconds(outcome.own),
-                    mpi_time = in_microseconds(outcome.mpi);
-  const std::string windows =
-      std::to_string(outcome.windows) + (outcome.windows == 1 ? " window)" : " windows)");
-  return outcome.by_mpi ? "MPI (" + mpi_time + ", " + own + " " + own_time + "; " + windows
-                        : own + " (" + own_time + ", MPI " + mpi_time + "; " + windows;
-}
-
-}  // namespace
 
 std::string Outcomes::report() const {
   const std::lock_guard lock(mutex_);
@@ -178,7 +190,7 @@ std::string Outcomes::report() const {
   size_t lines = 0;
   for (const bool by_mpi : {true, false}) {
     for (const auto& [key, outcome] : by_communicator_) {
-      if (outcome.by_mpi != by_mpi || ++lines > most_lines) continue;
+      if (outcome.is_mpis() != by_mpi || ++lines > most_lines) continue;
       const auto& [communicator, of] = key;
       text += shorten_name(communicator) + ": " + describe(of) + ": " + describe(outcome) + "\n";
     }
@@ -191,13 +203,14 @@ std::string Outcomes::report() const {
 std::string Outcomes::text() const {
   const std::lock_guard lock(mutex_);
   if (found_.empty()) return {};
-  std::map<Class, bool> all = read_;
+  std::map<Class, std::string> all;
+  for (const auto& [of, known] : read_) all[of] = known.line;
   for (const auto& [of, found] : found_) {
     all.erase(of);
-    if (!found.differs) all[of] = found.by_mpi;
+    if (!found.differs) all[of] = line_of(of, found.outcome);
   }
   std::string text = header_;
-  for (const auto& [of, by_mpi] : all) text += line_of(of, by_mpi);
+  for (const auto& [of, line] : all) text += line;
   return text;
 }
 

@@ -6,23 +6,25 @@
 //
 //   # Choices of Sluice, found by trials (SLUICE_CHOICE_FILE); rewritten when a job ends
 //   # Sluice 1.0, 4 ranks, settings 84222325cbf29ce4, Open MPI v4.1.4
-//   allreduce * ranks:4 hosts:1 per_host:4 bytes:4k-8191 ordered:0 ragged:0 -> mpi
-//   barrier * ranks:4 hosts:1 per_host:4 bytes:0 ordered:0 ragged:0 -> rules
+//   allreduce * ranks:4 hosts:1 per_host:4 bytes:4k-8191 ordered:0 ragged:0 exact:0 -> mpi  # why
+//   barrier * ranks:4 hosts:1 per_host:4 bytes:0 ordered:0 ragged:0 exact:1 -> rules  # why
 //
-// "rules": Sluice's own way stays, as the rules say. A process reads the file once, when it starts.
-// The ranks of a team use it only if all of them have read the same text.
+// Why: what was measured, as in `report`. "rules": the algorithm that the rules choose stays. A
+// process reads the file once, when it starts. The ranks of a team use it only if all of them have
+// read the same text.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "collectives/algorithm.h"
 #include "src/base/status.h"
+#include "src/engine/rules.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -43,15 +45,17 @@ class Outcomes {
     uint32_t hosts = 1;
     Rank per_host = 1;    // of the host that has most
     uint32_t octave = 0;  // bytes: 0, or from 2^(octave - 1) to 2^octave - 1
-    bool ordered = false, ragged = false;
+    bool ordered = false, ragged = false, exact = false;
     auto operator<=>(const Class&) const = default;
   };
   struct Outcome {
-    bool by_mpi = false;
-    bool from_file = false;   // then there is nothing else
-    std::string algorithm;    // of Sluice's way
-    double own = 0, mpi = 0;  // nanoseconds of a call; 0: not known
-    uint32_t windows = 0;     // that were compared
+    std::string choice;      // "mpi", "rules", or the name of another algorithm
+    bool from_file = false;  // then there is nothing else
+    std::string ruled;       // the algorithm that the rules choose
+    // Nanoseconds of a call, by the rules' algorithm, by MPI and by the other one; 0: not known.
+    double by_rules = 0, by_mpi = 0, by_other = 0;
+    uint32_t windows = 0;  // that were compared
+    bool is_mpis() const { return choice == leave_to_mpi; }
   };
   // What came of `read`.
   enum class File : uint8_t {
@@ -66,8 +70,8 @@ class Outcomes {
   File read(const std::string& path, const Machine& machine, Status* status);
   // Of the text in use; 0: none. Equal digests: equal choices.
   uint64_t digest() const { return digest_; }
-  // Whether MPI does such calls, by the file. Nothing: it does not say.
-  std::optional<bool> find(const Class& of) const;
+  // The choice for such calls, by the file; empty: it does not say.
+  std::string_view find(const Class& of) const;
 
   // Any thread may call these. Keeps what a team has found out about a class of calls; the latest
   // of a team counts. communicator: the name; empty: it is not reported. If memory is short, it is
@@ -88,15 +92,21 @@ class Outcomes {
   Status write() const;
 
  private:
+  Status parse(std::string_view lines);
+
   struct Found {
     TeamId team;  // the latest
-    bool by_mpi;
+    Outcome outcome;
     bool differs;  // teams do
   };
 
   std::string path_, header_;  // no path: there is no file to write
   uint64_t digest_ = 0;
-  std::map<Class, bool> read_;  // by MPI
+  struct Known {
+    std::string choice;
+    std::string line;  // in the file
+  };
+  std::map<Class, Known> read_;
   mutable std::mutex mutex_;
   std::map<Class, Found> found_;
   std::map<std::pair<std::string, Class>, Outcome> by_communicator_;

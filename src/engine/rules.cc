@@ -48,6 +48,7 @@ Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
   if (name == "round_trip") return &rule->round_trip;
   if (name == "ordered") return &rule->ordered;
   if (name == "ragged") return &rule->ragged;
+  if (name == "exact") return &rule->exact;
   return name == "bytes" ? &rule->bytes : nullptr;
 }
 
@@ -58,8 +59,8 @@ Status parse_condition(std::string_view word, Rule* rule) {
   if (!bounds || !parse_range(range, &bounds->low, &bounds->high)) {
     return {Code::invalid, "'" + std::string(word) +
                                "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B, groups:A-B, "
-                               "per_processor:A-B, round_trip:A-B, bytes:A-B, ordered:A-B or "
-                               "ragged:A-B"};
+                               "per_processor:A-B, round_trip:A-B, bytes:A-B, ordered:A-B, "
+                               "ragged:A-B or exact:A-B"};
   }
   return {};
 }
@@ -82,7 +83,7 @@ Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
     return Status{Code::invalid,
                   "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
                   "[groups:A-B] [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] "
-                  "[ragged:A-B] -> algorithm"};
+                  "[ragged:A-B] [exact:A-B] -> algorithm"};
   }
   Rule rule;
   if (words[0] != "*") {
@@ -109,7 +110,8 @@ bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
          rule.groups.contain(count_hosts(situation.groups)) &&
          rule.per_processor.contain(situation.per_processor) &&
          rule.round_trip.contain(situation.round_trip) && rule.bytes.contain(bytes) &&
-         rule.ordered.contain(situation.ordered) && rule.ragged.contain(situation.ragged);
+         rule.ordered.contain(situation.ordered) && rule.ragged.contain(situation.ragged) &&
+         rule.exact.contain(situation.exact);
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 // the call, and whose algorithm can serve it, wins:
 //
 //   # collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] [groups:A-B]
-//   #   [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] [ragged:A-B] -> algorithm
+//   #   [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] [ragged:A-B] [exact:A-B]
+//   #   -> algorithm
 //   allreduce tcp ranks:2-64 bytes:0-32k -> recursive_doubling
 //   *         *                          -> mpi
 //
@@ -22,6 +23,7 @@
 //   bytes          Call::bytes; units k, m, g
 //   ordered        1: operands must be combined in rank order; else 0
 //   ragged         1: blocks differ in size; else 0
+//   exact          1: the result has the same bits by any algorithm (is_exact in call.h); else 0
 #pragma once
 
 #include <optional>
@@ -46,7 +48,7 @@ struct Rule {
     size_t low = 0, high = ~size_t{0};
     bool contain(size_t value) const { return low <= value && value <= high; }
   };
-  Bounds ranks, hosts, per_host, groups, per_processor, round_trip, bytes, ordered, ragged;
+  Bounds ranks, hosts, per_host, groups, per_processor, round_trip, bytes, ordered, ragged, exact;
   std::string algorithm;  // or one of these words
   bool ships = false;     // with Sluice
 };
@@ -64,6 +66,7 @@ struct Situation {
   Rank ranks = 1;
   bool ordered = false;  // operands must be combined in rank order
   bool ragged = false;   // blocks differ in size
+  bool exact = false;    // the result has the same bits by any algorithm
   bool shm = false;      // shared-memory algorithms can serve: there is an arena with enough room
   bool cma = false;      // and all ranks can use CMA
   std::span<const uint32_t> hosts = {};   // as in Shape
@@ -107,6 +110,8 @@ class Selector {
   const Algorithm* choose(const Situation& situation, size_t bytes) const {
     return find(situation, bytes).algorithm;
   }
+  // Whether the algorithm, of the situation's collective, can serve there.
+  bool is_able(const Algorithm& algorithm, const Situation& situation) const;
   // Whether a knob or a hint says how that collective is done.
   bool is_forced(Collective collective) const {
     return !forced_[static_cast<uint32_t>(collective)].empty();
@@ -120,7 +125,6 @@ class Selector {
     bool is_open;
   };
   Choice find(const Situation& situation, size_t bytes) const;
-  bool is_able(const Algorithm& algorithm, const Situation& situation) const;
   const Algorithm* able(const std::string& name, const Situation& situation) const;
 
   bool reproducible_ = false;  // reductions must use the balanced tree (Bracketing)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/engine/selection.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "src/base/log.h"
 #include "src/engine/team.h"
 
@@ -35,6 +38,7 @@ Situation Selection::situation_of(const Call& call, bool shm) const {
       .ranks = ranks_,
       .ordered = is_ordered(call),
       .ragged = call.ragged,
+      .exact = is_exact(call),
       .shm = shm,
       .cma = shm && arena_.cma,
       .hosts = hosts_,
@@ -56,6 +60,47 @@ Choices Selection::look_up(const Call& call, bool shm) const {
         call.ragged ? " with uneven blocks" : "", reproducible ? " reproducibly" : "");
   }
   return selector().choices(situation);
+}
+
+bool Selection::is_able(const Algorithm& algorithm, const Call& call,
+                        const Algorithm& ruled) const {
+  const bool shm = ruled.shm != nullptr;
+  return shm == (algorithm.shm != nullptr) &&
+         selector().is_able(algorithm, situation_of(call, shm));
+}
+
+// The time of a call over links, in the bytes that are sent in it: a message costs as much as so
+// many.
+double Selection::predict(const Algorithm& algorithm, size_t bytes) const {
+  constexpr double message = 32 << 10;
+  const Shape shape{rank_, ranks_, 0, static_cast<uint32_t>(process_.knobs.radix), hosts_};
+  const Cost cost = algorithm.cost(shape);
+  return cost.steps * message + cost.bytes * static_cast<double>(bytes);
+}
+
+std::vector<const Algorithm*> Selection::find_rivals(const Call& call,
+                                                     const Algorithm& ruled) const {
+  constexpr double too_slow = 2;
+  const Situation situation = situation_of(call, ruled.shm != nullptr);
+  std::vector<const Algorithm*> rivals;
+  const auto offer = [&](const Algorithm* rival) {
+    if (!rival || rival == &ruled || rivals.size() == most_rivals) return;
+    if (std::ranges::count(rivals, rival) > 0 || !is_able(*rival, call, ruled)) return;
+    const bool is_ruled_out = rival->cost && ruled.cost &&
+                              predict(*rival, call.bytes) > too_slow * predict(ruled, call.bytes);
+    if (!is_ruled_out) rivals.push_back(rival);
+  };
+  for (const size_t factor : {4, 16}) {
+    offer(selector().choose(situation, call.bytes / factor));
+    offer(selector().choose(situation, call.bytes * factor));
+  }
+  std::vector<std::pair<double, const Algorithm*>> by_cost;
+  for (const Algorithm& each : algorithms(call.collective)) {
+    if (each.plan && each.cost) by_cost.emplace_back(predict(each, call.bytes), &each);
+  }
+  std::ranges::sort(by_cost);
+  for (const auto& [time, rival] : by_cost) offer(rival);
+  return rivals;
 }
 
 void Selection::warn_of_mpi(const Call& call) {

@@ -47,14 +47,21 @@ class Selection {
   const Algorithm* choose(const Call& call, bool shm) { return find(call, shm).algorithm; }
   // The same, and whether trials may decide otherwise.
   const Choices::From& find(const Call& call, bool shm) {
-    const bool ordered = is_ordered(call);
-    auto& choices = choices_[static_cast<uint32_t>(call.collective)][ordered][call.ragged][shm];
+    auto& choices = choices_[static_cast<uint32_t>(call.collective)][is_ordered(call)][call.ragged]
+                            [is_exact(call)][shm];
     if (!choices) choices = look_up(call, shm);
     const Choices::From& found = choices->find(call.bytes);
     if (!found.algorithm) warn_of_mpi(call);
     return found;
   }
   bool is_forced(Collective collective) const { return selector().is_forced(collective); }
+  // Algorithms that may carry such calls faster than the one that the rules have chosen for them,
+  // and which the same ranks can run, likely ones first: what the rules say about shorter and
+  // longer calls, then those with plans of the least cost. None is predicted to take twice as long.
+  static constexpr size_t most_rivals = 2;
+  std::vector<const Algorithm*> find_rivals(const Call& call, const Algorithm& ruled) const;
+  // Whether an algorithm of the call's collective can carry it where `ruled` does.
+  bool is_able(const Algorithm& algorithm, const Call& call, const Algorithm& ruled) const;
   // As `choose` without shared memory, but never MPI, even if the rules leave the other transport's
   // calls to it: the caller has been told that Sluice carries this call. nullptr: none can.
   const Algorithm* choose_without_shm(const Call& call);
@@ -62,6 +69,7 @@ class Selection {
  private:
   const Selector& selector() const;
   Situation situation_of(const Call& call, bool shm) const;
+  double predict(const Algorithm& algorithm, size_t bytes) const;
   [[gnu::cold]] Choices look_up(const Call& call, bool shm) const;
   [[gnu::cold]] void warn_of_mpi(const Call& call);
 
@@ -70,8 +78,9 @@ class Selection {
   const Rank rank_, ranks_;
   const std::span<const uint32_t> hosts_;
   Arena arena_;
-  std::optional<Selector> own_selector_;                       // with hints
-  std::optional<Choices> choices_[collective_count][2][2][2];  // by ordered, ragged and shm
+  std::optional<Selector> own_selector_;  // with hints
+  // By ordered, ragged, exact and shm.
+  std::optional<Choices> choices_[collective_count][2][2][2][2];
 };
 
 }  // namespace sluice

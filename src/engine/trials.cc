@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -41,12 +42,8 @@ struct WindowReport {
 
 uint32_t key_of(const Call& call) {
   const auto octave = static_cast<uint32_t>(std::bit_width(call.bytes));
-  return static_cast<uint32_t>(call.collective) << 16 | octave << 8 |
+  return static_cast<uint32_t>(call.collective) << 16 | octave << 8 | (is_exact(call) ? 4U : 0U) |
          (Selection::is_ordered(call) ? 2U : 0U) | (call.ragged ? 1U : 0U);
-}
-
-bool is_wide_integer(Type type) {
-  return type == Type::int32 || type == Type::int64 || type == Type::uint32 || type == Type::uint64;
 }
 
 // (Open MPI 4.1.4 saturates them with AVX.)
@@ -55,12 +52,6 @@ bool is_narrow_integer(Type type) {
 }
 
 bool is_sum_or_product(Op op) { return op == Op::sum || op == Op::prod; }
-
-// Whether the result has the same bits whoever computes it. (Not that of max: of 0 and -0, and if
-// there are NaNs. Truth has several representations in Fortran.)
-bool is_exact(const Reduction& reduction) {
-  return !reduction.kernel || is_wide_integer(reduction.arithmetic->type);
-}
 
 // Bytes that this rank sends in a call whose size the ranks do not know.
 float weight_of(const Call& call, Rank ranks) {
@@ -85,19 +76,19 @@ void CallLease::begin(CallClass* of) {
   of->lease = this;
 }
 
-bool CallLease::refuse() {
-  left_ = 1;
+bool CallLease::refuse_for_mpi() {
+  left_for_mpi_ = 1;
   end();
   return false;
 }
 
 void CallLease::end() {
   if (of_) {
-    of_->trial.skip(granted_ - (left_ - 1));
+    of_->trial.skip(granted_ - (left_ - 1) - (left_for_mpi_ - 1));
     of_->lease = nullptr;
     of_ = nullptr;
   }
-  left_ = 1;
+  left_ = left_for_mpi_ = 1;
 }
 
 void Way::take_sample() {
@@ -115,8 +106,10 @@ Trials::~Trials() {
   }
 }
 
-Trials::Trials(Team& team, Rank ranks, const Knobs& knobs, const std::string& name)
+Trials::Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
+               const std::string& name)
     : team_(team),
+      selection_(selection),
       knobs_(knobs),
       name_(name),
       are_on_(knobs.choice != "rules" && knobs.tls == "off" && ranks > 1) {}
@@ -129,14 +122,36 @@ bool Trials::is_tried(const Call& call) const {
   return !is_narrow_integer(type) || !is_sum_or_product(op);
 }
 
-CallClass& Trials::find_class(const Call& call) {
+CallClass& Trials::find_class(const Call& call, const Algorithm& ruled) {
   const uint32_t key = key_of(call);
   for (const auto& each : classes_) {
-    if (each->key == key) return *each;
+    if (each->key != key) continue;
+    each->algorithms[Trial::ruled] = &ruled;
+    return *each;
   }
-  CallClass& made = *classes_.emplace_back(new CallClass{key, Trial(2)});
-  if (earlier_) made.known = earlier_->find(describe(key, hosts_));
-  if (made.known) made.trial.give_up();
+  return make_class(key, call, ruled);
+}
+
+// For the first call of the class, which is the same on all ranks.
+CallClass& Trials::make_class(uint32_t key, const Call& call, const Algorithm& ruled) {
+  std::array<const Algorithm*, Trial::most_candidates> algorithms{&ruled};
+  uint8_t candidates = 2;
+  const auto add = [&](const Algorithm* other) { algorithms[candidates++] = other; };
+  const std::string_view earlier = earlier_ ? earlier_->find(describe(key, hosts_)) : "";
+  std::optional<uint8_t> known;
+  if (earlier == leave_to_mpi) known = Trial::mpi;
+  if (earlier == leave_to_rules) known = Trial::ruled;
+  if (!earlier.empty() && !known) {
+    const Algorithm* const other = find_algorithm(call.collective, earlier);
+    known = other && selection_.is_able(*other, call, ruled) ? candidates : Trial::ruled;
+    if (*known == candidates) add(other);
+  } else if (knobs_.choice == "free" || (knobs_.choice == "online" && is_exact(call))) {
+    for (const Algorithm* const rival : selection_.find_rivals(call, ruled)) add(rival);
+  }
+  CallClass& made = *classes_.emplace_back(new CallClass{key, Trial(candidates)});
+  made.algorithms = algorithms;
+  made.known = known;
+  if (known) made.trial.give_up();
   return made;
 }
 
@@ -147,7 +162,8 @@ Outcomes::Class Trials::describe(uint32_t key, std::span<const uint32_t> hosts) 
           .per_host = most_per_host(hosts),
           .octave = key >> 8 & 0xff,
           .ordered = (key & 2) != 0,
-          .ragged = (key & 1) != 0};
+          .ragged = (key & 1) != 0,
+          .exact = (key & 4) != 0};
 }
 
 // (What was found out is lost without memory.)
@@ -159,12 +175,16 @@ void Trials::hand_over(const TeamId& team, std::span<const uint32_t> hosts,
     const bool is_known = times[trial.choice()].is_known();
     if (!each->known && !is_known) continue;
     Outcomes::Outcome outcome;
-    outcome.by_mpi = each->known.value_or(trial.choice() == Trial::mpi);
+    const uint8_t choice = each->known.value_or(trial.choice());
+    outcome.choice = choice == Trial::ruled ? leave_to_rules
+                     : choice == Trial::mpi ? leave_to_mpi
+                                            : each->algorithms[choice]->name;
     outcome.from_file = each->known.has_value();
     if (!outcome.from_file) {
-      outcome.algorithm = each->ruled->name;
-      outcome.own = times[Trial::ruled].high;
-      outcome.mpi = times[Trial::mpi].high;
+      outcome.ruled = each->algorithms[Trial::ruled]->name;
+      outcome.by_rules = times[Trial::ruled].high;
+      outcome.by_mpi = times[Trial::mpi].high;
+      outcome.by_other = times[choice].high;
       outcome.windows = each->windows;
     }
     outcomes->note(knobs_.stats ? name_ : std::string(), team, describe(each->key, hosts), outcome);
@@ -172,28 +192,29 @@ void Trials::hand_over(const TeamId& team, std::span<const uint32_t> hosts,
 } catch (const std::bad_alloc&) {
 }
 
+// Whether a candidate may do the call in place of the choice: otherwise it does it aside.
+bool Trials::may_go_straight(const Call& call, const CallClass& of, uint8_t candidate) const {
+  return candidate == of.trial.choice() || is_exact(call) || knobs_.choice == "free";
+}
+
 Status Trials::find_way(const Call& call, Way* way) {
   if (!is_tried(call)) return {};
-  const Algorithm* const ruled = way->algorithm;
-  CallClass& of = find_class(call);
+  CallClass& of = find_class(call, *way->algorithm);
   if (of.lease) of.lease->end();
   if (of.trial.due() != Trial::Due::nothing) {
-    if (Status status = agree(call, *ruled, of); !status.ok()) return status;
+    if (Status status = agree(call, of); !status.ok()) return status;
   }
   const Trial::Next next = of.trial.next(call.bytes);
   way->of = &of;
-  if (of.known) {
-    way->by = *of.known ? Way::By::mpi : Way::By::sluice;
-    return {};
-  }
+  const uint8_t candidate = of.known.value_or(next.candidate);
+  way->by = candidate == Trial::mpi ? Way::By::mpi : Way::By::sluice;
+  if (candidate != Trial::mpi) way->algorithm = of.algorithms[candidate];
+  if (of.known) return {};
   way->place = next.place;
   way->is_timed = next.is_timed;
   if (next.is_timed) of.samples[next.place] = {0, Sample::unknown, weight_of(call, team_.size())};
-  const bool is_mpis = next.candidate == Trial::mpi;
-  if (next.candidate == of.trial.choice() || is_exact(call.reduction)) {
-    way->by = is_mpis ? Way::By::mpi : Way::By::sluice;
-  } else {
-    way->by = is_mpis ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
+  if (!may_go_straight(call, of, candidate)) {
+    way->by = candidate == Trial::mpi ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
     of.had_asides = true;
   }
   return {};
@@ -203,13 +224,12 @@ void Trials::leave_windows() {
   for (const auto& each : classes_) each->trial.leave_window();
 }
 
-Status Trials::agree(const Call& call, const Algorithm& ruled, CallClass& of) {
+Status Trials::agree(const Call& call, CallClass& of) {
   if (of.trial.due() == Trial::Due::time_spent) return agree_on_time_spent(call, of);
   const uint8_t before = of.trial.choice();
-  of.ruled = &ruled;
   ++of.windows;
   Status status = agree_on_window(call, of);
-  if (status.ok() && of.trial.choice() != before) report(of, call, ruled);
+  if (status.ok() && of.trial.choice() != before) report(of, call);
   return status;
 }
 
@@ -320,29 +340,48 @@ Status Trials::compare_clocks(const Call& call, std::vector<ClockOffset>* clocks
   return {};
 }
 
-void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const {
-  if (team_.rank() != 0 || !log_shown(Level::debug)) return;
-  const Trial::Bounds &ruled = result.by_candidate[Trial::ruled],
-                      &mpi = result.by_candidate[Trial::mpi];
-  log(Level::debug, "trial of %s of %s on %s: Sluice %.2f to %.2f us, MPI %.2f to %.2f us; next %u",
-      std::string(to_string(call.collective)).c_str(), format_size(call.bytes).c_str(),
-      name_.c_str(), ruled.low / 1000, ruled.high / 1000, mpi.low / 1000, mpi.high / 1000,
-      of.trial.uneventful());
+namespace {
+
+// "MPI", "Sluice's flat".
+std::string name_of(const CallClass& of, uint8_t candidate) {
+  if (candidate == Trial::mpi) return "MPI";
+  return std::string("Sluice's ") + of.algorithms[candidate]->name;
 }
 
-// One rank says it, once in a process for each collective.
-void Trials::report(const CallClass& of, const Call& call, const Algorithm& ruled) const {
+// "Sluice's flat 0.21 to 0.22 us, MPI 0.4 to 0.41 us".
+std::string describe_times(const CallClass& of, const Trial::Result& result) {
+  std::string text;
+  for (uint8_t each = 0; each < of.trial.candidates(); ++each) {
+    char times[64];
+    const Trial::Bounds& bounds = result.by_candidate[each];
+    std::snprintf(times, sizeof times, " %.3g to %.3g us", bounds.low / 1000, bounds.high / 1000);
+    text += (each > 0 ? ", " : "") + name_of(of, each) + (bounds.is_known() ? times : " unknown");
+  }
+  return text;
+}
+
+}  // namespace
+
+void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const {
+  if (team_.rank() != 0 || !log_shown(Level::debug)) return;
+  log(Level::debug, "trial of %s of %s on %s: %s; next %u",
+      std::string(to_string(call.collective)).c_str(), format_size(call.bytes).c_str(),
+      name_.c_str(), describe_times(of, result).c_str(), of.trial.uneventful());
+}
+
+// One rank says it; as a warning once in a process for each collective that MPI takes over.
+void Trials::report(const CallClass& of, const Call& call) const {
   static constinit std::atomic<bool> said[collective_count] = {};
   if (team_.rank() != 0) return;
-  const bool by_mpi = of.trial.choice() == Trial::mpi;
+  const uint8_t choice = of.trial.choice();
+  const bool by_mpi = choice == Trial::mpi;
   const bool is_first = by_mpi && !said[static_cast<uint32_t>(call.collective)].exchange(true);
-  const auto& times = of.trial.last_result().by_candidate;
   const std::string collective(to_string(call.collective));
   log(is_first ? Level::warning : Level::info,
-      "%s of %s on %s: %s is faster, and does these calls from now on (%s takes %.3g us, Sluice's "
-      "%s %.3g us). SLUICE_CHOICE=rules keeps to the rules, `sluice tune` writes better ones",
-      collective.c_str(), format_size(call.bytes).c_str(), name_.c_str(), by_mpi ? "MPI" : "Sluice",
-      "MPI", times[Trial::mpi].high / 1000, ruled.name, times[Trial::ruled].high / 1000);
+      "%s of %s on %s: %s is faster, and does these calls from now on (%s). SLUICE_CHOICE=rules "
+      "keeps to the rules, `sluice tune` writes better ones",
+      collective.c_str(), format_size(call.bytes).c_str(), name_.c_str(),
+      name_of(of, choice).c_str(), describe_times(of, of.trial.last_result()).c_str());
 }
 
 }  // namespace sluice

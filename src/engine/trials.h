@@ -2,13 +2,17 @@
 //
 // A team's trials: which classes of calls are tried, what is measured of them, and which way the
 // next call goes. A class is a collective with an octave of bytes (and whether operands are in
-// order, and blocks uneven): what rules look at, and equal on all ranks. Root and memory are no
-// part of it.
+// order, blocks uneven, and bits the same whoever does it): what rules look at, and equal on all
+// ranks. Root and memory are no part of it.
 //
-// With SLUICE_CHOICE=guard, Sluice's own way is tried against MPI's function, so that a preload
-// does no harm where MPI is faster. What the trials change is the time alone, until one way has
-// won: of a reduction whose bits may depend on who does it, the other way is tried aside, before
-// the one in force, and its results are dropped.
+// With SLUICE_CHOICE=guard, the algorithm that the rules have chosen is tried against MPI's
+// function, so that a preload does no harm where MPI is faster. What the trials change is the time
+// alone, until one way has won: of a reduction whose bits may depend on who does it, the other way
+// is tried aside, before the one in force, and its results are dropped.
+//
+// With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals),
+// where the bits can't change; with `free`, everywhere, and nothing is made aside. (MVAPICH-Plus
+// tunes so while a program runs.)
 //
 // What is not tried: what the user has decided (a variable, a hint, a rule of SLUICE_RULES,
 // SLUICE_REPRODUCIBLE); with SLUICE_TLS, because MPI sends in clear; with SLUICE_TIMEOUT, because
@@ -34,6 +38,7 @@
 namespace sluice {
 
 struct Knobs;
+class Selection;
 class Team;
 class CallLease;
 
@@ -45,15 +50,16 @@ struct CallClass {
   std::array<Sample, Trial::most_candidates* Trial::turns> samples = {};  // this rank's window
   bool had_asides = false;                                                // in it
   CallLease* lease = nullptr;
-  // By MPI: an earlier job has found that out (outcomes.h), and nothing is tried.
-  std::optional<bool> known = {};
-  const Algorithm* ruled = nullptr;  // of the latest window
+  // The candidate that does all calls: an earlier job has found that out (outcomes.h).
+  std::optional<uint8_t> known = {};
+  // By candidate; of the rules the latest one, of MPI null.
+  std::array<const Algorithm*, Trial::most_candidates> algorithms = {};
   uint32_t windows = 0;
 };
 
-// Calls that somebody makes again without asking (a call cache). The class that they belong to
-// counts them when the lease ends, so that it has the same count on all ranks whenever one is
-// decided about, whoever had a lease.
+// Calls that somebody makes again without asking (a call cache), all of them by Sluice or all by
+// MPI. The class that they belong to counts them when the lease ends, so that it has the same count
+// on all ranks whenever one is decided about, whoever had a lease.
 class CallLease {
  public:
   CallLease() = default;
@@ -63,17 +69,28 @@ class CallLease {
 
   // Begins. of: nullptr: calls without limit. Ends another lease of the class.
   void begin(CallClass* of);
+  void begin_for_mpi(CallClass* of) {
+    begin(of);
+    std::swap(left_, left_for_mpi_);
+  }
   void end();
-  // Takes a call. False: none is left; the call must ask, and the lease ends then.
+  // Takes a call of Sluice's. False: none is left.
   bool take() { return --left_ != 0 || refuse(); }
+  // To be called then: takes a call of MPI's. False: the call must ask, and the lease ends.
+  bool take_for_mpi() { return --left_for_mpi_ != 0 || refuse_for_mpi(); }
 
  private:
   static constexpr uint32_t unlimited = ~uint32_t{0};
 
-  [[gnu::cold]] bool refuse();
+  bool refuse() {
+    left_ = 1;
+    return false;
+  }
+  [[gnu::cold]] bool refuse_for_mpi();
 
   CallClass* of_ = nullptr;
-  uint32_t granted_ = 0, left_ = 1;  // left: and one
+  uint32_t granted_ = 0;
+  uint32_t left_ = 1, left_for_mpi_ = 1;  // and one
 };
 
 // Which way a call goes.
@@ -106,7 +123,8 @@ struct Way {
 class Trials {
  public:
   // team, and what else is referred to, must outlive this. name: of the communicator.
-  Trials(Team& team, Rank ranks, const Knobs& knobs, const std::string& name);
+  Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
+         const std::string& name);
   ~Trials();
 
   // Decides about the next call, and counts it. *way: in, as the rules that ship say. May block in
@@ -127,17 +145,20 @@ class Trials {
 
  private:
   bool is_tried(const Call& call) const;
-  CallClass& find_class(const Call& call);
+  CallClass& find_class(const Call& call, const Algorithm& ruled);
+  CallClass& make_class(uint32_t key, const Call& call, const Algorithm& ruled);
+  bool may_go_straight(const Call& call, const CallClass& of, uint8_t candidate) const;
   Outcomes::Class describe(uint32_t key, std::span<const uint32_t> hosts) const;
-  Status agree(const Call& call, const Algorithm& ruled, CallClass& of);
+  Status agree(const Call& call, CallClass& of);
   Status agree_on_time_spent(const Call& call, CallClass& of);
   Status agree_on_window(const Call& call, CallClass& of);
   Status compare_clocks(const Call& call, std::vector<ClockOffset>* clocks, int64_t* reference);
   Status gather(const Call& call, std::span<const std::byte> mine, std::vector<std::byte>* all);
   void log_window(const CallClass& of, const Call& call, const Trial::Result& result) const;
-  void report(const CallClass& of, const Call& call, const Algorithm& ruled) const;
+  void report(const CallClass& of, const Call& call) const;
 
   Team& team_;
+  const Selection& selection_;
   const Knobs& knobs_;
   const std::string& name_;
   const bool are_on_;

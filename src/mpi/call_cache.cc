@@ -28,17 +28,28 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
   call = exchange.call;
   if (!keep_arrays()) return;
   types_freed = exchange.types_freed;
-  algorithm = way.algorithm;
+  algorithm = way.by == Way::By::mpi ? nullptr : way.algorithm;
   has_input = input.type != nullptr;
   has_output = output.type != nullptr;
   in_place = has_input && with.sendbuf == MPI_IN_PLACE;
+  keep_starts(exchange);
+  alias_at = exchange.alias_at;
+  algorithm ? lease.begin(way.of) : lease.begin_for_mpi(way.of);
+  entry = name;
+}
+
+// (A call that MPI makes has no views.)
+void CallCache::keep_starts(const Exchange& exchange) {
+  const Side &input = exchange.input, &output = exchange.output;
+  if (!algorithm) {
+    output_start = has_output ? output.type->start : 0;
+    input_start = has_input ? input.type->start : 0;
+    return;
+  }
   if (has_output) output_start = call.output.base - offset_by(output.buffer, 0);
   if (has_input) {
     input_start = call.input.base - offset_by(in_place ? output.buffer : input.buffer, 0);
   }
-  alias_at = exchange.alias_at;
-  lease.begin(way.of);
-  entry = name;
 }
 
 // Copies the arrays: the program may have changed its own by the next call. False if out of memory.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The call cache: a communicator's last call of a function, ready to be made again. In most
-// programs the next call differs in its buffers alone, so its arguments need not be interpreted
-// again.
+// The call cache: a communicator's last call of a function, ready to be made again, by Sluice or by
+// MPI. In most programs the next call differs in its buffers alone, so its arguments need not be
+// interpreted again.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ struct CallCache {
   const char* entry = nullptr;  // "MPI_Bcast", compared by address; null: nothing is cached
   Arguments arguments;          // arrays are copies
   Rank ranks = 0;
-  uint64_t types_freed = 0;  // if it has changed, a handle may mean another type
-  const Algorithm* algorithm = nullptr;
+  uint64_t types_freed = 0;              // if it has changed, a handle may mean another type
+  const Algorithm* algorithm = nullptr;  // null: MPI does the call
   CallLease lease;
   Call call;
   ptrdiff_t input_start = 0, output_start = 0;  // from the program's buffer to the view's memory
@@ -44,8 +44,8 @@ struct CallCache {
   bool in_place = false;   // the input lies in the output's buffer
   ptrdiff_t alias_at = 0;  // see Exchange
 
-  // Caches a successful call if its data was dense in the program's memory; else caches nothing.
-  // Throws nothing.
+  // Caches a call that Sluice has made, if its data was dense in the program's memory, or one that
+  // MPI is about to make; else caches nothing. Throws nothing.
   void keep(const char* name, const Arguments& with, const Exchange& exchange, const Way& way,
             Rank size);
   // Whether an argument allows the cached call to be repeated: it is the same, or it is a buffer.
@@ -61,10 +61,12 @@ struct CallCache {
       return now == then;
     }
   }
-  // Sets the buffers of the cached call; false if they need the full check.
+  // Sets the buffers of the cached call; false if they need the full check. (MPI's call needs it
+  // too: a call that MPI finds invalid is not counted.)
   bool put_on(const Buffers& buffers);
 
  private:
+  void keep_starts(const Exchange& exchange);
   bool keep_arrays();
   [[gnu::cold]] bool any_on_device(const Buffers& buffers) const;
 

@@ -140,7 +140,10 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     return true;
   }
   const bool may_keep = !may_offload && !way_.is_timed;
-  if (!go(function, *exchange, status)) return false;
+  if (!go(function, *exchange, status)) {
+    if (may_keep && !awaits_mpi()) keep(function, row, arguments, *exchange);
+    return false;
+  }
   // (A call that is replayed has no vote.)
   if (status->ok() && may_keep) keep(function, row, arguments, *exchange);
   return true;
@@ -233,8 +236,15 @@ void Communicator::keep(const char* function, Function row, const Arguments& arg
   if (last) last->keep(function, arguments, exchange, way_, size_);
 }
 
-bool Communicator::replay(CallCache& last, const Buffers& buffers, int* result) {
-  if (!last.put_on(buffers) || !last.lease.take()) return false;
+Communicator::Replay Communicator::replay_by_mpi(CallCache& last) {
+  if (!broken_.ok() || !last.lease.take_for_mpi()) return Replay::refused;
+  last_algorithm_ = nullptr;
+  return Replay::by_mpi;
+}
+
+Communicator::Replay Communicator::replay(CallCache& last, const Buffers& buffers, int* result) {
+  if (!last.put_on(buffers)) return Replay::refused;
+  if (!last.lease.take()) return replay_by_mpi(last);
   last_algorithm_ = last.algorithm;
   Status status;
   {
@@ -246,7 +256,7 @@ bool Communicator::replay(CallCache& last, const Buffers& buffers, int* result) 
     }
   }
   *result = status.ok() ? MPI_SUCCESS : fail(last.entry, status);
-  return true;
+  return Replay::done;
 }
 
 Status Communicator::run(const char* function, const Algorithm& algorithm, Exchange& exchange) {

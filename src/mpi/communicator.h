@@ -52,11 +52,15 @@ class Communicator {
   // does the call now.
   int finish_for_mpi(const char* function, int result);
 
-  // The call cache of a function: its last call that Sluice ran; nullptr if none. `repeat` runs
-  // that call again on other buffers. It returns false, and has done nothing, if these buffers need
-  // the full check.
+  // The call cache of a function; nullptr if there is none. `replay` makes that call again on other
+  // buffers.
+  enum class Replay {
+    done,     // *result is what the function returns
+    by_mpi,   // MPI is to do the call, and nobody waits for its end
+    refused,  // nothing has happened: the call needs the full check
+  };
   CallCache* last(Function row) const { return last_[static_cast<size_t>(row)].get(); }
-  bool replay(CallCache& last, const Buffers& buffers, int* result);
+  Replay replay(CallCache& last, const Buffers& buffers, int* result);
 
   // The algorithm chosen for the last call that Sluice understood; nullptr if MPI did that call, or
   // if there was none.
@@ -89,6 +93,7 @@ class Communicator {
   bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
              Status* status);
   bool offload(Exchange& exchange, Status* status);
+  [[gnu::cold]] Replay replay_by_mpi(CallCache& last);
   bool go(const char* function, Exchange& exchange, Status* status);
   [[gnu::cold]] bool prepare_for_mpi(const Exchange& exchange, Status* status);
   Status save_operand(const Exchange& exchange);

@@ -167,11 +167,12 @@ int finalize() {
 
 #define SLUICE_TAKE(role) buffers.take(role);
 #define SLUICE_PUT(role) host_copy->put(role);
+#define SLUICE_OF_KEPT(role) sluice::for_mpi<std::string_view(#role) == "op">(last.arguments, role)
 #define SLUICE_IS_SAME(role) \
   &&last.is_same<sluice::Arguments::Either::role>(role, last.arguments.role)
 
 // Returns from an entry if the call is in the communicator's call cache.
-#define SLUICE_REPLAY(row, ...)                                                      \
+#define SLUICE_REPLAY(function, row, ...)                                            \
   sluice::Communicator* const known = sluice::last_communicator(comm);               \
   sluice::CallCache* const kept =                                                    \
       known && !sluice::is_passing() ? known->last(sluice::Function::row) : nullptr; \
@@ -180,7 +181,14 @@ int finalize() {
     if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)) {              \
       sluice::Buffers buffers;                                                       \
       SLUICE_EACH(SLUICE_TAKE, __VA_ARGS__)                                          \
-      if (known->replay(*kept, buffers, &result)) return result;                     \
+      switch (known->replay(*kept, buffers, &result)) {                              \
+        case sluice::Communicator::Replay::done:                                     \
+          return result;                                                             \
+        case sluice::Communicator::Replay::by_mpi:                                   \
+          return sluice::real().function(SLUICE_LIST(SLUICE_OF_KEPT, __VA_ARGS__));  \
+        case sluice::Communicator::Replay::refused:                                  \
+          break;                                                                     \
+      }                                                                              \
     }                                                                                \
   }
 
@@ -193,7 +201,7 @@ int finalize() {
           return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
         }};                                                                                    \
     int result;                                                                                \
-    SLUICE_REPLAY(row, __VA_ARGS__)                                                            \
+    SLUICE_REPLAY(function, row, __VA_ARGS__)                                                  \
     sluice::Arguments arguments;                                                               \
     SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
     sluice::Communicator* awaiting = nullptr;                                                  \

@@ -63,6 +63,10 @@ enum class Op : uint8_t {
 };
 inline constexpr uint32_t op_count = 12;
 
+constexpr bool is_wide_integer(Type type) {
+  return type == Type::int32 || type == Type::int64 || type == Type::uint32 || type == Type::uint64;
+}
+
 size_t size_of(Type type);
 std::string_view to_string(Type type);
 std::string_view to_string(Op op);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/algorithm.h"
+#include "src/base/file.h"
 #include "src/base/knobs.h"
 #include "src/engine/rules.h"
 #include "src/host/locality.h"
@@ -266,15 +267,40 @@ void print_algorithms() {
   printf("Algorithms\n%s", table.text().c_str());
 }
 
-void print_rules() {
-  printf("Built-in rules (the first that matches and can serve)\n");
-  std::string_view rest = builtin_rules();
+void print_lines(std::string_view rest) {
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const std::string line(rest.substr(0, end));
     printf(line.empty() ? "\n" : "  %s\n", line.c_str());
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+}
+
+void print_rules() {
+  printf("Built-in rules (the first that matches and can serve)\n");
+  print_lines(builtin_rules());
+}
+
+// The file of choices; empty if none is named, or none is there yet.
+std::string choices_text(std::string* path) {
+  for (const KnobValue& value : knob_values(getenv)) {
+    if (std::string_view(value.knob->name) == "SLUICE_CHOICE_FILE") *path = value.value;
+  }
+  if (path->empty() || !file_exists(*path)) return {};
+  const auto text = read_file(*path);
+  return text.ok() ? *text : "# " + text.status().message() + "\n";
+}
+
+void print_choices() {
+  std::string path;
+  const std::string text = choices_text(&path);
+  printf("Choices that trials have made\n");
+  if (path.empty()) {
+    printf("  SLUICE_CHOICE_FILE names no file: they end with the job\n");
+  } else if (text.empty()) {
+    printf("  none yet in %s: a job writes them when it ends\n", path.c_str());
+  }
+  print_lines(text);
 }
 
 void add_build(Json* json) {
@@ -329,6 +355,8 @@ void print_json(const InfoOptions& options, bool all) {
   if (all || options.knobs) add_knobs(&json);
   if (all || options.algorithms) add_algorithms(&json);
   if (all || options.rules) json.add("rules", builtin_rules());
+  std::string path;
+  if (all || options.choices) json.add("choices", choices_text(&path));
   json.close();
   printf("%s", json.text().c_str());
 }
@@ -343,12 +371,13 @@ void print_text(const InfoOptions& options, bool all) {
   part(options.knobs, print_knobs);
   part(options.algorithms, print_algorithms);
   part(options.rules, print_rules);
+  part(options.choices, print_choices);
 }
 
 }  // namespace
 
 Status info(const InfoOptions& options) {
-  const bool all = !options.knobs && !options.algorithms && !options.rules;
+  const bool all = !options.knobs && !options.algorithms && !options.rules && !options.choices;
   options.json ? print_json(options, all) : print_text(options, all);
   fflush(stdout);
   for (const std::string& line : unknown_knobs(environ)) {

@@ -13,6 +13,7 @@ struct InfoOptions {
   bool knobs = false;
   bool algorithms = false;
   bool rules = false;
+  bool choices = false;  // what trials have found out (SLUICE_CHOICE_FILE)
 };
 
 // Prints everything first, then returns an error if a setting is not accepted.

@@ -47,10 +47,13 @@ void add_run(CLI::App& app, sluice::PreloadOptions* options, Chosen* chosen) {
 }
 
 void add_info(CLI::App& app, sluice::InfoOptions* options, Chosen* chosen) {
-  CLI::App* info = app.add_subcommand("info", "print the version, settings, algorithms and rules");
+  CLI::App* info =
+      app.add_subcommand("info", "print the version, settings, algorithms, rules and choices");
   info->add_flag("--knobs", options->knobs, "the settings alone: SLUICE_* variables");
   info->add_flag("--algorithms", options->algorithms, "the algorithms alone");
   info->add_flag("--rules", options->rules, "the built-in selection rules alone");
+  info->add_flag("--choices", options->choices,
+                 "what trials have found out alone: the file of SLUICE_CHOICE_FILE");
   info->add_flag("--json", options->json, "as JSON");
   info->callback([=] { *chosen = {"sluice info", [=] { return sluice::info(*options); }}; });
 }

@@ -2,8 +2,9 @@
 //
 // choices --what NAME [--calls N] [--count N] [--communicators N] [--threads N] [--pauses 1]
 // [--seed S]: makes calls in a loop, with operands of random layout, and checks each result.
-// Records who did each call, Sluice or MPI; ends the job if two ranks differ, and prints "NAME: 910
-// of 1000 by MPI, from call 84 on" (from: all calls after the last one of Sluice's).
+// Records who did each call, MPI or which algorithm; ends the job if two ranks differ, and prints
+// "NAME: 910 of 1000 by MPI, from call 84 on; 8 by other algorithms, the last by ring" (from: all
+// calls after the last one of Sluice's; other: than the first call's).
 //
 //   sums       MPI_Allreduce of integers
 //   doubles    MPI_Allreduce of floating-point numbers. While Sluice does the calls, the results
@@ -65,7 +66,7 @@ class Loop {
         std::this_thread::sleep_for(std::chrono::microseconds(own_.below(2000)));
       }
       make_call();
-      doers_.push_back(std::strcmp(last_algorithm(comm_), "mpi") == 0 ? 'm' : 's');
+      note_doer(last_algorithm(comm_));
     }
     compare_doers();
   }
@@ -73,9 +74,24 @@ class Loop {
     return static_cast<int>(std::count(doers_.begin(), doers_.end(), 'm'));
   }
   // The first call after the last one of Sluice's.
-  size_t last_run() const { return doers_.find_last_of('s') + 1; }
+  size_t last_run() const { return doers_.find_last_not_of('m') + 1; }
+  int calls_by_others() const {
+    return static_cast<int>(std::count_if(doers_.begin(), doers_.end(),
+                                          [](char each) { return each > first_algorithm; }));
+  }
+  const std::string& last_doer() const { return last_doer_; }
 
  private:
+  static constexpr char first_algorithm = 'n';  // and those after it, in the order of their calls
+
+  void note_doer(const std::string& name) {
+    last_doer_ = name;
+    if (name == "mpi") return doers_.push_back('m');
+    const auto known = std::find(algorithms_.begin(), algorithms_.end(), name);
+    doers_.push_back(static_cast<char>(first_algorithm + (known - algorithms_.begin())));
+    if (known == algorithms_.end()) algorithms_.push_back(name);
+  }
+
   void make_call() {
     if (job_.what == "sums") return add_integers();
     if (job_.what == "doubles" || job_.what == "roots") return add_doubles();
@@ -196,15 +212,17 @@ class Loop {
   MPI_Comm reference_ = MPI_COMM_NULL;
   Random own_, all_;  // all: equal on all ranks
   int rank_ = 0, size_ = 0, call_ = 0;
-  std::string doers_;
+  std::string doers_, last_doer_;
+  std::vector<std::string> algorithms_;
 };
 
 void report(const Job& job, const Loop& loop) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
-  std::printf("%s: %d of %d by MPI, from call %zu on\n", job.what.c_str(), loop.calls_by_mpi(),
-              job.calls, loop.last_run());
+  std::printf("%s: %d of %d by MPI, from call %zu on; %d by other algorithms, the last by %s\n",
+              job.what.c_str(), loop.calls_by_mpi(), job.calls, loop.last_run(),
+              loop.calls_by_others(), loop.last_doer().c_str());
 }
 
 void run_timed(const Job& job) {

@@ -39,13 +39,34 @@ TEST(CallLease, ends_when_nothing_is_left) {
   CallLease lease;
   lease.begin(&of);
   for (int i = 0; i < 57; ++i) ASSERT_TRUE(lease.take());
-  EXPECT_FALSE(lease.take());
+  EXPECT_FALSE(lease.take() || lease.take_for_mpi());
   EXPECT_EQ(of.lease, nullptr);
   EXPECT_FALSE(lease.take());
   EXPECT_TRUE(of.trial.next(64).is_timed);
   lease.begin(&of);  // in a window: no call is to be had
   EXPECT_FALSE(lease.take());
   EXPECT_EQ(of.trial.next(64).place, 1);
+}
+
+TEST(CallLease, is_for_calls_of_one_side) {
+  CallClass of{0, Trial(2)};
+  begin_waiting(of);
+  CallLease lease;
+  lease.begin_for_mpi(&of);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(!lease.take() && lease.take_for_mpi());
+  EXPECT_EQ(of.lease, &lease);
+  lease.end();
+  EXPECT_EQ(of.trial.uneventful(), 37U);
+  EXPECT_FALSE(lease.take() || lease.take_for_mpi());
+  lease.begin_for_mpi(&of);
+  for (int i = 0; i < 37; ++i) ASSERT_TRUE(!lease.take() && lease.take_for_mpi());
+  EXPECT_FALSE(lease.take() || lease.take_for_mpi());
+  EXPECT_EQ(of.lease, nullptr);
+  EXPECT_TRUE(of.trial.next(64).is_timed);
+  lease.begin(nullptr);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(lease.take());
+  lease.begin_for_mpi(nullptr);
+  for (int i = 0; i < 100000; ++i) ASSERT_TRUE(!lease.take() && lease.take_for_mpi());
 }
 
 TEST(CallLease, ends_when_another_one_of_the_class_begins) {

@@ -50,17 +50,17 @@ ChoiceFile read_choices(const ChoicePath& path, Outcomes* outcomes, std::string*
   return file;
 }
 
-void note_choice(Outcomes* outcomes, const Outcomes::Class& of, bool by_mpi,
+void note_choice(Outcomes* outcomes, const Outcomes::Class& of, const char* choice,
                  const TeamId& team = team_one) {
   outcomes->note("a communicator", team, of,
-                 {.by_mpi = by_mpi, .from_file = false, .algorithm = "flat"});
+                 {.choice = choice, .from_file = false, .ruled = "flat"});
 }
 
 // Writes a file of that one class.
-void write_choice(const ChoicePath& path, bool by_mpi = true) {
+void write_choice(const ChoicePath& path, const char* choice = "mpi") {
   Outcomes outcomes;
   (void)read_choices(path, &outcomes);
-  note_choice(&outcomes, sum_class, by_mpi);
+  note_choice(&outcomes, sum_class, choice);
   ASSERT_TRUE(outcomes.write().ok());
 }
 
@@ -69,21 +69,26 @@ TEST(Outcomes, AreWrittenAsRules) {
   Outcomes outcomes;
   EXPECT_EQ(read_choices(path, &outcomes), ChoiceFile::none);
   EXPECT_EQ(outcomes.digest(), 0U);
-  note_choice(&outcomes, sum_class, true);
-  note_choice(&outcomes, {.collective = Collective::barrier, .ranks = 2, .per_host = 2}, false);
+  note_choice(&outcomes, sum_class, "mpi");
+  note_choice(&outcomes,
+              {.collective = Collective::barrier, .ranks = 2, .per_host = 2, .exact = true},
+              "rules");
   ASSERT_TRUE(outcomes.write().ok());
   EXPECT_EQ(path.content(),
             "# Choices of Sluice, found by trials (SLUICE_CHOICE_FILE); rewritten when a job ends\n"
             "# Sluice 1.2, 4 ranks, settings 0000000000001234, Some MPI 5\n"
-            "allreduce * ranks:4 hosts:2 per_host:3 bytes:4k-8191 ordered:0 ragged:0 -> mpi\n"
-            "barrier * ranks:2 hosts:1 per_host:2 bytes:0 ordered:0 ragged:0 -> rules\n");
+            "allreduce * ranks:4 hosts:2 per_host:3 bytes:4k-8191 ordered:0 ragged:0 exact:0 -> "
+            "mpi  # MPI (not "
+            "known, Sluice's flat not known; 0 windows)\n"
+            "barrier * ranks:2 hosts:1 per_host:2 bytes:0 ordered:0 ragged:0 exact:1 -> rules  # "
+            "Sluice's flat (not known, MPI not known; 0 windows)\n");
 }
 
 TEST(Outcomes, ComeBackAsTheyWereWritten) {
   const ChoicePath path;
   Outcomes written;
   (void)read_choices(path, &written);
-  std::map<Outcomes::Class, bool> expected;
+  std::map<Outcomes::Class, std::string> expected;
   for (uint32_t i = 0; i < 65; ++i) {
     Outcomes::Class of{.collective = static_cast<Collective>(i % collective_count),
                        .ranks = i % 2 == 0 ? 2 : ~Rank{0},
@@ -91,18 +96,20 @@ TEST(Outcomes, ComeBackAsTheyWereWritten) {
                        .per_host = 1 + i,
                        .octave = i,
                        .ordered = i % 5 == 0,
-                       .ragged = i % 7 == 0};
-    note_choice(&written, of, i % 4 == 0);
-    expected[of] = i % 4 == 0;
+                       .ragged = i % 7 == 0,
+                       .exact = i % 3 == 0};
+    const auto all = algorithms(of.collective);
+    expected[of] = i % 4 == 0 ? "mpi" : i % 4 == 1 ? "rules" : all[i % all.size()].name;
+    note_choice(&written, of, expected[of].c_str());
   }
   ASSERT_TRUE(written.write().ok());
   Outcomes back;
   ASSERT_EQ(read_choices(path, &back), ChoiceFile::used);
   EXPECT_NE(back.digest(), 0U);
-  for (const auto& [of, by_mpi] : expected) EXPECT_EQ(back.find(of), by_mpi) << of.octave;
+  for (const auto& [of, choice] : expected) EXPECT_EQ(back.find(of), choice) << of.octave;
   for (Outcomes::Class of : {sum_class, sum_class}) {
     of.octave = 12;
-    EXPECT_FALSE(back.find(of));
+    EXPECT_EQ(back.find(of), "");
   }
   EXPECT_TRUE(parse_rules(path.content()).ok());
 }
@@ -110,30 +117,34 @@ TEST(Outcomes, ComeBackAsTheyWereWritten) {
 TEST(Outcomes, AreTold) {
   Outcomes outcomes;
   EXPECT_EQ(outcomes.report(), "");
-  const auto say = [&](const std::string& communicator, const Outcomes::Class& of, bool by_mpi,
-                       uint32_t windows) {
-    outcomes.note(
-        communicator, team_one, of,
-        {.by_mpi = by_mpi, .algorithm = "flat", .own = 6700, .mpi = 3100.4, .windows = windows});
+  const auto say = [&](const std::string& communicator, const Outcomes::Class& of,
+                       const char* choice, uint32_t windows) {
+    outcomes.note(communicator, team_one, of,
+                  {.choice = choice,
+                   .ruled = "flat",
+                   .by_rules = 6700,
+                   .by_mpi = 3100.4,
+                   .by_other = 2000,
+                   .windows = windows});
   };
-  say("b", sum_class, true, 3);
-  say("a", {.collective = Collective::barrier}, false, 1);
+  say("b", sum_class, "mpi", 3);
+  say("a", {.collective = Collective::barrier}, "rules", 1);
   say("c", {.collective = Collective::reduce_scatter, .octave = 1, .ordered = true, .ragged = true},
-      false, 2);
-  say("two\nlines", {.collective = Collective::reduce, .octave = 64}, true, 2);
-  outcomes.note("d", team_one, sum_class, {.by_mpi = true, .from_file = true, .algorithm = ""});
-  outcomes.note("e", team_one, sum_class, {.by_mpi = false, .from_file = true, .algorithm = ""});
+      "ring", 2);
+  say("two\nlines", {.collective = Collective::reduce, .octave = 64}, "mpi", 2);
+  outcomes.note("d", team_one, sum_class, {.choice = "mpi", .from_file = true, .ruled = ""});
+  outcomes.note("e", team_one, sum_class, {.choice = "rules", .from_file = true, .ruled = ""});
   const std::string expected =
       "b: allreduce of 4k to 8k: MPI (3.1 us, Sluice's flat 6.7 us; 3 windows)\n"
       "d: allreduce of 4k to 8k: MPI (SLUICE_CHOICE_FILE says so)\n"
       "two lines: reduce of 8589934592g or more: MPI (3.1 us, Sluice's flat 6.7 us; 2 windows)\n"
       "a: barrier: Sluice's flat (6.7 us, MPI 3.1 us; 1 window)\n"
-      "c: reduce_scatter of 1 in order with uneven blocks: Sluice's flat (6.7 us, MPI 3.1 us; 2 "
-      "windows)\n"
+      "c: reduce_scatter of 1 in order with uneven blocks: Sluice's ring (2 us, flat 6.7 us, MPI "
+      "3.1 us; 2 windows)\n"
       "e: allreduce of 4k to 8k: Sluice (SLUICE_CHOICE_FILE says so)\n";
   EXPECT_EQ(outcomes.report(), expected);
   for (uint32_t octave = 0; octave < 30; ++octave) {
-    say("z", {.collective = Collective::alltoall, .octave = octave}, false, 2);
+    say("z", {.collective = Collective::alltoall, .octave = octave}, "rules", 2);
   }
   const std::string all = outcomes.report();
   EXPECT_EQ(std::ranges::count(all, '\n'), 21);
@@ -149,16 +160,16 @@ TEST(Outcomes, AreKeptBesideThoseOfEarlierJobs) {
   const std::string before = path.content();
   ASSERT_TRUE(next.write().ok());
   EXPECT_EQ(path.content(), before);  // there was nothing new
-  next.note("", team_one, sum_class, {.by_mpi = true, .from_file = true, .algorithm = ""});
+  next.note("", team_one, sum_class, {.choice = "mpi", .from_file = true, .ruled = ""});
   EXPECT_EQ(next.text(), "");
   Outcomes::Class larger = sum_class;
   larger.octave = 14;
-  note_choice(&next, larger, false);
+  note_choice(&next, larger, "rules");
   ASSERT_TRUE(next.write().ok());
   EXPECT_EQ(path.content(),
             before +
-                "allreduce * ranks:4 hosts:2 per_host:3 bytes:8k-16383 ordered:0 ragged:0 -> "
-                "rules\n");
+                "allreduce * ranks:4 hosts:2 per_host:3 bytes:8k-16383 ordered:0 ragged:0 "
+                "exact:0 -> rules  # Sluice's flat (not known, MPI not known; 0 windows)\n");
 }
 
 TEST(Outcomes, OfTeamsThatDifferAreLeftOut) {
@@ -166,14 +177,14 @@ TEST(Outcomes, OfTeamsThatDifferAreLeftOut) {
   write_choice(path);
   Outcomes outcomes;
   (void)read_choices(path, &outcomes);
-  note_choice(&outcomes, sum_class, false, team_one);
-  note_choice(&outcomes, sum_class, true, team_one);  // the same team, later
+  note_choice(&outcomes, sum_class, "rules", team_one);
+  note_choice(&outcomes, sum_class, "mpi", team_one);  // the same team, later
   EXPECT_NE(outcomes.text().find("-> mpi"), std::string::npos);
-  note_choice(&outcomes, sum_class, true, team_other);
+  note_choice(&outcomes, sum_class, "mpi", team_other);
   EXPECT_NE(outcomes.text().find("-> mpi"), std::string::npos);
-  note_choice(&outcomes, sum_class, false, team_one);
+  note_choice(&outcomes, sum_class, "rules", team_one);
   EXPECT_EQ(outcomes.text().find("->"), std::string::npos) << outcomes.text();
-  note_choice(&outcomes, sum_class, true, team_one);
+  note_choice(&outcomes, sum_class, "mpi", team_one);
   EXPECT_EQ(outcomes.text().find("->"), std::string::npos) << outcomes.text();
 }
 
@@ -192,8 +203,8 @@ TEST(Outcomes, HoldForOneMachine) {
                        " holds for another job: # Sluice 1.2, 4 ranks, settings "
                        "0000000000001234, Some MPI 5");
     EXPECT_EQ(outcomes.digest(), 0U);
-    EXPECT_FALSE(outcomes.find(sum_class));
-    note_choice(&outcomes, sum_class, true);
+    EXPECT_EQ(outcomes.find(sum_class), "");
+    note_choice(&outcomes, sum_class, "mpi");
     digests.insert(std::hash<std::string>()(outcomes.text()));
   }
   EXPECT_EQ(digests.size(), 4U);  // the file is replaced by one of this machine
@@ -203,7 +214,7 @@ TEST(Outcomes, AreToldApartByTheirDigests) {
   const ChoicePath path;
   uint64_t digests[2];
   for (const bool by_mpi : {false, true}) {
-    write_choice(path, by_mpi);
+    write_choice(path, by_mpi ? "mpi" : "rules");
     Outcomes outcomes;
     (void)read_choices(path, &outcomes);
     digests[by_mpi] = outcomes.digest();
@@ -217,21 +228,24 @@ TEST(Outcomes, OfADamagedFileAreNotUsed) {
   write_choice(path);
   const std::string good = path.content();
   const std::string line = "allreduce * ranks:4 hosts:2 per_host:3 bytes:";
+  const std::string end = " ordered:0 ragged:0 exact:0 -> mpi";
   for (const std::string& bad :
-       {line + "4k-8191 ordered:0 ragged:0 -> ring", line + "4k-8191 ordered:0 ragged:0 -> what",
-        line + "4k-8192 ordered:0 ragged:0 -> mpi", line + "4k- ordered:0 ragged:0 -> mpi",
-        line + "4k-8191 ordered:0-1 ragged:0 -> mpi", line + "4k-8191 ordered:0 ragged:2 -> mpi",
-        line + "4k-8191 ordered:0 -> mpi", line + "4k-8191 -> mpi", line + "0-1",
-        std::string("* * ranks:4 hosts:2 per_host:3 bytes:0 ordered:0 ragged:0 -> mpi"),
-        std::string("barrier * ranks:1g hosts:2 per_host:99g bytes:0 ordered:0 ragged:0 -> mpi")}) {
+       {line + "4k-8191 ordered:0 ragged:0 exact:0 -> what",
+        line + "4k-8191 ordered:0 ragged:0 exact:0 -> pairwise",
+        line + "4k-8191 ordered:0 ragged:0 exact:3 -> mpi", line + "4k-8192" + end,
+        line + "4k-" + end, line + "4k-8191 ordered:0-1 ragged:0 exact:0 -> mpi",
+        line + "4k-8191 ordered:0 ragged:2 exact:0 -> mpi",
+        line + "4k-8191 ordered:0 exact:0 -> mpi", line + "4k-8191 ordered:0 ragged:0 -> mpi",
+        line + "4k-8191 -> mpi", line + "0-1", "* * ranks:4 hosts:2 per_host:3 bytes:0" + end,
+        "barrier * ranks:1g hosts:2 per_host:99g bytes:0" + end}) {
     path.fill(good + bad + "\n");
     Outcomes outcomes;
     std::string why;
     EXPECT_EQ(read_choices(path, &outcomes, &why), ChoiceFile::damaged) << bad;
     EXPECT_TRUE(why.starts_with(path.get() + ": ")) << why;
-    EXPECT_FALSE(outcomes.find(sum_class));
+    EXPECT_EQ(outcomes.find(sum_class), "");
     EXPECT_EQ(outcomes.digest(), 0U);
-    note_choice(&outcomes, sum_class, true);
+    note_choice(&outcomes, sum_class, "mpi");
     EXPECT_EQ(outcomes.text(), good);
   }
 }
@@ -264,7 +278,7 @@ TEST(Outcomes, AreNotWrittenToWhatIsNoFileOfTheirs) {
     Outcomes outcomes;
     EXPECT_EQ(read_choices(path, &outcomes, &why), ChoiceFile::foreign);
     EXPECT_FALSE(why.empty());
-    note_choice(&outcomes, sum_class, true);
+    note_choice(&outcomes, sum_class, "mpi");
     EXPECT_TRUE(outcomes.write().ok());
     EXPECT_TRUE(path.content() == text || text.size() > most_file_bytes);
   }
@@ -272,7 +286,7 @@ TEST(Outcomes, AreNotWrittenToWhatIsNoFileOfTheirs) {
     Outcomes outcomes;
     Status status;
     EXPECT_EQ(outcomes.read(each, this_machine, &status), ChoiceFile::foreign);
-    note_choice(&outcomes, sum_class, true);
+    note_choice(&outcomes, sum_class, "mpi");
     EXPECT_TRUE(outcomes.write().ok());
   }
 }
@@ -282,7 +296,7 @@ TEST(Outcomes, ReplaceAnEmptyFile) {
   path.fill("");
   Outcomes outcomes;
   EXPECT_EQ(read_choices(path, &outcomes), ChoiceFile::none);
-  note_choice(&outcomes, sum_class, true);
+  note_choice(&outcomes, sum_class, "mpi");
   EXPECT_TRUE(outcomes.write().ok());
   EXPECT_EQ(path.content(), outcomes.text());
 }
@@ -292,7 +306,7 @@ TEST(Outcomes, SayWhyTheyCannotBeWritten) {
   Status status;
   EXPECT_EQ(outcomes.read("/nonexistent/choices", this_machine, &status), ChoiceFile::none);
   EXPECT_TRUE(outcomes.write().ok());  // nothing to write
-  note_choice(&outcomes, sum_class, true);
+  note_choice(&outcomes, sum_class, "mpi");
   EXPECT_EQ(outcomes.write().message(),
             "cannot write /nonexistent/choices: No such file or directory");
 }

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -346,6 +347,49 @@ TEST_P(Trials, are_made_aside_where_bits_may_differ) {
     expected = expected_ways({{0, WayBy::mpi}}, WayBy::sluice_then_mpi, WayBy::mpi);
     EXPECT_EQ(make_calls(rank, allreduce.call, 8), expected);
   });
+}
+
+// The rules' algorithm is slow, MPI is too, and any other is quick.
+MadeUp slow_by(const ProgramsRank& rank, const Algorithm*& ruled) {
+  return [&](bool by_mpi) {
+    if (!ruled) ruled = rank.way.algorithm;
+    return by_mpi || rank.way.algorithm == ruled ? long_time : short_time;
+  };
+}
+
+// What a rank has found out about calls, of which it makes 200.
+template <typename Number>
+void try_others(Member& member, std::barrier<>& mpi, bool may_try, bool has_rivals) {
+  const Algorithm* ruled = nullptr;
+  std::optional<ProgramsRank> rank;
+  MadeUp times = [&](bool by_mpi) { return slow_by(*rank, ruled)(by_mpi); };
+  rank.emplace(member, mpi, times);
+  SmallAllreduce<Number> allreduce(member.rank);
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(rank->make(allreduce.call));
+    const bool has_result = allreduce.has_result(member.size);
+    EXPECT_TRUE(has_result || rank->way.by == WayBy::mpi) << "call " << i;
+    EXPECT_FALSE(may_try && rank->way.is_twice());
+  }
+  ASSERT_TRUE(rank->way.of);
+  const Trial& trial = rank->way.of->trial;
+  EXPECT_EQ(trial.candidates() > 2, may_try && has_rivals);
+  EXPECT_EQ(trial.choice() > Trial::mpi, may_try && has_rivals);
+  EXPECT_EQ(rank->way.by, WayBy::sluice);
+  EXPECT_EQ(rank->way.algorithm != ruled, may_try && has_rivals);
+}
+
+TEST_P(Trials, try_other_algorithms_where_they_may) {
+  for (const char* choice : {"online", "free"}) {
+    SCOPED_TRACE(choice);
+    change = [&](Rank, Process& process) { process.knobs.choice = choice; };
+    std::barrier mpi(3);
+    run(3, [&](Member& member) {
+      const bool is_free = std::string(choice) == "free", has_rivals = !GetParam().arena;
+      try_others<int32_t>(member, mpi, true, has_rivals);
+      try_others<double>(member, mpi, is_free, has_rivals);
+    });
+  }
 }
 
 TEST_P(Trials, look_at_the_time_spent_on_any_rank) {
