@@ -32,6 +32,25 @@ __attribute__((visibility("default"))) const char* sluice_version(void);
 __attribute__((visibility("default"))) int sluice_type_float16(MPI_Datatype* type);
 __attribute__((visibility("default"))) int sluice_type_bfloat16(MPI_Datatype* type);
 
+// Collectives on a vector that this process has in several buffers, as programs with a GPU each
+// have: n buffers, each of `count` elements of the datatype, which must not overlap; in host memory
+// and on CUDA devices, in any mix. n may differ between ranks. Blocking; the arguments otherwise,
+// and errors, as with MPI_Allreduce and MPI_Bcast, whose calls on other ranks they match.
+//   sluice_allreduce_multi  each buffer holds an operand, and gets the reduction of all buffers of
+//   all
+//                           ranks, in the order of ranks and of each rank's buffers (no
+//                           MPI_IN_PLACE)
+//   sluice_bcast_multi      the root's first buffer holds the data, which all buffers of all ranks
+//   get
+// Local reductions and copies run beside the messages, and what is sent does not depend on n. (They
+// stand where gloo has allreduces and broadcasts of several pointers.)
+__attribute__((visibility("default"))) int sluice_allreduce_multi(void* const buffers[], int n,
+                                                                  int count, MPI_Datatype datatype,
+                                                                  MPI_Op op, MPI_Comm comm);
+__attribute__((visibility("default"))) int sluice_bcast_multi(void* const buffers[], int n,
+                                                              int count, MPI_Datatype datatype,
+                                                              int root, MPI_Comm comm);
+
 // The algorithm that ran this process's last collective on a communicator, by its name in
 // `sluice info`: a constant string; "nccl" if NCCL carried the call (SLUICE_NCCL); "mpi" if MPI did
 // it, or if there was none yet. Local. Call between MPI_Init and MPI_Finalize, and not while

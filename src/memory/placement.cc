@@ -19,14 +19,13 @@ bool is_adjacent(const Side& side) {
   return !side.type || (is_on_host(side) && is_consecutive(side));
 }
 
-// Why nobody knows where a side is.
+}  // namespace
+
 Status describe_unknown(const Side& side) {
   Status why;
   (void)find_place(offset_by(side.buffer, side.type->start), &why);
   return why.ok() ? Status{Code::unavailable, "can't tell where a buffer is"} : why;
 }
-
-}  // namespace
 
 bool has_dense_blocks(const Side& side, bool reduces) {
   if (side.type->is_dense(2)) return true;
@@ -66,6 +65,7 @@ void view_in_place(const Side& side, size_t units, size_t element, Staging& stag
 
 // (Copies must have ended before their memory is used by others.)
 Placement::~Placement() {
+  several_.reset();
   staged_input_.stop();
   staged_output_.stop();
   input_.unpin();
@@ -79,6 +79,7 @@ bool Placement::is_dense(const Side& side) const {
 }
 
 Status Placement::begin() try {
+  if (!unplaced_.others.empty()) return begin_several();
   if (!stages_all_ && !unplaced_.set_aside && is_adjacent(unplaced_.output) &&
       is_adjacent(unplaced_.input)) {
     if (unplaced_.output.type) place_in_buffer(unplaced_.output, output_, &unplaced_.call.output);
@@ -93,6 +94,11 @@ Status Placement::begin() try {
 } catch (const std::bad_alloc&) {
   return {Code::memory, "no memory for the places of " + std::to_string(unplaced_.output.blocks) +
                             " ranks' data"};
+}
+
+Status Placement::begin_several() {
+  several_ = std::make_unique<SeveralBuffers>(unplaced_, output_, wait_);
+  return several_->begin(stages_all_);
 }
 
 Status Placement::begin_output() {
@@ -125,7 +131,9 @@ Status Placement::begin_input() {
 }
 
 Status Placement::end() {
-  Status status = unplaced_.call.output.sink ? staged_output_.finish() : Status();
+  Status status = several_                     ? several_->finish()
+                  : unplaced_.call.output.sink ? staged_output_.finish()
+                                               : Status();
   staged_input_.stop();
   input_.trim();
   output_.trim();

@@ -5,8 +5,11 @@
 // device counts as not dense.
 #pragma once
 
+#include <memory>
+
 #include "src/base/status.h"
 #include "src/engine/copy_wait.h"
+#include "src/memory/several_buffers.h"
 #include "src/memory/side.h"
 #include "src/memory/staged_side.h"
 #include "src/memory/staging.h"
@@ -25,6 +28,9 @@ inline size_t units_of(const Side& side, const Call& call) {
   return call.reduction.kernel ? 1 : side.type->size;
 }
 
+// Why nobody knows where a side is.
+Status describe_unknown(const Side& side);
+
 // The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
 class Placement {
  public:
@@ -38,6 +44,7 @@ class Placement {
         stages_all_(staged == Staged::all),
         input_(input),
         output_(output),
+        wait_(wait),
         staged_input_(wait),
         staged_output_(wait) {}
   // Returns when nothing is copied any more, or memory was left to what is.
@@ -52,6 +59,7 @@ class Placement {
   Status end();
 
  private:
+  Status begin_several();
   Status begin_output();
   Status begin_input();
   void place_in_buffer(const Side& side, Staging& staging, View* view) const {
@@ -65,7 +73,9 @@ class Placement {
   const bool stages_all_;
   Staging& input_;
   Staging& output_;
+  CopyWait& wait_;
   StagedSide staged_input_, staged_output_;
+  std::unique_ptr<SeveralBuffers> several_;  // if there are several
 };
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "src/engine/call.h"
 #include "src/memory/devices.h"
@@ -51,6 +52,9 @@ struct UnplacedCall {
   bool set_aside = false;
   // The output holds the data before the call, which does not change it (at a broadcast's root).
   bool filled = false;
+  // Further buffers on this rank, of the output's type and count: operands of an allreduce in
+  // place, and all of them get the result (several_buffers.h). Nobody else knows of them.
+  std::span<const Side> others = {};
 };
 
 }  // namespace sluice

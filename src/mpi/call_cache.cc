@@ -22,7 +22,7 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
   const Side &input = exchange.input, &output = exchange.output;
   const auto is_kept = [](const Side& side) { return !side.type || datatype_of(side)->is_kept; };
   if (!plain || !is_kept(input) || !is_kept(output)) return;
-  if (exchange.user_op || exchange.set_aside) return;
+  if (exchange.user_op || exchange.set_aside || !exchange.others.empty()) return;
   arguments = with;
   ranks = size;
   call = exchange.call;

@@ -181,13 +181,25 @@ bool Communicator::prepare_for_mpi(const Exchange& exchange, Status* status) {
 // Only an operand in the output's memory is overwritten by whoever does the call first.
 Status Communicator::save_operand(const Exchange& exchange) {
   if (!exchange.in_place) return {};
-  const Status status = operand_.save(exchange.input, *team_);
+  further_operands_.resize(exchange.others.size());
+  Status status = operand_.save(exchange.input, *team_);
+  auto operand = further_operands_.begin();
+  for (const Side& side : exchange.others) {
+    if (status.ok()) status = operand->save(side, *team_);
+    ++operand;
+  }
   return status.ok() ? status : team_->fail_call(status);
 }
 
 Status Communicator::restore_operand(const Exchange& exchange) {
   if (!exchange.in_place) return {};
-  const Status status = operand_.restore(exchange.input, *team_);
+  Status status = operand_.restore(exchange.input, *team_);
+  auto operand = further_operands_.begin();
+  for (const Side& side : exchange.others) {
+    if (status.ok()) status = operand->restore(side, *team_);
+    ++operand;
+  }
+  further_operands_.clear();
   return status.ok() ? status : team_->fail_call(status);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <list>
 #include <memory>
 
 #include "src/engine/hints.h"
@@ -125,6 +126,7 @@ class Communicator {
   Collective left_to_mpi_ = Collective::barrier;  // and its bytes, if it is counted
   size_t bytes_left_to_mpi_ = 0;
   SavedOperand operand_;
+  std::list<SavedOperand> further_operands_;  // of a call with several buffers
   const Algorithm* last_algorithm_ = nullptr;
 };
 

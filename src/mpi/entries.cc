@@ -9,86 +9,14 @@
 
 #include "sluice/sluice.h"
 #include "src/base/log.h"
-#include "src/mpi/communicators.h"
-#include "src/mpi/describe.h"
-#include "src/mpi/error_probe.h"
+#include "src/mpi/carry.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/functions.h"
 #include "src/mpi/host_copy_for_mpi.h"
 #include "src/mpi/narrow_floats.h"
-#include "src/mpi/runtime.h"
-#include "src/mpi/thread_state.h"
 
 namespace sluice {
 namespace {
-
-using Describe = bool (*)(const Arguments& arguments, Position position, Exchange* exchange);
-
-// Describes a call; false if MPI is to do it. If this rank has no memory for that, *exchange
-// becomes nullptr and the result is true.
-bool understand(Describe describe, const Arguments& arguments, Position position,
-                Exchange** exchange) {
-  this_thread.passing_datatype = nullptr;
-  try {
-    return describe(arguments, position, *exchange);
-  } catch (const std::bad_alloc&) {
-    *exchange = nullptr;
-    return true;
-  }
-}
-
-// Whether this call bypasses Sluice.
-inline bool is_passing() { return this_thread.inside || all_pass.load(std::memory_order_relaxed); }
-
-// A row of the table.
-struct Row {
-  const char* function;
-  Function row;
-  Describe describe;
-  int (*attempt)(const Probe& probe);
-};
-
-// If memory is short, releases the reserve and tries again. (An earlier failure may have used it,
-// so it is filled first.)
-Communicator* look_up_by_all_means(MPI_Comm handle) {
-  Runtime* const runtime = Runtime::get_if_made();
-  if (runtime) runtime->process().reserve.fill();
-  try {
-    return look_up_communicator(handle);
-  } catch (const std::bad_alloc&) {
-    if (runtime) runtime->process().reserve.release();
-  }
-  return look_up_communicator(handle);
-}
-
-// Runs a call; false if MPI is to do it. *awaiting: then set if that has to know when MPI has done
-// it.
-bool carry(const Row& row, const Arguments& arguments, Communicator** awaiting, int* result) {
-  if (is_passing()) return false;
-  Communicator* communicator = last_communicator(arguments.comm);
-  Exchange described;
-  Exchange* exchange = &described;
-  try {
-    if (!communicator && is_switched_off()) return false;
-    if (!communicator) communicator = look_up_by_all_means(arguments.comm);
-    if (!communicator || communicator->is_left_to_mpi()) return false;
-    const Position position{communicator->rank(), communicator->size()};
-    if (!understand(row.describe, arguments, position, &exchange)) return false;
-    if (exchange && is_doubtful(*exchange) && is_error_of_mpi(*exchange, row.attempt)) return false;
-  } catch (const std::bad_alloc&) {
-    exchange = nullptr;
-  }
-  if (communicator) {
-    if (communicator->perform(row.function, row.row, arguments, exchange, result)) return true;
-    if (communicator->awaits_mpi()) *awaiting = communicator;
-    return false;
-  }
-  communicators_missed.store(true, std::memory_order_relaxed);
-  log(Level::error, "%s: out of memory", row.function);
-  *result = MPI_ERR_NO_MEM;
-  real().Comm_call_errhandler(arguments.comm, *result);
-  return true;
-}
 
 // Prepares a call that MPI does, if this rank's buffers are on a device and MPI can't take them
 // there. False if it failed: then *result is what the function returns.
@@ -205,7 +133,7 @@ int finalize() {
     sluice::Arguments arguments;                                                               \
     SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
     sluice::Communicator* awaiting = nullptr;                                                  \
-    if (sluice::carry(table_row, arguments, &awaiting, &result)) return result;                \
+    if (sluice::carry(table_row, arguments, nullptr, &awaiting, &result)) return result;       \
     if (!awaiting && !sluice::may_be_on_device())                                              \
       return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
     std::optional<sluice::HostCopyForMpi> host_copy;                                           \

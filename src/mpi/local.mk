@@ -2,6 +2,7 @@
 # The face: face_sources.
 face_sources += \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
+  src/mpi/carry.cc src/mpi/carry.h \
   src/mpi/communicator.cc src/mpi/communicator.h \
   src/mpi/communicators.cc src/mpi/communicators.h \
   src/mpi/datatype.cc src/mpi/datatype.h \
@@ -22,6 +23,7 @@ face_sources += \
   src/mpi/error_probe.cc src/mpi/error_probe.h \
   src/mpi/call_cache.cc src/mpi/call_cache.h \
   src/mpi/runtime.cc src/mpi/runtime.h \
+  src/mpi/several_entries.cc \
   src/mpi/thread_state.cc src/mpi/thread_state.h \
   src/mpi/typemap.cc src/mpi/typemap.h \
   src/mpi/user_operation.cc src/mpi/user_operation.h

@@ -148,6 +148,7 @@ uint32_t digest_of_blocks(const UnplacedCall& unplaced) {
 Whereabouts find_data(const UnplacedCall& unplaced, const NcclTerms& terms) {
   using Kind = Whereabouts::Kind;
   Whereabouts found;
+  if (!unplaced.others.empty()) return found;
   for (const Side* side : {&unplaced.output, &unplaced.input}) {
     if (!has_data(*side)) continue;
     if (side->place.device == DevicePlace::unknown) return {Kind::unknown, {}};

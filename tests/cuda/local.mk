@@ -90,12 +90,16 @@ tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) 
 EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
-cuda_programs = tests/cuda/buffers tests/cuda/manners tests/cuda/nccl_use tests/cuda/offload tests/cuda/offload_failures \
+cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/manners tests/cuda/nccl_use tests/cuda/offload tests/cuda/offload_failures \
   tests/cuda/wire
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 bytes_received = tests/cuda/received.cc tests/cuda/received.h
 nccl_calls = tests/cuda/nccl_calls.cc tests/cuda/nccl_calls.h $(memory_kinds)
 check_PROGRAMS += $(cuda_programs)
+tests_cuda_several_SOURCES = tests/cuda/several.cc $(memory_kinds)
+tests_cuda_several_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_cuda_several_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_several_LDADD = $(mpi_harness)
 tests_cuda_buffers_SOURCES = tests/cuda/buffers.cc $(memory_kinds)
 tests_cuda_buffers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_buffers_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
@@ -124,7 +128,7 @@ tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds) $(bytes_received)
 tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_LDADD = $(mpi_harness)
-cuda_tests = tests/cuda/test_buffers tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
+cuda_tests = tests/cuda/test_buffers tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
   tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_wire
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu

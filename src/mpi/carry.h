@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the functions that programs call have in common: from the arguments of a call to its
+// communicator.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "src/mpi/communicators.h"
+#include "src/mpi/describe.h"
+#include "src/mpi/error_probe.h"
+#include "src/mpi/runtime.h"
+#include "src/mpi/thread_state.h"
+
+namespace sluice {
+
+// A row of the table (functions.h), or a function that makes its calls.
+struct Row {
+  const char* function;
+  Function row;
+  bool (*describe)(const Arguments& arguments, Position position, Exchange* exchange);
+  int (*attempt)(const Probe& probe);
+};
+
+// Further buffers of a call, of the output's type and count (UnplacedCall::others).
+struct FurtherBuffers {
+  std::span<void* const> buffers;
+  std::vector<Side> sides;
+
+  // Makes them part of the call. May throw std::bad_alloc.
+  void attach(Exchange* exchange);
+};
+
+// Whether this call bypasses Sluice.
+inline bool is_passing() { return this_thread.inside || all_pass.load(std::memory_order_relaxed); }
+
+// Runs a call; false if MPI is to do it. *awaiting: then set if that has to know when MPI has done
+// it. further: nullptr if there are none; must live until then.
+bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further,
+           Communicator** awaiting, int* result);
+
+}  // namespace sluice

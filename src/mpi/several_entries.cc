@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The functions of sluice.h for a vector in several buffers of a process. They make the calls of
+// MPI_Allreduce and MPI_Bcast, and match those of other ranks.
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+
+// (mpi.h comes first: sluice.h declares them then.)
+#include "src/mpi/carry.h"
+//
+#include "sluice/sluice.h"
+#include "src/base/log.h"
+#include "src/engine/call.h"
+#include "src/mpi/errors.h"
+#include "src/mpi/host_copy_for_mpi.h"
+#include "src/mpi/narrow_floats.h"
+#include "src/mpi/user_operation.h"
+
+namespace sluice {
+namespace {
+
+// What is wrong with the buffers; empty: nothing.
+std::string fault_of(std::span<void* const> buffers, int count) {
+  for (size_t i = 0; i < buffers.size() && count > 0; ++i) {
+    const std::string which =
+        "buffer " + std::to_string(i) + " of " + std::to_string(buffers.size());
+    if (!buffers[i]) return which + " is null";
+    if (buffers[i] == MPI_IN_PLACE) return which + " is MPI_IN_PLACE";
+    for (size_t other = 0; other < i; ++other) {
+      if (buffers[i] == buffers[other])
+        return which + " is buffer " + std::to_string(other) + " too";
+    }
+  }
+  return {};
+}
+
+// How MPI does such a call: on one buffer on the host, which holds the buffers' combination.
+class SeveralForMpi {
+ public:
+  explicit SeveralForMpi(Exchange& exchange)
+      : exchange_(exchange),
+        wait_(progress(), knobs(), oversubscription()),
+        buffers_(exchange, vector_, wait_) {}
+
+  // buffer: which MPI is to take. May throw std::bad_alloc.
+  Status begin(void** buffer);
+  Status end();
+
+ private:
+  static const Process* process() {
+    Runtime* const runtime = Runtime::get_if_made();
+    return runtime ? &runtime->process() : nullptr;
+  }
+  static const ProgressMpi& progress() {
+    static const ProgressMpi none;
+    return process() ? process()->progress_mpi : none;
+  }
+  static const Knobs& knobs() {
+    static const Knobs defaults;
+    return process() ? process()->knobs : defaults;
+  }
+  static const Oversubscription& oversubscription() {
+    static const Oversubscription unknown;
+    return process() ? process()->oversubscription : unknown;
+  }
+  Status gather();
+  Status make_image();
+  Status move(StagedSide::Way way);
+
+  Exchange& exchange_;
+  LoneWait wait_;
+  Staging vector_, moving_;
+  SeveralBuffers buffers_;
+  std::optional<UserOperation> operation_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* image_ = nullptr;  // a buffer in it; null: MPI takes the first one
+};
+
+Status SeveralForMpi::begin(void** buffer) {
+  Status status = buffers_.begin(false);
+  if (status.ok()) status = gather();
+  if (!status.ok()) return status;
+  const Side& first = exchange_.output;
+  *buffer = const_cast<void*>(first.buffer);
+  if (buffers_.vector() == offset_by(first.buffer, first.type->start)) return {};
+  status = make_image();
+  *buffer = image_;
+  return status.ok() ? move(StagedSide::Way::unpack) : status;
+}
+
+Status SeveralForMpi::gather() {
+  const Side& first = exchange_.output;
+  if (exchange_.user_op) {
+    operation_.emplace(*exchange_.user_op, *datatype_of(first));
+    exchange_.call.reduction.context = &*operation_;
+    if (Status status = operation_->prepare(first.total_elements()); !status.ok()) return status;
+  }
+  if (!exchange_.call.reduction.kernel && !exchange_.filled) return {};
+  const Status status = buffers_.gather();
+  return status.ok() && operation_ ? operation_->failure() : status;
+}
+
+// Memory with the layout of a buffer.
+Status SeveralForMpi::make_image() {
+  const Side& first = exchange_.output;
+  MPI_Count start = 0, length = 0;
+  if (real().Type_get_true_extent_x(datatype_of(first)->handle, &start, &length)) {
+    return {Code::internal, "MPI does not tell a datatype's extent"};
+  }
+  const auto last = static_cast<ptrdiff_t>(std::max<size_t>(first.count, 1) - 1);
+  const ptrdiff_t span = last * first.type->extent;
+  const ptrdiff_t low = static_cast<ptrdiff_t>(start) + std::min<ptrdiff_t>(span, 0);
+  const auto bytes = static_cast<size_t>(static_cast<ptrdiff_t>(length) + std::abs(span));
+  memory_.reset(new (std::nothrow) std::byte[bytes]);
+  if (!memory_)
+    return {Code::memory, "no memory for a copy of " + std::to_string(bytes) + " bytes"};
+  image_ = memory_.get() - low;
+  return {};
+}
+
+// Between the vector and its image.
+Status SeveralForMpi::move(StagedSide::Way way) {
+  Side image = exchange_.output;
+  image.buffer = image_;
+  image.place = {};
+  StagedSide staged(wait_);
+  const Status status =
+      staged.begin(way, image, exchange_.call.element, buffers_.vector(), moving_);
+  return status.ok() ? staged.finish() : status;
+}
+
+Status SeveralForMpi::end() {
+  if (image_ && !exchange_.filled) {
+    if (Status status = move(StagedSide::Way::pack); !status.ok()) return status;
+  }
+  return buffers_.finish();
+}
+
+// MPI does the call. real_call: MPI's function, on a buffer.
+template <typename Function>
+int call_mpi(const Row& row, const Arguments& arguments, FurtherBuffers& further, void* first,
+             Function real_call) {
+  int is_inter = 0, rank = 0, ranks = 0;
+  if (!is_communicator(arguments.comm)) return real_call(first);
+  real().Comm_test_inter(arguments.comm, &is_inter);
+  real().Comm_rank(arguments.comm, &rank);
+  real().Comm_size(arguments.comm, &ranks);
+  Status status;
+  if (is_inter) status = {Code::invalid, "it takes no intercommunicators"};
+  int result = MPI_SUCCESS;
+  try {
+    Exchange exchange;
+    this_thread.passing_datatype = nullptr;
+    const Position position{static_cast<Rank>(rank), static_cast<Rank>(ranks)};
+    if (status.ok() && !row.describe(arguments, position, &exchange)) return real_call(first);
+    if (status.ok()) {
+      further.attach(&exchange);
+      SeveralForMpi several(exchange);
+      void* buffer = nullptr;
+      status = several.begin(&buffer);
+      if (status.ok()) result = real_call(buffer);
+      if (status.ok() && result == MPI_SUCCESS) status = several.end();
+    }
+  } catch (const std::bad_alloc&) {
+    status = {Code::memory, "no memory for several buffers"};
+  }
+  if (status.ok()) return result;
+  log(Level::error, "%s: %s", row.function, status.message().c_str());
+  return raise_error(arguments.comm, status);
+}
+
+template <typename Function>
+int run_several(const Row& row, const Arguments& arguments, void* const buffers[], int n,
+                Function real_call) {
+  const std::span<void* const> all(buffers, static_cast<size_t>(std::max(n, 0)));
+  const std::string fault = !buffers || n < 1 ? "there must be a buffer or more"
+                                              : fault_of(all, static_cast<int>(arguments.count));
+  if (!fault.empty()) {
+    log(Level::error, "%s: %s", row.function, fault.c_str());
+    return raise_error(arguments.comm, {Code::invalid, std::string(row.function) + ": " + fault});
+  }
+  FurtherBuffers further{all.subspan(1), {}};
+  Communicator* awaiting = nullptr;
+  int result = MPI_SUCCESS;
+  if (carry(row, arguments, &further, &awaiting, &result)) return result;
+  result = call_mpi(row, arguments, further, buffers[0], real_call);
+  return awaiting ? awaiting->finish_for_mpi(row.function, result) : result;
+}
+
+}  // namespace
+}  // namespace sluice
+
+extern "C" {
+
+int sluice_allreduce_multi(void* const buffers[], int n, int count, MPI_Datatype datatype,
+                           MPI_Op op, MPI_Comm comm) {
+  static constexpr sluice::Row row{"sluice_allreduce_multi", sluice::Function::Allreduce,
+                                   sluice::describe_Allreduce, [](const sluice::Probe& probe) {
+                                     return sluice::real().Allreduce(probe.sendbuf, probe.recvbuf,
+                                                                     probe.count, probe.datatype,
+                                                                     probe.op, probe.comm);
+                                   }};
+  sluice::Arguments arguments;
+  arguments.sendbuf = MPI_IN_PLACE;
+  arguments.recvbuf = buffers && n > 0 ? buffers[0] : nullptr;
+  arguments.count = count;
+  arguments.datatype = datatype;
+  arguments.op = op;
+  arguments.comm = comm;
+  return sluice::run_several(row, arguments, buffers, n, [&](void* buffer) {
+    return sluice::real().Allreduce(MPI_IN_PLACE, buffer, count, datatype,
+                                    sluice::operation_for_mpi(datatype, op), comm);
+  });
+}
+
+int sluice_bcast_multi(void* const buffers[], int n, int count, MPI_Datatype datatype, int root,
+                       MPI_Comm comm) {
+  static constexpr sluice::Row row{"sluice_bcast_multi", sluice::Function::Bcast,
+                                   sluice::describe_Bcast, [](const sluice::Probe& probe) {
+                                     return sluice::real().Bcast(probe.buffer, probe.count,
+                                                                 probe.datatype, probe.root,
+                                                                 probe.comm);
+                                   }};
+  sluice::Arguments arguments;
+  arguments.buffer = buffers && n > 0 ? buffers[0] : nullptr;
+  arguments.count = count;
+  arguments.datatype = datatype;
+  arguments.root = root;
+  arguments.comm = comm;
+  return sluice::run_several(row, arguments, buffers, n, [&](void* buffer) {
+    return sluice::real().Bcast(buffer, count, datatype, root, comm);
+  });
+}
+
+}  // extern "C"
