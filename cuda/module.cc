@@ -7,12 +7,17 @@
 
 #include "cuda/copies.h"
 #include "cuda/driver.h"
+#include "cuda/kernels/arguments.h"
 #include "cuda/kind.h"
+#include "cuda/loaded_kernels.h"
 #include "cuda/pinned.h"
+#include "cuda/reductions.h"
 #include "cuda/streams.h"
 
 namespace sluice::cuda {
 namespace {
+
+static_assert(sluice_cuda_operands == kernels::most_operands);
 
 constinit PinnedPool pinned;
 constinit StreamPool streams;
@@ -26,6 +31,7 @@ int begin(void* handle, const SluiceCudaSettings* settings, char* why) {
 
 void end() {
   streams.clear();
+  unload_kernels();
   pinned.clear();
   release_primaries();
 }
@@ -62,6 +68,14 @@ int reached(SluiceCudaStream* stream, unsigned number, char* why) {
   return is_success("an asynchronous copy", result, why) ? 1 : -1;
 }
 
+int can_reduce_on_device(int type, int operation) { return can_reduce(type, operation) ? 1 : 0; }
+
+int reduce(SluiceCudaStream* stream, int type, int operation, const void* const* operands,
+           size_t operand_count, void* out, size_t elements, char* why) {
+  return begin_reduce(stream, type, operation, operands, operand_count, out, elements, why) ? 0
+                                                                                            : -1;
+}
+
 int list(SluiceCudaDevices* devices, char* why) {
   const Driver& cuda = driver();
   *devices = {};
@@ -81,18 +95,9 @@ int list(SluiceCudaDevices* devices, char* why) {
   return 0;
 }
 
-constexpr SluiceCuda table{SLUICE_CUDA_VERSION,
-                           begin,
-                           end,
-                           find,
-                           reserve,
-                           give_back,
-                           open,
-                           close,
-                           copy,
-                           mark,
-                           reached,
-                           list};
+constexpr SluiceCuda table{
+    SLUICE_CUDA_VERSION,  begin,  end, find, reserve, give_back, open, close, copy, mark, reached,
+    can_reduce_on_device, reduce, list};
 
 }  // namespace
 }  // namespace sluice::cuda

@@ -6,7 +6,8 @@
 check_LTLIBRARIES += tests/cuda/standin/libstandin.la
 tests_cuda_standin_libstandin_la_SOURCES = tests/cuda/standin/capture.cc tests/cuda/standin/contexts.cc tests/cuda/standin/copies.cc \
   tests/cuda/standin/cuda_driver.h tests/cuda/standin/driver.cc tests/cuda/standin/driver.h \
-  tests/cuda/standin/functions.cc tests/cuda/standin/kernels.cc tests/cuda/standin/memory.cc tests/cuda/standin/streams.cc \
+  tests/cuda/standin/functions.cc tests/cuda/standin/host_kernels.cc tests/cuda/standin/host_kernels.h \
+  tests/cuda/standin/kernels.cc tests/cuda/standin/memory.cc tests/cuda/standin/modules.cc tests/cuda/standin/streams.cc \
   tests/cuda/standin/virtual_memory.cc
 tests_cuda_standin_libstandin_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 
@@ -68,7 +69,10 @@ TESTS += tests/cuda/module_tests
 check_PROGRAMS += tests/cuda/module_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/module_tests
-tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_test.cc $(libsluice_cuda_la_SOURCES)
+tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_rig.h tests/cuda/module_test.cc \
+  tests/cuda/module_reduce_test.cc tests/cuda/random_elements.cc tests/cuda/random_elements.h \
+  $(libsluice_cuda_la_SOURCES) $(kernel_sources)
+nodist_tests_cuda_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
 tests_cuda_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_module_tests_LDADD = $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_module_tests_DEPENDENCIES = $(standin_drivers)
@@ -81,6 +85,7 @@ endif
 EXTRA_PROGRAMS += tests/cuda/nccl_module_tests
 tests_cuda_nccl_module_tests_SOURCES = tests/unit/main.cc tests/cuda/nccl_module_test.cc \
   tests/cuda/nccl_module_jobs_test.cc tests/cuda/nccl_module_process_test.cc tests/cuda/nccl_module_rig.h $(libsluice_cuda_la_SOURCES)
+nodist_tests_cuda_nccl_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
 tests_cuda_nccl_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_nccl_module_tests_LDADD = $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_nccl_module_tests_DEPENDENCIES = $(standin_nccl_library) $(standin_drivers)

@@ -37,12 +37,12 @@ void Driver::end_kernel(uint64_t number) {
   finish(operation);
 }
 
-namespace {
-
 bool is_usable(const Allocation& allocation, int device) {
   if (!allocation.serves(device)) return false;
   return allocation.in_host() || allocation.is_numa() || allocation.device == device;
 }
+
+namespace {
 
 // Calls `use` for each piece that lies in one allocation; false, if not all of it may be used.
 template <typename Use>
