@@ -30,7 +30,7 @@ check_PROGRAMS += tests/cuda/standin_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/standin_tests
 tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
-  tests/cuda/standin_kernels_test.cc tests/cuda/standin_rig.h
+  tests/cuda/standin_kernels_test.cc tests/cuda/standin_modules_test.cc tests/cuda/standin_rig.h
 
 # NCCL over it. The library finds the driver that the program has loaded, by its soname.
 check_LTLIBRARIES += tests/cuda/standin_nccl/libstandin_nccl.la
@@ -133,7 +133,7 @@ tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds) $(bytes_received)
 tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_LDADD = $(mpi_harness)
-cuda_tests = tests/cuda/test_buffers tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
+cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
   tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_wire
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu

@@ -28,7 +28,7 @@ Entry read_entry(std::string_view text) {
   const size_t begins = text.find('('), ends = text.find(')');
   entry.name = text.substr(0, std::find_if_not(text.begin(), text.end(), is_word) - text.begin());
   for (size_t at = begins; at < ends;) {
-    const size_t next = std::min(text.find(',', at), ends);
+    const size_t next = std::min(text.find(',', at + 1), ends);
     const std::string_view one = text.substr(at + 1, next - at - 1);
     if (one.find(".param") != one.npos) entry.parameters.push_back(parameter_bytes(one));
     at = next;
