@@ -69,29 +69,39 @@ Loaded* find_loaded(CUcontext context, char* why) {
   return all = made;
 }
 
-CUfunction find_function(const SluiceCudaStream& stream, const Kernel& kernel, char* why) {
+// The mutex must be held.
+CUmodule find_module(CUcontext context, Image image, char* why) {
+  Loaded* const loaded = find_loaded(context, why);
+  if (!loaded) return nullptr;
+  const auto number = static_cast<unsigned>(image);
+  CUmodule& module = loaded->modules[number];
+  if (module) return module;
+  CUmodule made = nullptr;
+  const CUresult result = driver().cuModuleLoadData(&made, images[number]);
+  if (is_about_images(result)) is_refused = true;
+  if (!is_success("cuModuleLoadData", result, why)) return nullptr;
+  return module = made;
+}
+
+CUfunction find_function(CUcontext context, const Kernel& kernel, char* why) {
   const std::lock_guard lock(mutex);
   CUfunction function = nullptr;
-  Loaded* const loaded = find_loaded(stream.context, why);
-  if (!loaded) return nullptr;
-  const auto number = static_cast<unsigned>(kernel.image);
-  CUmodule& module = loaded->modules[number];
-  if (!module) {
-    CUmodule made = nullptr;
-    const CUresult result = driver().cuModuleLoadData(&made, images[number]);
-    if (is_about_images(result)) is_refused = true;
-    if (!is_success("cuModuleLoadData", result, why)) return nullptr;
-    module = made;
-  }
+  const CUmodule module = find_module(context, kernel.image, why);
+  if (!module) return nullptr;
   const CUresult result = driver().cuModuleGetFunction(&function, module, kernel.name);
   return is_success("cuModuleGetFunction", result, why) ? function : nullptr;
 }
 
 }  // namespace
 
+bool load(const SluiceCudaStream& stream, Image image, char* why) {
+  const std::lock_guard lock(mutex);
+  return find_module(stream.context, image, why) != nullptr;
+}
+
 bool launch(const SluiceCudaStream& stream, const Kernel& kernel, const void* arguments,
             size_t threads, char* why) {
-  const CUfunction function = find_function(stream, kernel, why);
+  const CUfunction function = find_function(stream.context, kernel, why);
   if (!function) return false;
   void* parameters[] = {const_cast<void*>(arguments)};
   const size_t blocks =

@@ -18,6 +18,9 @@ struct Kernel {
   Image image;
 };
 
+// Whether kernels of an image can be launched in the stream; loads it. The context must be current.
+bool load(const SluiceCudaStream& stream, Image image, char* why);
+
 // Launches a kernel in the stream, for so many threads or fewer, which share the work. arguments:
 // its only parameter. The stream's context must be current. False, with the reason, if the kernel
 // can't be loaded or launched. May wait until the driver has compiled it.

@@ -17,8 +17,10 @@ libsluice_cuda_la_SOURCES = \
   cuda/nccl_library.cc cuda/nccl_library.h \
   cuda/nccl_module.cc cuda/nccl_module.h \
   cuda/module.cc cuda/module.h \
+  cuda/packing.cc cuda/packing.h \
   cuda/pinned.cc cuda/pinned.h \
   cuda/reductions.cc cuda/reductions.h \
+  cuda/scratch.cc cuda/scratch.h \
   cuda/streams.cc cuda/streams.h
 nodist_libsluice_cuda_la_SOURCES = cuda/images.cc
 libsluice_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,--version-script=$(top_srcdir)/cuda/cuda.map \

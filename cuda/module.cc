@@ -12,6 +12,7 @@
 #include "cuda/loaded_kernels.h"
 #include "cuda/pinned.h"
 #include "cuda/reductions.h"
+#include "cuda/scratch.h"
 #include "cuda/streams.h"
 
 namespace sluice::cuda {
@@ -25,6 +26,7 @@ constinit StreamPool streams;
 int begin(void* handle, const SluiceCudaSettings* settings, char* why) {
   if (!bind_driver(handle, why)) return -1;
   pinned.set_bound(settings->pinned);
+  scratch().set_bound(settings->scratch);
   set_streams(*settings);
   return 0;
 }
@@ -32,6 +34,7 @@ int begin(void* handle, const SluiceCudaSettings* settings, char* why) {
 void end() {
   streams.clear();
   unload_kernels();
+  scratch().clear();
   pinned.clear();
   release_primaries();
 }
@@ -76,6 +79,20 @@ int reduce(SluiceCudaStream* stream, int type, int operation, const void* const*
                                                                                             : -1;
 }
 
+int copy_within(SluiceCudaStream* stream, void* to, const void* from, size_t bytes, char* why) {
+  const Current current(stream->context, why);
+  if (!current) return -1;
+  const CUresult result =
+      driver().cuMemcpyAsync(address_of(to), address_of(from), bytes, stream->stream);
+  return is_success("cuMemcpyAsync", result, why) ? 0 : -1;
+}
+
+void* allocate(const SluiceCudaPlace* place, size_t bytes, char* why) {
+  return scratch().allocate(*place, bytes, why);
+}
+
+void release(void* memory) { scratch().release(memory); }
+
 int list(SluiceCudaDevices* devices, char* why) {
   const Driver& cuda = driver();
   *devices = {};
@@ -95,9 +112,23 @@ int list(SluiceCudaDevices* devices, char* why) {
   return 0;
 }
 
-constexpr SluiceCuda table{
-    SLUICE_CUDA_VERSION,  begin,  end, find, reserve, give_back, open, close, copy, mark, reached,
-    can_reduce_on_device, reduce, list};
+constexpr SluiceCuda table{SLUICE_CUDA_VERSION,
+                           begin,
+                           end,
+                           find,
+                           reserve,
+                           give_back,
+                           open,
+                           close,
+                           copy,
+                           mark,
+                           reached,
+                           can_reduce_on_device,
+                           reduce,
+                           copy_within,
+                           allocate,
+                           release,
+                           list};
 
 }  // namespace
 }  // namespace sluice::cuda

@@ -103,6 +103,7 @@ struct SluiceCudaDevices {
 
 struct SluiceCudaSettings {
   size_t pinned;        /* bytes of host memory that may be pinned at a time */
+  size_t scratch;       /* bytes of device memory that `allocate` and `copy` may hold at a time */
   int blocking_streams; /* Sluice's streams wait for the default stream, and it for them */
   int sync_contexts;    /* contexts get CU_CTX_SYNC_MEMOPS */
 };
@@ -113,7 +114,8 @@ struct SluiceCuda {
   /* Uses this driver: a handle of dlopen. 0, or -1 if the driver is too old. To be called before
    * all others. */
   int (*begin)(void* driver, const struct SluiceCudaSettings* settings, char* why);
-  /* Gives back all that no call uses: pinned memory, streams, retained primary contexts. Contexts
+  /* Gives back all that no call uses: pinned memory, device memory, streams, kernels, retained
+   * primary contexts. Contexts
    * that the program has destroyed, and a driver that has shut down, are no error. */
   void (*end)(void);
 
@@ -155,6 +157,18 @@ struct SluiceCuda {
   int (*reduce)(struct SluiceCudaStream* stream, int type, int operation,
                 const void* const* operands, size_t operand_count, void* out, size_t elements,
                 char* why);
+
+  /* Begins a copy from device memory to device memory, of the same device or of others that the
+   * stream's context can reach, in the stream. -1: failed. */
+  int (*copy_within)(struct SluiceCudaStream* stream, void* to, const void* from, size_t bytes,
+                     char* why);
+
+  /* Device memory of at least so many bytes, for kernels and copies of this place, aligned to 256:
+   * new, or released earlier. NULL, with the reason, if the bound does not allow it (the reason
+   * names SLUICE_CUDA_SCRATCH) or the driver refuses. The contents are undefined. */
+  void* (*allocate)(const struct SluiceCudaPlace* place, size_t bytes, char* why);
+  /* Keeps it for later. All that uses it must be done. */
+  void (*release)(void* memory);
 
   /* For `sluice info`: initialises the driver. 0, or -1. */
   int (*list)(struct SluiceCudaDevices* devices, char* why);

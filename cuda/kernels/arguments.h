@@ -45,15 +45,14 @@ struct CopyRows {
   unsigned unit;
 };
 
-// Copies blocks of any length from and to anywhere: one warp a block.
+// Copies blocks of any length from and to anywhere: one warp a block. `unit`: see above.
 struct CopyBlock {
   unsigned long long from, to;
-  unsigned units;
+  unsigned units, unit;
 };
 struct CopyBlocks {
   CopyBlock block[most_blocks];
   unsigned blocks;
-  unsigned unit;
 };
 static_assert(sizeof(CopyBlocks) <= 4096, "what a kernel takes at most");
 

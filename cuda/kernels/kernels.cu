@@ -125,8 +125,8 @@ SLUICE_DEVICE void copy_all(const CopyBlocks& call) {
   for (U32 i = thread_number() / warp; i < call.blocks; i += thread_count() / warp) {
     const CopyBlock& block = call.block[i];
     for (U32 unit = thread_number() % warp; unit < block.units; unit += warp) {
-      const U64 at = static_cast<U64>(unit) * call.unit;
-      copy_unit(call.unit, block.from + at, block.to + at);
+      const U64 at = static_cast<U64>(unit) * block.unit;
+      copy_unit(block.unit, block.from + at, block.to + at);
     }
   }
 }

@@ -70,7 +70,8 @@ check_PROGRAMS += tests/cuda/module_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/module_tests
 tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_rig.h tests/cuda/module_test.cc \
-  tests/cuda/module_reduce_test.cc tests/cuda/random_elements.cc tests/cuda/random_elements.h \
+  tests/cuda/module_packing_test.cc tests/cuda/module_reduce_test.cc tests/cuda/module_scratch_test.cc \
+  tests/cuda/random_elements.cc tests/cuda/random_elements.h \
   $(libsluice_cuda_la_SOURCES) $(kernel_sources)
 nodist_tests_cuda_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
 tests_cuda_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)

@@ -30,7 +30,8 @@ class Module : public testing::Test {
     const char* const top = std::getenv("top_builddir");
     const std::string path = std::string(top ? top : ".") + "/tests/cuda/standin/libcuda.so.1";
     char why[sluice_cuda_why] = "";
-    const SluiceCudaSettings settings{.pinned = bound, .blocking_streams = 0, .sync_contexts = 1};
+    const SluiceCudaSettings settings{
+        .pinned = bound, .scratch = bound, .blocking_streams = 0, .sync_contexts = 1};
     driver_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_TRUE(driver_) << dlerror();
     ASSERT_EQ(cuda->begin(driver_, &settings, why), 0) << why;
