@@ -139,6 +139,13 @@ cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_sev
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu
 
+# The kernels on a device, for on-gpu.
+check_PROGRAMS += tests/cuda/gpu_kernels
+tests_cuda_gpu_kernels_SOURCES = tests/cuda/gpu_kernels.cc tests/cuda/random_elements.cc tests/cuda/random_elements.h \
+  $(kernel_sources)
+tests_cuda_gpu_kernels_CXXFLAGS = $(AM_CXXFLAGS)
+tests_cuda_gpu_kernels_LDADD = -ldl
+
 # What the CUDA module declares for itself, compared with the toolkit's header.
 if HAVE_CUDA_H
 TESTS += tests/cuda/declarations

@@ -151,7 +151,7 @@ void vectors() {
   MPI_Type_vector(200, 1, 3, MPI_INT, &type);
   broadcast(type, 1, 600, 1, "a column");
   MPI_Type_vector(200, 1, 3, MPI_INT, &type);
-  broadcast(resized(type, sizeof(int)), 2, 700, 2, "two columns");
+  broadcast(resized(type, sizeof(int)), 2, 700, 1, "two columns, by a kernel");
   const int lengths[] = {1, 2}, places[] = {1, 4};
   MPI_Type_indexed(2, lengths, places, MPI_INT, &type);
   broadcast(resized(type, 8 * sizeof(int)), 500, 4000, 2, "an array of structures");
