@@ -135,6 +135,30 @@ TEST_F(Packing, LeavesLongAndFewRunsToTheDriver) {
   compare();
 }
 
+// On the host, members lie one behind the other, structure after structure.
+TEST_F(Packing, TakesOneLaunchForEachMemberOfStructures) {
+  char why[sluice_cuda_why] = "";
+  const size_t offsets[] = {0, 4, 16}, bytes[] = {1, 8, 6}, distance = 15;
+  for (const size_t count : {10, 400, 100000}) {
+    clear();
+    for (size_t i = 0, at = 0; i < 3; at += bytes[i++]) {
+      runs_.push_back({device_ + 3 + offsets[i], host_.data() + at, 24, distance, count, bytes[i]});
+    }
+    const int64_t launches = Module::count("launches"), copies = Module::count("copies");
+    ASSERT_EQ(cuda->copy(stream_, runs_.data(), 3, 0, why), 0) << why;
+    const int64_t pieces = count == 10 ? 0 : count == 400 ? 1 : 6;
+    EXPECT_EQ(Module::count("launches") - launches, 3 * pieces);
+    EXPECT_EQ(Module::count("copies") - copies, count == 10 ? 3 : pieces);
+    ASSERT_EQ(finish(stream_, why), 1) << why;
+    compare();
+    if (HasFatalFailure()) return;
+  }
+  runs_[2].bytes = 5;  // a gap
+  const int64_t launches = Module::count("launches");
+  compare();
+  EXPECT_EQ(Module::count("launches") - launches, 0);
+}
+
 // With gaps on the host too, nothing between the runs may be written there.
 TEST_F(Packing, LeavesGapsOnTheHostToTheDriver) {
   runs_.push_back({device_, host_.data(), 24, 16, 1000, 8});
