@@ -97,11 +97,14 @@ void release_primary(int device) {
 }
 
 Canary make_canary() {
-  Canary made;
+  CUdeviceptr address = 0;
+  if (driver().cuMemAlloc_v2(&address, 1) != CUDA_SUCCESS) return {};
+  return make_canary_of(address);
+}
+
+Canary make_canary_of(CUdeviceptr memory) {
   Allocation found;
-  if (driver().cuMemAlloc_v2(&made.address, 1) != CUDA_SUCCESS) return {};
-  if (look_at(made.address, &found) == CUDA_SUCCESS) made.id = found.id;
-  return made;
+  return {memory, look_at(memory, &found) == CUDA_SUCCESS ? found.id : 0};
 }
 
 bool is_alive(const Canary& canary, CUcontext context) {

@@ -36,6 +36,8 @@ struct Canary {
 
 // In the current context.
 Canary make_canary();
+// Of memory that is allocated in a context already. Its id is 0 if the driver does not tell.
+Canary make_canary_of(CUdeviceptr memory);
 // Whether the context that it was made in, this one, is still there. False if there was no memory.
 bool is_alive(const Canary& canary, CUcontext context);
 // Whether it is not there any more, or the driver has shut down. False if the driver can't tell.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cuda/packing.h"
 #include "cuda/streams.h"
 
 namespace sluice::cuda {
@@ -88,9 +89,18 @@ bool begin_copies(SluiceCudaStream* stream, const SluiceCudaRuns* runs, size_t c
                   bool to_device, char* why) {
   const Current current(stream->context, why);
   if (!current) return false;
-  return std::all_of(runs, runs + count, [&](const SluiceCudaRuns& each) {
-    return copy_runs(stream, each, to_device, why);
-  });
+  for (const SluiceCudaRuns* const end = runs + count; runs != end;) {
+    size_t packed = 0;
+    if (!begin_packed(stream, runs, static_cast<size_t>(end - runs), to_device, &packed, why)) {
+      return false;
+    }
+    if (packed == 0) {
+      if (!copy_runs(stream, *runs, to_device, why)) return false;
+      packed = 1;
+    }
+    runs += packed;
+  }
+  return true;
 }
 
 }  // namespace sluice::cuda

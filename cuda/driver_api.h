@@ -45,7 +45,13 @@
   F(cuMemcpyHtoDAsync_v2, CUresult(CUdeviceptr, const void*, size_t, CUstream))            \
   F(cuMemcpyDtoHAsync_v2, CUresult(void*, CUdeviceptr, size_t, CUstream))                  \
   F(cuMemcpyDtoDAsync_v2, CUresult(CUdeviceptr, CUdeviceptr, size_t, CUstream))            \
-  F(cuMemcpy2DAsync_v2, CUresult(const CUDA_MEMCPY2D*, CUstream))
+  F(cuMemcpy2DAsync_v2, CUresult(const CUDA_MEMCPY2D*, CUstream))                          \
+  F(cuMemcpyAsync, CUresult(CUdeviceptr, CUdeviceptr, size_t, CUstream))                   \
+  F(cuModuleLoadData, CUresult(CUmodule*, const void*))                                    \
+  F(cuModuleGetFunction, CUresult(CUfunction*, CUmodule, const char*))                     \
+  F(cuModuleUnload, CUresult(CUmodule))                                                    \
+  F(cuLaunchKernel, CUresult(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, \
+                             unsigned, unsigned, CUstream, void**, void**))
 
 // Functions that older drivers lack: these are null then.
 #define SLUICE_CUDA_LATER_FUNCTIONS(F)                                                           \
@@ -63,7 +69,15 @@
   C(CUDA_ERROR_INVALID_VALUE, CUresult, 1)                                 \
   C(CUDA_ERROR_NOT_INITIALIZED, CUresult, 3)                               \
   C(CUDA_ERROR_DEINITIALIZED, CUresult, 4)                                 \
+  C(CUDA_ERROR_INVALID_IMAGE, CUresult, 200)                               \
+  C(CUDA_ERROR_NO_BINARY_FOR_GPU, CUresult, 209)                           \
+  C(CUDA_ERROR_INVALID_PTX, CUresult, 218)                                 \
+  C(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUresult, 221)                      \
+  C(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUresult, 222)                     \
+  C(CUDA_ERROR_JIT_COMPILATION_DISABLED, CUresult, 223)                    \
+  C(CUDA_ERROR_NOT_FOUND, CUresult, 500)                                   \
   C(CUDA_ERROR_NOT_READY, CUresult, 600)                                   \
+  C(CUDA_ERROR_NOT_SUPPORTED, CUresult, 801)                               \
   C(CU_POINTER_ATTRIBUTE_CONTEXT, CUpointer_attribute, 1)                  \
   C(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUpointer_attribute, 2)              \
   C(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CUpointer_attribute, 6)              \
@@ -101,6 +115,8 @@ using CUcontext = struct CUctx_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
 
 struct CUuuid {
   char bytes[16];

@@ -7,12 +7,18 @@
 
 #include "cuda/copies.h"
 #include "cuda/driver.h"
+#include "cuda/kernels/arguments.h"
 #include "cuda/kind.h"
+#include "cuda/loaded_kernels.h"
 #include "cuda/pinned.h"
+#include "cuda/reductions.h"
+#include "cuda/scratch.h"
 #include "cuda/streams.h"
 
 namespace sluice::cuda {
 namespace {
+
+static_assert(sluice_cuda_operands == kernels::most_operands);
 
 constinit PinnedPool pinned;
 constinit StreamPool streams;
@@ -20,12 +26,15 @@ constinit StreamPool streams;
 int begin(void* handle, const SluiceCudaSettings* settings, char* why) {
   if (!bind_driver(handle, why)) return -1;
   pinned.set_bound(settings->pinned);
+  scratch().set_bound(settings->scratch);
   set_streams(*settings);
   return 0;
 }
 
 void end() {
   streams.clear();
+  unload_kernels();
+  scratch().clear();
   pinned.clear();
   release_primaries();
 }
@@ -62,6 +71,28 @@ int reached(SluiceCudaStream* stream, unsigned number, char* why) {
   return is_success("an asynchronous copy", result, why) ? 1 : -1;
 }
 
+int can_reduce_on_device(int type, int operation) { return can_reduce(type, operation) ? 1 : 0; }
+
+int reduce(SluiceCudaStream* stream, int type, int operation, const void* const* operands,
+           size_t operand_count, void* out, size_t elements, char* why) {
+  return begin_reduce(stream, type, operation, operands, operand_count, out, elements, why) ? 0
+                                                                                            : -1;
+}
+
+int copy_within(SluiceCudaStream* stream, void* to, const void* from, size_t bytes, char* why) {
+  const Current current(stream->context, why);
+  if (!current) return -1;
+  const CUresult result =
+      driver().cuMemcpyAsync(address_of(to), address_of(from), bytes, stream->stream);
+  return is_success("cuMemcpyAsync", result, why) ? 0 : -1;
+}
+
+void* allocate(const SluiceCudaPlace* place, size_t bytes, char* why) {
+  return scratch().allocate(*place, bytes, why);
+}
+
+void release(void* memory) { scratch().release(memory); }
+
 int list(SluiceCudaDevices* devices, char* why) {
   const Driver& cuda = driver();
   *devices = {};
@@ -92,6 +123,11 @@ constexpr SluiceCuda table{SLUICE_CUDA_VERSION,
                            copy,
                            mark,
                            reached,
+                           can_reduce_on_device,
+                           reduce,
+                           copy_within,
+                           allocate,
+                           release,
                            list};
 
 }  // namespace

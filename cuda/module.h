@@ -11,14 +11,70 @@
 
 #include <stddef.h>
 
-#define SLUICE_CUDA_VERSION 5
+#define SLUICE_CUDA_VERSION 6
 #define SLUICE_CUDA_SYMBOL "sluice_cuda"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { sluice_cuda_why = 256, sluice_cuda_devices = 16, sluice_cuda_marks = 8 };
+enum {
+  sluice_cuda_why = 256,
+  sluice_cuda_devices = 16,
+  sluice_cuda_marks = 8,
+  sluice_cuda_operands = 16
+};
+
+/* Element types and operations, by the names and in the order of src/reduce/kernel.h (a test
+ * compares). */
+enum SluiceCudaType {
+  sluice_cuda_int8,
+  sluice_cuda_int16,
+  sluice_cuda_int32,
+  sluice_cuda_int64,
+  sluice_cuda_uint8,
+  sluice_cuda_uint16,
+  sluice_cuda_uint32,
+  sluice_cuda_uint64,
+  sluice_cuda_float16,
+  sluice_cuda_bfloat16,
+  sluice_cuda_float32,
+  sluice_cuda_float64,
+  sluice_cuda_float80,
+  sluice_cuda_float128,
+  sluice_cuda_complex64,
+  sluice_cuda_complex128,
+  sluice_cuda_complex160,
+  sluice_cuda_complex256,
+  sluice_cuda_logical8,
+  sluice_cuda_logical16,
+  sluice_cuda_logical32,
+  sluice_cuda_logical64,
+  sluice_cuda_float32_int32,
+  sluice_cuda_float64_int32,
+  sluice_cuda_int64_int32,
+  sluice_cuda_int32_int32,
+  sluice_cuda_int16_int32,
+  sluice_cuda_float80_int32,
+  sluice_cuda_float32_float32,
+  sluice_cuda_float64_float64,
+  sluice_cuda_types
+};
+enum SluiceCudaOperation {
+  sluice_cuda_sum,
+  sluice_cuda_prod,
+  sluice_cuda_min,
+  sluice_cuda_max,
+  sluice_cuda_logical_and,
+  sluice_cuda_logical_or,
+  sluice_cuda_logical_xor,
+  sluice_cuda_bit_and,
+  sluice_cuda_bit_or,
+  sluice_cuda_bit_xor,
+  sluice_cuda_minloc,
+  sluice_cuda_maxloc,
+  sluice_cuda_operations
+};
 
 /* Where memory of a device is. */
 struct SluiceCudaPlace {
@@ -47,6 +103,7 @@ struct SluiceCudaDevices {
 
 struct SluiceCudaSettings {
   size_t pinned;        /* bytes of host memory that may be pinned at a time */
+  size_t scratch;       /* bytes of device memory that `allocate` and `copy` may hold at a time */
   int blocking_streams; /* Sluice's streams wait for the default stream, and it for them */
   int sync_contexts;    /* contexts get CU_CTX_SYNC_MEMOPS */
 };
@@ -57,7 +114,8 @@ struct SluiceCuda {
   /* Uses this driver: a handle of dlopen. 0, or -1 if the driver is too old. To be called before
    * all others. */
   int (*begin)(void* driver, const struct SluiceCudaSettings* settings, char* why);
-  /* Gives back all that no call uses: pinned memory, streams, retained primary contexts. Contexts
+  /* Gives back all that no call uses: pinned memory, device memory, streams, kernels, retained
+   * primary contexts. Contexts
    * that the program has destroyed, and a driver that has shut down, are no error. */
   void (*end)(void);
 
@@ -85,6 +143,32 @@ struct SluiceCuda {
   int (*mark)(struct SluiceCudaStream* stream, unsigned number, char* why);
   /* 1: the stream has passed the mark; 0: not yet; -1: a copy before it failed. */
   int (*reached)(struct SluiceCudaStream* stream, unsigned number, char* why);
+
+  /* Whether `reduce` does this operation on elements of this type: 1 or 0. Not where a device has
+   * no such arithmetic (float80, float128 and what is made of them), and no operation any more once
+   * the driver has refused kernels as such, because it is too old for them or cannot compile. */
+  int (*can_reduce)(int type, int operation);
+  /* Begins out[i] = ((operands[0][i] op operands[1][i]) op operands[2][i]) ... in the stream,
+   * behind what it holds; returns before that is done, but the first time for a type in a context
+   * waits until the driver has compiled a kernel. There are 2 to sluice_cuda_operands operands, of
+   * so many elements, at any addresses that the stream's device may use; `out` may be an operand,
+   * and else overlaps none. The bits are those of the host's kernels on x86-64
+   * (cuda/kernels/operations.h). -1: failed. */
+  int (*reduce)(struct SluiceCudaStream* stream, int type, int operation,
+                const void* const* operands, size_t operand_count, void* out, size_t elements,
+                char* why);
+
+  /* Begins a copy from device memory to device memory, of the same device or of others that the
+   * stream's context can reach, in the stream. -1: failed. */
+  int (*copy_within)(struct SluiceCudaStream* stream, void* to, const void* from, size_t bytes,
+                     char* why);
+
+  /* Device memory of at least so many bytes, for kernels and copies of this place, aligned to 256:
+   * new, or released earlier. NULL, with the reason, if the bound does not allow it (the reason
+   * names SLUICE_CUDA_SCRATCH) or the driver refuses. The contents are undefined. */
+  void* (*allocate)(const struct SluiceCudaPlace* place, size_t bytes, char* why);
+  /* Keeps it for later. All that uses it must be done. */
+  void (*release)(void* memory);
 
   /* For `sluice info`: initialises the driver. 0, or -1. */
   int (*list)(struct SluiceCudaDevices* devices, char* why);

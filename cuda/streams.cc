@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "cuda/scratch.h"
+
 namespace sluice::cuda {
 namespace {
 
@@ -113,6 +115,11 @@ void StreamPool::clear() {
 }
 
 void StreamPool::close(SluiceCudaStream* stream, bool done) {
+  if (stream->scratch) {
+    done ? scratch().release(stream->scratch) : scratch().abandon(stream->scratch);
+  }
+  stream->scratch = nullptr;
+  stream->scratch_bytes = 0;
   if (done && stream->canary.id != 0) {
     const std::lock_guard lock(mutex_);
     stream->next = idle_;

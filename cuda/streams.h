@@ -19,6 +19,8 @@ struct SluiceCudaStream {
   sluice::cuda::CUstream stream = nullptr;
   sluice::cuda::CUevent marks[sluice_cuda_marks] = {};
   sluice::cuda::CUdeviceptr begin = 0, end = 0;  // an allocation that this call copies from or to
+  void* scratch = nullptr;  // device memory that this call packs in, until close
+  size_t scratch_bytes = 0;
 };
 
 namespace sluice::cuda {

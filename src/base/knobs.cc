@@ -97,6 +97,8 @@ constexpr Knob table[] = {
      "auto: buffers may be on CUDA devices; off: no buffer is looked at", true, &Knobs::cuda},
     {"SLUICE_CUDA_PINNED", KnobType::size, "256m", "0 to 1024g",
      "bytes of pinned memory for messages from and to devices", false, &Knobs::cuda_pinned},
+    {"SLUICE_CUDA_SCRATCH", KnobType::size, "256m", "0 to 1024g",
+     "bytes of device memory for packed data and for reductions", false, &Knobs::cuda_scratch},
     {"SLUICE_CUDA_STREAMS", KnobType::choice, "non-blocking", "non-blocking, blocking",
      "whether copies from and to devices wait for the default stream, and it for them", false,
      &Knobs::cuda_streams},

@@ -101,6 +101,7 @@ void begin_devices(const Knobs& knobs, const std::atomic<bool>& threads_call) {
   threads_call_here = &threads_call;
   wanted = knobs.cuda == "auto";
   settings = {.pinned = knobs.cuda_pinned,
+              .scratch = knobs.cuda_scratch,
               .blocking_streams = knobs.cuda_streams == "blocking",
               .sync_contexts = knobs.cuda_sync_memops};
   if (wanted) library_after_last.store(&always, std::memory_order_release);

@@ -108,7 +108,7 @@ class DeviceCopier final : public Layout::Copier {
 
   CopyWait& wait_;
   SluiceCudaStream* stream_ = nullptr;
-  SluiceCudaRuns copies_[16];  // collected
+  SluiceCudaRuns copies_[160];  // collected
   unsigned collected_ = 0;
   int device_ = -1;
   int to_device_ = 0;

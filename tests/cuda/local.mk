@@ -6,7 +6,8 @@
 check_LTLIBRARIES += tests/cuda/standin/libstandin.la
 tests_cuda_standin_libstandin_la_SOURCES = tests/cuda/standin/capture.cc tests/cuda/standin/contexts.cc tests/cuda/standin/copies.cc \
   tests/cuda/standin/cuda_driver.h tests/cuda/standin/driver.cc tests/cuda/standin/driver.h \
-  tests/cuda/standin/functions.cc tests/cuda/standin/kernels.cc tests/cuda/standin/memory.cc tests/cuda/standin/streams.cc \
+  tests/cuda/standin/functions.cc tests/cuda/standin/host_kernels.cc tests/cuda/standin/host_kernels.h \
+  tests/cuda/standin/kernels.cc tests/cuda/standin/memory.cc tests/cuda/standin/modules.cc tests/cuda/standin/streams.cc \
   tests/cuda/standin/virtual_memory.cc
 tests_cuda_standin_libstandin_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 
@@ -29,7 +30,7 @@ check_PROGRAMS += tests/cuda/standin_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/standin_tests
 tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
-  tests/cuda/standin_kernels_test.cc tests/cuda/standin_rig.h
+  tests/cuda/standin_kernels_test.cc tests/cuda/standin_modules_test.cc tests/cuda/standin_rig.h
 
 # NCCL over it. The library finds the driver that the program has loaded, by its soname.
 check_LTLIBRARIES += tests/cuda/standin_nccl/libstandin_nccl.la
@@ -68,7 +69,11 @@ TESTS += tests/cuda/module_tests
 check_PROGRAMS += tests/cuda/module_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/module_tests
-tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_test.cc $(libsluice_cuda_la_SOURCES)
+tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_rig.h tests/cuda/module_test.cc \
+  tests/cuda/module_packing_test.cc tests/cuda/module_reduce_test.cc tests/cuda/module_scratch_test.cc \
+  tests/cuda/random_elements.cc tests/cuda/random_elements.h \
+  $(libsluice_cuda_la_SOURCES) $(kernel_sources)
+nodist_tests_cuda_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
 tests_cuda_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_module_tests_LDADD = $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_module_tests_DEPENDENCIES = $(standin_drivers)
@@ -81,6 +86,7 @@ endif
 EXTRA_PROGRAMS += tests/cuda/nccl_module_tests
 tests_cuda_nccl_module_tests_SOURCES = tests/unit/main.cc tests/cuda/nccl_module_test.cc \
   tests/cuda/nccl_module_jobs_test.cc tests/cuda/nccl_module_process_test.cc tests/cuda/nccl_module_rig.h $(libsluice_cuda_la_SOURCES)
+nodist_tests_cuda_nccl_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
 tests_cuda_nccl_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_nccl_module_tests_LDADD = $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_nccl_module_tests_DEPENDENCIES = $(standin_nccl_library) $(standin_drivers)
@@ -128,10 +134,17 @@ tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds) $(bytes_received)
 tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_LDADD = $(mpi_harness)
-cuda_tests = tests/cuda/test_buffers tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
+cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
   tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_wire
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu
+
+# The kernels on a device, for on-gpu.
+check_PROGRAMS += tests/cuda/gpu_kernels
+tests_cuda_gpu_kernels_SOURCES = tests/cuda/gpu_kernels.cc tests/cuda/random_elements.cc tests/cuda/random_elements.h \
+  $(kernel_sources)
+tests_cuda_gpu_kernels_CXXFLAGS = $(AM_CXXFLAGS)
+tests_cuda_gpu_kernels_LDADD = -ldl
 
 # What the CUDA module declares for itself, compared with the toolkit's header.
 if HAVE_CUDA_H

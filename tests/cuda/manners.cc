@@ -151,10 +151,10 @@ void vectors() {
   MPI_Type_vector(200, 1, 3, MPI_INT, &type);
   broadcast(type, 1, 600, 1, "a column");
   MPI_Type_vector(200, 1, 3, MPI_INT, &type);
-  broadcast(resized(type, sizeof(int)), 2, 700, 2, "two columns");
+  broadcast(resized(type, sizeof(int)), 2, 700, 1, "two columns, by a kernel");
   const int lengths[] = {1, 2}, places[] = {1, 4};
   MPI_Type_indexed(2, lengths, places, MPI_INT, &type);
-  broadcast(resized(type, 8 * sizeof(int)), 500, 4000, 2, "an array of structures");
+  broadcast(resized(type, 8 * sizeof(int)), 500, 4000, 1, "an array of structures, by kernels");
   const int sizes[] = {7, 30, 10}, part[] = {5, 20, 3}, start[] = {1, 4, 2};
   MPI_Type_create_subarray(3, sizes, part, start, MPI_ORDER_C, MPI_INT, &type);
   broadcast(type, 1, 7 * 30 * 10, 5, "a block in three dimensions");

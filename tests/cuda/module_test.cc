@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The CUDA module by itself, over the stand-in driver.
-#include "cuda/module.h"
-
-#include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -20,58 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "tests/cuda/standin/cuda_driver.h"
+#include "tests/cuda/module_rig.h"
 
-extern "C" const SluiceCuda* sluice_cuda();
-
+namespace test {
 namespace {
-
-constexpr size_t bound = size_t{1} << 20, kilobyte = 1024;
-
-class Module : public testing::Test {
- protected:
-  void SetUp() override {
-    const char* const top = std::getenv("top_builddir");
-    const std::string path = std::string(top ? top : ".") + "/tests/cuda/standin/libcuda.so.1";
-    char why[sluice_cuda_why] = "";
-    const SluiceCudaSettings settings{.pinned = bound, .blocking_streams = 0, .sync_contexts = 1};
-    driver_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    ASSERT_TRUE(driver_) << dlerror();
-    ASSERT_EQ(cuda->begin(driver_, &settings, why), 0) << why;
-    ASSERT_EQ(call<decltype(cuInit)>("cuInit")(0), CUDA_SUCCESS);
-    ASSERT_EQ(call<decltype(cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context_, 0),
-              CUDA_SUCCESS);
-    place_ = {context_, 0};
-  }
-  void TearDown() override {
-    cuda->end();
-    for (const char* name : {"pinned", "streams", "events", "misuse"}) EXPECT_EQ(count(name), 0);
-    EXPECT_EQ(count("retained"), 1);
-    EXPECT_EQ(call<decltype(cuDevicePrimaryCtxRelease)>("cuDevicePrimaryCtxRelease")(0),
-              CUDA_SUCCESS);
-    EXPECT_EQ(count("contexts"), 0);
-  }
-  template <typename Function>
-  Function* call(const char* name) const {
-    return reinterpret_cast<Function*>(dlsym(driver_, name));
-  }
-  int64_t count(const char* name) const {
-    return call<decltype(standin_counter)>("standin_counter")(name);
-  }
-  void* allocate(size_t bytes) const {
-    CUdeviceptr pointer = 0;
-    CUcontext popped = nullptr;
-    call<decltype(cuCtxPushCurrent_v2)>("cuCtxPushCurrent_v2")(context_);
-    EXPECT_EQ(call<decltype(cuMemAlloc_v2)>("cuMemAlloc_v2")(&pointer, bytes), CUDA_SUCCESS);
-    call<decltype(cuCtxPopCurrent_v2)>("cuCtxPopCurrent_v2")(&popped);
-    return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer));
-  }
-
-  const SluiceCuda* const cuda = sluice_cuda();
-  void* driver_ = nullptr;
-  CUcontext context_ = nullptr;
-  SluiceCudaPlace place_{};
-};
 
 TEST_F(Module, PinsNoMoreThanItsBoundAndKeepsItForLater) {
   EXPECT_EQ(cuda->reserve(&place_, bound + 1), nullptr);
@@ -147,7 +95,6 @@ bool forbid_process_vm_readv() {
 
 // A device's memory must not be taken for the host's because the kernel does not tell.
 TEST_F(Module, DoesNotGuessWhereMemoryIs) {
-  const auto fail = call<decltype(standin_fail)>("standin_fail");
   const void* const device = allocate(8);
   ASSERT_TRUE(fail("pointer", "1+"));
   std::thread([&] {
@@ -167,7 +114,6 @@ TEST_F(Module, DoesNotGuessWhereMemoryIs) {
 
 // It is asked again, but not in each call.
 TEST_F(Module, RemembersThatTheDriverRefusedToPin) {
-  const auto fail = call<decltype(standin_fail)>("standin_fail");
   ASSERT_TRUE(fail("host_alloc", "1+"));
   const int64_t before = count("cuMemHostRegister_v2");
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(cuda->reserve(&place_, kilobyte), nullptr);
@@ -202,3 +148,4 @@ TEST_F(Module, LeavesPinnedMemoryOutOfChildren) {
 }
 
 }  // namespace
+}  // namespace test

@@ -28,7 +28,8 @@ class NcclAlone : public testing::Test {
  protected:
   void SetUp() override {
     if (!std::getenv(alone)) GTEST_SKIP() << "runs in a process of its own";
-    const SluiceCudaSettings settings{.pinned = 0, .blocking_streams = 0, .sync_contexts = 0};
+    const SluiceCudaSettings settings{
+        .pinned = 0, .scratch = 0, .blocking_streams = 0, .sync_contexts = 0};
     setenv("STANDIN_DEVICES", "2", 1);
     ASSERT_TRUE(standin_driver()) << dlerror();
     ASSERT_EQ(sluice_cuda()->begin(standin_driver(), &settings, why), 0) << why;

@@ -232,7 +232,8 @@ class NcclModule : public testing::Test {
   void SetUp() override {
     setenv("STANDIN_DEVICES", std::to_string(most_ranks).c_str(), 1);
     char why[sluice_cuda_why] = "";
-    const SluiceCudaSettings settings{.pinned = 0, .blocking_streams = 0, .sync_contexts = 1};
+    const SluiceCudaSettings settings{
+        .pinned = 0, .scratch = 0, .blocking_streams = 0, .sync_contexts = 1};
     SluiceNcclLibrary about{};
     ASSERT_TRUE(standin_driver()) << dlerror();
     const std::string library = built("standin_nccl/libnccl.so.2");

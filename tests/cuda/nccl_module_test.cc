@@ -188,7 +188,7 @@ TEST_F(NcclGroup, HasAStreamOfTheKindThatIsSet) {
   for (const int is_blocking : {0, 1}) {
     char why[sluice_cuda_why] = "";
     const SluiceCudaSettings settings{
-        .pinned = 0, .blocking_streams = is_blocking, .sync_contexts = is_blocking};
+        .pinned = 0, .scratch = 0, .blocking_streams = is_blocking, .sync_contexts = is_blocking};
     ASSERT_EQ(sluice_cuda()->begin(standin_driver(), &settings, why), 0) << why;
     const Primary primary(0);
     const Sum sum(2);

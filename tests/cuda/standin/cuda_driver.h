@@ -36,6 +36,8 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
 using CUgraph = struct CUgraph_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
 using CUmemGenericAllocationHandle = unsigned long long;
 using cuuint64_t = uint64_t;
 
@@ -47,14 +49,18 @@ enum CUresult : unsigned {
   CUDA_ERROR_DEINITIALIZED = 4,
   CUDA_ERROR_NO_DEVICE = 100,
   CUDA_ERROR_INVALID_DEVICE = 101,
+  CUDA_ERROR_INVALID_IMAGE = 200,
   CUDA_ERROR_INVALID_CONTEXT = 201,
+  CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
   CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+  CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
   CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
   CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
+  CUDA_ERROR_MISALIGNED_ADDRESS = 716,
   CUDA_ERROR_NOT_SUPPORTED = 801,
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
   CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
@@ -259,12 +265,23 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes);
 
+// Modules are PTX. Of the kernels there, those run that this stand-in has itself: Sluice's
+// (host_kernels.h). They run as the host's code, one thread of the device after another, and the
+// driver sees each access: one that is not aligned, or to memory that the device may not use, is a
+// misuse and breaks the context.
+CUresult cuModuleLoadData(CUmodule* module, const void* image);
+CUresult cuModuleUnload(CUmodule module);
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                        CUstream stream, void** parameters, void** extra);
+
 // Of the stand-in alone.
 
 // A counter, 0 if nothing has that name. "copies", "bytes_out" (device to host), "bytes_in",
 // "bytes_within" (device to device), "pageable" (asynchronous copies that were staged), "pinned",
 // "pinned_most" (bytes), "device_memory" (bytes), "streams", "events", "contexts" (alive),
-// "retained" (primary contexts, each time),
+// "retained" (primary contexts, each time), "modules" (loaded), "launches" (of kernels of modules),
 // "misuse", "waits" (for whole contexts or devices); and the calls of each function, by its name.
 int64_t standin_counter(const char* name);
 // The misuses so far; they are forgotten.
@@ -280,8 +297,9 @@ void standin_vacate();
 // "device_alloc" (out of memory), "copy" (CUDA_ERROR_ILLEGAL_ADDRESS when it runs; its context is
 // broken from then on), "lose_device" (the copy after which every context of its device answers
 // CUDA_ERROR_UNKNOWN), "stream", "retain" (out of memory, when a stream is made or a primary
-// context retained), "pointer" (cuPointerGetAttributes does not know), "init" (cuInit returns error
-// N). False if there is no such thing.
+// context retained), "pointer" (cuPointerGetAttributes does not know), "module" (its PTX is too new
+// for cuModuleLoadData), "launch" (out of resources, at cuLaunchKernel), "kernel" (as "copy"),
+// "init" (cuInit returns error N). False if there is no such thing.
 bool standin_fail(const char* what, const char* which);
 // A green context of a device: it may be current to one thread at a time.
 CUcontext standin_green_context(CUdevice device);

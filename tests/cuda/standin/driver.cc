@@ -143,8 +143,8 @@ bool Driver::inject(const char* what, const char* which) {
     init_result = static_cast<CUresult>(number);
     return true;
   }
-  for (const char* known :
-       {"host_alloc", "device_alloc", "copy", "lose_device", "stream", "retain", "pointer"}) {
+  for (const char* known : {"host_alloc", "device_alloc", "copy", "lose_device", "stream", "retain",
+                            "pointer", "module", "launch", "kernel"}) {
     if (std::strcmp(what, known) != 0) continue;
     injections_[what] = {number, all_after};
     return true;
@@ -236,6 +236,11 @@ void Driver::destroy(Context* context, Lock* lock) {
     if (event->context != context || !event->alive) continue;
     event->alive = false;
     --counter("events");
+  }
+  for (Module* module : modules) {
+    if (module->context != context || !module->alive) continue;
+    module->alive = false;
+    --counter("modules");
   }
 }
 

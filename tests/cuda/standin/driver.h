@@ -80,6 +80,7 @@ struct Operation {
   standin_start* start = nullptr;  // of a kernel, which runs until it is ended
   void* argument = nullptr;
   bool started = false;
+  bool takes_slot = false;        // `run` is a kernel's: no other kernel runs on the device
   bool endless = false;           // does not start
   CUresult fails = CUDA_SUCCESS;  // injected: instead of running
   bool done = false;
@@ -115,6 +116,24 @@ struct Context {
   Stream* legacy = nullptr;
 };
 
+// Of a module that was loaded: what its PTX declares.
+struct Entry {
+  std::string name;
+  std::vector<size_t> parameters;  // bytes of each
+  unsigned most_threads = 1024;    // a block
+};
+
+struct Module {
+  Context* context = nullptr;
+  std::vector<Entry> entries;
+  bool alive = true;
+};
+
+struct Function {
+  Module* module = nullptr;
+  const Entry* entry = nullptr;
+};
+
 struct Injection {
   int64_t left = 0;
   bool all_after = false;
@@ -131,6 +150,8 @@ class Driver {
   std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles;
   std::vector<Context*> primaries;
   std::map<uint64_t, OperationRef> kernels;  // launched and not ended, by number
+  std::vector<Module*> modules;
+  std::vector<Function*> functions;
   uint64_t next_id = 1;
   bool held = false;
 
@@ -187,6 +208,9 @@ class Driver {
   unsigned longest_delay_ = 50;
   bool working_ = false;
 };
+
+// Whether a kernel on a device may use it.
+bool is_usable(const Allocation& allocation, int device);
 
 // Made at the first call, never destroyed: threads may outlive main.
 Driver& driver();

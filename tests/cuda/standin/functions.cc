@@ -128,6 +128,10 @@ const Row table[] = {
     RENEWED(cuMemcpyDtoHAsync, 2000, cuMemcpyDtoHAsync_v2, 3020),
     RENEWED(cuMemcpyDtoDAsync, 2000, cuMemcpyDtoDAsync_v2, 3020),
     RENEWED(cuMemcpy2DAsync, 2000, cuMemcpy2DAsync_v2, 3020),
+    PLAIN(cuModuleLoadData, 2000),
+    PLAIN(cuModuleUnload, 2000),
+    PLAIN(cuModuleGetFunction, 2000),
+    PLAIN(cuLaunchKernel, 4000),
     RENEWED(cuMemsetD8, 2000, cuMemsetD8_v2, 3020),
 };
 

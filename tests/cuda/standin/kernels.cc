@@ -37,12 +37,14 @@ void Driver::end_kernel(uint64_t number) {
   finish(operation);
 }
 
-namespace {
-
+// (Memory that is mapped says whose it is; else there is no access to another device's here.)
 bool is_usable(const Allocation& allocation, int device) {
   if (!allocation.serves(device)) return false;
-  return allocation.in_host() || allocation.is_numa() || allocation.device == device;
+  const bool is_given = allocation.in_host() || allocation.kind == Kind::mapped;
+  return is_given || allocation.device == device;
 }
+
+namespace {
 
 // Calls `use` for each piece that lies in one allocation; false, if not all of it may be used.
 template <typename Use>

@@ -71,7 +71,8 @@ void Driver::wait_early(const AllocationRef& allocation, Lock* lock) {
 bool Driver::may_start(const Stream& stream) const {
   if (stream.queue.empty()) return false;
   const Operation& first = *stream.queue.front();
-  if (first.endless || first.started || (first.start && !is_next_kernel(first))) return false;
+  const bool is_kernel = first.start || first.takes_slot;
+  if (first.endless || first.started || (is_kernel && !is_next_kernel(first))) return false;
   const bool ready = std::all_of(first.after.begin(), first.after.end(),
                                  [](const OperationRef& other) { return other->done; });
   if (!ready || !stream.blocking) return ready;
@@ -129,6 +130,7 @@ void Driver::finish(const OperationRef& operation) {
       }
     }
   }
+  kernels.erase(operation->number);
   operation->done = true;
   operation->run = nullptr;
   operation->uses.clear();
