@@ -24,7 +24,7 @@ struct Float<double> {
 
 template <typename T>
 SLUICE_DEVICE bool is_nan(T value) {
-  return value != value;
+  return value != value;  // NOLINT(misc-redundant-expression)
 }
 
 // Of a sum, difference or product, which is a NaN.

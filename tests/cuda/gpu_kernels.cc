@@ -204,13 +204,13 @@ void measure(Device* device, size_t bytes) {
     if (!device->can_reduce(type, op)) continue;
     const size_t elements = bytes / size_of(type) - 1;
     std::printf("%-18s", std::string(to_string(type)).c_str());
-    for (const auto& [count, shift] :
-         {std::pair<size_t, size_t>{2, 0}, {8, 0}, {2, size_of(type)}}) {
-      const std::vector<const void*> operands(memory.begin() + 1,
-                                              memory.begin() + 1 + static_cast<ptrdiff_t>(count));
+    for (const size_t count : {2, 8, 0}) {  // 0: 2, unaligned
+      const auto first = memory.begin() + 1;
+      const std::vector<const void*> operands(first, first + (count == 8 ? 8 : 2));
+      char* const out = memory[0] + (count == 0 ? size_of(type) : 0);
       const double time =
-          time_of(device, [&] { device->reduce(type, op, operands, memory[0] + shift, elements); });
-      std::printf("%12.1f", 1e-9 * static_cast<double>((count + 1) * bytes) / time);
+          time_of(device, [&] { device->reduce(type, op, operands, out, elements); });
+      std::printf("%12.1f", 1e-9 * static_cast<double>((operands.size() + 1) * bytes) / time);
     }
     std::printf("\n");
   }
