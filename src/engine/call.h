@@ -13,6 +13,8 @@
 
 namespace sluice {
 
+class DeviceWork;
+
 // Copies data between a view's memory and the program's buffer, if these differ because elements
 // are not dense in the buffer, or lie on a device. Data is copied piece by piece, while other
 // pieces are on the wire. Whether a call needs this differs between ranks and calls, so no choice
@@ -26,8 +28,8 @@ class Packing {
   virtual Status failure() const { return {}; }
 };
 
-// The memory of an area, in elements of Call::element bytes. The processor may touch it: it is
-// never a device's. collectives/plan.h lists each collective's areas and blocks.
+// The memory of an area, in elements of Call::element bytes. Without a Call::device the processor
+// may touch it. collectives/plan.h lists each collective's areas and blocks.
 struct View : Blocks {
   // Packs the program's data into this memory. Called for all bytes before they are read, for some
   // of them more than once.
@@ -60,6 +62,9 @@ struct Call {
   // The size that rules test: bytes of the whole vector, result or input on one rank (Cost in
   // algorithm.h). Equal on all ranks; 0 for alltoallv, where ranks know no common figure.
   size_t bytes = 0;
+  // If set, both views lie on this device, and have no Packing. Then the algorithm must have a
+  // plan.
+  DeviceWork* device = nullptr;
   bool ragged = false;  // allgatherv and reduce_scatter: blocks differ in size (equal on all ranks)
 };
 

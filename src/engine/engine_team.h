@@ -50,6 +50,9 @@ class EngineTeam final : public NewTeam {
   Status find_way(const Call& call, Way* way) override;
   void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) override;
   Status run_by(const Algorithm& algorithm, const Call& call) override;
+  DeviceNeeds measure(const Algorithm& algorithm, const Call& call) override {
+    return plan_.measure(algorithm, call);
+  }
   Status run_with(Executor& executor, const Algorithm& name, const Call& call) override;
   Status exchange(const Call& before, std::span<const std::byte> mine,
                   std::span<std::byte> all) override;

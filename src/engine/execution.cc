@@ -2,23 +2,11 @@
 #include "src/engine/execution.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "src/base/copy.h"
 
 namespace sluice {
-namespace {
-
-constexpr size_t alignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
-bool is_message(Kind kind) {
-  return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce;
-}
-
-}  // namespace
 
 std::string describe_signature(uint32_t signature) {
   const auto collective = static_cast<Collective>(signature & 15);
@@ -42,162 +30,16 @@ Status describe_mismatch(const Claim& expected, const Claim& theirs) {
                               ": counts or datatypes differ"};
 }
 
-void Scratch::Free::operator()(std::byte* data) const {
-  ::operator delete(data, std::align_val_t(alignment));
-}
-
-bool Scratch::reserve(size_t bytes) {
-  if (bytes <= bytes_) return true;
-  data_.reset();
-  bytes_ = 0;
-  void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
-  if (!data) return false;
-  data_.reset(static_cast<std::byte*>(data));
-  bytes_ = bytes;
-  return true;
-}
-
-Status Execution::start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
-                        Channels& channels) {
-  schedule_ = &schedule;
-  plan_ = &schedule.plan();
-  call_ = call;
-  number_ = number;
-  signature_ = encode_signature(call.collective, call.root);
-  segment_bytes_ = std::max<size_t>(segment / call.element, 1) * call.element;
-  unfinished_ = static_cast<uint32_t>(plan_->steps.size());
-  status_ = {};
-  failed_here_ = false;
-  if (Status status = lay_out(); !status.ok()) return status;
-  if (Status status = connect(channels); !status.ok()) return status;
-  for (uint32_t i = 0; i < plan_->steps.size(); ++i) {
-    if (plan_->steps[i].after_count == 0) enqueue(i);
-  }
-  return {};
-}
-
-// Sizes everything for this plan and call. Allocates all memory but what connect() takes.
-Status Execution::lay_out() try {
-  const size_t steps = plan_->steps.size();
-  progress_.assign(steps, {});
-  if (messages_.size() < steps * depth) messages_ = std::vector<Message>(steps * depth);
-  for (StepQueue* queue : {&ready_, &packing_, &unpacking_}) queue->reset(steps);
-  staged_ = call_.input.source || call_.output.source || call_.output.sink;
-  local_.clear();
-  local_.reserve(steps);
-  if (Status status = place_scratch(); !status.ok()) return status;
-  resolve_pieces();
-  return place_steps();
-} catch (const std::bad_alloc&) {
-  return {Code::memory, "no memory for the state of a call"};
-}
-
-Status Execution::place_scratch() {
-  slots_.clear();
-  size_t bytes = 0;
-  for (const Piece& like : plan_->scratch) {
-    slots_.push_back(bytes);
-    const size_t count = view(like.area).block(like.block).count;
-    bytes += aligned(cut(count, like.part).count * call_.element);
-  }
-  if (scratch_.reserve(bytes)) return {};
-  return {Code::memory, "no memory for " + std::to_string(bytes) + " bytes of scratch"};
-}
-
-void Execution::resolve_pieces() {
-  runs_.resize(plan_->pieces.size());
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    const Piece& piece = plan_->pieces[i];
-    if (piece.area == Area::scratch) {
-      const Piece& like = plan_->scratch[piece.block];
-      const size_t count = cut(view(like.area).block(like.block).count, like.part).count;
-      const Range range = cut(count, piece.part);
-      runs_[i] = {scratch_.data() + slots_[piece.block] + range.first * call_.element,
-                  range.count * call_.element};
-      continue;
-    }
-    const View::Extent block = view(piece.area).block(piece.block);
-    const Range range = cut(block.count, piece.part);
-    runs_[i] = {view(piece.area).base + (block.offset + range.first) * call_.element,
-                range.count * call_.element};
-  }
-}
-
-Status Execution::place_steps() {
-  size_t gathered = 0, bounce = 0;
-  for (size_t i = 0; i < progress_.size(); ++i) {
-    const Step& step = plan_->steps[i];
-    Progress& progress = progress_[i];
-    progress.bytes = slice_bytes(message_slice(step));
-    progress.segments = static_cast<uint32_t>(
-        std::max<size_t>((progress.bytes + segment_bytes_ - 1) / segment_bytes_, 1));
-    progress.packs = step.kind == Kind::send && touches(step.from, &View::source);
-    progress.unpacks = step.settles && touches(step.to, &View::sink);
-    if (!is_message(step.kind)) continue;
-    progress.gathered = static_cast<uint32_t>(gathered);
-    gathered += size_t{depth} * message_slice(step).count;
-    bounce += bounce_bytes(step);
-  }
-  gathered_.resize(gathered);
-  if (!bounce_.reserve(bounce)) {
-    return {Code::memory, "no memory for " + std::to_string(bounce) + " bytes of segments"};
-  }
-  bounce = 0;
-  for (size_t i = 0; i < progress_.size(); ++i) {
-    const size_t bytes = bounce_bytes(plan_->steps[i]);
-    if (bytes > 0) progress_[i].bounce = bounce_.data() + bounce;
-    bounce += bytes;
-  }
-  return {};
-}
-
-Status Execution::connect(Channels& channels) {
-  for (size_t i = 0; i < progress_.size(); ++i) {
-    const Step& step = plan_->steps[i];
-    if (!is_message(step.kind)) continue;
-    Result<Channel*> channel = channels.channel(step.peer);
-    if (!channel.ok()) {
-      failed_peer_ = step.peer;
-      return channel.status();
-    }
-    progress_[i].channel = *channel;
-  }
-  return {};
-}
-
-const Slice& Execution::message_slice(const Step& step) const {
-  return step.kind == Kind::send ? step.from : step.to;
-}
-
-size_t Execution::slice_bytes(const Slice& slice) const {
-  size_t bytes = 0;
-  for (uint32_t i = 0; i < slice.count; ++i) bytes += runs_[slice.first + i].size;
-  return bytes;
-}
-
-// The size of a recv_reduce's bounce buffer. None if its result does not overwrite its operand: it
-// receives into the result's place. Otherwise `depth` segments.
-size_t Execution::bounce_bytes(const Step& step) const {
-  if (step.kind != Kind::recv_reduce || step.to.count == 0) return 0;
-  if (runs_[step.from.first].data != runs_[step.to.first].data) return 0;
-  return aligned(std::min(slice_bytes(step.to), depth * segment_bytes_));
-}
-
-bool Execution::touches(const Slice& slice, Packing* View::*way) const {
-  if (!staged_) return false;
-  const auto pieces = plan_->of(slice);
-  return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-    return piece.area != Area::scratch && view(piece.area).*way;
-  });
-}
-
 Execution::State Execution::advance() {
   drain();
+  if (call_.device) follow_copies();
   run_ready();
   const bool busy = status_.ok() && run_work();
+  const bool is_done = !busy && unfinished_ == 0 && (!call_.device || copies_.have_ended());
+  if (call_.device) fail_here(call_.device->failure());
   if (!status_.ok()) return State::failed;
   if (busy) return State::busy;
-  return unfinished_ == 0 ? State::done : State::waiting;
+  return is_done ? State::done : State::waiting;
 }
 
 // Handles the operations that the transport has completed, oldest first.
@@ -213,6 +55,19 @@ void Execution::drain() {
     Operation* next = oldest->next;
     complete(static_cast<Message*>(oldest));
     oldest = next;
+  }
+}
+
+// Goes on with the messages whose copies from or to the device are done.
+void Execution::follow_copies() {
+  while (status_.ok()) {
+    const auto done = copies_.take();
+    if (!done) return;
+    if (done->use == DeviceCopies::Use::fills) {
+      post(done->slot / depth, messages_[done->slot].tag.segment);
+    } else {
+      enqueue(done->slot / depth);
+    }
   }
 }
 
@@ -314,6 +169,8 @@ bool Execution::may_start(const Step& step, uint32_t segment) const {
 bool Execution::may_post(uint32_t index) const {
   const Progress& progress = progress_[index];
   return progress.started < progress.segments && progress.started - progress.done < depth &&
+         (!call_.device ||
+          copies_.use(slot_of(index, progress.started)) == DeviceCopies::Use::none) &&
          may_start(plan_->steps[index], progress.started);
 }
 
@@ -326,16 +183,46 @@ void Execution::start_segment(uint32_t index) {
   const uint32_t segment = progress.started++;
   if (progress.bytes == 0 && message_slice(plan_->steps[index]).count > 0) {
     complete_segment(index);
+  } else if (call_.device && plan_->steps[index].kind == Kind::send && progress.bytes > 0) {
+    copy_out(index, segment);
   } else {
     post(index, segment);
   }
+}
+
+// Begins to copy a segment that is to be sent.
+void Execution::copy_out(uint32_t index, uint32_t segment) {
+  const Progress& progress = progress_[index];
+  const Cursor from = seek(plan_->steps[index].from, segment_begin(segment));
+  std::byte* host = bounce_of(progress, segment);
+  visit_runs(from, segment_size(progress, segment), [&](const Cursor& at, size_t bytes) {
+    call_.device->copy_out(host, at.data(), bytes);
+    host += bytes;
+  });
+  messages_[slot_of(index, segment)].tag.segment = segment;
+  copies_.begin(slot_of(index, segment), DeviceCopies::Use::fills);
+}
+
+// Begins to copy a segment that was received, to where it is reduced or stays.
+void Execution::copy_in(uint32_t index, uint32_t segment) {
+  const Step& step = plan_->steps[index];
+  const Progress& progress = progress_[index];
+  const Bytes apart{operand_, segment_bytes_};
+  const bool overwrites = overwrites_operand(step);
+  const Cursor to = overwrites ? Cursor{&apart, 0} : seek(step.to, segment_begin(segment));
+  const std::byte* host = bounce_of(progress, segment);
+  visit_runs(to, segment_size(progress, segment), [&](const Cursor& at, size_t bytes) {
+    call_.device->copy_in(at.data(), host, bytes);
+    host += bytes;
+  });
+  copies_.begin(slot_of(index, segment), DeviceCopies::Use::empties);
 }
 
 void Execution::post(uint32_t index, uint32_t segment) {
   const Step& step = plan_->steps[index];
   Progress& progress = progress_[index];
   const size_t bytes = segment_size(progress, segment);
-  Message& message = messages_[index * depth + segment % depth];
+  Message& message = messages_[slot_of(index, segment)];
   static_cast<Operation&>(message) = {};
   message.step = index;
   message.completed = false;
@@ -346,7 +233,7 @@ void Execution::post(uint32_t index, uint32_t segment) {
   const Slice& slice = message_slice(step);
   Bytes* room = gathered_.data() + progress.gathered + (segment % depth) * slice.count;
   if (progress.bounce) {
-    *room = {progress.bounce + segment % depth * segment_bytes_, bytes};
+    *room = {bounce_of(progress, segment), bytes};
     message.pieces = {room, 1};
   } else {
     message.pieces = gather(slice, segment_begin(segment), bytes, room);
@@ -361,12 +248,13 @@ void Execution::complete(Message* message) {
   const uint32_t index = message->step;
   Progress& progress = progress_[index];
   const Step& step = plan_->steps[index];
+  const bool comes_in = call_.device && step.kind != Kind::send && message->bytes > 0;
+  if (comes_in) copy_in(index, message->tag.segment);
   if (step.kind == Kind::recv_reduce) compute(step, progress, message->tag.segment);
   message->completed = true;
   // Segments may complete in any order, but count as done in order.
-  while (progress.done < progress.started &&
-         messages_[index * depth + progress.done % depth].completed) {
-    messages_[index * depth + progress.done % depth].completed = false;
+  while (progress.done < progress.started && messages_[slot_of(index, progress.done)].completed) {
+    messages_[slot_of(index, progress.done)].completed = false;
     complete_segment(index);
   }
 }
@@ -423,15 +311,23 @@ Execution::Cursor Execution::seek(const Slice& slice, size_t offset) const {
   return cursor;
 }
 
+// visit(cursor, bytes) for each run of these bytes.
+template <typename Visit>
+void Execution::visit_runs(Cursor at, size_t bytes, const Visit& visit) {
+  for (; bytes > 0; ++at.run, at.offset = 0) {
+    const size_t size = std::min(at.run->size - at.offset, bytes);
+    if (size > 0) visit(at, size);
+    bytes -= size;
+  }
+}
+
 std::span<const Bytes> Execution::gather(const Slice& slice, size_t offset, size_t bytes,
                                          Bytes* into) const {
   if (bytes == 0) return {};
   size_t count = 0;
-  for (Cursor at = seek(slice, offset); bytes > 0; ++at.run, at.offset = 0) {
-    const size_t size = std::min(at.run->size - at.offset, bytes);
-    if (size > 0) into[count++] = {at.run->data + at.offset, size};
-    bytes -= size;
-  }
+  visit_runs(seek(slice, offset), bytes, [&](const Cursor& at, size_t size) {
+    into[count++] = {at.data(), size};
+  });
   return {into, count};
 }
 
@@ -445,8 +341,12 @@ void Execution::compute(const Step& step, Progress& progress, uint32_t segment) 
   const Cursor from = seek(step.from, begin), to = seek(step.to, begin);
   if (step.kind == Kind::copy) return combine(from, {}, to, bytes);
   if (step.kind == Kind::reduce) return combine(from, seek(step.with, begin), to, bytes);
-  const Bytes bounce{progress.bounce + segment % depth * segment_bytes_, bytes};
-  const Cursor received = progress.bounce ? Cursor{&bounce, 0} : to;
+  Bytes apart;
+  Cursor received = to;
+  if (overwrites_operand(step)) {
+    apart = {call_.device ? operand_ : bounce_of(progress, segment), bytes};
+    received = {&apart, 0};
+  }
   step.received_first ? combine(received, from, to, bytes) : combine(from, received, to, bytes);
 }
 
@@ -463,14 +363,13 @@ void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
     while (room(out) == 0) out = {out.run + 1, 0};
     size_t size = std::min({bytes, room(left), room(out)});
     if (right.run) size = std::min(size, room(right));
-    std::byte* const target = out.run->data + out.offset;
-    const std::byte* const first = left.run->data + left.offset;
+    std::byte* const target = out.data();
+    const std::byte* const first = left.data();
     if (right.run) {
-      call_.reduction.kernel(first, right.run->data + right.offset, target, size / call_.element,
-                             call_.reduction.context);
+      combine_run(first, right.data(), target, size);
       step_by(right, size);
     } else if (target != first) {
-      copy_bytes(target, first, size);
+      call_.device ? call_.device->copy(target, first, size) : copy_bytes(target, first, size);
     }
     step_by(left, size);
     step_by(out, size);
@@ -478,28 +377,46 @@ void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
   }
 }
 
+void Execution::combine_run(const std::byte* left, const std::byte* right, std::byte* out,
+                            size_t bytes) {
+  const size_t elements = bytes / call_.element;
+  if (call_.device) return call_.device->reduce(left, right, out, elements);
+  call_.reduction.kernel(left, right, out, elements, call_.reduction.context);
+}
+
 // Packs or unpacks these bytes of a slice (way: source or sink), where its views have a Packing.
 void Execution::move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) {
   if (!staged_ || slice.count == 0) return;
-  for (Cursor at = seek(slice, offset); bytes > 0; ++at.run, at.offset = 0) {
-    const size_t size = std::min(at.run->size - at.offset, bytes);
+  visit_runs(seek(slice, offset), bytes, [&](const Cursor& at, size_t size) {
     const Area area = plan_->pieces[static_cast<size_t>(at.run - runs_.data())].area;
     Packing* const packing = area == Area::scratch ? nullptr : view(area).*way;
-    if (packing && size > 0) {
-      packing->move(static_cast<size_t>(at.run->data - view(area).base) + at.offset, size);
-      if (Status failure = packing->failure(); !failure.ok() && status_.ok()) {
-        status_ = std::move(failure);
-        failed_here_ = true;
-      }
-    }
-    bytes -= size;
+    if (!packing) return;
+    packing->move(static_cast<size_t>(at.data() - view(area).base), size);
+    fail_here(packing->failure());
+  });
+}
+
+// Fails unless `failure` is none.
+void Execution::fail_here(const Status& failure) {
+  if (failure.ok() || !status_.ok()) return;
+  status_ = failure;
+  failed_here_ = true;
+}
+
+// Whether a segment of the step is on the wire, and not on its way from a device to it.
+bool Execution::is_posted(uint32_t index) const {
+  const Progress& progress = progress_[index];
+  for (uint32_t segment = progress.done; segment < progress.started; ++segment) {
+    if (!call_.device) return true;
+    if (copies_.use(slot_of(index, segment)) != DeviceCopies::Use::fills) return true;
   }
+  return false;
 }
 
 std::vector<Rank> Execution::waiting_for() const {
   std::vector<Rank> ranks;
-  for (size_t i = 0; i < progress_.size(); ++i) {
-    if (progress_[i].started > progress_[i].done) ranks.push_back(plan_->steps[i].peer);
+  for (uint32_t i = 0; i < progress_.size(); ++i) {
+    if (is_posted(i)) ranks.push_back(plan_->steps[i].peer);
   }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

@@ -13,6 +13,12 @@
 // it has a sink, a segment that no later step writes is unpacked when nothing more urgent is left.
 // Each advance() packs or unpacks about one segment, so the caller drives the network in between. A
 // failed copy fails the execution before the segment is sent.
+//
+// Devices. If the call has one, its views and scratch are the device's memory, and each message has
+// host memory of its own for `depth` segments (device_copies.h). The device does its work in order.
+// So a step's local work counts as done as soon as the device has been given it, and what a message
+// brought counts as received when the device has been told to copy it; but no segment is sent
+// before its copy is here, and the call is not done before all work is.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +26,9 @@
 #include <vector>
 
 #include "src/engine/call.h"
+#include "src/engine/device_copies.h"
 #include "src/engine/schedule.h"
+#include "src/engine/step_queue.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -68,35 +76,11 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// A FIFO of a plan's steps. Each step is in it at most once.
-class StepQueue {
- public:
-  // Empties it, and makes room for `steps` steps.
-  void reset(size_t steps) {
-    ring_.resize(steps);
-    head_ = count_ = 0;
-  }
-  bool empty() const { return count_ == 0; }
-  uint32_t front() const { return ring_[head_]; }
-  void push(uint32_t step) {
-    const size_t tail = head_ + count_++;
-    ring_[tail < ring_.size() ? tail : tail - ring_.size()] = step;
-  }
-  void pop() {
-    head_ = head_ + 1 == ring_.size() ? 0 : head_ + 1;
-    --count_;
-  }
-
- private:
-  std::vector<uint32_t> ring_;
-  size_t head_ = 0, count_ = 0;
-};
-
 class Execution {
  public:
   enum class State {
     done,
-    waiting,  // for the network: drive the endpoint, then advance again
+    waiting,  // for the network or a device: drive the endpoint, then advance again
     busy,     // there is local work left: drive the endpoint if you like, and advance again at once
     failed,   // see status(); cancel() before anything else
   };
@@ -108,6 +92,9 @@ class Execution {
   Status start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
                Channels& channels);
 
+  // What such a call, which has a device, will ask of it. Between calls only.
+  DeviceNeeds measure(const Schedule& schedule, const Call& call, size_t segment);
+
   State advance();
 
   // Why it failed. The text names no rank: the rank concerned is `failed_peer()`, or this one if
@@ -117,8 +104,14 @@ class Execution {
   bool failed_here() const { return failed_here_; }
   // The ranks that unfinished receives and sends wait for, each once, ascending.
   std::vector<Rank> waiting_for() const;
+  // The call's device, if that is waited for; else nullptr.
+  const DeviceWork* awaited_device() const {
+    const bool has_work = call_.device && (unfinished_ == 0 || copies_.are_under_way());
+    return has_work ? call_.device : nullptr;
+  }
 
-  // Withdraws all posted operations. After that no memory of the call is touched.
+  // Withdraws all posted operations. After that no memory of the call is touched, except by work
+  // that the call's device has begun.
   void cancel();
 
   // To be called between calls: frees memory that only large calls need.
@@ -137,7 +130,8 @@ class Execution {
   };
   struct Progress {  // of a step
     Channel* channel = nullptr;
-    std::byte* bounce = nullptr;  // where a recv_reduce into its own operand receives
+    // Where a recv_reduce into its own operand receives; with a device, each message's host memory.
+    std::byte* bounce = nullptr;
     size_t bytes = 0;
     uint32_t segments = 1;
     uint32_t started = 0, done = 0;
@@ -152,21 +146,42 @@ class Execution {
   struct Cursor {
     const Bytes* run;
     size_t offset;
+    std::byte* data() const { return run->data + offset; }
   };
 
+  void set_call(const Schedule& schedule, const Call& call, size_t segment);
+  static bool is_message(Kind kind) {
+    return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce;
+  }
+
   Status lay_out();
+  size_t size_scratch();
   Status place_scratch();
-  void resolve_pieces();
+  void resolve_pieces(std::byte* scratch);
   Status place_steps();
   Status connect(Channels& channels);
   size_t slice_bytes(const Slice& slice) const;
-  const Slice& message_slice(const Step& step) const;
+  static const Slice& message_slice(const Step& step) {
+    return step.kind == Kind::send ? step.from : step.to;
+  }
+  // Whether a recv_reduce's result takes its operand's place. If not, it receives into that place.
+  bool overwrites_operand(const Step& step) const {
+    return step.kind == Kind::recv_reduce && step.to.count > 0 &&
+           runs_[step.from.first].data == runs_[step.to.first].data;
+  }
   size_t bounce_bytes(const Step& step) const;
+  std::byte* bounce_of(const Progress& progress, uint32_t segment) const {
+    return progress.bounce + segment % depth * segment_bytes_;
+  }
+  static uint32_t slot_of(uint32_t step, uint32_t segment) {
+    return step * depth + segment % depth;
+  }
   const View& view(Area area) const { return area == Area::input ? call_.input : call_.output; }
   bool touches(const Slice& slice, Packing* View::*way) const;
 
   void enqueue(uint32_t step);
   void drain();
+  void follow_copies();
   void run_ready();
   bool run_work();
   bool pack_some(size_t& budget);
@@ -174,18 +189,25 @@ class Execution {
   bool unpack_some(size_t& budget);
   bool may_start(const Step& step, uint32_t segment) const;
   bool may_post(uint32_t index) const;
+  bool is_posted(uint32_t index) const;
   void try_step(uint32_t index);
   void start_segment(uint32_t index);
   void post(uint32_t index, uint32_t segment);
+  void copy_out(uint32_t index, uint32_t segment);
+  void copy_in(uint32_t index, uint32_t segment);
   void complete(Message* message);
   void complete_segment(uint32_t index);
   void compute(const Step& step, Progress& progress, uint32_t segment);
   void combine(Cursor left, Cursor right, Cursor out, size_t bytes);
+  void combine_run(const std::byte* left, const std::byte* right, std::byte* out, size_t bytes);
   void move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way);
   void fail(const Message& message);
+  void fail_here(const Status& failure);
   Status describe_other_length(const Message& message) const;
 
   Cursor seek(const Slice& slice, size_t offset) const;
+  template <typename Visit>
+  static void visit_runs(Cursor at, size_t bytes, const Visit& visit);
   std::span<const Bytes> gather(const Slice& slice, size_t offset, size_t bytes, Bytes* into) const;
   size_t segment_begin(uint32_t segment) const { return segment * segment_bytes_; }
   size_t segment_size(const Progress& progress, uint32_t segment) const;
@@ -209,6 +231,8 @@ class Execution {
   bool staged_ = false;  // a view has a source or a sink
   CompletionQueue completed_;
   Scratch scratch_, bounce_;
+  DeviceCopies copies_;           // if the call has a device
+  std::byte* operand_ = nullptr;  // the same: a segment that is received into its own operand
   Status status_;
   Rank failed_peer_ = 0;
   bool failed_here_ = false;

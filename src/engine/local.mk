@@ -12,8 +12,10 @@ core_sources += \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
 	src/engine/delay.cc src/engine/delay.h \
+	src/engine/device_copies.h \
+	src/engine/device_work.h \
 	src/engine/engine_team.h \
-	src/engine/execution.cc src/engine/execution.h \
+	src/engine/execution.cc src/engine/execution.h src/engine/execution_start.cc \
 	src/engine/executor.h \
 	src/engine/team_failures.cc src/engine/team_failures.h \
 	src/engine/team_waits.cc \
@@ -33,6 +35,7 @@ core_sources += \
 	src/engine/team_cache.cc src/engine/team_cache.h \
 	src/engine/slots.cc src/engine/slots.h \
 	src/engine/statistics.cc src/engine/statistics.h \
+	src/engine/step_queue.h \
 	src/engine/team_channels.h \
 	src/engine/team.cc src/engine/team.h \
 	src/engine/trial.cc src/engine/trial.h \

@@ -24,16 +24,31 @@ size_t PlanExecutor::segment_of(const Algorithm& algorithm, size_t bytes) const 
   return std::min(most, std::max(bytes / algorithm.segments, least_segment));
 }
 
-Status PlanExecutor::start_exchange(const Algorithm& algorithm, const Call& call, uint32_t tag) {
+void PlanExecutor::make_schedule(const Algorithm& algorithm, const Call& call) {
   const auto radix = static_cast<uint32_t>(resources_.knobs.radix);
   const Shape shape{resources_.rank, resources_.size, 0, radix, resources_.hosts};
   const Rank root = is_rooted(call.collective) ? call.root : 0;
   schedule_ = resources_.schedules.get(&algorithm, root, shape);
+}
+
+Status PlanExecutor::start_exchange(const Algorithm& algorithm, const Call& call, uint32_t tag) {
+  make_schedule(algorithm, call);
   return execution_.start(*schedule_, call, tag, segment_of(algorithm, call.bytes),
                           resources_.channels);
 }
 
-std::string PlanExecutor::awaited() const { return describe_ranks(execution_.waiting_for()); }
+DeviceNeeds PlanExecutor::measure(const Algorithm& algorithm, const Call& call) {
+  make_schedule(algorithm, call);
+  return execution_.measure(*schedule_, call, segment_of(algorithm, call.bytes));
+}
+
+std::string PlanExecutor::awaited() const {
+  const std::vector<Rank> ranks = execution_.waiting_for();
+  const std::string on_ranks = ranks.empty() ? "" : describe_ranks(ranks);
+  const DeviceWork* const device = execution_.awaited_device();
+  if (!device) return on_ranks;
+  return on_ranks + (ranks.empty() ? "" : " and ") + "work on " + device->name();
+}
 
 Executor::Failure PlanExecutor::failure() const {
   if (execution_.failed_here()) return {execution_.status(), {}};

@@ -32,6 +32,9 @@ class PlanExecutor final : public Executor {
   }
   // The same for one exchange of a call. tag: Tag::call.
   Status start_exchange(const Algorithm& algorithm, const Call& call, uint32_t tag);
+  // What such a call, which has a device, will ask of it. Between calls only; may throw
+  // std::bad_alloc.
+  DeviceNeeds measure(const Algorithm& algorithm, const Call& call);
   State advance() override {
     const State state = execution_.advance();
     if (state == State::done) schedule_.reset();
@@ -46,6 +49,7 @@ class PlanExecutor final : public Executor {
   void trim() override { execution_.trim(); }
 
  private:
+  void make_schedule(const Algorithm& algorithm, const Call& call);
   size_t segment_of(const Algorithm& algorithm, size_t bytes) const;
 
   PlanResources& resources_;

@@ -16,6 +16,7 @@
 #include "src/engine/call.h"
 #include "src/engine/copy_wait.h"
 #include "src/engine/delay.h"
+#include "src/engine/device_work.h"
 #include "src/engine/hints.h"
 #include "src/engine/localities.h"
 #include "src/engine/outcomes.h"
@@ -143,8 +144,12 @@ class Team : public CopyWait {
   virtual Status run_by(const Algorithm& algorithm, const Call& call) = 0;
   Status run(const Call& call) { return run_by(*choose(call), call); }
 
-  // The same, by means that are not the engine's: an executor that all ranks have agreed on, under
-  // the algorithm's name in statistics.
+  // What a call that has a device would ask of it if that algorithm, which has a plan, ran it. To
+  // be called between calls; may throw std::bad_alloc.
+  virtual DeviceNeeds measure(const Algorithm& algorithm, const Call& call) = 0;
+
+  // The same as `run_by`, by means that are not the engine's: an executor that all ranks have
+  // agreed on, under the algorithm's name in statistics.
   virtual Status run_with(Executor& executor, const Algorithm& name, const Call& call) = 0;
 
   // An exchange of the team's own, before a call that all ranks are about to make: gathers all

@@ -10,7 +10,9 @@ unit_sources += \
   tests/unit/support/arenas.h \
   tests/unit/support/blocks.h \
   tests/unit/support/child.h \
+  tests/unit/support/fake_device.h \
   tests/unit/support/ranks.h \
+  tests/unit/support/silent_channel.h \
   tests/unit/support/stopwatch.h \
   tests/unit/support/sweep.h \
   tests/unit/transports/conformance.h \
@@ -86,6 +88,7 @@ pure_tests = \
   tests/unit/collectives/patterns_test.cc \
   tests/unit/collectives/plan_test.cc \
   tests/unit/engine/packing_test.cc \
+  tests/unit/engine/device_work_test.cc \
   tests/unit/engine/outcomes_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \
@@ -99,8 +102,9 @@ pure_tests = \
   tests/unit/nccl/device_job_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
-# Transports between ranks that one thread drives.
+# Transports, and executions over them, between ranks that one thread drives.
 links_tests = \
+  tests/unit/engine/device_collectives_test.cc \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/tcp_address_test.cc \
