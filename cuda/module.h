@@ -150,10 +150,10 @@ struct SluiceCuda {
   int (*can_reduce)(int type, int operation);
   /* Begins out[i] = ((operands[0][i] op operands[1][i]) op operands[2][i]) ... in the stream,
    * behind what it holds; returns before that is done, but the first time for a type in a context
-   * waits until the driver has compiled a kernel. There are 2 to sluice_cuda_operands operands, of
-   * so many elements, at any addresses that the stream's device may use; `out` may be an operand,
-   * and else overlaps none. The bits are those of the host's kernels on x86-64
-   * (cuda/kernels/operations.h). -1: failed. */
+   * waits until the driver has compiled a kernel. With 0 elements it does this alone. There are 2
+   * to sluice_cuda_operands operands, of so many elements, at any addresses that the stream's
+   * device may use; `out` may be an operand, and else overlaps none. The bits are those of the
+   * host's kernels on x86-64 (cuda/kernels/operations.h). -1: failed. */
   int (*reduce)(struct SluiceCudaStream* stream, int type, int operation,
                 const void* const* operands, size_t operand_count, void* out, size_t elements,
                 char* why);

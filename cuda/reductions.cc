@@ -150,10 +150,13 @@ bool begin_reduce(SluiceCudaStream* stream, int type, int operation, const void*
                   operation, type, operand_count);
     return false;
   }
-  if (elements == 0) return true;
   const Row& row = rows[type];
   const bool is_complex_sum = row.family == Family::complex && operation == sluice_cuda_sum;
   const bool is_complex_product = row.family == Family::complex && !is_complex_sum;
+  const Kernel& kernel = is_complex_product ? row.product : row.kernel;
+  const Current current(stream->context, why);
+  if (!current) return false;
+  if (elements == 0) return load(*stream, kernel.image, why);
   kernels::Reduce call{};
   for (size_t i = 0; i < operand_count; ++i) call.operand[i] = address_of(operands[i]);
   call.out = address_of(out);
@@ -165,9 +168,7 @@ bool begin_reduce(SluiceCudaStream* stream, int type, int operation, const void*
   } else if (row.family != Family::pair) {
     divide(&call, row.bytes, elements);
   }
-  const Current current(stream->context, why);
-  return current &&
-         launch(*stream, is_complex_product ? row.product : row.kernel, &call, call.items, why);
+  return launch(*stream, kernel, &call, call.items, why);
 }
 
 }  // namespace sluice::cuda

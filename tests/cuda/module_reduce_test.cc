@@ -239,6 +239,18 @@ TEST_F(Reductions, LoadWhatTheyNeedOnceAContext) {
   EXPECT_EQ(count("launches") - launches, 6);
 }
 
+TEST_F(Reductions, OfNothingOnlyLoad) {
+  char why[sluice_cuda_why] = "";
+  const void* const none[2] = {};
+  const auto prepare = [&] {
+    return cuda->reduce(stream_, sluice_cuda_int16, sluice_cuda_sum, none, 2, nullptr, 0, why);
+  };
+  const int64_t launches = count("launches");
+  EXPECT_EQ(prepare(), 0) << why;
+  EXPECT_EQ(count("modules"), 1);
+  EXPECT_EQ(count("launches"), launches);
+}
+
 // The handles of modules in a context that is gone mean nothing any more.
 TEST_F(Reductions, ForgetWhatWasLoadedInContextsThatAreGone) {
   const auto reset = call<decltype(cuDevicePrimaryCtxReset_v2)>("cuDevicePrimaryCtxReset_v2");
