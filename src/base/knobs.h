@@ -43,11 +43,12 @@ struct Knobs {
   bool verbs_local = false;           // SLUICE_VERBS_LOCAL: also between processes of one host
   int spin = -1;  // SLUICE_SPIN: microseconds to spin before sleeping; -1: never sleep
   int radix = 2;  // SLUICE_RADIX: of bcube and tree
-  std::string groups = "auto";      // SLUICE_GROUPS: auto, off, or ranks per group
-  bool single_copy = true;          // SLUICE_SINGLE_COPY: CMA between ranks of a host
-  size_t shm_memory = 1 << 30;      // SLUICE_SHM_MEMORY: bytes of slots per segment, all teams
-  std::string cuda = "auto";        // SLUICE_CUDA: auto, off
-  size_t cuda_pinned = 256 << 20;   // SLUICE_CUDA_PINNED: bytes of pinned staging memory
+  std::string groups = "auto";           // SLUICE_GROUPS: auto, off, or ranks per group
+  bool single_copy = true;               // SLUICE_SINGLE_COPY: CMA between ranks of a host
+  size_t shm_memory = 1 << 30;           // SLUICE_SHM_MEMORY: bytes of slots per segment, all teams
+  std::string cuda = "auto";             // SLUICE_CUDA: auto, off
+  size_t cuda_pinned = 256 << 20;        // SLUICE_CUDA_PINNED: bytes of pinned staging memory
+  size_t cuda_reduce_least = 256 << 10;  // SLUICE_CUDA_REDUCE_LEAST: bytes reduced by the device
   size_t cuda_scratch = 256 << 20;  // SLUICE_CUDA_SCRATCH: bytes of device memory for our own use
   std::string cuda_streams = "non-blocking";  // SLUICE_CUDA_STREAMS: non-blocking, blocking
   bool cuda_sync_memops = true;               // SLUICE_CUDA_SYNC_MEMOPS: set that flag of contexts

@@ -138,13 +138,17 @@ DeviceTraffic device_traffic() {
   return {copied[0].load(std::memory_order_relaxed), copied[1].load(std::memory_order_relaxed)};
 }
 
-std::byte* reserve_pinned(const DevicePlace& place, size_t bytes) {
-  return static_cast<std::byte*>(cuda.load(std::memory_order_acquire)->reserve(&place, bytes));
+void count_traffic(bool to_device, uint64_t bytes) {
+  copied[to_device].fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void give_back_pinned(std::byte* memory) {
-  cuda.load(std::memory_order_acquire)->give_back(memory);
+const SluiceCuda& cuda_module() { return *cuda.load(std::memory_order_acquire); }
+
+std::byte* reserve_pinned(const DevicePlace& place, size_t bytes) {
+  return static_cast<std::byte*>(cuda_module().reserve(&place, bytes));
 }
+
+void give_back_pinned(std::byte* memory) { cuda_module().give_back(memory); }
 
 Status DeviceCopier::open(const DevicePlace& place, Way way) {
   char why[sluice_cuda_why] = "";
@@ -154,7 +158,7 @@ Status DeviceCopier::open(const DevicePlace& place, Way way) {
   abandoned_ = false;
   collected_ = 0;
   failure_ = {};
-  stream_ = cuda.load(std::memory_order_acquire)->open(&place, why);
+  stream_ = cuda_module().open(&place, why);
   if (!stream_) check(-1, why);
   return failure_;
 }
@@ -171,7 +175,7 @@ std::string DeviceCopier::describe() const {
 // Returns when the stream has passed a mark.
 void DeviceCopier::await(unsigned mark) {
   char why[sluice_cuda_why] = "";
-  const SluiceCuda& module = *cuda.load(std::memory_order_relaxed);
+  const SluiceCuda& module = cuda_module();
   int reached = module.reached(stream_, mark, why);
   if (reached == 0) {
     const auto is_done = [&] { return (reached = module.reached(stream_, mark, why)) != 0; };
@@ -223,8 +227,8 @@ void DeviceCopier::begin_collected() {
   if (!failure_.ok()) return;
   uint64_t bytes = 0;
   for (unsigned i = 0; i < count; ++i) bytes += copies_[i].count * copies_[i].bytes;
-  copied[to_device_].fetch_add(bytes, std::memory_order_relaxed);
-  check(cuda.load(std::memory_order_relaxed)->copy(stream_, copies_, count, to_device_, why), why);
+  count_traffic(to_device_ != 0, bytes);
+  check(cuda_module().copy(stream_, copies_, count, to_device_, why), why);
 }
 
 uint32_t DeviceCopier::ticket() {
@@ -233,7 +237,7 @@ uint32_t DeviceCopier::ticket() {
   ++given_;
   if (!failure_.ok()) return given_;
   const unsigned mark = given_ % sluice_cuda_marks;
-  check(cuda.load(std::memory_order_relaxed)->mark(stream_, mark, why), why);
+  check(cuda_module().mark(stream_, mark, why), why);
   return given_;
 }
 
@@ -247,7 +251,7 @@ void DeviceCopier::wait(uint32_t ticket) {
 void DeviceCopier::close_stream() {
   char why[sluice_cuda_why] = "";
   begin();
-  const SluiceCuda& module = *cuda.load(std::memory_order_relaxed);
+  const SluiceCuda& module = cuda_module();
   if (!abandoned_) {
     const int marked = module.mark(stream_, 0, why);
     check(marked, why);

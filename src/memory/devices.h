@@ -51,11 +51,15 @@ void end_devices();
 // is on a device.
 const SluiceNccl* find_nccl(Status* why);
 
+// The module's table, once a buffer is on a device.
+const SluiceCuda& cuda_module();
+
 // Bytes that were copied from and to devices so far.
 struct DeviceTraffic {
   uint64_t from, to;
 };
 DeviceTraffic device_traffic();
+void count_traffic(bool to_device, uint64_t bytes);
 
 // Pinned memory for staging, or nullptr: then ordinary memory serves, more slowly.
 std::byte* reserve_pinned(const DevicePlace& place, size_t bytes);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Where a call's data lies, and how it is moved between the program's memory and the engine's: core_sources.
 core_sources += \
+  src/memory/device_reduction.cc src/memory/device_reduction.h \
   src/memory/devices.cc src/memory/devices.h \
   src/memory/element_type.h \
   src/memory/layout.cc src/memory/layout.h \
@@ -10,4 +11,5 @@ core_sources += \
   src/memory/several_buffers.cc src/memory/several_buffers.h \
   src/memory/side.h \
   src/memory/staged_side.cc src/memory/staged_side.h \
-  src/memory/staging.cc src/memory/staging.h
+  src/memory/staging.cc src/memory/staging.h \
+  src/memory/whereabouts.cc src/memory/whereabouts.h

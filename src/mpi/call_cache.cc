@@ -20,7 +20,9 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
   lease.end();
   const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
   const Side &input = exchange.input, &output = exchange.output;
-  const auto is_kept = [](const Side& side) { return !side.type || datatype_of(side)->is_kept; };
+  const auto is_kept = [](const Side& side) {
+    return !side.type || (side.place.is_host() && datatype_of(side)->is_kept);
+  };
   if (!plain || !is_kept(input) || !is_kept(output)) return;
   if (exchange.user_op || exchange.set_aside || !exchange.others.empty()) return;
   arguments = with;

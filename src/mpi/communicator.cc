@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/memory/device_reduction.h"
 #include "src/mpi/bootstrap.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/runtime.h"
@@ -271,7 +272,20 @@ Communicator::Replay Communicator::replay(CallCache& last, const Buffers& buffer
   return Replay::done;
 }
 
+// By the device that the data lies on; nothing if that does not do it.
+std::optional<Status> Communicator::run_on_device(const Algorithm& algorithm, Exchange& exchange) {
+  if (algorithm.shm || algorithm.cell > 0) return {};
+  DeviceReduction reduction(exchange, *team_);
+  if (!reduction.suits(runtime_.process().knobs.cuda_reduce_least)) return {};
+  reduction.describe(input_, output_);
+  if (!reduction.begin(team_->measure(algorithm, exchange.call))) return {};
+  return team_->run_by(algorithm, exchange.call);
+}
+
 Status Communicator::run(const char* function, const Algorithm& algorithm, Exchange& exchange) {
+  if (!exchange.input.place.is_host()) {
+    if (auto status = run_on_device(algorithm, exchange)) return *std::move(status);
+  }
   std::optional<UserOperation> operation;
   Placement placement(exchange, input_, output_, *team_);
   Status local = placement.begin();

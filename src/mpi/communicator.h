@@ -9,6 +9,7 @@
 #include <array>
 #include <list>
 #include <memory>
+#include <optional>
 
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
@@ -102,6 +103,7 @@ class Communicator {
   Status finish_aside(const char* function, int result);
   void keep(const char* function, Function row, const Arguments& arguments,
             const Exchange& exchange);
+  [[gnu::cold]] std::optional<Status> run_on_device(const Algorithm& algorithm, Exchange& exchange);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);

@@ -106,20 +106,6 @@ const Side* side_of_blocks(const UnplacedCall& unplaced) {
   }
 }
 
-// Whether a device can load its elements. (Blocks are dense, so one address tells.)
-bool is_aligned(const Side& side, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(offset_by(side.buffer, side.type->start)) % bytes == 0;
-}
-
-// Whether they are on one device, and in one context. (Memory of pools, and virtual memory, is in
-// none: every context of the device has it.)
-bool are_together(const DevicePlace& one, const DevicePlace& other) {
-  return one.device == other.device &&
-         (!one.context || !other.context || one.context == other.context);
-}
-
-bool has_data(const Side& side) { return side.type && side.bytes() > 0; }
-
 }  // namespace
 
 std::optional<NcclTerms> nccl_terms(const Call& call) {
@@ -143,24 +129,6 @@ uint32_t digest_of_blocks(const UnplacedCall& unplaced) {
     digest = (digest ^ (side->elements(i) * side->type->size)) * 0x100000001b3;
   }
   return static_cast<uint32_t>(digest ^ digest >> 32);
-}
-
-Whereabouts find_data(const UnplacedCall& unplaced, const NcclTerms& terms) {
-  using Kind = Whereabouts::Kind;
-  Whereabouts found;
-  if (!unplaced.others.empty()) return found;
-  for (const Side* side : {&unplaced.output, &unplaced.input}) {
-    if (!has_data(*side)) continue;
-    if (side->place.device == DevicePlace::unknown) return {Kind::unknown, {}};
-    const bool is_first = found.kind == Kind::elsewhere;
-    const bool is_there =
-        side->place.device >= 0 && (is_first || are_together(found.place, side->place)) &&
-        has_dense_blocks(*side, unplaced.call.reduction.kernel) && is_aligned(*side, terms.bytes);
-    if (!is_there) return {Kind::elsewhere, {}};
-    if (is_first || !found.place.context) found.place = side->place;
-    found.kind = Kind::on_device;
-  }
-  return found;
 }
 
 void DeviceJob::begin(const Call& call, const NcclTerms& terms, bool on_host) {

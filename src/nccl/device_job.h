@@ -28,18 +28,6 @@ std::optional<NcclTerms> nccl_terms(const Call& call);
 // differ from each other.
 uint32_t digest_of_blocks(const UnplacedCall& unplaced);
 
-// Where a rank's data lies.
-struct Whereabouts {
-  enum class Kind : uint8_t {
-    elsewhere,  // on the host, on several devices, or not dense
-    on_device,  // dense and aligned, and on one device
-    unknown,
-  };
-  Kind kind = Kind::elsewhere;
-  DevicePlace place;  // if on a device; its context is that of the data which has one
-};
-Whereabouts find_data(const UnplacedCall& unplaced, const NcclTerms& terms);
-
 // The job of one call on this rank. Its memory is kept for the next.
 class DeviceJob {
  public:

@@ -108,7 +108,7 @@ Vote Offload::vote(const UnplacedCall& unplaced, const NcclTerms& terms,
   vote.type = static_cast<uint8_t>(terms.type);
   vote.operation = static_cast<uint8_t>(terms.operation);
   vote.blocks = digest_of_blocks(unplaced);
-  data_ = find_data(unplaced, terms);
+  data_ = find_data(unplaced, terms.bytes);
   vote.on_device = data_.kind == Whereabouts::Kind::on_device;
   why_.clear();
   if (asks_for_other_carriers()) {

@@ -24,6 +24,7 @@
 #include "src/engine/team.h"
 #include "src/memory/side.h"
 #include "src/memory/staging.h"
+#include "src/memory/whereabouts.h"
 #include "src/nccl/device_group.h"
 #include "src/nccl/device_job.h"
 

@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "src/memory/whereabouts.h"
+
 namespace sluice {
 namespace {
 
@@ -175,7 +177,7 @@ class NcclData : public testing::Test {
     unplaced_.input = {device_address(0), &type_, 1, 100, {}, {}, place_on(1)};
     unplaced_.output = {device_address(0x1000), &type_, 1, 100, {}, {}, place_on(1)};
   }
-  Whereabouts find() const { return find_data(unplaced_, *nccl_terms(unplaced_.call)); }
+  Whereabouts find() const { return find_data(unplaced_, nccl_terms(unplaced_.call)->bytes); }
   void expect(Kind kind) const {
     const Whereabouts found = find();
     EXPECT_EQ(found.kind, kind);
