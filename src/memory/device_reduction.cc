@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/memory/device_reduction.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "src/base/log.h"
 #include "src/memory/placement.h"
 
 namespace sluice {
+namespace {
+
+// Of a buffer on another device, which is copied here piece by piece.
+constexpr size_t longest_piece = size_t{4} << 20;
+
+const std::byte* data_of(const Side& side) { return offset_by(side.buffer, side.type->start); }
+
+}  // namespace
 
 DeviceReduction::~DeviceReduction() {
   unplaced_.call.device = nullptr;
@@ -21,11 +31,30 @@ bool DeviceReduction::suits(size_t least) {
   const auto& arithmetic = call.reduction.arithmetic;
   if (unplaced_.input.place.is_host() || !arithmetic || call.bytes < least) return false;
   if (unplaced_.set_aside) return false;
-  const Whereabouts found = find_data(unplaced_, 1);
+  UnplacedCall first = unplaced_;
+  first.others = {};
+  const Whereabouts found = find_data(first, 1);
   if (found.kind != Whereabouts::Kind::on_device) return false;
   place_ = found.place;
+  if (!std::ranges::all_of(unplaced_.others, [&](const Side& each) { return can_reach(each); }))
+    return false;
   return cuda_module().can_reduce(static_cast<int>(arithmetic->type),
                                   static_cast<int>(arithmetic->op)) != 0;
+}
+
+// (The driver copies between the contexts of any devices; but memory without a context is for those
+// devices alone that the program allows.)
+bool DeviceReduction::can_reach(const Side& other) const {
+  return other.place.device >= 0 && has_dense_blocks(other, true) &&
+         (is_near(other) || other.place.context);
+}
+
+// 0: all are near.
+size_t DeviceReduction::piece_of_far() const {
+  const auto is_near_one = [&](const Side& other) { return is_near(other); };
+  if (std::ranges::all_of(unplaced_.others, is_near_one)) return 0;
+  const size_t element = unplaced_.call.element;
+  return std::min(unplaced_.output.bytes(), longest_piece / element * element);
 }
 
 void DeviceReduction::describe(Staging& input, Staging& output) {
@@ -40,7 +69,10 @@ void DeviceReduction::describe(Staging& input, Staging& output) {
 
 bool DeviceReduction::begin(const DeviceNeeds& needs) {
   char why[sluice_cuda_why] = "no memory for segments can be pinned";
-  if (take(needs, why)) return true;
+  if (take(needs, why)) {
+    combine_buffers();
+    return true;
+  }
   log(Level::info, "the host reduces what lies on %s: %s", name().c_str(), why);
   if (stream_) cuda_module().close(std::exchange(stream_, nullptr), 1);
   give_back();
@@ -59,8 +91,11 @@ bool DeviceReduction::take(const DeviceNeeds& needs, char* why) {
                                 static_cast<int>(arithmetic.op), none, 2, nullptr, 0, why) != 0) {
     return false;
   }
-  scratch_ = static_cast<std::byte*>(module.allocate(&place_, needs.scratch, why));
+  constexpr size_t alignment = 256;
+  const size_t own = (needs.scratch + alignment - 1) / alignment * alignment;
+  scratch_ = static_cast<std::byte*>(module.allocate(&place_, own + piece_of_far(), why));
   if (!scratch_) return false;
+  far_ = scratch_ + own;
   if (needs.bounce > 0) bounce_ = reserve_pinned(place_, needs.bounce);
   needs_ = needs;
   return bounce_ || needs.bounce == 0;
@@ -78,15 +113,60 @@ void DeviceReduction::check(int result, const char* what, const char* why) {
 
 void DeviceReduction::reduce(const std::byte* left, const std::byte* right, std::byte* out,
                              size_t elements) {
+  const void* const operands[] = {left, right};
+  reduce(operands, out, elements);
+}
+
+void DeviceReduction::reduce(std::span<const void* const> operands, std::byte* out,
+                             size_t elements) {
   char why[sluice_cuda_why] = "";
   begin_collected();
   if (!failure_.ok()) return;
   const Arithmetic& arithmetic = *unplaced_.call.reduction.arithmetic;
-  const void* const operands[] = {left, right};
   has_more_ = true;
   check(cuda_module().reduce(stream_, static_cast<int>(arithmetic.type),
-                             static_cast<int>(arithmetic.op), operands, 2, out, elements, why),
+                             static_cast<int>(arithmetic.op), operands.data(), operands.size(), out,
+                             elements, why),
         "reduce on", why);
+}
+
+// In the order of the buffers.
+void DeviceReduction::combine_buffers() {
+  std::byte* const vector = unplaced_.call.output.base;
+  std::vector<const void*> near{vector};
+  const auto reduce_near = [&] {
+    if (near.size() > 1) reduce(near, vector, unplaced_.output.count);
+    near.resize(1);
+  };
+  for (const Side& other : unplaced_.others) {
+    if (!is_near(other)) {
+      reduce_near();
+      combine_far(data_of(other));
+      continue;
+    }
+    near.push_back(data_of(other));
+    if (near.size() == sluice_cuda_operands) reduce_near();
+  }
+  reduce_near();
+}
+
+void DeviceReduction::combine_far(const std::byte* operand) {
+  const size_t bytes = unplaced_.output.bytes(), piece = piece_of_far();
+  for (size_t at = 0; at < bytes; at += piece) {
+    const size_t size = std::min(piece, bytes - at);
+    std::byte* const sum = unplaced_.call.output.base + at;
+    copy(far_, operand + at, size);
+    reduce(sum, far_, sum, size / unplaced_.call.element);
+  }
+}
+
+Status DeviceReduction::finish() {
+  for (const Side& other : unplaced_.others) {
+    copy(const_cast<std::byte*>(data_of(other)), unplaced_.call.output.base,
+         unplaced_.output.bytes());
+  }
+  (void)await_stream();
+  return failure_;
 }
 
 void DeviceReduction::copy(std::byte* to, const std::byte* from, size_t bytes) {
@@ -171,6 +251,8 @@ bool DeviceReduction::await_stream() {
   const auto is_done = [&] { return (reached = module.reached(stream_, 0, why)) != 0; };
   const Status status = is_done() ? Status() : wait_.wait_for_copy(is_done, "work on " + name());
   check(reached, "work on", why);
+  if (failure_.ok()) failure_ = status;
+  if (status.ok()) has_more_ = false;
   return status.ok();
 }
 

@@ -4,11 +4,16 @@
 // Placement's part in a call whose input and output are dense on one device, and whose algorithm
 // has a plan: nothing is staged, except segments on their way.
 //
+// If the rank has several buffers (UnplacedCall::others), all on devices, the device combines them
+// in the first one before the call, and copies the result to the others after it, as part of its
+// work: only one vector crosses to the host. (gloo's cuda_allreduce_ring_chunked does the same.)
+//
 // What a rank does here differs from others in nothing that they could see. So each decides by
 // itself, and without a stream or memory the call goes the other way.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "src/engine/copy_wait.h"
@@ -34,9 +39,12 @@ class DeviceReduction final : public DeviceWork {
   // Sets the call's device, and its views: the data, where it lies. The stagings hold counts and
   // offsets. May throw std::bad_alloc.
   void describe(Staging& input, Staging& output);
-  // Takes a stream and memory. False if something is lacking; then the call has no device, and no
-  // views. May wait until the driver has compiled a kernel.
+  // Takes a stream and memory, and begins to combine the buffers if there are several. False if
+  // something is lacking; then the call has no device, and no views. May wait until the driver has
+  // compiled a kernel.
   bool begin(const DeviceNeeds& needs);
+  // Once the call has run: the other buffers have got the result, or that has failed. Waits.
+  Status finish();
 
   std::byte* scratch(size_t bytes) override { return bytes <= needs_.scratch ? scratch_ : nullptr; }
   std::byte* bounce(size_t bytes) override { return bytes <= needs_.bounce ? bounce_ : nullptr; }
@@ -56,6 +64,12 @@ class DeviceReduction final : public DeviceWork {
 
  private:
   bool take(const DeviceNeeds& needs, char* why);
+  bool can_reach(const Side& other) const;
+  bool is_near(const Side& other) const { return are_together(place_, other.place); }
+  size_t piece_of_far() const;
+  void combine_buffers();
+  void combine_far(const std::byte* operand);
+  void reduce(std::span<const void* const> operands, std::byte* out, size_t elements);
   void collect(std::byte* device, std::byte* host, size_t bytes, bool to_device);
   void begin_collected();
   void set_mark();
@@ -70,6 +84,7 @@ class DeviceReduction final : public DeviceWork {
   std::byte* scratch_ = nullptr;
   std::byte* bounce_ = nullptr;
   DeviceNeeds needs_;
+  std::byte* far_ = nullptr;  // in the scratch: room for a piece of a buffer that is not near
 
   SluiceCudaRuns copies_[16];  // collected, all in one direction
   unsigned collected_ = 0;

@@ -11,16 +11,14 @@ bool is_aligned(const Side& side, size_t bytes) {
   return reinterpret_cast<uintptr_t>(offset_by(side.buffer, side.type->start)) % bytes == 0;
 }
 
-// Whether they are on one device, and in one context. (Memory of pools, and virtual memory, is in
-// none: every context of the device has it.)
+bool has_data(const Side& side) { return side.type && side.bytes() > 0; }
+
+}  // namespace
+
 bool are_together(const DevicePlace& one, const DevicePlace& other) {
   return one.device == other.device &&
          (!one.context || !other.context || one.context == other.context);
 }
-
-bool has_data(const Side& side) { return side.type && side.bytes() > 0; }
-
-}  // namespace
 
 Whereabouts find_data(const UnplacedCall& unplaced, size_t alignment) {
   using Kind = Whereabouts::Kind;

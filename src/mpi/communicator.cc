@@ -273,18 +273,22 @@ Communicator::Replay Communicator::replay(CallCache& last, const Buffers& buffer
 }
 
 // By the device that the data lies on; nothing if that does not do it.
-std::optional<Status> Communicator::run_on_device(const Algorithm& algorithm, Exchange& exchange) {
+std::optional<Status> Communicator::run_on_device(const char* function, const Algorithm& algorithm,
+                                                  Exchange& exchange) {
   if (algorithm.shm || algorithm.cell > 0) return {};
   DeviceReduction reduction(exchange, *team_);
   if (!reduction.suits(runtime_.process().knobs.cuda_reduce_least)) return {};
   reduction.describe(input_, output_);
   if (!reduction.begin(team_->measure(algorithm, exchange.call))) return {};
-  return team_->run_by(algorithm, exchange.call);
+  Status status = team_->run_by(algorithm, exchange.call);
+  if (!status.ok() || exchange.others.empty()) return status;
+  status = reduction.finish();
+  return status.ok() ? status : team_->fail_call(status.with(function));
 }
 
 Status Communicator::run(const char* function, const Algorithm& algorithm, Exchange& exchange) {
   if (!exchange.input.place.is_host()) {
-    if (auto status = run_on_device(algorithm, exchange)) return *std::move(status);
+    if (auto status = run_on_device(function, algorithm, exchange)) return *std::move(status);
   }
   std::optional<UserOperation> operation;
   Placement placement(exchange, input_, output_, *team_);

@@ -103,7 +103,8 @@ class Communicator {
   Status finish_aside(const char* function, int result);
   void keep(const char* function, Function row, const Arguments& arguments,
             const Exchange& exchange);
-  [[gnu::cold]] std::optional<Status> run_on_device(const Algorithm& algorithm, Exchange& exchange);
+  [[gnu::cold]] std::optional<Status> run_on_device(const char* function,
+                                                    const Algorithm& algorithm, Exchange& exchange);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);

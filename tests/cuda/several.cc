@@ -2,9 +2,10 @@
 //
 // several [--driver PATH] [--cases N] [--bytes N] [--count N] [--seed S] [--invalid NAME]: vectors
 // of random lengths, or of one, that ranks have in several buffers each, some in one alone, of
-// random kinds of memory if there is a driver (only host memory otherwise). What each case expects
-// is computed here. --invalid: makes one such call (none, null, twice, count, root, inter) and
-// prints the error.
+// random kinds of memory if there is a driver (only host memory otherwise; with --devices 1 only
+// memory of devices). What each case expects is computed here. --crossings 1: counts the bytes
+// between the host and devices instead. --invalid: makes one such call (none, null, twice, count,
+// root, inter) and prints the error.
 #include <mpi.h>
 //
 #include <algorithm>
@@ -23,7 +24,14 @@ using test::Random;
 namespace {
 
 int rank = 0, size = 0;
-bool has_driver = false;
+bool has_driver = false, has_devices_alone = false;
+
+Kind draw_kind(Random& random) {
+  static const std::vector<Kind> of_devices{Kind::device, Kind::other_device, Kind::other_context,
+                                            Kind::pool, Kind::mapped};
+  if (has_devices_alone) return random.pick(of_devices);
+  return has_driver ? test::kinds[random.below(std::size(test::kinds))] : Kind::host;
+}
 
 // Looked up, so that the program starts without Sluice, too.
 template <typename Function>
@@ -83,9 +91,7 @@ class Buffers {
  public:
   Buffers(Job& job, int n, size_t bytes) {
     for (int i = 0; i < n; ++i) {
-      const Kind kind =
-          has_driver ? test::kinds[job.own.below(std::size(test::kinds))] : Kind::host;
-      memory_.push_back(std::make_unique<KindMemory>(kind, bytes));
+      memory_.push_back(std::make_unique<KindMemory>(draw_kind(job.own), bytes));
       addresses_.push_back(memory_.back()->data());
     }
   }
@@ -203,6 +209,30 @@ void run_cases(Job& job, uint64_t cases) {
   MPI_Type_free(&map);
 }
 
+int64_t counted(const char* name) { return CUDA(standin_counter)(name); }
+
+// Between two ranks each byte of one vector crosses once each way, however many buffers there are.
+void count_crossings() {
+  constexpr int count = 1 << 20;
+  constexpr auto bytes = int64_t{count * sizeof(int)};
+  constexpr Kind used[] = {Kind::device, Kind::pool, Kind::other_device, Kind::device,
+                           Kind::mapped};
+  std::vector<std::unique_ptr<KindMemory>> memory;
+  std::vector<void*> buffers;
+  for (const Kind kind : used) {
+    memory.push_back(std::make_unique<KindMemory>(kind, static_cast<size_t>(bytes)));
+    memory.back()->put(std::vector<int>(count, 1 + rank));
+    buffers.push_back(memory.back()->data());
+  }
+  const auto n = static_cast<int>(buffers.size());
+  const int64_t out = counted("bytes_out"), in = counted("bytes_in");
+  IN_SLUICE(sluice_allreduce_multi)(buffers.data(), n, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  test::check(counted("bytes_out") - out == bytes, "bytes out");
+  test::check(counted("bytes_in") - in == bytes, "bytes in");
+  const std::vector<int> expected(count, n * size * (size + 1) / 2);
+  for (const auto& each : memory) test::check(each->get<int>(count) == expected, "the sums");
+}
+
 void make_invalid(const std::string& what) {
   double first = 1, second = 2;
   void* both[] = {&first, what == "null" ? nullptr : what == "twice" ? &first : &second};
@@ -238,11 +268,19 @@ int main(int argc, char** argv) {
   const uint64_t seed = test::agree_on_seed(options);
   const std::string driver = options.text("driver", "");
   has_driver = !driver.empty();
+  has_devices_alone = options.number("devices", 0) > 0;
   if (has_driver) test::load_driver(driver);
   Job job{Random(seed), Random(seed + 1 + static_cast<uint64_t>(rank)),
           options.number("bytes", 300000), options.number("count", 0)};
   const std::string invalid = options.text("invalid", "");
-  invalid.empty() ? run_cases(job, options.number("cases", 100)) : make_invalid(invalid);
+  if (options.number("crossings", 0) > 0) {
+    count_crossings();
+  } else if (!invalid.empty()) {
+    make_invalid(invalid);
+  } else {
+    run_cases(job, options.number("cases", 100));
+  }
+  test::check(!has_driver || counted("misuse") == 0, "misuse of the driver");
   test::summarize("several");
   MPI_Finalize();
 }
