@@ -39,7 +39,10 @@ Status PlanExecutor::start_exchange(const Algorithm& algorithm, const Call& call
 
 DeviceNeeds PlanExecutor::measure(const Algorithm& algorithm, const Call& call) {
   make_schedule(algorithm, call);
-  return execution_.measure(*schedule_, call, segment_of(algorithm, call.bytes));
+  const size_t segment = segment_of(algorithm, call.bytes);
+  const DeviceNeeds needs = execution_.measure(*schedule_, call, segment);
+  schedule_.reset();
+  return needs;
 }
 
 std::string PlanExecutor::awaited() const {
