@@ -63,7 +63,8 @@ std::vector<Way::By> ways_with(const std::array<std::string, 2>& lines, const Ca
     Status status;
     Outcomes header;
     ASSERT_EQ(header.read(path, {}, &status), Outcomes::File::none);
-    header.note("", {}, {.collective = Collective::broadcast, .ranks = 9}, {});
+    header.note("", {}, {.collective = Collective::broadcast, .ranks = 9},
+                {.choice = "rules", .ruled = ""});
     if (!lines[rank].empty()) std::ofstream(path) << header.text() << lines[rank];
     (void)process.outcomes.read(path, {}, &status);
     unlink(path.c_str());
@@ -81,7 +82,8 @@ std::vector<Way::By> ways_with(const std::array<std::string, 2>& lines, const Ca
 }
 
 TEST(Forming, RanksUseTheFileOfChoicesThatAllHaveRead) {
-  const std::string line = "barrier * ranks:2 hosts:1 per_host:0 bytes:0 ordered:0 ragged:0 -> ";
+  const std::string line =
+      "barrier * ranks:2 hosts:1 per_host:0 bytes:0 ordered:0 ragged:0 exact:1 -> ";
   const std::string mpi = line + "mpi\n", rules = line + "rules\n";
   using By = Way::By;
   const std::vector<By> by_sluice(2, By::sluice), by_mpi(2, By::mpi);
@@ -97,15 +99,15 @@ TEST(Forming, RanksUseTheFileOfChoicesThatAllHaveRead) {
 
 // They are in the class of calls that are, but MPI may do them otherwise, or not know them.
 TEST(Forming, TheFileOfChoicesSaysNothingOfOperationsThatAreNotTried) {
-  const std::string line =
-      "allreduce * ranks:2 hosts:1 per_host:0 bytes:4-7 ordered:0 ragged:0 -> mpi\n";
+  const std::string line = "allreduce * ranks:2 hosts:1 per_host:0 bytes:4-7 ordered:0 ragged:0 ";
+  const std::string lines = line + "exact:0 -> mpi\n" + line + "exact:1 -> mpi\n";
   const auto who_does = [&](Op op, Type type, bool is_users) {
     Call call;
     call.collective = Collective::allreduce;
     call.element = call.bytes = 4;
     call.reduction.kernel = find_kernel(op, type);
     if (!is_users) call.reduction.arithmetic = Arithmetic{type, op};
-    return ways_with({line, line}, call);
+    return ways_with({lines, lines}, call);
   };
   using By = Way::By;
   const std::vector<By> by_sluice(2, By::sluice), by_mpi(2, By::mpi);
