@@ -105,7 +105,7 @@ EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers) tests/cuda/ipc_
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
 cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/manners tests/cuda/nccl_use tests/cuda/offload tests/cuda/offload_failures \
-  tests/cuda/reduced tests/cuda/wire
+  tests/cuda/reduced tests/cuda/rounds tests/cuda/wire
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 bytes_received = tests/cuda/received.cc tests/cuda/received.h
 nccl_calls = tests/cuda/nccl_calls.cc tests/cuda/nccl_calls.h $(memory_kinds)
@@ -142,12 +142,16 @@ tests_cuda_reduced_SOURCES = tests/cuda/reduced.cc $(memory_kinds)
 tests_cuda_reduced_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_reduced_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_reduced_LDADD = $(mpi_harness)
+tests_cuda_rounds_SOURCES = tests/cuda/rounds.cc tests/cuda/rounds.h tests/cuda/rounds_failures.cc $(nccl_calls)
+tests_cuda_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_cuda_rounds_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_rounds_LDADD = $(mpi_harness)
 tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds) $(bytes_received)
 tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_LDADD = $(mpi_harness)
 cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
-  tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_reduced tests/cuda/test_wire
+  tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_reduced tests/cuda/test_rounds tests/cuda/test_wire
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu
 

@@ -99,6 +99,8 @@ pure_tests = \
   tests/unit/engine/waiter_test.cc \
   tests/unit/memory/layout_test.cc \
   tests/unit/memory/placement_test.cc \
+  tests/unit/ipc/slab_phases_test.cc \
+  tests/unit/ipc/slab_vote_test.cc \
   tests/unit/nccl/device_job_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
