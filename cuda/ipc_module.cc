@@ -24,6 +24,10 @@ struct SluiceIpcSlab {
 namespace sluice::cuda {
 namespace {
 
+// The driver shares memory in blocks of 2 MiB: with a part of one, its neighbours would be open to
+// the other process, too.
+constexpr size_t block = size_t{2} << 20;
+
 void* to_pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
 }
@@ -56,7 +60,8 @@ bool allocate(SluiceIpcSlab* slab, size_t bytes, char* handle, char* why) {
   static_assert(sizeof made == sluice_ipc_handle);
   if (!current) return false;
   const Driver& cuda = driver();
-  if (!is_success("cuMemAlloc", cuda.cuMemAlloc_v2(&slab->memory, bytes), why)) return false;
+  const size_t whole = (bytes + block - 1) / block * block;
+  if (!is_success("cuMemAlloc", cuda.cuMemAlloc_v2(&slab->memory, whole), why)) return false;
   slab->canary = make_canary_of(slab->memory);
   if (slab->canary.id == 0) {
     std::snprintf(why, sluice_cuda_why, "the driver does not know memory of its own");

@@ -35,8 +35,9 @@ struct SluiceIpc {
    * is not the device's primary one. */
   int (*find_device)(const struct SluiceCudaPlace* place, unsigned char uuid[sluice_ipc_uuid],
                      char* why);
-  /* A slab of so many bytes on a device, whose contents are undefined, and what another process
-   * opens it by. NULL: there is no memory, or the driver is older than CUDA 11.0. */
+  /* A slab of at least so many bytes on a device (a multiple of 2 MiB), whose contents are
+   * undefined, and what another process opens it by. NULL: there is no memory, or the driver is
+   * older than CUDA 11.0. */
   struct SluiceIpcSlab* (*create)(int device, size_t bytes, char handle[sluice_ipc_handle],
                                   char* why);
   /* Whether it is not gone. */

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -29,9 +30,20 @@ static_assert(longest_record <= Team::longest_exchange && SlabVote::packed_size 
               RankReport::packed_size <= longest_record &&
               SlabOffer::packed_size <= longest_record);
 
-// (In alltoallv ranks know no common size, by which they would agree to vote.)
-bool is_served(Collective collective) {
-  return collective != Collective::barrier && collective != Collective::alltoallv;
+// Its ranks know no common size, so they vote before calls of any, and their votes tell sizes.
+bool is_alltoallv(const Call& call) { return call.collective == Collective::alltoallv; }
+
+bool has_no_data(const UnplacedCall& unplaced) {
+  const auto is_empty = [](const Side& side) { return !side.type || side.bytes() == 0; };
+  return unplaced.others.empty() && is_empty(unplaced.input) && is_empty(unplaced.output);
+}
+
+void measure(const UnplacedCall& unplaced, SlabVote* vote) {
+  const Side& side = unplaced.input;
+  vote->bytes = std::max(side.bytes(), unplaced.output.bytes());
+  for (uint32_t block = 0; block < side.blocks; ++block) {
+    vote->longest = std::max<uint64_t>(vote->longest, side.elements(block) * side.type->size);
+  }
 }
 
 bool reduces(const Call& call) { return call.reduction.kernel != nullptr; }
@@ -64,9 +76,9 @@ DeviceRounds::DeviceRounds(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
       votes_(team.size()) {}
 
 bool DeviceRounds::is_eligible(const Call& call) const {
-  if (call.bytes < knobs_.cuda_ipc_least || call.bytes == 0 || !is_served(call.collective)) {
-    return false;
-  }
+  if (call.collective == Collective::barrier) return false;
+  const bool is_small = call.bytes < knobs_.cuda_ipc_least || call.bytes == 0;
+  if (is_small && !is_alltoallv(call)) return false;
   if (reduces(call)) {
     const bool is_bounded = team_.size() <= sluice_cuda_operands;
     if (!call.reduction.arithmetic || knobs_.reproducible || !is_bounded) return false;
@@ -76,7 +88,8 @@ bool DeviceRounds::is_eligible(const Call& call) const {
 }
 
 std::optional<Status> DeviceRounds::carry(UnplacedCall& unplaced, Staging& input, Staging& output) {
-  if (!schedule_.is_due()) return {};
+  SlabSchedule& schedule = is_alltoallv(unplaced.call) ? schedule_of_alltoallv_ : schedule_;
+  if (!schedule.is_due()) return {};
   const DeviceSlabs::Token token = slabs_.try_take();
   const SlabVote mine = vote(unplaced, token);
   SlabBallot ballot;
@@ -87,9 +100,10 @@ std::optional<Status> DeviceRounds::carry(UnplacedCall& unplaced, Staging& input
     if (Status status = connect(unplaced.call, &goes); !status.ok()) return status;
   }
   using Outcome = SlabSchedule::Outcome;
-  schedule_.learn(goes ? Outcome::went : ballot.is_passing() ? Outcome::passing : Outcome::refused);
+  schedule.learn(goes ? Outcome::went : ballot.is_passing() ? Outcome::passing : Outcome::refused);
   if (!goes) return {};
-  return run(unplaced, input, output);
+  last_device_ = data_.place.device;
+  return run(unplaced, ballot.longest, input, output);
 }
 
 SlabVote DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& token) {
@@ -103,7 +117,12 @@ SlabVote DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Tok
     vote.facts.type = static_cast<uint8_t>(call.reduction.arithmetic->type);
     vote.facts.operation = static_cast<uint8_t>(call.reduction.arithmetic->op);
   }
+  if (is_alltoallv(call)) measure(unplaced, &vote);
   data_ = find_data(unplaced, 1);
+  if (last_device_ >= 0 && has_no_data(unplaced)) {
+    data_.kind = Whereabouts::Kind::on_device;
+    data_.place.device = last_device_;
+  }
   why_.clear();
   if (data_.kind == Whereabouts::Kind::elsewhere) {
     vote.lack = Lack::on_host;
@@ -176,7 +195,8 @@ Record DeviceRounds::record_of(Rank rank) const {
 Status DeviceRounds::count(const Call& call, const SlabVote& mine, SlabBallot* ballot) {
   if (Status status = exchange(call, mine); !status.ok()) return status;
   for (Rank rank = 0; rank < team_.size(); ++rank) votes_[rank] = record_of<SlabVote>(rank);
-  *ballot = count_votes(votes_, connected_);
+  const size_t least = is_alltoallv(call) ? knobs_.cuda_ipc_least : 0;
+  *ballot = count_votes(votes_, connected_, least);
   if (ballot->result != SlabBallot::Result::mismatch) return {};
   const auto other =
       std::ranges::find_if(votes_, [&](const SlabVote& vote) { return vote.facts != mine.facts; });
@@ -293,7 +313,7 @@ void DeviceRounds::begin(const Call& call, const SlabWork& work, DeviceStream& s
 }
 
 // (Nothing here throws once the stream is open, but where a Status is made.)
-Status DeviceRounds::run(UnplacedCall& unplaced, Staging& input, Staging& output) {
+Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, Staging& input, Staging& output) {
   Call& call = unplaced.call;
   const auto began = std::chrono::steady_clock::now();
   const auto place = [&](const Side& side, Staging& staging, View* view) {
@@ -302,7 +322,7 @@ Status DeviceRounds::run(UnplacedCall& unplaced, Staging& input, Staging& output
   place(unplaced.output, output, &call.output);
   place(unplaced.input, input, &call.input);
   Slab* const slab = slabs_.find(data_.place.device);
-  const SlabPhases phases(call, team_.rank(), team_.size(), knobs_.cuda_ipc_slab);
+  const SlabPhases phases(call, team_.rank(), team_.size(), knobs_.cuda_ipc_slab, longest);
   DeviceStream stream(team_);
   Status own = slab ? stream.open(data_.place.device) : Status(Code::unavailable, "a reset device");
   for (size_t phase = 0; phase < phases.count(); ++phase) {
@@ -343,8 +363,9 @@ Status DeviceRounds::abandon(const Call& call, const Status& why) {
 
 // The rank that it is about says why, because it alone knows more.
 void DeviceRounds::report(const SlabBallot& ballot) {
-  if (ballot.result != SlabBallot::Result::stay || ballot.rank != team_.rank()) return;
   using Lack = SlabVote::Lack;
+  if (ballot.result != SlabBallot::Result::stay || ballot.rank != team_.rank()) return;
+  if (ballot.lack == Lack::small) return;
   const bool is_no_kernel = ballot.lack == Lack::kernels && why_.empty();
   const bool is_expected =
       ballot.lack == Lack::on_host || ballot.lack == Lack::busy || is_no_kernel;

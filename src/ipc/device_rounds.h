@@ -57,7 +57,7 @@ class DeviceRounds {
   Status tell_offers(const Call& call, std::vector<SlabOffer>* offers);
   RankReport open_all(const std::vector<SlabOffer>& offers);
   Status gather_reports(const Call& call, const RankReport& mine, Rank* ill, RankReport* report);
-  Status run(UnplacedCall& unplaced, Staging& input, Staging& output);
+  Status run(UnplacedCall& unplaced, size_t longest, Staging& input, Staging& output);
   void begin(const Call& call, const SlabWork& work, DeviceStream& stream);
   std::byte* address_of(const Call& call, const SlabWork::Spot& spot) const;
   Status meet(const Call& call, const Status& own);
@@ -73,9 +73,10 @@ class DeviceRounds {
   DeviceSlabs& slabs_;
   const Knobs& knobs_;
   const std::string communicator_;
-  SlabSchedule schedule_;
+  SlabSchedule schedule_, schedule_of_alltoallv_;
   const SluiceIpc* ipc_ = nullptr;  // once it was needed
   Whereabouts data_;                // of the current call
+  int last_device_ = -1;            // of a call that went this way
   std::string why_;                 // this rank lacks something, at its last vote
   std::vector<std::byte> packed_;   // all ranks' records of an exchange
   std::vector<SlabVote> votes_;

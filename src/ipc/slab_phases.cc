@@ -16,7 +16,8 @@ bool is_sliced(Collective collective) {
 }
 
 bool has_slot_for_each_rank(Collective collective) {
-  return collective == Collective::alltoall || collective == Collective::reduce_scatter;
+  return collective == Collective::alltoall || collective == Collective::alltoallv ||
+         collective == Collective::reduce_scatter;
 }
 
 size_t divide_up(size_t number, size_t by) { return (number + by - 1) / by; }
@@ -34,7 +35,7 @@ size_t SlabPhases::piece(const Call& call, Rank ranks, size_t slab) {
   return slab / buffers / slots / least * least;
 }
 
-SlabPhases::SlabPhases(const Call& call, Rank rank, Rank ranks, size_t slab)
+SlabPhases::SlabPhases(const Call& call, Rank rank, Rank ranks, size_t slab, size_t most)
     : call_(call),
       rank_(rank),
       ranks_(ranks),
@@ -42,7 +43,7 @@ SlabPhases::SlabPhases(const Call& call, Rank rank, Rank ranks, size_t slab)
       buffers_(has_slices_ ? 3 : 2),
       slots_(has_slot_for_each_rank(call.collective) ? ranks : 1),
       piece_(piece(call, ranks, slab)),
-      pieces_(divide_up(longest(), piece_)) {}
+      pieces_(divide_up(longest(most), piece_)) {}
 
 size_t SlabPhases::in_bytes(const View& view, uint32_t block) const {
   return view.block(block).count * call_.element;
@@ -53,11 +54,13 @@ size_t SlabPhases::offset_of(const View& view, uint32_t block) const {
 }
 
 // Bytes of the longest that goes through one slot.
-size_t SlabPhases::longest() const {
+size_t SlabPhases::longest(size_t of_alltoallv) const {
   size_t most = 0;
   switch (call_.collective) {
     case Collective::broadcast:
       return in_bytes(call_.output, whole);
+    case Collective::alltoallv:
+      return of_alltoallv;
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::alltoall:
@@ -101,7 +104,9 @@ void SlabPhases::list(size_t phase, std::vector<SlabWork>* works) const {
 void SlabPhases::keep_own(std::vector<SlabWork>* works) const {
   const bool gathers =
       call_.collective == Collective::allgather || call_.collective == Collective::allgatherv;
-  if (!gathers && call_.collective != Collective::alltoall) return;
+  const bool scatters =
+      call_.collective == Collective::alltoall || call_.collective == Collective::alltoallv;
+  if (!gathers && !scatters) return;
   const size_t from = gathers ? 0 : offset_of(call_.input, rank_);
   add({SlabWork::Kind::copy,
        {Memory::input, rank_, from},
@@ -127,6 +132,7 @@ void SlabPhases::fill(size_t index, std::vector<SlabWork>* works) const {
       if (rank_ == call_.root) fill_from(call_.output, whole, index, 0, works);
       return;
     case Collective::alltoall:
+    case Collective::alltoallv:
       for (Rank to = 0; to < ranks_; ++to) {
         if (to != rank_) fill_from(call_.input, to, index, to, works);
       }
@@ -162,8 +168,7 @@ void SlabPhases::fetch(size_t index, std::vector<SlabWork>* works) const {
     default:
       for (Rank i = 1; i < ranks_; ++i) {
         const Rank from = (rank_ + i) % ranks_;
-        const bool gathers = call_.collective != Collective::alltoall;
-        fetch_block(from, from, index, gathers ? 0 : rank_, works);
+        fetch_block(from, from, index, slots_ > 1 ? rank_ : 0, works);
       }
   }
 }

@@ -11,7 +11,7 @@
 //   collective        buffers  piece p                piece p-1              piece p-2
 //   broadcast         2        root: fill its slab    copy from the root
 //   allgather(v)      2        fill own slab          copy from all
-//   alltoall          2        fill, a slot a rank    copy own slot of all
+//   alltoall(v)       2        fill, a slot a rank    copy own slot of all
 //   reduce_scatter    2        fill, a slot a rank    reduce own slot of all
 //   allreduce         3        fill own slab          reduce own slice       copy all slices
 //   reduce            3        fill own slab          reduce own slice       root: copy all slices
@@ -51,8 +51,8 @@ class SlabPhases {
   static size_t piece(const Call& call, Rank ranks, size_t slab);
 
   // call: with its views, of which only the sizes matter here. It must outlive this. There must be
-  // pieces.
-  SlabPhases(const Call& call, Rank rank, Rank ranks, size_t slab);
+  // pieces. longest: bytes of the longest block of an alltoallv that any rank sends.
+  SlabPhases(const Call& call, Rank rank, Rank ranks, size_t slab, size_t longest = 0);
 
   // Equal on all ranks.
   size_t count() const { return pieces_ + (has_slices_ ? 2 : 1); }
@@ -69,7 +69,7 @@ class SlabPhases {
   Part slice(size_t of, Rank index) const;
   size_t in_bytes(const View& view, uint32_t block) const;
   size_t offset_of(const View& view, uint32_t block) const;
-  size_t longest() const;
+  size_t longest(size_t of_alltoallv) const;
   Spot slot(Rank rank, size_t index, Rank slot = 0) const;
   void keep_own(std::vector<SlabWork>* works) const;
   void fill(size_t index, std::vector<SlabWork>* works) const;

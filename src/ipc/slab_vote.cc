@@ -10,7 +10,7 @@ namespace {
 // Where members lie when packed. (Ranks of one team run the same version of the library, on
 // processors of one byte order.)
 constexpr size_t at_signature = 0, at_blocks = 4, at_bytes = 8, at_type = 16, at_operation = 17,
-                 at_lack = 18, at_slab = 24, at_device = 32;
+                 at_lack = 18, at_slab = 24, at_device = 32, at_most = 48, at_longest = 56;
 constexpr size_t at_text = 1;                    // of a report
 constexpr size_t at_offered = 0, at_handle = 8;  // of an offer, with a handle or a text
 
@@ -48,6 +48,8 @@ void SlabVote::pack(std::span<std::byte> to) const {
   put(lack, at_lack, to);
   put(slab, at_slab, to);
   put(device, at_device, to);
+  put(bytes, at_most, to);
+  put(longest, at_longest, to);
 }
 
 SlabVote SlabVote::unpack(std::span<const std::byte> from) {
@@ -60,6 +62,8 @@ SlabVote SlabVote::unpack(std::span<const std::byte> from) {
   get(&vote.lack, at_lack, from);
   get(&vote.slab, at_slab, from);
   get(&vote.device, at_device, from);
+  get(&vote.bytes, at_most, from);
+  get(&vote.longest, at_longest, from);
   return vote;
 }
 
@@ -82,23 +86,30 @@ const char* describe(SlabVote::Lack lack) {
       return "another thread there is in such a call";
     case Lack::failed:
       return "a copy has failed on its device";
+    case Lack::small:
+      return "the call is small";
   }
   return "";
 }
 
-SlabBallot count_votes(std::span<const SlabVote> votes, std::span<const uint64_t> connected) {
+SlabBallot count_votes(std::span<const SlabVote> votes, std::span<const uint64_t> connected,
+                       size_t least) {
   using Result = SlabBallot::Result;
   const auto is_other = [&](const SlabVote& vote) { return vote.facts != votes[0].facts; };
   const auto lacks = [](const SlabVote& vote) { return vote.lack != SlabVote::Lack::nothing; };
   const auto rank_of = [&](auto found) { return static_cast<Rank>(found - votes.begin()); };
   if (const auto other = std::ranges::find_if(votes, is_other); other != votes.end()) {
-    return {Result::mismatch, SlabVote::Lack::nothing, rank_of(other)};
+    return {Result::mismatch, SlabVote::Lack::nothing, rank_of(other), 0};
   }
   if (const auto one = std::ranges::find_if(votes, lacks); one != votes.end()) {
-    return {Result::stay, one->lack, rank_of(one)};
+    return {Result::stay, one->lack, rank_of(one), 0};
+  }
+  if (std::ranges::max(votes, {}, &SlabVote::bytes).bytes < least) {
+    return {Result::stay, SlabVote::Lack::small, 0, 0};
   }
   const bool is_connected = std::ranges::equal(votes, connected, {}, &SlabVote::slab);
-  return {is_connected ? Result::go : Result::connect, SlabVote::Lack::nothing, 0};
+  const uint64_t longest = std::ranges::max(votes, {}, &SlabVote::longest).longest;
+  return {is_connected ? Result::go : Result::connect, SlabVote::Lack::nothing, 0, longest};
 }
 
 bool SlabSchedule::is_due() {

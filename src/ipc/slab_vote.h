@@ -37,6 +37,7 @@ struct SlabVote {
     kernels,  // no kernel reduces such data
     busy,     // another thread of the process uses its slabs
     failed,   // a copy has failed on its device
+    small,    // (of no rank: the call is too small)
   };
 
   CallFacts facts;
@@ -44,6 +45,9 @@ struct SlabVote {
   uint64_t slab =
       0;  // this rank's on its data's device; no two of a process are equal. 0: none yet
   DeviceUuid device = {};
+  // Of an alltoallv, where ranks know no common size: the bytes that this rank sends or receives,
+  // the more of the two, and those of the longest block that it sends.
+  uint64_t bytes = 0, longest = 0;
 
   void pack(std::span<std::byte> bytes) const;
   static SlabVote unpack(std::span<const std::byte> bytes);
@@ -59,9 +63,12 @@ struct SlabBallot {
   Result result = Result::stay;
   SlabVote::Lack lack = SlabVote::Lack::nothing;  // if they stay
   Rank rank = 0;                                  // the first that has it, or differs
+  uint64_t longest = 0;                           // of all ranks' votes
 };
-// connected: the slabs of all ranks that all ranks have opened; empty: none.
-SlabBallot count_votes(std::span<const SlabVote> votes, std::span<const uint64_t> connected);
+// connected: the slabs of all ranks that all ranks have opened; empty: none. least: of an
+// alltoallv, the bytes that a rank must have at least.
+SlabBallot count_votes(std::span<const SlabVote> votes, std::span<const uint64_t> connected,
+                       size_t least);
 
 // When a communicator votes. All ranks call it alike, with the same results. While not all ranks
 // have their data on devices, votes become rare, so that they cost host programs nothing that they

@@ -18,6 +18,7 @@ extern std::string option;      // --how
 // At the end something of Sluice's may be left: a call has failed.
 extern bool may_be_left;
 
+// Of the stand-in driver.
 int64_t counted(const char* name);
 // A duplicate of the world, whose errors are returned.
 MPI_Comm duplicate();

@@ -274,6 +274,113 @@ TEST(SlabPhases, do_every_collective) {
   }
 }
 
+// An alltoallv in which each rank sends others as many bytes as it likes; in place, as many as it
+// gets.
+class Alltoallv {
+ public:
+  Alltoallv(Rank ranks, size_t slab, bool in_place, std::mt19937& random)
+      : ranks_(ranks), slab_(slab), in_place_(in_place), random_(random), all_(ranks) {
+    draw_counts();
+    for (Rank rank = 0; rank < ranks; ++rank) make(rank, &all_[rank]);
+    before_ = all_;
+    for (Sides& own : all_) {
+      own.call.input.base = own.input.data();
+      own.call.output.base = in_place ? own.input.data() : own.output.data();
+    }
+  }
+
+  void run() {
+    const size_t phases = SlabPhases(all_[0].call, 0, ranks_, slab_, longest_).count();
+    for (size_t phase = 0; phase < phases; ++phase) {
+      std::vector<std::pair<Rank, SlabWork>> works;
+      for (Rank rank = 0; rank < ranks_; ++rank) {
+        std::vector<SlabWork> own;
+        SlabPhases(all_[rank].call, rank, ranks_, slab_, longest_).list(phase, &own);
+        for (const SlabWork& work : own) works.emplace_back(rank, work);
+      }
+      std::ranges::shuffle(works, random_);
+      for (const auto& [rank, work] : works) {
+        ASSERT_TRUE(work.to.memory != Memory::slab || work.to.rank == rank);
+        std::memmove(address(rank, work.to), address(rank, work.from), work.bytes);
+      }
+    }
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      for (Rank from = 0; from < ranks_; ++from) {
+        const std::byte* const sent = before_[from].input.data() + before_[from].sent_at[rank];
+        const std::byte* const got = all_[rank].call.output.base + all_[rank].received_at[from];
+        EXPECT_TRUE(std::equal(sent, sent + counts_[from][rank], got)) << from << " to " << rank;
+      }
+    }
+  }
+
+ private:
+  struct Sides {
+    Bytes input, output, slab;
+    std::vector<size_t> sent, sent_at, received, received_at;
+    Call call;
+  };
+
+  void draw_counts() {
+    counts_.assign(ranks_, std::vector<size_t>(ranks_));
+    for (Rank from = 0; from < ranks_; ++from) {
+      for (Rank to = 0; to < ranks_; ++to) {
+        const size_t drawn = random_() % 3 == 0 ? 0 : random_() % 3000;
+        counts_[from][to] = in_place_ && to < from ? counts_[to][from] : drawn;
+        longest_ = std::max(longest_, counts_[from][to]);
+      }
+    }
+  }
+
+  // With gaps. Returns the end.
+  size_t lay_out(const std::vector<size_t>& sizes, std::vector<size_t>* at) {
+    size_t end = 0;
+    for (const size_t size : sizes) {
+      at->push_back(end);
+      end += size + random_() % 3;
+    }
+    return end;
+  }
+
+  void make(Rank rank, Sides* own) {
+    for (Rank other = 0; other < ranks_; ++other) {
+      own->sent.push_back(counts_[rank][other]);
+      own->received.push_back(counts_[other][rank]);
+    }
+    own->input.resize(lay_out(own->sent, &own->sent_at));
+    own->output.resize(lay_out(own->received, &own->received_at));
+    if (in_place_) own->received_at = own->sent_at;
+    own->slab.resize(slab_);
+    for (std::byte& each : own->input) each = static_cast<std::byte>(random_());
+    own->call.collective = Collective::alltoallv;
+    own->call.input.counts = own->sent;
+    own->call.input.offsets = own->sent_at;
+    own->call.output.counts = own->received;
+    own->call.output.offsets = own->received_at;
+  }
+
+  std::byte* address(Rank rank, const SlabWork::Spot& spot) {
+    if (spot.memory == Memory::slab) return all_[spot.rank].slab.data() + spot.at;
+    const Call& call = all_[rank].call;
+    return (spot.memory == Memory::input ? call.input : call.output).base + spot.at;
+  }
+
+  const Rank ranks_;
+  const size_t slab_;
+  const bool in_place_;
+  std::mt19937& random_;
+  std::vector<std::vector<size_t>> counts_;  // from, to
+  size_t longest_ = 0;
+  std::vector<Sides> all_, before_;
+};
+
+TEST(SlabPhases, do_alltoallv) {
+  std::mt19937 random(20240518);
+  for (int round = 0; round < 200; ++round) {
+    const Rank ranks = 2 + static_cast<Rank>(random() % 4);
+    Alltoallv(ranks, 64 * ranks + random() % 6000, round % 2 == 0, random).run();
+  }
+}
+
 TEST(SlabPhases, one_piece_takes_two_phases_or_three) {
   Call call;
   call.collective = Collective::broadcast;

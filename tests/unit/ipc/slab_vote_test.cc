@@ -18,6 +18,8 @@ SlabVote some_vote(Rank rank) {
   vote.facts = {17, 1 << 20, 3, 1, 0x1234};
   vote.slab = rank + 5;
   vote.device.fill(static_cast<std::byte>(rank));
+  vote.bytes = 1000 * (rank + 1);
+  vote.longest = 100 * (5 - rank);
   return vote;
 }
 
@@ -37,6 +39,8 @@ TEST(SlabVote, survives_packing) {
   EXPECT_EQ(same.lack, vote.lack);
   EXPECT_EQ(same.slab, vote.slab);
   EXPECT_EQ(same.device, vote.device);
+  EXPECT_EQ(same.bytes, vote.bytes);
+  EXPECT_EQ(same.longest, vote.longest);
   std::vector<std::byte> again(SlabVote::packed_size, std::byte{0x55});
   same.pack(again);
   EXPECT_EQ(again, packed);
@@ -44,9 +48,9 @@ TEST(SlabVote, survives_packing) {
 
 TEST(SlabBallot, goes_where_all_are_connected) {
   const auto votes = some_votes(3);
-  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 7}).result, Result::go);
-  EXPECT_EQ(count_votes(votes, {}).result, Result::connect);
-  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 8}).result, Result::connect);
+  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 7}, 0).result, Result::go);
+  EXPECT_EQ(count_votes(votes, {}, 0).result, Result::connect);
+  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 8}, 0).result, Result::connect);
 }
 
 TEST(SlabBallot, stays_for_the_first_rank_that_lacks_something) {
@@ -55,12 +59,21 @@ TEST(SlabBallot, stays_for_the_first_rank_that_lacks_something) {
     auto votes = some_votes(4);
     votes[2].lack = lack;
     votes[3].lack = Lack::on_host;
-    const SlabBallot ballot = count_votes(votes, std::vector<uint64_t>{5, 6, 7, 8});
+    const SlabBallot ballot = count_votes(votes, std::vector<uint64_t>{5, 6, 7, 8}, 0);
     EXPECT_EQ(ballot.result, Result::stay);
     EXPECT_EQ(ballot.lack, lack);
     EXPECT_EQ(ballot.rank, 2U);
     EXPECT_GT(std::strlen(describe(lack)), 10U);
   }
+}
+
+TEST(SlabBallot, an_alltoallv_is_as_large_as_on_its_largest_rank) {
+  const auto votes = some_votes(3);
+  const std::vector<uint64_t> all{5, 6, 7};
+  EXPECT_EQ(count_votes(votes, all, 3000).result, Result::go);
+  EXPECT_EQ(count_votes(votes, all, 3000).longest, 500U);
+  EXPECT_EQ(count_votes(votes, all, 3001).result, Result::stay);
+  EXPECT_EQ(count_votes(votes, all, 3001).lack, Lack::small);
 }
 
 TEST(SlabBallot, calls_that_differ_are_a_mismatch) {
@@ -72,7 +85,7 @@ TEST(SlabBallot, calls_that_differ_are_a_mismatch) {
     auto votes = some_votes(3);
     votes[0].lack = Lack::on_host;
     change(votes[1].facts);
-    const SlabBallot ballot = count_votes(votes, {});
+    const SlabBallot ballot = count_votes(votes, {}, 0);
     EXPECT_EQ(ballot.result, Result::mismatch);
     EXPECT_EQ(ballot.rank, 1U);
   }
