@@ -58,6 +58,7 @@ calls_tests = \
   tests/unit/engine/ballot_test.cc \
   tests/unit/engine/cma_test.cc \
   tests/unit/engine/reproducible_test.cc \
+  tests/unit/ipc/device_slabs_test.cc \
   tests/unit/nccl/device_group_test.cc
 # Shared memory and TCP, used by several threads, and what ends them.
 shm_tests = \

@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-using Memory = SlabWork::Memory;
+using SlabMemory = SlabWork::Memory;
 
 // Neither commutative nor associative.
 std::byte combine(std::byte left, std::byte right) {
@@ -24,7 +24,7 @@ std::byte combine(std::byte left, std::byte right) {
       (std::to_integer<int>(left) * 31 + std::to_integer<int>(right) * 7 + 1) % 251);
 }
 
-struct Case {
+struct SlabCase {
   Collective collective;
   Rank ranks, root;
   size_t element, slab;
@@ -49,7 +49,7 @@ struct Access {
 
 class Simulation {
  public:
-  Simulation(Case which, std::mt19937& random) : case_(std::move(which)), random_(random) {
+  Simulation(SlabCase which, std::mt19937& random) : case_(std::move(which)), random_(random) {
     for (Rank rank = 0; rank < case_.ranks; ++rank) all_.push_back(make(rank));
     before_ = all_;
     for (Rank rank = 0; rank < case_.ranks; ++rank) {
@@ -143,9 +143,9 @@ class Simulation {
 
   std::byte* address(Rank rank, const SlabWork::Spot& spot) {
     switch (spot.memory) {
-      case Memory::input:
+      case SlabMemory::input:
         return all_[rank].call.input.base + spot.at;
-      case Memory::output:
+      case SlabMemory::output:
         return all_[rank].call.output.base + spot.at;
       default:
         return all_[spot.rank].slab.data() + spot.at;
@@ -181,9 +181,9 @@ class Simulation {
       }
       const std::byte* const to = address(rank, work.to);
       one.push_back({to, to + work.bytes, true});
-      ASSERT_TRUE(work.to.memory != Memory::slab || work.to.rank == rank);
+      ASSERT_TRUE(work.to.memory != SlabMemory::slab || work.to.rank == rank);
       for (const auto& spot : {work.from, work.to}) {
-        ASSERT_TRUE(spot.memory != Memory::slab || spot.at + work.bytes <= case_.slab);
+        ASSERT_TRUE(spot.memory != SlabMemory::slab || spot.at + work.bytes <= case_.slab);
       }
       const bool is_no_work = copies && address(rank, work.from) == to;
       if (!is_no_work) accesses.push_back(one);
@@ -240,7 +240,7 @@ class Simulation {
     return output;
   }
 
-  const Case case_;
+  const SlabCase case_;
   std::mt19937& random_;
   std::vector<SimulatedRank> all_, before_;
 };
@@ -252,7 +252,7 @@ TEST(SlabPhases, do_every_collective) {
       Collective::allreduce, Collective::reduce,    Collective::reduce_scatter};
   for (int round = 0; round < 300; ++round) {
     for (const Collective collective : collectives) {
-      Case one{collective, 0, 0, 1, 0, {}, false};
+      SlabCase one{collective, 0, 0, 1, 0, {}, false};
       one.ranks = 2 + static_cast<Rank>(random() % 5);
       one.root = static_cast<Rank>(random() % one.ranks);
       one.in_place = random() % 2 == 0 && collective != Collective::broadcast;
@@ -300,7 +300,7 @@ class Alltoallv {
       }
       std::ranges::shuffle(works, random_);
       for (const auto& [rank, work] : works) {
-        ASSERT_TRUE(work.to.memory != Memory::slab || work.to.rank == rank);
+        ASSERT_TRUE(work.to.memory != SlabMemory::slab || work.to.rank == rank);
         std::memmove(address(rank, work.to), address(rank, work.from), work.bytes);
       }
     }
@@ -359,9 +359,9 @@ class Alltoallv {
   }
 
   std::byte* address(Rank rank, const SlabWork::Spot& spot) {
-    if (spot.memory == Memory::slab) return all_[spot.rank].slab.data() + spot.at;
+    if (spot.memory == SlabMemory::slab) return all_[spot.rank].slab.data() + spot.at;
     const Call& call = all_[rank].call;
-    return (spot.memory == Memory::input ? call.input : call.output).base + spot.at;
+    return (spot.memory == SlabMemory::input ? call.input : call.output).base + spot.at;
   }
 
   const Rank ranks_;

@@ -10,7 +10,7 @@ namespace sluice {
 namespace {
 
 using Lack = SlabVote::Lack;
-using Result = SlabBallot::Result;
+using SlabResult = SlabBallot::Result;
 using Outcome = SlabSchedule::Outcome;
 
 SlabVote some_vote(Rank rank) {
@@ -48,9 +48,9 @@ TEST(SlabVote, survives_packing) {
 
 TEST(SlabBallot, goes_where_all_are_connected) {
   const auto votes = some_votes(3);
-  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 7}, 0).result, Result::go);
-  EXPECT_EQ(count_votes(votes, {}, 0).result, Result::connect);
-  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 8}, 0).result, Result::connect);
+  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 7}, 0).result, SlabResult::go);
+  EXPECT_EQ(count_votes(votes, {}, 0).result, SlabResult::connect);
+  EXPECT_EQ(count_votes(votes, std::vector<uint64_t>{5, 6, 8}, 0).result, SlabResult::connect);
 }
 
 TEST(SlabBallot, stays_for_the_first_rank_that_lacks_something) {
@@ -60,7 +60,7 @@ TEST(SlabBallot, stays_for_the_first_rank_that_lacks_something) {
     votes[2].lack = lack;
     votes[3].lack = Lack::on_host;
     const SlabBallot ballot = count_votes(votes, std::vector<uint64_t>{5, 6, 7, 8}, 0);
-    EXPECT_EQ(ballot.result, Result::stay);
+    EXPECT_EQ(ballot.result, SlabResult::stay);
     EXPECT_EQ(ballot.lack, lack);
     EXPECT_EQ(ballot.rank, 2U);
     EXPECT_GT(std::strlen(describe(lack)), 10U);
@@ -70,9 +70,9 @@ TEST(SlabBallot, stays_for_the_first_rank_that_lacks_something) {
 TEST(SlabBallot, an_alltoallv_is_as_large_as_on_its_largest_rank) {
   const auto votes = some_votes(3);
   const std::vector<uint64_t> all{5, 6, 7};
-  EXPECT_EQ(count_votes(votes, all, 3000).result, Result::go);
+  EXPECT_EQ(count_votes(votes, all, 3000).result, SlabResult::go);
   EXPECT_EQ(count_votes(votes, all, 3000).longest, 500U);
-  EXPECT_EQ(count_votes(votes, all, 3001).result, Result::stay);
+  EXPECT_EQ(count_votes(votes, all, 3001).result, SlabResult::stay);
   EXPECT_EQ(count_votes(votes, all, 3001).lack, Lack::small);
 }
 
@@ -86,7 +86,7 @@ TEST(SlabBallot, calls_that_differ_are_a_mismatch) {
     votes[0].lack = Lack::on_host;
     change(votes[1].facts);
     const SlabBallot ballot = count_votes(votes, {}, 0);
-    EXPECT_EQ(ballot.result, Result::mismatch);
+    EXPECT_EQ(ballot.result, SlabResult::mismatch);
     EXPECT_EQ(ballot.rank, 1U);
   }
 }
