@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "tests/cuda/rounds.h"
 
@@ -19,6 +20,27 @@ void expect_failure(MPI_Comm comm, const std::string& text) {
   const bool names = text.find("rank " + std::to_string(victim)) != std::string::npos;
   test::check(names, "the error names the rank: " + text);
   test::check(MPI_Barrier(comm) != MPI_SUCCESS, "later calls fail, too");
+}
+
+void lack(const std::string& what) {
+  MPI_Comm comm = duplicate();
+  if (what == "host" || what == "context") {
+    const Kind kind = what == "host" ? Kind::host : Kind::other_context;
+    for (int call = 0; call < 3; ++call) {
+      const std::string text = sum(comm, 20000, rank == victim ? kind : Kind::device);
+      test::check(text.empty() && algorithm_of(comm) != "ipc", "a sum by " + algorithm_of(comm));
+    }
+    return;
+  }
+  const bool passes = what == "device_alloc" || what == "import";
+  KindMemory data(Kind::device, 80000);
+  data.put(std::vector<int>(20000, 1));
+  if ((passes || what == "module") && rank == victim) CUDA(standin_fail)(what.c_str(), "1");
+  const int result = MPI_Allreduce(MPI_IN_PLACE, data.data(), 20000, MPI_INT, MPI_SUM, comm);
+  test::check(result == MPI_SUCCESS && data.get<int>(20000) == std::vector<int>(20000, size),
+              "a sum, " + text_of(result));
+  test::check(algorithm_of(comm) != "ipc", "a sum by " + algorithm_of(comm));
+  expect_sums(comm, 5, passes);
 }
 
 }  // namespace
@@ -99,27 +121,10 @@ void forks() {
   expect_sums(comm, 3, true);
 }
 
-// how: what the victim lacks. The call goes another way.
+// how: what the victim lacks, one thing for each communicator. The call goes another way.
 void reasons() {
-  MPI_Comm comm = duplicate();
-  if (option == "host" || option == "context") {
-    const Kind kind = option == "host" ? Kind::host : Kind::other_context;
-    for (int call = 0; call < 3; ++call) {
-      const std::string text = sum(comm, 20000, rank == victim ? kind : Kind::device);
-      test::check(text.empty() && algorithm_of(comm) != "ipc", "a sum by " + algorithm_of(comm));
-    }
-    return;
-  }
-  const bool fails = option == "device_alloc" || option == "module" || option == "import";
-  KindMemory data(Kind::device, 80000);
-  data.put(std::vector<int>(20000, 1));
-  if (fails && rank == victim) CUDA(standin_fail)(option.c_str(), "1");
-  const int result = MPI_Allreduce(MPI_IN_PLACE, data.data(), 20000, MPI_INT, MPI_SUM, comm);
-  test::check(result == MPI_SUCCESS && data.get<int>(20000) == std::vector<int>(20000, size),
-              "a sum, " + text_of(result));
-  test::check(algorithm_of(comm) != "ipc", "a sum by " + algorithm_of(comm));
-  const bool passes = option == "device_alloc" || option == "import";
-  expect_sums(comm, 5, passes);
+  std::istringstream list(option);
+  for (std::string one; std::getline(list, one, ',');) lack(one);
 }
 
 // Calls that do not match are errors on all ranks, which name one of them.
