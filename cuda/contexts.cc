@@ -2,6 +2,7 @@
 #include "cuda/contexts.h"
 
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 
 namespace sluice::cuda {
@@ -79,6 +80,33 @@ void release_primaries() {
     if (held[device] == 0 || driver().cuDeviceGet(&handle, device) != CUDA_SUCCESS) continue;
     for (; held[device] > 0; --held[device]) release(handle);
   }
+}
+
+// (To ask for the primary context makes one, so only an active one is asked for.)
+bool is_in_primary(const SluiceCudaPlace& place, char* why) {
+  if (!place.context) return true;
+  const CUcontext primary = is_active(place.device) ? primary_context(place.device, why) : nullptr;
+  if (primary == place.context) return true;
+  std::snprintf(why, sluice_cuda_why,
+                "memory of device %d is in a context that is not the device's primary one",
+                place.device);
+  return false;
+}
+
+bool find_uuid_in_primary(const SluiceCudaPlace& place, unsigned char* uuid, char* why) {
+  const Relaxed relaxed;
+  CUdevice device = -1;
+  CUuuid found{};
+  if (place.device < 0) {
+    std::snprintf(why, sluice_cuda_why, "memory of the host is on no device");
+    return false;
+  }
+  const bool is_found =
+      is_in_primary(place, why) &&
+      is_success("cuDeviceGet", driver().cuDeviceGet(&device, place.device), why) &&
+      is_success("cuDeviceGetUuid", driver().cuDeviceGetUuid(&found, device), why);
+  if (is_found) std::memcpy(uuid, &found, sizeof found);
+  return is_found;
 }
 
 CUcontext retain_primary(int device, char* why) {

@@ -20,6 +20,12 @@ CUcontext primary_context(int device, char* why);
 bool is_active(int device);
 void release_primaries();
 
+// Whether memory there is in its device's primary context, or in none.
+bool is_in_primary(const SluiceCudaPlace& place, char* why);
+// The 16 bytes of its device's UUID. False, with the reason, also if it is not in the primary
+// context.
+bool find_uuid_in_primary(const SluiceCudaPlace& place, unsigned char* uuid, char* why);
+
 // The same, retained for the caller alone, until it releases it.
 CUcontext retain_primary(int device, char* why);
 void release_primary(int device);

@@ -33,6 +33,8 @@
   F(cuPointerSetAttribute, CUresult(const void*, CUpointer_attribute, CUdeviceptr))        \
   F(cuMemAlloc_v2, CUresult(CUdeviceptr*, size_t))                                         \
   F(cuMemFree_v2, CUresult(CUdeviceptr))                                                   \
+  F(cuIpcGetMemHandle, CUresult(CUipcMemHandle*, CUdeviceptr))                             \
+  F(cuIpcCloseMemHandle, CUresult(CUdeviceptr))                                            \
   F(cuMemHostUnregister, CUresult(void*))                                                  \
   F(cuMemHostRegister_v2, CUresult(void*, size_t, unsigned))                               \
   F(cuStreamCreate, CUresult(CUstream*, unsigned))                                         \
@@ -58,6 +60,7 @@
   F(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode*))                /* 10.1 */ \
   F(cuDevicePrimaryCtxRelease_v2, CUresult(CUdevice))                                 /* 11.0 */ \
   F(cuMemGetAccess, CUresult(unsigned long long*, const CUmemLocation*, CUdeviceptr)) /* 10.2 */ \
+  F(cuIpcOpenMemHandle_v2, CUresult(CUdeviceptr*, CUipcMemHandle, unsigned))          /* 11.0 */ \
   F(cuCtxSetFlags, CUresult(unsigned))                                                /* 12.1 */
 
 // Functions that later ones replace: not needed, and null where a driver has given them up.
@@ -90,6 +93,7 @@
   C(CU_MEM_LOCATION_TYPE_DEVICE, CUmemLocationType, 1)                     \
   C(CU_MEM_LOCATION_TYPE_HOST, CUmemLocationType, 2)                       \
   C(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CUmemAccess_flags, 3)              \
+  C(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUipcMem_flags, 1)                 \
   C(CU_CTX_SYNC_MEMOPS, CUctx_flags, 0x80)                                 \
   C(CU_STREAM_DEFAULT, CUstream_flags, 0)                                  \
   C(CU_STREAM_NON_BLOCKING, CUstream_flags, 1)                             \
@@ -106,6 +110,7 @@ using CUdevice_attribute = unsigned;
 using CUmemLocationType = unsigned;
 using CUmemAccess_flags = unsigned;
 using CUctx_flags = unsigned;
+using CUipcMem_flags = unsigned;
 using CUstream_flags = unsigned;
 using CUevent_flags = unsigned;
 using CUstreamCaptureMode = unsigned;
@@ -120,6 +125,10 @@ using CUfunction = struct CUfunc_st*;
 
 struct CUuuid {
   char bytes[16];
+};
+
+struct CUipcMemHandle {
+  char reserved[64];
 };
 
 struct CUmemLocation {

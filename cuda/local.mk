@@ -8,6 +8,7 @@ libsluice_cuda_la_SOURCES = \
   cuda/driver.cc cuda/driver.h \
   cuda/driver_api.h \
   cuda/images.h \
+  cuda/ipc_module.cc cuda/ipc_module.h \
   cuda/kernels/arguments.h cuda/kernels/base.h cuda/kernels/operations.h cuda/kernels/reduce.h \
   cuda/kind.cc cuda/kind.h \
   cuda/loaded_kernels.cc cuda/loaded_kernels.h \

@@ -15,35 +15,11 @@
 namespace sluice::cuda {
 namespace {
 
-// (To ask for the primary context makes one, so only an active one is asked for.)
-bool is_in_primary(const SluiceCudaPlace& place, char* why) {
-  if (!place.context) return true;
-  const CUcontext primary = is_active(place.device) ? primary_context(place.device, why) : nullptr;
-  if (primary == place.context) return true;
-  std::snprintf(why, sluice_cuda_why,
-                "memory of device %d is in a context that is not the device's primary one, which "
-                "NCCL uses",
-                place.device);
-  return false;
-}
-
 int open(SluiceNcclLibrary* library, char* why) { return open_nccl(library, why) ? 0 : -1; }
 
 int find_device(const SluiceCudaPlace* place, unsigned char uuid[sluice_nccl_device], char* why) {
-  const Relaxed relaxed;
-  CUdevice device = -1;
-  CUuuid found{};
-  static_assert(sizeof found == sluice_nccl_device);
-  if (place->device < 0) {
-    std::snprintf(why, sluice_cuda_why, "memory of the host is on no device");
-    return -1;
-  }
-  const bool is_found =
-      is_in_primary(*place, why) &&
-      is_success("cuDeviceGet", driver().cuDeviceGet(&device, place->device), why) &&
-      is_success("cuDeviceGetUuid", driver().cuDeviceGetUuid(&found, device), why);
-  if (is_found) std::memcpy(uuid, &found, sizeof found);
-  return is_found ? 0 : -1;
+  static_assert(sluice_nccl_device == sizeof(CUuuid));
+  return find_uuid_in_primary(*place, uuid, why) ? 0 : -1;
 }
 
 int unique_id(char id[sluice_nccl_id], char* why) {

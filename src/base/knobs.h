@@ -52,13 +52,16 @@ struct Knobs {
   size_t cuda_scratch = 256 << 20;  // SLUICE_CUDA_SCRATCH: bytes of device memory for our own use
   std::string cuda_streams = "non-blocking";  // SLUICE_CUDA_STREAMS: non-blocking, blocking
   bool cuda_sync_memops = true;               // SLUICE_CUDA_SYNC_MEMOPS: set that flag of contexts
-  std::string nccl = "off";                   // SLUICE_NCCL: off, auto, on
-  size_t nccl_least = 256 << 10;  // SLUICE_NCCL_LEAST: bytes of a call that NCCL may carry
-  int nccl_groups = 4;            // SLUICE_NCCL_COMMS: NCCL's communicators in this process
-  std::string choice = "guard";   // SLUICE_CHOICE: rules, guard, online, free
-  std::string choice_file;        // SLUICE_CHOICE_FILE: keeps what trials found out
-  std::string delay;              // SLUICE_DELAY: for tests
-  std::string rules;              // SLUICE_RULES: a file of selection rules
+  std::string cuda_ipc = "off";               // SLUICE_CUDA_IPC: off, on
+  size_t cuda_ipc_least = 256 << 10;  // SLUICE_CUDA_IPC_LEAST: bytes of a call that may go that way
+  size_t cuda_ipc_slab = 8 << 20;     // SLUICE_CUDA_IPC_SLAB: device memory of each process for it
+  std::string nccl = "off";           // SLUICE_NCCL: off, auto, on
+  size_t nccl_least = 256 << 10;      // SLUICE_NCCL_LEAST: bytes of a call that NCCL may carry
+  int nccl_groups = 4;                // SLUICE_NCCL_COMMS: NCCL's communicators in this process
+  std::string choice = "guard";       // SLUICE_CHOICE: rules, guard, online, free
+  std::string choice_file;            // SLUICE_CHOICE_FILE: keeps what trials found out
+  std::string delay;                  // SLUICE_DELAY: for tests
+  std::string rules;                  // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,
   // SLUICE_REDUCE_SCATTER, SLUICE_ALLTOALL, SLUICE_ALLTOALLV, SLUICE_BARRIER: an algorithm's name,

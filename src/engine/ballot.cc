@@ -96,12 +96,7 @@ Vote Vote::unpack(std::span<const std::byte> from) {
   return vote;
 }
 
-bool Vote::is_about_the_same_call(const Vote& other) const {
-  return signature == other.signature && bytes == other.bytes && type == other.type &&
-         operation == other.operation && blocks == other.blocks;
-}
-
-Status describe_difference(const Vote& mine, const Vote& other) {
+Status describe_difference(const CallFacts& mine, const CallFacts& other) {
   if (mine.signature != other.signature || mine.bytes != other.bytes) {
     return describe_mismatch({mine.signature, mine.bytes}, {other.signature, other.bytes});
   }

@@ -19,9 +19,17 @@
 
 namespace sluice {
 
-// What one rank says about a call. The members before `on_device` are facts about the call that MPI
-// makes equal on all ranks.
-struct Vote {
+// Facts about a call that MPI makes equal on all ranks.
+struct CallFacts {
+  uint32_t signature = 0;  // encode_signature (execution.h)
+  uint64_t bytes = 0;      // Call::bytes
+  uint8_t type = 0, operation = 0;
+  uint32_t blocks = 0;  // digest of the blocks' sizes, if they differ
+  bool operator==(const CallFacts&) const = default;
+};
+
+// What one rank says about a call.
+struct Vote : CallFacts {
   static constexpr size_t packed_size = 48;
   // Why this rank can't take part.
   enum class Lack : uint8_t {
@@ -35,10 +43,6 @@ struct Vote {
     given_up,  // for a failure elsewhere, or with a call
   };
 
-  uint32_t signature = 0;  // encode_signature (execution.h)
-  uint64_t bytes = 0;      // Call::bytes
-  uint8_t type = 0, operation = 0;
-  uint32_t blocks = 0;     // digest of the blocks' sizes, if they differ
   bool on_device = false;  // its data is dense on one device (a rank without data counts as such)
   Lack lack = Lack::nothing;
   uint32_t version = 0;                   // of NCCL; ranks need the same one
@@ -47,11 +51,12 @@ struct Vote {
 
   void pack(std::span<std::byte> bytes) const;
   static Vote unpack(std::span<const std::byte> bytes);
-  bool is_about_the_same_call(const Vote& other) const;
+  const CallFacts& facts() const { return *this; }
+  bool is_about_the_same_call(const Vote& other) const { return facts() == other.facts(); }
 };
 
 // How another rank's call differs from this one's: a mismatch, for people.
-Status describe_difference(const Vote& mine, const Vote& other);
+Status describe_difference(const CallFacts& mine, const CallFacts& other);
 
 // What follows from the votes of all ranks, in rank order; equal on all of them.
 struct Ballot {

@@ -54,6 +54,7 @@ class EngineTeam final : public NewTeam {
     return plan_.measure(algorithm, call);
   }
   Status run_with(Executor& executor, const Algorithm& name, const Call& call) override;
+  void count(const Algorithm& name, const Call& call, Way::Clock::time_point began) override;
   Status exchange(const Call& before, std::span<const std::byte> mine,
                   std::span<std::byte> all) override;
   bool is_forced(Collective collective) const override { return selection_.is_forced(collective); }

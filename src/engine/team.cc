@@ -151,12 +151,16 @@ Status EngineTeam::find_way(const Call& call, Way* way) {
   return status;
 }
 
-// (What was counted is lost without memory.)
-void EngineTeam::count_mpi(Collective collective, size_t bytes, Clock::time_point began) try {
+void EngineTeam::count_mpi(Collective collective, size_t bytes, Clock::time_point began) {
   Call call;
   call.collective = collective;
   call.bytes = bytes;
-  watch_call(mpi_algorithms[static_cast<uint32_t>(collective)], call, began);
+  count(mpi_algorithms[static_cast<uint32_t>(collective)], call, began);
+}
+
+// (What was counted is lost without memory.)
+void EngineTeam::count(const Algorithm& name, const Call& call, Clock::time_point began) try {
+  if (is_watched_) watch_call(name, call, began);
 } catch (const std::bad_alloc&) {
 }
 

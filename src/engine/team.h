@@ -152,6 +152,10 @@ class Team : public CopyWait {
   // agreed on, under the algorithm's name in statistics.
   virtual Status run_with(Executor& executor, const Algorithm& name, const Call& call) = 0;
 
+  // To be called when the caller has carried a call by exchanges and means of its own, for
+  // statistics. Throws nothing.
+  virtual void count(const Algorithm& name, const Call& call, Way::Clock::time_point began) = 0;
+
   // An exchange of the team's own, before a call that all ranks are about to make: gathers all
   // ranks' `mine` (of one length on all) in rank order into `all`. It has a place in the order of
   // calls, but counts as none. Blocks, and fails, as a call does; a rank that is in another call

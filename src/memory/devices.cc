@@ -126,12 +126,26 @@ DevicePlace find_place(const void* address, Status* why) {
   return place;
 }
 
-const SluiceNccl* find_nccl(Status* why) {
-  const auto module = open_module<SluiceNccl>(
-      {"libsluice-cuda.so", SLUICE_NCCL_SYMBOL, SLUICE_NCCL_VERSION}, library_folder());
+namespace {
+
+template <typename Table>
+const Table* find_part(const char* symbol, int version, Status* why) {
+  const auto module = open_module<Table>({"libsluice-cuda.so", symbol, version}, library_folder());
   if (module.ok()) return *module;
   *why = module.status();
   return nullptr;
+}
+
+}  // namespace
+
+const SluiceCuda& cuda_module() { return *cuda.load(std::memory_order_acquire); }
+
+const SluiceNccl* find_nccl(Status* why) {
+  return find_part<SluiceNccl>(SLUICE_NCCL_SYMBOL, SLUICE_NCCL_VERSION, why);
+}
+
+const SluiceIpc* find_ipc(Status* why) {
+  return find_part<SluiceIpc>(SLUICE_IPC_SYMBOL, SLUICE_IPC_VERSION, why);
 }
 
 DeviceTraffic device_traffic() {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "cuda/ipc_module.h"
 #include "cuda/module.h"
 #include "cuda/nccl_module.h"
 #include "src/base/knobs.h"
@@ -47,9 +48,11 @@ inline bool may_be_on_device() {
 void begin_devices(const Knobs& knobs, const std::atomic<bool>& threads_call);
 void end_devices();
 
-// NCCL's part of the module; nullptr, with the reason, if there is none. To be called once a buffer
-// is on a device.
+// These are to be called once a buffer is on a device. NCCL's part of the module, and that of CUDA
+// IPC: nullptr, with the reason, if there is none.
+const SluiceCuda& cuda_module();
 const SluiceNccl* find_nccl(Status* why);
+const SluiceIpc* find_ipc(Status* why);
 
 // The module's table, once a buffer is on a device.
 const SluiceCuda& cuda_module();

@@ -2,6 +2,7 @@
 # Where a call's data lies, and how it is moved between the program's memory and the engine's: core_sources.
 core_sources += \
   src/memory/device_reduction.cc src/memory/device_reduction.h \
+  src/memory/device_stream.cc src/memory/device_stream.h \
   src/memory/devices.cc src/memory/devices.h \
   src/memory/element_type.h \
   src/memory/layout.cc src/memory/layout.h \

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
+//
+// What ranks need to know of a call's data before something else than the engine carries it (NCCL,
+// src/nccl; CUDA IPC, src/ipc), or a device does the engine's work.
 #pragma once
+
+#include <cstdint>
 
 #include "src/memory/side.h"
 
 namespace sluice {
+
+// A digest of the sizes of a call's blocks, which MPI makes equal on all ranks; 0 if they can't
+// differ from each other.
+uint32_t digest_of_blocks(const UnplacedCall& unplaced);
 
 // Where a rank's data lies.
 struct Whereabouts {

@@ -39,6 +39,7 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
 
 Communicator::~Communicator() {
   for (auto& cache : last_) cache.reset();
+  rounds_.reset();
   offload_.reset();
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
@@ -73,6 +74,7 @@ void Communicator::leave_to_mpi() { end_team(Owner::mpi); }
 void Communicator::end_team(Owner next) {
   for (auto& cache : last_) cache.reset();
   last_algorithm_ = nullptr;
+  rounds_.reset();
   offload_.reset();
   team_.reset();
   owner_ = next;
@@ -97,6 +99,8 @@ Status Communicator::form_team(const char* function) {
   team_ = std::move(*formed);
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
+  rounds_ = DeviceRounds::make(*team_, runtime_.device_slabs(), runtime_.process().knobs,
+                               bootstrap.name());
   offload_ = Offload::make(*team_, runtime_.device_groups(), runtime_.process().knobs,
                            nccl_hint(hints_), bootstrap.name());
   return {};
@@ -130,8 +134,8 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     *status = team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"});
     return true;
   }
-  const bool may_offload = offload_ && offload_->is_eligible(exchange->call);
-  if (may_offload && offload(*exchange, status)) return true;
+  bool was_asked = false;
+  if (carry_elsewhere(*exchange, &was_asked, status)) return true;
   if (way_.by == Way::By::mpi_then_sluice) {
     *status = team_->fail_call({Code::internal, "an error handler has left a trial call of MPI's"});
     return true;
@@ -140,7 +144,7 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     *status = std::move(found);
     return true;
   }
-  const bool may_keep = !may_offload && !way_.is_timed;
+  const bool may_keep = !was_asked && !way_.is_timed;
   if (!go(function, *exchange, status)) {
     if (may_keep && !awaits_mpi()) keep(function, row, arguments, *exchange);
     return false;
@@ -233,13 +237,17 @@ Status Communicator::finish_aside(const char* function, int result) {
   return status.ok() ? run(function, *way_.algorithm, exchange) : status;
 }
 
-// Whether NCCL has carried the call, or it has failed.
-bool Communicator::offload(Exchange& exchange, Status* status) {
-  auto result = offload_->carry(exchange, input_, output_);
-  if (!result) return false;
-  last_algorithm_ = &Offload::algorithm(exchange.call.collective);
-  *status = std::move(*result);
-  return true;
+bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status) {
+  const auto ask = [&](auto& carrier) {
+    if (!carrier || !carrier->is_eligible(exchange.call)) return false;
+    *was_asked = true;
+    auto result = carrier->carry(exchange, input_, output_);
+    if (!result) return false;
+    last_algorithm_ = &carrier->algorithm(exchange.call.collective);
+    *status = std::move(*result);
+    return true;
+  };
+  return ask(rounds_) || ask(offload_);
 }
 
 void Communicator::keep(const char* function, Function row, const Arguments& arguments,

@@ -13,6 +13,7 @@
 
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
+#include "src/ipc/device_rounds.h"
 #include "src/memory/placement.h"
 #include "src/memory/saved_operand.h"
 #include "src/mpi/call_cache.h"
@@ -94,7 +95,8 @@ class Communicator {
   void end_team(Owner next);
   bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
              Status* status);
-  bool offload(Exchange& exchange, Status* status);
+  // Whether a call went by CUDA IPC or NCCL, or has failed there.
+  bool carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status);
   [[gnu::cold]] Replay replay_by_mpi(CallCache& last);
   bool go(const char* function, Exchange& exchange, Status* status);
   [[gnu::cold]] bool prepare_for_mpi(const Exchange& exchange, Status* status);
@@ -115,6 +117,7 @@ class Communicator {
   int is_inter_ = 0;
   Owner owner_ = Owner::undecided;
   std::unique_ptr<Team> team_;
+  std::unique_ptr<DeviceRounds> rounds_;               // of the team; null: no calls by CUDA IPC
   std::unique_ptr<Offload> offload_;                   // of the team; null: NCCL is off
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;

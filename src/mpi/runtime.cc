@@ -182,6 +182,7 @@ void Runtime::close() {
   process_.team_cache.clear();
   write_choices();
   if (process_.knobs.stats && world_rank_ == 0) print_statistics();
+  device_slabs_.close();
   end_devices();
   progress_.end();
   end_probes();

@@ -10,6 +10,7 @@
 
 #include "src/engine/team.h"
 #include "src/host/locality.h"
+#include "src/ipc/device_slabs.h"
 #include "src/mpi/progress_request.h"
 #include "src/mpi/real.h"
 #include "src/nccl/device_group.h"
@@ -35,6 +36,7 @@ class Runtime {
 
   Process& process() { return process_; }
   DeviceGroups& device_groups() { return device_groups_; }
+  DeviceSlabs& device_slabs() { return device_slabs_; }
   // What is wrong with the settings, if anything. No team can be set up then: the set-up fails on
   // all ranks of the communicator.
   const Status& failure() const { return failure_; }
@@ -45,6 +47,7 @@ class Runtime {
   // Called when MPI_Finalize has returned: no peer needs this process any more.
   void disconnect() {
     device_groups_.close();
+    device_slabs_.end();
     process_.endpoint.reset();
   }
 
@@ -63,6 +66,7 @@ class Runtime {
   Locator locator_;
   Process process_;
   DeviceGroups device_groups_;
+  DeviceSlabs device_slabs_;
   Status failure_;
 };
 

@@ -94,18 +94,6 @@ size_t bytes_of(SluiceNcclType type) {
   }
 }
 
-// The side whose blocks MPI allows to differ; nullptr if there is none.
-const Side* side_of_blocks(const UnplacedCall& unplaced) {
-  switch (unplaced.call.collective) {
-    case Collective::allgatherv:
-      return &unplaced.output;
-    case Collective::reduce_scatter:
-      return &unplaced.input;
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 std::optional<NcclTerms> nccl_terms(const Call& call) {
@@ -118,17 +106,6 @@ std::optional<NcclTerms> nccl_terms(const Call& call) {
   const auto operation = operation_of(*arithmetic);
   if (!type || !operation) return {};
   return NcclTerms{*collective, *type, *operation, bytes_of(*type)};
-}
-
-// (FNV-1a, by words.)
-uint32_t digest_of_blocks(const UnplacedCall& unplaced) {
-  const Side* const side = side_of_blocks(unplaced);
-  if (!side) return 0;
-  uint64_t digest = 0xcbf29ce484222325;
-  for (uint32_t i = 0; i < side->blocks; ++i) {
-    digest = (digest ^ (side->elements(i) * side->type->size)) * 0x100000001b3;
-  }
-  return static_cast<uint32_t>(digest ^ digest >> 32);
 }
 
 void DeviceJob::begin(const Call& call, const NcclTerms& terms, bool on_host) {

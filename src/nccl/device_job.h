@@ -24,10 +24,6 @@ struct NcclTerms {
 // Unset if NCCL has nothing for such a call. Equal on all ranks.
 std::optional<NcclTerms> nccl_terms(const Call& call);
 
-// A digest of the sizes of a call's blocks, which MPI makes equal on all ranks; 0 if they can't
-// differ from each other.
-uint32_t digest_of_blocks(const UnplacedCall& unplaced);
-
 // The job of one call on this rank. Its memory is kept for the next.
 class DeviceJob {
  public:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cuda/ipc_module.h"
 #include "cuda/module.h"
 #include "cuda/nccl_module.h"
 #include "src/base/knobs.h"
@@ -104,6 +105,29 @@ Cuda this_cuda(const std::string& folder) {
   return cuda;
 }
 
+CudaIpc this_cuda_ipc(const std::string& folder, const Cuda& cuda) {
+  const Knobs knobs = settings();
+  CudaIpc ipc;
+  if (knobs.cuda_ipc == "off") {
+    ipc.problem = "SLUICE_CUDA_IPC is off (SLUICE_CUDA_IPC=on uses it)";
+  } else if (!cuda.problem.empty()) {
+    ipc.problem = "CUDA is not used";
+  } else if (cuda.count == 0) {
+    ipc.problem = "no CUDA device";
+  } else if (knobs.tls != "off" && knobs.tls_local) {
+    ipc.problem = "SLUICE_TLS, and device memory is not encrypted";
+  } else {
+    const auto module =
+        open_module<SluiceIpc>({module_file, SLUICE_IPC_SYMBOL, SLUICE_IPC_VERSION}, folder);
+    ipc.problem = module.status().message();
+  }
+  if (!ipc.problem.empty()) return ipc;
+  ipc.limits.push_back("calls of " + format_size(knobs.cuda_ipc_least) + " and more on one host");
+  ipc.limits.push_back("slabs of " + format_size(knobs.cuda_ipc_slab));
+  if (knobs.reproducible) ipc.limits.emplace_back("no reductions: SLUICE_REPRODUCIBLE");
+  return ipc;
+}
+
 Nccl this_nccl(const std::string& folder, const Cuda& cuda) {
   const Knobs knobs = settings();
   Nccl nccl;
@@ -134,6 +158,10 @@ std::string to_text(const Cuda& cuda) {
          (names.empty() ? "" : ": " + names);
 }
 
+std::string to_text(const CudaIpc& ipc) {
+  return ipc.problem.empty() ? joined(ipc.limits, "; ") : "not used: " + ipc.problem;
+}
+
 std::string to_text(const Nccl& nccl) {
   const std::string file = nccl.file.empty() ? "" : " (" + nccl.file + ")";
   if (!nccl.problem.empty()) return "not used: " + nccl.problem + file;
@@ -144,6 +172,12 @@ void add_cuda(const Cuda& cuda, Json* json) {
   json->open_object("cuda").add("driver", cuda.driver).add("problem", cuda.problem);
   json->open_array("devices");
   for (const std::string& device : cuda.devices) json->add("", device);
+  json->close().close();
+}
+
+void add_cuda_ipc(const CudaIpc& ipc, Json* json) {
+  json->open_object("cuda_ipc").add("problem", ipc.problem).open_array("limits");
+  for (const std::string& limit : ipc.limits) json->add("", limit);
   json->close().close();
 }
 

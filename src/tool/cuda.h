@@ -21,6 +21,13 @@ struct Cuda {
 // Loads the driver and the module. folder: that of Sluice's library.
 Cuda this_cuda(const std::string& folder);
 
+// Calls by CUDA IPC.
+struct CudaIpc {
+  std::vector<std::string> limits;  // by the settings
+  std::string problem;              // why there are none; empty: there are
+};
+CudaIpc this_cuda_ipc(const std::string& folder, const Cuda& cuda);
+
 // NCCL's library.
 struct Nccl {
   std::string version;              // "2.28.9"; empty: not used
@@ -34,8 +41,10 @@ struct Nccl {
 Nccl this_nccl(const std::string& folder, const Cuda& cuda);
 
 std::string to_text(const Cuda& cuda);
+std::string to_text(const CudaIpc& ipc);
 std::string to_text(const Nccl& nccl);
 void add_cuda(const Cuda& cuda, Json* json);
+void add_cuda_ipc(const CudaIpc& ipc, Json* json);
 void add_nccl(const Nccl& nccl, Json* json);
 
 }  // namespace sluice

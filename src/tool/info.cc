@@ -231,6 +231,7 @@ void print_build() {
   table.add({"topology", to_text(this_machine(library))});
   const Cuda cuda = this_cuda(library.folder());
   table.add({"CUDA", to_text(cuda)});
+  table.add({"CUDA IPC", to_text(this_cuda_ipc(library.folder(), cuda))});
   table.add({"NCCL", to_text(this_nccl(library.folder(), cuda))});
   table.add({"encryption", to_text(encryption_by(library))});
   table.add({"connections", greetings_text(library)});
@@ -316,6 +317,7 @@ void add_build(Json* json) {
   json->add("caches", size_t{machine.caches}).add("problem", machine.problem).close();
   const Cuda cuda = this_cuda(library.folder());
   add_cuda(cuda, json);
+  add_cuda_ipc(this_cuda_ipc(library.folder(), cuda), json);
   add_nccl(this_nccl(library.folder(), cuda), json);
   const Encryption encryption = encryption_by(library);
   json->open_object("encryption").add("about", encryption.about);

@@ -44,6 +44,7 @@ COMPARE(CUdevice_attribute)
 COMPARE(CUstream)
 COMPARE(CUevent)
 COMPARE(CUuuid)
+COMPARE(CUipcMemHandle)
 COMPARE(CUDA_MEMCPY2D)
 #undef COMPARE
 

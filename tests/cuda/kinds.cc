@@ -32,6 +32,8 @@ void* find_in_driver(const char* name) {
   return found;
 }
 
+bool has_in_driver(const char* name) { return dlsym(library, name) != nullptr; }
+
 const std::vector<CUcontext>& primary_contexts() { return primaries; }
 
 void expect_success(CUresult result, const char* what) {

@@ -15,6 +15,7 @@ namespace test {
 
 // The driver's functions, looked up in the library that load_driver loaded.
 void* find_in_driver(const char* name);
+bool has_in_driver(const char* name);
 template <typename Function>
 Function* in_driver(const char* name) {
   return reinterpret_cast<Function*>(find_in_driver(name));

@@ -7,7 +7,7 @@ check_LTLIBRARIES += tests/cuda/standin/libstandin.la
 tests_cuda_standin_libstandin_la_SOURCES = tests/cuda/standin/capture.cc tests/cuda/standin/contexts.cc tests/cuda/standin/copies.cc \
   tests/cuda/standin/cuda_driver.h tests/cuda/standin/driver.cc tests/cuda/standin/driver.h \
   tests/cuda/standin/functions.cc tests/cuda/standin/host_kernels.cc tests/cuda/standin/host_kernels.h \
-  tests/cuda/standin/kernels.cc tests/cuda/standin/memory.cc tests/cuda/standin/modules.cc tests/cuda/standin/streams.cc \
+  tests/cuda/standin/ipc.cc tests/cuda/standin/kernels.cc tests/cuda/standin/memory.cc tests/cuda/standin/modules.cc tests/cuda/standin/streams.cc \
   tests/cuda/standin/virtual_memory.cc
 tests_cuda_standin_libstandin_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 
@@ -30,7 +30,14 @@ check_PROGRAMS += tests/cuda/standin_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/standin_tests
 tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
+  tests/cuda/ipc_peer.h tests/cuda/standin_ipc_test.cc \
   tests/cuda/standin_kernels_test.cc tests/cuda/standin_modules_test.cc tests/cuda/standin_rig.h
+
+# The other process of tests of CUDA IPC.
+check_PROGRAMS += tests/cuda/ipc_peer
+tests_cuda_ipc_peer_SOURCES = tests/cuda/ipc_peer.cc
+tests_cuda_ipc_peer_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_ipc_peer_LDADD = tests/cuda/standin/libstandin.la
 
 # NCCL over it. The library finds the driver that the program has loaded, by its soname.
 check_LTLIBRARIES += tests/cuda/standin_nccl/libstandin_nccl.la
@@ -70,13 +77,14 @@ check_PROGRAMS += tests/cuda/module_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/module_tests
 tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_rig.h tests/cuda/module_test.cc \
+  tests/cuda/ipc_peer.h tests/cuda/module_ipc_test.cc \
   tests/cuda/module_packing_test.cc tests/cuda/module_reduce_test.cc tests/cuda/module_scratch_test.cc \
   tests/cuda/random_elements.cc tests/cuda/random_elements.h \
   $(libsluice_cuda_la_SOURCES) $(kernel_sources)
 nodist_tests_cuda_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
 tests_cuda_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_module_tests_LDADD = $(GTEST_LIBS) -ldl
-EXTRA_tests_cuda_module_tests_DEPENDENCIES = $(standin_drivers)
+EXTRA_tests_cuda_module_tests_DEPENDENCIES = $(standin_drivers) tests/cuda/ipc_peer
 
 # Its NCCL part, over both stand-ins.
 if HAVE_GTEST
@@ -93,11 +101,11 @@ EXTRA_tests_cuda_nccl_module_tests_DEPENDENCIES = $(standin_nccl_library) $(stan
 
 tests_cuda_standin_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) -ldl
-EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers)
+EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers) tests/cuda/ipc_peer
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
 cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/manners tests/cuda/nccl_use tests/cuda/offload tests/cuda/offload_failures \
-  tests/cuda/reduced tests/cuda/wire
+  tests/cuda/reduced tests/cuda/rounds tests/cuda/wire
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 bytes_received = tests/cuda/received.cc tests/cuda/received.h
 nccl_calls = tests/cuda/nccl_calls.cc tests/cuda/nccl_calls.h $(memory_kinds)
@@ -134,12 +142,16 @@ tests_cuda_reduced_SOURCES = tests/cuda/reduced.cc $(memory_kinds)
 tests_cuda_reduced_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_reduced_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_reduced_LDADD = $(mpi_harness)
+tests_cuda_rounds_SOURCES = tests/cuda/rounds.cc tests/cuda/rounds.h tests/cuda/rounds_failures.cc $(nccl_calls)
+tests_cuda_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_cuda_rounds_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_rounds_LDADD = $(mpi_harness)
 tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds) $(bytes_received)
 tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_LDADD = $(mpi_harness)
 cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
-  tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_reduced tests/cuda/test_wire
+  tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_reduced tests/cuda/test_rounds tests/cuda/test_wire
 TESTS += $(cuda_tests)
 EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu
 

@@ -174,7 +174,7 @@ TEST_F(NcclDevice, IsThatOfMemoryInThePrimaryContextOrNone) {
 
 TEST_F(NcclDevice, IsNoneOfMemoryInAnotherContext) {
   constexpr const char* reason =
-      "memory of device 1 is in a context that is not the device's primary one, which NCCL uses";
+      "memory of device 1 is in a context that is not the device's primary one";
   CUcontext other = nullptr;
   EXPECT_EQ(STANDIN(cuCtxCreate_v2)(&other, 0, 1), CUDA_SUCCESS);
   EXPECT_EQ(refusal({other, 1}), reason);

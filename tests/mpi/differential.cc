@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // differential [--seed S] [--cases N] [--from N | --case N] [--only MPI_FUNCTION] [--bytes MOST]
-// [--limit SECONDS] [--break result|gap|guard|input|bits|hang] [--driver PATH [--nccl 1]]: compares
-// Sluice with MPI on random calls. Each case is one collective with random arguments (trial.h),
-// called through Sluice and through MPI's own function. Integers must be equal; floating-point
-// numbers may differ by what reordering allows (rounding.h); bytes outside the result must be
-// unchanged. A failure prints the command that repeats the case. --break corrupts Sluice's results,
-// to check that the program can fail. With a CUDA driver, each buffer of Sluice's calls is in
-// memory of a random kind; with --nccl most are on a device that this rank has for itself, and the
-// communicators that last begin when NCCL carries their calls.
+// [--limit SECONDS] [--break result|gap|guard|input|bits|hang] [--driver PATH [--own-devices 1]
+// [--nccl 1]]: compares Sluice with MPI on random calls. Each case is one collective with random
+// arguments (trial.h), called through Sluice and through MPI's own function. Integers must be
+// equal; floating-point numbers may differ by what reordering allows (rounding.h); bytes outside
+// the result must be unchanged. A failure prints the command that repeats the case. --break
+// corrupts Sluice's results, to check that the program can fail. With a CUDA driver, each buffer of
+// Sluice's calls is in memory of a random kind; with --own-devices most are on a device that this
+// rank has for itself, with --nccl too, and the communicators that last begin when NCCL carries
+// their calls.
 #include <unistd.h>
 
 #include <csignal>
@@ -109,7 +110,10 @@ int main(int argc, char** argv) {
   const uint64_t count = single.empty() ? options.number("cases", 100) : 1;
   const Damage damage = parse_damage(options.text("break", ""));
   if (const std::string driver = options.text("driver", ""); !driver.empty()) {
-    test::use_driver(driver, options.number("nccl", 0) > 0);
+    const bool by_nccl = options.number("nccl", 0) > 0;
+    const bool own_devices = by_nccl || options.number("own-devices", 0) > 0;
+    const char* const words = by_nccl ? " --nccl 1" : own_devices ? " --own-devices 1" : "";
+    test::use_driver(driver, own_devices, words);
   }
   watch_signals();
   std::vector<test::Comm> lasting = test::lasting_comms();

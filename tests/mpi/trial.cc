@@ -70,6 +70,7 @@ const char* name_of(Damage damage) {
 
 std::string driver;  // empty: all memory is the host's
 bool has_own_device = false;
+std::string driver_options;  // of the command that repeats a case
 
 }  // namespace
 
@@ -95,12 +96,13 @@ const char* describe(Phase of) {
   return "";
 }
 
-void use_driver(const std::string& path, bool own_devices) {
+void use_driver(const std::string& path, bool own_devices, const std::string& words) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   load_driver(path, own_devices ? rank : 0);
   driver = path;
   has_own_device = own_devices;
+  driver_options = words;
 }
 
 std::vector<Comm> lasting_comms() {
@@ -171,8 +173,7 @@ std::string Trial::describe() const {
   std::string again = "env " + settings() + mpirun() + " -n " + std::to_string(world) + " " +
                       program() + " --seed " + std::to_string(seed) + " --case " +
                       std::to_string(number) + " --bytes " + std::to_string(most_bytes);
-  if (!driver.empty()) again += " --driver " + driver;
-  if (has_own_device) again += " --nccl 1";
+  if (!driver.empty()) again += " --driver " + driver + driver_options;
   if (damage != Damage::none) again += std::string(" --break ") + name_of(damage);
   return "seed " + std::to_string(seed) + " case " + std::to_string(number) + ": " + story +
          "\nREPLAY: " + again + "\n";

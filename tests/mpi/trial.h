@@ -73,8 +73,9 @@ struct Trial {
 };
 
 // From now on each of Sluice's buffers is in memory of a random kind, of this CUDA driver.
-// own_devices: each rank has a device of its own, and in most trials most buffers are there.
-void use_driver(const std::string& path, bool own_devices);
+// own_devices: each rank has a device of its own, and in most trials most buffers are there. words:
+// the program's further options, for the command that repeats a trial.
+void use_driver(const std::string& path, bool own_devices, const std::string& words);
 
 // Draws everything that does not depend on the function's family.
 Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,

@@ -58,6 +58,7 @@ calls_tests = \
   tests/unit/engine/ballot_test.cc \
   tests/unit/engine/cma_test.cc \
   tests/unit/engine/reproducible_test.cc \
+  tests/unit/ipc/device_slabs_test.cc \
   tests/unit/nccl/device_group_test.cc
 # Shared memory and TCP, used by several threads, and what ends them.
 shm_tests = \
@@ -99,6 +100,8 @@ pure_tests = \
   tests/unit/engine/waiter_test.cc \
   tests/unit/memory/layout_test.cc \
   tests/unit/memory/placement_test.cc \
+  tests/unit/ipc/slab_phases_test.cc \
+  tests/unit/ipc/slab_vote_test.cc \
   tests/unit/nccl/device_job_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc

@@ -64,6 +64,10 @@ CUresult locate(End* end, const Copy& copy, int device) {
       return misuse(CUDA_ERROR_INVALID_VALUE, "%s: device %d may not use %#zx", copy.function,
                     device, at);
     }
+    if (found->is_gone()) {
+      return misuse(CUDA_ERROR_INVALID_VALUE, "%s: %#zx was freed by its process", copy.function,
+                    at);
+    }
     end->parts.push_back(found);
     if (last <= found->end()) return CUDA_SUCCESS;
     at = found->end();

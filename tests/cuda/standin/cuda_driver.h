@@ -16,6 +16,8 @@
 //   STANDIN_CONCURRENT=0  devices do not share managed memory with the processor
 //                       (CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS): while an operation waits
 //                       or runs, the processor faults when it touches such memory
+//   STANDIN_PEERS=0     no device has access to another one's memory
+//   STANDIN_CONTAINER=NAME  memory that a process in another container exports can't be opened
 //   STANDIN_FAIL=WHAT:N[,WHAT:N...]  as standin_fail
 //   STANDIN_REPORT=1    every counter on standard error at exit
 //
@@ -51,6 +53,9 @@ enum CUresult : unsigned {
   CUDA_ERROR_INVALID_DEVICE = 101,
   CUDA_ERROR_INVALID_IMAGE = 200,
   CUDA_ERROR_INVALID_CONTEXT = 201,
+  CUDA_ERROR_MAP_FAILED = 205,
+  CUDA_ERROR_ALREADY_MAPPED = 208,
+  CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
   CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
   CUDA_ERROR_INVALID_HANDLE = 400,
   CUDA_ERROR_NOT_FOUND = 500,
@@ -97,6 +102,7 @@ enum CUdevice_attribute : unsigned {
 };
 
 enum CUctx_flags : unsigned { CU_CTX_SYNC_MEMOPS = 0x80 };
+enum CUipcMem_flags : unsigned { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1 };
 
 enum CUstreamCaptureMode : unsigned {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
@@ -125,6 +131,10 @@ enum CUdriverProcAddressQueryResult : unsigned {
 
 struct CUuuid {
   char bytes[16];
+};
+
+struct CUipcMemHandle {
+  char reserved[64];
 };
 
 struct CUDA_MEMCPY2D {
@@ -222,6 +232,13 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* pointer, unsign
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
 
+// Memory of cuMemAlloc alone. Another process opens it, once in a context; its own never. What the
+// two processes do with it is not ordered but by their own waiting. It is a misuse to free it while
+// a process that lives has it open, to use it when it is freed, and to close it twice.
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned flags);
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer);
+
 CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags option);
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t bytes, size_t alignment,
@@ -281,8 +298,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 // A counter, 0 if nothing has that name. "copies", "bytes_out" (device to host), "bytes_in",
 // "bytes_within" (device to device), "pageable" (asynchronous copies that were staged), "pinned",
 // "pinned_most" (bytes), "device_memory" (bytes), "streams", "events", "contexts" (alive),
-// "retained" (primary contexts, each time), "modules" (loaded), "launches" (of kernels of modules),
-// "misuse", "waits" (for whole contexts or devices); and the calls of each function, by its name.
+// "retained" (primary contexts, each time), "modules" (loaded), "imports" (memory of other
+// processes that is open), "launches" (of kernels of modules), "misuse", "waits" (for whole
+// contexts or devices); and the calls of each function, by its name.
 int64_t standin_counter(const char* name);
 // The misuses so far; they are forgotten.
 int64_t standin_forgive();
@@ -299,6 +317,7 @@ void standin_vacate();
 // CUDA_ERROR_UNKNOWN), "stream", "retain" (out of memory, when a stream is made or a primary
 // context retained), "pointer" (cuPointerGetAttributes does not know), "module" (its PTX is too new
 // for cuModuleLoadData), "launch" (out of resources, at cuLaunchKernel), "kernel" (as "copy"),
+// "import" (CUDA_ERROR_MAP_FAILED, when memory of another process is opened),
 // "init" (cuInit returns error N). False if there is no such thing.
 bool standin_fail(const char* what, const char* which);
 // A green context of a device: it may be current to one thread at a time.

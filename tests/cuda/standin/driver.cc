@@ -119,6 +119,8 @@ void Driver::read_environment() {
   number("STANDIN_DELAY", &longest_delay_);
   number("STANDIN_EARLY", &returns_early);
   number("STANDIN_CONCURRENT", &is_concurrent);
+  number("STANDIN_PEERS", &has_peers);
+  if (const char* name = std::getenv("STANDIN_CONTAINER")) container = name;
   random_.seed(seed);
   primaries.assign(static_cast<size_t>(devices), nullptr);
   const char* fail = std::getenv("STANDIN_FAIL");
@@ -144,7 +146,7 @@ bool Driver::inject(const char* what, const char* which) {
     return true;
   }
   for (const char* known : {"host_alloc", "device_alloc", "copy", "lose_device", "stream", "retain",
-                            "pointer", "module", "launch", "kernel"}) {
+                            "pointer", "module", "launch", "kernel", "import"}) {
     if (std::strcmp(what, known) != 0) continue;
     injections_[what] = {number, all_after};
     return true;
@@ -256,7 +258,11 @@ void Driver::forget(const AllocationRef& allocation) {
   const auto known = memory.find(allocation->base);
   if (known == memory.end() || known->second != allocation) return;
   if (allocation->is_pinned()) counter("pinned") -= static_cast<int64_t>(allocation->bytes);
-  if (!allocation->in_host()) counter("device_memory") -= static_cast<int64_t>(allocation->bytes);
+  const bool is_own = !allocation->in_host() && allocation->kind != Kind::imported;
+  if (is_own) counter("device_memory") -= static_cast<int64_t>(allocation->bytes);
+  if (allocation->kind == Kind::imported) --counter("imports");
+  const bool is_shared = allocation->kind == Kind::device && allocation->physical->exported;
+  if (is_shared) allocation->physical->exported->is_freed = true;
   memory.erase(known);
 }
 

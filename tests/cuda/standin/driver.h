@@ -23,11 +23,26 @@ namespace standin {
 
 using Lock = std::unique_lock<std::mutex>;
 
+// What the processes that use exported memory share, in a page behind it.
+struct Exported {
+  static constexpr size_t most = 64;
+  uint64_t id = 0;  // 0: not exported
+  std::atomic<bool> is_freed{false};
+  std::atomic<int> users[most];  // processes that have it open; 0: none
+};
+
+constexpr size_t page = 4096;
+inline size_t whole_pages(size_t bytes) { return (bytes + page - 1) / page * page; }
+
 // Memory for one device, or the host's (device -1) that is mapped by the driver: the program sees
 // it without access, the driver through another mapping.
 class Physical {
  public:
   static std::shared_ptr<Physical> make(size_t bytes, int device);
+  // Another process's, by its file, which this object then owns. Null: there is no such memory.
+  static std::shared_ptr<Physical> open(int file, size_t bytes, int device, uint64_t id);
+  // So that other processes can open it. False: there is no memory.
+  bool share(uint64_t id);
   ~Physical();
   Physical(const Physical&) = delete;
 
@@ -35,12 +50,14 @@ class Physical {
   const int device;
   std::byte* reach = nullptr;  // for the driver
   int file = -1;
+  Exported* exported = nullptr;  // if it is shared
 
  private:
+  bool map_shared();
   Physical(size_t size, int of_device) : bytes(size), device(of_device) {}
 };
 
-enum class Kind : uint8_t { device, pool, mapped, managed, pinned, registered };
+enum class Kind : uint8_t { device, pool, mapped, imported, managed, pinned, registered };
 
 struct Context;
 
@@ -56,7 +73,7 @@ struct Allocation {
   uint64_t id = 0;
   Context* context = nullptr;  // null: pool and mapped
   int device = 0;
-  std::shared_ptr<Physical> physical;  // device, pool, mapped and managed
+  std::shared_ptr<Physical> physical;  // device, pool, mapped, imported and managed
   std::vector<int> access;             // devices that may use it, -1 for the host; mapped only
   bool sync_memops = false;
 
@@ -65,6 +82,8 @@ struct Allocation {
   bool in_host() const { return kind >= Kind::managed; }
   bool is_numa() const { return kind == Kind::mapped && device < 0; }
   bool is_pinned() const { return kind >= Kind::pinned; }
+  // Whether it is another process's, which has freed it.
+  bool is_gone() const { return kind == Kind::imported && physical->exported->is_freed; }
   bool serves(int of_device) const;
 };
 using AllocationRef = std::shared_ptr<Allocation>;
@@ -144,6 +163,8 @@ class Driver {
   std::mutex mutex;
   std::condition_variable changed;
   bool initialized = false, shut_down = false, returns_early = false, is_concurrent = true;
+  bool has_peers = true;
+  std::string container;
   int devices = 2, version = 12040;
   std::map<uintptr_t, AllocationRef> memory;  // by base
   std::map<uintptr_t, size_t> reserved;
@@ -208,6 +229,11 @@ class Driver {
   unsigned longest_delay_ = 50;
   bool working_ = false;
 };
+
+// This process has it open no more.
+void leave_exported(const Allocation& allocation);
+// Whether a process that lives has this memory open.
+bool is_open_elsewhere(const Allocation& allocation);
 
 // Whether a kernel on a device may use it.
 bool is_usable(const Allocation& allocation, int device);

@@ -20,6 +20,7 @@ STANDIN_OLD(cuCtxPopCurrent)
 STANDIN_OLD(cuCtxPushCurrent)
 STANDIN_OLD(cuDeviceTotalMem)
 STANDIN_OLD(cuEventDestroy)
+STANDIN_OLD(cuIpcOpenMemHandle)
 STANDIN_OLD(cuMemAlloc)
 STANDIN_OLD(cuMemAllocHost)
 STANDIN_OLD(cuMemFree)
@@ -99,6 +100,9 @@ const Row table[] = {
     RENEWED(cuMemHostGetDevicePointer, 2020, cuMemHostGetDevicePointer_v2, 3020),
     PLAIN(cuMemAllocAsync, 11020),
     PLAIN(cuMemFreeAsync, 11020),
+    PLAIN(cuIpcGetMemHandle, 4010),
+    RENEWED(cuIpcOpenMemHandle, 4010, cuIpcOpenMemHandle_v2, 11000),
+    PLAIN(cuIpcCloseMemHandle, 4010),
     PLAIN(cuMemGetAllocationGranularity, 10020),
     PLAIN(cuMemAddressReserve, 10020),
     PLAIN(cuMemAddressFree, 10020),

@@ -39,7 +39,7 @@ void Driver::end_kernel(uint64_t number) {
 
 // (Memory that is mapped says whose it is; else there is no access to another device's here.)
 bool is_usable(const Allocation& allocation, int device) {
-  if (!allocation.serves(device)) return false;
+  if (!allocation.serves(device) || allocation.is_gone()) return false;
   const bool is_given = allocation.in_host() || allocation.kind == Kind::mapped;
   return is_given || allocation.device == device;
 }

@@ -11,9 +11,7 @@
 
 namespace standin {
 
-constexpr size_t page = 4096, most_bytes = size_t{16} << 30;
-
-size_t whole_pages(size_t bytes) { return (bytes + page - 1) / page * page; }
+constexpr size_t most_bytes = size_t{16} << 30;
 
 std::shared_ptr<Physical> Physical::make(size_t bytes, int device) {
   std::shared_ptr<Physical> made(new Physical(whole_pages(bytes), device));
@@ -26,6 +24,7 @@ std::shared_ptr<Physical> Physical::make(size_t bytes, int device) {
 }
 
 Physical::~Physical() {
+  if (exported) munmap(exported, page);
   if (reach) munmap(reach, bytes);
   if (file >= 0) close(file);
 }
@@ -33,6 +32,7 @@ Physical::~Physical() {
 Allocation::~Allocation() {
   if (base == 0 || kind == Kind::registered) return;
   void* const address = reinterpret_cast<void*>(base);
+  if (kind == Kind::imported) leave_exported(*this);
   if (kind == Kind::mapped) {  // the program's reservation stays
     mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   } else {
@@ -41,7 +41,7 @@ Allocation::~Allocation() {
 }
 
 bool Allocation::serves(int of_device) const {
-  if (kind == Kind::pool) return of_device == device;
+  if (kind == Kind::pool || kind == Kind::imported) return of_device == device;
   if (kind != Kind::mapped) return true;
   return std::find(access.begin(), access.end(), of_device) != access.end();
 }
@@ -242,6 +242,9 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   const AllocationRef found = standin::to_give_back(pointer, standin::is_any_device, __func__);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   driver.wait_device(found->device, &lock);
+  if (standin::is_open_elsewhere(*found)) {
+    (void)standin::misuse(CUDA_SUCCESS, "cuMemFree_v2: another process has this memory open");
+  }
   driver.forget(found);
   return CUDA_SUCCESS;
 }

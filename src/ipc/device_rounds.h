@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Calls of one communicator that go from device to device by CUDA IPC: its ranks are on one host,
+// all data of the call is dense on devices, and the ranks have opened each other's slabs
+// (device_slabs.h). No byte crosses the host then. Before such a call the ranks vote (slab_vote.h);
+// what each does in it says slab_phases.h. Between two phases the ranks meet in one small exchange
+// of the team, in which each says that its part is done, or why it has failed: then all fail alike.
+//
+// The members take part in every eligible call of the communicator, in order, on all its ranks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/knobs.h"
+#include "src/base/log.h"
+#include "src/engine/team.h"
+#include "src/ipc/device_slabs.h"
+#include "src/ipc/slab_phases.h"
+#include "src/ipc/slab_vote.h"
+#include "src/memory/device_stream.h"
+#include "src/memory/side.h"
+#include "src/memory/staging.h"
+#include "src/memory/whereabouts.h"
+
+namespace sluice {
+
+class DeviceRounds {
+ public:
+  // nullptr if no call of the team goes this way, which is equal on all ranks. Team, slabs and
+  // knobs must outlive this. communicator: its name, for messages.
+  static std::unique_ptr<DeviceRounds> make(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
+                                            const std::string& communicator);
+
+  // Whether the call is one that the ranks may vote on. Equal on all ranks.
+  bool is_eligible(const Call& call) const;
+
+  // For an eligible call. Unset: it is to go another way. Otherwise it is done, or it has failed,
+  // and the team is broken. Blocks. May throw std::bad_alloc.
+  std::optional<Status> carry(UnplacedCall& unplaced, Staging& input, Staging& output);
+
+  // What these calls are counted as.
+  static const Algorithm& algorithm(Collective collective);
+
+ private:
+  using Slab = DeviceSlabs::Slab;
+
+  DeviceRounds(Team& team, DeviceSlabs& slabs, const Knobs& knobs, const std::string& communicator);
+
+  SlabVote vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& token);
+  SlabVote::Lack look_at_device(const Call& call, SlabVote* vote);
+  Status try_kernel(const Call& call, Slab& slab);
+  Status count(const Call& call, const SlabVote& mine, SlabBallot* ballot);
+  Status connect(const Call& call, bool* connected);
+  Status tell_offers(const Call& call, std::vector<SlabOffer>* offers);
+  RankReport open_all(const std::vector<SlabOffer>& offers);
+  Status gather_reports(const Call& call, const RankReport& mine, Rank* ill, RankReport* report);
+  Status run(UnplacedCall& unplaced, size_t longest, Staging& input, Staging& output);
+  void begin(const Call& call, const SlabWork& work, DeviceStream& stream);
+  std::byte* address_of(const Call& call, const SlabWork::Spot& spot) const;
+  Status meet(const Call& call, const Status& own);
+  Status abandon(const Call& call, const Status& why);
+  void report(const SlabBallot& ballot);
+  void tell(uint32_t reason, Level level, const std::string& text);
+  template <typename Record>
+  Status exchange(const Call& call, const Record& mine);
+  template <typename Record>
+  Record record_of(Rank rank) const;
+
+  Team& team_;
+  DeviceSlabs& slabs_;
+  const Knobs& knobs_;
+  const std::string communicator_;
+  SlabSchedule schedule_, schedule_of_alltoallv_;
+  const SluiceIpc* ipc_ = nullptr;  // once it was needed
+  Whereabouts data_;                // of the current call
+  int last_device_ = -1;            // of a call that went this way
+  std::string why_;                 // this rank lacks something, at its last vote
+  std::vector<std::byte> packed_;   // all ranks' records of an exchange
+  std::vector<SlabVote> votes_;
+  std::vector<uint64_t> connected_;  // ids of the slabs that all ranks have opened; empty: none
+  std::vector<std::byte*> memory_;   // these slabs, where this rank has them
+  std::vector<SlabWork> works_;
+  uint32_t told_ = 0;  // reasons, a bit for each
+};
+
+}  // namespace sluice

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The slabs of this process: device memory that the other processes of the host open, one on each
+// device that calls used; and what this process has opened of others'. All communicators share
+// them. So there is a token: a communicator's call uses slabs while its rank holds it. Ranks vote
+// with the token in hand, or say that they don't have it; it is never waited for.
+//
+// Slabs live until MPI_Finalize: each process closes what is others' before it, and frees its own
+// behind it, when all have begun it. So no slab is freed while others have it open, no communicator
+// needs a meeting when it ends, and a rank that has died is waited for by nobody. Where a call has
+// failed, slabs are left to the end of the process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda/ipc_module.h"
+#include "src/base/status.h"
+#include "src/ipc/slab_vote.h"
+#include "src/reduce/kernel.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+class DeviceSlabs {
+ public:
+  // What this process has on one device.
+  class Slab {
+   public:
+    ~Slab();
+    Slab(const Slab&) = delete;
+    Slab& operator=(const Slab&) = delete;
+
+    int device() const { return device_; }
+    uint64_t id() const { return id_; }
+    std::byte* memory() const { return static_cast<std::byte*>(ipc_.memory(slab_)); }
+    SlabOffer offer() const;
+    // The types whose kernels have run on its device, a bit for each.
+    uint32_t kernels() const { return kernels_; }
+    void add_kernel(Type type) { kernels_ |= 1U << static_cast<unsigned>(type); }
+    // Whether it is never to be used again: copies have failed, or may still run.
+    bool has_failed() const { return has_failed_; }
+    void fail() { has_failed_ = is_left_ = true; }
+    // From now on it is left to the process's end: a call has failed, so that other processes may
+    // not close it.
+    void leave() { is_left_ = true; }
+    // Opens another process's slab for this device, unless it is open. One of that process's that
+    // was on the same device before is closed: it is gone. nullptr: failed. May throw
+    // std::bad_alloc.
+    std::byte* open(const ProcessId& process, const DeviceUuid& device, const SlabOffer& offer,
+                    std::string* why);
+
+   private:
+    friend class DeviceSlabs;
+    struct Opened {
+      ProcessId process;
+      DeviceUuid device;
+      uint64_t id;
+      std::byte* memory;
+    };
+    Slab(const SluiceIpc& ipc, int device) : ipc_(ipc), device_(device) {}
+    bool is_alive() const { return ipc_.is_alive(slab_) == 1; }
+    void close_all();
+
+    const SluiceIpc& ipc_;
+    const int device_;
+    uint64_t id_ = 0;
+    bool has_failed_ = false, is_left_ = false;
+    uint32_t kernels_ = 0;
+    SluiceIpcSlab* slab_ = nullptr;
+    std::array<char, SlabOffer::handle_size> handle_ = {};
+    std::vector<Opened> opened_;
+  };
+
+  class [[nodiscard]] Token {
+   public:
+    ~Token() {
+      if (slabs_) slabs_->mutex_.unlock();
+    }
+    Token(const Token&) = delete;
+    explicit operator bool() const { return slabs_ != nullptr; }
+
+   private:
+    friend class DeviceSlabs;
+    explicit Token(DeviceSlabs* slabs) : slabs_(slabs) {}
+    DeviceSlabs* const slabs_;  // nullptr: not held
+  };
+
+  // Without waiting. Not held: another thread has it, or this is a forked child.
+  Token try_take();
+
+  // For the token's holder. The slab of a device; nullptr if there is none (any more).
+  Slab* find(int device);
+  // A new one. nullptr, with the reason, if it can't be had. May throw std::bad_alloc.
+  Slab* make(const SluiceIpc& ipc, int device, size_t bytes, std::string* why);
+
+  // Closes what is of other processes. To be called before MPI_Finalize, when no call uses slabs
+  // any more.
+  void close();
+  // Frees the slabs. To be called behind MPI_Finalize.
+  void end();
+
+ private:
+  bool is_of_parent() const { return process_ != 0 && process_ != getpid(); }
+
+  std::atomic<pid_t> process_{0};  // that made the slabs; 0: there are none
+  std::mutex mutex_;               // the token
+  uint64_t last_ = 0;              // id of a slab
+  std::vector<std::unique_ptr<Slab>> slabs_;
+};
+
+}  // namespace sluice
