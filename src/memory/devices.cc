@@ -156,8 +156,6 @@ void count_traffic(bool to_device, uint64_t bytes) {
   copied[to_device].fetch_add(bytes, std::memory_order_relaxed);
 }
 
-const SluiceCuda& cuda_module() { return *cuda.load(std::memory_order_acquire); }
-
 std::byte* reserve_pinned(const DevicePlace& place, size_t bytes) {
   return static_cast<std::byte*>(cuda_module().reserve(&place, bytes));
 }

@@ -54,9 +54,6 @@ const SluiceCuda& cuda_module();
 const SluiceNccl* find_nccl(Status* why);
 const SluiceIpc* find_ipc(Status* why);
 
-// The module's table, once a buffer is on a device.
-const SluiceCuda& cuda_module();
-
 // Bytes that were copied from and to devices so far.
 struct DeviceTraffic {
   uint64_t from, to;
