@@ -76,6 +76,8 @@ void Communicator::end_team(Owner next) {
   last_algorithm_ = nullptr;
   rounds_.reset();
   offload_.reset();
+  way_ = {};  // (MPI's call in a trial may have failed: its error handler may be calling this)
+  aside_ = {};
   team_.reset();
   owner_ = next;
 }
@@ -212,6 +214,7 @@ int Communicator::finish_for_mpi(const char* function, int result) {
   if (way_.is_counted) team_->count_mpi(left_to_mpi_, bytes_left_to_mpi_, way_.began);
   way_.is_counted = false;
   if (result == MPI_SUCCESS) way_.end();
+  way_.is_timed = false;
   if (std::exchange(way_.by, Way::By::mpi) != Way::By::mpi_then_sluice) return result;
   Status status;
   {

@@ -14,6 +14,9 @@
 //   moves      MPI_Bcast, with changing roots
 //   uneven     MPI_Alltoallv
 //   barriers   MPI_Barrier
+//   cut        MPI_Bcast. Rank 0 sends too much in call 66, the first one of MPI's in a trial. The
+//              other's error handler leaves the communicator to MPI by a hint, and so does rank 0
+//              then
 //   timed      MPI_Allreduce of integers in a bare loop, without checks; prints "timed: N ms"
 //
 // --communicators: each makes the calls, and is freed; MPI's calls are those of the last one.
@@ -98,7 +101,8 @@ class Loop {
     if (job_.what == "moves") return move();
     if (job_.what == "uneven") return exchange();
     if (job_.what == "barriers") return void(MPI_Barrier(comm_));
-    test::fail("--what takes sums, doubles, roots, moves, uneven or barriers");
+    if (job_.what == "cut") return move_too_much();
+    test::fail("--what takes sums, doubles, roots, moves, uneven, barriers or cut");
   }
 
   void add_integers() {
@@ -153,6 +157,40 @@ class Loop {
     if (rank_ == root) data = right;
     MPI_Bcast(data.data(), job_.count, MPI_INT, root, comm_);
     test::check(data == right, "data of call " + std::to_string(call_));
+  }
+
+  void move_too_much() {
+    constexpr int bad = 65;  // from 0
+    const bool is_bad = call_ == bad, sends = rank_ == 0;
+    std::vector<int> data(elements() + 1, sends ? call_ : -1);
+    if (is_bad) set_handler(sends ? MPI_ERRORS_ARE_FATAL : leaving());
+    const int result = MPI_Bcast(data.data(), job_.count + (is_bad && sends), MPI_INT, 0, comm_);
+    test::check((result != MPI_SUCCESS) == (is_bad && !sends),
+                "error in call " + std::to_string(call_));
+    if (!is_bad) return test::check(data[0] == call_, "data of call " + std::to_string(call_));
+    set_handler(MPI_ERRORS_ARE_FATAL);
+    if (sends) leave_to_mpi(comm_);
+  }
+
+  void set_handler(MPI_Errhandler handler) {
+    MPI_Comm_set_errhandler(comm_, handler);
+    if (handler != MPI_ERRORS_ARE_FATAL) MPI_Errhandler_free(&handler);
+  }
+
+  static MPI_Errhandler leaving() {
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(leave, &handler);
+    return handler;
+  }
+
+  static void leave(MPI_Comm* comm, int*, ...) { leave_to_mpi(*comm); }
+
+  static void leave_to_mpi(MPI_Comm comm) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "sluice", "off");
+    MPI_Comm_set_info(comm, info);
+    MPI_Info_free(&info);
   }
 
   // Blocks differ, but calls do not.
