@@ -39,7 +39,8 @@ __attribute__((visibility("default"))) int sluice_type_bfloat16(MPI_Datatype* ty
 //   sluice_allreduce_multi  each buffer holds an operand, and gets the reduction of all buffers of
 //   all
 //                           ranks, in the order of ranks and of each rank's buffers (no
-//                           MPI_IN_PLACE)
+//                           MPI_IN_PLACE; no predefined operation on a type for which MPI does not
+//                           define it, even if MPI_Allreduce takes it)
 //   sluice_bcast_multi      the root's first buffer holds the data, which all buffers of all ranks
 //   get
 // Local reductions and copies run beside the messages, and what is sent does not depend on n. (They

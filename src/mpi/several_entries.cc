@@ -21,19 +21,35 @@
 namespace sluice {
 namespace {
 
-// What is wrong with the buffers; empty: nothing.
+// What is wrong with the buffers; empty: nothing. May throw std::bad_alloc if there is something.
 std::string fault_of(std::span<void* const> buffers, int count) {
+  if (buffers.empty()) return "there must be a buffer or more";
+  const auto which = [&](size_t i) {
+    return "buffer " + std::to_string(i) + " of " + std::to_string(buffers.size());
+  };
   for (size_t i = 0; i < buffers.size() && count > 0; ++i) {
-    const std::string which =
-        "buffer " + std::to_string(i) + " of " + std::to_string(buffers.size());
-    if (!buffers[i]) return which + " is null";
-    if (buffers[i] == MPI_IN_PLACE) return which + " is MPI_IN_PLACE";
+    if (!buffers[i]) return which(i) + " is null";
+    if (buffers[i] == MPI_IN_PLACE) return which(i) + " is MPI_IN_PLACE";
     for (size_t other = 0; other < i; ++other) {
       if (buffers[i] == buffers[other])
-        return which + " is buffer " + std::to_string(other) + " too";
+        return which(i) + " is buffer " + std::to_string(other) + " too";
     }
   }
   return {};
+}
+
+// The error for buffers in which something is wrong; MPI_SUCCESS if there is nothing.
+int check_buffers(const Row& row, const Arguments& arguments, std::span<void* const> buffers) {
+  Status status;
+  try {
+    const std::string fault = fault_of(buffers, static_cast<int>(arguments.count));
+    if (fault.empty()) return MPI_SUCCESS;
+    log(Level::error, "%s: %s", row.function, fault.c_str());
+    status = {Code::invalid, std::string(row.function) + ": " + fault};
+  } catch (const std::bad_alloc&) {
+    status = {Code::invalid, {}};
+  }
+  return raise_error(arguments.comm, status);
 }
 
 // How MPI does such a call: on one buffer on the host, which holds the buffers' combination.
@@ -138,6 +154,15 @@ Status SeveralForMpi::end() {
   return buffers_.finish();
 }
 
+// Of a call that Sluice cannot describe, and that MPI has accepted: a reduction beyond those that
+// MPI defines, of which several buffers are not combined.
+Status judge_beyond(const Arguments& arguments, const FurtherBuffers& further) {
+  MPI_Count size = 0;
+  if (further.buffers.empty() || arguments.count == 0) return {};
+  if (real().Type_size_x(arguments.datatype, &size) == MPI_SUCCESS && size == 0) return {};
+  return {Code::invalid, "MPI does not define this operation for this datatype"};
+}
+
 // MPI does the call. real_call: MPI's function, on a buffer.
 template <typename Function>
 int call_mpi(const Row& row, const Arguments& arguments, FurtherBuffers& further, void* first,
@@ -154,8 +179,11 @@ int call_mpi(const Row& row, const Arguments& arguments, FurtherBuffers& further
     Exchange exchange;
     this_thread.passing_datatype = nullptr;
     const Position position{static_cast<Rank>(rank), static_cast<Rank>(ranks)};
-    if (status.ok() && !row.describe(arguments, position, &exchange)) return real_call(first);
-    if (status.ok()) {
+    const bool is_described = status.ok() && row.describe(arguments, position, &exchange);
+    if (status.ok() && !is_described) {
+      result = real_call(first);
+      if (result == MPI_SUCCESS) status = judge_beyond(arguments, further);
+    } else if (status.ok()) {
       further.attach(&exchange);
       SeveralForMpi several(exchange);
       void* buffer = nullptr;
@@ -174,13 +202,8 @@ int call_mpi(const Row& row, const Arguments& arguments, FurtherBuffers& further
 template <typename Function>
 int run_several(const Row& row, const Arguments& arguments, void* const buffers[], int n,
                 Function real_call) {
-  const std::span<void* const> all(buffers, static_cast<size_t>(std::max(n, 0)));
-  const std::string fault = !buffers || n < 1 ? "there must be a buffer or more"
-                                              : fault_of(all, static_cast<int>(arguments.count));
-  if (!fault.empty()) {
-    log(Level::error, "%s: %s", row.function, fault.c_str());
-    return raise_error(arguments.comm, {Code::invalid, std::string(row.function) + ": " + fault});
-  }
+  const std::span<void* const> all(buffers, buffers ? static_cast<size_t>(std::max(n, 0)) : 0);
+  if (const int fault = check_buffers(row, arguments, all); fault != MPI_SUCCESS) return fault;
   FurtherBuffers further{all.subspan(1), {}};
   Communicator* awaiting = nullptr;
   int result = MPI_SUCCESS;

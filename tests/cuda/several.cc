@@ -5,7 +5,7 @@
 // random kinds of memory if there is a driver (only host memory otherwise; with --devices 1 only
 // memory of devices). What each case expects is computed here. --crossings 1: counts the bytes
 // between the host and devices instead. --invalid: makes one such call (none, null, twice, count,
-// root, inter) and prints the error.
+// root, op, inter) and prints the error.
 #include <mpi.h>
 //
 #include <algorithm>
@@ -245,16 +245,17 @@ void make_invalid(const std::string& what) {
   }
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   const int n = what == "none" ? 0 : 2, count = what == "count" ? -1 : 1;
-  const int result =
-      what == "root" ? IN_SLUICE(sluice_bcast_multi)(both, n, 1, MPI_DOUBLE, size, comm)
-                     : IN_SLUICE(sluice_allreduce_multi)(both, n, count, MPI_DOUBLE, MPI_SUM, comm);
+  const int result = what == "root"
+                         ? IN_SLUICE(sluice_bcast_multi)(both, n, 1, MPI_DOUBLE, size, comm)
+                         : IN_SLUICE(sluice_allreduce_multi)(
+                               both, n, count, what == "op" ? MPI_BYTE : MPI_DOUBLE, MPI_SUM, comm);
   test::check(result != MPI_SUCCESS, "an error");
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(result, text, &length);
   if (rank == 0) std::printf("error: %s\n", text);
   // (What is MPI's to judge may have been begun.)
-  const bool is_mpis = what == "count" || what == "root";
+  const bool is_mpis = what == "count" || what == "root" || what == "op";
   test::check(is_mpis || (first == 1 && second == 2), "the buffers");
 }
 
