@@ -53,9 +53,9 @@ __attribute__((visibility("default"))) int sluice_bcast_multi(void* const buffer
                                                               int root, MPI_Comm comm);
 
 // The algorithm that ran this process's last collective on a communicator, by its name in
-// `sluice info`: a constant string; "nccl" if NCCL carried the call (SLUICE_NCCL); "mpi" if MPI did
-// it, or if there was none yet. Local. Call between MPI_Init and MPI_Finalize, and not while
-// another thread is in a collective on the communicator.
+// `sluice info`: a constant string; "nccl" if NCCL carried the call (SLUICE_NCCL); "ipc" if CUDA
+// IPC did (SLUICE_CUDA_IPC); "mpi" if MPI did it, or if there was none yet. Local. Call between
+// MPI_Init and MPI_Finalize, and not while another thread is in a collective on the communicator.
 __attribute__((visibility("default"))) const char* sluice_last_algorithm(MPI_Comm comm);
 
 #endif
