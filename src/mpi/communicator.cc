@@ -137,7 +137,8 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     return true;
   }
   bool was_asked = false;
-  if (carry_elsewhere(*exchange, &was_asked, status)) return true;
+  const bool has_others = rounds_ || offload_;
+  if (has_others && carry_elsewhere(*exchange, &was_asked, status)) return true;
   if (way_.by == Way::By::mpi_then_sluice) {
     *status = team_->fail_call({Code::internal, "an error handler has left a trial call of MPI's"});
     return true;

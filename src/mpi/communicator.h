@@ -96,7 +96,7 @@ class Communicator {
   bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
              Status* status);
   // Whether a call went by CUDA IPC or NCCL, or has failed there.
-  bool carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status);
+  [[gnu::cold]] bool carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status);
   [[gnu::cold]] Replay replay_by_mpi(CallCache& last);
   bool go(const char* function, Exchange& exchange, Status* status);
   [[gnu::cold]] bool prepare_for_mpi(const Exchange& exchange, Status* status);
