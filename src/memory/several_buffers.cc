@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/copy.h"
+#include "src/memory/device_stream.h"
 #include "src/memory/placement.h"
 
 namespace sluice {
@@ -13,10 +14,12 @@ namespace {
 
 constexpr size_t grain_bytes = size_t{64} << 10;  // stays in the second-level cache
 
+const std::byte* data_of(const Side& side) { return offset_by(side.buffer, side.type->start); }
+
 }  // namespace
 
 SeveralBuffers::SeveralBuffers(UnplacedCall& unplaced, Staging& memory, CopyWait& wait)
-    : unplaced_(unplaced) {
+    : unplaced_(unplaced), wait_(wait) {
   buffers_.push_back(std::make_unique<Buffer>(unplaced.output, &memory, wait));
   for (const Side& side : unplaced.others) {
     buffers_.push_back(std::make_unique<Buffer>(side, nullptr, wait));
@@ -78,9 +81,31 @@ Status SeveralBuffers::place(Buffer& buffer, bool may_be_direct) {
     status =
         buffer.packed.begin(Way::pack, side, unplaced_.call.element, buffer.dense, buffer.staging);
   }
-  if (!status.ok() || (is_vector && unplaced_.filled)) return status;
+  buffer.is_fed_by_first = !is_vector && is_fed_by_first(side);
+  if (!status.ok() || (is_vector && unplaced_.filled) || buffer.is_fed_by_first) return status;
   std::byte* const result = is_vector ? buffer.dense : vector_;
   return buffer.unpacked.begin(Way::unpack, side, unplaced_.call.element, result, buffer.unpacking);
+}
+
+// (Memory without a context is for those devices alone that the program allows.)
+bool SeveralBuffers::is_fed_by_first(const Side& other) const {
+  const Side& first = unplaced_.output;
+  const bool is_reached = other.place.device == first.place.device || other.place.context;
+  return bytes_ > 0 && first.place.device >= 0 && other.place.device >= 0 && is_reached &&
+         has_dense_blocks(first, reduces()) && has_dense_blocks(other, reduces());
+}
+
+Status SeveralBuffers::feed_others() {
+  const Side& first = unplaced_.output;
+  const auto is_fed = [](const auto& buffer) { return buffer->is_fed_by_first; };
+  if (std::ranges::none_of(buffers_, is_fed)) return {};
+  DeviceStream stream(wait_);
+  if (Status status = stream.open(first.place.device); !status.ok()) return status;
+  for (const auto& buffer : buffers_) {
+    if (!is_fed(buffer)) continue;
+    stream.copy(const_cast<std::byte*>(data_of(buffer->side)), data_of(first), bytes_);
+  }
+  return stream.wait();
 }
 
 void SeveralBuffers::set_views() {
@@ -139,6 +164,7 @@ void SeveralBuffers::scatter_grain(size_t grain) {
   for (const auto& buffer : buffers_) {
     const bool is_vector = buffer == buffers_.front();
     if (is_vector && (buffer->is_direct || unplaced_.filled)) continue;
+    if (buffer->is_fed_by_first) continue;
     if (buffer->is_direct) {
       copy_bytes(buffer->dense + begin, vector_ + begin, size);
     } else {
@@ -156,7 +182,8 @@ Status SeveralBuffers::finish() {
     buffer->packed.stop();
     buffer->unpacked.stop();
   }
-  return failure();
+  const Status status = failure();
+  return status.ok() ? feed_others() : status;
 }
 
 Status SeveralBuffers::failure() const {

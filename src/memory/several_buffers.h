@@ -4,8 +4,9 @@
 // count (sluice_allreduce_multi, sluice_bcast_multi): on the host, on devices, in any mix. The
 // engine sees one vector. An allreduce combines the buffers piece by piece, when a piece is first
 // read, and all of them get each piece of the result when it is final; so this runs beside the
-// messages of other pieces. (The shape of gloo's allreduces and broadcasts of several pointers,
-// where local reductions and copies are pipelined with the steps.)
+// messages of other pieces. Where the first buffer lies on a device, others on devices get the
+// result from it in the end, without the host. (The shape of gloo's allreduces and broadcasts of
+// several pointers, where local reductions and copies are pipelined with the steps.)
 #pragma once
 
 #include <algorithm>
@@ -51,8 +52,9 @@ class SeveralBuffers {
     const Side& side;
     Staging own;
     Staging& staging;
-    std::byte* dense = nullptr;  // its operand
-    bool is_direct = false;      // that is the program's memory
+    std::byte* dense = nullptr;    // its operand
+    bool is_direct = false;        // that is the program's memory
+    bool is_fed_by_first = false;  // it gets its result from the first one's device
     Staging unpacking;
     StagedSide packed, unpacked;
   };
@@ -82,10 +84,13 @@ class SeveralBuffers {
   void gather_grain(size_t grain);
   void scatter(size_t offset, size_t bytes);
   void scatter_grain(size_t grain);
+  bool is_fed_by_first(const Side& other) const;
+  Status feed_others();
   size_t grain_size(size_t grain) const { return std::min(grain_, bytes_ - grain * grain_); }
   Status failure() const;
 
   UnplacedCall& unplaced_;
+  CopyWait& wait_;
   std::vector<std::unique_ptr<Buffer>> buffers_;  // the first one's memory holds the vector
   Operands operands_{*this};
   Results results_{*this};

@@ -211,6 +211,20 @@ void run_cases(Job& job, uint64_t cases) {
 
 int64_t counted(const char* name) { return CUDA(standin_counter)(name); }
 
+void count_crossings_of_broadcast(const std::vector<std::unique_ptr<KindMemory>>& memory,
+                                  const std::vector<void*>& buffers) {
+  constexpr int count = 1 << 20;
+  constexpr auto bytes = int64_t{count * sizeof(int)};
+  const std::vector<int> data(count, 5);
+  if (rank == 0) memory[0]->put(data);
+  const auto n = static_cast<int>(buffers.size());
+  const int64_t out = counted("bytes_out"), in = counted("bytes_in");
+  IN_SLUICE(sluice_bcast_multi)(buffers.data(), n, count, MPI_INT, 0, MPI_COMM_WORLD);
+  test::check(counted("bytes_out") - out == (rank == 0 ? bytes : 0), "a broadcast's bytes out");
+  test::check(counted("bytes_in") - in == (rank == 0 ? 0 : bytes), "a broadcast's bytes in");
+  for (const auto& each : memory) test::check(each->get<int>(count) == data, "the data");
+}
+
 // Between two ranks each byte of one vector crosses once each way, however many buffers there are.
 void count_crossings() {
   constexpr int count = 1 << 20;
@@ -231,6 +245,7 @@ void count_crossings() {
   test::check(counted("bytes_in") - in == bytes, "bytes in");
   const std::vector<int> expected(count, n * size * (size + 1) / 2);
   for (const auto& each : memory) test::check(each->get<int>(count) == expected, "the sums");
+  count_crossings_of_broadcast(memory, buffers);
 }
 
 void make_invalid(const std::string& what) {
