@@ -157,6 +157,7 @@ SlabVote::Lack DeviceRounds::look_at_device(const Call& call, SlabVote* vote) {
   vote->slab = slab->id();
   const Status tried = try_kernel(call, *slab);
   why_ = tried.message();
+  if (slab->has_failed()) return Lack::failed;
   return tried.ok() ? Lack::nothing : Lack::kernels;
 }
 
@@ -173,7 +174,7 @@ Status DeviceRounds::try_kernel(const Call& call, Slab& slab) {
     stream.reduce(arithmetic, operands, slab.memory(), 1);
     status = stream.wait();
   }
-  if (stream.is_abandoned()) slab.fail();
+  if (stream.is_abandoned()) slab.fail(true);
   if (status.ok()) slab.add_kernel(arithmetic.type);
   return status;
 }
@@ -182,7 +183,10 @@ template <typename Record>
 Status DeviceRounds::exchange(const Call& call, const Record& mine) {
   std::array<std::byte, Record::packed_size> packed;
   mine.pack(packed);
-  return team_.exchange(call, packed, std::span(packed_).first(team_.size() * packed.size()));
+  Status status =
+      team_.exchange(call, packed, std::span(packed_).first(team_.size() * packed.size()));
+  if (!status.ok()) slabs_.leave();
+  return status;
 }
 
 template <typename Record>
@@ -195,6 +199,8 @@ Record DeviceRounds::record_of(Rank rank) const {
 Status DeviceRounds::count(const Call& call, const SlabVote& mine, SlabBallot* ballot) {
   if (Status status = exchange(call, mine); !status.ok()) return status;
   for (Rank rank = 0; rank < team_.size(); ++rank) votes_[rank] = record_of<SlabVote>(rank);
+  const bool has_failed = std::ranges::count(votes_, SlabVote::Lack::failed, &SlabVote::lack) > 0;
+  if (has_failed) slabs_.leave();
   const size_t least = is_alltoallv(call) ? knobs_.cuda_ipc_least : 0;
   *ballot = count_votes(votes_, connected_, least);
   if (ballot->result != SlabBallot::Result::mismatch) return {};
@@ -330,12 +336,9 @@ Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, Staging& input,
     if (own.ok()) phases.list(phase, &works_);
     for (const SlabWork& work : works_) begin(call, work, stream);
     if (own.ok()) own = stream.wait();
-    if (slab && !own.ok()) slab->fail();
+    if (slab && !own.ok()) slab->fail(stream.is_abandoned());
     if (stream.is_abandoned()) return abandon(call, own);
-    if (Status status = meet(call, own); !status.ok()) {
-      if (slab) slab->leave();
-      return status;
-    }
+    if (Status status = meet(call, own); !status.ok()) return status;
   }
   team_.count(algorithm(call.collective), call, began);
   return {};
@@ -348,6 +351,7 @@ Status DeviceRounds::meet(const Call& call, const Status& own) {
   const RankReport mine{own.ok(), own.message()};
   if (Status status = gather_reports(call, mine, &ill, &report); !status.ok()) return status;
   if (report.is_well) return {};
+  slabs_.leave();
   const Status failure{Code::unavailable, "CUDA IPC: " + report.why};
   const std::string name(to_string(call.collective));
   return team_.fail_call(failure.with("rank " + std::to_string(ill)).with(name));

@@ -10,14 +10,14 @@ namespace sluice {
 static_assert(SlabOffer::handle_size == sluice_ipc_handle);
 
 DeviceSlabs::Slab::~Slab() {
-  if (!slab_ || is_left_) return;
+  if (!slab_ || is_left_ || has_failed_) return;
   close_all();
   ipc_.destroy(slab_);
 }
 
 // (To close waits for the device, which may be stuck.)
 void DeviceSlabs::Slab::close_all() {
-  if (has_failed_) return;
+  if (is_busy_) return;
   for (const Opened& each : opened_) ipc_.close(slab_, each.memory);
   opened_.clear();
 }
@@ -78,7 +78,9 @@ void DeviceSlabs::close() {
 
 void DeviceSlabs::end() {
   const Token token = try_take();
-  if (token) slabs_.clear();
+  if (!token) return;
+  for (const auto& slab : slabs_) slab->is_left_ = are_left_;
+  slabs_.clear();
 }
 
 }  // namespace sluice

@@ -7,8 +7,12 @@
 //
 // Slabs live until MPI_Finalize: each process closes what is others' before it, and frees its own
 // behind it, when all have begun it. So no slab is freed while others have it open, no communicator
-// needs a meeting when it ends, and a rank that has died is waited for by nobody. Where a call has
-// failed, slabs are left to the end of the process.
+// needs a meeting when it ends, and a rank that has died is waited for by nobody.
+//
+// A process whose device may still copy for a failed call, or can't be used any more, does not
+// close what it has open, also of processes that had no part in that call. Whoever learns of a
+// failure leaves its slabs to the end of the process. (Who makes no call with the failed rank later
+// does not learn of it, and frees its slab. No copy of the failed call reads that one.)
 #pragma once
 
 #include <sys/types.h>
@@ -44,12 +48,13 @@ class DeviceSlabs {
     // The types whose kernels have run on its device, a bit for each.
     uint32_t kernels() const { return kernels_; }
     void add_kernel(Type type) { kernels_ |= 1U << static_cast<unsigned>(type); }
-    // Whether it is never to be used again: copies have failed, or may still run.
+    // Whether it is never to be used again: copies have failed.
     bool has_failed() const { return has_failed_; }
-    void fail() { has_failed_ = is_left_ = true; }
-    // From now on it is left to the process's end: a call has failed, so that other processes may
-    // not close it.
-    void leave() { is_left_ = true; }
+    // is_busy: they may still run. Then nothing that is open is closed any more.
+    void fail(bool is_busy) {
+      has_failed_ = true;
+      is_busy_ = is_busy_ || is_busy;
+    }
     // Opens another process's slab for this device, unless it is open. One of that process's that
     // was on the same device before is closed: it is gone. nullptr: failed. May throw
     // std::bad_alloc.
@@ -71,7 +76,7 @@ class DeviceSlabs {
     const SluiceIpc& ipc_;
     const int device_;
     uint64_t id_ = 0;
-    bool has_failed_ = false, is_left_ = false;
+    bool has_failed_ = false, is_busy_ = false, is_left_ = false;
     uint32_t kernels_ = 0;
     SluiceIpcSlab* slab_ = nullptr;
     std::array<char, SlabOffer::handle_size> handle_ = {};
@@ -100,6 +105,9 @@ class DeviceSlabs {
   // A new one. nullptr, with the reason, if it can't be had. May throw std::bad_alloc.
   Slab* make(const SluiceIpc& ipc, int device, size_t bytes, std::string* why);
 
+  // From now on slabs are left to the process's end: a call has failed, so that other processes may
+  // not close them. Needs no token.
+  void leave() { are_left_ = true; }
   // Closes what is of other processes. To be called before MPI_Finalize, when no call uses slabs
   // any more.
   void close();
@@ -110,8 +118,9 @@ class DeviceSlabs {
   bool is_of_parent() const { return process_ != 0 && process_ != getpid(); }
 
   std::atomic<pid_t> process_{0};  // that made the slabs; 0: there are none
-  std::mutex mutex_;               // the token
-  uint64_t last_ = 0;              // id of a slab
+  std::atomic<bool> are_left_{false};
+  std::mutex mutex_;   // the token
+  uint64_t last_ = 0;  // id of a slab
   std::vector<std::unique_ptr<Slab>> slabs_;
 };
 

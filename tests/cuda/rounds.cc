@@ -452,6 +452,8 @@ const Case cases[] = {
     {"failures", [](uint64_t) { failures(); }, false},
     {"killed", [](uint64_t) { killed(account); }, false},
     {"stuck", [](uint64_t) { stuck(); }, false},
+    {"stuck-in-a-vote", [](uint64_t) { stuck_in_a_vote(); }, false},
+    {"failures-of-a-part", [](uint64_t) { failures_of_a_part(); }, false},
     {"reset", [](uint64_t) { reset(); }, false},
     {"forks", [](uint64_t) { forks(); }, false},
     {"reasons", [](uint64_t) { reasons(); }, false},

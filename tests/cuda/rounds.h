@@ -34,6 +34,8 @@ void expect_sums(MPI_Comm comm, int calls, bool by_ipc);
 void failures();
 void killed(const std::string& account);
 void stuck();
+void stuck_in_a_vote();
+void failures_of_a_part();
 void reset();
 void forks();
 void reasons();

@@ -89,6 +89,43 @@ void stuck() {
   expect_sums(duplicate(), 5, false);
 }
 
+// The same of a kernel that the victim tries before it votes: it has the others' slabs open for
+// good, and they must leave them.
+void stuck_in_a_vote() {
+  MPI_Comm comm = duplicate();
+  expect_sums(comm, 2, true);
+  KindMemory data(Kind::device, 80000);
+  data.put(std::vector<double>(10000, 1));
+  if (rank == victim) CUDA(standin_hold)();
+  const int result = MPI_Allreduce(MPI_IN_PLACE, data.data(), 10000, MPI_DOUBLE, MPI_SUM, comm);
+  CUDA(standin_release)();
+  may_be_left = true;
+  test::check(result != MPI_SUCCESS && MPI_Barrier(comm) != MPI_SUCCESS,
+              "this call and the next fail");
+}
+
+// A call of two of three ranks fails. The third one has slabs of theirs open, and they have its
+// own. how: "launch", or "hold": the victim's copies do not end, and it learns of that in a later
+// call.
+void failures_of_a_part() {
+  MPI_Comm comm = duplicate(), part = MPI_COMM_NULL;
+  const bool is_in = rank == 0 || rank == victim, holds = option == "hold";
+  expect_sums(comm, 2, true);
+  MPI_Comm_split(comm, is_in ? 0 : MPI_UNDEFINED, 0, &part);
+  if (is_in) {
+    expect_sums(part, 2, true);
+    KindMemory data(Kind::device, 80000);
+    data.put(std::vector<int>(20000, 1));
+    if (rank == victim && holds) CUDA(standin_hold)();
+    if (rank == victim && !holds) CUDA(standin_fail)("launch", "1");
+    const int result = MPI_Allreduce(MPI_IN_PLACE, data.data(), 20000, MPI_INT, MPI_SUM, part);
+    CUDA(standin_release)();
+    test::check(result != MPI_SUCCESS, "an error");
+  }
+  may_be_left = is_in || holds;
+  if (holds) expect_sums(comm, 3, false);
+}
+
 // The program resets the victim's device: its slab is gone, and it makes another one.
 void reset() {
   MPI_Comm comm = duplicate(), other = duplicate();

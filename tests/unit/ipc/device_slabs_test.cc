@@ -144,13 +144,33 @@ TEST_F(DeviceSlabsTest, one_that_is_gone_is_forgotten) {
   EXPECT_NE(make(0).id(), first);
 }
 
-// (What a call has left running may still write to it, and others may have it open.)
-TEST_F(DeviceSlabsTest, one_in_which_a_call_has_failed_is_left_to_the_end_of_the_process) {
-  make(0).leave();
+TEST_F(DeviceSlabsTest, those_that_others_may_not_close_are_left_to_the_end_of_the_process) {
+  EXPECT_TRUE(make(0).open(one_, device_, offer(5, 1), &why_));
+  slabs_.leave();
+  slabs_.close();
+  EXPECT_EQ(open_now(), 0);
+  slabs_.end();
+  EXPECT_EQ(destroyed, 0);
+}
+
+TEST_F(DeviceSlabsTest, one_in_which_a_call_has_failed_is_not_freed) {
+  DeviceSlabs::Slab& failed = make(0);
+  EXPECT_TRUE(failed.open(one_, device_, offer(5, 1), &why_));
+  failed.fail(false);
+  EXPECT_TRUE(slabs_.find(0)->has_failed());
+  make(1);
+  slabs_.close();
+  EXPECT_EQ(open_now(), 0);
+  slabs_.end();
+  EXPECT_EQ(destroyed, 1);
+}
+
+// (What a call has left running may still read what is open.)
+TEST_F(DeviceSlabsTest, what_a_busy_one_has_open_is_not_closed) {
   DeviceSlabs::Slab& failed = make(1);
   EXPECT_TRUE(failed.open(one_, device_, offer(5, 1), &why_));
-  failed.fail();
-  EXPECT_TRUE(slabs_.find(1)->has_failed());
+  failed.fail(true);
+  failed.fail(false);
   slabs_.close();
   EXPECT_EQ(open_now(), 1);
   slabs_.end();
