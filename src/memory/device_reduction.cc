@@ -14,8 +14,6 @@ namespace {
 // Of a buffer on another device, which is copied here piece by piece.
 constexpr size_t longest_piece = size_t{4} << 20;
 
-const std::byte* data_of(const Side& side) { return offset_by(side.buffer, side.type->start); }
-
 }  // namespace
 
 DeviceReduction::~DeviceReduction() {

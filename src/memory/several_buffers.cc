@@ -14,8 +14,6 @@ namespace {
 
 constexpr size_t grain_bytes = size_t{64} << 10;  // stays in the second-level cache
 
-const std::byte* data_of(const Side& side) { return offset_by(side.buffer, side.type->start); }
-
 }  // namespace
 
 SeveralBuffers::SeveralBuffers(UnplacedCall& unplaced, Staging& memory, CopyWait& wait)

@@ -43,6 +43,11 @@ struct Side {
   }
 };
 
+// The first byte of a side whose data is dense.
+inline const std::byte* data_of(const Side& side) {
+  return offset_by(side.buffer, side.type->start);
+}
+
 // A collective call, before Placement.
 struct UnplacedCall {
   Call call;  // complete except for its views
