@@ -60,6 +60,7 @@
   F(cuThreadExchangeStreamCaptureMode, CUresult(CUstreamCaptureMode*))                /* 10.1 */ \
   F(cuDevicePrimaryCtxRelease_v2, CUresult(CUdevice))                                 /* 11.0 */ \
   F(cuMemGetAccess, CUresult(unsigned long long*, const CUmemLocation*, CUdeviceptr)) /* 10.2 */ \
+  F(cuMemPoolGetAccess, CUresult(CUmemAccess_flags*, CUmemoryPool, CUmemLocation*))   /* 11.2 */ \
   F(cuIpcOpenMemHandle_v2, CUresult(CUdeviceptr*, CUipcMemHandle, unsigned))          /* 11.0 */ \
   F(cuCtxSetFlags, CUresult(unsigned))                                                /* 12.1 */
 
@@ -87,11 +88,11 @@
   C(CU_POINTER_ATTRIBUTE_BUFFER_ID, CUpointer_attribute, 7)                \
   C(CU_POINTER_ATTRIBUTE_IS_MANAGED, CUpointer_attribute, 8)               \
   C(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CUpointer_attribute, 9)           \
+  C(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, CUpointer_attribute, 17)          \
   C(CU_MEMORYTYPE_HOST, CUmemorytype, 1)                                   \
   C(CU_MEMORYTYPE_DEVICE, CUmemorytype, 2)                                 \
   C(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, CUdevice_attribute, 89) \
   C(CU_MEM_LOCATION_TYPE_DEVICE, CUmemLocationType, 1)                     \
-  C(CU_MEM_LOCATION_TYPE_HOST, CUmemLocationType, 2)                       \
   C(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CUmemAccess_flags, 3)              \
   C(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUipcMem_flags, 1)                 \
   C(CU_CTX_SYNC_MEMOPS, CUctx_flags, 0x80)                                 \
@@ -121,6 +122,7 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
 using CUmodule = struct CUmod_st*;
+using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUfunction = struct CUfunc_st*;
 
 struct CUuuid {

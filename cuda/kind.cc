@@ -52,42 +52,51 @@ bool is_concurrent(int device) {
   return answer == Answer::yes;
 }
 
-// Whether a place has access to virtual memory. Unknown if it is none, as in pools.
-Answer has_access(const void* address, CUmemLocationType type, int id) {
-  unsigned long long flags = 0;
-  const CUmemLocation place{type, id};
-  const auto get_access = driver().cuMemGetAccess;
-  if (!get_access || get_access(&flags, &place, address_of(address)) != CUDA_SUCCESS) {
-    return Answer::unknown;
-  }
-  return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? Answer::yes : Answer::no;
+// The pool that memory is of. Null if none, or if the driver does not tell (before CUDA 11.3).
+CUmemoryPool pool_of(const void* address) {
+  CUmemoryPool pool = nullptr;
+  CUpointer_attribute which = CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
+  void* value = &pool;
+  const CUresult result = driver().cuPointerGetAttributes(1, &which, &value, address_of(address));
+  return result == CUDA_SUCCESS ? pool : nullptr;
 }
 
-// The host's virtual memory is the processor's only if the program has said so.
-bool is_open_to_processor(const void* address) {
-  const Answer host = has_access(address, CU_MEM_LOCATION_TYPE_HOST, 0);
-  if (host == Answer::yes) return true;
-  return is_readable(address) == Answer::yes;
+// Whether a device may use memory without a context. (Asked about a pool's memory, or the
+// processor's access, cuMemGetAccess answers, but not with the truth.)
+Answer has_access(const void* address, CUmemoryPool pool, int device) {
+  const Driver& cuda = driver();
+  CUmemLocation place{CU_MEM_LOCATION_TYPE_DEVICE, device};
+  unsigned long long flags = 0;
+  CUmemAccess_flags pools = 0;
+  if (pool ? !cuda.cuMemPoolGetAccess : !cuda.cuMemGetAccess) return Answer::unknown;
+  const CUresult result = pool ? cuda.cuMemPoolGetAccess(&pools, pool, &place)
+                               : cuda.cuMemGetAccess(&flags, &place, address_of(address));
+  if (result != CUDA_SUCCESS) return Answer::unknown;
+  return (pool ? pools : flags) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? Answer::yes : Answer::no;
 }
 
 // A device that may use memory without a context: its own, if that may, or another one. -1: none.
 int find_user(const void* address, int own) {
   int count = 0;
-  if (own >= 0 && has_access(address, CU_MEM_LOCATION_TYPE_DEVICE, own) != Answer::no) return own;
+  const CUmemoryPool pool = pool_of(address);
+  if (own >= 0 && has_access(address, pool, own) != Answer::no) return own;
   if (driver().cuDeviceGetCount(&count) != CUDA_SUCCESS) return -1;
   for (int device = 0; device < count; ++device) {
-    if (has_access(address, CU_MEM_LOCATION_TYPE_DEVICE, device) == Answer::yes) return device;
+    if (has_access(address, pool, device) == Answer::yes) return device;
   }
   return -1;
 }
 
-// Memory that belongs to no context: of a pool, or virtual memory of a device or of the host.
+// Memory that belongs to no context: of a pool, or virtual memory of a device or of the host. (The
+// host's is the processor's only if the program has said so, and no device's either before.)
 int find_without_context(const void* address, const Attributes& found, SluiceCudaPlace* place,
                          char* why) {
   const bool is_hosts = found.type == CU_MEMORYTYPE_HOST || found.device < 0;
-  if (is_hosts && is_open_to_processor(address)) return 0;
+  const Answer readable = is_hosts ? is_readable(address) : Answer::no;
+  if (readable == Answer::yes) return 0;
   const int user = find_user(address, is_hosts ? -1 : found.device);
   if (user < 0) {
+    if (readable == Answer::unknown) return 0;
     std::snprintf(why, sluice_cuda_why, "neither a device nor the processor may read and write it");
     return -1;
   }

@@ -21,12 +21,6 @@ bool is_adjacent(const Side& side) {
 
 }  // namespace
 
-Status describe_unknown(const Side& side) {
-  Status why;
-  (void)find_place(offset_by(side.buffer, side.type->start), &why);
-  return why.ok() ? Status{Code::unavailable, "can't tell where a buffer is"} : why;
-}
-
 bool has_dense_blocks(const Side& side, bool reduces) {
   if (side.type->is_dense(2)) return true;
   if (reduces && side.blocks > 1) return false;
@@ -85,9 +79,6 @@ Status Placement::begin() try {
     if (unplaced_.output.type) place_in_buffer(unplaced_.output, output_, &unplaced_.call.output);
     if (unplaced_.input.type) place_in_buffer(unplaced_.input, input_, &unplaced_.call.input);
     return {};
-  }
-  for (const Side* side : {&unplaced_.output, &unplaced_.input}) {
-    if (side->place.device == DevicePlace::unknown) return describe_unknown(*side);
   }
   Status status = unplaced_.output.type ? begin_output() : Status();
   return status.ok() && unplaced_.input.type ? begin_input() : status;

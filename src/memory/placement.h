@@ -28,9 +28,6 @@ inline size_t units_of(const Side& side, const Call& call) {
   return call.reduction.kernel ? 1 : side.type->size;
 }
 
-// Why nobody knows where a side is.
-Status describe_unknown(const Side& side);
-
 // The placement of one call. Everything that can fail fails in `begin`, before anything is sent.
 class Placement {
  public:

@@ -7,6 +7,12 @@
 
 namespace sluice {
 
+Status describe_unknown(const Side& side) {
+  Status why;
+  (void)find_place(data_of(side), &why);
+  return why.ok() ? Status{Code::unavailable, "can't tell where a buffer is"} : why;
+}
+
 Status StagedSide::begin(Way way, const Side& side, size_t element, std::byte* dense,
                          Staging& staging) {
   way_ = way;
@@ -23,6 +29,7 @@ Status StagedSide::begin(Way way, const Side& side, size_t element, std::byte* d
   }
   left_ = staging.left.data();
   if (side.place.is_host() || bytes_ == 0) return {};
+  if (side.place.device == DevicePlace::unknown) return describe_unknown(side);
   staging.tickets.assign(grains, 0);
   tickets_ = staging.tickets.data();
   return copier_.open(

@@ -11,6 +11,9 @@
 
 namespace sluice {
 
+// Why nobody knows where a side is.
+Status describe_unknown(const Side& side);
+
 // A side that is in staging memory. It is moved in grains of 32 KB, each once: packed when the
 // first of its bytes is needed, unpacked when the last of them has its final value. (This is safe
 // in place, too: a plan writes no byte of the output before it has read that byte of the input.)

@@ -39,6 +39,7 @@ using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
 using CUgraph = struct CUgraph_st*;
 using CUmodule = struct CUmod_st*;
+using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUfunction = struct CUfunc_st*;
 using CUmemGenericAllocationHandle = unsigned long long;
 using cuuint64_t = uint64_t;
@@ -83,7 +84,8 @@ enum CUpointer_attribute : unsigned {
   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
   CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
-  CU_POINTER_ATTRIBUTE_MAPPED = 13
+  CU_POINTER_ATTRIBUTE_MAPPED = 13,
+  CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17
 };
 
 enum CUmemorytype : unsigned {
@@ -231,6 +233,8 @@ CUresult cuMemHostUnregister(void* pointer);
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* pointer, unsigned flags);
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
+// Each device has one pool.
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location);
 
 // Memory of cuMemAlloc alone. Another process opens it, once in a context; its own never. What the
 // two processes do with it is not ordered but by their own waiting. It is a misuse to free it while
@@ -252,7 +256,8 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset,
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc* access,
                         size_t count);
-// (Of pool memory it tells nothing.)
+// (Of memory that was not mapped it says that nobody has access, and of the host what is true of
+// device 0.)
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                         CUdeviceptr pointer);
 

@@ -100,6 +100,7 @@ const Row table[] = {
     RENEWED(cuMemHostGetDevicePointer, 2020, cuMemHostGetDevicePointer_v2, 3020),
     PLAIN(cuMemAllocAsync, 11020),
     PLAIN(cuMemFreeAsync, 11020),
+    PLAIN(cuMemPoolGetAccess, 11020),
     PLAIN(cuIpcGetMemHandle, 4010),
     RENEWED(cuIpcOpenMemHandle, 4010, cuIpcOpenMemHandle_v2, 11000),
     PLAIN(cuIpcCloseMemHandle, 4010),

@@ -109,6 +109,17 @@ bool is_pool(Kind kind) { return kind == Kind::pool; }
 bool is_pinned(Kind kind) { return kind == Kind::pinned; }
 bool is_registered(Kind kind) { return kind == Kind::registered; }
 
+// The only pool of a device. Nobody looks into it.
+CUmemoryPool pool_of(int device) {
+  return reinterpret_cast<CUmemoryPool>((static_cast<uintptr_t>(device) + 1) << 8);
+}
+
+// The first version that knows it.
+int version_of(CUpointer_attribute attribute) {
+  if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) return 11030;
+  return attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? 9020 : 0;
+}
+
 size_t size_of(CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -123,6 +134,7 @@ size_t size_of(CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return 8;
     default:
       return 0;
@@ -151,6 +163,8 @@ uint64_t value_of(CUpointer_attribute attribute, const Allocation& at, uintptr_t
       return at.base;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       return at.bytes;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return at.kind == Kind::pool ? reinterpret_cast<uint64_t>(pool_of(at.device)) : 0;
     default:
       return 1;  // MAPPED
   }
@@ -193,8 +207,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   if (driver.strikes("pointer")) return CUDA_ERROR_UNKNOWN;
   const AllocationRef found = driver.find(pointer);
   for (unsigned i = 0; i < count; ++i) {
-    const bool is_later = attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-    if (is_later && driver.version < 9020) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.version < standin::version_of(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
     const size_t bytes = standin::size_of(attributes[i]);
     if (bytes == 0) return standin::unknown_attribute(attributes[i]);
     std::memset(data[i], attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? 0xfe : 0, bytes);
@@ -311,6 +324,16 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
   STANDIN_ENTER_CONTEXT(cuMemAllocAsync);
   if (!driver.stream_of(stream)) return CUDA_ERROR_INVALID_HANDLE;
   return standin::allocate_device(pointer, bytes, Kind::pool);
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+  STANDIN_ENTER(cuMemPoolGetAccess);
+  if (!flags || !pool || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const bool may = pool == standin::pool_of(location->id);
+  *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return CUDA_SUCCESS;
 }
 
 // From now on it is a misuse to enqueue anything with this memory; what is enqueued keeps it.

@@ -170,12 +170,14 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
   return CUDA_SUCCESS;
 }
 
+// As CUDA 13's driver answers: the host is taken for the device of that number.
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                         CUdeviceptr pointer) {
   STANDIN_ENTER(cuMemGetAccess);
   const AllocationRef found = driver.find(pointer);
-  if (!flags || !location || !found || found->kind != Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
-  const bool may = found->serves(user_of(*location));
+  if (!flags || !location || !found) return CUDA_ERROR_INVALID_VALUE;
+  const int user = location->type == CU_MEM_LOCATION_TYPE_HOST ? location->id : user_of(*location);
+  const bool may = found->kind == Kind::mapped && found->serves(user);
   *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
