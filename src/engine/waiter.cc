@@ -24,6 +24,7 @@ constexpr auto between_yields_alone = 25us;  // the same, after alone_after chec
 constexpr uint32_t crowded_after = 3;        // checks in a row that found another thread
 constexpr uint32_t alone_after = 32;         // checks in a row that found none
 constexpr auto between_waits = 10ms;
+constexpr auto between_moves = 10ms;
 constexpr auto nap = 50us;
 constexpr auto longest_nap = 1ms;
 constexpr int naps_of_wait = 4;  // a nap may last as many times as long as the wait so far
@@ -130,10 +131,14 @@ void Waiter::look_for_oversubscription() {
   rusage usage{};
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
   Oversubscription::Evidence& seen = Oversubscription::evidence;
+  const bool did_seem_there = seen.seems_there;
   const bool oversubscription = std::exchange(seen.switches, usage.ru_nivcsw) != usage.ru_nivcsw;
   seen.met = oversubscription ? seen.met + 1 : 0;
   seen.alone = oversubscription ? 0 : seen.alone + 1;
-  seen.seems_there = seen.seems_there ? seen.alone < alone_after : seen.met >= crowded_after;
+  seen.seems_there = did_seem_there ? seen.alone < alone_after : seen.met >= crowded_after;
+  if (did_seem_there || !seen.seems_there || now_ - seen.slept < between_moves) return;
+  seen.slept = now_;
+  std::this_thread::sleep_for(nap);
 }
 
 }  // namespace sluice

@@ -153,7 +153,7 @@ TEST(Rules, LookAtCrowds) {
     const char *alone, *in_turns;  // algorithms of 4 ranks, alone and oversubscribed
   };
   for (const Row& row : {Row{allreduce, "fetch", "split"}, Row{reduce, "split", "flat"},
-                         Row{broadcast, "fetch", "fetch"}, Row{allgather, "fetch", "flat"},
+                         Row{broadcast, "flat", "fetch"}, Row{allgather, "fetch", "flat"},
                          Row{allgatherv, "fetch", "flat"}, Row{reduce_scatter, "fetch", "flat"},
                          Row{alltoall, "fetch", "linear"}, Row{alltoallv, "fetch", "mixed"}}) {
     SCOPED_TRACE(std::string(to_string(row.collective)));
@@ -171,7 +171,7 @@ TEST(Rules, LookAtCrowds) {
   }
   EXPECT_EQ(chosen(alltoall, 4, 2, 100 << 10), "linear");
   EXPECT_EQ(chosen(alltoall, 4, 2, 99 << 10), "flat");
-  EXPECT_EQ(chosen(broadcast, 4, 1, 64 << 10), "fetch");
+  EXPECT_EQ(chosen(broadcast, 4, 1, 64 << 10), "flat");
   EXPECT_EQ(chosen(broadcast, 4, 2, 64 << 10), "flat");
   EXPECT_TRUE(parse_rules("* * per_processor:2- -> mpi").ok());
   EXPECT_FALSE(parse_rules("* * per_processor:x -> mpi").ok());

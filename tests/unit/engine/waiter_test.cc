@@ -4,6 +4,7 @@
 #include "src/engine/waiter.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -86,6 +87,26 @@ TEST_F(Waiting, WhileTrafficGoesOnToo) {
   busy.begin();
   while (progressed_ < 3) busy.turn();
   EXPECT_EQ(endpoint_.naps, 0U);
+}
+
+// So that the scheduler moves it to an idle processor. Once: nobody may be idle.
+TEST_F(Waiting, SleepsOnceWhereItSeemsToShareItsProcessor) {
+  const auto sleeps = [] {
+    rusage usage{};
+    EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+    return usage.ru_nvcsw;
+  };
+  Oversubscription::evidence = {};
+  Oversubscription::evidence.met = 2;
+  Oversubscription::evidence.switches = -1;
+  Waiter shared = waiter(-1);
+  shared.begin();
+  const long before = sleeps();
+  while (Oversubscription::evidence.met == 2) shared.turn();
+  EXPECT_GE(sleeps(), before + 1);
+  EXPECT_TRUE(oversubscription_.is_there());
+  EXPECT_EQ(endpoint_.naps, 0U);
+  Oversubscription::evidence = {};
 }
 
 TEST_F(Waiting, NapsWhereTheSettingAllowsIt) {
