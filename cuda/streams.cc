@@ -79,7 +79,9 @@ SluiceCudaStream* StreamPool::open(const SluiceCudaPlace& place, char* why) {
     const Current current(context, why);
     stream = current ? make(context, why) : nullptr;
   }
-  if (stream) stream->begin = stream->end = 0;
+  if (!stream) return nullptr;
+  stream->begin = stream->end = 0;
+  stream->is_in_context = place.context != nullptr;
   return stream;
 }
 

@@ -14,6 +14,7 @@
 struct SluiceCudaStream {
   SluiceCudaStream* next = nullptr;
   sluice::cuda::CUcontext context = nullptr;
+  bool is_in_context = false;  // the memory of this call; else it is of a pool, or mapped
   // Looked at before an idle stream is used. If it is not alive, the stream is forgotten.
   sluice::cuda::Canary canary;
   sluice::cuda::CUstream stream = nullptr;

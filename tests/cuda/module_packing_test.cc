@@ -284,6 +284,22 @@ TEST_F(RefusedKernels, AreDoneWithout) {
   EXPECT_EXIT(use(), testing::ExitedWithCode(0), "");
 }
 
+// Not with the commands of the compute engine, which processes that share a device take turns on.
+TEST_F(Packing, LeavesShortCopiesToACopyEngine) {
+  char why[sluice_cuda_why] = "";
+  std::vector<std::byte> back(size_t{64} << 10);
+  const int64_t rows = count("cuMemcpy2DAsync_v2"), runs = count("cuMemcpyHtoDAsync_v2");
+  const size_t sizes[] = {2, 4, 24 << 10, 1, 5, 32 << 10};
+  for (const size_t bytes : sizes) {
+    copy(stream_, device_ + 3, image_.data() + bytes, bytes, true);
+    copy(stream_, device_ + 3, back.data(), bytes, false);
+    ASSERT_EQ(finish(stream_, why), 1) << why;
+    EXPECT_EQ(std::memcmp(back.data(), image_.data() + bytes, bytes), 0) << bytes;
+  }
+  EXPECT_EQ(count("cuMemcpy2DAsync_v2") - rows, 3);
+  EXPECT_EQ(count("cuMemcpyHtoDAsync_v2") - runs, 3);
+}
+
 TEST_F(Packing, FailsLaterIfAKernelDoes) {
   CUcontext made = nullptr, popped = nullptr;
   CUdeviceptr pointer = 0;
