@@ -378,6 +378,20 @@ void print_text(const InfoOptions& options, bool all) {
 
 }  // namespace
 
+void print_version(bool json) {
+  const BuildInfo build = build_info();
+  if (!json) {
+    printf("sluice %s\n", build.version.c_str());
+    return;
+  }
+  const Result<std::string> library = find_library(value_of("SLUICE_LIBRARY"));
+  Json object;
+  object.open_object().add("version", build.version).add("mpi", build.mpi);
+  object.add("mpi_soname", build.mpi_soname).add("library", library.ok() ? *library : "");
+  object.add("settings", SLUICE_SYSCONFDIR "/sluice.conf").close();
+  printf("%s", object.text().c_str());
+}
+
 Status info(const InfoOptions& options) {
   const bool all = !options.knobs && !options.algorithms && !options.rules && !options.choices;
   options.json ? print_json(options, all) : print_text(options, all);
