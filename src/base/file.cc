@@ -29,14 +29,24 @@ int fill(int fd, std::string* text) {
   return 0;
 }
 
-// Why it cannot be read; empty: it has been.
-std::string read_from(int fd, std::string* text) {
-  struct stat about {};
-  if (fstat(fd, &about) != 0) return strerror(errno);
+// Why the file is refused before it is read; empty: it is not.
+std::string refusal(const struct stat& about, const FileDemands& demands) {
   if (S_ISDIR(about.st_mode)) return strerror(EISDIR);
   if (!S_ISREG(about.st_mode)) return "it is no regular file";
-  const size_t room =
-      std::clamp(static_cast<size_t>(about.st_size), least_room, most_file_bytes) + 1;
+  if (demands.is_closed && (about.st_mode & S_IWOTH) != 0) return "all users may write it";
+  if (demands.is_own && about.st_uid != 0 && about.st_uid != geteuid()) {
+    return "it belongs to another user";
+  }
+  return "";
+}
+
+// Why it cannot be read; empty: it has been.
+std::string read_from(int fd, const FileDemands& demands, std::string* text) {
+  struct stat about {};
+  if (fstat(fd, &about) != 0) return strerror(errno);
+  if (const std::string why = refusal(about, demands); !why.empty()) return why;
+  const size_t expected = std::max(static_cast<size_t>(about.st_size), least_room);
+  const size_t room = std::min(expected, demands.most) + 1;
   text->resize(room);
   if (const int error = fill(fd, text); error != 0) return strerror(error);
   return text->size() == room ? "it is too large, or grows" : "";
@@ -44,14 +54,14 @@ std::string read_from(int fd, std::string* text) {
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, const FileDemands& demands) {
   const auto fails = [&](const std::string& why) {
     return Status(Code::invalid, "cannot read " + path + ": " + why);
   };
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return fails(strerror(errno));
   std::string text;
-  const std::string why = read_from(fd, &text);
+  const std::string why = read_from(fd, demands, &text);
   close(fd);
   if (!why.empty()) return fails(why);
   return text;

@@ -13,11 +13,18 @@ namespace sluice {
 // More than any such file has, and no burden for a process.
 constexpr size_t most_file_bytes = size_t{16} << 20;
 
+// What read_file takes; by default any regular file of at most so many bytes.
+struct FileDemands {
+  size_t most = most_file_bytes;
+  bool is_closed = false;  // not all users may write it
+  bool is_own = false;     // it belongs to this process's user or to root
+};
+
 // The content of a regular file, or of what a symbolic link leads to. Does not wait: a pipe, a
-// device or a folder is an error, as is a file of more than most_file_bytes. Code::invalid:
+// device or a folder is an error, as is a file that is not as demanded. Code::invalid:
 // "cannot read PATH: Is a directory". The content is in one piece of memory, so whoever erases a
 // secret there has erased it.
-Result<std::string> read_file(const std::string& path);
+Result<std::string> read_file(const std::string& path, const FileDemands& demands = {});
 
 // Whether there is anything by that name; a link that leads nowhere counts.
 bool file_exists(const std::string& path);

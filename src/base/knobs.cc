@@ -19,6 +19,9 @@ constexpr const char* any_algorithm = "an algorithm's name, or mpi";
 
 // clang-format off
 constexpr Knob table[] = {
+    {"SLUICE_CONFIG", KnobType::text, "", "a file's path, or none",
+     "a file of settings in place of the user's and the site's; none: no file", false,
+     &Knobs::config},
     {"SLUICE_ENABLE", KnobType::boolean, "on", on_off,
      "off hands every call to MPI", false, &Knobs::enable},
     {"SLUICE_LOG", KnobType::choice, "warning", "error, warning, info, debug",
@@ -322,9 +325,21 @@ void keep(const Knob& knob, const Value& value, Knobs* knobs) {
   std::visit([&](auto field) { keep_as(field, value, knobs); }, knob.field);
 }
 
-const char* written(const Environment& environment, const Knob& knob) {
-  const char* text = environment(knob.name);
-  return text && *text ? text : nullptr;
+struct Chosen {
+  std::string text, origin;
+};
+
+// As it is written, accepted or not.
+Chosen choose(const SettingSources& sources, const Knob& knob) {
+  const SettingSources::Found found = sources.find(knob.name);
+  if (!found.text) return {knob.fallback, "default"};
+  const bool resets = std::string_view(found.text) == "default";
+  return {resets ? knob.fallback : found.text, found.origin};
+}
+
+bool is_known(const std::string& name) {
+  const auto has_name = [&](const Knob& knob) { return name == knob.name; };
+  return std::any_of(std::begin(table), std::end(table), has_name);
 }
 
 // The warning about a name that the table lacks.
@@ -363,13 +378,13 @@ bool is_file(const Knob& knob) {
 
 std::span<const Knob> knob_table() { return table; }
 
-Status read_knobs(const Environment& environment, Knobs* knobs) {
+Status read_knobs(const SettingSources& sources, Knobs* knobs) {
+  if (!sources.problem.ok()) return sources.problem;
   Knobs read;
   for (const Knob& knob : table) {
-    const char* text = written(environment, knob);
-    const std::string chosen = text ? text : knob.fallback;
+    const std::string chosen = choose(sources, knob).text;
     Value value;
-    if (!parse_value(knob, chosen, &value)) return not_accepted(knob, chosen);
+    if (!parse_value(knob, chosen, &value)) return located(not_accepted(knob, chosen), sources);
     keep(knob, value, &read);
   }
   *knobs = std::move(read);
@@ -384,29 +399,48 @@ std::vector<std::string> unknown_knobs(const char* const* environment) {
     const size_t end = entry.find('=');
     if (end + 1 == entry.size()) continue;  // empty: counts as unset
     const std::string name(entry.substr(0, end));
-    const auto has_name = [&](const Knob& knob) { return name == knob.name; };
-    if (std::none_of(std::begin(table), std::end(table), has_name)) {
-      lines.push_back(unknown_name(name));
+    if (!is_known(name)) lines.push_back(unknown_name(name));
+  }
+  return lines;
+}
+
+std::vector<std::string> unknown_knobs(std::span<const SettingsFile> files) {
+  std::vector<std::string> lines;
+  for (const SettingsFile& file : files) {
+    for (const SettingsFile::Line& line : file.lines) {
+      if (is_known(line.name)) continue;
+      lines.push_back(file.path + ":" + std::to_string(line.number) + ": " +
+                      unknown_name(line.name));
     }
   }
   return lines;
 }
 
-std::vector<KnobValue> knob_values(const Environment& environment) {
+Status located(const Status& status, const SettingSources& sources) {
+  const std::string& message = status.message();
+  const size_t begin = message.find(prefix);
+  if (begin == std::string::npos) return status;
+  const size_t end = message.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", begin);
+  const std::string name = message.substr(begin, end - begin);
+  const SettingSources::Found found = sources.find(name.c_str());
+  const bool is_located = message.starts_with(found.origin + ": ");
+  return found.in_file && !is_located ? status.with(found.origin) : status;
+}
+
+std::vector<KnobValue> knob_values(const SettingSources& sources) {
   std::vector<KnobValue> values;
   for (const Knob& knob : table) {
-    const char* text = written(environment, knob);
-    const std::string chosen = text ? text : knob.fallback;
+    const Chosen chosen = choose(sources, knob);
     Value value;
-    const bool accepted = parse_value(knob, chosen, &value);
-    values.push_back({&knob, accepted ? format_value(value) : chosen, text != nullptr});
+    const bool accepted = parse_value(knob, chosen.text, &value);
+    values.push_back({&knob, accepted ? format_value(value) : chosen.text, chosen.origin});
   }
   return values;
 }
 
-std::string agreed_settings(const Environment& environment) {
+std::string agreed_settings(const SettingSources& sources) {
   std::string settings;
-  for (const KnobValue& row : knob_values(environment)) {
+  for (const KnobValue& row : knob_values(sources)) {
     if (!row.knob->agreed) continue;
     const std::string value = is_file(*row.knob) ? file_digest(row.value) : row.value;
     settings += std::string(row.knob->name) + "=" + value + "\n";
@@ -414,8 +448,8 @@ std::string agreed_settings(const Environment& environment) {
   return settings;
 }
 
-bool is_switched_off(const Environment& environment) {
-  const char* const text = environment("SLUICE_ENABLE");
+bool is_switched_off(const SettingSources& sources) {
+  const char* const text = sources.find("SLUICE_ENABLE").text;
   bool on = true;
   return text && parse_switch(text, &on) && !on;
 }

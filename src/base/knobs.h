@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All configuration: one typed table of SLUICE_* variables. `sluice info` prints the table, and a
+// All configuration: one typed table of SLUICE_* settings. `sluice info` prints the table, and a
 // test checks the manual page against it. The range that a row shows is the range that is enforced.
+// Values come from variables and from files (setting_sources.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "src/base/setting_sources.h"
 #include "src/base/status.h"
 
 namespace sluice {
 
-// The values, filled from the environment. Times are in seconds, sizes in bytes.
+// The values in force. Times are in seconds, sizes in bytes.
 struct Knobs {
+  std::string config;                 // SLUICE_CONFIG: a file of settings, or none
   bool enable = true;                 // SLUICE_ENABLE: off passes every call to MPI
   std::string log = "warning";        // SLUICE_LOG: error, warning, info, debug
   bool stats = false;                 // SLUICE_STATS
@@ -95,35 +97,42 @@ struct Knob {
 
 struct KnobValue {
   const Knob* knob;
-  std::string value;  // the value in force, in canonical form; as written if not accepted
-  bool from_environment;
+  std::string value;   // the value in force, in canonical form; as written if not accepted
+  std::string origin;  // "environment", "FILE:LINE" or "default"
+
+  bool is_default() const { return origin == "default"; }
 };
 
 std::span<const Knob> knob_table();
 
-// Reads one variable; nullptr if unset. Programs pass getenv, tests a map. A variable with an empty
-// value counts as unset.
-using Environment = std::function<const char*(const char* name)>;
-
-// Fills `knobs` from the table's defaults and the environment. A value out of range is an error
-// that names the variable, the value and the accepted range. Outputs are set only on success.
-Status read_knobs(const Environment& environment, Knobs* knobs);
+// Fills `knobs` from the table's defaults and the sources. A value out of range is an error that
+// names the setting, the value, the accepted range and, if it is from one, the file and line; what
+// is wrong with a file is one, too. The value "default" stands for the table's. Outputs are set
+// only on success.
+Status read_knobs(const SettingSources& sources, Knobs* knobs);
 
 // Warns of unknown variables: one line for each SLUICE_* name in `environment` that the table
 // lacks, with the nearest known name, unless its value is empty. `environment` is a null-terminated
 // array of "NAME=value" strings, or nullptr for none.
 std::vector<std::string> unknown_knobs(const char* const* environment);
 
+// The same of files: "FILE:LINE: SLUICE_SEGMNT is not a setting of Sluice; did you mean ...".
+std::vector<std::string> unknown_knobs(std::span<const SettingsFile> files);
+
+// An error about a setting whose value is from a file gets "FILE:LINE: " before its message; others
+// stay as they are.
+Status located(const Status& status, const SettingSources& sources);
+
 // All rows with their values, in the table's order.
-std::vector<KnobValue> knob_values(const Environment& environment);
+std::vector<KnobValue> knob_values(const SettingSources& sources);
 
 // The rows that must be equal on all ranks (`agreed`), as "NAME=value" lines in the table's order.
 // Ranks compare this text. The rules file is compared by content, because its path may differ
 // between hosts.
-std::string agreed_settings(const Environment& environment);
+std::string agreed_settings(const SettingSources& sources);
 
 // Whether SLUICE_ENABLE is off. (read_knobs reports a value that is neither on nor off.)
-bool is_switched_off(const Environment& environment);
+bool is_switched_off(const SettingSources& sources);
 
 // Parses a boolean: on, off, 1, 0, ... Returns false if `text` is none of them.
 bool parse_switch(const std::string& text, bool* on);

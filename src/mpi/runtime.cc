@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "sluice/sluice.h"
@@ -28,10 +29,23 @@ namespace sluice {
 
 constinit std::atomic<bool> all_pass{false};
 
+// (Never destroyed, like the runtime.)
+const SettingSources& setting_sources() {
+  static const SettingSources* const sources = new SettingSources(
+      find_settings(getenv, SLUICE_SYSCONFDIR "/sluice.conf", is_privileged_process()));
+  return *sources;
+}
+
+// Where the variable says off, no file is read. Without memory, the next call tries again.
 bool is_switched_off() {
-  static const bool off = is_switched_off(getenv);
-  if (off) all_pass.store(true, std::memory_order_relaxed);
-  return off;
+  try {
+    static const bool off =
+        is_switched_off(Environment(getenv)) || is_switched_off(setting_sources());
+    if (off) all_pass.store(true, std::memory_order_relaxed);
+    return off;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 namespace {
@@ -97,9 +111,10 @@ Runtime::Runtime() {
   if (Status drawn = draw_id(&process_.id); !drawn.ok()) process_.unable = drawn.message();
   process_.label = label_process(getpid(), host_name());
   process_.version = sluice_version();
-  process_.settings = agreed_settings(getenv) + "built-in rules=file with digest " +
+  process_.settings = agreed_settings(setting_sources()) + "built-in rules=file with digest " +
                       std::to_string(digest(std::string(builtin_rules()))) + "\n";
-  failure_ = configure();
+  if (world_rank_ == 0) warn_of_settings();
+  failure_ = located(configure(), setting_sources());
   if (failure_.ok()) read_choices();
   if (!failure_.ok()) {
     log(Level::error, "%s", failure_.message().c_str());
@@ -109,14 +124,24 @@ Runtime::Runtime() {
   made.store(this, std::memory_order_release);
 }
 
+// Rank 0 warns for all: most of the others would say the same.
+void Runtime::warn_of_settings() const {
+  const auto warn = [](const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) log(Level::warning, "%s", line.c_str());
+  };
+  warn(unknown_knobs(environ));
+  warn(unknown_knobs(setting_sources().files));
+  warn(setting_sources().unused);
+}
+
 Status Runtime::configure() {
-  if (world_rank_ == 0) {
-    for (const std::string& line : unknown_knobs(environ)) log(Level::warning, "%s", line.c_str());
-  }
-  if (Status status = read_knobs(getenv, &process_.knobs); !status.ok()) return status;
+  if (Status status = read_knobs(setting_sources(), &process_.knobs); !status.ok()) return status;
   if (Status status = check_verbs_devices(process_.knobs.verbs_devices); !status.ok())
     return status;
   set_log_level(parse_level(process_.knobs.log));
+  for (const std::string& line : setting_sources().unused) {
+    if (world_rank_ != 0) log(Level::info, "%s", line.c_str());
+  }
   auto selector = Selector::make(process_.knobs);
   if (!selector.ok()) return selector.status();
   process_.selector = std::move(*selector);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "src/base/setting_sources.h"
 #include "src/engine/team.h"
 #include "src/host/locality.h"
 #include "src/ipc/device_slabs.h"
@@ -21,6 +22,9 @@ namespace sluice {
 // MPI_Finalize on. In MPI_Finalize libraries still call collectives from callbacks, whose order
 // differs between ranks.
 extern constinit std::atomic<bool> all_pass;
+
+// Variables and files of settings, as they were when first asked for. May throw std::bad_alloc.
+const SettingSources& setting_sources();
 
 // Whether SLUICE_ENABLE is off. Reads it once in a process and sets all_pass. Called by MPI_Init,
 // or by the first intercepted call if the program's MPI_Init did not go through Sluice.
@@ -54,6 +58,7 @@ class Runtime {
  private:
   Runtime();
   Status configure();
+  void warn_of_settings() const;
   Status open_endpoint();
   void read_choices();
   void write_choices();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/tool/build.h"
 
+#include <cstdlib>
+
 #include "config.h"
 #include "sluice/sluice.h"
 
@@ -12,6 +14,10 @@ BuildInfo build_info() {
           .flags = SLUICE_CXXFLAGS SLUICE_MODE_FLAGS,
           .mpi = SLUICE_MPI_LIBRARY,
           .mpi_soname = SLUICE_MPI_SONAME};
+}
+
+SettingSources setting_sources() {
+  return find_settings(std::getenv, SLUICE_SYSCONFDIR "/sluice.conf", is_privileged_process());
 }
 
 }  // namespace sluice

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "src/base/setting_sources.h"
+
 namespace sluice {
 
 struct BuildInfo {
@@ -16,5 +18,9 @@ struct BuildInfo {
 };
 
 BuildInfo build_info();
+
+// What this process has been told, by variables and by the files that programs read. Reads the
+// files at each call.
+SettingSources setting_sources();
 
 }  // namespace sluice

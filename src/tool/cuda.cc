@@ -5,13 +5,13 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "cuda/ipc_module.h"
 #include "cuda/module.h"
 #include "cuda/nccl_module.h"
 #include "src/base/knobs.h"
 #include "src/base/module.h"
+#include "src/tool/build.h"
 
 namespace sluice {
 namespace {
@@ -21,7 +21,7 @@ constexpr const char* module_file = "libsluice-cuda.so";
 // Settings that are not accepted count as unset here; `sluice info` names them at its end.
 Knobs settings() {
   Knobs knobs;
-  (void)read_knobs(getenv, &knobs);
+  (void)read_knobs(setting_sources(), &knobs);
   return knobs;
 }
 

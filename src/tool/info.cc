@@ -24,10 +24,6 @@
 namespace sluice {
 namespace {
 
-const char* origin(const KnobValue& value) {
-  return value.from_environment ? "environment" : "default";
-}
-
 std::vector<std::string> needs_of(const Algorithm& algorithm) {
   std::vector<std::string> needs;
   if (algorithm.needs.power_of_two) needs.emplace_back("ranks a power of two");
@@ -60,9 +56,16 @@ struct Library {
   std::string folder() const { return path.substr(0, path.rfind('/')); }
 };
 
+// As it is written, if it is not accepted.
+std::string value_of(std::string_view name) {
+  for (const KnobValue& each : knob_values(setting_sources())) {
+    if (name == each.knob->name) return each.value;
+  }
+  return "";
+}
+
 Library installed_library() {
-  const char* named = getenv("SLUICE_LIBRARY");
-  const Result<std::string> path = find_library(named ? named : "");
+  const Result<std::string> path = find_library(value_of("SLUICE_LIBRARY"));
   if (!path.ok()) return {"", "", path.status().message()};
   const Result<std::string> version = library_version(*path);
   if (!version.ok()) return {*path, "", version.status().message()};
@@ -111,7 +114,7 @@ const char* greetings_text(const Library& library) {
 // What this host would show with SLUICE_TLS=x509. Empty if no certificate is set.
 std::string certificate_text(const Library& library) {
   Knobs knobs;
-  if (!read_knobs(getenv, &knobs).ok() || knobs.tls_cert.empty()) return "";
+  if (!read_knobs(setting_sources(), &knobs).ok() || knobs.tls_cert.empty()) return "";
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   TlsOptions options{.folder = library.folder()};
@@ -148,7 +151,7 @@ Status try_port(const SluiceVerbs& table, const VerbsPort& port, size_t ring) {
 // Why the nearest port is not used, though it may be.
 Status why_unused(const SluiceVerbs& table, const VerbsPort& port) {
   Knobs knobs;
-  (void)read_knobs(getenv, &knobs);
+  (void)read_knobs(setting_sources(), &knobs);
   if (knobs.transport == "tcp") return {Code::unavailable, "SLUICE_TRANSPORT=tcp"};
   if (knobs.tls != "off") return {Code::unavailable, "SLUICE_TLS, and RDMA does not encrypt"};
   return try_port(table, port, knobs.verbs_ring);
@@ -158,8 +161,7 @@ Rdma this_rdma(const Library& library) {
   if (!has_verbs_devices()) return {{}, "no device"};
   const auto module = open_verbs_module(library.folder());
   if (!module.ok()) return {{}, module.status().message()};
-  const char* const named = getenv("SLUICE_VERBS_DEVICES");
-  const auto ports = survey_verbs(**module, named ? named : "");
+  const auto ports = survey_verbs(**module, value_of("SLUICE_VERBS_DEVICES"));
   if (!ports.ok()) return {{}, ports.status().message()};
   const Status none = why_none(*ports);
   return {*ports, (none.ok() ? why_unused(**module, ports->front()) : none).message()};
@@ -247,10 +249,10 @@ void print_build() {
 
 void print_knobs() {
   TextTable table({"NAME", "VALUE", "FROM", "ACCEPTED", "MEANING"});
-  for (const KnobValue& value : knob_values(getenv)) {
+  for (const KnobValue& value : knob_values(setting_sources())) {
     const Knob& knob = *value.knob;
     table.add({std::string(knob.name) + (knob.agreed ? " *" : ""),
-               value.value.empty() ? "-" : value.value, origin(value), knob.range, knob.help});
+               value.value.empty() ? "-" : value.value, value.origin, knob.range, knob.help});
   }
   printf("Knobs (* must be equal on all ranks)\n%s", table.text().c_str());
 }
@@ -284,9 +286,7 @@ void print_rules() {
 
 // The file of choices; empty if none is named, or none is there yet.
 std::string choices_text(std::string* path) {
-  for (const KnobValue& value : knob_values(getenv)) {
-    if (std::string_view(value.knob->name) == "SLUICE_CHOICE_FILE") *path = value.value;
-  }
+  *path = value_of("SLUICE_CHOICE_FILE");
   if (path->empty() || !file_exists(*path)) return {};
   const auto text = read_file(*path);
   return text.ok() ? *text : "# " + text.status().message() + "\n";
@@ -328,10 +328,10 @@ void add_build(Json* json) {
 
 void add_knobs(Json* json) {
   json->open_array("knobs");
-  for (const KnobValue& value : knob_values(getenv)) {
+  for (const KnobValue& value : knob_values(setting_sources())) {
     const Knob& knob = *value.knob;
     json->open_object().add("name", knob.name).add("value", value.value);
-    json->add("origin", origin(value)).add("default", knob.fallback).add("accepted", knob.range);
+    json->add("origin", value.origin).add("default", knob.fallback).add("accepted", knob.range);
     json->add("help", knob.help).add("agreed", knob.agreed).close();
   }
   json->close();
@@ -378,17 +378,34 @@ void print_text(const InfoOptions& options, bool all) {
 
 }  // namespace
 
+void print_version(bool json) {
+  const BuildInfo build = build_info();
+  if (!json) {
+    printf("sluice %s\n", build.version.c_str());
+    return;
+  }
+  const Result<std::string> library = find_library(value_of("SLUICE_LIBRARY"));
+  Json object;
+  object.open_object().add("version", build.version).add("mpi", build.mpi);
+  object.add("mpi_soname", build.mpi_soname).add("library", library.ok() ? *library : "");
+  object.add("settings", SLUICE_SYSCONFDIR "/sluice.conf").close();
+  printf("%s", object.text().c_str());
+}
+
 Status info(const InfoOptions& options) {
   const bool all = !options.knobs && !options.algorithms && !options.rules && !options.choices;
   options.json ? print_json(options, all) : print_text(options, all);
   fflush(stdout);
-  for (const std::string& line : unknown_knobs(environ)) {
-    fprintf(stderr, "sluice info: warning: %s\n", line.c_str());
+  const SettingSources sources = setting_sources();
+  for (const auto& lines : {unknown_knobs(environ), unknown_knobs(sources.files), sources.unused}) {
+    for (const std::string& line : lines) {
+      fprintf(stderr, "sluice info: warning: %s\n", line.c_str());
+    }
   }
   Knobs knobs;
-  Status status = read_knobs(getenv, &knobs);
+  Status status = read_knobs(sources, &knobs);
   if (!status.ok()) return status;
-  return Selector::make(knobs).status();
+  return located(Selector::make(knobs).status(), sources);
 }
 
 }  // namespace sluice

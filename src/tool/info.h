@@ -19,4 +19,8 @@ struct InfoOptions {
 // Prints everything first, then returns an error if a setting is not accepted.
 Status info(const InfoOptions& options);
 
+// Prints "sluice VERSION"; as JSON, also the MPI that it was built for, the library that `sluice
+// run` preloads ("" if it is not found) and the site's file of settings.
+void print_version(bool json);
+
 }  // namespace sluice

@@ -151,6 +151,16 @@ std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   return name + ": error: " + error.what() + "\n`" + name + " --help` says how it is used.\n";
 }
 
+struct VersionOptions {
+  bool asked = false, json = false;
+};
+
+void add_version(CLI::App& app, VersionOptions* options) {
+  CLI::Option* version = app.add_flag("--version", options->asked, "print the version");
+  app.add_flag("--json", options->json, "with --version: as JSON, with the MPI and the library")
+      ->needs(version);
+}
+
 int report(const Chosen& chosen, const Status& status) {
   if (status.ok()) return 0;
   fflush(stdout);
@@ -162,7 +172,6 @@ int report(const Chosen& chosen, const Status& status) {
 
 int main(int argc, char** argv) {
   CLI::App app("Sluice carries MPI collectives over its own algorithms and transports", "sluice");
-  app.set_version_flag("--version", "sluice " + sluice::build_info().version);
   app.require_subcommand(0, 1);  // without a subcommand, main prints the help
   app.failure_message(usage_error);
   app.footer("`sluice COMMAND --help` says more; so do the manual pages sluice(1) and sluice(7).");
@@ -170,7 +179,9 @@ int main(int argc, char** argv) {
   sluice::InfoOptions info;
   sluice::ExplainOptions explain;
   sluice::TuneOptions tune;
+  VersionOptions version;
   Chosen chosen;
+  add_version(app, &version);
   add_run(app, &run, &chosen);
   add_info(app, &info, &chosen);
   add_explain(app, &explain, &chosen);
@@ -179,6 +190,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
+  }
+  if (version.asked) {
+    sluice::print_version(version.json);
+    return 0;
   }
   if (chosen.act) return report(chosen, chosen.act());
   fprintf(stderr, "%s", app.help().c_str());

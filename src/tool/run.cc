@@ -44,7 +44,7 @@ Status apply_settings(const PreloadOptions& options, Knobs* knobs) {
     if (!status.ok()) return status;
   }
   if (options.stats) setenv("SLUICE_STATS", "on", 1);
-  return read_knobs(getenv, knobs);
+  return read_knobs(setting_sources(), knobs);
 }
 
 Status check_mpi(const Program& program, const Loaded& loaded) {
@@ -79,8 +79,10 @@ void describe(const PreloadOptions& options, const Program& program, const Loade
   } else {
     printf("MPI          %s => %s\n", loaded.mpi.c_str(), loaded.mpi_path.c_str());
   }
-  for (const KnobValue& each : knob_values(getenv)) {
-    if (each.from_environment) printf("setting      %s=%s\n", each.knob->name, each.value.c_str());
+  for (const KnobValue& each : knob_values(setting_sources())) {
+    if (each.is_default()) continue;
+    const std::string from = each.origin == "environment" ? "" : "  (" + each.origin + ")";
+    printf("setting      %s=%s%s\n", each.knob->name, each.value.c_str(), from.c_str());
   }
   printf("would start  LD_PRELOAD=%s %s\n", getenv("LD_PRELOAD"), quoted(options.command).c_str());
 }

@@ -110,7 +110,7 @@ Status measure(const TuneOptions& options) {
   command.insert(command.end(), {"--", own_file(), "tune", "--make", "-o", options.output, "--log",
                                  log_of(options), "--margin", short_number(options.margin)});
   if (!options.svg.empty()) command.insert(command.end(), {"--svg", options.svg});
-  unsetenv("SLUICE_RULES");  // compare with the built-in rules, and with nothing else
+  setenv("SLUICE_RULES", "default", 1);  // compare with the built-in rules, and with nothing else
   setenv("SLUICE_CHOICE", "rules", 1);
   setenv("SLUICE_LOG", "error", 0);
   PreloadOptions preload;

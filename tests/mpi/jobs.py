@@ -87,7 +87,7 @@ def execute(command, env=None, status=0, limit=LIMIT):
     # Open MPI 4's AVX sums of 8 and 16 bits saturate, where C's wrap around. Open MPI 5's TCP leaves loopback out unless
     # it is named, and where an interface does not reach itself by another way, each rank says so, or has no way at all.
     variables.update({"OMPI_MCA_op": "^avx", "OMPI_MCA_btl_tcp_if_include": "127.0.0.0/8"})
-    variables["SLUICE_CHOICE"] = CHOICE
+    variables.update({"SLUICE_CHOICE": CHOICE, "SLUICE_CONFIG": "none"})  # (this host may have settings of its own)
     variables.update(env or {})
     began = time.monotonic()
     with tempfile.TemporaryFile("w+", errors="replace") as output:

@@ -155,6 +155,7 @@ mpi_tests = \
   tests/mpi/test_collectives \
   tests/mpi/test_failures \
   tests/mpi/test_tls \
+  tests/mpi/test_settings \
   tests/mpi/test_setup \
   tests/mpi/test_reproducible \
   tests/mpi/test_algorithms \

@@ -83,6 +83,7 @@ pure_tests = \
   tests/unit/base/knobs_test.cc \
   tests/unit/base/log_test.cc \
   tests/unit/base/module_test.cc \
+  tests/unit/base/setting_sources_test.cc \
   tests/unit/collectives/algorithm_test.cc \
   tests/unit/collectives/hosts_test.cc \
   tests/unit/collectives/model_test.cc \

@@ -204,7 +204,7 @@ TEST(Knobs, EmptyVariablesCountAsUnset) {
   const auto values = knob_values(of_empty), defaults = knob_values(of_none);
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_EQ(values[i].value, defaults[i].value) << values[i].knob->name;
-    EXPECT_FALSE(values[i].from_environment) << values[i].knob->name;
+    EXPECT_TRUE(values[i].is_default()) << values[i].knob->name;
   }
 }
 
@@ -217,7 +217,7 @@ TEST(Knobs, ValuesAreCanonicalAndSayTheirOrigin) {
   EXPECT_EQ(value_of(settings, "SLUICE_SEGMENT"), "256k");
   EXPECT_EQ(value_of({{"SLUICE_SEGMENT", "lots"}}, "SLUICE_SEGMENT"), "lots");
   for (const KnobValue& each : knob_values(environment_of(settings))) {
-    EXPECT_EQ(each.from_environment, settings.count(each.knob->name) == 1) << each.knob->name;
+    EXPECT_EQ(each.origin, settings.count(each.knob->name) == 1 ? "environment" : "default");
   }
 }
 
