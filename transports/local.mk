@@ -19,6 +19,7 @@ core_sources += \
   transports/tcp/address.cc \
   transports/tcp/address.h \
   transports/tcp/blob.cc \
+  transports/tcp/conduit_stack.h \
   transports/tcp/connect.cc \
   transports/tcp/dialer.cc \
   transports/tcp/dialer.h \
@@ -39,12 +40,13 @@ core_sources += \
   transports/tcp/acceptor.cc \
   transports/tcp/acceptor.h \
   transports/tcp/shared.h \
-  transports/tcp/upgrade.cc \
   transports/tcp/socket.cc \
   transports/tcp/socket.h \
   transports/tcp/stream.cc \
   transports/tcp/stream.h \
   transports/tcp/tcp.h \
+  transports/tcp/upgrade_negotiation.cc \
+  transports/tcp/upgrade_negotiation.h \
   transports/tcp/wire.cc \
   transports/tcp/wire.h
 

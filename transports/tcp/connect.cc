@@ -32,7 +32,7 @@ Status Link::know(const Peer& peer) try {
   if (known_) return {};
   auto blob = AddressBlob::decode(peer.address);
   if (!blob.ok()) return blob.status().with(peer.label);
-  if (!socket_) same_host_ = may_be_within_host(*blob);
+  if (!conduits_) same_host_ = may_be_within_host(*blob);
   candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
   if (same_host_ && shared_.proves_host()) add_local_candidate(*blob);
   peer_key_ = blob->key;
@@ -42,7 +42,7 @@ Status Link::know(const Peer& peer) try {
   if (shared_.options.filter && !proves()) {
     fail({Code::mismatch, label_ + " cannot encrypt, this process wants to"});
   }
-  if (socket_) begin_frames();  // the peer connected first
+  if (conduits_) begin_frames();  // the peer connected first
   return {};
 } catch (const std::bad_alloc&) {
   if (known_) fail(shared_.no_memory_to_connect);
@@ -71,7 +71,7 @@ bool Link::dial() try { return dial_further(); } catch (const std::bad_alloc&) {
 
 // A connection that is half made goes.
 void Link::run_short(const Status& lack) {
-  if (socket_) return fail(lack);
+  if (conduits_) return fail(lack);
   dialer_.reset();
   for (auto& [team, stream] : streams_) stream->lose(lack);
 }
@@ -107,7 +107,7 @@ bool Link::dial_further() {
   introduced_ = greeted_ = true;
   apply(*answer);
   if (status_.ok()) begin_frames();
-  if (status_.ok()) offer_upgrade();
+  if (status_.ok()) negotiate(negotiation_.offer());
   return status_.ok();
 }
 
@@ -124,10 +124,9 @@ bool Link::dial_between_hosts() {
 
 // Connected, or accepted.
 void Link::take_socket(Socket socket) {
-  socket_ = std::move(socket);
-  if (!shared_.proves_host()) return;
-  same_host_ = is_local(socket_);
-  if (same_host_) carrier_ = "unix";
+  if (shared_.proves_host()) same_host_ = is_local(socket);
+  conduits_.connect(std::move(socket), shared_.proves_host() && same_host_ ? "unix" : "tcp");
+  negotiation_.begin(same_host_);
 }
 
 Status Link::begin_to_dial() {
@@ -222,6 +221,18 @@ void Link::begin_frames() {
   if (const Status opened = open_filter(); !opened.ok()) fail(opened);
 }
 
+// Called when both sides' greetings are known to come first over this connection.
+Status Link::open_filter() {
+  if (!filters() || conduits_.filter() != nullptr) return {};
+  const auto key = agree();
+  if (!key.ok()) return key.status();
+  const ConduitEnds ends{shared_.options.self, process_, *key, connects(), host_name_};
+  auto made = shared_.options.filter->make(conduits_.plain(), ends);
+  if (!made.ok()) return made.status().with(label_);
+  conduits_.add_filter(std::move(*made));
+  return {};
+}
+
 // Connecting side: reads the peer's answer to the greeting. True if it has come.
 bool Link::take_greeting() {
   if (inbox_.empty()) return false;
@@ -237,7 +248,7 @@ bool Link::take_greeting() {
     greeted_ = true;
     apply(greeting);
     if (status_.ok()) begin_frames();
-    offer_upgrade();
+    if (status_.ok()) negotiate(negotiation_.offer());
   }
   return greeted_ && status_.ok();
 }
@@ -258,7 +269,7 @@ void Link::apply(const Greeting& greeting) {
 }
 
 void Link::say_bye() {
-  if (!socket_ || !introduced_ || said_bye_) return;
+  if (!conduits_ || !introduced_ || said_bye_) return;
   out_.push({Frame{FrameType::bye}});
   said_bye_ = true;
   flush();
@@ -267,17 +278,17 @@ void Link::say_bye() {
 // The BYE itself need not have arrived, because no rank waits for it.
 bool Link::flushed() {
   end_sending();
-  if (!socket_ || !introduced_ || send_error_ != 0) return true;
+  if (!conduits_ || !introduced_ || send_error_ != 0) return true;
   tcp_info info{};
   socklen_t size = sizeof(info);
   int left = 0;
-  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-      info.tcpi_state == TCP_CLOSE || ioctl(socket_.fd(), SIOCOUTQ, &left) != 0) {
+  if (getsockopt(conduits_.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      info.tcpi_state == TCP_CLOSE || ioctl(conduits_.socket().fd(), SIOCOUTQ, &left) != 0) {
     return true;
   }
   constexpr int fin = 1, most_of_filter = 64;  // what encryption adds to a BYE
-  const int bye_and_fin = Frame::bytes + fin + (filter_ ? most_of_filter : 0);
-  return out_.empty() && way_out().delivered() && left <= bye_and_fin;
+  const int bye_and_fin = Frame::bytes + fin + (conduits_.filter() != nullptr ? most_of_filter : 0);
+  return out_.empty() && conduits_.way_out().delivered() && left <= bye_and_fin;
 }
 
 // If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
@@ -293,17 +304,17 @@ void Link::look_after() {
     look_for_missed();
     look_for_listener();
     look_for_prover();
-  } else if (socket_) {
+  } else if (conduits_) {
     hear();
     look_for_life();
-    if (status_.ok() && filter_) look_for_handshake();
+    if (conduits_.filter() != nullptr) look_for_handshake();
   }
 }
 
 // What remains after this loop is small or deferred; the next call reads it.
 void Link::look_for_end() {
-  pollfd end{socket_.fd(), POLLRDHUP, 0};
-  if (!socket_ || wanted() || poll(&end, 1, 0) <= 0) return;
+  pollfd end{conduits_.socket().fd(), POLLRDHUP, 0};
+  if (!conduits_ || wanted() || poll(&end, 1, 0) <= 0) return;
   hear();
   poll_idle_ = true;
   while (read()) {
@@ -312,7 +323,7 @@ void Link::look_for_end() {
 }
 
 void Link::look_around() {
-  if (!socket_ || wanted()) return;
+  if (!conduits_ || wanted()) return;
   hear();
   poll_idle_ = true;
   (void)read();
@@ -342,13 +353,14 @@ void Link::look_for_prover() {
 // been busy itself, and reads between two looks.
 void Link::look_for_handshake() {
   const auto now = std::chrono::steady_clock::now();
-  if (filter_->handshake() != Conduit::Handshake::under_way) {
+  if (conduits_.filter()->handshake() != Conduit::Handshake::under_way) {
     shaking_since_ = {};
   } else if (shaking_since_ == std::chrono::steady_clock::time_point{}) {
     shaking_since_ = now;
     overdue_ = 0;
   } else if (now - shaking_since_ > shared_.options.connect_timeout && ++overdue_ > 1) {
-    fail({Code::timeout, "the handshake with " + label_ + " came to a halt: " + filter_->name()});
+    fail({Code::timeout,
+          "the handshake with " + label_ + " came to a halt: " + conduits_.filter()->name()});
   }
 }
 
@@ -357,7 +369,7 @@ void Link::look_for_handshake() {
 void Link::look_for_life() {
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  if (getsockopt(conduits_.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
   const std::chrono::milliseconds silence(info.tcpi_last_ack_recv);
   if (silence > host_silence && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
     lost("its host has not answered for " + std::to_string(silence.count() / 1000) + " s");

@@ -35,7 +35,12 @@ constexpr const char* bad_buffer =
 }  // namespace
 
 Link::Link(TcpShared& shared, const ProcessId& process)
-    : shared_(shared), process_(process), label_("process " + std::to_string(process.low)) {}
+    : shared_(shared),
+      process_(process),
+      label_("process " + std::to_string(process.low)),
+      negotiation_(shared, conduits_, out_, label_,
+                   connects() ? UpgradeNegotiation::Side::connecting
+                              : UpgradeNegotiation::Side::accepting) {}
 
 Link::~Link() { explicit_bzero(peer_key_.data(), peer_key_.size()); }
 
@@ -67,43 +72,46 @@ void Link::close(Stream& stream) {
 }
 
 void Link::look() {
-  if (socket_) parse();
+  if (conduits_) parse();
 }
 
 void Link::flush_now() {
   if (!status_.ok()) return;
-  if (!socket_ && connects() && pending()) dial();
-  if (socket_ && !out_.empty() && (!blocked_ || torn_)) flush();
-  if (socket_ && !upgrade_decided_) look_for_upgrade();
+  if (!conduits_ && connects() && pending()) dial();
+  if (conduits_ && !out_.empty() && (!blocked_ || torn_)) flush();
+  if (conduits_ && negotiation_.must_look()) look_for_upgrade();
   // Poll does not report bytes that have been read from the socket.
-  if (wanted() && (!inbox_.empty() || (socket_ && way_in().buffered()))) shared_.unfinished = true;
+  if (wanted() && (!inbox_.empty() || (conduits_ && conduits_.way_in().buffered())))
+    shared_.unfinished = true;
   list();
 }
 
 bool Link::drive() {
   // (Without a dialer there was no memory for one.)
   const bool dials = dialer_ || (known_ && connects() && pending());
-  if (!socket_ && (!dials || !dial())) return false;
+  if (!conduits_ && (!dials || !dial())) return false;
   bool moved = wanted() && read();
-  if (upgrade_ && !quick()) try_upgrade();
-  if (!out_.empty() || (filter_waits() && !sends_upgraded_)) moved |= flush();
-  if (sends_upgraded_ && filter_waits()) (void)filter_->flush();  // a wake-up byte
+  if (conduits_.upgrade() != nullptr && !quick()) try_upgrade();
+  if (!out_.empty() || (conduits_.filter_waits() && !conduits_.sends_upgraded())) moved |= flush();
+  if (conduits_.sends_upgraded() && conduits_.filter_waits())
+    (void)conduits_.filter()->flush();  // a wake-up byte
   // A filter that had to read in order to write may hold more than its handshake.
-  if (wanted() && socket_ && way_in().buffered()) shared_.unfinished = true;
+  if (wanted() && conduits_ && conduits_.way_in().buffered()) shared_.unfinished = true;
   return moved;
 }
 
 bool Link::pending() const {
   if (!status_.ok()) return false;
-  return wanted() || ((!out_.empty() || filter_waits()) && send_error_ == 0);
+  return wanted() || ((!out_.empty() || conduits_.filter_waits()) && send_error_ == 0);
 }
 
 pollfd Link::poll_for() const {
   const bool sends = !out_.empty() && send_error_ == 0;
-  if (!socket_) return {-1, 0, 0};
-  int events = way_in().interest(wanted(), false) | way_out().interest(false, sends);
-  if (filter_waits()) events |= filter_->interest(false, true);
-  return {socket_.fd(), static_cast<short>(events), 0};
+  if (!conduits_) return {-1, 0, 0};
+  int events =
+      conduits_.way_in().interest(wanted(), false) | conduits_.way_out().interest(false, sends);
+  if (conduits_.filter_waits()) events |= conduits_.filter()->interest(false, true);
+  return {conduits_.socket().fd(), static_cast<short>(events), 0};
 }
 
 void Link::add_to(std::vector<pollfd>& polls) const {
@@ -114,7 +122,7 @@ void Link::add_to(std::vector<pollfd>& polls) const {
   polls.push_back(poll_for());
 }
 
-int Link::descriptor() const { return upgrade_ && quick() ? upgrade_->descriptor() : -1; }
+int Link::descriptor() const { return quick() ? conduits_.upgrade()->descriptor() : -1; }
 
 void Link::list() {
   if (listed_ || !pending()) return;
@@ -133,12 +141,12 @@ bool Link::flush() {
     return true;
   }
   if (send_error_ != 0) return false;
-  if (known_ && filters() && !filter_) {
+  if (known_ && filters() && conduits_.filter() == nullptr) {
     // Memory ran out when it was to be made. Nothing goes out in clear instead.
-    if (socket_ && greeted_) fail({Code::memory, "no memory to encrypt for " + label_});
+    if (conduits_ && greeted_) fail({Code::memory, "no memory to encrypt for " + label_});
     return false;
   }
-  const Outbox::Flushed flushed = out_.flush(way_out());
+  const Outbox::Flushed flushed = out_.flush(conduits_.way_out());
   finish_sends(flushed.done);
   if (flushed.result == Outbox::Result::shifted) {
     leave_conduit();
@@ -155,11 +163,51 @@ bool Link::flush() {
   return flushed.moved;
 }
 
+// After the negotiation has said whether the link must fail.
+void Link::negotiate(const Status& outcome) {
+  if (!outcome.ok()) return fail(outcome);
+  if (!negotiation_.refusal().ok()) flush();  // then the link fails
+}
+
+// The last frame over the conduit in use has left.
+void Link::leave_conduit() {
+  if (!negotiation_.refusal().ok()) return fail(negotiation_.refusal());
+  conduits_.send_upgraded();
+}
+
+// A link that is only sent on is not read, so the peer's offer or answer would never be seen.
+void Link::look_for_upgrade() {
+  poll_idle_ = true;
+  (void)read();
+  poll_idle_ = false;
+  try_upgrade();
+  if (!out_.empty()) flush();
+}
+
+void Link::try_upgrade() try {
+  if (conduits_.upgrade() != nullptr && !quick()) negotiate(negotiation_.try_upgrade());
+} catch (const std::bad_alloc&) {
+  fail(shared_.no_memory_to_connect);
+}
+
+bool Link::may_sleep() {
+  if (wanted() && conduits_ && conduits_.way_in().buffered()) return false;
+  if (!quick()) return true;
+  const bool sends = !out_.empty() && send_error_ == 0;
+  return conduits_.upgrade()->may_sleep(conduits_.reads_upgraded() && wanted(),
+                                        conduits_.sends_upgraded() && sends);
+}
+
+void Link::awake(bool any) {
+  if (quick()) conduits_.upgrade()->awake(any);
+}
+
 // The end of the socket must not overtake what another conduit carries.
 void Link::end_sending() {
-  if (!said_bye_ || shut_ || !socket_ || !out_.empty() || !way_out().delivered()) return;
+  if (!said_bye_ || shut_ || !conduits_ || !out_.empty() || !conduits_.way_out().delivered())
+    return;
   shut_ = true;
-  shutdown(socket_.fd(), SHUT_WR);
+  shutdown(conduits_.socket().fd(), SHUT_WR);
 }
 
 void Link::finish_sends(Operation* sent) {
@@ -173,7 +221,8 @@ void Link::finish_sends(Operation* sent) {
 // A write that failed because the kernel lacks memory has moved nothing, and is tried again, as
 // long as connecting may take. (A filter's can't be repeated.)
 bool Link::sits_out(const Outbox::Flushed& failed) {
-  if (!is_shortage(failed.error) || filter_ || sends_upgraded_) return false;
+  if (!is_shortage(failed.error) || conduits_.filter() != nullptr || conduits_.sends_upgraded())
+    return false;
   const auto now = std::chrono::steady_clock::now();
   if (failed.moved || short_since_ == decltype(short_since_){}) short_since_ = now;
   return now - short_since_ < shared_.options.connect_timeout;
@@ -182,7 +231,7 @@ bool Link::sits_out(const Outbox::Flushed& failed) {
 // If the peer is gone, what it sent before may still be read, and explains more than errno. Any
 // other error ends the link, because a frame that is cut off can't be continued.
 void Link::note_send_error(int error) {
-  if (has_problem(way_out())) return;
+  if (has_problem(conduits_.way_out())) return;
   const bool gone = error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
   if (gone) {
     send_error_ = error;
@@ -203,11 +252,14 @@ void Link::note_loss(int error) {
 }
 
 bool Link::read() {
-  const bool is_upgraded = reads_upgraded_ && upgrade_;  // (A failed link has none.)
-  if (is_upgraded && inbox_.empty() && !upgrade_->has_arrived()) return false;
+  if (conduits_.reads_upgraded() && inbox_.empty() && !conduits_.upgrade()->has_arrived()) {
+    return false;
+  }
   bool moved = false;
   // The filter needs the peer's key.
-  if (greeted_ && !filter_ && shared_.options.filter && (!known_ || filters())) return moved;
+  if (greeted_ && !conduits_.filter() && shared_.options.filter && (!known_ || filters())) {
+    return moved;
+  }
   for (int i = 0; i < max_reads; ++i) {
     parse();
     if (!wanted()) return moved;
@@ -216,7 +268,7 @@ bool Link::read() {
     if (read.result == Conduit::Moved::Result::nothing) return moved;
     if (read.result == Conduit::Moved::Result::some) {
       moved = true;
-      if (!read.drained || way_in().buffered()) continue;
+      if (!read.drained || conduits_.way_in().buffered()) continue;
       parse();
       return true;
     }
@@ -237,7 +289,7 @@ bool Link::has_problem(const Conduit& conduit) {
 
 // Nothing more can be read.
 void Link::note_end(int error) {
-  if (has_problem(way_in())) return;
+  if (has_problem(conduits_.way_in())) return;
   if (error == EFAULT) {
     fail({Code::invalid, "the memory for a message from " + label_ + " can't be written (" +
                              error_text(error) + "): " + bad_buffer});
@@ -263,7 +315,7 @@ Inbox::Read Link::read_once() {
   const bool receives_large = receiving_now_ && receiving_.frame.length >= large;
   size_t ahead = demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
   if (!greeted_) ahead = Greeting::bytes - inbox_.size();  // what follows may be the filter's
-  const Inbox::Read read = inbox_.read(way_in(), due, receiving_.moved, ahead);
+  const Inbox::Read read = inbox_.read(conduits_.way_in(), due, receiving_.moved, ahead);
   receiving_.moved += read.straight;
   if (receiving_now_ && receiving_.moved == receiving_.frame.length) finish_receive();
   return read;
@@ -311,7 +363,11 @@ bool Link::defers(const Frame& frame) {
 }
 
 void Link::take_frame(const Frame& frame) {
-  if (frame.type == FrameType::shift) return take_shift();
+  if (frame.type == FrameType::shift) {
+    negotiate(negotiation_.take(frame.type, {}));
+    // Bytes already read after this frame are wake-up bytes.
+    return inbox_.clear();
+  }
   if (frame.type == FrameType::bye) {
     return fail({Code::peer_lost, label_ + " finished (MPI_Finalize) while it was still expected"});
   }
@@ -383,12 +439,8 @@ void Link::finish_receive() {
   Stream* const to = std::exchange(receiving_stream_, nullptr);
   if (receiving_.frame.type == FrameType::abort) {
     take_abort(receiving_.frame.team);
-  } else if (receiving_.frame.type == FrameType::offer) {
-    take_offer();
-  } else if (receiving_.frame.type == FrameType::accept) {
-    take_accept();
-  } else if (receiving_.frame.type == FrameType::decline) {
-    take_decline();
+  } else if (receiving_.frame.type != FrameType::data) {
+    negotiate(negotiation_.take(receiving_.frame.type, text_));
   } else if (to != nullptr) {
     to->end_receive(receiving_);
   }
@@ -407,7 +459,7 @@ void Link::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
   ended_ = ++shared_.ended;
-  if (!connects() && !socket_) ++shared_.given_up;
+  if (!connects() && !conduits_) ++shared_.given_up;
   for (auto& [team, stream] : streams_) stream->lose(status);
   receiving_now_ = false;
   receiving_stream_ = nullptr;
@@ -415,9 +467,7 @@ void Link::fail(const Status& status) {
   inbox_ = {};
   candidates_ = {};
   dialer_.reset();
-  upgrade_.reset();
-  filter_.reset();
-  socket_.close();
+  conduits_.close();
 }
 
 bool Link::forgotten() const {

@@ -6,10 +6,9 @@
 // nothing is pending on a link, it is not read, and incoming bytes stay in the socket. There are
 // two exceptions: when a link is made and after sleeps, the driver checks whether peers have ended,
 // so that processes that come and go leave no descriptors (look_for_end); and a rank that waits
-// long for others checks whether the peer has aborted a team (look_around). Below the frames lies a
-// conduit: the base (the socket, or a filter over it), or the upgrade that replaces it. The
-// connecting side offers an upgrade once connected, if a maker serves both processes. Each side's
-// bytes leave the base after a frame that says so (FrameType::shift).
+// long for others checks whether the peer has aborted a team (look_around). Below the frames lie
+// conduits (conduit_stack.h). The connecting side offers an upgrade once connected, if a maker
+// serves both processes (upgrade_negotiation.h).
 #pragma once
 
 #include <poll.h>
@@ -25,12 +24,13 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "transports/conduit.h"
+#include "transports/tcp/conduit_stack.h"
 #include "transports/tcp/dialer.h"
 #include "transports/tcp/inbox.h"
 #include "transports/tcp/outbox.h"
 #include "transports/tcp/shared.h"
 #include "transports/tcp/stream.h"
+#include "transports/tcp/upgrade_negotiation.h"
 #include "transports/tcp/wire.h"
 #include "transports/transport.h"
 
@@ -66,7 +66,7 @@ class Link {
   void flush_now();
 
   // Whether the other side may still connect.
-  bool expects() const { return !connects() && !socket_ && status_.ok(); }
+  bool expects() const { return !connects() && !conduits_ && status_.ok(); }
   // The other side, which connects, may not: this side has given up.
   bool refuses() const { return !connects() && !status_.ok(); }
   // It is connected, or was: what came before it ended may be an abort.
@@ -107,20 +107,20 @@ class Link {
   int descriptor() const;
   bool dials() const { return bool(dialer_); }
   // True if drive() is cheaper than polling first, because the link uses an upgrade.
-  bool quick() const { return sends_upgraded_ || reads_upgraded_; }
+  bool quick() const { return conduits_.uses_upgrade(); }
   // Before and after this process polls. may_sleep is false if there is something to do now that
   // poll would not report. any: the poll found something.
   bool may_sleep();
   void awake(bool any);
   // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
-  bool hear() { return reads_upgraded_ && upgrade_ && upgrade_->hear(); }
+  bool hear() { return conduits_.reads_upgraded() && conduits_.upgrade()->hear(); }
   // What the link's bytes travel over: the name of the conduit, once it serves both directions.
-  const char* carrier() const { return carrier_; }
+  const char* carrier() const { return conduits_.carrier(); }
   // The link needs the other side to connect.
-  bool awaited() const { return !socket_ && !connects() && pending(); }
+  bool awaited() const { return !conduits_ && !connects() && pending(); }
   // Everything that was to be sent arrives although this process ends now, or it never will.
   bool abort_sent() const {
-    const bool sent = out_.empty() && (!socket_ || way_out().delivered());
+    const bool sent = out_.empty() && (!conduits_ || conduits_.way_out().delivered());
     return sent || send_error_ != 0 || !status_.ok();
   }
 
@@ -173,23 +173,9 @@ class Link {
   bool take_greeting();
   void apply(const Greeting& greeting);
   void begin_frames();
-  void offer_upgrade();
+  void negotiate(const Status& outcome);
   void look_for_upgrade();
-  bool permits(const UpgradeMaker& maker) const;
-  bool can_upgrade() const;
-  void take_offer();
-  void take_accept();
-  void push_text(FrameType type, std::span<const std::byte> text, bool last = false);
-  void push_decline(std::byte kind);
-  void push_shift();
-  void end_offers();
-  void stay_on_base();
-  void take_shift();
-  void take_decline();
-  void take_failed_trial();
   void try_upgrade();
-  void withdraw_offer();
-  void leave_maker() { ++next_maker_, next_choice_ = 0; }
   void leave_conduit();
   void end_sending();
   Status open_filter();
@@ -198,17 +184,6 @@ class Link {
     return shared_.options.filter && shared_.options.filter->filters(same_host_);
   }
   bool proves() const { return shared_.options.prover && peer_proves_; }
-  Conduit& base() const { return filter_ ? *filter_ : plain_; }
-  Conduit& way_out() const {
-    if (sends_upgraded_) return *upgrade_;
-    return base();
-  }
-  Conduit& way_in() const {
-    if (reads_upgraded_) return *upgrade_;
-    return base();
-  }
-  // Bytes of the filter's own wait in it.
-  bool filter_waits() const { return filter_ && filter_->unsent() > 0; }
   void look_for_listener();
   void look_for_prover();
   void look_for_missed();
@@ -250,27 +225,12 @@ class Link {
   bool peer_has_proved_ = false, peer_filters_ = false;  // says its greeting
 
   std::unique_ptr<Dialer> dialer_;
-  Socket socket_;
-  mutable SocketConduit plain_{socket_};
-  const char* carrier_ = "tcp";
-  std::unique_ptr<Conduit> filter_;
+  ConduitStack conduits_;
   int overdue_ = 0;  // looks at its handshake since that should have been done
   std::chrono::steady_clock::time_point shaking_since_{};
-  std::unique_ptr<Upgrade> upgrade_;  // offered, accepted, or in use
-  size_t next_maker_ = 0;             // of TcpOptions::upgrades, to be offered next
-  size_t next_choice_ = 0;            // of that maker's
-  bool accepted_ = false;             // connecting side: the peer has attached to the upgrade
-  bool shifts_ = false;               // connecting side: the offer cannot be withdrawn any more
-  bool trial_failed_ = false;         // accepting side: it has said so
-  bool sends_upgraded_ = false, reads_upgraded_ = false;
-  bool upgrade_decided_ = false;  // whether there will be one
-  std::string lack_;              // why the latest offer came to nothing, or there was none
-  bool peer_lacks_ = false;       // the peer said so
-  Status refused_;                // fails the link when the last DECLINE has left
-  bool poll_idle_ = false;        // reads although nothing is pending
-  uint32_t looks_ = 0;            // calls of look_for_upgrade so far
-  bool introduced_ = false;       // the greeting is sent, or queued
-  bool greeted_ = false;          // the peer's greeting has come
+  bool poll_idle_ = false;   // reads although nothing is pending
+  bool introduced_ = false;  // the greeting is sent, or queued
+  bool greeted_ = false;     // the peer's greeting has come
   bool said_bye_ = false;
   bool shut_ = false;  // the socket sends no more
   bool torn_ = false;
@@ -283,6 +243,7 @@ class Link {
   uint64_t ended_ = 0;  // its number among the links that ended
 
   Outbox out_;
+  UpgradeNegotiation negotiation_;
   Inbox inbox_;
   int deferrals_ = 0;  // of the frame that is next in the inbox
   bool receiving_now_ = false;

@@ -201,6 +201,15 @@ void Outbox::give_up_held(const TeamId& team, std::optional<uint32_t> call, Give
   });
 }
 
+void Outbox::push(const Frame& frame, std::span<const std::byte> payload, bool last) {
+  Outgoing out{frame};
+  out.frame.length = static_cast<uint32_t>(payload.size());
+  out.owned = std::make_unique_for_overwrite<std::byte[]>(payload.size());
+  std::ranges::copy(payload, out.owned.get());
+  out.last = last;
+  push(std::move(out));
+}
+
 void Outbox::forget_taken() {
   frames_.clear();
   first_ = 0;

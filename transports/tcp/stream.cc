@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "transports/pieces.h"
@@ -223,12 +224,9 @@ void Stream::withdraw() {
 void Stream::abort(const std::string& cause) {
   left_open_ = true;
   if (!link_.status().ok()) return;
-  const size_t length = std::min(cause.size(), max_cause);
-  Outgoing out{Frame{FrameType::abort, false, static_cast<uint32_t>(length), team_, {}, 0}};
-  out.owned = std::make_unique_for_overwrite<std::byte[]>(length);
-  std::transform(cause.begin(), cause.begin() + static_cast<ptrdiff_t>(length), out.owned.get(),
-                 [](char c) { return static_cast<std::byte>(c); });
-  link_.out().push(std::move(out));
+  const auto text = std::as_bytes(std::span(cause));
+  link_.out().push({FrameType::abort, false, 0, team_},
+                   text.first(std::min(text.size(), max_cause)));
 }
 
 void Stream::aborted(const std::string& cause) {
