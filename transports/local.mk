@@ -21,6 +21,7 @@ core_sources += \
   transports/tcp/blob.cc \
   transports/tcp/conduit_stack.h \
   transports/tcp/connect.cc \
+  transports/tcp/context.h \
   transports/tcp/dialer.cc \
   transports/tcp/dialer.h \
   transports/tcp/driver.cc \
@@ -39,7 +40,7 @@ core_sources += \
   transports/tcp/proofs.h \
   transports/tcp/acceptor.cc \
   transports/tcp/acceptor.h \
-  transports/tcp/shared.h \
+  transports/tcp/link_shared.h \
   transports/tcp/socket.cc \
   transports/tcp/socket.h \
   transports/tcp/stream.cc \

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "transports/tcp/shared.h"
+#include "transports/tcp/context.h"
 #include "transports/tcp/socket.h"
 #include "transports/tcp/wire.h"
 
@@ -54,14 +54,14 @@ class Acceptor {
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
 
-  Acceptor(const TcpShared& shared, Knows knows, Prepare prepare, Left left)
-      : shared_(shared),
+  Acceptor(const TcpContext& context, Knows knows, Prepare prepare, Left left)
+      : context_(context),
         knows_(std::move(knows)),
         prepare_(std::move(prepare)),
         left_(std::move(left)) {}
 
   // Listens on every chosen interface for which the address has room, and with
-  // TcpShared::proves_host on a local socket, if that is to be had.
+  // TcpContext::proves_host on a local socket, if that is to be had.
   Status open();
   void close();
   // The entries of this process's address.
@@ -109,7 +109,7 @@ class Acceptor {
   static Progress turn_away(PendingConnection& pending, const char* fault);
   void count_turned_away(const std::string& from, const char* what_it_did);
 
-  const TcpShared& shared_;
+  const TcpContext& context_;
   const Knows knows_;
   const Prepare prepare_;
   const Left left_;

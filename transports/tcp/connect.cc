@@ -33,27 +33,29 @@ Status Link::know(const Peer& peer) try {
   auto blob = AddressBlob::decode(peer.address);
   if (!blob.ok()) return blob.status().with(peer.label);
   if (!conduits_) same_host_ = may_be_within_host(*blob);
-  candidates_ = candidates(*blob, shared_.host, shared_.all, shared_.chosen);
-  if (same_host_ && shared_.proves_host()) add_local_candidate(*blob);
+  candidates_ =
+      candidates(*blob, shared_.context.host, shared_.context.all, shared_.context.chosen);
+  if (same_host_ && shared_.context.proves_host()) add_local_candidate(*blob);
   peer_key_ = blob->key;
   peer_public_ = blob->public_key;
   peer_proves_ = blob->proves;
   known_ = true;
-  if (shared_.options.filter && !proves()) {
+  if (shared_.context.options.filter && !proves()) {
     fail({Code::mismatch, label_ + " cannot encrypt, this process wants to"});
   }
   if (conduits_) begin_frames();  // the peer connected first
   return {};
 } catch (const std::bad_alloc&) {
-  if (known_) fail(shared_.no_memory_to_connect);
-  return shared_.no_memory_to_connect;
+  if (known_) fail(shared_.context.no_memory_to_connect);
+  return shared_.context.no_memory_to_connect;
 }
 
 // Hosts that have other names are other hosts. (Two virtual machines that were resumed from one
 // snapshot say the same of their kernels.)
 bool Link::may_be_within_host(const AddressBlob& peer) const {
-  const bool same_name = !shared_.proves_host() || host_name_ == shared_.options.host;
-  return same_name && is_same_host(peer, shared_.host);
+  const bool same_name =
+      !shared_.context.proves_host() || host_name_ == shared_.context.options.host;
+  return same_name && is_same_host(peer, shared_.context.host);
 }
 
 void Link::add_local_candidate(const AddressBlob& peer) {
@@ -65,7 +67,7 @@ bool Link::dials_locally() const { return !candidates_.empty() && candidates_.fr
 
 // True once connected.
 bool Link::dial() try { return dial_further(); } catch (const std::bad_alloc&) {
-  run_short(shared_.no_memory_to_connect);
+  run_short(shared_.context.no_memory_to_connect);
   return false;
 }
 
@@ -79,7 +81,7 @@ void Link::run_short(const Status& lack) {
 bool Link::dial_further() {
   if (!dialer_) {
     if (const Status begun = begin_to_dial(); !begun.ok()) {
-      begun.code() == Code::memory ? run_short(shared_.no_memory_to_connect) : fail(begun);
+      begun.code() == Code::memory ? run_short(shared_.context.no_memory_to_connect) : fail(begun);
       return false;
     }
   }
@@ -124,8 +126,9 @@ bool Link::dial_between_hosts() {
 
 // Connected, or accepted.
 void Link::take_socket(Socket socket) {
-  if (shared_.proves_host()) same_host_ = is_local(socket);
-  conduits_.connect(std::move(socket), shared_.proves_host() && same_host_ ? "unix" : "tcp");
+  if (shared_.context.proves_host()) same_host_ = is_local(socket);
+  conduits_.connect(std::move(socket),
+                    shared_.context.proves_host() && same_host_ ? "unix" : "tcp");
   negotiation_.begin(same_host_);
 }
 
@@ -135,13 +138,15 @@ Status Link::begin_to_dial() {
   const auto greeting = introduction(*key);
   if (!greeting.ok()) return greeting.status();
   const size_t count = dials_locally() ? 1 : candidates_.size();
-  dialer_ = std::make_unique<Dialer>(shared_, std::span(candidates_).first(count), *greeting, *key);
+  dialer_ = std::make_unique<Dialer>(shared_.context, std::span(candidates_).first(count),
+                                     *greeting, *key);
   return {};
 }
 
 // The secret of this process and the peer.
 Result<PairKey> Link::agree() const {
-  auto key = shared_.options.prover->agree(shared_.options.self, process_, peer_public_);
+  auto key =
+      shared_.context.options.prover->agree(shared_.context.options.self, process_, peer_public_);
   if (!key.ok()) return key.status().with(label_);
   return key;
 }
@@ -160,12 +165,13 @@ Status Link::unreachable() const {
 
 // With proofs, this side's greeting as the connecting side. key: for these.
 Result<Greeting> Link::introduction(const PairKey& key) const {
-  Greeting made{wire_version, shared_.options.self, process_, peer_key_, shared_.options.window};
+  Greeting made{wire_version, shared_.context.options.self, process_, peer_key_,
+                shared_.context.options.window};
   if (!proves()) return made;
   made.proves = true;
   made.filters = filters();
   if (Status drawn = draw_random(made.nonce.data(), made.nonce.size()); !drawn.ok()) return drawn;
-  const auto proof = first_proof(*shared_.options.prover, key, made);
+  const auto proof = first_proof(*shared_.context.options.prover, key, made);
   if (!proof.ok()) return proof.status();
   made.key = *proof;
   return made;
@@ -195,7 +201,7 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
   if (known_ && status_.ok()) begin_frames();
   list();
 } catch (const std::bad_alloc&) {
-  fail(shared_.no_memory_to_connect);
+  fail(shared_.context.no_memory_to_connect);
 }
 
 // The peer is known, and has greeted: what remains of this side's greeting, and the filter. Both
@@ -226,8 +232,8 @@ Status Link::open_filter() {
   if (!filters() || conduits_.filter() != nullptr) return {};
   const auto key = agree();
   if (!key.ok()) return key.status();
-  const ConduitEnds ends{shared_.options.self, process_, *key, connects(), host_name_};
-  auto made = shared_.options.filter->make(conduits_.plain(), ends);
+  const ConduitEnds ends{shared_.context.options.self, process_, *key, connects(), host_name_};
+  auto made = shared_.context.options.filter->make(conduits_.plain(), ends);
   if (!made.ok()) return made.status().with(label_);
   conduits_.add_filter(std::move(*made));
   return {};
@@ -240,7 +246,7 @@ bool Link::take_greeting() {
   const bool whole = inbox_.size() >= Greeting::bytes;
   const bool foreign =
       !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
-      (whole && !(greeting.decode(inbox_.data()) && shared_.answers(greeting, process_)));
+      (whole && !(greeting.decode(inbox_.data()) && shared_.context.answers(greeting, process_)));
   if (foreign) {
     lost("an invalid greeting came from its address: damaged, or another program is there");
   } else if (whole) {
@@ -261,8 +267,8 @@ void Link::apply(const Greeting& greeting) {
   };
   if (greeting.version != wire_version) {
     differs("wire version", greeting.version, wire_version);
-  } else if (greeting.window != shared_.options.window) {
-    differs("a TCP window of", greeting.window, shared_.options.window);
+  } else if (greeting.window != shared_.context.options.window) {
+    differs("a TCP window of", greeting.window, shared_.context.options.window);
   }
   peer_has_proved_ = greeting.proves;
   peer_filters_ = greeting.filters;
@@ -294,7 +300,7 @@ bool Link::flushed() {
 // If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
 // the peer from coming.)
 void Link::look_for_missed() {
-  const auto limit = shared_.options.connect_timeout;
+  const auto limit = shared_.context.options.connect_timeout;
   if (missed_ == decltype(missed_){} || std::chrono::steady_clock::now() - missed_ < limit) return;
   lost("it connected, and ended before this process answered");
 }
@@ -344,7 +350,7 @@ void Link::look_for_listener() {
 // can't say so then.
 void Link::look_for_prover() {
   if (!status_.ok() || !known_ || !proves()) return;
-  const Status state = shared_.options.prover->state();
+  const Status state = shared_.context.options.prover->state();
   if (!state.ok()) fail(state.with(label_));
 }
 
@@ -358,7 +364,7 @@ void Link::look_for_handshake() {
   } else if (shaking_since_ == std::chrono::steady_clock::time_point{}) {
     shaking_since_ = now;
     overdue_ = 0;
-  } else if (now - shaking_since_ > shared_.options.connect_timeout && ++overdue_ > 1) {
+  } else if (now - shaking_since_ > shared_.context.options.connect_timeout && ++overdue_ > 1) {
     fail({Code::timeout,
           "the handshake with " + label_ + " came to a halt: " + conduits_.filter()->name()});
   }

@@ -26,7 +26,7 @@
 
 #include "src/base/status.h"
 #include "transports/tcp/address.h"
-#include "transports/tcp/shared.h"
+#include "transports/tcp/context.h"
 #include "transports/tcp/socket.h"
 #include "transports/tcp/wire.h"
 
@@ -41,7 +41,7 @@ class Dialer {
   enum class State { dialing, connected, failed };
 
   // greeting: with proofs or the key. pair_key: for proofs.
-  Dialer(const TcpShared& shared, std::span<const Candidate> candidates, const Greeting& greeting,
+  Dialer(const TcpContext& context, std::span<const Candidate> candidates, const Greeting& greeting,
          const PairKey& pair_key);
 
   // Goes on as far as possible now.
@@ -97,7 +97,7 @@ class Dialer {
   Progress fail(const Attempt& attempt, int error);
   void note(const Candidate& candidate, const std::string& what, int error);
 
-  const TcpShared& shared_;
+  const TcpContext& context_;
   std::vector<Candidate> candidates_;
   const Greeting greeting_;
   const PairKey pair_key_;

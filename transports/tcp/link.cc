@@ -34,7 +34,7 @@ constexpr const char* bad_buffer =
 
 }  // namespace
 
-Link::Link(TcpShared& shared, const ProcessId& process)
+Link::Link(LinkShared& shared, const ProcessId& process)
     : shared_(shared),
       process_(process),
       label_("process " + std::to_string(process.low)),
@@ -82,7 +82,7 @@ void Link::flush_now() {
   if (conduits_ && negotiation_.must_look()) look_for_upgrade();
   // Poll does not report bytes that have been read from the socket.
   if (wanted() && (!inbox_.empty() || (conduits_ && conduits_.way_in().buffered())))
-    shared_.unfinished = true;
+    shared_.ready.unfinished = true;
   list();
 }
 
@@ -96,7 +96,7 @@ bool Link::drive() {
   if (conduits_.sends_upgraded() && conduits_.filter_waits())
     (void)conduits_.filter()->flush();  // a wake-up byte
   // A filter that had to read in order to write may hold more than its handshake.
-  if (wanted() && conduits_ && conduits_.way_in().buffered()) shared_.unfinished = true;
+  if (wanted() && conduits_ && conduits_.way_in().buffered()) shared_.ready.unfinished = true;
   return moved;
 }
 
@@ -126,7 +126,7 @@ int Link::descriptor() const { return quick() ? conduits_.upgrade()->descriptor(
 
 void Link::list() {
   if (listed_ || !pending()) return;
-  shared_.pending.push_back(this);
+  shared_.ready.links.push_back(this);
   listed_ = true;
 }
 
@@ -187,7 +187,7 @@ void Link::look_for_upgrade() {
 void Link::try_upgrade() try {
   if (conduits_.upgrade() != nullptr && !quick()) negotiate(negotiation_.try_upgrade());
 } catch (const std::bad_alloc&) {
-  fail(shared_.no_memory_to_connect);
+  fail(shared_.context.no_memory_to_connect);
 }
 
 bool Link::may_sleep() {
@@ -214,7 +214,7 @@ void Link::finish_sends(Operation* sent) {
   while (sent != nullptr) {
     Operation* const each = std::exchange(sent, sent->next);
     --demand.sends;
-    shared_.finish(each);
+    shared_.completions.finish(each);
   }
 }
 
@@ -225,7 +225,7 @@ bool Link::sits_out(const Outbox::Flushed& failed) {
     return false;
   const auto now = std::chrono::steady_clock::now();
   if (failed.moved || short_since_ == decltype(short_since_){}) short_since_ = now;
-  return now - short_since_ < shared_.options.connect_timeout;
+  return now - short_since_ < shared_.context.options.connect_timeout;
 }
 
 // If the peer is gone, what it sent before may still be read, and explains more than errno. Any
@@ -257,7 +257,7 @@ bool Link::read() {
   }
   bool moved = false;
   // The filter needs the peer's key.
-  if (greeted_ && !conduits_.filter() && shared_.options.filter && (!known_ || filters())) {
+  if (greeted_ && !conduits_.filter() && shared_.context.options.filter && (!known_ || filters())) {
     return moved;
   }
   for (int i = 0; i < max_reads; ++i) {
@@ -275,7 +275,7 @@ bool Link::read() {
     note_end(read.error);
     return true;
   }
-  shared_.unfinished = true;
+  shared_.ready.unfinished = true;
   return moved;
 }
 
@@ -326,7 +326,7 @@ void Link::parse() try {
   while (wanted() && step()) {
   }
 } catch (const std::bad_alloc&) {  // in the middle of a frame
-  fail(shared_.no_memory);
+  fail(shared_.context.no_memory);
 }
 
 bool Link::step() {
@@ -347,7 +347,8 @@ bool Link::step() {
 // A large message whose receive is not posted would have to be set aside and copied. Who is about
 // to hear that another has finished most likely posts it then.
 bool Link::defers(const Frame& frame) {
-  const bool sooner = shared_.finished != shared_.heard && deferrals_ < max_deferrals;
+  const bool sooner =
+      shared_.completions.finished != shared_.completions.heard && deferrals_ < max_deferrals;
   if (!sooner || frame.type != FrameType::data || frame.length < large || !frame.charged) {
     deferrals_ = 0;
     return false;
@@ -358,7 +359,7 @@ bool Link::defers(const Frame& frame) {
     return false;
   }
   ++deferrals_;
-  shared_.unfinished = true;  // poll knows nothing of what is in the inbox
+  shared_.ready.unfinished = true;  // poll knows nothing of what is in the inbox
   return true;
 }
 
@@ -458,8 +459,8 @@ void Link::lost(const std::string& how) { fail({Code::peer_lost, label_ + " is g
 void Link::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
-  ended_ = ++shared_.ended;
-  if (!connects() && !conduits_) ++shared_.given_up;
+  ended_ = ++shared_.ready.ended;
+  if (!connects() && !conduits_) ++shared_.ready.given_up;
   for (auto& [team, stream] : streams_) stream->lose(status);
   receiving_now_ = false;
   receiving_stream_ = nullptr;
@@ -471,7 +472,7 @@ void Link::fail(const Status& status) {
 }
 
 bool Link::forgotten() const {
-  return !status_.ok() && streams_.empty() && !listed_ && shared_.ended - ended_ >= max_ended;
+  return !status_.ok() && streams_.empty() && !listed_ && shared_.ready.ended - ended_ >= max_ended;
 }
 
 }  // namespace sluice

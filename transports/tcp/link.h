@@ -27,8 +27,8 @@
 #include "transports/tcp/conduit_stack.h"
 #include "transports/tcp/dialer.h"
 #include "transports/tcp/inbox.h"
+#include "transports/tcp/link_shared.h"
 #include "transports/tcp/outbox.h"
-#include "transports/tcp/shared.h"
 #include "transports/tcp/stream.h"
 #include "transports/tcp/upgrade_negotiation.h"
 #include "transports/tcp/wire.h"
@@ -47,7 +47,7 @@ class Link {
   // Receives of at least this size are read directly into place.
   static constexpr size_t large = size_t{8} << 10;
 
-  Link(TcpShared& shared, const ProcessId& process);
+  Link(LinkShared& shared, const ProcessId& process);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -96,7 +96,7 @@ class Link {
 
   // Something remains to be done, or is expected.
   bool pending() const;
-  // Called after drive(). False if the link leaves TcpShared::pending.
+  // Called after drive(). False if the link leaves the ready list.
   bool stays_listed();
   // The events on which drive() may have something to do (descriptor -1 without a socket). A link
   // that dials must also be driven as time passes.
@@ -141,7 +141,7 @@ class Link {
     size_t sends = 0;     // not yet in the kernel's hands
     size_t large = 0;     // posted receives of `large` bytes or more
   } demand;
-  TcpShared& shared() { return shared_; }
+  LinkShared& shared() { return shared_; }
   Outbox& out() { return out_; }
   const std::string& label() const { return label_; }
   const Status& status() const { return status_; }
@@ -152,7 +152,7 @@ class Link {
   void tear() { torn_ = true; }
 
  private:
-  bool connects() const { return shared_.options.self < process_; }
+  bool connects() const { return shared_.context.options.self < process_; }
   bool wanted() const {
     return demand.receives > 0 || demand.sends > 0 || (poll_idle_ && status_.ok());
   }
@@ -181,9 +181,9 @@ class Link {
   Status open_filter();
   // Once the peer is known, for the connection that is there, or is tried.
   bool filters() const {
-    return shared_.options.filter && shared_.options.filter->filters(same_host_);
+    return shared_.context.options.filter && shared_.context.options.filter->filters(same_host_);
   }
-  bool proves() const { return shared_.options.prover && peer_proves_; }
+  bool proves() const { return shared_.context.options.prover && peer_proves_; }
   void look_for_listener();
   void look_for_prover();
   void look_for_missed();
@@ -210,7 +210,7 @@ class Link {
   void take_abort(const TeamId& team);
   void lost(const std::string& how);
 
-  TcpShared& shared_;
+  LinkShared& shared_;
   const ProcessId process_;
   std::string label_, host_name_;
   std::vector<Candidate> candidates_;
@@ -218,7 +218,7 @@ class Link {
   PublicKey peer_public_{};
   bool known_ = false;  // know() has succeeded
   // Whether the peer is on this host. Until they are connected that is what the two say of
-  // themselves, and decides how to connect; then, with TcpShared::proves_host, it is proved.
+  // themselves, and decides how to connect; then, with TcpContext::proves_host, it is proved.
   bool same_host_ = false;
   std::chrono::steady_clock::time_point missed_{};  // zero: never
   bool peer_proves_ = false;
@@ -234,7 +234,7 @@ class Link {
   bool said_bye_ = false;
   bool shut_ = false;  // the socket sends no more
   bool torn_ = false;
-  bool listed_ = false;   // in TcpShared::pending
+  bool listed_ = false;   // in the ready list
   bool blocked_ = false;  // the conduit took less than offered last time
   std::chrono::steady_clock::time_point
       short_since_{};   // the kernel lacks memory to send; zero: no

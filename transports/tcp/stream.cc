@@ -61,14 +61,14 @@ Stream::~Stream() {
 
 void Stream::post_send(Operation* operation) {
   operation->status = aborted_.ok() ? link_.status() : aborted_;
-  if (operation->bytes > link_.shared().options.max_message) {
+  if (operation->bytes > link_.shared().context.options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
   } else if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
-  if (!operation->status.ok()) return link_.shared().finish(operation);
+  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   ++link_.demand.sends;
-  if (sent_ + charge_of(operation->bytes) <= link_.shared().options.window) {
+  if (sent_ + charge_of(operation->bytes) <= link_.shared().context.options.window) {
     queue_data(operation, true);
   } else {
     waiting_.push_back(operation);
@@ -93,11 +93,11 @@ void Stream::post_recv(Operation* operation) {
   if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
-  if (!operation->status.ok()) return link_.shared().finish(operation);
+  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   UnexpectedMessage* const unexpected = arrived_.remove(operation->tag);
   if (unexpected != nullptr) return take(unexpected, operation);
   operation->status = link_.status();
-  if (!operation->status.ok()) return link_.shared().finish(operation);
+  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   wait_for(operation);
 }
 
@@ -125,10 +125,10 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
   }
   if (!fits(*receive, unexpected->tag, unexpected->bytes)) {
     end_with_other_length(receive, unexpected->tag, unexpected->bytes, link_.label());
-    return link_.shared().finish(receive);
+    return link_.shared().completions.finish(receive);
   }
   scatter(receive->pieces, 0, unexpected->data.get(), here);
-  if (!receives) return link_.shared().finish(receive);
+  if (!receives) return link_.shared().completions.finish(receive);
   receiving->receive = receive;
   ++link_.demand.receives;
 }
@@ -146,7 +146,7 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
     } else {
       end_with_other_length(receive, frame.tag, frame.length, link_.label());
       --link_.demand.receives;
-      link_.shared().finish(receive);
+      link_.shared().completions.finish(receive);
     }
   } else if (frame.charged) {
     set_aside(receiving);
@@ -156,7 +156,7 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
 
 void Stream::set_aside(ReceiveInProgress& receiving) {
   const Frame& frame = receiving.frame;
-  if (set_aside_ + charge_of(frame.length) > link_.shared().options.window) {
+  if (set_aside_ + charge_of(frame.length) > link_.shared().context.options.window) {
     return link_.fail({Code::internal, link_.label() + " sent more than its window allows"});
   }
   std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[frame.length]);
@@ -181,7 +181,7 @@ void Stream::end_receive(const ReceiveInProgress& receiving) {
   if (receiving.frame.charged) owe(charge_of(receiving.frame.length));
   if (receiving.receive == nullptr) return;
   --link_.demand.receives;
-  link_.shared().finish(receiving.receive);
+  link_.shared().completions.finish(receiving.receive);
 }
 
 void Stream::take_rts(const Frame& frame) {
@@ -201,7 +201,7 @@ void Stream::take_cts(const Tag& tag) {
 
 void Stream::credited(uint32_t bytes) {
   sent_ -= std::min<size_t>(sent_, bytes);
-  const size_t window = link_.shared().options.window;
+  const size_t window = link_.shared().context.options.window;
   while (waiting_.front() != nullptr && sent_ + charge_of(waiting_.front()->bytes) <= window) {
     queue_data(waiting_.pop_front(), true);
   }
@@ -210,7 +210,7 @@ void Stream::credited(uint32_t bytes) {
 // Credit goes with the next data frame, or in a frame of its own once it is half the window.
 void Stream::owe(size_t bytes) {
   owed_ += bytes;
-  if (owed_ >= link_.shared().options.window / 2) queue(FrameType::credit, {});
+  if (owed_ >= link_.shared().context.options.window / 2) queue(FrameType::credit, {});
 }
 
 uint32_t Stream::take_credit() { return static_cast<uint32_t>(std::exchange(owed_, 0)); }
@@ -257,7 +257,7 @@ void Stream::end_all(std::optional<uint32_t> call, End end) {
     while (pending != nullptr) {
       Operation* const operation = std::exchange(pending, pending->next);
       end(operation);
-      link_.shared().finish(operation);
+      link_.shared().completions.finish(operation);
     }
   }
 }

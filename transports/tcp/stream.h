@@ -64,7 +64,7 @@ class Stream {
 
   const TeamId& team() const { return team_; }
 
-  // Each operation completes through TcpShared::finish, at once or later.
+  // Each operation completes through Completions::finish, at once or later.
   void post_send(Operation* operation);
   void post_recv(Operation* operation);
   void withdraw();

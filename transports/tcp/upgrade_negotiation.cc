@@ -129,7 +129,7 @@ Status UpgradeNegotiation::give_up(const std::string& text) const {
 }
 
 bool UpgradeNegotiation::can_upgrade() const {
-  return std::ranges::any_of(shared_.options.upgrades,
+  return std::ranges::any_of(shared_.context.options.upgrades,
                              [&](const auto& maker) { return maker->serves(same_host_); });
 }
 
@@ -139,7 +139,7 @@ bool UpgradeNegotiation::must_look() {
 }
 
 Status UpgradeNegotiation::offer() {
-  const auto& makers = shared_.options.upgrades;
+  const auto& makers = shared_.context.options.upgrades;
   while (next_maker_ < makers.size()) {
     UpgradeMaker& maker = *makers[next_maker_];
     if (!maker.serves(same_host_) || next_choice_ >= (permits(maker) ? maker.choices() : 1)) {
@@ -176,7 +176,7 @@ Status UpgradeNegotiation::settle() {
   const std::string& lack = reason_.text;
   const std::string reason = (reason_.is_peers ? "on its side: " : "on this side: ") +
                              (lack.empty() ? "there is nothing but TCP" : lack);
-  if (shared_.options.needs_upgrade && !same_host_) {
+  if (shared_.context.options.needs_upgrade && !same_host_) {
     refusal_ = {Code::unavailable,
                 "SLUICE_TRANSPORT=verbs does not allow TCP to " + label_ + "; " + reason};
     return refusal_;
@@ -206,9 +206,9 @@ Status UpgradeNegotiation::attach(const std::string& offer) {
   const auto is_named = [&](const auto& maker) {
     return !text.empty() && std::byte{maker->id()} == text[0] && permits(*maker);
   };
-  const auto maker = std::ranges::find_if(shared_.options.upgrades, is_named);
+  const auto maker = std::ranges::find_if(shared_.context.options.upgrades, is_named);
   Status why{Code::unavailable, "nothing serves what was offered"};
-  if (maker != shared_.options.upgrades.end()) {
+  if (maker != shared_.context.options.upgrades.end()) {
     auto attached = (*maker)->attach(text.subspan(1), conduits_.base());
     if (attached.ok()) {
       conduits_.set_upgrade(std::move(attached->upgrade));

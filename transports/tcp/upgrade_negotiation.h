@@ -26,8 +26,8 @@
 #include "src/base/status.h"
 #include "transports/conduit.h"
 #include "transports/tcp/conduit_stack.h"
+#include "transports/tcp/link_shared.h"
 #include "transports/tcp/outbox.h"
-#include "transports/tcp/shared.h"
 #include "transports/tcp/wire.h"
 
 namespace sluice {
@@ -75,7 +75,7 @@ class UpgradeNegotiation {
   static Step step(Side side, State state, Message message);
 
   // shared, conduits (whose upgrade it sets), out and label belong to the link.
-  UpgradeNegotiation(TcpShared& shared, ConduitStack& conduits, Outbox& out,
+  UpgradeNegotiation(LinkShared& shared, ConduitStack& conduits, Outbox& out,
                      const std::string& label, Side side)
       : shared_(shared), conduits_(conduits), out_(out), label_(label), side_(side) {}
 
@@ -121,7 +121,7 @@ class UpgradeNegotiation {
   void push_decline(Message kind);
   void push_shift();
 
-  TcpShared& shared_;
+  LinkShared& shared_;
   ConduitStack& conduits_;
   Outbox& out_;
   const std::string& label_;

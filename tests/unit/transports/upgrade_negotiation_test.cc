@@ -5,112 +5,89 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace sluice {
 namespace {
 
 using Negotiation = UpgradeNegotiation;
-using Action = Negotiation::Action;
-using Message = Negotiation::Message;
-using Side = Negotiation::Side;
-using State = Negotiation::State;
 
-constexpr State states[] = {State::idle,     State::offered, State::trial,  State::failed,
-                            State::shifting, State::done,    State::settled};
-constexpr Message messages[] = {
-    Message::offer,       Message::accept,         Message::decline, Message::trial_failed,
-    Message::try_another, Message::no_more_offers, Message::shift};
+constexpr Negotiation::State upgrade_states[] = {
+    Negotiation::State::idle,   Negotiation::State::offered,  Negotiation::State::trial,
+    Negotiation::State::failed, Negotiation::State::shifting, Negotiation::State::done,
+    Negotiation::State::settled};
+constexpr Negotiation::Message upgrade_messages[] = {
+    Negotiation::Message::offer,       Negotiation::Message::accept,
+    Negotiation::Message::decline,     Negotiation::Message::trial_failed,
+    Negotiation::Message::try_another, Negotiation::Message::no_more_offers,
+    Negotiation::Message::shift};
 
 // A row for each state, a column for each message in the order above.
-struct Expected {
-  Side side;
-  std::string_view rows[std::size(states)];
+struct UpgradeTableOfSide {
+  Negotiation::Side side;
+  std::string_view rows[std::size(upgrade_states)];
 };
-constexpr Expected expected[] = {{Side::connecting,
-                                  {
-                                      //           OFFER ACCEPT decline failed another no-more SHIFT
-                                      /* idle     */ ".  .  .  .  .  .  .",
-                                      /* offered  */ ".  b  n  i  a  n  .",
-                                      /* trial    */ ".  .  .  w  .  .  .",
-                                      /* failed   */ ".  .  .  .  .  .  .",
-                                      /* shifting */ ".  .  .  g  .  .  t",
-                                      /* done     */ ".  .  .  g  .  .  .",
-                                      /* settled  */ ".  .  .  i  .  .  .",
-                                  }},
-                                 {Side::accepting,
-                                  {
-                                      /* idle     */ "o  .  .  .  .  s  .",
-                                      /* offered  */ ".  .  .  .  .  .  .",
-                                      /* trial    */ ".  .  d  .  d  s  t",
-                                      /* failed   */ ".  .  d  .  d  s  g",
-                                      /* shifting */ ".  .  .  .  .  .  .",
-                                      /* done     */ ".  .  .  .  .  .  .",
-                                      /* settled  */ ".  .  .  .  .  .  .",
-                                  }}};
+constexpr UpgradeTableOfSide expected_tables[] = {
+    {Negotiation::Side::connecting,
+     {
+         //           OFFER ACCEPT decline failed another no-more SHIFT
+         /* idle     */ ".  .  .  .  .  .  .",
+         /* offered  */ ".  b  n  i  a  n  .",
+         /* trial    */ ".  .  .  w  .  .  .",
+         /* failed   */ ".  .  .  .  .  .  .",
+         /* shifting */ ".  .  .  g  .  .  t",
+         /* done     */ ".  .  .  g  .  .  .",
+         /* settled  */ ".  .  .  i  .  .  .",
+     }},
+    {Negotiation::Side::accepting,
+     {
+         /* idle     */ "o  .  .  .  .  s  .",
+         /* offered  */ ".  .  .  .  .  .  .",
+         /* trial    */ ".  .  d  .  d  s  t",
+         /* failed   */ ".  .  d  .  d  s  g",
+         /* shifting */ ".  .  .  .  .  .  .",
+         /* done     */ ".  .  .  .  .  .  .",
+         /* settled  */ ".  .  .  .  .  .  .",
+     }}};
 
-Action action_of(char letter) {
-  switch (letter) {
-    case 'b':
-      return Action::begin_trial;
-    case 'n':
-      return Action::offer_next;
-    case 'a':
-      return Action::offer_again;
-    case 'w':
-      return Action::withdraw;
-    case 'g':
-      return Action::give_up;
-    case 't':
-      return Action::take_over;
-    case 'i':
-      return Action::ignore;
-    case 'o':
-      return Action::attach;
-    case 's':
-      return Action::settle;
-    case 'd':
-      return Action::drop;
-    default:
-      return Action::reject;
-  }
-}
-
-// What a state becomes by an action: of the connecting side's the next offer, if there is one,
-// makes more.
-State state_after(State before, Action action) {
-  switch (action) {
-    case Action::begin_trial:
-    case Action::attach:
-      return State::trial;
-    case Action::offer_next:
-    case Action::offer_again:
-    case Action::withdraw:
-    case Action::drop:
-      return State::idle;
-    case Action::settle:
-      return State::settled;
-    case Action::take_over:
-      return State::done;
-    case Action::reject:
-    case Action::ignore:
-    case Action::give_up:
-      return before;
-  }
-  return before;
-}
+// What a letter stands for, and the state afterwards; none: the same as before. (On the connecting
+// side an offer that follows makes more of "idle".)
+struct UpgradeLetter {
+  char letter;
+  Negotiation::Action action;
+  std::optional<Negotiation::State> next;
+};
+constexpr UpgradeLetter upgrade_letters[] = {
+    {'.', Negotiation::Action::reject, {}},
+    {'i', Negotiation::Action::ignore, {}},
+    {'g', Negotiation::Action::give_up, {}},
+    {'b', Negotiation::Action::begin_trial, Negotiation::State::trial},
+    {'o', Negotiation::Action::attach, Negotiation::State::trial},
+    {'n', Negotiation::Action::offer_next, Negotiation::State::idle},
+    {'a', Negotiation::Action::offer_again, Negotiation::State::idle},
+    {'w', Negotiation::Action::withdraw, Negotiation::State::idle},
+    {'d', Negotiation::Action::drop, Negotiation::State::idle},
+    {'s', Negotiation::Action::settle, Negotiation::State::settled},
+    {'t', Negotiation::Action::take_over, Negotiation::State::done},
+};
 
 TEST(UpgradeTable, EveryMessageInEveryStateIsAsExpected) {
-  for (const auto& [side, rows] : expected) {
-    for (size_t i = 0; i < std::size(states); ++i) {
-      for (size_t k = 0; k < std::size(messages); ++k) {
-        const Action action = action_of(rows[i][3 * k]);
-        const Negotiation::Step step = Negotiation::step(side, states[i], messages[k]);
+  for (const auto& [side, rows] : expected_tables) {
+    for (size_t i = 0; i < std::size(upgrade_states); ++i) {
+      for (size_t k = 0; k < std::size(upgrade_messages); ++k) {
+        const auto& [letter, action, next] =
+            *std::ranges::find(upgrade_letters, rows[i][3 * k], &UpgradeLetter::letter);
+        const Negotiation::Step step =
+            Negotiation::step(side, upgrade_states[i], upgrade_messages[k]);
         const auto where =
             std::to_string(int(side)) + " " + std::to_string(i) + " " + std::to_string(k);
         EXPECT_EQ(step.action, action) << where;
-        EXPECT_EQ(step.next, state_after(states[i], action)) << where;
+        EXPECT_EQ(step.next, next.value_or(upgrade_states[i])) << where;
       }
     }
   }
@@ -157,8 +134,9 @@ class ToldMaker final : public UpgradeMaker {
 // One side, and what it sends.
 class Negotiator {
  public:
-  explicit Negotiator(Side side) : negotiation_(shared_, conduits_, out_, label_, side) {
-    shared_.options.upgrades = {maker_};
+  explicit Negotiator(Negotiation::Side side)
+      : negotiation_(shared_, conduits_, out_, label_, side) {
+    shared_.context.options.upgrades = {maker_};
   }
   // Two sides exchange their frames until neither has any.
   static void settle(Negotiator& one, Negotiator& other) {
@@ -203,7 +181,7 @@ class Negotiator {
   }
 
   std::shared_ptr<ToldMaker> maker_ = std::make_shared<ToldMaker>();
-  TcpShared shared_;
+  LinkShared shared_;
   ConduitStack conduits_;
   Outbox out_;
   const std::string label_ = "the other";
@@ -218,7 +196,7 @@ class UpgradeSides : public testing::Test {
     Negotiator::settle(here_, there_);
   }
 
-  Negotiator here_{Side::connecting}, there_{Side::accepting};
+  Negotiator here_{Negotiation::Side::connecting}, there_{Negotiation::Side::accepting};
 };
 
 TEST_F(UpgradeSides, ShiftOnceTheTrialHasPassed) {
