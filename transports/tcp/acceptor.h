@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The acceptor: the listening sockets, and the pending connections, which have not greeted
-// yet, or not proved who they are (wire.h). The first connection of a process that has done so goes
-// to its link; later ones are closed. A connection that begins with anything but a greeting with
-// this process's key, or the first proof, is closed without an answer. The key is good only of a
-// process that cannot prove itself. The proof of a process that is not known yet (PeerKeys) waits.
+// yet, or not proved who they are (greeting.h). The first connection of a process that has done so
+// goes to its link; later ones are closed. A connection that begins with anything but a greeting
+// with this process's key, or the first proof, is closed without an answer. The key is good only of
+// a process that cannot prove itself. The proof of a process that is not known yet (PeerKeys)
+// waits.
 //
 // Any user of the host can connect and send nothing, and whoever has recorded a greeting can send
 // it again and get an answer. So there are few pending connections, they leave some descriptors
@@ -30,8 +31,8 @@
 
 #include "src/base/status.h"
 #include "transports/tcp/context.h"
+#include "transports/tcp/greeting.h"
 #include "transports/tcp/socket.h"
-#include "transports/tcp/wire.h"
 
 namespace sluice {
 

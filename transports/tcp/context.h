@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "transports/tcp/address.h"
+#include "transports/tcp/greeting.h"
 #include "transports/tcp/proofs.h"
 #include "transports/tcp/tcp.h"
-#include "transports/tcp/wire.h"
 #include "transports/transport.h"
 
 namespace sluice {

@@ -8,7 +8,7 @@
 //
 // Another process may answer at an address that is not certain to be the peer's. There this side
 // sends only its greeting until the answer contains the key that only the peer knows. With proofs
-// (wire.h) it does so at every address, and sends its last proof then. The answer may take any
+// (greeting.h) it does so at every address, and sends its last proof then. The answer may take any
 // time, because the peer may be busy. A wrong process closes the connection or answers something
 // else. A peer to which many strangers connect may close it too; so with proofs, an address that is
 // certain is tried again for a while.
@@ -27,8 +27,8 @@
 #include "src/base/status.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/context.h"
+#include "transports/tcp/greeting.h"
 #include "transports/tcp/socket.h"
-#include "transports/tcp/wire.h"
 
 namespace sluice {
 

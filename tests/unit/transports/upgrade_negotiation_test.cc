@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The table of an upgrade's negotiation: every message in every state of either side.
-#include "transports/tcp/upgrade_negotiation.h"
+#include "transports/link/upgrade_negotiation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/upgrade_negotiation.h"
+#include "transports/link/upgrade_negotiation.h"
 
 #include <algorithm>
 #include <span>

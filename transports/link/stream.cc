@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/stream.h"
+#include "transports/link/stream.h"
 
 #include <algorithm>
 #include <new>
 #include <span>
 #include <utility>
 
+#include "transports/link/link.h"
 #include "transports/pieces.h"
-#include "transports/tcp/link.h"
 
 namespace sluice {
 namespace {

@@ -24,14 +24,15 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "transports/tcp/conduit_stack.h"
+#include "transports/link/conduit_stack.h"
+#include "transports/link/frame.h"
+#include "transports/link/inbox.h"
+#include "transports/link/link_shared.h"
+#include "transports/link/outbox.h"
+#include "transports/link/stream.h"
+#include "transports/link/upgrade_negotiation.h"
 #include "transports/tcp/dialer.h"
-#include "transports/tcp/inbox.h"
-#include "transports/tcp/link_shared.h"
-#include "transports/tcp/outbox.h"
-#include "transports/tcp/stream.h"
-#include "transports/tcp/upgrade_negotiation.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/greeting.h"
 #include "transports/transport.h"
 
 namespace sluice {

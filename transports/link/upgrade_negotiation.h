@@ -25,10 +25,10 @@
 
 #include "src/base/status.h"
 #include "transports/conduit.h"
-#include "transports/tcp/conduit_stack.h"
-#include "transports/tcp/link_shared.h"
-#include "transports/tcp/outbox.h"
-#include "transports/tcp/wire.h"
+#include "transports/link/conduit_stack.h"
+#include "transports/link/frame.h"
+#include "transports/link/link_shared.h"
+#include "transports/link/outbox.h"
 
 namespace sluice {
 

@@ -12,8 +12,8 @@
 
 #include "src/base/status.h"
 #include "transports/call_check.h"
+#include "transports/link/frame.h"
 #include "transports/tag_table.h"
-#include "transports/tcp/wire.h"
 #include "transports/transport.h"
 
 namespace sluice {

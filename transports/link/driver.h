@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/link/link.h"
+#include "transports/link/link_shared.h"
 #include "transports/tcp/acceptor.h"
-#include "transports/tcp/link.h"
-#include "transports/tcp/link_shared.h"
 #include "transports/tcp/peer_keys.h"
 #include "transports/transport.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/outbox.h"
+#include "transports/link/outbox.h"
 
 #include <algorithm>
 #include <array>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "transports/conduit.h"
-#include "transports/tcp/wire.h"
+#include "transports/link/frame.h"
 #include "transports/transport.h"
 
 namespace sluice {

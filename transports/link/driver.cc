@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/driver.h"
+#include "transports/link/driver.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

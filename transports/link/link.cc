@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/link.h"
+#include "transports/link/link.h"
 
 #include <sys/socket.h>
 

@@ -13,7 +13,7 @@
 
 #include "src/base/log.h"
 #include "src/base/random.h"
-#include "transports/tcp/link.h"
+#include "transports/link/link.h"
 #include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
