@@ -18,7 +18,8 @@ core_sources += \
 
 core_sources += \
   transports/link/conduit_stack.h \
-  transports/link/connect.cc \
+  transports/link/connection.cc \
+  transports/link/connection.h \
   transports/link/driver.cc \
   transports/link/driver.h \
   transports/link/endpoint.cc \
@@ -33,6 +34,8 @@ core_sources += \
   transports/link/outbox.h \
   transports/link/stream.cc \
   transports/link/stream.h \
+  transports/link/stream_table.cc \
+  transports/link/stream_table.h \
   transports/link/upgrade_negotiation.cc \
   transports/link/upgrade_negotiation.h
 
@@ -42,11 +45,15 @@ core_sources += \
   transports/tcp/address.cc \
   transports/tcp/address.h \
   transports/tcp/blob.cc \
+  transports/tcp/connector.cc \
+  transports/tcp/connector.h \
   transports/tcp/context.h \
   transports/tcp/dialer.cc \
   transports/tcp/dialer.h \
   transports/tcp/greeting.cc \
   transports/tcp/greeting.h \
+  transports/tcp/handshake.cc \
+  transports/tcp/handshake.h \
   transports/tcp/local_socket.cc \
   transports/tcp/local_socket.h \
   transports/tcp/peer_keys.h \

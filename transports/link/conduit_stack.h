@@ -22,11 +22,13 @@ class ConduitStack {
   // Without a socket it is not connected (yet, or any more), and carries nothing.
   explicit operator bool() const { return bool(socket_); }
   const Socket& socket() const { return socket_; }
-  // carrier: what the bytes travel over.
-  void connect(Socket socket, const char* carrier) {
+  // is_proved: that it is within this host, not only that both sides say so.
+  void connect(Socket socket, bool within_host, bool is_proved) {
     socket_ = std::move(socket);
-    carrier_ = carrier;
+    within_host_ = within_host;
+    if (within_host && is_proved) carrier_ = "unix";
   }
+  bool within_host() const { return within_host_; }
   // The socket itself, for a filter.
   Conduit& plain() { return plain_; }
   // Before anything but the greetings has gone either way.
@@ -78,6 +80,7 @@ class ConduitStack {
   }
 
   Socket socket_;
+  bool within_host_ = false;
   SocketConduit plain_{socket_};
   std::unique_ptr<Conduit> filter_;
   std::unique_ptr<Upgrade> upgrade_;

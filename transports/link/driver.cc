@@ -141,7 +141,7 @@ Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   Link& to = link(peer.process);
   const Status known_now = to.know(peer);
   if (!known_now.ok()) return known_now;
-  return Route{&to, &to.stream(team)};
+  return Route{&to, &to.streams().open(team)};
 } catch (const std::bad_alloc&) {
   return shared_.context.no_memory_to_connect;
 }

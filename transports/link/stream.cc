@@ -80,12 +80,12 @@ void Stream::queue_data(Operation* operation, bool charged) {
   if (charged) sent_ += charge_of(operation->bytes);
   const Frame frame{FrameType::data, charged,        static_cast<uint32_t>(operation->bytes),
                     team_,           operation->tag, take_credit()};
-  link_.out().push({frame, operation});
+  link_.connection().out().push({frame, operation});
 }
 
 void Stream::queue(FrameType type, const Tag& tag) {
   const bool credits = type == FrameType::credit;
-  link_.out().push({Frame{type, false, 0, team_, tag, credits ? take_credit() : 0}});
+  link_.connection().out().push({Frame{type, false, 0, team_, tag, credits ? take_credit() : 0}});
 }
 
 void Stream::post_recv(Operation* operation) {
@@ -104,7 +104,7 @@ void Stream::post_recv(Operation* operation) {
 void Stream::wait_for(Operation* receive) {
   posted_.insert(receive);
   ++link_.demand.receives;
-  if (receive->bytes >= Link::large) ++link_.demand.large;
+  if (receive->bytes >= large) ++link_.demand.large;
 }
 
 // Gives what has arrived of an unexpected message to its receive.
@@ -114,7 +114,7 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
     queue(FrameType::cts, receive->tag);
     return wait_for(receive);
   }
-  ReceiveInProgress* const receiving = link_.receive_of(*this);
+  ReceiveInProgress* const receiving = link_.connection().receive_of(*this);
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
   const size_t here = receives ? receiving->moved : unexpected->bytes;
   if (unexpected->charged) set_aside_ -= charge_of(unexpected->bytes);
@@ -140,7 +140,7 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
     return receiving;
   }
   if (Operation* receive = posted_.remove(frame.tag)) {
-    if (receive->bytes >= Link::large) --link_.demand.large;
+    if (receive->bytes >= large) --link_.demand.large;
     if (fits(*receive, frame.tag, frame.length)) {
       receiving.receive = receive;
     } else {
@@ -225,8 +225,8 @@ void Stream::abort(const std::string& cause) {
   left_open_ = true;
   if (!link_.status().ok()) return;
   const auto text = std::as_bytes(std::span(cause));
-  link_.out().push({FrameType::abort, false, 0, team_},
-                   text.first(std::min(text.size(), max_cause)));
+  link_.connection().out().push({FrameType::abort, false, 0, team_},
+                                text.first(std::min(text.size(), max_cause)));
 }
 
 void Stream::aborted(const std::string& cause) {
@@ -265,10 +265,10 @@ void Stream::end_all(std::optional<uint32_t> call, End end) {
 Operation* Stream::take_receives(std::optional<uint32_t> call) {
   Operation* taken = posted_.remove_if([&](const Operation& receive) {
     const bool takes = !call || *call == receive.tag.call;
-    if (takes && receive.bytes >= Link::large) --link_.demand.large;
+    if (takes && receive.bytes >= large) --link_.demand.large;
     return takes;
   });
-  ReceiveInProgress* const receiving = link_.receive_of(*this);
+  ReceiveInProgress* const receiving = link_.connection().receive_of(*this);
   if (receiving != nullptr && receiving->receive != nullptr &&
       (!call || *call == receiving->receive->tag.call)) {
     Operation* const receive = std::exchange(receiving->receive, nullptr);
@@ -279,8 +279,8 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
 }
 
 Operation* Stream::take_sends(std::optional<uint32_t> call) {
-  const Outbox::GivenUp given = link_.out().give_up(team_, call);
-  if (given.torn) link_.tear();
+  const Outbox::GivenUp given = link_.connection().out().give_up(team_, call);
+  if (given.torn) link_.connection().tear();
   sent_ -= std::min(sent_, given.charge);
   owed_ += given.credit;
   Operation* taken = waiting_.remove_all(call);

@@ -19,6 +19,7 @@
 namespace sluice {
 
 class Link;
+class Stream;
 
 // An unexpected message: its receive is not posted.
 struct UnexpectedMessage {
@@ -36,6 +37,7 @@ struct ReceiveInProgress {
   size_t moved = 0;                         // bytes of the payload so far
   Operation* receive = nullptr;             // the posted receive, whose pieces it fills; or
   UnexpectedMessage* unexpected = nullptr;  // the unexpected message; neither: payload dropped
+  Stream* stream = nullptr;                 // whose receive it is; nullptr: payload dropped
 };
 
 // Operations in order of posting.
@@ -57,6 +59,9 @@ class OperationList {
 
 class Stream {
  public:
+  // Receives of at least this size are read directly into place.
+  static constexpr size_t large = size_t{8} << 10;
+
   Stream(Link& link, const TeamId& team) : link_(link), team_(team) {}
   ~Stream();
   Stream(const Stream&) = delete;

@@ -129,8 +129,9 @@ Status UpgradeNegotiation::give_up(const std::string& text) const {
 }
 
 bool UpgradeNegotiation::can_upgrade() const {
-  return std::ranges::any_of(shared_.context.options.upgrades,
-                             [&](const auto& maker) { return maker->serves(same_host_); });
+  return std::ranges::any_of(shared_.context.options.upgrades, [&](const auto& maker) {
+    return maker->serves(conduits_.within_host());
+  });
 }
 
 bool UpgradeNegotiation::must_look() {
@@ -142,7 +143,8 @@ Status UpgradeNegotiation::offer() {
   const auto& makers = shared_.context.options.upgrades;
   while (next_maker_ < makers.size()) {
     UpgradeMaker& maker = *makers[next_maker_];
-    if (!maker.serves(same_host_) || next_choice_ >= (permits(maker) ? maker.choices() : 1)) {
+    if (!maker.serves(conduits_.within_host()) ||
+        next_choice_ >= (permits(maker) ? maker.choices() : 1)) {
       leave_maker();
       continue;
     }
@@ -176,7 +178,7 @@ Status UpgradeNegotiation::settle() {
   const std::string& lack = reason_.text;
   const std::string reason = (reason_.is_peers ? "on its side: " : "on this side: ") +
                              (lack.empty() ? "there is nothing but TCP" : lack);
-  if (shared_.context.options.needs_upgrade && !same_host_) {
+  if (shared_.context.options.needs_upgrade && !conduits_.within_host()) {
     refusal_ = {Code::unavailable,
                 "SLUICE_TRANSPORT=verbs does not allow TCP to " + label_ + "; " + reason};
     return refusal_;

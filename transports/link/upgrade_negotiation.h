@@ -79,9 +79,6 @@ class UpgradeNegotiation {
                      const std::string& label, Side side)
       : shared_(shared), conduits_(conduits), out_(out), label_(label), side_(side) {}
 
-  // Once connected; before anything else.
-  void begin(bool same_host) { same_host_ = same_host; }
-
   // The following return an error if the link must fail; they may throw std::bad_alloc.
 
   // Connecting side, once the peer's answer has proved its identity and the base is complete.
@@ -126,7 +123,6 @@ class UpgradeNegotiation {
   Outbox& out_;
   const std::string& label_;
   const Side side_;
-  bool same_host_ = false;
   State state_ = State::idle;
   size_t next_maker_ = 0;   // of TcpOptions::upgrades, to be offered next
   size_t next_choice_ = 0;  // of that maker's

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "src/base/log.h"
-#include "src/base/random.h"
+#include "transports/tcp/handshake.h"
 #include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
@@ -260,22 +260,15 @@ Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey&
   const auto first = first_proof(prover, *key, asked);
   if (!first.ok()) return turn_away(pending, no_means);
   if (!are_equal(asked.key, *first)) return turn_away(pending, no_key);
-  Greeting made{wire_version, asked.to, asked.from, {}, context_.options.window};
-  made.proves = true;
-  made.refuses = refuses;
-  made.filters = asked.filters && context_.options.filter;
-  if (!draw_random(made.nonce.data(), made.nonce.size()).ok()) return turn_away(pending, no_means);
-  const auto second = second_proof(prover, *key, asked, made);
-  const auto last = last_proof(prover, *key, asked, made);
-  if (!second.ok() || !last.ok()) return turn_away(pending, no_means);
+  const auto made = make_answer(context_, asked, *key, refuses);
+  if (!made.ok()) return turn_away(pending, no_means);
   prepare_(asked.from);
-  made.key = *second;
-  pending.proof = *last;
+  pending.proof = made->last;
   pending.answered = !refuses;
   pending.since = Clock::now();  // it may have waited long for this answer
   pending.got = 0;
   std::byte bytes[Greeting::bytes_with_proof];
-  made.encode(bytes);
+  made->greeting.encode(bytes);
   const bool sent = send_all(pending.socket, bytes);
   if (refuses) return Progress::told;
   return sent ? hear(pending) : Progress::left;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "transports/tcp/handshake.h"
 #include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
@@ -182,8 +183,9 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
   const bool whole = attempt.got == size;
   Greeting answer;
   if (got == 0 || !Greeting::may_begin(attempt.bytes.data(), attempt.got) ||
-      (whole && !(Greeting::size_of(attempt.bytes.data()) == size &&
-                  answer.decode(attempt.bytes.data()) && is_answer(answer)))) {
+      (whole &&
+       !(Greeting::size_of(attempt.bytes.data()) == size && answer.decode(attempt.bytes.data()) &&
+         is_answer(context_, answer, greeting_, pair_key_)))) {
     note(attempt.candidate,
          got == 0 ? "it was closed, perhaps by another process"
                   : "an invalid answer: damaged, or another process is there",
@@ -201,13 +203,6 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
   }
   answer_ = answer;
   return Progress::connected;
-}
-
-bool Dialer::is_answer(const Greeting& answer) const {
-  if (!greeting_.proves) return context_.answers(answer, greeting_.to);
-  return answer.proves && answer.from == greeting_.to && answer.to == greeting_.from &&
-         are_equal(answer.key,
-                   second_proof(*context_.options.prover, pair_key_, greeting_, answer));
 }
 
 // Sends the last proof. False, with errno, if that is not possible: EPIPE if the other side has

@@ -87,7 +87,6 @@ class Dialer {
   Progress connect_further(Attempt& attempt);
   Progress hear_answer(Attempt& attempt);
   bool greet(Attempt& attempt);
-  bool is_answer(const Greeting& answer) const;
   bool confirm(const Attempt& attempt, const Greeting& answer);
   bool awaits_certain() const;
   bool is_certain(const Attempt& attempt) const;
