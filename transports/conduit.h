@@ -164,8 +164,8 @@ class Upgrade : public Conduit {
 // accepting side attaches to it and answers. If any step fails, the connecting side offers the
 // maker's next choice or the next maker's; after the last, the link stays on its base. Only the
 // connecting side ends an accepted offer, so both decide alike; frames go over the base meanwhile,
-// so nobody waits for it, and no clock decides (transports/tcp/upgrade.cc has the handshake). A
-// maker serves one endpoint, whose lock guards it.
+// so nobody waits for it, and no clock decides (transports/tcp/upgrade_negotiation.h has the
+// handshake). A maker serves one endpoint, whose lock guards it.
 class UpgradeMaker {
  public:
   static constexpr size_t max_offer = 256;  // bytes, of an answer too

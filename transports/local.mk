@@ -10,43 +10,58 @@ core_sources += \
   transports/descriptor.h \
   transports/interface_list.cc \
   transports/interface_list.h \
+  transports/little_endian.h \
   transports/pieces.cc \
   transports/pieces.h \
   transports/tag_table.h \
   transports/transport.h
 
 core_sources += \
+  transports/link/conduit_stack.h \
+  transports/link/connection.cc \
+  transports/link/connection.h \
+  transports/link/driver.cc \
+  transports/link/driver.h \
+  transports/link/endpoint.cc \
+  transports/link/frame.cc \
+  transports/link/frame.h \
+  transports/link/inbox.cc \
+  transports/link/inbox.h \
+  transports/link/link.cc \
+  transports/link/link.h \
+  transports/link/link_shared.h \
+  transports/link/outbox.cc \
+  transports/link/outbox.h \
+  transports/link/stream.cc \
+  transports/link/stream.h \
+  transports/link/stream_table.cc \
+  transports/link/stream_table.h \
+  transports/link/upgrade_negotiation.cc \
+  transports/link/upgrade_negotiation.h
+
+core_sources += \
+  transports/tcp/acceptor.cc \
+  transports/tcp/acceptor.h \
   transports/tcp/address.cc \
   transports/tcp/address.h \
   transports/tcp/blob.cc \
-  transports/tcp/connect.cc \
+  transports/tcp/connector.cc \
+  transports/tcp/connector.h \
+  transports/tcp/context.h \
   transports/tcp/dialer.cc \
   transports/tcp/dialer.h \
-  transports/tcp/driver.cc \
-  transports/tcp/driver.h \
-  transports/tcp/endpoint.cc \
-  transports/tcp/inbox.cc \
-  transports/tcp/inbox.h \
-  transports/tcp/link.cc \
-  transports/tcp/link.h \
+  transports/tcp/greeting.cc \
+  transports/tcp/greeting.h \
+  transports/tcp/handshake.cc \
+  transports/tcp/handshake.h \
   transports/tcp/local_socket.cc \
   transports/tcp/local_socket.h \
-  transports/tcp/outbox.cc \
-  transports/tcp/outbox.h \
   transports/tcp/peer_keys.h \
   transports/tcp/proofs.cc \
   transports/tcp/proofs.h \
-  transports/tcp/acceptor.cc \
-  transports/tcp/acceptor.h \
-  transports/tcp/shared.h \
-  transports/tcp/upgrade.cc \
   transports/tcp/socket.cc \
   transports/tcp/socket.h \
-  transports/tcp/stream.cc \
-  transports/tcp/stream.h \
-  transports/tcp/tcp.h \
-  transports/tcp/wire.cc \
-  transports/tcp/wire.h
+  transports/tcp/tcp.h
 
 core_sources += \
   transports/shm/arena.cc \

@@ -121,6 +121,7 @@ links_tests = \
   tests/unit/transports/tcp_deferral_test.cc \
   tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tcp_test.cc \
+  tests/unit/transports/upgrade_negotiation_test.cc \
   tests/unit/transports/upgrade_trial_test.cc \
   tests/unit/transports/verbs_ends_test.cc
 # Shared memory between ranks that one thread drives.

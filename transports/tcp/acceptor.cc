@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "src/base/log.h"
-#include "src/base/random.h"
+#include "transports/tcp/handshake.h"
 #include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
@@ -47,16 +47,16 @@ std::chrono::milliseconds silence_of(const Socket& socket) {
 
 Status Acceptor::open() {
   Status trouble;
-  for (const Interface& interface : shared_.chosen) {
+  for (const Interface& interface : context_.chosen) {
     AddressBlob::Entry entry{interface.address, interface.prefix, 0};
-    AddressBlob blob{0, {}, entries_, bool(shared_.options.prover)};
+    AddressBlob blob{0, {}, entries_, bool(context_.options.prover)};
     const size_t before = blob.encode().size();
     blob.entries.push_back(entry);
     if (blob.encode().size() == before) continue;  // no room
-    auto listener = listen_on(interface.address, shared_.options);
+    auto listener = listen_on(interface.address, context_.options);
     if (!listener.ok()) {  // an error if the user named it, else perhaps not ready yet
       trouble = listener.status().with("interface " + interface.name);
-      if (!shared_.options.interfaces.empty()) return trouble;
+      if (!context_.options.interfaces.empty()) return trouble;
       continue;
     }
     entry.port = listener->port;
@@ -65,14 +65,14 @@ Status Acceptor::open() {
   }
   pending_.reserve(max_pending);
   if (listeners_.empty()) return trouble;
-  if (shared_.proves_host()) open_local();
+  if (context_.proves_host()) open_local();
   return {};
 }
 
 // Without it, connections within this host count as connections between hosts.
 void Acceptor::open_local() {
   const uint16_t port = entries_.front().port;
-  auto made = listen_locally(shared_.options.self, port, shared_.options);
+  auto made = listen_locally(context_.options.self, port, context_.options);
   if (made.ok()) {
     listeners_.push_back({std::move(*made), port});
   } else {
@@ -203,12 +203,12 @@ Acceptor::Progress Acceptor::hear(PendingConnection& pending) const {
     return are_equal(proof, pending.proof) ? Progress::welcome : turn_away(pending, no_proof);
   }
   const bool good =
-      pending.greeting.decode(pending.bytes.data()) && pending.greeting.to == shared_.options.self;
+      pending.greeting.decode(pending.bytes.data()) && pending.greeting.to == context_.options.self;
   return good ? judge(pending) : turn_away(pending, no_greeting);
 }
 
 bool Acceptor::may_stay(const PendingConnection& pending) const {
-  return Clock::now() - pending.since < shared_.options.connect_timeout;
+  return Clock::now() - pending.since < context_.options.connect_timeout;
 }
 
 // Whoever has greeted as a process.
@@ -216,13 +216,13 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
   const Greeter from = knows_(pending.greeting.from);
   if (!from.expected && !from.failed) return turn_away(pending, not_expected);
   const bool proves = pending.greeting.proves;
-  if (proves ? !shared_.options.prover : !shared_.knows_key(pending.greeting)) {
+  if (proves ? !context_.options.prover : !context_.knows_key(pending.greeting)) {
     return turn_away(pending, no_key);
   }
   // Until it is known, nobody can say whether it has to prove more than the key.
-  pending.waits = shared_.options.prover && !from.known;
+  pending.waits = context_.options.prover && !from.known;
   if (pending.waits) return may_stay(pending) ? Progress::wait : turn_away(pending, unknown);
-  const bool can_prove = shared_.options.prover && from.key;
+  const bool can_prove = context_.options.prover && from.key;
   if (proves && can_prove) return answer(pending, *from.key, from.failed);
   if (proves || can_prove || from.failed) return turn_away(pending, no_key);
   prepare_(pending.greeting.from);
@@ -252,30 +252,23 @@ Acceptor::Progress Acceptor::receive(PendingConnection& pending) const {
 Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey& peer_key,
                                     bool refuses) const {
   const Greeting& asked = pending.greeting;
-  const Prover& prover = *shared_.options.prover;
-  const auto key = prover.agree(shared_.options.self, asked.from, peer_key);
+  const Prover& prover = *context_.options.prover;
+  const auto key = prover.agree(context_.options.self, asked.from, peer_key);
   if (!key.ok()) {
     return turn_away(pending, key.status().code() == Code::invalid ? no_key : no_means);
   }
   const auto first = first_proof(prover, *key, asked);
   if (!first.ok()) return turn_away(pending, no_means);
   if (!are_equal(asked.key, *first)) return turn_away(pending, no_key);
-  Greeting made{wire_version, asked.to, asked.from, {}, shared_.options.window};
-  made.proves = true;
-  made.refuses = refuses;
-  made.filters = asked.filters && shared_.options.filter;
-  if (!draw_random(made.nonce.data(), made.nonce.size()).ok()) return turn_away(pending, no_means);
-  const auto second = second_proof(prover, *key, asked, made);
-  const auto last = last_proof(prover, *key, asked, made);
-  if (!second.ok() || !last.ok()) return turn_away(pending, no_means);
+  const auto made = make_answer(context_, asked, *key, refuses);
+  if (!made.ok()) return turn_away(pending, no_means);
   prepare_(asked.from);
-  made.key = *second;
-  pending.proof = *last;
+  pending.proof = made->last;
   pending.answered = !refuses;
   pending.since = Clock::now();  // it may have waited long for this answer
   pending.got = 0;
   std::byte bytes[Greeting::bytes_with_proof];
-  made.encode(bytes);
+  made->greeting.encode(bytes);
   const bool sent = send_all(pending.socket, bytes);
   if (refuses) return Progress::told;
   return sent ? hear(pending) : Progress::left;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The acceptor: the listening sockets, and the pending connections, which have not greeted
-// yet, or not proved who they are (wire.h). The first connection of a process that has done so goes
-// to its link; later ones are closed. A connection that begins with anything but a greeting with
-// this process's key, or the first proof, is closed without an answer. The key is good only of a
-// process that cannot prove itself. The proof of a process that is not known yet (PeerKeys) waits.
+// yet, or not proved who they are (greeting.h). The first connection of a process that has done so
+// goes to its link; later ones are closed. A connection that begins with anything but a greeting
+// with this process's key, or the first proof, is closed without an answer. The key is good only of
+// a process that cannot prove itself. The proof of a process that is not known yet (PeerKeys)
+// waits.
 //
 // Any user of the host can connect and send nothing, and whoever has recorded a greeting can send
 // it again and get an answer. So there are few pending connections, they leave some descriptors
@@ -29,9 +30,9 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "transports/tcp/shared.h"
+#include "transports/tcp/context.h"
+#include "transports/tcp/greeting.h"
 #include "transports/tcp/socket.h"
-#include "transports/tcp/wire.h"
 
 namespace sluice {
 
@@ -54,14 +55,14 @@ class Acceptor {
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
 
-  Acceptor(const TcpShared& shared, Knows knows, Prepare prepare, Left left)
-      : shared_(shared),
+  Acceptor(const TcpContext& context, Knows knows, Prepare prepare, Left left)
+      : context_(context),
         knows_(std::move(knows)),
         prepare_(std::move(prepare)),
         left_(std::move(left)) {}
 
   // Listens on every chosen interface for which the address has room, and with
-  // TcpShared::proves_host on a local socket, if that is to be had.
+  // TcpContext::proves_host on a local socket, if that is to be had.
   Status open();
   void close();
   // The entries of this process's address.
@@ -109,7 +110,7 @@ class Acceptor {
   static Progress turn_away(PendingConnection& pending, const char* fault);
   void count_turned_away(const std::string& from, const char* what_it_did);
 
-  const TcpShared& shared_;
+  const TcpContext& context_;
   const Knows knows_;
   const Prepare prepare_;
   const Left left_;

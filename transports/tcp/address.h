@@ -30,7 +30,7 @@
 
 #include "src/base/status.h"
 #include "transports/interface_list.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/greeting.h"
 
 namespace sluice {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "transports/little_endian.h"
 #include "transports/tcp/address.h"
 
 namespace sluice {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "transports/tcp/handshake.h"
 #include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
 
@@ -41,16 +42,16 @@ const char* hint_of(int error) {
   }
 }
 
-Dialer::Dialer(const TcpShared& shared, std::span<const Candidate> candidates,
+Dialer::Dialer(const TcpContext& context, std::span<const Candidate> candidates,
                const Greeting& greeting, const PairKey& pair_key)
-    : shared_(shared),
+    : context_(context),
       candidates_(candidates.begin(), candidates.end()),
       greeting_(greeting),
       pair_key_(pair_key),
-      deadline_(Clock::now() + shared.options.connect_timeout),
+      deadline_(Clock::now() + context.options.connect_timeout),
       between_starts_(std::min<Clock::duration>(
           longest_between_starts,
-          shared.options.connect_timeout / std::max<size_t>(candidates_.size(), 1))) {}
+          context.options.connect_timeout / std::max<size_t>(candidates_.size(), 1))) {}
 
 Dialer::State Dialer::advance() {
   while (true) {
@@ -94,8 +95,8 @@ void Dialer::add_to(std::vector<pollfd>& polls) const {
 }
 
 Result<Socket> Dialer::make_socket_for(const Candidate& candidate) const {
-  return candidate.local ? make_local_socket(shared_.options)
-                         : make_socket(candidate.address, shared_.options);
+  return candidate.local ? make_local_socket(context_.options)
+                         : make_socket(candidate.address, context_.options);
 }
 
 SocketAddress Dialer::address_of(const Candidate& candidate) const {
@@ -108,7 +109,7 @@ void Dialer::start_next() {
   next_start_ = Clock::now() + between_starts_;
   auto made = make_socket_for(candidate);
   int error = errno;
-  while (!made.ok() && !has_descriptors(1) && shared_.make_room && shared_.make_room()) {
+  while (!made.ok() && !has_descriptors(1) && context_.make_room && context_.make_room()) {
     made = make_socket_for(candidate);
     error = errno;
   }
@@ -182,8 +183,9 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
   const bool whole = attempt.got == size;
   Greeting answer;
   if (got == 0 || !Greeting::may_begin(attempt.bytes.data(), attempt.got) ||
-      (whole && !(Greeting::size_of(attempt.bytes.data()) == size &&
-                  answer.decode(attempt.bytes.data()) && is_answer(answer)))) {
+      (whole &&
+       !(Greeting::size_of(attempt.bytes.data()) == size && answer.decode(attempt.bytes.data()) &&
+         is_answer(context_, answer, greeting_, pair_key_)))) {
     note(attempt.candidate,
          got == 0 ? "it was closed, perhaps by another process"
                   : "an invalid answer: damaged, or another process is there",
@@ -203,16 +205,10 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
   return Progress::connected;
 }
 
-bool Dialer::is_answer(const Greeting& answer) const {
-  if (!greeting_.proves) return shared_.answers(answer, greeting_.to);
-  return answer.proves && answer.from == greeting_.to && answer.to == greeting_.from &&
-         are_equal(answer.key, second_proof(*shared_.options.prover, pair_key_, greeting_, answer));
-}
-
 // Sends the last proof. False, with errno, if that is not possible: EPIPE if the other side has
 // closed, because it has waited for the proof too long.
 bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
-  const auto proof = last_proof(*shared_.options.prover, pair_key_, greeting_, answer);
+  const auto proof = last_proof(*context_.options.prover, pair_key_, greeting_, answer);
   std::byte next;
   errno = ENOMEM;
   if (!proof.ok()) return false;

@@ -8,7 +8,7 @@
 //
 // Another process may answer at an address that is not certain to be the peer's. There this side
 // sends only its greeting until the answer contains the key that only the peer knows. With proofs
-// (wire.h) it does so at every address, and sends its last proof then. The answer may take any
+// (greeting.h) it does so at every address, and sends its last proof then. The answer may take any
 // time, because the peer may be busy. A wrong process closes the connection or answers something
 // else. A peer to which many strangers connect may close it too; so with proofs, an address that is
 // certain is tried again for a while.
@@ -26,9 +26,9 @@
 
 #include "src/base/status.h"
 #include "transports/tcp/address.h"
-#include "transports/tcp/shared.h"
+#include "transports/tcp/context.h"
+#include "transports/tcp/greeting.h"
 #include "transports/tcp/socket.h"
-#include "transports/tcp/wire.h"
 
 namespace sluice {
 
@@ -41,7 +41,7 @@ class Dialer {
   enum class State { dialing, connected, failed };
 
   // greeting: with proofs or the key. pair_key: for proofs.
-  Dialer(const TcpShared& shared, std::span<const Candidate> candidates, const Greeting& greeting,
+  Dialer(const TcpContext& context, std::span<const Candidate> candidates, const Greeting& greeting,
          const PairKey& pair_key);
 
   // Goes on as far as possible now.
@@ -87,7 +87,6 @@ class Dialer {
   Progress connect_further(Attempt& attempt);
   Progress hear_answer(Attempt& attempt);
   bool greet(Attempt& attempt);
-  bool is_answer(const Greeting& answer) const;
   bool confirm(const Attempt& attempt, const Greeting& answer);
   bool awaits_certain() const;
   bool is_certain(const Attempt& attempt) const;
@@ -97,7 +96,7 @@ class Dialer {
   Progress fail(const Attempt& attempt, int error);
   void note(const Candidate& candidate, const std::string& what, int error);
 
-  const TcpShared& shared_;
+  const TcpContext& context_;
   std::vector<Candidate> candidates_;
   const Greeting greeting_;
   const PairKey pair_key_;

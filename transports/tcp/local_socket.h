@@ -5,7 +5,7 @@
 // network namespace, and says as which user the other side runs. So two processes connected like
 // that are on one host for certain, whatever they say of themselves, and no other user is between
 // them. Where settings make a difference between "within a host" and "between hosts"
-// (TcpShared::proves_host), only such a connection counts as within a host.
+// (TcpContext::proves_host), only such a connection counts as within a host.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The three proofs of a connection (wire.h), by challenge and response: HMAC-SHA256 with the key
-// that only the two processes can compute (Prover::agree), over a label of its own, the whole
+// The three proofs of a connection (greeting.h), by challenge and response: HMAC-SHA256 with the
+// key that only the two processes can compute (Prover::agree), over a label of its own, the whole
 // greeting of the connecting side and, but for the first, the whole answer. (A greeting's own proof
 // counts as zeros in what is hashed.)
 //
@@ -16,7 +16,7 @@
 
 #include "src/base/status.h"
 #include "transports/conduit.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/greeting.h"
 
 namespace sluice {
 

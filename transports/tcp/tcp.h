@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The TCP transport: one connection for each pair of processes that communicate, shared by all
-// their teams. wire.h documents the bytes on it.
+// their teams. greeting.h and transports/link/frame.h document the bytes on it.
 #pragma once
 
 #include <chrono>
@@ -45,8 +45,8 @@ struct TcpOptions {
   std::vector<std::shared_ptr<UpgradeMaker>> upgrades{};
   // Between hosts, a link that cannot be upgraded fails.
   bool needs_upgrade = false;
-  // If set, connections to processes that have one too begin with proofs (wire.h), and with the key
-  // in clear to others.
+  // If set, connections to processes that have one too begin with proofs (greeting.h), and with the
+  // key in clear to others.
   std::shared_ptr<Prover> prover{};
   // If set, what filters connections; needs a prover. All processes must have the same.
   std::shared_ptr<FilterMaker> filter{};

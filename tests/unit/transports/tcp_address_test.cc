@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "transports/link/frame.h"
 #include "transports/tcp/address.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/greeting.h"
 
 namespace sluice {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tests/unit/transports/rig.h"
+#include "transports/link/inbox.h"
+#include "transports/link/outbox.h"
 #include "transports/pieces.h"
-#include "transports/tcp/inbox.h"
-#include "transports/tcp/outbox.h"
 
 namespace sluice {
 namespace {

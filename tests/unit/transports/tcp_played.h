@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "tests/unit/transports/tcp_rig.h"
+#include "transports/link/frame.h"
+#include "transports/tcp/greeting.h"
 #include "transports/tcp/socket.h"
-#include "transports/tcp/wire.h"
 
 namespace sluice {
 

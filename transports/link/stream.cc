@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/stream.h"
+#include "transports/link/stream.h"
 
 #include <algorithm>
 #include <new>
+#include <span>
 #include <utility>
 
+#include "transports/link/link.h"
 #include "transports/pieces.h"
-#include "transports/tcp/link.h"
 
 namespace sluice {
 namespace {
@@ -60,14 +61,14 @@ Stream::~Stream() {
 
 void Stream::post_send(Operation* operation) {
   operation->status = aborted_.ok() ? link_.status() : aborted_;
-  if (operation->bytes > link_.shared().options.max_message) {
+  if (operation->bytes > link_.shared().context.options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
   } else if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
-  if (!operation->status.ok()) return link_.shared().finish(operation);
+  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   ++link_.demand.sends;
-  if (sent_ + charge_of(operation->bytes) <= link_.shared().options.window) {
+  if (sent_ + charge_of(operation->bytes) <= link_.shared().context.options.window) {
     queue_data(operation, true);
   } else {
     waiting_.push_back(operation);
@@ -79,12 +80,12 @@ void Stream::queue_data(Operation* operation, bool charged) {
   if (charged) sent_ += charge_of(operation->bytes);
   const Frame frame{FrameType::data, charged,        static_cast<uint32_t>(operation->bytes),
                     team_,           operation->tag, take_credit()};
-  link_.out().push({frame, operation});
+  link_.connection().out().push({frame, operation});
 }
 
 void Stream::queue(FrameType type, const Tag& tag) {
   const bool credits = type == FrameType::credit;
-  link_.out().push({Frame{type, false, 0, team_, tag, credits ? take_credit() : 0}});
+  link_.connection().out().push({Frame{type, false, 0, team_, tag, credits ? take_credit() : 0}});
 }
 
 void Stream::post_recv(Operation* operation) {
@@ -92,18 +93,18 @@ void Stream::post_recv(Operation* operation) {
   if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
-  if (!operation->status.ok()) return link_.shared().finish(operation);
+  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   UnexpectedMessage* const unexpected = arrived_.remove(operation->tag);
   if (unexpected != nullptr) return take(unexpected, operation);
   operation->status = link_.status();
-  if (!operation->status.ok()) return link_.shared().finish(operation);
+  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   wait_for(operation);
 }
 
 void Stream::wait_for(Operation* receive) {
   posted_.insert(receive);
   ++link_.demand.receives;
-  if (receive->bytes >= Link::large) ++link_.demand.large;
+  if (receive->bytes >= large) ++link_.demand.large;
 }
 
 // Gives what has arrived of an unexpected message to its receive.
@@ -113,7 +114,7 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
     queue(FrameType::cts, receive->tag);
     return wait_for(receive);
   }
-  ReceiveInProgress* const receiving = link_.receive_of(*this);
+  ReceiveInProgress* const receiving = link_.connection().receive_of(*this);
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
   const size_t here = receives ? receiving->moved : unexpected->bytes;
   if (unexpected->charged) set_aside_ -= charge_of(unexpected->bytes);
@@ -124,10 +125,10 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
   }
   if (!fits(*receive, unexpected->tag, unexpected->bytes)) {
     end_with_other_length(receive, unexpected->tag, unexpected->bytes, link_.label());
-    return link_.shared().finish(receive);
+    return link_.shared().completions.finish(receive);
   }
   scatter(receive->pieces, 0, unexpected->data.get(), here);
-  if (!receives) return link_.shared().finish(receive);
+  if (!receives) return link_.shared().completions.finish(receive);
   receiving->receive = receive;
   ++link_.demand.receives;
 }
@@ -139,13 +140,13 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
     return receiving;
   }
   if (Operation* receive = posted_.remove(frame.tag)) {
-    if (receive->bytes >= Link::large) --link_.demand.large;
+    if (receive->bytes >= large) --link_.demand.large;
     if (fits(*receive, frame.tag, frame.length)) {
       receiving.receive = receive;
     } else {
       end_with_other_length(receive, frame.tag, frame.length, link_.label());
       --link_.demand.receives;
-      link_.shared().finish(receive);
+      link_.shared().completions.finish(receive);
     }
   } else if (frame.charged) {
     set_aside(receiving);
@@ -155,7 +156,7 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
 
 void Stream::set_aside(ReceiveInProgress& receiving) {
   const Frame& frame = receiving.frame;
-  if (set_aside_ + charge_of(frame.length) > link_.shared().options.window) {
+  if (set_aside_ + charge_of(frame.length) > link_.shared().context.options.window) {
     return link_.fail({Code::internal, link_.label() + " sent more than its window allows"});
   }
   std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[frame.length]);
@@ -180,7 +181,7 @@ void Stream::end_receive(const ReceiveInProgress& receiving) {
   if (receiving.frame.charged) owe(charge_of(receiving.frame.length));
   if (receiving.receive == nullptr) return;
   --link_.demand.receives;
-  link_.shared().finish(receiving.receive);
+  link_.shared().completions.finish(receiving.receive);
 }
 
 void Stream::take_rts(const Frame& frame) {
@@ -200,7 +201,7 @@ void Stream::take_cts(const Tag& tag) {
 
 void Stream::credited(uint32_t bytes) {
   sent_ -= std::min<size_t>(sent_, bytes);
-  const size_t window = link_.shared().options.window;
+  const size_t window = link_.shared().context.options.window;
   while (waiting_.front() != nullptr && sent_ + charge_of(waiting_.front()->bytes) <= window) {
     queue_data(waiting_.pop_front(), true);
   }
@@ -209,7 +210,7 @@ void Stream::credited(uint32_t bytes) {
 // Credit goes with the next data frame, or in a frame of its own once it is half the window.
 void Stream::owe(size_t bytes) {
   owed_ += bytes;
-  if (owed_ >= link_.shared().options.window / 2) queue(FrameType::credit, {});
+  if (owed_ >= link_.shared().context.options.window / 2) queue(FrameType::credit, {});
 }
 
 uint32_t Stream::take_credit() { return static_cast<uint32_t>(std::exchange(owed_, 0)); }
@@ -223,12 +224,9 @@ void Stream::withdraw() {
 void Stream::abort(const std::string& cause) {
   left_open_ = true;
   if (!link_.status().ok()) return;
-  const size_t length = std::min(cause.size(), max_cause);
-  Outgoing out{Frame{FrameType::abort, false, static_cast<uint32_t>(length), team_, {}, 0}};
-  out.owned = std::make_unique_for_overwrite<std::byte[]>(length);
-  std::transform(cause.begin(), cause.begin() + static_cast<ptrdiff_t>(length), out.owned.get(),
-                 [](char c) { return static_cast<std::byte>(c); });
-  link_.out().push(std::move(out));
+  const auto text = std::as_bytes(std::span(cause));
+  link_.connection().out().push({FrameType::abort, false, 0, team_},
+                                text.first(std::min(text.size(), max_cause)));
 }
 
 void Stream::aborted(const std::string& cause) {
@@ -259,7 +257,7 @@ void Stream::end_all(std::optional<uint32_t> call, End end) {
     while (pending != nullptr) {
       Operation* const operation = std::exchange(pending, pending->next);
       end(operation);
-      link_.shared().finish(operation);
+      link_.shared().completions.finish(operation);
     }
   }
 }
@@ -267,10 +265,10 @@ void Stream::end_all(std::optional<uint32_t> call, End end) {
 Operation* Stream::take_receives(std::optional<uint32_t> call) {
   Operation* taken = posted_.remove_if([&](const Operation& receive) {
     const bool takes = !call || *call == receive.tag.call;
-    if (takes && receive.bytes >= Link::large) --link_.demand.large;
+    if (takes && receive.bytes >= large) --link_.demand.large;
     return takes;
   });
-  ReceiveInProgress* const receiving = link_.receive_of(*this);
+  ReceiveInProgress* const receiving = link_.connection().receive_of(*this);
   if (receiving != nullptr && receiving->receive != nullptr &&
       (!call || *call == receiving->receive->tag.call)) {
     Operation* const receive = std::exchange(receiving->receive, nullptr);
@@ -281,8 +279,8 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
 }
 
 Operation* Stream::take_sends(std::optional<uint32_t> call) {
-  const Outbox::GivenUp given = link_.out().give_up(team_, call);
-  if (given.torn) link_.tear();
+  const Outbox::GivenUp given = link_.connection().out().give_up(team_, call);
+  if (given.torn) link_.connection().tear();
   sent_ -= std::min(sent_, given.charge);
   owed_ += given.credit;
   Operation* taken = waiting_.remove_all(call);

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/tcp/driver.h"
+#include "transports/link/driver.h"
 #include "transports/tcp/socket.h"
 #include "transports/tcp/tcp.h"
 

@@ -12,13 +12,14 @@
 
 #include "src/base/status.h"
 #include "transports/call_check.h"
+#include "transports/link/frame.h"
 #include "transports/tag_table.h"
-#include "transports/tcp/wire.h"
 #include "transports/transport.h"
 
 namespace sluice {
 
 class Link;
+class Stream;
 
 // An unexpected message: its receive is not posted.
 struct UnexpectedMessage {
@@ -36,6 +37,7 @@ struct ReceiveInProgress {
   size_t moved = 0;                         // bytes of the payload so far
   Operation* receive = nullptr;             // the posted receive, whose pieces it fills; or
   UnexpectedMessage* unexpected = nullptr;  // the unexpected message; neither: payload dropped
+  Stream* stream = nullptr;                 // whose receive it is; nullptr: payload dropped
 };
 
 // Operations in order of posting.
@@ -57,6 +59,9 @@ class OperationList {
 
 class Stream {
  public:
+  // Receives of at least this size are read directly into place.
+  static constexpr size_t large = size_t{8} << 10;
+
   Stream(Link& link, const TeamId& team) : link_(link), team_(team) {}
   ~Stream();
   Stream(const Stream&) = delete;
@@ -64,7 +69,7 @@ class Stream {
 
   const TeamId& team() const { return team_; }
 
-  // Each operation completes through TcpShared::finish, at once or later.
+  // Each operation completes through Completions::finish, at once or later.
   void post_send(Operation* operation);
   void post_recv(Operation* operation);
   void withdraw();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/driver.h"
+#include "transports/link/driver.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -41,10 +41,11 @@ class Driver::Section {
  public:
   explicit Section(Driver& driver) : driver_(driver) {
     driver_.lock_.lock();
-    finished_before_ = driver_.shared_.finished;
+    finished_before_ = driver_.shared_.completions.finished;
   }
   ~Section() {
-    if (driver_.sleepers_ > 0 && (posted_ || driver_.shared_.finished != finished_before_)) {
+    if (driver_.sleepers_ > 0 &&
+        (posted_ || driver_.shared_.completions.finished != finished_before_)) {
       driver_.wake();
     }
     driver_.lock_.unlock();
@@ -63,27 +64,28 @@ class Driver::Section {
 
 Driver::Driver(const TcpOptions& options)
     : acceptor_(
-          shared_, [this](const ProcessId& process) { return find_greeter(process); },
+          shared_.context, [this](const ProcessId& process) { return find_greeter(process); },
           [this](const ProcessId& process) { (void)link(process); },
           [this](const ProcessId& process) { link(process).note_missed(); }) {
-  shared_.options = options;
-  shared_.make_room = [this] { return acceptor_.drop_one(); };
+  shared_.context.options = options;
+  shared_.context.make_room = [this] { return acceptor_.drop_one(); };
 }
 
-Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }
+Driver::~Driver() { explicit_bzero(shared_.context.key.data(), shared_.context.key.size()); }
 
 Status Driver::start() {
-  if (!shared_.options.filter) {
-    const Status drawn = draw_random(shared_.key.data(), shared_.key.size());
+  if (!shared_.context.options.filter) {
+    const Status drawn = draw_random(shared_.context.key.data(), shared_.context.key.size());
     if (!drawn.ok()) return drawn;
   }
-  shared_.host = host_identity();
+  shared_.context.host = host_identity();
   auto all = local_interfaces();
   if (!all.ok()) return all.status();
-  shared_.all = std::move(*all);
-  auto chosen = choose_interfaces(shared_.all, shared_.options.interfaces, shared_.options.family);
+  shared_.context.all = std::move(*all);
+  auto chosen = choose_interfaces(shared_.context.all, shared_.context.options.interfaces,
+                                  shared_.context.options.family);
   if (!chosen.ok()) return chosen.status();
-  shared_.chosen = std::move(*chosen);
+  shared_.context.chosen = std::move(*chosen);
   note_unmatched_items();
   wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
@@ -92,8 +94,9 @@ Status Driver::start() {
 
 // A list that excludes may be for hosts of several kinds.
 void Driver::note_unmatched_items() const {
-  const std::string& list = shared_.options.interfaces;
-  const std::string unmatched = unmatched_items(shared_.all, list, shared_.options.family);
+  const std::string& list = shared_.context.options.interfaces;
+  const std::string unmatched =
+      unmatched_items(shared_.context.all, list, shared_.context.options.family);
   const auto parsed = InterfaceList::parse(list);
   const bool excludes = parsed.ok() && parsed->excludes();
   const Level level = excludes ? Level::info : Level::warning;
@@ -101,8 +104,8 @@ void Driver::note_unmatched_items() const {
 }
 
 std::vector<std::byte> Driver::address() const {
-  AddressBlob blob{shared_.host, shared_.key, acceptor_.entries()};
-  if (const auto& prover = shared_.options.prover) {
+  AddressBlob blob{shared_.context.host, shared_.context.key, acceptor_.entries()};
+  if (const auto& prover = shared_.context.options.prover) {
     blob.proves = true;
     blob.public_key = prover->public_key();
   }
@@ -112,7 +115,7 @@ std::vector<std::byte> Driver::address() const {
 void Driver::meet(std::span<const Peer> peers, std::vector<ProcessId>* met) {
   Section section(*this);
   for (const Peer& peer : peers) {
-    shared_.met.add(peer);
+    peer_keys_.add(peer);
     met->push_back(peer.process);
   }
   section.note_post();  // a peer that waits to be known can be answered
@@ -120,7 +123,7 @@ void Driver::meet(std::span<const Peer> peers, std::vector<ProcessId>* met) {
 
 void Driver::part(std::span<const ProcessId> met) noexcept {
   Section section(*this);
-  for (const ProcessId& process : met) shared_.met.remove(process);
+  for (const ProcessId& process : met) peer_keys_.remove(process);
 }
 
 Link& Driver::link(const ProcessId& process) {
@@ -131,16 +134,16 @@ Link& Driver::link(const ProcessId& process) {
 
 Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   Section section(*this);
-  if (peer.process == shared_.options.self) {
+  if (peer.process == shared_.context.options.self) {
     return Status(Code::invalid, "a process has no link to itself");
   }
   if (!links_.contains(peer.process)) look_for_ends(Clock::now());
   Link& to = link(peer.process);
   const Status known_now = to.know(peer);
   if (!known_now.ok()) return known_now;
-  return Route{&to, &to.stream(team)};
+  return Route{&to, &to.streams().open(team)};
 } catch (const std::bad_alloc&) {
-  return shared_.no_memory_to_connect;
+  return shared_.context.no_memory_to_connect;
 }
 
 bool Driver::has_met(const ProcessId& process) {
@@ -158,20 +161,20 @@ void Driver::close(const Route& route) {
 bool Driver::post_send(const Route& route, Operation* operation) {
   Section section(*this);
   section.note_post();
-  shared_.posting = operation;
+  shared_.completions.posting = operation;
   route.stream->post_send(operation);
   route.link->flush_now();
-  return std::exchange(shared_.posting, nullptr) == nullptr;
+  return std::exchange(shared_.completions.posting, nullptr) == nullptr;
 }
 
 bool Driver::post_recv(const Route& route, Operation* operation) {
   Section section(*this);
   section.note_post();
-  shared_.posting = operation;
+  shared_.completions.posting = operation;
   route.stream->post_recv(operation);
   route.link->look();
   route.link->flush_now();
-  return std::exchange(shared_.posting, nullptr) == nullptr;
+  return std::exchange(shared_.completions.posting, nullptr) == nullptr;
 }
 
 void Driver::withdraw(const Route& route) {
@@ -212,20 +215,20 @@ Status Driver::failure(const Route& route) {
 
 bool Driver::progress() {
   Section section(*this);
-  shared_.heard = shared_.finished;
+  shared_.completions.heard = shared_.completions.finished;
   if (++turns_ % turns_between_clocks == 0) look_after(Clock::now());
   bool moved = anything_awaited() && admit();
-  const bool few = shared_.pending.size() <= few_links || shared_.unfinished;
-  shared_.unfinished = false;
+  const bool few = shared_.ready.links.size() <= few_links || shared_.ready.unfinished;
+  shared_.ready.unfinished = false;
   moved |= few ? drive_all() : drive_ready();
-  std::erase_if(shared_.pending, [](Link* link) { return !link->stays_listed(); });
+  std::erase_if(shared_.ready.links, [](Link* link) { return !link->stays_listed(); });
   remember();
   return moved;
 }
 
 bool Driver::drive_all() {
   bool moved = false;
-  for (Link* link : shared_.pending) moved |= link->drive();
+  for (Link* link : shared_.ready.links) moved |= link->drive();
   return moved;
 }
 
@@ -233,7 +236,7 @@ bool Driver::drive_ready() {
   bool moved = false;
   polls_.clear();
   asked_.clear();
-  for (Link* link : shared_.pending) {
+  for (Link* link : shared_.ready.links) {
     if (link->quick()) {
       moved |= link->drive();
     } else {
@@ -249,7 +252,7 @@ bool Driver::drive_ready() {
 }
 
 bool Driver::anything_awaited() const {
-  return std::any_of(shared_.pending.begin(), shared_.pending.end(),
+  return std::any_of(shared_.ready.links.begin(), shared_.ready.links.end(),
                      [](const Link* link) { return link->awaited(); });
 }
 
@@ -259,7 +262,7 @@ bool Driver::admit() try {
     link(greeting.from).accept(std::move(socket), greeting);
   });
   if (any.ok()) return *any;
-  for (Link* each : shared_.pending) {
+  for (Link* each : shared_.ready.links) {
     if (each->awaited()) each->run_short(any.status());
   }
   return true;
@@ -273,7 +276,7 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process) const {
   const bool expected = link == nullptr || link->expects();
   const bool failed = link != nullptr && link->refuses();
   if (link != nullptr && link->is_known()) return {true, expected, failed, link->public_key()};
-  const std::optional<PublicKey>* const met = shared_.met.find(process);
+  const std::optional<PublicKey>* const met = peer_keys_.find(process);
   if (met == nullptr) return {false, expected, failed, {}};
   return {true, expected, failed, *met};
 }
@@ -281,8 +284,8 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process) const {
 void Driver::look_after(Clock::time_point now) {
   if (now - looked_after_ < look_after_every) return;
   looked_after_ = now;
-  if (shared_.given_up > 0) (void)admit();  // peers may not know it yet
-  for (Link* link : shared_.pending) link->look_after();
+  if (shared_.ready.given_up > 0) (void)admit();  // peers may not know it yet
+  for (Link* link : shared_.ready.links) link->look_after();
   if (sleepers_ > 0) wake();  // look_after may have read their wake-up bytes
 }
 
@@ -302,7 +305,7 @@ void Driver::wait(std::chrono::microseconds limit) {
     Section section(*this);
     const bool missed = woken_ || missed_anything();
     remember();
-    if (missed || shared_.unfinished || !may_sleep()) return;
+    if (missed || shared_.ready.unfinished || !may_sleep()) return;
     polls.swap(polls_);
     sockets = collect_polls(polls);
     ++sleepers_;
@@ -325,7 +328,7 @@ void Driver::wait(std::chrono::microseconds limit) {
 }
 
 bool Driver::may_sleep() {
-  return std::all_of(shared_.pending.begin(), shared_.pending.end(),
+  return std::all_of(shared_.ready.links.begin(), shared_.ready.links.end(),
                      [](Link* link) { return link->may_sleep(); });
 }
 
@@ -333,7 +336,7 @@ bool Driver::may_sleep() {
 // may have been for another thread too.
 void Driver::stop_sleeping(bool any, bool rings) {
   bool heard = false;
-  for (Link* link : shared_.pending) {
+  for (Link* link : shared_.ready.links) {
     heard |= rings && link->hear();
     if (sleepers_ == 0) link->awake(any);
   }
@@ -342,9 +345,9 @@ void Driver::stop_sleeping(bool any, bool rings) {
 
 size_t Driver::collect_polls(std::vector<pollfd>& polls) const {
   polls.clear();
-  for (const Link* link : shared_.pending) link->add_to(polls);
+  for (const Link* link : shared_.ready.links) link->add_to(polls);
   const size_t sockets = polls.size();
-  for (const Link* link : shared_.pending) {
+  for (const Link* link : shared_.ready.links) {
     const int descriptor = link->descriptor();
     const auto is_same = [&](const pollfd& each) { return each.fd == descriptor; };
     const bool polled = std::any_of(polls.begin() + ptrdiff_t(sockets), polls.end(), is_same);
@@ -356,10 +359,10 @@ size_t Driver::collect_polls(std::vector<pollfd>& polls) const {
 }
 
 bool Driver::missed_anything() const {
-  return known.driver != this || known.finished != shared_.finished;
+  return known.driver != this || known.finished != shared_.completions.finished;
 }
 
-void Driver::remember() { known = {this, shared_.finished}; }
+void Driver::remember() { known = {this, shared_.completions.finished}; }
 
 void Driver::wake() {
   const uint64_t one = 1;
@@ -382,7 +385,7 @@ void Driver::close_all() {
   for (auto& [process, link] : links_) {
     link->fail({Code::internal, "this process's endpoint is closed"});
   }
-  shared_.pending.clear();
+  shared_.ready.links.clear();
 }
 
 bool Driver::all_flushed() {

@@ -16,9 +16,10 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/link/link.h"
+#include "transports/link/link_shared.h"
 #include "transports/tcp/acceptor.h"
-#include "transports/tcp/link.h"
-#include "transports/tcp/shared.h"
+#include "transports/tcp/peer_keys.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -31,7 +32,7 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   Status start();
-  const TcpOptions& options() const { return shared_.options; }
+  const TcpOptions& options() const { return shared_.context.options; }
   std::vector<std::byte> address() const;
   // *met: those that have been added, with room for all.
   void meet(std::span<const Peer> peers, std::vector<ProcessId>* met);
@@ -83,7 +84,8 @@ class Driver {
   void remember();
   void wake();
 
-  TcpShared shared_;
+  LinkShared shared_;
+  PeerKeys peer_keys_;
   Acceptor acceptor_;
   std::map<ProcessId, std::unique_ptr<Link>> links_;
   std::vector<pollfd> polls_;  // kept between calls to save allocations

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/outbox.h"
+#include "transports/link/outbox.h"
 
 #include <algorithm>
 #include <array>
@@ -199,6 +199,15 @@ void Outbox::give_up_held(const TeamId& team, std::optional<uint32_t> call, Give
     if (gives_up) each.operation->next = std::exchange(given.sends, each.operation);
     return gives_up;
   });
+}
+
+void Outbox::push(const Frame& frame, std::span<const std::byte> payload, bool last) {
+  Outgoing out{frame};
+  out.frame.length = static_cast<uint32_t>(payload.size());
+  out.owned = std::make_unique_for_overwrite<std::byte[]>(payload.size());
+  std::ranges::copy(payload, out.owned.get());
+  out.last = last;
+  push(std::move(out));
 }
 
 void Outbox::forget_taken() {

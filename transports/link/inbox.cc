@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/tcp/inbox.h"
+#include "transports/link/inbox.h"
 
 #include <algorithm>
 #include <array>

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "transports/conduit.h"
-#include "transports/tcp/wire.h"
+#include "transports/link/frame.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -31,6 +33,8 @@ class Outbox {
   // Nothing is queued, and this process need not move any byte that the conduit has taken.
   bool empty() const { return all_taken() && unsent_ == 0; }
   void push(Outgoing&& frame) { frames_.push_back(std::move(frame)); }
+  // A frame of the link's or of a team's own, with a copy of this payload.
+  void push(const Frame& frame, std::span<const std::byte> payload, bool last = false);
   // Before all others. Nothing has been taken yet.
   void push_front(Outgoing&& frame) { frames_.insert(frames_.begin(), std::move(frame)); }
 

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/link/connection.h"
+
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "transports/link/link.h"
+#include "transports/pieces.h"
+
+namespace sluice {
+namespace {
+
+// Read ahead around a large payload: enough for headers, and little to copy.
+constexpr size_t small_read_ahead = 1024;
+constexpr int max_reads = 16;  // in one turn, so that other links get theirs
+constexpr size_t max_text = 4096;
+constexpr int max_deferrals = 16;  // of one frame: other calls' operations may finish for ever
+// A host is taken for dead after 30 s without an answer and at least 3 tries.
+constexpr std::chrono::seconds host_silence{30};
+constexpr unsigned host_tries = 3;
+// What ETIMEDOUT may mean.
+constexpr const char* mtu_hint =
+    "; small packets have passed before: if that host is up, packets of full size are lost on the "
+    "way, so check that the MTU of all interfaces and switches is the same";
+// What comes of a shortage amid a message.
+constexpr const char* not_again = "; this connection is given up, and not made again";
+// What EFAULT means.
+constexpr const char* bad_buffer =
+    "a buffer is not as long as the call says, or a page of it is protected";
+
+}  // namespace
+
+Connection::Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
+                       UpgradeNegotiation::Side side)
+    : link_(link),
+      shared_(shared),
+      peer_(peer),
+      negotiation_(shared, conduits_, out_, peer.label, side) {}
+
+void Connection::fail(const Status& status) { link_.fail(status); }
+
+void Connection::lost(const std::string& how) {
+  fail({Code::peer_lost, peer_.label + " is gone: " + how});
+}
+
+void Connection::close() {
+  state_ = State::apart;
+  receives_ = false;
+  receiving_.stream = nullptr;
+  out_.clear();
+  inbox_ = {};
+  conduits_.close();
+}
+
+void Connection::forget(const Stream& stream) {
+  if (receiving_.stream != &stream) return;
+  receiving_.stream = nullptr;
+  receiving_.unexpected = nullptr;
+}
+
+// How the two greet.
+
+void Connection::greet(Socket socket, bool within_host) {
+  conduits_.connect(std::move(socket), within_host, shared_.context.proves_host());
+  state_ = State::asking;
+  push_greeting();
+}
+
+void Connection::greet(Socket socket, bool within_host, const Greeting& answer) {
+  conduits_.connect(std::move(socket), within_host, shared_.context.proves_host());
+  take(answer);
+}
+
+void Connection::accept(Socket socket, bool within_host, const Greeting& theirs) {
+  conduits_.connect(std::move(socket), within_host, shared_.context.proves_host());
+  state_ = State::asked;
+  theirs_ = theirs;
+  if (peer_.known) answer();
+  const Status same = check_settings(shared_.context, peer_, theirs);
+  if (!same.ok()) return fail(same);
+  if (peer_.known) begin();
+}
+
+// Without proofs: queues the greeting before everything else.
+void Connection::push_greeting() {
+  const auto words = make_greeting(shared_.context, peer_, {}, filters());
+  if (!words.ok()) return fail(words.status());
+  Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
+  greeting.bare = true;
+  greeting.owned = std::make_unique<std::byte[]>(Greeting::bytes);
+  words->encode(greeting.owned.get());
+  out_.push_front(std::move(greeting));
+}
+
+// Accepting side. (With proofs the acceptor has answered.)
+void Connection::answer() {
+  if (state_ != State::asked) return;
+  state_ = State::open;
+  if (theirs_.proves || are_proved(shared_.context, peer_)) return;
+  push_greeting();
+  if (link_.status().ok()) flush();
+}
+
+void Connection::begin() {
+  answer();
+  if (!link_.status().ok()) return;
+  Status status = check_terms(shared_.context, peer_, theirs_, conduits_.within_host());
+  if (status.ok()) status = open_filter();
+  if (!status.ok()) fail(status);
+}
+
+// Connecting side: reads the peer's answer to the greeting. True if it has come.
+bool Connection::take_greeting() {
+  if (inbox_.empty()) return false;
+  Greeting greeting;
+  const bool whole = inbox_.size() >= Greeting::bytes;
+  const bool foreign = !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
+                       (whole && !(greeting.decode(inbox_.data()) &&
+                                   shared_.context.answers(greeting, peer_.process)));
+  if (foreign) {
+    lost("an invalid greeting came from its address: damaged, or another program is there");
+  } else if (whole) {
+    inbox_.consume(Greeting::bytes);
+    take(greeting);
+  }
+  return state_ == State::open;
+}
+
+// Connecting side, once the answer has come.
+void Connection::take(const Greeting& theirs) {
+  state_ = State::open;
+  theirs_ = theirs;
+  const Status same = check_settings(shared_.context, peer_, theirs);
+  if (!same.ok()) return fail(same);
+  begin();
+  if (link_.status().ok()) negotiate(negotiation_.offer());
+}
+
+// Called when both sides' greetings are known to come first over this connection.
+Status Connection::open_filter() {
+  if (!lacks_filter()) return {};
+  const auto key = agree(shared_.context, peer_);
+  if (!key.ok()) return key.status();
+  const bool connects = shared_.context.options.self < peer_.process;
+  const ConduitEnds ends{shared_.context.options.self, peer_.process, *key, connects, peer_.host};
+  auto made = shared_.context.options.filter->make(conduits_.plain(), ends);
+  if (!made.ok()) return made.status().with(peer_.label);
+  conduits_.add_filter(std::move(*made));
+  return {};
+}
+
+// How they change to an upgrade.
+
+// After the negotiation has said whether the link must fail.
+void Connection::negotiate(const Status& outcome) {
+  if (!outcome.ok()) return fail(outcome);
+  if (!negotiation_.refusal().ok()) flush();  // then the link fails
+}
+
+// A link that is only sent on is not read, so the peer's offer or answer would never be seen.
+void Connection::look_for_upgrade() {
+  (void)link_.read_idle();
+  try_upgrade();
+  if (!out_.empty()) flush();
+}
+
+void Connection::try_upgrade() try {
+  if (conduits_.upgrade() != nullptr && !uses_upgrade()) negotiate(negotiation_.try_upgrade());
+} catch (const std::bad_alloc&) {
+  fail(shared_.context.no_memory_to_connect);
+}
+
+// The last frame over the conduit in use has left.
+void Connection::leave_conduit() {
+  if (!negotiation_.refusal().ok()) return fail(negotiation_.refusal());
+  conduits_.send_upgraded();
+}
+
+// How bytes move.
+
+bool Connection::drive() {
+  bool moved = link_.wanted() && read();
+  try_upgrade();
+  if (!out_.empty() || (conduits_.filter_waits() && !conduits_.sends_upgraded())) moved |= flush();
+  if (conduits_.sends_upgraded() && conduits_.filter_waits()) {
+    (void)conduits_.filter()->flush();  // a wake-up byte
+  }
+  // A filter that had to read in order to write may hold more than its handshake.
+  if (link_.wanted() && conduits_ && conduits_.way_in().buffered()) shared_.ready.unfinished = true;
+  return moved;
+}
+
+void Connection::flush_now() {
+  if (!conduits_) return;
+  if (!out_.empty() && sending_ != Sending::blocked) flush();
+  if (conduits_ && negotiation_.must_look()) look_for_upgrade();
+  // Poll does not report bytes that have been read from the socket.
+  if (link_.wanted() && (!inbox_.empty() || (conduits_ && conduits_.way_in().buffered()))) {
+    shared_.ready.unfinished = true;
+  }
+}
+
+pollfd Connection::poll_for() const {
+  if (!conduits_) return {-1, 0, 0};
+  const bool sends = !out_.empty() && send_error_ == 0;
+  int events = conduits_.way_in().interest(link_.wanted(), false) |
+               conduits_.way_out().interest(false, sends);
+  if (conduits_.filter_waits()) events |= conduits_.filter()->interest(false, true);
+  return {conduits_.socket().fd(), static_cast<short>(events), 0};
+}
+
+bool Connection::may_sleep() {
+  if (link_.wanted() && conduits_ && conduits_.way_in().buffered()) return false;
+  if (!uses_upgrade()) return true;
+  const bool sends = !out_.empty() && send_error_ == 0;
+  return conduits_.upgrade()->may_sleep(conduits_.reads_upgraded() && link_.wanted(),
+                                        conduits_.sends_upgraded() && sends);
+}
+
+bool Connection::has_end() const {
+  pollfd end{conduits_.socket().fd(), POLLRDHUP, 0};
+  return conduits_ && poll(&end, 1, 0) > 0;
+}
+
+void Connection::look_after() {
+  hear();
+  look_for_life();
+  if (conduits_.filter() != nullptr) look_for_handshake();
+}
+
+bool Connection::flush() {
+  if (sending_ == Sending::torn) {
+    fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
+    return true;
+  }
+  if (send_error_ != 0) return false;
+  if (peer_.known && lacks_filter()) {
+    // Memory ran out when it was to be made. Nothing goes out in clear instead.
+    if (conduits_ && has_greeted_us())
+      fail({Code::memory, "no memory to encrypt for " + peer_.label});
+    return false;
+  }
+  const Outbox::Flushed flushed = out_.flush(conduits_.way_out());
+  finish_sends(flushed.done);
+  if (flushed.result == Outbox::Result::shifted) {
+    leave_conduit();
+    if (link_.status().ok()) (void)flush();
+    return true;
+  }
+  const bool blocked = flushed.result == Outbox::Result::blocked;
+  sending_ = blocked ? Sending::blocked : Sending::ready;
+  if (flushed.result != Outbox::Result::failed) {
+    short_since_ = {};
+  } else if (!sits_out(flushed)) {
+    note_send_error(flushed.error);
+  }
+  end_sending();
+  return flushed.moved;
+}
+
+// The end of the socket must not overtake what another conduit carries.
+void Connection::end_sending() {
+  if (goodbye_ != Goodbye::said || !conduits_ || !out_.empty()) return;
+  if (!conduits_.way_out().delivered()) return;
+  goodbye_ = Goodbye::shut;
+  shutdown(conduits_.socket().fd(), SHUT_WR);
+}
+
+void Connection::finish_sends(Operation* sent) {
+  while (sent != nullptr) {
+    Operation* const each = std::exchange(sent, sent->next);
+    --link_.demand.sends;
+    shared_.completions.finish(each);
+  }
+}
+
+// A write that failed because the kernel lacks memory has moved nothing, and is tried again, as
+// long as connecting may take. (A filter's can't be repeated.)
+bool Connection::sits_out(const Outbox::Flushed& failed) {
+  if (!is_shortage(failed.error) || conduits_.filter() != nullptr || conduits_.sends_upgraded())
+    return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (failed.moved || short_since_ == decltype(short_since_){}) short_since_ = now;
+  return now - short_since_ < shared_.context.options.connect_timeout;
+}
+
+// If the peer is gone, what it sent before may still be read, and explains more than errno. Any
+// other error ends the link, because a frame that is cut off can't be continued.
+void Connection::note_send_error(int error) {
+  if (has_problem(conduits_.way_out())) return;
+  const bool gone = error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
+  if (gone) {
+    send_error_ = error;
+  } else if (error == EFAULT) {
+    fail({Code::invalid, "the memory of a message to " + peer_.label + " can't be read (" +
+                             error_text(error) + "): " + bad_buffer});
+  } else if (is_shortage(error)) {
+    fail({Code::memory,
+          "no memory to send to " + peer_.label + ": " + error_text(error) + not_again});
+  } else {
+    lost(error != 0 ? error_text(error) : "it takes no more bytes");
+  }
+}
+
+// Only large packets are lost if two interfaces on the way have different maximum sizes.
+void Connection::note_loss(int error) {
+  const bool passed = error == ETIMEDOUT && has_greeted_us();
+  lost(error_text(error) + (passed ? mtu_hint : ""));
+}
+
+bool Connection::read() {
+  if (conduits_.reads_upgraded() && inbox_.empty() && !conduits_.upgrade()->has_arrived()) {
+    return false;
+  }
+  // The filter needs the peer's key.
+  const bool needs_filter = has_greeted_us() && (!peer_.known || lacks_filter());
+  if (shared_.context.options.filter && needs_filter) return false;
+  bool moved = false;
+  for (int i = 0; i < max_reads; ++i) {
+    parse();
+    if (!link_.wanted()) return moved;
+    if (deferrals_ > 0) break;
+    const Inbox::Read read = read_once();
+    if (read.result == Conduit::Moved::Result::nothing) return moved;
+    if (read.result == Conduit::Moved::Result::some) {
+      moved = true;
+      if (!read.drained || conduits_.way_in().buffered()) continue;
+      parse();
+      return true;
+    }
+    note_end(read.error);
+    return true;
+  }
+  shared_.ready.unfinished = true;
+  return moved;
+}
+
+// True if the conduit itself says why it failed. Fails the link.
+bool Connection::has_problem(const Conduit& conduit) {
+  const std::string problem = conduit.problem();
+  if (problem.empty()) return false;
+  fail({Code::peer_lost, "the connection to " + peer_.label + " failed: " + problem});
+  return true;
+}
+
+// Nothing more can be read.
+void Connection::note_end(int error) {
+  if (has_problem(conduits_.way_in())) return;
+  if (error == EFAULT) {
+    fail({Code::invalid, "the memory for a message from " + peer_.label + " can't be written (" +
+                             error_text(error) + "): " + bad_buffer});
+  } else if (is_shortage(error)) {
+    fail({Code::memory,
+          "no memory to receive from " + peer_.label + ": " + error_text(error) + not_again});
+  } else if (error != 0 || send_error_ != 0) {
+    note_loss(error != 0 ? error : send_error_);
+  } else {
+    lost("it closed the connection without a goodbye");
+  }
+}
+
+Inbox::Read Connection::read_once() {
+  ConstPieces due;
+  Bytes aside;
+  if (receives_ && receiving_.receive != nullptr) {
+    due = receiving_.receive->pieces;
+  } else if (receives_ && receiving_.unexpected != nullptr) {
+    aside = {receiving_.unexpected->data.get(), receiving_.unexpected->bytes};
+    due = {&aside, 1};
+  }
+  const bool receives_large = receives_ && receiving_.frame.length >= Stream::large;
+  size_t ahead = link_.demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
+  if (!has_greeted_us())
+    ahead = Greeting::bytes - inbox_.size();  // what follows may be the filter's
+  const Inbox::Read read = inbox_.read(conduits_.way_in(), due, receiving_.moved, ahead);
+  receiving_.moved += read.straight;
+  if (receives_ && receiving_.moved == receiving_.frame.length) finish_receive();
+  return read;
+}
+
+// Parses what has been read, as long as an operation needs it.
+void Connection::parse() try {
+  while (link_.wanted() && step()) {
+  }
+} catch (const std::bad_alloc&) {  // in the middle of a frame
+  fail(shared_.context.no_memory);
+}
+
+bool Connection::step() {
+  if (receives_) return deposit();
+  if (!has_greeted_us()) return take_greeting();
+  if (inbox_.size() < Frame::bytes) return false;
+  Frame frame;
+  if (!frame.decode(inbox_.data())) {
+    fail({Code::internal, peer_.label + " sent an invalid frame header"});
+    return false;
+  }
+  if (defers(frame)) return false;
+  inbox_.consume(Frame::bytes);
+  take_frame(frame);
+  return true;
+}
+
+// A large message whose receive is not posted would have to be set aside and copied. Who is about
+// to hear that another has finished most likely posts it then.
+bool Connection::defers(const Frame& frame) {
+  const bool sooner =
+      shared_.completions.finished != shared_.completions.heard && deferrals_ < max_deferrals;
+  if (!sooner || frame.type != FrameType::data || frame.length < Stream::large || !frame.charged) {
+    deferrals_ = 0;
+    return false;
+  }
+  const Stream* const to = link_.streams().find(frame.team, false);
+  if (to == nullptr || to->expects(frame.tag)) {
+    deferrals_ = 0;
+    return false;
+  }
+  ++deferrals_;
+  shared_.ready.unfinished = true;  // poll knows nothing of what is in the inbox
+  return true;
+}
+
+void Connection::take_frame(const Frame& frame) {
+  if (frame.type == FrameType::shift) {
+    negotiate(negotiation_.take(frame.type, {}));
+    // Bytes already read after this frame are wake-up bytes.
+    return inbox_.clear();
+  }
+  if (frame.type == FrameType::bye) {
+    return fail(
+        {Code::peer_lost, peer_.label + " finished (MPI_Finalize) while it was still expected"});
+  }
+  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts;
+  Stream* const to = link_.streams().find(frame.team, makes_stream);
+  if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
+  switch (frame.type) {
+    case FrameType::data:
+    case FrameType::abort:
+    case FrameType::offer:
+    case FrameType::accept:
+    case FrameType::decline:
+      return begin_receive(to, frame);
+    case FrameType::rts:
+      if (to != nullptr) to->take_rts(frame);
+      return;
+    case FrameType::cts:
+      if (to != nullptr) to->take_cts(frame.tag);
+      return;
+    case FrameType::credit:
+    case FrameType::bye:
+    case FrameType::shift:
+      return;
+  }
+}
+
+void Connection::begin_receive(Stream* to, const Frame& frame) {
+  ReceiveInProgress receiving{frame};
+  if (frame.type != FrameType::data) {
+    text_.clear();
+  } else if (to != nullptr) {
+    receiving = to->begin_receive(frame);
+  }
+  if (!link_.status().ok()) return;
+  receiving_ = receiving;
+  receiving_.stream = to;
+  receives_ = true;
+  if (frame.length == 0) finish_receive();
+}
+
+// Moves payload from the inbox to its destination. False if there is none.
+bool Connection::deposit() {
+  const size_t bytes = std::min(inbox_.size(), receiving_.frame.length - receiving_.moved);
+  if (bytes == 0) return false;
+  if (receiving_.receive != nullptr) {
+    scatter(receiving_.receive->pieces, receiving_.moved, inbox_.data(), bytes);
+  } else if (receiving_.unexpected != nullptr) {
+    std::copy_n(inbox_.data(), bytes, receiving_.unexpected->data.get() + receiving_.moved);
+  } else if (receiving_.frame.type != FrameType::data && text_.size() < max_text) {
+    text_.append(reinterpret_cast<const char*>(inbox_.data()), bytes);
+  }
+  receiving_.moved += bytes;
+  inbox_.consume(bytes);
+  if (receiving_.moved == receiving_.frame.length) finish_receive();
+  return true;
+}
+
+void Connection::finish_receive() {
+  receives_ = false;
+  Stream* const to = std::exchange(receiving_.stream, nullptr);
+  if (receiving_.frame.type == FrameType::abort) {
+    link_.streams().take_abort(receiving_.frame.team, text_);
+  } else if (receiving_.frame.type != FrameType::data) {
+    negotiate(negotiation_.take(receiving_.frame.type, text_));
+  } else if (to != nullptr) {
+    to->end_receive(receiving_);
+  }
+}
+
+void Connection::say_bye() {
+  if (!conduits_ || state_ == State::asked || goodbye_ != Goodbye::unsaid) return;
+  out_.push({Frame{FrameType::bye}});
+  goodbye_ = Goodbye::said;
+  flush();
+}
+
+// The BYE itself need not have arrived, because no rank waits for it.
+bool Connection::flushed() {
+  end_sending();
+  if (!conduits_ || state_ == State::asked || send_error_ != 0) return true;
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  int left = 0;
+  if (getsockopt(conduits_.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      info.tcpi_state == TCP_CLOSE || ioctl(conduits_.socket().fd(), SIOCOUTQ, &left) != 0) {
+    return true;
+  }
+  constexpr int fin = 1, most_of_filter = 64;  // what encryption adds to a BYE
+  const int bye_and_fin = Frame::bytes + fin + (conduits_.filter() != nullptr ? most_of_filter : 0);
+  return out_.empty() && conduits_.way_out().delivered() && left <= bye_and_fin;
+}
+
+// Once the peer's part of the filter's handshake has begun to come, the rest must follow. (A peer
+// that is busy may begin late.) This process looks twice after the deadline, because it may have
+// been busy itself, and reads between two looks.
+void Connection::look_for_handshake() {
+  const auto now = std::chrono::steady_clock::now();
+  if (conduits_.filter()->handshake() != Conduit::Handshake::under_way) {
+    shaking_since_ = {};
+  } else if (shaking_since_ == std::chrono::steady_clock::time_point{}) {
+    shaking_since_ = now;
+    overdue_ = 0;
+  } else if (now - shaking_since_ > shared_.context.options.connect_timeout && ++overdue_ > 1) {
+    fail({Code::timeout,
+          "the handshake with " + peer_.label + " came to a halt: " + conduits_.filter()->name()});
+  }
+}
+
+// A dead host sends nothing. Keepalive finds that while this side only waits; this function finds
+// it while sent data is not acknowledged.
+void Connection::look_for_life() {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(conduits_.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  const std::chrono::milliseconds silence(info.tcpi_last_ack_recv);
+  if (silence > host_silence && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
+    lost("its host has not answered for " + std::to_string(silence.count() / 1000) + " s");
+  }
+}
+
+}  // namespace sluice

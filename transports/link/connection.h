@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One connection to the peer of a link: what its bytes pass through, the frames queued for it, and
+// the frame that is being read. It exists before the two are connected, so that frames can be
+// queued. Both sides greet first (transports/tcp/greeting.h), then the filter is made, if there is
+// one, and the connecting side offers an upgrade (upgrade_negotiation.h).
+//
+// Whatever ends the connection fails its link, which closes it.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "src/base/status.h"
+#include "transports/link/conduit_stack.h"
+#include "transports/link/inbox.h"
+#include "transports/link/link_shared.h"
+#include "transports/link/outbox.h"
+#include "transports/link/stream.h"
+#include "transports/link/upgrade_negotiation.h"
+#include "transports/tcp/handshake.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+class Link;
+
+class Connection {
+ public:
+  enum class State : uint8_t {
+    apart,   // not connected (yet, or any more)
+    asking,  // connecting side: its greeting is queued or sent, the answer is awaited
+    asked,   // accepting side: the peer has greeted, and is not known yet
+    open     // both have greeted
+  };
+
+  Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
+             UpgradeNegotiation::Side side);
+
+  // Whether there is a socket.
+  explicit operator bool() const { return bool(conduits_); }
+  bool has_greeted_us() const { return state_ == State::asked || state_ == State::open; }
+  // What the bytes travel over: the name of the conduit, once it serves both directions.
+  const char* carrier() const { return conduits_.carrier(); }
+
+  // Connected by this side, which has not greeted.
+  void greet(Socket socket, bool within_host);
+  // Connected by this side, which has greeted, and got this answer.
+  void greet(Socket socket, bool within_host, const Greeting& answer);
+  // Accepted from the peer, which has greeted. Unless the peer is known, begin() must follow.
+  void accept(Socket socket, bool within_host, const Greeting& theirs);
+  // The peer is known, and has greeted: what remains of this side's greeting, and the filter.
+  void begin();
+
+  // Moves what can be moved. True if anything moved.
+  bool drive();
+  // Reads what has arrived, as far as the link wants any. True if anything moved.
+  bool read();
+  // Parses what has been read already.
+  void parse();
+  // After something was queued: sends what can be sent.
+  void flush_now();
+  // Something is to be sent, and can be.
+  bool has_to_send() const {
+    return (!out_.empty() || conduits_.filter_waits()) && send_error_ == 0;
+  }
+  // The events on which drive() may have something to do (descriptor -1 without a socket).
+  pollfd poll_for() const;
+  // One to poll for reading beside this; -1: none.
+  int descriptor() const { return uses_upgrade() ? conduits_.upgrade()->descriptor() : -1; }
+  bool uses_upgrade() const { return conduits_.uses_upgrade(); }
+  // Before and after this process polls: see Link.
+  bool may_sleep();
+  void awake(bool any) {
+    if (uses_upgrade()) conduits_.upgrade()->awake(any);
+  }
+  // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
+  bool hear() { return conduits_.reads_upgraded() && conduits_.upgrade()->hear(); }
+  // Whether the peer has ended its side.
+  bool has_end() const;
+  // Called from time to time while something is pending: checks whether the peer is still there.
+  void look_after();
+
+  // Everything that was to be sent arrives although this process ends now, or it never will.
+  bool all_sent() const {
+    const bool sent = out_.empty() && (!conduits_ || conduits_.way_out().delivered());
+    return sent || send_error_ != 0;
+  }
+  // Sends BYE after all queued frames.
+  void say_bye();
+  // The peer's kernel has acknowledged everything but perhaps the BYE.
+  bool flushed();
+  // Drops everything.
+  void close();
+
+  // For streams.
+  Outbox& out() { return out_; }
+  ReceiveInProgress* receive_of(const Stream& stream) {
+    return receiving_.stream == &stream ? &receiving_ : nullptr;
+  }
+  // The stream is closed.
+  void forget(const Stream& stream);
+  // A partly sent frame can't be completed, so the connection can't be used any more.
+  void tear() { sending_ = Sending::torn; }
+
+ private:
+  enum class Sending : uint8_t {
+    ready,
+    blocked,  // the conduit took less than offered last time
+    torn
+  };
+  enum class Goodbye : uint8_t {
+    unsaid,
+    said,  // the BYE is queued
+    shut   // the socket sends no more
+  };
+
+  void fail(const Status& status);
+  void lost(const std::string& how);
+
+  void push_greeting();
+  void answer();
+  bool take_greeting();
+  void take(const Greeting& theirs);
+  bool filters() const { return is_filtered(shared_.context, conduits_.within_host()); }
+  bool lacks_filter() const { return conduits_.filter() == nullptr && filters(); }
+  Status open_filter();
+  void negotiate(const Status& outcome);
+  void look_for_upgrade();
+  void try_upgrade();
+  void leave_conduit();
+
+  bool flush();
+  void finish_sends(Operation* sent);
+  bool sits_out(const Outbox::Flushed& failed);
+  void note_send_error(int error);
+  void end_sending();
+
+  Inbox::Read read_once();
+  bool step();
+  bool defers(const Frame& frame);
+  void take_frame(const Frame& frame);
+  void begin_receive(Stream* to, const Frame& frame);
+  bool deposit();
+  void finish_receive();
+  void note_end(int error);
+  void note_loss(int error);
+  bool has_problem(const Conduit& conduit);
+  void look_for_life();
+  void look_for_handshake();
+
+  Link& link_;
+  LinkShared& shared_;
+  const PeerIdentity& peer_;
+  ConduitStack conduits_;
+  State state_ = State::apart;
+  Greeting theirs_;  // once the peer has greeted
+  Outbox out_;
+  UpgradeNegotiation negotiation_;
+  Sending sending_ = Sending::ready;
+  Goodbye goodbye_ = Goodbye::unsaid;
+  int send_error_ = 0;  // errno; the peer's earlier bytes may still be read
+  std::chrono::steady_clock::time_point
+      short_since_{};  // the kernel lacks memory to send; zero: no
+
+  Inbox inbox_;
+  int deferrals_ = 0;  // of the frame that is next in the inbox
+  bool receives_ = false;
+  ReceiveInProgress receiving_;
+  std::string text_;  // payload of a frame of the link's own, or of an abort
+
+  // Of the filter's handshake: since when it is under way (zero: it is not), and looks at it since
+  // it should have been done.
+  std::chrono::steady_clock::time_point shaking_since_{};
+  int overdue_ = 0;
+};
+
+}  // namespace sluice

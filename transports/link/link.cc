@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/link/link.h"
+
+#include <new>
+#include <utility>
+
+#include "transports/tcp/local_socket.h"
+
+namespace sluice {
+namespace {
+
+// Ended links to remember: a team may include such a process without having used its link yet.
+constexpr uint64_t max_ended = 256;
+
+}  // namespace
+
+Link::Link(LinkShared& shared, const ProcessId& process)
+    : shared_(shared),
+      peer_(process),
+      connector_(shared.context, peer_),
+      connection_(
+          *this, shared, peer_,
+          connects() ? UpgradeNegotiation::Side::connecting : UpgradeNegotiation::Side::accepting),
+      streams_(*this) {}
+
+Status Link::know(const Peer& peer) try {
+  peer_.label = peer.label;
+  peer_.host = peer.host;
+  if (peer_.known) return {};
+  const auto blob = AddressBlob::decode(peer.address);
+  if (!blob.ok()) return blob.status().with(peer.label);
+  connector_.learn(*blob);
+  peer_.key = blob->key;
+  peer_.public_key = blob->public_key;
+  peer_.proves = blob->proves;
+  peer_.known = true;
+  if (shared_.context.options.filter && !are_proved(shared_.context, peer_)) {
+    fail({Code::mismatch, peer_.label + " cannot encrypt, this process wants to"});
+  }
+  if (connection_) connection_.begin();  // the peer connected first
+  return {};
+} catch (const std::bad_alloc&) {
+  if (peer_.known) fail(shared_.context.no_memory_to_connect);
+  return shared_.context.no_memory_to_connect;
+}
+
+void Link::close(Stream& stream) {
+  stream.withdraw();
+  connection_.forget(stream);
+  streams_.close(stream);
+}
+
+void Link::look() {
+  if (connection_) connection_.parse();
+}
+
+void Link::flush_now() {
+  if (!connection_ && connects() && pending()) dial();
+  connection_.flush_now();
+  list();
+}
+
+bool Link::drive() {
+  if (connection_) return connection_.drive();
+  // (Without a dialer there was no memory for one.)
+  const bool dials = connector_.dials() || (peer_.known && connects() && pending());
+  return dials && dial() && connection_.drive();
+}
+
+bool Link::pending() const { return status_.ok() && (wanted() || connection_.has_to_send()); }
+
+pollfd Link::poll_for() const { return connection_.poll_for(); }
+
+void Link::add_to(std::vector<pollfd>& polls) const {
+  if (connector_.dials()) return connector_.add_to(polls);
+  polls.push_back(poll_for());
+}
+
+void Link::list() {
+  if (listed_ || !pending()) return;
+  shared_.ready.links.push_back(this);
+  listed_ = true;
+}
+
+bool Link::stays_listed() {
+  listed_ = pending();
+  return listed_;
+}
+
+bool Link::read_idle() {
+  poll_idle_ = true;
+  const bool moved = connection_.read();
+  poll_idle_ = false;
+  return moved;
+}
+
+// How they come together.
+
+// True once connected.
+bool Link::dial() try {
+  switch (connector_.advance()) {
+    case Dialer::State::dialing:
+      return false;
+    case Dialer::State::failed: {
+      const Status why = connector_.failure();
+      connector_.ran_short() ? run_short(why) : fail(why);
+      return false;
+    }
+    case Dialer::State::connected:
+      break;
+  }
+  Connector::Connected made = connector_.take();
+  const bool within_host = is_within_host(made.socket);
+  if (made.answer) {
+    connection_.greet(std::move(made.socket), within_host, *made.answer);
+  } else {
+    connection_.greet(std::move(made.socket), within_host);
+  }
+  return status_.ok();
+} catch (const std::bad_alloc&) {
+  run_short(shared_.context.no_memory_to_connect);
+  return false;
+}
+
+void Link::accept(Socket socket, const Greeting& greeting) try {
+  if (!expects()) return;  // closes a second connection
+  const bool within_host = is_within_host(socket);
+  connection_.accept(std::move(socket), within_host, greeting);
+  list();
+} catch (const std::bad_alloc&) {
+  fail(shared_.context.no_memory_to_connect);
+}
+
+bool Link::is_within_host(const Socket& socket) const {
+  return shared_.context.proves_host() ? is_local(socket) : connector_.may_be_within_host();
+}
+
+// A connection that is half made goes.
+void Link::run_short(const Status& lack) {
+  if (connection_) return fail(lack);
+  connector_.stop();
+  streams_.lose(lack);
+}
+
+// How they end.
+
+void Link::look_after() {
+  if (connection_) return connection_.look_after();
+  if (!awaited()) return;
+  look_for_missed();
+  // If a process dies before it connects, no connection closes. On this host its death shows
+  // because its port is free again.
+  if (peer_.known && connector_.is_deserted()) lost("it ended before it connected");
+  look_for_prover();
+}
+
+// If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
+// the peer from coming.)
+void Link::look_for_missed() {
+  const auto limit = shared_.context.options.connect_timeout;
+  if (missed_ == decltype(missed_){} || std::chrono::steady_clock::now() - missed_ < limit) return;
+  lost("it connected, and ended before this process answered");
+}
+
+// The peer can't come if this process can prove nothing any more. It may be no better off, and
+// can't say so then.
+void Link::look_for_prover() {
+  if (!status_.ok() || !peer_.known || !are_proved(shared_.context, peer_)) return;
+  const Status state = shared_.context.options.prover->state();
+  if (!state.ok()) fail(state.with(peer_.label));
+}
+
+// What remains after this loop is small or deferred; the next call reads it.
+void Link::look_for_end() {
+  if (!connection_ || wanted() || !connection_.has_end()) return;
+  hear();
+  while (read_idle()) {
+  }
+}
+
+void Link::look_around() {
+  if (!connection_ || wanted()) return;
+  hear();
+  (void)read_idle();
+}
+
+void Link::lost(const std::string& how) {
+  fail({Code::peer_lost, peer_.label + " is gone: " + how});
+}
+
+void Link::fail(const Status& status) {
+  if (!status_.ok()) return;
+  status_ = status;
+  ended_ = ++shared_.ready.ended;
+  if (!connects() && !connection_) ++shared_.ready.given_up;
+  streams_.lose(status);
+  connector_.stop();
+  connection_.close();
+}
+
+bool Link::forgotten() const {
+  return !status_.ok() && streams_.empty() && !listed_ && shared_.ready.ended - ended_ >= max_ended;
+}
+
+}  // namespace sluice

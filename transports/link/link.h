@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What two processes have to do with each other: the connection between them, and the streams of
+// the teams that share it.
+//
+// The process with the lower id connects, when it first needs to; the other waits for that. While
+// nothing is pending on a link, it is not read, and incoming bytes stay in the socket. There are
+// two exceptions: when a link is made and after sleeps, the driver checks whether peers have ended,
+// so that processes that come and go leave no descriptors (look_for_end); and a rank that waits
+// long for others checks whether the peer has aborted a team (look_around).
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "transports/link/connection.h"
+#include "transports/link/link_shared.h"
+#include "transports/link/stream_table.h"
+#include "transports/tcp/connector.h"
+#include "transports/tcp/handshake.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+class Link {
+ public:
+  Link(LinkShared& shared, const ProcessId& process);
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // Tells the link the peer's address and name. Called for every team; only the first address
+  // counts.
+  Status know(const Peer& peer);
+
+  StreamTable& streams() { return streams_; }
+  void close(Stream& stream);
+
+  // After a receive was posted: parses what has been read already.
+  void look();
+  // After anything was posted: connects if this side has to, and sends what can be sent.
+  void flush_now();
+
+  // Whether the other side may still connect.
+  bool expects() const { return !connects() && !connection_ && status_.ok(); }
+  // The other side, which connects, may not: this side has given up.
+  bool refuses() const { return !connects() && !status_.ok(); }
+  // It is connected, or was: what came before it ended may be an abort.
+  bool has_met() const { return connection_.has_greeted_us() || !status_.ok(); }
+  // know() has succeeded.
+  bool is_known() const { return peer_.known; }
+  std::optional<PublicKey> public_key() const {
+    return peer_.proves ? std::optional(peer_.public_key) : std::nullopt;
+  }
+  // Called when the other side has connected.
+  void accept(Socket socket, const Greeting& greeting);
+  // Called when somebody greeted as the peer, and left without the last proof.
+  void note_missed() { missed_ = std::chrono::steady_clock::now(); }
+
+  // Moves what can be moved. True if anything moved.
+  bool drive();
+  // Called from time to time while something is pending: checks whether the peer is still there.
+  void look_after();
+  // The same while nothing is pending. If the peer has ended, reads what it sent before, as far as
+  // windows allow, and closes the connection. Teams that use the link later get the reason.
+  void look_for_end();
+  // Reads some of what has arrived although nothing is pending.
+  void look_around();
+  // The link has ended, has no stream, and max_ended others have ended since: nobody will ask for
+  // it.
+  bool forgotten() const;
+
+  // Something remains to be done, or is expected.
+  bool pending() const;
+  // Called after drive(). False if the link leaves the ready list.
+  bool stays_listed();
+  // The events on which drive() may have something to do (descriptor -1 without a socket). A link
+  // that dials must also be driven as time passes.
+  pollfd poll_for() const;
+  // Adds the same for sleeping; while it dials, all sockets that it dials on.
+  void add_to(std::vector<pollfd>& polls) const;
+  // One to poll for reading beside these; -1: none. Links may have it in common.
+  int descriptor() const { return connection_.descriptor(); }
+  bool dials() const { return connector_.dials(); }
+  // True if drive() is cheaper than polling first, because the link uses an upgrade.
+  bool quick() const { return connection_.uses_upgrade(); }
+  // Before and after this process polls. may_sleep is false if there is something to do now that
+  // poll would not report. any: the poll found something.
+  bool may_sleep() { return connection_.may_sleep(); }
+  void awake(bool any) { connection_.awake(any); }
+  // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
+  bool hear() { return connection_.hear(); }
+  // What the link's bytes travel over: the name of the conduit, once it serves both directions.
+  const char* carrier() const { return connection_.carrier(); }
+  // The link needs the other side to connect.
+  bool awaited() const { return !connection_ && !connects() && pending(); }
+  // Everything that was to be sent arrives although this process ends now, or it never will.
+  bool abort_sent() const { return connection_.all_sent() || !status_.ok(); }
+
+  // Sends BYE after all queued frames.
+  void say_bye() { connection_.say_bye(); }
+  // The peer's kernel has acknowledged everything but perhaps the BYE.
+  bool flushed() { return connection_.flushed(); }
+
+  // Ends all pending and later operations with this status.
+  void fail(const Status& status);
+  // This process lacks descriptors or memory to connect. What waits for the connection fails; the
+  // link stays, so that the team can tell the peer once there are some.
+  void run_short(const Status& lack);
+
+  // For streams.
+  struct Demand {
+    size_t receives = 0;  // posted, or in progress
+    size_t sends = 0;     // not yet in the kernel's hands
+    size_t large = 0;     // posted receives of `large` bytes or more
+  } demand;
+  LinkShared& shared() { return shared_; }
+  const std::string& label() const { return peer_.label; }
+  const Status& status() const { return status_; }
+  Connection& connection() { return connection_; }
+
+  // For the connection: whether anything is to be moved, and its reading where nothing is.
+  bool wanted() const {
+    return demand.receives > 0 || demand.sends > 0 || (poll_idle_ && status_.ok());
+  }
+  bool read_idle();
+
+ private:
+  bool connects() const { return shared_.context.options.self < peer_.process; }
+  void list();
+  bool dial();
+  bool is_within_host(const Socket& socket) const;
+  void look_for_missed();
+  void look_for_prover();
+  void lost(const std::string& how);
+
+  LinkShared& shared_;
+  PeerIdentity peer_;
+  Connector connector_;
+  Connection connection_;
+  StreamTable streams_;
+  std::chrono::steady_clock::time_point missed_{};  // zero: never
+  bool poll_idle_ = false;                          // reads although nothing is pending
+  bool listed_ = false;                             // in the ready list
+  Status status_;
+  uint64_t ended_ = 0;  // its number among the links that ended
+};
+
+}  // namespace sluice

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/tcp/connector.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "src/base/log.h"
+
+namespace sluice {
+
+// Hosts that have other names are other hosts. (Two virtual machines that were resumed from one
+// snapshot say the same of their kernels.)
+void Connector::learn(const AddressBlob& address) {
+  const bool proves_host = context_.proves_host();
+  same_host_ =
+      is_same_host(address, context_.host) && (!proves_host || peer_.host == context_.options.host);
+  candidates_ = candidates(address, context_.host, context_.all, context_.chosen);
+  if (!same_host_ || !proves_host || address.entries.empty()) return;
+  candidates_.insert(candidates_.begin(), {{}, address.entries.front().port, {}, true, true});
+}
+
+Dialer::State Connector::advance() {
+  if (!dialer_) {
+    failure_ = begin();
+    ran_short_ = failure_.code() == Code::memory;
+    if (ran_short_) failure_ = context_.no_memory_to_connect;
+    if (!failure_.ok()) return Dialer::State::failed;
+  }
+  const Dialer::State state = dialer_->advance();
+  return state == Dialer::State::failed ? fail() : state;
+}
+
+Dialer::State Connector::fail() {
+  ran_short_ = dialer_->ran_short();
+  if (!ran_short_ && dials_locally() && !dialer_->refused()) return dial_between_hosts();
+  failure_ = unreachable();
+  return Dialer::State::failed;
+}
+
+// The peer has no local socket here, so it is on another host whatever it says, or in another
+// container, or runs as another user.
+Dialer::State Connector::dial_between_hosts() {
+  log(Level::debug, "%s is taken to be on another host: %s", peer_.label.c_str(),
+      dialer_->failures().c_str());
+  same_host_ = false;
+  candidates_.erase(candidates_.begin());
+  stop();
+  return advance();
+}
+
+Status Connector::begin() {
+  const auto key = are_proved(context_, peer_) ? agree(context_, peer_) : PairKey{};
+  if (!key.ok()) return key.status();
+  const auto greeting = make_greeting(context_, peer_, *key, is_filtered(context_, same_host_));
+  if (!greeting.ok()) return greeting.status();
+  const size_t count = dials_locally() ? 1 : candidates_.size();
+  dialer_ =
+      std::make_unique<Dialer>(context_, std::span(candidates_).first(count), *greeting, *key);
+  return {};
+}
+
+Connector::Connected Connector::take() {
+  Connected connected{dialer_->take(), dialer_->answer()};
+  stop();
+  return connected;
+}
+
+Status Connector::unreachable() const {
+  const std::string who = "cannot connect to " + peer_.label + ": ";
+  if (candidates_.empty()) {
+    return {Code::unavailable,
+            who + "it has no address that this process may use; see SLUICE_TCP_INTERFACES of both"};
+  }
+  if (dialer_->refused()) {
+    return {Code::peer_lost, who + "it has given up its connection to this process"};
+  }
+  return {dialer_->code(), who + dialer_->failures() + dialer_->hints()};
+}
+
+bool Connector::is_deserted() const {
+  return same_host_ && !candidates_.empty() &&
+         std::ranges::all_of(candidates_, [](const Candidate& each) {
+           return each.local || is_free(each.address, each.port);
+         });
+}
+
+}  // namespace sluice

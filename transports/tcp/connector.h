@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The way from this process to a peer: the peer's addresses, and the dialer while this side
+// connects. Settings that differ within a host and between hosts make two ways of it
+// (TcpContext::proves_host): then a peer that may be on this host is first tried at its local
+// socket alone, and taken to be on another host if it is not there.
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "src/base/status.h"
+#include "transports/tcp/address.h"
+#include "transports/tcp/dialer.h"
+#include "transports/tcp/handshake.h"
+#include "transports/tcp/socket.h"
+
+namespace sluice {
+
+class Connector {
+ public:
+  Connector(const TcpContext& context, const PeerIdentity& peer) : context_(context), peer_(peer) {}
+
+  // The peer's address has come.
+  void learn(const AddressBlob& address);
+  // Whether the peer is on this host, as far as the two say of themselves. Decides how to connect.
+  bool may_be_within_host() const { return same_host_; }
+
+  // Connects further. failed: failure() says why. May throw std::bad_alloc.
+  Dialer::State advance();
+  bool dials() const { return bool(dialer_); }
+  // While it dials: adds the sockets to poll.
+  void add_to(std::vector<pollfd>& polls) const { dialer_->add_to(polls); }
+  // Once connected; to be called once.
+  struct Connected {
+    Socket socket;
+    // With proofs, or where the address was not certain to be the peer's: its answer to this side's
+    // greeting. Else this side has not greeted.
+    std::optional<Greeting> answer;
+  };
+  Connected take();
+  // Code::memory also if this process lacks descriptors: another attempt may succeed.
+  const Status& failure() const { return failure_; }
+  bool ran_short() const { return ran_short_; }
+  // Drops a connection that is half made.
+  void stop() { dialer_.reset(); }
+
+  // Whether no process of this host listens at the peer's addresses, if that is where it is.
+  bool is_deserted() const;
+
+ private:
+  bool dials_locally() const { return !candidates_.empty() && candidates_.front().local; }
+  Status begin();
+  Dialer::State fail();
+  Dialer::State dial_between_hosts();
+  Status unreachable() const;
+
+  const TcpContext& context_;
+  const PeerIdentity& peer_;
+  std::vector<Candidate> candidates_;
+  bool same_host_ = false;
+  std::unique_ptr<Dialer> dialer_;
+  Status failure_;
+  bool ran_short_ = false;
+};
+
+}  // namespace sluice

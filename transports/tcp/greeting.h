@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The greeting: the first bytes each way over a connection. Frames follow
+// (transports/link/frame.h). Integers are little-endian.
+//
+//   bytes    what
+//   0-7      "SLUICE" 0 0
+//   8-11     wire version
+//   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption),
+//            and if only one side says so, the link fails; plus 4, in an answer with proofs: the
+//            sender refuses, because its link has failed
+//   16-31    the sender's process
+//   32-47    the process that it wants to reach
+//   48-63    without proofs the key that the latter published with its address, else a proof
+//   64-71    the sender's window, in bytes
+//   72-87    with proofs only: 16 random bytes of this connection (a nonce)
+//
+// If both processes have a Prover (transports/conduit.h), which their addresses say, their
+// greetings have proofs. The connecting side waits for the answer, and sends 16 bytes, its last
+// proof, before anything else. The accepting side keeps a connection only after that proof:
+//
+//   connecting side   greeting, nonce ->                      last proof, frames ->
+//   accepting side                       <- greeting, nonce
+//
+// All three proofs need the key of these two processes, which each computes from the other's public
+// key (Prover::agree), and each covers all that was said before it (transports/tcp/proofs.h). So a
+// recorded greeting lets nobody in, because the nonces differ.
+//
+// Without proofs, the connecting side sends frames directly after its greeting, and the accepting
+// side answers with its own when it knows the peer's key. A connection whose greeting has a wrong
+// key or proof gets no answer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/conduit.h"
+#include "transports/transport.h"
+
+namespace sluice {
+
+inline constexpr uint32_t wire_version = 6;
+
+struct Greeting {
+  static constexpr size_t bytes = 72, bytes_with_proof = 88;
+
+  uint32_t version = wire_version;
+  ProcessId from, to;
+  Key key{};  // or proof
+  uint64_t window = 0;
+  bool proves = false, filters = false;
+  Key nonce{};           // if it proves
+  bool refuses = false;  // an answer, after which the connection ends
+
+  size_t size() const { return proves ? bytes_with_proof : bytes; }
+  // Writes size() bytes.
+  void encode(std::byte* to_bytes) const;
+  // The size of a greeting that begins with these 16 bytes.
+  static size_t size_of(const std::byte* from_bytes);
+  // Whether the first `count` bytes may begin a greeting.
+  static bool may_begin(const std::byte* from_bytes, size_t count);
+  // Reads size_of(from_bytes) bytes. False if this is not a greeting. The fields of the first 72
+  // bytes are the same in all versions.
+  bool decode(const std::byte* from_bytes);
+};
+
+}  // namespace sluice
