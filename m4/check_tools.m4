@@ -4,4 +4,7 @@
 AC_DEFUN([SLUICE_CHECK_TOOLS], [
   AC_PATH_PROG([PYTHON3], [python3])
   AC_PATH_PROG([PKG_CONFIG], [pkg-config])
+  AC_PATH_PROG([CMAKE], [cmake])
+  AC_PATH_PROGS([LUA], [lua lua5.4 lua5.3])
+  AC_PATH_PROG([TCLSH], [tclsh])
 ])

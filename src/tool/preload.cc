@@ -36,11 +36,20 @@ std::string own_folder() {
 }
 
 // Where the library may be: in a build tree, in libtool's .libs; installed, in the configured
-// folder, or, if the whole installation was moved, in the lib folder beside this command's.
+// folder, or, if the whole installation was moved, in the lib folder beside this command's, which
+// may be called lib64 or have a folder for each architecture. Without the package for developers
+// there is only the name with its number.
 std::vector<std::string> usual_places() {
-  const std::string own = own_folder();
-  return {own + "/.libs/" + library_name, own + "/" + library_name,
-          std::string(SLUICE_LIBDIR) + "/" + library_name, own + "/../lib/" + library_name};
+  const std::string own = own_folder(), configured = SLUICE_LIBDIR;
+  const std::string last = configured.substr(configured.rfind('/') + 1);
+  std::vector<std::string> places;
+  for (const std::string& folder : {own + "/.libs", own, configured, own + "/../lib",
+                                    own + "/../" + last, own + "/../lib/" + last}) {
+    for (const char* const ending : {"", ".0"}) {
+      places.push_back(folder + "/" + library_name + ending);
+    }
+  }
+  return places;
 }
 
 // One line of `ld.so --list`: "name => path (0x...)", "path (0x...)", "name => not found".

@@ -19,7 +19,8 @@ EXTRA_DIST += tests/install/install tests/install/symbols tests/install/installe
 
 installcheck-local:
 	@$(AM_TESTS_ENVIRONMENT) \
-	DESTDIR='$(DESTDIR)' bindir='$(bindir)' libdir='$(libdir)' includedir='$(includedir)' datadir='$(datadir)' pkglibexecdir='$(pkglibexecdir)' \
+	DESTDIR='$(DESTDIR)' prefix='$(prefix)' mandir='$(mandir)' bindir='$(bindir)' libdir='$(libdir)' includedir='$(includedir)' datadir='$(datadir)' pkglibexecdir='$(pkglibexecdir)' \
 	have_hwloc='$(have_hwloc)' have_openssl='$(have_openssl)' have_verbs='$(have_verbs)' \
+	CMAKE='$(CMAKE)' LUA='$(LUA)' TCLSH='$(TCLSH)' \
 	version='$(PACKAGE_VERSION)' CC='$(CC)' CXX='$(CXX)' \
 	$(SHELL) $(top_srcdir)/build-aux/run-test $(top_srcdir)/tests/install/installed

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""For Spack: `spack repo create`, put this into packages/sluice/, `spack install sluice ^openmpi`."""
+import os
+
+from spack.package import *
+
+
+# variant, configure's option, module
+MODULES = (("hwloc", "hwloc", "hwloc"), ("tls", "openssl", "tls"), ("verbs", "verbs", "verbs"))
+
+
+class Sluice(AutotoolsPackage):
+    """Sluice makes the collective operations of MPI programs faster: a shared library that is preloaded into
+    unmodified programs, and carries their collectives over its own algorithms and transports."""
+
+    homepage = "https://example.org/sluice"
+    url = "https://example.org/sluice/sluice-0.1.0.tar.xz"
+    git = "https://example.org/sluice/sluice.git"
+
+    license("BSD-3-Clause")
+
+    # A release has the checksum that `make dist` prints; until there is one, the sources are taken from git.
+    version("main", branch="main")
+
+    variant("hwloc", default=True, description="Group ranks that share a cache or a NUMA node")
+    variant("tls", default=True, description="Encrypt and authenticate between hosts, by OpenSSL")
+    variant("verbs", default=False, description="RDMA between hosts, by libibverbs")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("autoconf", type="build")
+    depends_on("automake@1.16:", type="build")
+    depends_on("libtool@2.4.6:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("cli11@2:", type="build")
+    depends_on("mpi")
+    depends_on("hwloc@2:", when="+hwloc")
+    depends_on("openssl@3:", when="+tls")
+    depends_on("rdma-core", when="+verbs")
+
+    # std::atomic::wait, ranges, source_location
+    conflicts("%gcc@:10", msg="Sluice needs C++20: GCC 11 or later")
+
+    def configure_args(self):
+        args = [f"--with-mpi={self.spec['mpi'].mpicc}", "--without-clang", "--without-cuda", "--without-nccl"]
+        # (Spack's compilers know where the libraries are.)
+        for variant, option, _ in MODULES:
+            args.append(f"--with-{option}" if f"+{variant}" in self.spec else f"--without-{option}")
+        return args
+
+    @run_after("install")
+    def check_modules(self):
+        """configure goes on without a library that it does not find."""
+        for variant, _, module in MODULES:
+            path = os.path.join(self.prefix.lib, "sluice", f"libsluice-{module}.so")
+            if f"+{variant}" in self.spec and not os.path.exists(path):
+                raise InstallError(f"configure did not find what {path} needs")
+
+    def setup_run_environment(self, env):
+        env.set("LIBSLUICE", os.path.join(self.prefix.lib, "libsluice.so"))
+
+    def test_smoke(self):
+        """every collective on two ranks, with checked results; encryption; a program without MPI"""
+        smoke = Executable(os.path.join(self.prefix.libexec, "sluice", "smoke"))
+        smoke.add_default_env("MPIRUN", os.path.join(self.spec["mpi"].prefix.bin, "mpirun"))
+        out = smoke(output=str.split, error=str.split)
+        assert " 0 failed" in out, out
