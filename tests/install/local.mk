@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What is installed.
 
-install_tests = tests/install/install
+install_tests = tests/install/install tests/install/test_harmless tests/install/test_packages
 if PLAIN_BUILD
 install_tests += tests/install/symbols
 endif
@@ -14,7 +14,7 @@ smoke: all
 	LIBRARY='$(abs_top_builddir)/.libs/libsluice.so' $(SHELL) $(top_srcdir)/tests/install/smoke
 .PHONY: smoke
 
-EXTRA_DIST += tests/install/install tests/install/symbols tests/install/installed \
+EXTRA_DIST += tests/install/install tests/install/in-layer tests/install/test_harmless tests/install/test_packages tests/install/symbols tests/install/installed \
   tests/install/probe.c
 
 installcheck-local:
