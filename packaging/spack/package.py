@@ -4,6 +4,11 @@ import os
 
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.autotools import AutotoolsPackage  # from Spack 1.0 on
+except ImportError:
+    pass
+
 
 # variant, configure's option, module
 MODULES = (("hwloc", "hwloc", "hwloc"), ("tls", "openssl", "tls"), ("verbs", "verbs", "verbs"))
