@@ -168,12 +168,12 @@ void Connection::negotiate(const Status& outcome) {
 // A link that is only sent on is not read, so the peer's offer or answer would never be seen.
 void Connection::look_for_upgrade() {
   (void)link_.read_idle();
-  try_upgrade();
+  if (tries_upgrade()) try_upgrade();
   if (!out_.empty()) flush();
 }
 
 void Connection::try_upgrade() try {
-  if (conduits_.upgrade() != nullptr && !uses_upgrade()) negotiate(negotiation_.try_upgrade());
+  negotiate(negotiation_.try_upgrade());
 } catch (const std::bad_alloc&) {
   fail(shared_.context.no_memory_to_connect);
 }
@@ -188,9 +188,9 @@ void Connection::leave_conduit() {
 
 bool Connection::drive() {
   bool moved = link_.wanted() && read();
-  try_upgrade();
+  if (tries_upgrade()) try_upgrade();
   if (!out_.empty() || (conduits_.filter_waits() && !conduits_.sends_upgraded())) moved |= flush();
-  if (conduits_.sends_upgraded() && conduits_.filter_waits()) {
+  if (conduits_.filter_waits() && conduits_.sends_upgraded()) {
     (void)conduits_.filter()->flush();  // a wake-up byte
   }
   // A filter that had to read in order to write may hold more than its handshake.

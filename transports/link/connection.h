@@ -132,6 +132,7 @@ class Connection {
   Status open_filter();
   void negotiate(const Status& outcome);
   void look_for_upgrade();
+  bool tries_upgrade() const { return conduits_.upgrade() != nullptr && !uses_upgrade(); }
   void try_upgrade();
   void leave_conduit();
 
