@@ -27,18 +27,18 @@ void Trial::learn_time_spent(std::chrono::nanoseconds spent) {
 Trial::Next Trial::next(size_t bytes) {
   if (state_ == State::waiting && calls_ == calls_before_trying) enter(State::trying);
   if (state_ == State::settled && calls_ == gap_) enter(State::trying);
-  if (state_ == State::trying && !is_alike(bytes)) return {choice_, false, 0};
+  if (state_ == State::trying)
+    return is_alike(bytes) ? next_of_window() : Next{choice_, false, false, 0};
   const auto place = static_cast<uint8_t>(calls_++);
-  switch (state_) {
-    case State::waiting:
-      return {choice_, place < calls_before_look, place};
-    case State::trying:
-      return {candidate_at(place), true, place};
-    case State::settled:
-    case State::closed:
-      break;
-  }
-  return {choice_, false, 0};
+  const bool is_first = state_ == State::waiting && place < calls_before_look;
+  return {choice_, is_first, is_first, place};
+}
+
+Trial::Next Trial::next_of_window() {
+  const uint32_t call = calls_++;
+  if (call == 0) return {choice_, true, false, 0};
+  const uint32_t turn = (call - 1) / calls_in_turn, in_turn = (call - 1) % calls_in_turn;
+  return {candidate_at(turn), true, in_turn == calls_in_turn - 1, static_cast<uint8_t>(turn)};
 }
 
 // Whether the window takes a call of that size.
@@ -135,7 +135,7 @@ uint32_t Trial::least_gap(const Result& result) const {
   for (uint8_t other = 0; other < candidates_; ++other) {
     const Bounds& bounds = result.by_candidate[other];
     const double longest = std::max(bounds.high - usual, result.mean[other] - result.mean[choice_]);
-    if (bounds.is_known()) cost += turns * std::max(longest, 0.0);
+    if (bounds.is_known()) cost += turns * calls_in_turn * std::max(longest, 0.0);
   }
   const double calls = cost / most_cost / std::max(usual, 1.0);
   return static_cast<uint32_t>(std::min<double>(calls, most_gap));
