@@ -96,6 +96,7 @@ void Trial::learn(const Result& result) {
   if (leader != choice_) {
     if (wins_ < needed_wins()) return enter(State::trying);
     choice_ = leader;
+    is_new_ = true;
     ++changes_;
     return settle(result, true);
   }
@@ -117,8 +118,12 @@ void Trial::settle(const Result& result, bool has_changed) {
   const bool is_first = !last_.by_candidate[choice_].is_known();
   const uint32_t doubled = std::min(gap_ * 2, usual_gap);
   gap_ = has_changed || is_first ? first_gap : is_known ? doubled : std::max(gap_, doubled);
-  if (is_known) gap_ = std::max(gap_, least_gap(result));
-  if (is_known) last_ = result;
+  if (is_known) {
+    const uint32_t most = is_new_ ? settling_calls(result) : most_gap;
+    gap_ = std::max(gap_, std::min(least_gap(result), most));
+    is_new_ = false;
+    last_ = result;
+  }
   leader_ = choice_;
   wins_ = 0;
   has_repeated_ = false;
@@ -139,6 +144,13 @@ uint32_t Trial::least_gap(const Result& result) const {
   }
   const double calls = cost / most_cost / std::max(usual, 1.0);
   return static_cast<uint32_t>(std::min<double>(calls, most_gap));
+}
+
+uint32_t Trial::settling_calls(const Result& result) const {
+  const double usual = result.by_candidate[choice_].high;
+  const double calls =
+      std::chrono::nanoseconds(settling) / std::chrono::nanoseconds(1) / std::max(usual, 1.0);
+  return static_cast<uint32_t>(std::clamp<double>(calls, usual_gap, most_gap));
 }
 
 }  // namespace sluice

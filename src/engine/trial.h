@@ -27,6 +27,12 @@
 // ones in two windows in a row. One more call by the choice precedes the turns. It makes the length
 // odd, so that of a program with two calls in turns the next window counts the other one. That two
 // windows must agree, and by a wide margin, also keeps equal candidates from alternating.
+//
+// Two windows of short calls may both lie within a disturbance, as when a job has just started and
+// two ranks still share a processor: a call then takes a scheduler's tick, hundreds of times its
+// time. So after the first window and after each change the gap is at most 1024 calls, or those of
+// 50 ms if these are more, whatever a window costs. (This one costs about what each of those before
+// it did.) Time is counted in calls of the length that the window found, so no clock is asked.
 #pragma once
 
 #include <array>
@@ -54,6 +60,7 @@ class Trial {
   static constexpr uint32_t most_gap = uint32_t{1} << 24;
   // Of the time of the calls between two windows. (A hundredth in all: the first one comes soon.)
   static constexpr double most_cost = 0.009;
+  static constexpr std::chrono::milliseconds settling{50};  // of calls, after a change
 
   enum class State : uint8_t { waiting, trying, settled, closed };
   // What the ranks must agree on before the next call.
@@ -117,6 +124,7 @@ class Trial {
   uint8_t find_leader(const Result& result) const;
   void settle(const Result& result, bool has_changed);
   uint32_t least_gap(const Result& result) const;
+  uint32_t settling_calls(const Result& result) const;
   uint32_t needed_wins() const;
 
   const uint8_t candidates_;
@@ -131,6 +139,7 @@ class Trial {
   size_t bytes_ = 0;        // of the window's first call
   uint32_t strays_ = 0;     // calls of other sizes since
   uint32_t gap_ = first_gap;
+  bool is_new_ = true;  // the choice: no window since has been known
   Result last_;
 };
 

@@ -59,6 +59,43 @@ TEST(TrialOfProgram, loses_a_hundredth_of_the_time) {
   }
 }
 
+// When a job starts, one candidate's calls take a scheduler's tick for a while.
+struct DisturbedStart {
+  uint8_t candidate;
+  double tick, lasts;  // nanoseconds
+};
+
+// Plays that, with usual times in which the rules' candidate takes 3000 and MPI 9000, or the other
+// way round. Returns what is the choice 100 ms after the disturbance, and counts changes.
+uint8_t choice_after(const DisturbedStart& start, double of_ruled, double of_mpi,
+                     uint32_t* changes) {
+  double since = 0;  // the class began to be tried
+  PlayedTrial played([&](uint8_t candidate, uint64_t call) {
+    if (call < Trial::calls_before_trying) return of_ruled;
+    const bool is_disturbed = candidate == start.candidate && since < start.lasts;
+    const double time = is_disturbed ? start.tick : candidate == ruled ? of_ruled : of_mpi;
+    since += time;
+    return time;
+  });
+  while (since < start.lasts + 100e6) (void)played.call();
+  *changes = played.changes;
+  return played.trial.choice();
+}
+
+TEST(TrialOfProgram, a_disturbed_start_decides_nothing_for_long) {
+  uint32_t most_changes = 0, changes = 0;
+  for (const double tick : {50e3, 1e6, 4e6}) {
+    for (const double lasts : {5e6, 20e6, 40e6}) {
+      EXPECT_EQ(choice_after({ruled, tick, lasts}, 3000, 9000, &changes), ruled)
+          << tick << ", " << lasts;
+      most_changes = std::max(most_changes, changes);
+      EXPECT_EQ(choice_after({by_mpi, tick, lasts}, 9000, 3000, &changes), by_mpi)
+          << tick << ", " << lasts;
+    }
+  }
+  EXPECT_EQ(most_changes, 2U) << "some of them hand over, and back";
+}
+
 TEST(TrialOfProgram, tries_again_at_once_when_times_have_shifted) {
   for (const double shift : {0.4, 2.5}) {
     PlayedTrial played([=](uint8_t, uint64_t call) { return call < 3000 ? 1000 : 1000 * shift; });

@@ -254,6 +254,21 @@ TEST(Trial, lets_gaps_grow_with_what_windows_cost) {
   EXPECT_EQ(absurd.uneventful(), Trial::most_gap);
 }
 
+TEST(Trial, looks_at_a_proof_again_before_it_holds) {
+  const Trial::Result slow = result_with({4'000'000, 10'000});
+  Trial trial(2);
+  for (int i = 0; i < 2; ++i) learn_window(trial, slow);
+  EXPECT_EQ(trial.choice(), by_mpi);
+  EXPECT_EQ(trial.uneventful(), 5000U) << "50 ms";
+  learn_window(trial, slow);
+  EXPECT_GT(trial.uneventful(), 300'000U) << "calls that make up for eight of the others";
+  Trial of_long(2);
+  learn_window(of_long, result_with({1'000'000, 100'000'000}));
+  EXPECT_EQ(of_long.uneventful(), Trial::usual_gap) << "as soon as where windows cost little";
+  learn_window(of_long, result_with({1'000'000, 100'000'000}));
+  EXPECT_GT(of_long.uneventful(), 80'000U);
+}
+
 // A few calls take very long, as where ranks spin on processors that others use.
 TEST(Trial, hands_nothing_over_that_is_slower_on_average) {
   Trial trial(2);
