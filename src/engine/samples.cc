@@ -92,10 +92,10 @@ Trial::Bounds middle_of(std::span<const Trial::Bounds> known) {
 
 Trial::Result result_of(const Trial& trial, std::span<const std::span<const Sample>> windows,
                         std::span<const ClockOffset> clocks, int64_t now) {
-  const std::vector<bool> alike = find_alike(windows, trial.window_length());
+  const std::vector<bool> alike = find_alike(windows, trial.sample_count());
   std::array<std::vector<Trial::Bounds>, Trial::most_candidates> known;
   std::vector<Sample> samples(windows.size());
-  for (uint32_t place = 0; place < trial.window_length(); ++place) {
+  for (uint32_t place = 0; place < trial.sample_count(); ++place) {
     std::ranges::transform(windows, samples.begin(),
                            [&](const auto& window) { return window[place]; });
     const Trial::Bounds bounds = time_of_team(samples, clocks, now);

@@ -27,18 +27,18 @@ void Trial::learn_time_spent(std::chrono::nanoseconds spent) {
 Trial::Next Trial::next(size_t bytes) {
   if (state_ == State::waiting && calls_ == calls_before_trying) enter(State::trying);
   if (state_ == State::settled && calls_ == gap_) enter(State::trying);
-  if (state_ == State::trying && !is_alike(bytes)) return {choice_, false, 0};
+  if (state_ == State::trying)
+    return is_alike(bytes) ? next_of_window() : Next{choice_, false, false, 0};
   const auto place = static_cast<uint8_t>(calls_++);
-  switch (state_) {
-    case State::waiting:
-      return {choice_, place < calls_before_look, place};
-    case State::trying:
-      return {candidate_at(place), true, place};
-    case State::settled:
-    case State::closed:
-      break;
-  }
-  return {choice_, false, 0};
+  const bool is_first = state_ == State::waiting && place < calls_before_look;
+  return {choice_, is_first, is_first, place};
+}
+
+Trial::Next Trial::next_of_window() {
+  const uint32_t call = calls_++;
+  if (call == 0) return {choice_, true, false, 0};
+  const uint32_t turn = (call - 1) / calls_in_turn, in_turn = (call - 1) % calls_in_turn;
+  return {candidate_at(turn), true, in_turn == calls_in_turn - 1, static_cast<uint8_t>(turn)};
 }
 
 // Whether the window takes a call of that size.
@@ -96,6 +96,7 @@ void Trial::learn(const Result& result) {
   if (leader != choice_) {
     if (wins_ < needed_wins()) return enter(State::trying);
     choice_ = leader;
+    is_new_ = true;
     ++changes_;
     return settle(result, true);
   }
@@ -117,8 +118,12 @@ void Trial::settle(const Result& result, bool has_changed) {
   const bool is_first = !last_.by_candidate[choice_].is_known();
   const uint32_t doubled = std::min(gap_ * 2, usual_gap);
   gap_ = has_changed || is_first ? first_gap : is_known ? doubled : std::max(gap_, doubled);
-  if (is_known) gap_ = std::max(gap_, least_gap(result));
-  if (is_known) last_ = result;
+  if (is_known) {
+    const uint32_t most = is_new_ ? settling_calls(result) : most_gap;
+    gap_ = std::max(gap_, std::min(least_gap(result), most));
+    is_new_ = false;
+    last_ = result;
+  }
   leader_ = choice_;
   wins_ = 0;
   has_repeated_ = false;
@@ -135,10 +140,17 @@ uint32_t Trial::least_gap(const Result& result) const {
   for (uint8_t other = 0; other < candidates_; ++other) {
     const Bounds& bounds = result.by_candidate[other];
     const double longest = std::max(bounds.high - usual, result.mean[other] - result.mean[choice_]);
-    if (bounds.is_known()) cost += turns * std::max(longest, 0.0);
+    if (bounds.is_known()) cost += turns * calls_in_turn * std::max(longest, 0.0);
   }
   const double calls = cost / most_cost / std::max(usual, 1.0);
   return static_cast<uint32_t>(std::min<double>(calls, most_gap));
+}
+
+uint32_t Trial::settling_calls(const Result& result) const {
+  const double usual = result.by_candidate[choice_].high;
+  const double calls =
+      std::chrono::nanoseconds(settling) / std::chrono::nanoseconds(1) / std::max(usual, 1.0);
+  return static_cast<uint32_t>(std::clamp<double>(calls, usual_gap, most_gap));
 }
 
 }  // namespace sluice

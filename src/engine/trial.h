@@ -8,20 +8,31 @@
 //             they begin with call 8, before which the ranks tell each other how long they have
 //             spent in calls 1 to 7.
 //   trying    a window of calls, by all candidates in turns. Before the next call the ranks
-//   exchange
-//             the samples of the window. A candidate that is clearly faster in two windows in a row
-//             becomes the choice. A window takes calls of about one size; others of the class go by
-//             the choice meanwhile.
+//             exchange the samples of the window. A candidate that is clearly faster in two windows
+//             in a row becomes the choice. A window takes calls of about one size; others of the
+//             class go by the choice meanwhile.
 //   settled   the choice carries the calls. After a gap the class is tried again. The gap doubles
 //             while nothing changes, up to 1024 calls; it is longer where windows cost much.
 //
 //   closed    the choice stays.
 //
+// The first call after another candidate's is cold: caches, connections and processors are in the
+// other's state. (Of MPI's allgathers of 256 KB between two ranks, it took 67 us after one of
+// Sluice's, and 40 after one of its own.) So a turn is a pair of calls, of which only the second
+// counts.
+//
 // Programs make different calls in a fixed order again and again, and some take longer. So the
-// turns are those of the sequence of Thue and Morse, A B B A B A A B: for a period of 2 or 4 calls
-// each candidate gets all of them alike, and for a longer one no candidate gets the same ones in
-// two windows in a row. That two windows must agree, and by a wide margin, also keeps equal
-// candidates from alternating.
+// turns are those of the sequence of Thue and Morse, A B B A B A A B: for a period of 2, 4 or 8
+// calls the candidates get the same ones, and for another one (but 17) no candidate gets the same
+// ones in two windows in a row. One more call by the choice precedes the turns. It makes the length
+// odd, so that of a program with two calls in turns the next window counts the other one. That two
+// windows must agree, and by a wide margin, also keeps equal candidates from alternating.
+//
+// Two windows of short calls may both lie within a disturbance, as when a job has just started and
+// two ranks still share a processor: a call then takes a scheduler's tick, hundreds of times its
+// time. So after the first window and after each change the gap is at most 1024 calls, or those of
+// 50 ms if these are more, whatever a window costs. (This one costs about what each of those before
+// it did.) Time is counted in calls of the length that the window found, so no clock is asked.
 #pragma once
 
 #include <array>
@@ -36,8 +47,9 @@ class Trial {
  public:
   // Candidates by number: what the rules say, MPI's own function, and others of Sluice's.
   static constexpr uint8_t ruled = 0, mpi = 1, most_candidates = 4;
-  static constexpr uint32_t turns = 4;         // calls of each candidate in a window
-  static constexpr uint32_t most_strays = 64;  // then a window begins anew, with another size
+  static constexpr uint32_t turns = 4;          // of each candidate in a window
+  static constexpr uint32_t calls_in_turn = 2;  // of which the last one is timed
+  static constexpr uint32_t most_strays = 64;   // then a window begins anew, with another size
   static constexpr uint32_t calls_before_look =
       7;  // the time spent in them is told before the next
   static constexpr uint32_t calls_before_trying = 64;
@@ -46,7 +58,9 @@ class Trial {
   static constexpr uint32_t first_gap = 256, usual_gap = 1024;  // calls between windows
   static constexpr uint32_t least_wins = 2, most_wins = 8;      // windows in a row, by a challenger
   static constexpr uint32_t most_gap = uint32_t{1} << 24;
-  static constexpr double most_cost = 0.01;  // of the time of the calls between two windows
+  // Of the time of the calls between two windows. (A hundredth in all: the first one comes soon.)
+  static constexpr double most_cost = 0.009;
+  static constexpr std::chrono::milliseconds settling{50};  // of calls, after a change
 
   enum class State : uint8_t { waiting, trying, settled, closed };
   // What the ranks must agree on before the next call.
@@ -69,8 +83,9 @@ class Trial {
   };
   struct Next {
     uint8_t candidate;
+    bool takes_part;  // in the trial: it is timed, or precedes one that is
     bool is_timed;
-    uint8_t place;  // in the window, or among calls 1 to 7; if it is timed
+    uint8_t place;  // among the window's samples, or among calls 1 to 7; if it is timed
   };
 
   explicit Trial(uint8_t candidates) : candidates_(candidates) {}
@@ -94,18 +109,22 @@ class Trial {
   State state() const { return state_; }
   uint8_t choice() const { return choice_; }
   uint8_t candidates() const { return candidates_; }
-  uint32_t window_length() const { return candidates_ * turns; }
-  // The candidate of a call of the window.
+  // Of a window.
+  uint32_t sample_count() const { return candidates_ * turns; }
+  uint32_t window_length() const { return 1 + sample_count() * calls_in_turn; }
+  // The candidate of a sample, and of the other call of its turn.
   uint8_t candidate_at(uint32_t place) const;
   // Of the last window whose result was known.
   const Result& last_result() const { return last_; }
 
  private:
   void enter(State state);
+  Next next_of_window();
   bool is_alike(size_t bytes);
   uint8_t find_leader(const Result& result) const;
   void settle(const Result& result, bool has_changed);
   uint32_t least_gap(const Result& result) const;
+  uint32_t settling_calls(const Result& result) const;
   uint32_t needed_wins() const;
 
   const uint8_t candidates_;
@@ -120,6 +139,7 @@ class Trial {
   size_t bytes_ = 0;        // of the window's first call
   uint32_t strays_ = 0;     // calls of other sizes since
   uint32_t gap_ = first_gap;
+  bool is_new_ = true;  // the choice: no window since has been known
   Result last_;
 };
 

@@ -91,6 +91,11 @@ void CallLease::end() {
   left_ = left_for_mpi_ = 1;
 }
 
+void Way::go_by(uint8_t candidate) {
+  by = candidate == Trial::mpi ? By::mpi : By::sluice;
+  if (candidate != Trial::mpi) algorithm = of->algorithms[candidate];
+}
+
 void Way::take_sample() {
   Sample& sample = of->samples[place];
   sample.entry = in_nanoseconds(began);
@@ -206,18 +211,23 @@ Status Trials::find_way(const Call& call, Way* way) {
   }
   const Trial::Next next = of.trial.next(call.bytes);
   way->of = &of;
-  const uint8_t candidate = of.known.value_or(next.candidate);
-  way->by = candidate == Trial::mpi ? Way::By::mpi : Way::By::sluice;
-  if (candidate != Trial::mpi) way->algorithm = of.algorithms[candidate];
-  if (of.known) return {};
+  way->go_by(of.known.value_or(next.candidate));
+  if (next.takes_part) take_part(call, next, way);
+  return {};
+}
+
+// (Not if it is known who does the class's calls.)
+void Trials::take_part(const Call& call, const Trial::Next& next, Way* way) const {
+  CallClass& of = *way->of;
+  way->takes_part = true;
   way->place = next.place;
   way->is_timed = next.is_timed;
   if (next.is_timed) of.samples[next.place] = {0, Sample::unknown, weight_of(call, team_.size())};
-  if (!may_go_straight(call, of, candidate)) {
-    way->by = candidate == Trial::mpi ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
-    of.had_asides = true;
-  }
-  return {};
+  if (may_go_straight(call, of, next.candidate)) return;
+  if (!next.is_timed) return way->go_by(of.trial.choice());
+  way->by = next.candidate == Trial::mpi ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
+  way->is_to_warm = true;
+  of.had_asides = true;
 }
 
 void Trials::leave_windows() {
@@ -286,7 +296,7 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
   const WindowReport mine{overhead_, of.samples};
   times_.clear();
   std::vector<std::byte> all;
-  const size_t bytes = offsetof(WindowReport, samples) + of.trial.window_length() * sizeof(Sample);
+  const size_t bytes = offsetof(WindowReport, samples) + of.trial.sample_count() * sizeof(Sample);
   if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &all);
       !status.ok())
     return status;
@@ -310,7 +320,8 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
   result.mean[Trial::mpi] += handover;
   // (What was tried aside came on top.)
   if (std::exchange(of.had_asides, false)) {
-    result.overhead += Trial::turns * std::max(result.by_candidate[of.trial.choice()].high, 0.0);
+    result.overhead += Trial::turns * Trial::calls_in_turn *
+                       std::max(result.by_candidate[of.trial.choice()].high, 0.0);
   }
   of.trial.learn(result);
   const int64_t spent = now() - began;

@@ -8,7 +8,9 @@
 // With SLUICE_CHOICE=guard, the algorithm that the rules have chosen is tried against MPI's
 // function, so that a preload does no harm where MPI is faster. What the trials change is the time
 // alone, until one way has won: of a reduction whose bits may depend on who does it, the other way
-// is tried aside, before the one in force, and its results are dropped.
+// is tried aside, before the one in force, and its results are dropped. The one in force does the
+// first call of such a turn alone; of the second, the other way does it twice, and the second time
+// counts.
 //
 // With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals),
 // where the bits can't change; with `free`, everywhere, and nothing is made aside. (MVAPICH-Plus
@@ -96,20 +98,23 @@ class CallLease {
 // Which way a call goes.
 struct Way {
   using Clock = std::chrono::steady_clock;
-  // Who does the call. If both, it is done twice, and the results of the first are dropped.
+  // Who does the call. If both, the results of the first are dropped.
   enum class By : uint8_t { sluice, mpi, mpi_then_sluice, sluice_then_mpi };
 
   By by = By::mpi;
   const Algorithm* algorithm = nullptr;  // of Sluice's part
   CallClass* of = nullptr;               // nullptr: there is no trial
   bool is_timed = false;                 // the call, or the first part of it
+  bool takes_part = false;               // in the class's trial, timed or not
+  bool is_to_warm = false;               // the first of both does it once more before
   bool is_counted = false;               // its part by MPI, for statistics
   uint8_t place = 0;                     // of the sample
   Clock::time_point began = {};
   std::chrono::nanoseconds pretended = {};  // to be added to the sample (Delay)
 
+  void go_by(uint8_t candidate);
   void take_sample();
-  bool is_twice() const { return by == By::mpi_then_sluice || by == By::sluice_then_mpi; }
+  bool is_by_both() const { return by == By::mpi_then_sluice || by == By::sluice_then_mpi; }
   bool begins_with_mpi() const { return by == By::mpi || by == By::mpi_then_sluice; }
   // Enclose what is timed. If `end` is not called, the sample is unknown.
   void begin() {
@@ -147,6 +152,7 @@ class Trials {
   bool is_tried(const Call& call) const;
   CallClass& find_class(const Call& call, const Algorithm& ruled);
   CallClass& make_class(uint32_t key, const Call& call, const Algorithm& ruled);
+  void take_part(const Call& call, const Trial::Next& next, Way* way) const;
   bool may_go_straight(const Call& call, const CallClass& of, uint8_t candidate) const;
   Outcomes::Class describe(uint32_t key, std::span<const uint32_t> hosts) const;
   Status agree(const Call& call, CallClass& of);

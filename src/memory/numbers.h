@@ -28,6 +28,11 @@ class Numbers {
     }
     return true;
   }
+  // The array. T: of `width`.
+  template <std::signed_integral T>
+  const T* as() const {
+    return static_cast<const T*>(first_);
+  }
   // Copies the first n values to `memory` (n * width() bytes) and returns that array.
   Numbers copied_to(std::byte* memory, size_t n) const {
     Numbers copy = *this;

@@ -16,10 +16,14 @@ Status SavedOperand::save(const Side& side, CopyWait& wait) {
   return status.ok() ? staged.finish() : status;
 }
 
-Status SavedOperand::restore(const Side& side, CopyWait& wait) {
+Status SavedOperand::put_back(const Side& side, CopyWait& wait) {
   StagedSide staged(wait);
   Status status = staged.begin(StagedSide::Way::unpack, side, 1, data_, staging_);
-  if (status.ok()) status = staged.finish();
+  return status.ok() ? staged.finish() : status;
+}
+
+Status SavedOperand::restore(const Side& side, CopyWait& wait) {
+  Status status = put_back(side, wait);
   staging_.trim();
   return status;
 }

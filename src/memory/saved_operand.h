@@ -15,6 +15,8 @@ class SavedOperand {
  public:
   // Copies the side's data. May throw std::bad_alloc.
   Status save(const Side& side, CopyWait& wait);
+  // Copies it back, and keeps it.
+  Status put_back(const Side& side, CopyWait& wait);
   // Copies it back, and gives the memory back.
   Status restore(const Side& side, CopyWait& wait);
 

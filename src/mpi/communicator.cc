@@ -147,7 +147,7 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     *status = std::move(found);
     return true;
   }
-  const bool may_keep = !was_asked && !way_.is_timed;
+  const bool may_keep = !was_asked && !way_.takes_part;
   if (!go(function, *exchange, status)) {
     if (may_keep && !awaits_mpi()) keep(function, row, arguments, *exchange);
     return false;
@@ -163,6 +163,7 @@ bool Communicator::go(const char* function, Exchange& exchange, Status* status) 
   last_algorithm_ = way_.by == By::mpi || way_.by == By::sluice_then_mpi ? nullptr : way_.algorithm;
   if (way_.by != By::sluice) [[unlikely]] {
     if (!prepare_for_mpi(exchange, status)) return true;
+    if (way_.by == By::sluice_then_mpi && !warm(function, exchange, status)) return true;
     way_.begin();
     if (way_.begins_with_mpi()) return false;
   } else {
@@ -181,7 +182,8 @@ bool Communicator::go(const char* function, Exchange& exchange, Status* status) 
 bool Communicator::prepare_for_mpi(const Exchange& exchange, Status* status) {
   left_to_mpi_ = exchange.call.collective;
   bytes_left_to_mpi_ = exchange.call.bytes;
-  if (way_.is_twice()) *status = save_operand(exchange);
+  warming_result_ = MPI_SUCCESS;
+  if (way_.is_by_both()) *status = save_operand(exchange);
   if (way_.by == Way::By::mpi_then_sluice) aside_ = exchange;
   return status->ok();
 }
@@ -211,7 +213,43 @@ Status Communicator::restore_operand(const Exchange& exchange) {
   return status.ok() ? status : team_->fail_call(status);
 }
 
+Status Communicator::put_operand_back(const Exchange& exchange) {
+  if (!exchange.in_place) return {};
+  Status status = operand_.put_back(exchange.input, *team_);
+  auto operand = further_operands_.begin();
+  for (const Side& side : exchange.others) {
+    if (status.ok()) status = operand->put_back(side, *team_);
+    ++operand;
+  }
+  return status.ok() ? status : team_->fail_call(status);
+}
+
+// Does Sluice's part of a trial made aside for the first time. False if it failed.
+bool Communicator::warm(const char* function, const Exchange& exchange, Status* status) {
+  way_.is_to_warm = false;
+  Exchange copy = exchange;  // running it writes into its views
+  *status = run(function, *way_.algorithm, copy);
+  if (status->ok()) *status = put_operand_back(exchange);
+  return status->ok();
+}
+
+// (Whatever has failed on this rank, the others wait for it in MPI. `finish_aside` tells them.)
+bool Communicator::repeats_for_mpi(int result) {
+  if (!std::exchange(way_.is_to_warm, false)) return false;
+  warming_result_ = result;
+  const Inside inside;
+  try {
+    (void)put_operand_back(aside_);
+  } catch (const std::bad_alloc&) {
+    runtime_.process().reserve.release();
+    (void)team_->fail_call(no_memory_);
+  }
+  way_.begin();
+  return true;
+}
+
 int Communicator::finish_for_mpi(const char* function, int result) {
+  if (result == MPI_SUCCESS) result = std::exchange(warming_result_, MPI_SUCCESS);
   if (way_.is_counted) team_->count_mpi(left_to_mpi_, bytes_left_to_mpi_, way_.began);
   way_.is_counted = false;
   if (result == MPI_SUCCESS) way_.end();

@@ -47,10 +47,12 @@ class Communicator {
   // exchange: nullptr if this rank had no memory to describe the call.
   bool perform(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
                int* result);
-  // Whether `finish_for_mpi` is to be called when MPI has done the call that `perform` left to it.
+  // Whether these two are to be called when MPI has done the call that `perform` left to it.
   bool awaits_mpi() const {
     return way_.is_timed || way_.is_counted || way_.by == Way::By::mpi_then_sluice;
   }
+  // result: MPI's. Whether MPI is to do the call again: a trial made aside warms first.
+  bool repeats_for_mpi(int result);
   // result: MPI's. Returns what the function returns. If MPI's call was a trial made aside, Sluice
   // does the call now.
   int finish_for_mpi(const char* function, int result);
@@ -102,6 +104,8 @@ class Communicator {
   [[gnu::cold]] bool prepare_for_mpi(const Exchange& exchange, Status* status);
   Status save_operand(const Exchange& exchange);
   Status restore_operand(const Exchange& exchange);
+  Status put_operand_back(const Exchange& exchange);
+  [[gnu::cold]] bool warm(const char* function, const Exchange& exchange, Status* status);
   Status finish_aside(const char* function, int result);
   void keep(const char* function, Function row, const Arguments& arguments,
             const Exchange& exchange);
@@ -131,6 +135,7 @@ class Communicator {
   Exchange aside_;
   Collective left_to_mpi_ = Collective::barrier;  // and its bytes, if it is counted
   size_t bytes_left_to_mpi_ = 0;
+  int warming_result_ = MPI_SUCCESS;  // of MPI's first call, if there are two
   SavedOperand operand_;
   std::list<SavedOperand> further_operands_;  // of a call with several buffers
   const Algorithm* last_algorithm_ = nullptr;

@@ -3,9 +3,11 @@
 // The MPI functions that programs call: each row of the table as MPI_X and PMPI_X, and as MPI_X_c
 // and PMPI_X_c if the MPI library has these. Both names are defined because the Fortran bindings of
 // some MPI libraries call PMPI_X, and so that tools which define MPI_X stack on top of Sluice.
+#include <concepts>
 #include <new>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "sluice/sluice.h"
 #include "src/base/log.h"
@@ -56,11 +58,42 @@ namespace {
   return raise_error(arguments.comm, status);
 }
 
+using MpiCall = int (*)(const Arguments& arguments);
+
+// Ends a call that MPI has done, and that somebody awaits; MPI may do it again first.
+[[gnu::cold]] int finish_awaited(const Row& row, const Arguments& arguments, Communicator& awaiting,
+                                 int result, MpiCall call) {
+  while (awaiting.repeats_for_mpi(result)) {
+    std::optional<HostCopyForMpi> host_copy;
+    if (!prepare_for_mpi(row, arguments, &host_copy, &result)) return result;
+    Arguments changed = arguments;
+    if (host_copy) {
+      host_copy->put(changed.sendbuf);
+      host_copy->put(changed.recvbuf);
+      host_copy->put(changed.buffer);
+    }
+    result = call(changed);
+    if (host_copy) result = finish_for_mpi(row, arguments, &*host_copy, result);
+  }
+  return awaiting.finish_for_mpi(row.function, result);
+}
+
+// Becomes the array that a parameter of MPI's takes.
+struct ArrayForMpi {
+  Numbers numbers;
+  template <std::signed_integral T>
+  operator const T*() const {
+    return numbers.as<T>();
+  }
+};
+
 // An argument in the form to pass to MPI: operations on Sluice's own types are replaced.
 template <bool is_op, typename T>
-T for_mpi(const Arguments& arguments, T argument) {
+auto for_mpi(const Arguments& arguments, T argument) {
   if constexpr (is_op) {
     return operation_for_mpi(arguments.datatype, argument);
+  } else if constexpr (std::is_same_v<T, Numbers>) {
+    return ArrayForMpi{argument};
   } else {
     return argument;
   }
@@ -95,6 +128,8 @@ int finalize() {
 
 #define SLUICE_TAKE(role) buffers.take(role);
 #define SLUICE_PUT(role) host_copy->put(role);
+#define SLUICE_OF_ARGUMENTS(role) \
+  sluice::for_mpi<std::string_view(#role) == "op">(arguments, arguments.role)
 #define SLUICE_OF_KEPT(role) sluice::for_mpi<std::string_view(#role) == "op">(last.arguments, role)
 #define SLUICE_IS_SAME(role) \
   &&last.is_same<sluice::Arguments::Either::role>(role, last.arguments.role)
@@ -143,7 +178,11 @@ int finalize() {
     }                                                                                          \
     result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
     if (host_copy) result = sluice::finish_for_mpi(table_row, arguments, &*host_copy, result); \
-    return awaiting ? awaiting->finish_for_mpi(entry, result) : result;                        \
+    if (!awaiting) return result;                                                              \
+    return sluice::finish_awaited(                                                             \
+        table_row, arguments, *awaiting, result, [](const sluice::Arguments& arguments) {      \
+          return sluice::real().function(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));       \
+        });                                                                                    \
   }                                                                                            \
   int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
 #define SLUICE_DEFINE_SMALL(function, ...) \

@@ -208,7 +208,9 @@ int run_several(const Row& row, const Arguments& arguments, void* const buffers[
   Communicator* awaiting = nullptr;
   int result = MPI_SUCCESS;
   if (carry(row, arguments, &further, &awaiting, &result)) return result;
-  result = call_mpi(row, arguments, further, buffers[0], real_call);
+  do {
+    result = call_mpi(row, arguments, further, buffers[0], real_call);
+  } while (awaiting && awaiting->repeats_for_mpi(result));
   return awaiting ? awaiting->finish_for_mpi(row.function, result) : result;
 }
 

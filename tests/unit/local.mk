@@ -4,6 +4,7 @@
 unit_sources += tests/unit/main.cc
 EXTRA_DIST += tests/unit/gtest-is-missing
 unit_sources += \
+  tests/unit/engine/played_trial.h \
   tests/unit/loopback/hub.h \
   tests/unit/loopback/loopback.h \
   tests/unit/support/allocations.h \
@@ -97,6 +98,7 @@ pure_tests = \
   tests/unit/engine/call_lease_test.cc \
   tests/unit/engine/delay_test.cc \
   tests/unit/engine/samples_test.cc \
+  tests/unit/engine/trial_programs_test.cc \
   tests/unit/engine/trial_test.cc \
   tests/unit/engine/waiter_test.cc \
   tests/unit/memory/layout_test.cc \

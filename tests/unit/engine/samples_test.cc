@@ -174,8 +174,8 @@ TEST(ClockOffsets, are_not_known_if_a_clock_jumps_between_exchanges) {
 // A sample for each place of a window on each of two ranks: the first enters 1000 earlier.
 struct TwoRanksWindow {
   explicit TwoRanksWindow(const Trial& of)
-      : trial(of), early(of.window_length()), late(of.window_length()) {
-    for (uint32_t place = 0; place < of.window_length(); ++place) set(place, 100);
+      : trial(of), early(of.sample_count()), late(of.sample_count()) {
+    for (uint32_t place = 0; place < of.sample_count(); ++place) set(place, 100);
   }
   void set(uint32_t place, float time) {
     early[place] = {place * second, 1000 + time, early[place].weight};
@@ -184,7 +184,7 @@ struct TwoRanksWindow {
   // The places of a candidate.
   std::vector<uint32_t> places_of(uint8_t candidate) const {
     std::vector<uint32_t> places;
-    for (uint32_t place = 0; place < trial.window_length(); ++place) {
+    for (uint32_t place = 0; place < trial.sample_count(); ++place) {
       if (trial.candidate_at(place) == candidate) places.push_back(place);
     }
     return places;

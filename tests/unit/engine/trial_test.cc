@@ -1,85 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The state machine of trials, with a clock that the tests make up.
+// The state machine of trials.
 #include "src/engine/trial.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <functional>
+#include <cstdint>
 #include <limits>
-#include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
-#include "src/engine/samples.h"
 #include "src/engine/trials.h"
+#include "tests/unit/engine/played_trial.h"
 
 namespace sluice {
 namespace {
 
 using TrialState = Trial::State;
 using TrialDue = Trial::Due;
-
-constexpr size_t usual_bytes = 1000;
-constexpr uint8_t ruled = Trial::ruled, by_mpi = Trial::mpi;
-
-// Nanoseconds that a call takes the team.
-using CallTimes = std::function<double(uint8_t candidate, uint64_t call)>;
-
-CallTimes fixed_times(double of_ruled, double of_mpi) {
-  return [=](uint8_t candidate, uint64_t) { return candidate == ruled ? of_ruled : of_mpi; };
-}
-
-// Makes calls of a class, all of one size, and agrees whenever that is due.
-class PlayedTrial {
- public:
-  explicit PlayedTrial(CallTimes times, uint8_t candidates = 2)
-      : trial(candidates), times_(std::move(times)) {}
-
-  Trial::Next call() {
-    if (trial.due() == TrialDue::time_spent) trial.learn_time_spent(time_spent);
-    if (trial.due() == TrialDue::window) learn();
-    const Trial::Next next = trial.next(usual_bytes);
-    if (next.is_timed && next.place == 0) began.push_back(made);
-    const double time = times_(next.candidate, made);
-    if (next.is_timed) samples_[next.place] = {0, static_cast<float>(time), 0};
-    lost += time;
-    ++made;
-    return next;
-  }
-  void calls(uint64_t number) {
-    for (uint64_t i = 0; i < number; ++i) (void)call();
-  }
-
-  Trial trial;
-  std::chrono::nanoseconds time_spent{0};  // in the first calls
-  double overhead = 0;                     // of an agreement on a window
-  uint64_t made = 0;
-  std::vector<uint64_t> began;  // the calls with which timing began
-  double lost = 0;              // nanoseconds in calls and agreements
-  uint32_t changes = 0;         // of the choice
-
- private:
-  void learn() {
-    const uint8_t before = trial.choice();
-    const std::span<const Sample> window(samples_);
-    Trial::Result result = result_of(trial, std::span(&window, 1), {}, 0);
-    result.overhead = overhead;
-    trial.learn(result);
-    lost += overhead;
-    if (trial.choice() != before) ++changes;
-  }
-
-  CallTimes times_;
-  std::array<Sample, Trial::most_candidates * Trial::turns> samples_;
-};
-
-// A uniform number from 0 to 1.
-double next_fraction(std::mt19937_64& random) {
-  return static_cast<double>(random() >> 11) / static_cast<double>(uint64_t{1} << 53);
-}
 
 Trial::Result result_with(std::initializer_list<double> times) {
   Trial::Result result;
@@ -106,6 +46,24 @@ void learn_window(Trial& trial, const Trial::Result& result) {
   trial.learn(result);
 }
 
+// Makes the calls of a window from `first` on, and expects its turns.
+void expect_window(Trial& trial, size_t bytes = usual_bytes, uint32_t first = 0) {
+  for (uint32_t call = first; call < trial.window_length(); ++call) {
+    ASSERT_EQ(trial.due(), TrialDue::nothing);
+    EXPECT_EQ(trial.uneventful(), 0U);
+    const Trial::Next next = trial.next(bytes);
+    EXPECT_EQ(trial.state(), TrialState::trying);
+    EXPECT_TRUE(next.takes_part);
+    EXPECT_EQ(next.is_timed, call > 0 && call % 2 == 0) << call;
+    const auto place = static_cast<uint8_t>((call - 1) / 2);
+    EXPECT_EQ(next.candidate, call == 0 ? trial.choice() : trial.candidate_at(place)) << call;
+    if (next.is_timed) {
+      EXPECT_EQ(next.place, place);
+    }
+  }
+  EXPECT_EQ(trial.due(), TrialDue::window);
+}
+
 TEST(Trial, waits_for_64_calls) {
   Trial trial(2);
   for (uint8_t call = 1; call <= 7; ++call) {
@@ -126,13 +84,9 @@ TEST(Trial, waits_for_64_calls) {
     EXPECT_EQ(next.candidate, ruled);
     EXPECT_FALSE(next.is_timed);
   }
-  for (uint32_t call = 65; call <= 72; ++call) {
-    EXPECT_EQ(trial.due(), TrialDue::nothing);
-    EXPECT_TRUE(trial.next(usual_bytes).is_timed);
-    EXPECT_EQ(trial.state(), TrialState::trying);
-    EXPECT_EQ(trial.uneventful(), 0U);
-  }
-  EXPECT_EQ(trial.due(), TrialDue::window);
+  ASSERT_EQ(trial.due(), TrialDue::nothing);
+  EXPECT_TRUE(trial.next(usual_bytes).takes_part);
+  expect_window(trial, usual_bytes, 1);
 }
 
 TEST(Trial, begins_at_once_where_calls_are_long) {
@@ -140,14 +94,32 @@ TEST(Trial, begins_at_once_where_calls_are_long) {
   for (int call = 1; call <= 7; ++call) (void)trial.next(usual_bytes);
   trial.learn_time_spent(Trial::long_enough);
   EXPECT_EQ(trial.state(), TrialState::trying);
-  EXPECT_EQ(trial.due(), TrialDue::nothing);
-  for (uint8_t place = 0; place < 8; ++place) {
+  expect_window(trial);
+}
+
+// Capitals: the calls that count.
+std::string play_window(Trial& trial) {
+  std::string calls;
+  while (trial.due() != TrialDue::window) {
     const Trial::Next next = trial.next(usual_bytes);
-    EXPECT_TRUE(next.is_timed);
-    EXPECT_EQ(next.place, place);
-    EXPECT_EQ(next.candidate, trial.candidate_at(place));
+    calls += static_cast<char>((next.is_timed ? 'A' : 'a') + next.candidate);
   }
-  EXPECT_EQ(trial.due(), TrialDue::window);
+  return calls;
+}
+
+TEST(Trial, lets_a_call_warm_before_each_that_counts) {
+  Trial trial(2);
+  fill_window(trial);
+  trial.learn(result_with({200, 100}));
+  EXPECT_EQ(play_window(trial), "aaAbBbBaAbBaAaAbB") << "the order of Thue and Morse";
+  trial.learn(result_with({200, 100}));
+  ASSERT_EQ(trial.choice(), by_mpi);
+  trial.skip(trial.uneventful());
+  EXPECT_EQ(play_window(trial), "baAbBbBaAbBaAaAbB") << "the choice comes before it";
+  Trial of_four(4);
+  fill_window(of_four);
+  of_four.learn(result_with({200, 100, 200, 200}));
+  EXPECT_EQ(play_window(of_four), "aaAbBcCdDdDcCbBaAbBcCdDaAcCbBaAdD");
 }
 
 TEST(Trial, gives_each_candidate_as_many_turns) {
@@ -156,9 +128,10 @@ TEST(Trial, gives_each_candidate_as_many_turns) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 1, 0, 1, 0, 0, 1})) << "Thue and Morse";
   for (const uint8_t candidates : {uint8_t{2}, uint8_t{3}, uint8_t{4}}) {
     const Trial trial(candidates);
-    EXPECT_EQ(trial.window_length(), 4U * candidates);
+    EXPECT_EQ(trial.sample_count(), 4U * candidates);
+    EXPECT_EQ(trial.window_length(), 8U * candidates + 1);
     std::array<uint32_t, Trial::most_candidates> turns{};
-    for (uint32_t place = 0; place < trial.window_length(); ++place) {
+    for (uint32_t place = 0; place < trial.sample_count(); ++place) {
       ASSERT_LT(trial.candidate_at(place), candidates);
       ++turns[trial.candidate_at(place)];
       for (uint8_t i = 0; i < candidates && (place + 1) % candidates == 0; ++i) {
@@ -244,20 +217,6 @@ TEST(Trial, settles_in_less_than_200_calls) {
   }
 }
 
-// CallTimes that scatter by a tenth, and some calls that another program holds up.
-TEST(Trial, does_not_flap_between_equal_candidates) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
-    std::mt19937_64 random(seed);
-    PlayedTrial played([&](uint8_t, uint64_t) {
-      const double time = 10000 * (0.9 + 0.2 * next_fraction(random));
-      return random() % 50 == 0 ? time * 20 : time;
-    });
-    played.calls(100000);
-    EXPECT_EQ(played.changes, 0U) << "seed " << seed;
-    EXPECT_GT(played.began.size(), 50U) << "it is tried again and again";
-  }
-}
-
 TEST(Trial, what_is_unknown_decides_nothing) {
   for (const auto& unknown : {result_with({0, 100}), result_with({200, 0}), result_with({0, 0})}) {
     Trial trial(2);
@@ -274,38 +233,40 @@ TEST(Trial, what_is_unknown_decides_nothing) {
 TEST(Trial, lets_gaps_grow_while_nothing_changes) {
   PlayedTrial played(fixed_times(1000, 1000));
   played.calls(7000);
-  std::vector<uint64_t> expected{0, 64};
+  std::vector<uint64_t> expected{0, 66};
   for (const uint32_t gap : {256U, 512U, 1024U, 1024U, 1024U, 1024U, 1024U}) {
-    expected.push_back(expected.back() + 8 + gap);
+    expected.push_back(expected.back() + 17 + gap);
   }
   EXPECT_EQ(played.began, expected);
 }
 
 TEST(Trial, lets_gaps_grow_with_what_windows_cost) {
   Trial::Result costly = result_with({100, 100});
-  costly.overhead = 5000;  // of 50 calls
+  costly.overhead = 4500;  // of 45 calls, which are 0.9% of 5000
   Trial trial(2);
   learn_window(trial, costly);
   EXPECT_EQ(trial.uneventful(), 5000U);
   Trial slow(2);
-  learn_window(slow, result_with({100, 2100}));  // 4 calls, each 20 longer
-  EXPECT_EQ(slow.uneventful(), 8000U);
+  learn_window(slow, result_with({100, 2100}));  // 8 calls, each 20 longer
+  EXPECT_EQ(slow.uneventful(), 17777U);
   Trial absurd(2);
   learn_window(absurd, result_with({1e-9, 1e300}));
   EXPECT_EQ(absurd.uneventful(), Trial::most_gap);
 }
 
-TEST(Trial, loses_a_hundredth_of_the_time) {
-  for (const double factor : {0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.3, 1.5, 2.0}) {
-    PlayedTrial played(fixed_times(1000 * factor, 1000));
-    played.overhead = 2000;
-    const double best = 1000 * (factor > Trial::margin ? 1 : factor);
-    played.calls(20000);
-    // Until MPI takes over, the slower way is in force; that is no cost of trials.
-    const double before = factor > Trial::margin ? (64 + 8) * 1000 * (factor - 1) : 0;
-    EXPECT_LE(played.lost - before, 20000 * best * 1.01) << factor;
-    EXPECT_GT(played.began.size(), 5U);
-  }
+TEST(Trial, looks_at_a_proof_again_before_it_holds) {
+  const Trial::Result slow = result_with({4'000'000, 10'000});
+  Trial trial(2);
+  for (int i = 0; i < 2; ++i) learn_window(trial, slow);
+  EXPECT_EQ(trial.choice(), by_mpi);
+  EXPECT_EQ(trial.uneventful(), 5000U) << "50 ms";
+  learn_window(trial, slow);
+  EXPECT_GT(trial.uneventful(), 300'000U) << "calls that make up for eight of the others";
+  Trial of_long(2);
+  learn_window(of_long, result_with({1'000'000, 100'000'000}));
+  EXPECT_EQ(of_long.uneventful(), Trial::usual_gap) << "as soon as where windows cost little";
+  learn_window(of_long, result_with({1'000'000, 100'000'000}));
+  EXPECT_GT(of_long.uneventful(), 80'000U);
 }
 
 // A few calls take very long, as where ranks spin on processors that others use.
@@ -315,92 +276,47 @@ TEST(Trial, hands_nothing_over_that_is_slower_on_average) {
   result.mean = {2000, 2001};
   learn_window(trial, result);
   EXPECT_EQ(trial.state(), TrialState::settled);
-  result.mean = {2000, 102'000};  // 4 such calls cost as much as 200 of the usual ones
+  result.mean = {2000, 102'000};  // 8 such calls cost as much as 400 of the usual ones
   learn_window(trial, result);
-  EXPECT_EQ(trial.uneventful(), 20'000U);
+  EXPECT_EQ(trial.uneventful(), 44'444U);
   result.mean = {2000, 2000};
   learn_window(trial, result);
   learn_window(trial, result);
   EXPECT_EQ(trial.choice(), by_mpi);
 }
 
-TEST(Trial, tries_again_at_once_when_times_have_shifted) {
-  for (const double shift : {0.4, 2.5}) {
-    PlayedTrial played([=](uint8_t, uint64_t call) { return call < 3000 ? 1000 : 1000 * shift; });
-    played.calls(8000);
-    const auto first = std::ranges::upper_bound(played.began, 3000U);
-    ASSERT_GT(played.began.end() - first, 3);
-    EXPECT_EQ(first[1] - first[0], 8U) << "at once";
-    EXPECT_EQ(first[2] - first[1], 8U + Trial::first_gap) << "once, and soon again";
-    EXPECT_EQ(first[3] - first[2], 8U + 2 * Trial::first_gap);
-  }
-  PlayedTrial busy([](uint8_t, uint64_t call) { return call / 8 % 2 == 0 ? 1000 : 5000; });
-  busy.calls(20000);
-  EXPECT_EQ(busy.changes, 0U);
-  EXPECT_LE(busy.began.size(), 20000 / Trial::first_gap * 2) << "two windows a gap at most";
-}
-
-TEST(Trial, notices_a_load_that_moves) {
-  std::mt19937_64 random(43);
-  for (int round = 0; round < 300; ++round) {
-    const uint64_t moved = 100 + random() % 20000;
-    const bool is_first = random() % 2 == 0;
-    PlayedTrial played([=](uint8_t candidate, uint64_t call) {
-      return ((candidate == by_mpi) == is_first) == (call < moved) ? 1000 : 3000;
-    });
-    played.calls(moved);
-    EXPECT_EQ(played.trial.choice(), is_first ? by_mpi : ruled) << moved;
-    played.calls(1100);
-    EXPECT_EQ(played.trial.choice(), is_first ? ruled : by_mpi) << moved;
-  }
-}
-
 TEST(Trial, leaves_calls_of_other_sizes_out_of_a_window) {
   Trial trial(2);
   fill_window(trial);
   trial.learn(result_with({200, 100}));  // the next window begins with the next call
-  EXPECT_EQ(trial.next(800).place, 0);
+  EXPECT_TRUE(trial.next(800).takes_part);
   for (const size_t stray : {699U, 901U, 1600U, 0U}) {
     const Trial::Next next = trial.next(stray);
-    EXPECT_FALSE(next.is_timed) << stray;
+    EXPECT_FALSE(next.takes_part) << stray;
     EXPECT_EQ(next.candidate, ruled);
   }
-  uint8_t place = 1;
-  for (const size_t alike : {700U, 900U, 800U}) {
-    const Trial::Next next = trial.next(alike);
-    EXPECT_TRUE(next.is_timed) << alike;
-    EXPECT_EQ(next.place, place);
-    EXPECT_EQ(next.candidate, trial.candidate_at(place++));
-  }
+  for (const size_t alike : {700U, 900U}) EXPECT_TRUE(trial.next(alike).takes_part) << alike;
+  expect_window(trial, 800, 3);
 }
 
 TEST(Trial, begins_with_another_size_after_64_strays) {
   Trial trial(2);
   fill_window(trial);
   trial.learn(result_with({200, 100}));
-  EXPECT_TRUE(trial.next(800).is_timed);
-  EXPECT_TRUE(trial.next(800).is_timed);
-  for (int i = 0; i < 64; ++i) EXPECT_FALSE(trial.next(600).is_timed);
-  for (uint8_t place = 0; place < 8; ++place) {
-    ASSERT_EQ(trial.due(), TrialDue::nothing);
-    const Trial::Next next = trial.next(600);
-    EXPECT_TRUE(next.is_timed);
-    EXPECT_EQ(next.place, place);
-  }
-  EXPECT_EQ(trial.due(), TrialDue::window);
+  EXPECT_TRUE(trial.next(800).takes_part);
+  EXPECT_TRUE(trial.next(800).takes_part);
+  for (int i = 0; i < 64; ++i) EXPECT_FALSE(trial.next(600).takes_part);
+  expect_window(trial, 600);
 }
 
 TEST(Trial, leaves_windows_that_are_not_complete) {
-  for (const uint32_t calls : {1U, 5U, 8U}) {
+  for (const uint32_t calls : {1U, 10U, 17U}) {
     Trial trial(2);
     fill_window(trial);
     trial.learn(result_with({200, 100}));
     for (uint32_t i = 0; i < calls; ++i) (void)trial.next(usual_bytes);
     trial.leave_window();
-    for (uint8_t place = 0; place < 8; ++place) {
-      ASSERT_EQ(trial.due(), TrialDue::nothing);
-      EXPECT_EQ(trial.next(usual_bytes).place, place);
-    }
+    expect_window(trial);
     trial.learn(result_with({200, 100}));
     EXPECT_EQ(trial.choice(), by_mpi) << "the window before it counts";
     const uint32_t gap = trial.uneventful();
@@ -535,44 +451,6 @@ TEST(Trial, ranks_never_differ_whoever_has_leases) {
   }
   EXPECT_GT(timed, 50000U);
   EXPECT_GT(by_others, 50000U) << "others win";
-}
-
-// Plays calls of which some take five times as long, depending on their place in a period, by
-// candidates that are equally fast. Returns how often the choice changed.
-uint32_t changes_with_period(uint32_t period, uint32_t slow, uint32_t start, uint8_t choice) {
-  PlayedTrial played([=](uint8_t candidate, uint64_t call) -> double {
-    if (call < 100) return candidate == choice ? 1000 : 3000;  // makes it the choice
-    return (slow >> (call + start) % period & 1) != 0 ? 5000 : 1000;
-  });
-  played.calls(100);
-  EXPECT_EQ(played.trial.choice(), choice);
-  const uint32_t before = played.changes;
-  played.calls(6000);
-  return played.changes - before;
-}
-
-TEST(PeriodicProgram, has_one_call_that_takes_longer) {
-  for (uint32_t period = 2; period <= 16; ++period) {
-    for (uint32_t start = 0; start < period; ++start) {
-      for (const uint8_t choice : {ruled, by_mpi}) {
-        EXPECT_EQ(changes_with_period(period, 1, start, choice), 0U) << period << " " << start;
-      }
-    }
-  }
-}
-
-// (With five and more calls in a period, there are patterns that two windows in a row take for a
-// difference.)
-TEST(PeriodicProgram, has_several_calls_that_take_longer) {
-  for (uint32_t period = 2; period <= 4; ++period) {
-    for (uint32_t slow = 1; slow < 1U << period; ++slow) {
-      for (uint32_t start = 0; start < period; ++start) {
-        for (const uint8_t choice : {ruled, by_mpi}) {
-          EXPECT_EQ(changes_with_period(period, slow, start, choice), 0U) << period << " " << slow;
-        }
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -112,14 +111,16 @@ class ProgramsRank {
     const WayBy by = way.by;
     CallClass* const of = way.of;
     const bool is_timed = way.is_timed;
+    Status status;
+    if (way.is_to_warm) status = part(call, way.begins_with_mpi());
     way.begin();
-    Status status = part(call, way.begins_with_mpi());
+    if (status.ok()) status = part(call, way.begins_with_mpi());
     way.end();
     if (is_timed) {
       of->samples[way.place].duration = times_(way.begins_with_mpi());
       of->spent = spent.count();
     }
-    if (status.ok() && way.is_twice()) status = part(call, by == WayBy::sluice_then_mpi);
+    if (status.ok() && way.is_by_both()) status = part(call, by == WayBy::sluice_then_mpi);
     return status;
   }
   Status part(const Call& call, bool by_mpi) {
@@ -288,14 +289,17 @@ MadeUp made_up(float of_sluice, float of_mpi) {
   return [=](bool by_mpi) { return by_mpi ? of_mpi : of_sluice; };
 }
 
-// `before` times one way, and then a window's candidates in turns; and so on.
-std::vector<WayBy> expected_ways(std::initializer_list<std::pair<uint32_t, WayBy>> before,
-                                 WayBy ruled, WayBy mpi) {
+constexpr uint32_t window = 17;  // calls
+
+// `before` calls one way, and one more; then a window's candidates in pairs of calls, and so on.
+std::vector<WayBy> expected_ways(std::initializer_list<uint32_t> before, WayBy by, WayBy other) {
+  const bool is_straight = other == WayBy::sluice || other == WayBy::mpi;
   std::vector<WayBy> ways;
-  for (const auto& [calls, by] : before) {
-    ways.insert(ways.end(), calls, by);
+  for (const uint32_t calls : before) {
+    ways.insert(ways.end(), calls + 1, by);
     for (uint32_t place = 0; place < 8; ++place) {
-      ways.push_back(Trial(2).candidate_at(place) == Trial::ruled ? ruled : mpi);
+      const bool is_other = (Trial(2).candidate_at(place) == Trial::mpi) == (by == WayBy::sluice);
+      ways.insert(ways.end(), {is_other && is_straight ? other : by, is_other ? other : by});
     }
   }
   return ways;
@@ -313,12 +317,11 @@ TEST_P(Trials, hand_integers_to_mpi_and_back) {
                       [&](bool by_mpi) { return by_mpi == is_mpi_slow ? long_time : short_time; });
     rank.only_decides = true;
     SmallAllreduce<int32_t> allreduce(member.rank);
-    std::vector<WayBy> expected =
-        expected_ways({{64, WayBy::sluice}, {0, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
-    expected.resize(80 + 100, WayBy::mpi);
-    EXPECT_EQ(make_calls(rank, allreduce.call, 180), expected);
+    std::vector<WayBy> expected = expected_ways({64, 0}, WayBy::sluice, WayBy::mpi);
+    expected.resize(64 + 2 * window + 100, WayBy::mpi);
+    EXPECT_EQ(make_calls(rank, allreduce.call, 64 + 2 * window + 100), expected);
     is_mpi_slow = true;
-    const std::vector<WayBy> after = make_calls(rank, allreduce.call, 1100);
+    const std::vector<WayBy> after = make_calls(rank, allreduce.call, 2000);
     EXPECT_EQ(after.front(), WayBy::mpi);
     EXPECT_EQ(after.back(), WayBy::sluice);
     rank.only_decides = false;
@@ -332,10 +335,8 @@ TEST_P(Trials, are_made_aside_where_bits_may_differ) {
   run(3, [&](Member& member) {
     ProgramsRank rank(member, mpi, made_up(long_time, short_time));
     SmallAllreduce<double> allreduce(member.rank);
-    std::vector<WayBy> expected = expected_ways({{64, WayBy::sluice}, {0, WayBy::sluice}},
-                                                WayBy::sluice, WayBy::mpi_then_sluice);
-    std::vector<WayBy> log = make_calls(rank, allreduce.call, 80);
-    EXPECT_EQ(log, expected);
+    EXPECT_EQ(make_calls(rank, allreduce.call, 64 + 2 * window),
+              expected_ways({64, 0}, WayBy::sluice, WayBy::mpi_then_sluice));
     EXPECT_TRUE(allreduce.has_result(member.size));
     rank.only_decides = true;
     ASSERT_TRUE(rank.make(allreduce.call));
@@ -344,8 +345,8 @@ TEST_P(Trials, are_made_aside_where_bits_may_differ) {
     const uint32_t gap = rank.way.of->trial.uneventful();
     EXPECT_GE(gap + 1, Trial::first_gap);
     EXPECT_EQ(make_calls(rank, allreduce.call, gap), std::vector<WayBy>(gap, WayBy::mpi));
-    expected = expected_ways({{0, WayBy::mpi}}, WayBy::sluice_then_mpi, WayBy::mpi);
-    EXPECT_EQ(make_calls(rank, allreduce.call, 8), expected);
+    EXPECT_EQ(make_calls(rank, allreduce.call, window),
+              expected_ways({0}, WayBy::mpi, WayBy::sluice_then_mpi));
   });
 }
 
@@ -369,7 +370,7 @@ void try_others(Member& member, std::barrier<>& mpi, bool may_try, bool has_riva
     ASSERT_TRUE(rank->make(allreduce.call));
     const bool has_result = allreduce.has_result(member.size);
     EXPECT_TRUE(has_result || rank->way.by == WayBy::mpi) << "call " << i;
-    EXPECT_FALSE(may_try && rank->way.is_twice());
+    EXPECT_FALSE(may_try && rank->way.is_by_both());
   }
   ASSERT_TRUE(rank->way.of);
   const Trial& trial = rank->way.of->trial;
@@ -398,8 +399,8 @@ TEST_P(Trials, look_at_the_time_spent_on_any_rank) {
     ProgramsRank rank(member, mpi, made_up(short_time, short_time));
     if (member.rank == 1) rank.spent = Trial::long_enough;
     SmallAllreduce<int32_t> allreduce(member.rank);
-    EXPECT_EQ(make_calls(rank, allreduce.call, 15),
-              expected_ways({{7, WayBy::sluice}}, WayBy::sluice, WayBy::mpi));
+    EXPECT_EQ(make_calls(rank, allreduce.call, 7 + window),
+              expected_ways({7}, WayBy::sluice, WayBy::mpi));
   });
 }
 
@@ -435,19 +436,18 @@ TEST_P(Trials, outlive_communicators) {
       Member of_it{member.process, member.rank, member.size, team->get(), {}, {}, member.bootstrap};
       ProgramsRank rank(of_it, mpi, made_up(long_time, short_time));
       rank.only_decides = true;
-      append(&log, make_calls(rank, broadcast, communicator == 0 ? 68 : 10));
+      append(&log, make_calls(rank, broadcast, communicator == 0 ? 68 : window + 2));
       Team::retire(member.process, std::move(*team));
       team = Team::form(member.process, member.bootstrap, "next", &none);
     }
     // The first window was left in its midst, and the second one too; each began anew.
-    std::vector<WayBy> expected = expected_ways({{64, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
+    std::vector<WayBy> expected = expected_ways({64}, WayBy::sluice, WayBy::mpi);
     expected.resize(68);
-    const std::vector<WayBy> window =
-        expected_ways({{0, WayBy::sluice}}, WayBy::sluice, WayBy::mpi);
-    append(&expected, window);
-    expected.insert(expected.end(), window.begin(), window.begin() + 2);
-    append(&expected, window);
-    expected.resize(expected.size() + 12, WayBy::mpi);
+    const std::vector<WayBy> ways = expected_ways({0}, WayBy::sluice, WayBy::mpi);
+    append(&expected, ways);
+    expected.insert(expected.end(), ways.begin(), ways.begin() + 2);
+    append(&expected, ways);
+    expected.resize(68 + 3 * (window + 2), WayBy::mpi);
     EXPECT_EQ(log, expected);
   });
 }
@@ -525,7 +525,7 @@ TEST_P(Trials, are_made_of_the_rest) {
     for (const auto collective : {Collective::broadcast, Collective::barrier}) {
       ProgramsRank rank(member, mpi, made_up(long_time, short_time));
       rank.only_decides = true;
-      (void)make_calls(rank, small_call(collective, memory), 100);
+      (void)make_calls(rank, small_call(collective, memory), 64 + 2 * window + 1);
       EXPECT_EQ(rank.way.by, WayBy::mpi) << to_string(collective);
     }
   });
@@ -535,7 +535,7 @@ TEST_P(Trials, are_made_of_the_rest) {
     rank.only_decides = true;
     SmallAllreduce<int32_t> allreduce(member.rank);
     reduce_as(allreduce.call, Op::max, Type::int8);
-    const std::vector<WayBy> log = make_calls(rank, allreduce.call, 100);
+    const std::vector<WayBy> log = make_calls(rank, allreduce.call, 64 + 2 * window + 1);
     EXPECT_EQ(std::ranges::count(log, WayBy::mpi_then_sluice), 8);
     EXPECT_EQ(log.back(), WayBy::mpi) << "only sums and products are not trusted";
   });
@@ -559,7 +559,7 @@ TEST_P(Trials, leave_rules_of_the_user_alone) {
     EXPECT_EQ(make_calls(rank, ruled, 200), std::vector<WayBy>(200, WayBy::sluice));
     EXPECT_EQ(make_calls(rank, broadcast, 200), std::vector<WayBy>(200, WayBy::mpi));
     EXPECT_FALSE(rank.way.of);
-    (void)make_calls(rank, allreduce.call, 100);
+    (void)make_calls(rank, allreduce.call, 64 + 2 * window + 1);
     EXPECT_EQ(rank.way.by, WayBy::mpi) << "the rules that ship decide about it";
   });
   std::remove(path.c_str());
