@@ -30,6 +30,8 @@ core_sources += \
   transports/link/link.cc \
   transports/link/link.h \
   transports/link/link_shared.h \
+  transports/link/operation_list.cc \
+  transports/link/operation_list.h \
   transports/link/outbox.cc \
   transports/link/outbox.h \
   transports/link/stream.cc \
@@ -37,7 +39,8 @@ core_sources += \
   transports/link/stream_table.cc \
   transports/link/stream_table.h \
   transports/link/upgrade_negotiation.cc \
-  transports/link/upgrade_negotiation.h
+  transports/link/upgrade_negotiation.h \
+  transports/link/window.h
 
 core_sources += \
   transports/tcp/acceptor.cc \

@@ -123,7 +123,8 @@ links_tests = \
   tests/unit/transports/tcp_test.cc \
   tests/unit/transports/upgrade_negotiation_test.cc \
   tests/unit/transports/upgrade_trial_test.cc \
-  tests/unit/transports/verbs_ends_test.cc
+  tests/unit/transports/verbs_ends_test.cc \
+  tests/unit/transports/window_test.cc
 # Shared memory between ranks that one thread drives.
 segments_tests = \
   tests/unit/transports/segment_test.cc \
