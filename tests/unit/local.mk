@@ -111,6 +111,7 @@ links_tests = \
   tests/unit/engine/device_collectives_test.cc \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
+  tests/unit/transports/frames_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
