@@ -30,8 +30,6 @@ core_sources += \
   transports/link/link.cc \
   transports/link/link.h \
   transports/link/link_shared.h \
-  transports/link/operation_list.cc \
-  transports/link/operation_list.h \
   transports/link/outbox.cc \
   transports/link/outbox.h \
   transports/link/stream.cc \
@@ -40,6 +38,7 @@ core_sources += \
   transports/link/stream_table.h \
   transports/link/upgrade_negotiation.cc \
   transports/link/upgrade_negotiation.h \
+  transports/link/window.cc \
   transports/link/window.h
 
 core_sources += \

@@ -19,8 +19,8 @@ constexpr size_t max_cause = 1000;  // bytes of an abort's text
 Stream::Stream(Link& link, const TeamId& team)
     : link_(link),
       team_(team),
-      to_peer_(link.shared().context.options.window),
-      from_peer_(link.shared().context.options.window) {}
+      to_peer_(link.shared().options.window),
+      from_peer_(link.shared().options.window) {}
 
 Stream::~Stream() {
   for (UnexpectedMessage* unexpected = arrived_.remove_all(); unexpected != nullptr;) {
@@ -30,7 +30,7 @@ Stream::~Stream() {
 
 void Stream::post_send(Operation* operation) {
   operation->status = aborted_.ok() ? link_.status() : aborted_;
-  if (operation->bytes > link_.shared().context.options.max_message) {
+  if (operation->bytes > link_.shared().options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
   } else if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());

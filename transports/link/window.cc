@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/link/operation_list.h"
-
-#include <utility>
+#include "transports/link/window.h"
 
 #include "transports/tag_table.h"
 
