@@ -37,7 +37,9 @@ core_sources += \
   transports/link/stream_table.cc \
   transports/link/stream_table.h \
   transports/link/upgrade_negotiation.cc \
-  transports/link/upgrade_negotiation.h
+  transports/link/upgrade_negotiation.h \
+  transports/link/window.cc \
+  transports/link/window.h
 
 core_sources += \
   transports/tcp/acceptor.cc \

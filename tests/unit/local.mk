@@ -113,6 +113,7 @@ links_tests = \
   tests/unit/engine/device_collectives_test.cc \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
+  tests/unit/transports/frames_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
@@ -125,7 +126,8 @@ links_tests = \
   tests/unit/transports/tcp_test.cc \
   tests/unit/transports/upgrade_negotiation_test.cc \
   tests/unit/transports/upgrade_trial_test.cc \
-  tests/unit/transports/verbs_ends_test.cc
+  tests/unit/transports/verbs_ends_test.cc \
+  tests/unit/transports/window_test.cc
 # Shared memory between ranks that one thread drives.
 segments_tests = \
   tests/unit/transports/segment_test.cc \

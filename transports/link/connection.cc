@@ -69,29 +69,29 @@ void Connection::forget(const Stream& stream) {
 // How the two greet.
 
 void Connection::greet(Socket socket, bool within_host) {
-  conduits_.connect(std::move(socket), within_host, shared_.context.proves_host());
+  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
   state_ = State::asking;
   push_greeting();
 }
 
 void Connection::greet(Socket socket, bool within_host, const Greeting& answer) {
-  conduits_.connect(std::move(socket), within_host, shared_.context.proves_host());
+  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
   take(answer);
 }
 
 void Connection::accept(Socket socket, bool within_host, const Greeting& theirs) {
-  conduits_.connect(std::move(socket), within_host, shared_.context.proves_host());
+  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
   state_ = State::asked;
   theirs_ = theirs;
   if (peer_.known) answer();
-  const Status same = check_settings(shared_.context, peer_, theirs);
+  const Status same = check_settings(shared_, peer_, theirs);
   if (!same.ok()) return fail(same);
   if (peer_.known) begin();
 }
 
 // Without proofs: queues the greeting before everything else.
 void Connection::push_greeting() {
-  const auto words = make_greeting(shared_.context, peer_, {}, filters());
+  const auto words = make_greeting(shared_, peer_, {}, filters());
   if (!words.ok()) return fail(words.status());
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;
@@ -104,7 +104,7 @@ void Connection::push_greeting() {
 void Connection::answer() {
   if (state_ != State::asked) return;
   state_ = State::open;
-  if (theirs_.proves || are_proved(shared_.context, peer_)) return;
+  if (theirs_.proves || are_proved(shared_, peer_)) return;
   push_greeting();
   if (link_.status().ok()) flush();
 }
@@ -112,7 +112,7 @@ void Connection::answer() {
 void Connection::begin() {
   answer();
   if (!link_.status().ok()) return;
-  Status status = check_terms(shared_.context, peer_, theirs_, conduits_.within_host());
+  Status status = check_terms(shared_, peer_, theirs_, conduits_.within_host());
   if (status.ok()) status = open_filter();
   if (!status.ok()) fail(status);
 }
@@ -122,9 +122,9 @@ bool Connection::take_greeting() {
   if (inbox_.empty()) return false;
   Greeting greeting;
   const bool whole = inbox_.size() >= Greeting::bytes;
-  const bool foreign = !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
-                       (whole && !(greeting.decode(inbox_.data()) &&
-                                   shared_.context.answers(greeting, peer_.process)));
+  const bool foreign =
+      !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
+      (whole && !(greeting.decode(inbox_.data()) && shared_.answers(greeting, peer_.process)));
   if (foreign) {
     lost("an invalid greeting came from its address: damaged, or another program is there");
   } else if (whole) {
@@ -138,7 +138,7 @@ bool Connection::take_greeting() {
 void Connection::take(const Greeting& theirs) {
   state_ = State::open;
   theirs_ = theirs;
-  const Status same = check_settings(shared_.context, peer_, theirs);
+  const Status same = check_settings(shared_, peer_, theirs);
   if (!same.ok()) return fail(same);
   begin();
   if (link_.status().ok()) negotiate(negotiation_.offer());
@@ -147,11 +147,11 @@ void Connection::take(const Greeting& theirs) {
 // Called when both sides' greetings are known to come first over this connection.
 Status Connection::open_filter() {
   if (!lacks_filter()) return {};
-  const auto key = agree(shared_.context, peer_);
+  const auto key = agree(shared_, peer_);
   if (!key.ok()) return key.status();
-  const bool connects = shared_.context.options.self < peer_.process;
-  const ConduitEnds ends{shared_.context.options.self, peer_.process, *key, connects, peer_.host};
-  auto made = shared_.context.options.filter->make(conduits_.plain(), ends);
+  const bool connects = shared_.options.self < peer_.process;
+  const ConduitEnds ends{shared_.options.self, peer_.process, *key, connects, peer_.host};
+  auto made = shared_.options.filter->make(conduits_.plain(), ends);
   if (!made.ok()) return made.status().with(peer_.label);
   conduits_.add_filter(std::move(*made));
   return {};
@@ -175,7 +175,7 @@ void Connection::look_for_upgrade() {
 void Connection::try_upgrade() try {
   negotiate(negotiation_.try_upgrade());
 } catch (const std::bad_alloc&) {
-  fail(shared_.context.no_memory_to_connect);
+  fail(shared_.no_memory_to_connect);
 }
 
 // The last frame over the conduit in use has left.
@@ -289,7 +289,7 @@ bool Connection::sits_out(const Outbox::Flushed& failed) {
     return false;
   const auto now = std::chrono::steady_clock::now();
   if (failed.moved || short_since_ == decltype(short_since_){}) short_since_ = now;
-  return now - short_since_ < shared_.context.options.connect_timeout;
+  return now - short_since_ < shared_.options.connect_timeout;
 }
 
 // If the peer is gone, what it sent before may still be read, and explains more than errno. Any
@@ -322,7 +322,7 @@ bool Connection::read() {
   }
   // The filter needs the peer's key.
   const bool needs_filter = has_greeted_us() && (!peer_.known || lacks_filter());
-  if (shared_.context.options.filter && needs_filter) return false;
+  if (shared_.options.filter && needs_filter) return false;
   bool moved = false;
   for (int i = 0; i < max_reads; ++i) {
     parse();
@@ -391,7 +391,7 @@ void Connection::parse() try {
   while (link_.wanted() && step()) {
   }
 } catch (const std::bad_alloc&) {  // in the middle of a frame
-  fail(shared_.context.no_memory);
+  fail(shared_.no_memory);
 }
 
 bool Connection::step() {
@@ -537,7 +537,7 @@ void Connection::look_for_handshake() {
   } else if (shaking_since_ == std::chrono::steady_clock::time_point{}) {
     shaking_since_ = now;
     overdue_ = 0;
-  } else if (now - shaking_since_ > shared_.context.options.connect_timeout && ++overdue_ > 1) {
+  } else if (now - shaking_since_ > shared_.options.connect_timeout && ++overdue_ > 1) {
     fail({Code::timeout,
           "the handshake with " + peer_.label + " came to a halt: " + conduits_.filter()->name()});
   }

@@ -127,7 +127,7 @@ class Connection {
   void answer();
   bool take_greeting();
   void take(const Greeting& theirs);
-  bool filters() const { return is_filtered(shared_.context, conduits_.within_host()); }
+  bool filters() const { return is_filtered(shared_, conduits_.within_host()); }
   bool lacks_filter() const { return conduits_.filter() == nullptr && filters(); }
   Status open_filter();
   void negotiate(const Status& outcome);

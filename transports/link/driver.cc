@@ -64,28 +64,27 @@ class Driver::Section {
 
 Driver::Driver(const TcpOptions& options)
     : acceptor_(
-          shared_.context, [this](const ProcessId& process) { return find_greeter(process); },
+          shared_, [this](const ProcessId& process) { return find_greeter(process); },
           [this](const ProcessId& process) { (void)link(process); },
           [this](const ProcessId& process) { link(process).note_missed(); }) {
-  shared_.context.options = options;
-  shared_.context.make_room = [this] { return acceptor_.drop_one(); };
+  shared_.options = options;
+  shared_.make_room = [this] { return acceptor_.drop_one(); };
 }
 
-Driver::~Driver() { explicit_bzero(shared_.context.key.data(), shared_.context.key.size()); }
+Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }
 
 Status Driver::start() {
-  if (!shared_.context.options.filter) {
-    const Status drawn = draw_random(shared_.context.key.data(), shared_.context.key.size());
+  if (!shared_.options.filter) {
+    const Status drawn = draw_random(shared_.key.data(), shared_.key.size());
     if (!drawn.ok()) return drawn;
   }
-  shared_.context.host = host_identity();
+  shared_.host = host_identity();
   auto all = local_interfaces();
   if (!all.ok()) return all.status();
-  shared_.context.all = std::move(*all);
-  auto chosen = choose_interfaces(shared_.context.all, shared_.context.options.interfaces,
-                                  shared_.context.options.family);
+  shared_.all = std::move(*all);
+  auto chosen = choose_interfaces(shared_.all, shared_.options.interfaces, shared_.options.family);
   if (!chosen.ok()) return chosen.status();
-  shared_.context.chosen = std::move(*chosen);
+  shared_.chosen = std::move(*chosen);
   note_unmatched_items();
   wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
@@ -94,9 +93,8 @@ Status Driver::start() {
 
 // A list that excludes may be for hosts of several kinds.
 void Driver::note_unmatched_items() const {
-  const std::string& list = shared_.context.options.interfaces;
-  const std::string unmatched =
-      unmatched_items(shared_.context.all, list, shared_.context.options.family);
+  const std::string& list = shared_.options.interfaces;
+  const std::string unmatched = unmatched_items(shared_.all, list, shared_.options.family);
   const auto parsed = InterfaceList::parse(list);
   const bool excludes = parsed.ok() && parsed->excludes();
   const Level level = excludes ? Level::info : Level::warning;
@@ -104,8 +102,8 @@ void Driver::note_unmatched_items() const {
 }
 
 std::vector<std::byte> Driver::address() const {
-  AddressBlob blob{shared_.context.host, shared_.context.key, acceptor_.entries()};
-  if (const auto& prover = shared_.context.options.prover) {
+  AddressBlob blob{shared_.host, shared_.key, acceptor_.entries()};
+  if (const auto& prover = shared_.options.prover) {
     blob.proves = true;
     blob.public_key = prover->public_key();
   }
@@ -134,7 +132,7 @@ Link& Driver::link(const ProcessId& process) {
 
 Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   Section section(*this);
-  if (peer.process == shared_.context.options.self) {
+  if (peer.process == shared_.options.self) {
     return Status(Code::invalid, "a process has no link to itself");
   }
   if (!links_.contains(peer.process)) look_for_ends(Clock::now());
@@ -143,7 +141,7 @@ Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   if (!known_now.ok()) return known_now;
   return Route{&to, &to.streams().open(team)};
 } catch (const std::bad_alloc&) {
-  return shared_.context.no_memory_to_connect;
+  return shared_.no_memory_to_connect;
 }
 
 bool Driver::has_met(const ProcessId& process) {

@@ -32,7 +32,7 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   Status start();
-  const TcpOptions& options() const { return shared_.context.options; }
+  const TcpOptions& options() const { return shared_.options; }
   std::vector<std::byte> address() const;
   // *met: those that have been added, with room for all.
   void meet(std::span<const Peer> peers, std::vector<ProcessId>* met);

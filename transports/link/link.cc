@@ -17,7 +17,7 @@ constexpr uint64_t max_ended = 256;
 Link::Link(LinkShared& shared, const ProcessId& process)
     : shared_(shared),
       peer_(process),
-      connector_(shared.context, peer_),
+      connector_(shared, peer_),
       connection_(
           *this, shared, peer_,
           connects() ? UpgradeNegotiation::Side::connecting : UpgradeNegotiation::Side::accepting),
@@ -34,14 +34,14 @@ Status Link::know(const Peer& peer) try {
   peer_.public_key = blob->public_key;
   peer_.proves = blob->proves;
   peer_.known = true;
-  if (shared_.context.options.filter && !are_proved(shared_.context, peer_)) {
+  if (shared_.options.filter && !are_proved(shared_, peer_)) {
     fail({Code::mismatch, peer_.label + " cannot encrypt, this process wants to"});
   }
   if (connection_) connection_.begin();  // the peer connected first
   return {};
 } catch (const std::bad_alloc&) {
-  if (peer_.known) fail(shared_.context.no_memory_to_connect);
-  return shared_.context.no_memory_to_connect;
+  if (peer_.known) fail(shared_.no_memory_to_connect);
+  return shared_.no_memory_to_connect;
 }
 
 void Link::close(Stream& stream) {
@@ -118,7 +118,7 @@ bool Link::dial() try {
   }
   return status_.ok();
 } catch (const std::bad_alloc&) {
-  run_short(shared_.context.no_memory_to_connect);
+  run_short(shared_.no_memory_to_connect);
   return false;
 }
 
@@ -128,11 +128,11 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
   connection_.accept(std::move(socket), within_host, greeting);
   list();
 } catch (const std::bad_alloc&) {
-  fail(shared_.context.no_memory_to_connect);
+  fail(shared_.no_memory_to_connect);
 }
 
 bool Link::is_within_host(const Socket& socket) const {
-  return shared_.context.proves_host() ? is_local(socket) : connector_.may_be_within_host();
+  return shared_.proves_host() ? is_local(socket) : connector_.may_be_within_host();
 }
 
 // A connection that is half made goes.
@@ -157,7 +157,7 @@ void Link::look_after() {
 // If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
 // the peer from coming.)
 void Link::look_for_missed() {
-  const auto limit = shared_.context.options.connect_timeout;
+  const auto limit = shared_.options.connect_timeout;
   if (missed_ == decltype(missed_){} || std::chrono::steady_clock::now() - missed_ < limit) return;
   lost("it connected, and ended before this process answered");
 }
@@ -165,8 +165,8 @@ void Link::look_for_missed() {
 // The peer can't come if this process can prove nothing any more. It may be no better off, and
 // can't say so then.
 void Link::look_for_prover() {
-  if (!status_.ok() || !peer_.known || !are_proved(shared_.context, peer_)) return;
-  const Status state = shared_.context.options.prover->state();
+  if (!status_.ok() || !peer_.known || !are_proved(shared_, peer_)) return;
+  const Status state = shared_.options.prover->state();
   if (!state.ok()) fail(state.with(peer_.label));
 }
 

@@ -131,7 +131,7 @@ class Link {
   bool read_idle();
 
  private:
-  bool connects() const { return shared_.context.options.self < peer_.process; }
+  bool connects() const { return shared_.options.self < peer_.process; }
   void list();
   bool dial();
   bool is_within_host(const Socket& socket) const;

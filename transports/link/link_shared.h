@@ -40,8 +40,7 @@ struct Completions {
   }
 };
 
-struct LinkShared {
-  TcpContext context;
+struct LinkShared : TcpContext {
   ReadyList ready;
   Completions completions;
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged

@@ -14,44 +14,13 @@ namespace {
 
 constexpr size_t max_cause = 1000;  // bytes of an abort's text
 
-// Window bytes of a message. The header counts, because empty messages would be unlimited
-// otherwise.
-size_t charge_of(size_t bytes) { return bytes + Frame::bytes; }
-
 }  // namespace
 
-void OperationList::push_back(Operation* operation) {
-  operation->next = nullptr;
-  *end_ = operation;
-  end_ = &operation->next;
-}
-
-Operation* OperationList::take(Operation** place) {
-  Operation* operation = *place;
-  *place = operation->next;
-  if (end_ == &operation->next) end_ = place;
-  return operation;
-}
-
-Operation* OperationList::remove(const Tag& tag) {
-  for (Operation** place = &first_; *place != nullptr; place = &(*place)->next) {
-    if (same_message((*place)->tag, tag)) return take(place);
-  }
-  return nullptr;
-}
-
-Operation* OperationList::remove_all(std::optional<uint32_t> call) {
-  Operation* removed = nullptr;
-  for (Operation** place = &first_; *place != nullptr;) {
-    if (call && (*place)->tag.call != *call) {
-      place = &(*place)->next;
-      continue;
-    }
-    Operation* operation = take(place);
-    operation->next = std::exchange(removed, operation);
-  }
-  return removed;
-}
+Stream::Stream(Link& link, const TeamId& team)
+    : link_(link),
+      team_(team),
+      to_peer_(link.shared().options.window),
+      from_peer_(link.shared().options.window) {}
 
 Stream::~Stream() {
   for (UnexpectedMessage* unexpected = arrived_.remove_all(); unexpected != nullptr;) {
@@ -61,31 +30,30 @@ Stream::~Stream() {
 
 void Stream::post_send(Operation* operation) {
   operation->status = aborted_.ok() ? link_.status() : aborted_;
-  if (operation->bytes > link_.shared().context.options.max_message) {
+  if (operation->bytes > link_.shared().options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
   } else if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
   if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   ++link_.demand.sends;
-  if (sent_ + charge_of(operation->bytes) <= link_.shared().context.options.window) {
+  if (to_peer_.admit(operation)) {
     queue_data(operation, true);
   } else {
-    waiting_.push_back(operation);
     queue(FrameType::rts, operation->tag);
   }
 }
 
 void Stream::queue_data(Operation* operation, bool charged) {
-  if (charged) sent_ += charge_of(operation->bytes);
   const Frame frame{FrameType::data, charged,        static_cast<uint32_t>(operation->bytes),
-                    team_,           operation->tag, take_credit()};
+                    team_,           operation->tag, from_peer_.take_credit()};
   link_.connection().out().push({frame, operation});
 }
 
 void Stream::queue(FrameType type, const Tag& tag) {
   const bool credits = type == FrameType::credit;
-  link_.connection().out().push({Frame{type, false, 0, team_, tag, credits ? take_credit() : 0}});
+  link_.connection().out().push(
+      {Frame{type, false, 0, team_, tag, credits ? from_peer_.take_credit() : 0}});
 }
 
 void Stream::post_recv(Operation* operation) {
@@ -117,11 +85,11 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
   ReceiveInProgress* const receiving = link_.connection().receive_of(*this);
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
   const size_t here = receives ? receiving->moved : unexpected->bytes;
-  if (unexpected->charged) set_aside_ -= charge_of(unexpected->bytes);
+  if (unexpected->charged) from_peer_.take_back(unexpected->bytes);
   if (receives) {
     receiving->unexpected = nullptr;
   } else if (unexpected->charged) {
-    owe(charge_of(unexpected->bytes));
+    free_room(unexpected->bytes);
   }
   if (!fits(*receive, unexpected->tag, unexpected->bytes)) {
     end_with_other_length(receive, unexpected->tag, unexpected->bytes, link_.label());
@@ -156,7 +124,7 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
 
 void Stream::set_aside(ReceiveInProgress& receiving) {
   const Frame& frame = receiving.frame;
-  if (set_aside_ + charge_of(frame.length) > link_.shared().context.options.window) {
+  if (!from_peer_.set_aside(frame.length)) {
     return link_.fail({Code::internal, link_.label() + " sent more than its window allows"});
   }
   std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[frame.length]);
@@ -169,7 +137,6 @@ void Stream::set_aside(ReceiveInProgress& receiving) {
   unexpected->state = UnexpectedMessage::State::receiving;
   unexpected->bytes = frame.length;
   unexpected->charged = true;
-  set_aside_ += charge_of(frame.length);
   receiving.unexpected = unexpected;
 }
 
@@ -178,7 +145,7 @@ void Stream::end_receive(const ReceiveInProgress& receiving) {
     receiving.unexpected->state = UnexpectedMessage::State::complete;
     return;
   }
-  if (receiving.frame.charged) owe(charge_of(receiving.frame.length));
+  if (receiving.frame.charged) free_room(receiving.frame.length);
   if (receiving.receive == nullptr) return;
   --link_.demand.receives;
   link_.shared().completions.finish(receiving.receive);
@@ -195,25 +162,18 @@ void Stream::take_rts(const Frame& frame) {
 }
 
 void Stream::take_cts(const Tag& tag) {
-  Operation* const send = waiting_.remove(tag);
+  Operation* const send = to_peer_.release(tag);
   if (send != nullptr) queue_data(send, false);
 }
 
 void Stream::credited(uint32_t bytes) {
-  sent_ -= std::min<size_t>(sent_, bytes);
-  const size_t window = link_.shared().context.options.window;
-  while (waiting_.front() != nullptr && sent_ + charge_of(waiting_.front()->bytes) <= window) {
-    queue_data(waiting_.pop_front(), true);
-  }
+  to_peer_.credit(bytes);
+  while (Operation* const send = to_peer_.admit_next()) queue_data(send, true);
 }
 
-// Credit goes with the next data frame, or in a frame of its own once it is half the window.
-void Stream::owe(size_t bytes) {
-  owed_ += bytes;
-  if (owed_ >= link_.shared().context.options.window / 2) queue(FrameType::credit, {});
+void Stream::free_room(size_t message) {
+  if (from_peer_.owe(message)) queue(FrameType::credit, {});
 }
-
-uint32_t Stream::take_credit() { return static_cast<uint32_t>(std::exchange(owed_, 0)); }
 
 void Stream::withdraw() {
   const bool receives = take_receives(std::nullopt) != nullptr;
@@ -281,9 +241,9 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
 Operation* Stream::take_sends(std::optional<uint32_t> call) {
   const Outbox::GivenUp given = link_.connection().out().give_up(team_, call);
   if (given.torn) link_.connection().tear();
-  sent_ -= std::min(sent_, given.charge);
-  owed_ += given.credit;
-  Operation* taken = waiting_.remove_all(call);
+  to_peer_.credit(given.charge);
+  from_peer_.return_credit(given.credit);
+  Operation* taken = to_peer_.give_up(call);
   for (Operation* each = given.sends; each != nullptr;) {
     Operation* const send = std::exchange(each, each->next);
     send->next = std::exchange(taken, send);

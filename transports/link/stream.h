@@ -13,6 +13,7 @@
 #include "src/base/status.h"
 #include "transports/call_check.h"
 #include "transports/link/frame.h"
+#include "transports/link/window.h"
 #include "transports/tag_table.h"
 #include "transports/transport.h"
 
@@ -40,29 +41,12 @@ struct ReceiveInProgress {
   Stream* stream = nullptr;                 // whose receive it is; nullptr: payload dropped
 };
 
-// Operations in order of posting.
-class OperationList {
- public:
-  Operation* front() const { return first_; }
-  void push_back(Operation* operation);
-  // Remove the first, the one with that tag (nullptr if none), or all (of a call), and return them.
-  Operation* pop_front() { return take(&first_); }
-  Operation* remove(const Tag& tag);
-  Operation* remove_all(std::optional<uint32_t> call);
-
- private:
-  Operation* take(Operation** place);
-
-  Operation* first_ = nullptr;
-  Operation** end_ = &first_;
-};
-
 class Stream {
  public:
   // Receives of at least this size are read directly into place.
   static constexpr size_t large = size_t{8} << 10;
 
-  Stream(Link& link, const TeamId& team) : link_(link), team_(team) {}
+  Stream(Link& link, const TeamId& team);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -97,10 +81,9 @@ class Stream {
   void queue_data(Operation* operation, bool charged);
   void queue(FrameType type, const Tag& tag);
   void wait_for(Operation* receive);
+  void free_room(size_t message);
   void take(UnexpectedMessage* unexpected, Operation* receive);
   void set_aside(ReceiveInProgress& receiving);
-  void owe(size_t bytes);
-  uint32_t take_credit();
   void disagree(const Tag& theirs);
   Operation* take_receives(std::optional<uint32_t> call);
   Operation* take_sends(std::optional<uint32_t> call);
@@ -112,10 +95,8 @@ class Stream {
   const TeamId team_;
   TagTable<Operation> posted_;
   TagTable<UnexpectedMessage> arrived_;
-  OperationList waiting_;  // sends that had no room in the window, announced (RTS)
-  size_t sent_ = 0;        // bytes of the peer's window in use
-  size_t set_aside_ = 0;   // bytes of our window with unexpected messages
-  size_t owed_ = 0;        // bytes of our window free again, not yet credited
+  SendWindow to_peer_;
+  ReceiveWindow from_peer_;
   CallCheck call_check_;
   Status aborted_;
   bool left_open_ = false;

@@ -129,7 +129,7 @@ Status UpgradeNegotiation::give_up(const std::string& text) const {
 }
 
 bool UpgradeNegotiation::can_upgrade() const {
-  return std::ranges::any_of(shared_.context.options.upgrades, [&](const auto& maker) {
+  return std::ranges::any_of(shared_.options.upgrades, [&](const auto& maker) {
     return maker->serves(conduits_.within_host());
   });
 }
@@ -140,7 +140,7 @@ bool UpgradeNegotiation::must_look() {
 }
 
 Status UpgradeNegotiation::offer() {
-  const auto& makers = shared_.context.options.upgrades;
+  const auto& makers = shared_.options.upgrades;
   while (next_maker_ < makers.size()) {
     UpgradeMaker& maker = *makers[next_maker_];
     if (!maker.serves(conduits_.within_host()) ||
@@ -178,7 +178,7 @@ Status UpgradeNegotiation::settle() {
   const std::string& lack = reason_.text;
   const std::string reason = (reason_.is_peers ? "on its side: " : "on this side: ") +
                              (lack.empty() ? "there is nothing but TCP" : lack);
-  if (shared_.context.options.needs_upgrade && !conduits_.within_host()) {
+  if (shared_.options.needs_upgrade && !conduits_.within_host()) {
     refusal_ = {Code::unavailable,
                 "SLUICE_TRANSPORT=verbs does not allow TCP to " + label_ + "; " + reason};
     return refusal_;
@@ -208,9 +208,9 @@ Status UpgradeNegotiation::attach(const std::string& offer) {
   const auto is_named = [&](const auto& maker) {
     return !text.empty() && std::byte{maker->id()} == text[0] && permits(*maker);
   };
-  const auto maker = std::ranges::find_if(shared_.context.options.upgrades, is_named);
+  const auto maker = std::ranges::find_if(shared_.options.upgrades, is_named);
   Status why{Code::unavailable, "nothing serves what was offered"};
-  if (maker != shared_.context.options.upgrades.end()) {
+  if (maker != shared_.options.upgrades.end()) {
     auto attached = (*maker)->attach(text.subspan(1), conduits_.base());
     if (attached.ok()) {
       conduits_.set_upgrade(std::move(attached->upgrade));

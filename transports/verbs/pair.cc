@@ -158,13 +158,26 @@ Status VerbsPair::connect(const End& peer, const void* link) {
                      sequence_};
   std::ranges::copy(peer.gid, way.peer_gid);
   int error = table().receive(queue_.handle, receive_depth);
-  receives_out_ = receive_depth;
+  in_.receives_out = receive_depth;
   if (error == 0) error = table().connect(queue_.handle, &way);
   device_->note_connect(link, peer.gid, error);
   return error == 0 ? Status() : cannot(std::string("cannot connect: ") + strerror(error));
 }
 
+VerbsPair::State VerbsPair::after(State state, Event event) {
+  constexpr State ends[][3] = {
+      // by error        silence          stop
+      {State::broken, State::hopeless, State::stopped},   // working
+      {State::broken, State::hopeless, State::stopped},   // broken
+      {State::hopeless, State::hopeless, State::silent},  // hopeless
+      {State::stopped, State::silent, State::stopped},    // stopped
+      {State::silent, State::silent, State::silent},      // silent
+  };
+  return ends[static_cast<size_t>(state)][static_cast<size_t>(event)];
+}
+
 void VerbsPair::fail(int error, const std::string& what) {
+  state_ = after(state_, Event::error);
   if (error_ != 0) return;
   error_ = error;
   failure_ = "RDMA (" + device_->label() + "): " + what;
@@ -180,7 +193,7 @@ void VerbsPair::send_trial() {
   write.to = peer_.ring;
   write.has_immediate = write.signalled = 1;
   write.immediate = immediate(0);
-  write_ends_[writes_ % send_depth] = posted_;
+  out_.write_ends[out_.writes % send_depth] = out_.posted;
   post({&write, 1});
 }
 
@@ -191,41 +204,41 @@ bool VerbsPair::has_trial() {
 
 // Bytes that can be staged now. A batch needs requests of its own.
 size_t VerbsPair::room() const {
-  const bool batches = batches_out_ - credited_batches_ < max_batches;
-  if (error_ != 0 || stopped_ || !batches || free_writes() < max_writes + spare_writes) return 0;
-  return ring_bytes_ - (staged_ - std::min(credited_, completed_));
+  const bool batches = out_.batches - out_.credited_batches < max_batches;
+  if (!works() || !batches || free_writes() < max_writes + spare_writes) return 0;
+  return ring_bytes_ - (out_.staged - std::min(out_.credited, out_.completed));
 }
 
 size_t VerbsPair::write(std::span<const iovec> runs) {
   if (room() < bytes_of(runs)) look();
-  const uint64_t before = staged_;
+  const uint64_t before = out_.staged;
   for (const iovec& run : runs) {
     if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
   }
-  if (staged_ > posted_) post_batch();
-  return staged_ - before;
+  if (out_.staged > out_.posted) post_batch();
+  return out_.staged - before;
 }
 
 // False if there was not room for all.
 bool VerbsPair::write(const std::byte* from, size_t left) {
   while (left > 0) {
-    const size_t in_batch = max_batch_ - (staged_ - posted_);
+    const size_t in_batch = max_batch_ - (out_.staged - out_.posted);
     const size_t bytes = std::min({left, room(), in_batch});
     if (bytes == 0) return false;
     stage(from, bytes);
     from += bytes;
     left -= bytes;
-    if (staged_ - posted_ == max_batch_) post_batch();
+    if (out_.staged - out_.posted == max_batch_) post_batch();
   }
   return true;
 }
 
 void VerbsPair::stage(const std::byte* from, size_t bytes) {
   while (bytes > 0) {
-    const size_t at = staged_ % ring_bytes_;
+    const size_t at = out_.staged % ring_bytes_;
     const size_t part = std::min(bytes, ring_bytes_ - at);
     copy_bytes(staging_->data() + at, from, part);
-    staged_ += part;
+    out_.staged += part;
     from += part;
     bytes -= part;
   }
@@ -235,46 +248,46 @@ void VerbsPair::stage(const std::byte* from, size_t bytes) {
 void VerbsPair::post_batch() {
   std::array<SluiceVerbsWrite, max_writes> writes;  // as many as are needed are set
   uint32_t count = 0;
-  const size_t whole = staged_ - posted_;
-  for (uint64_t at = posted_; at < staged_;) {
+  const size_t whole = out_.staged - out_.posted;
+  for (uint64_t at = out_.posted; at < out_.staged;) {
     const size_t offset = at % ring_bytes_;
     const size_t bytes =
-        std::min({staged_ - at, ring_bytes_ - offset, size_t{device_->port().max_message}});
+        std::min({out_.staged - at, ring_bytes_ - offset, size_t{device_->port().max_message}});
     SluiceVerbsWrite& write = writes[count];
     write = {};
     write.from = staging_->data() + offset;
     write.bytes = static_cast<uint32_t>(bytes);
     write.to = peer_.ring + offset;
     at += bytes;
-    write_ends_[(writes_ + count++) % send_depth] = at;
+    out_.write_ends[(out_.writes + count++) % send_depth] = at;
   }
   SluiceVerbsWrite& last = writes[count - 1];
   last.has_immediate = 1;
   last.immediate = immediate(whole);
-  out_ends_[batches_out_++ % batch_slots] = posted_ = staged_;
+  out_.batch_ends[out_.batches++ % batch_slots] = out_.posted = out_.staged;
   post({writes.data(), count});
 }
 
 // The immediate of a batch; it tells the credit.
 uint32_t VerbsPair::immediate(size_t bytes) {
-  told_batches_ = freed_batches_;
-  told_ = freed_;
-  return static_cast<uint32_t>(bytes) | (freed_batches_ & credit_mask) << length_bits;
+  in_.told_batches = in_.freed_batches;
+  in_.told = in_.freed;
+  return static_cast<uint32_t>(bytes) | (in_.freed_batches & credit_mask) << length_bits;
 }
 
 bool VerbsPair::post(std::span<SluiceVerbsWrite> writes) {
   for (SluiceVerbsWrite& write : writes) {
-    const uint64_t end = write_ends_[writes_ % send_depth];
+    const uint64_t end = out_.write_ends[out_.writes % send_depth];
     write.local_key = staging_->local_key();
     write.remote_key = peer_.key;
     write.inlined = write.bytes > 0 && write.bytes <= queue_.inlined;
-    write.id = writes_++;
-    const bool due =
-        writes_ - signalled_writes_ >= writes_per_signal || end - signalled_ >= ring_bytes_ / 4;
+    write.id = out_.writes++;
+    const bool due = out_.writes - out_.signalled_writes >= writes_per_signal ||
+                     end - out_.signalled >= ring_bytes_ / 4;
     if (!due && write.signalled == 0) continue;
     write.signalled = 1;
-    signalled_writes_ = writes_;
-    signalled_ = end;
+    out_.signalled_writes = out_.writes;
+    out_.signalled = end;
   }
   const int error = table().write(queue_.handle, writes.data(), static_cast<int>(writes.size()));
   if (error != 0) fail(ECONNRESET, std::string("cannot send: ") + strerror(error));
@@ -283,15 +296,15 @@ bool VerbsPair::post(std::span<SluiceVerbsWrite> writes) {
 
 // Tells the credit if half is owed. If no request is free, a later call does it.
 void VerbsPair::give_credit() {
-  const bool due =
-      freed_batches_ - told_batches_ >= max_batches / 2 || freed_ - told_ >= ring_bytes_ / 2;
-  if (!due || error_ != 0 || stopped_ || free_writes() < 2) return;
+  const bool due = in_.freed_batches - in_.told_batches >= max_batches / 2 ||
+                   in_.freed - in_.told >= ring_bytes_ / 2;
+  if (!due || !works() || free_writes() < 2) return;
   SluiceVerbsWrite write{};
   write.from = staging_->data();
   write.to = peer_.ring;
   write.has_immediate = 1;
   write.immediate = immediate(0);
-  write_ends_[writes_ % send_depth] = posted_;
+  out_.write_ends[out_.writes % send_depth] = out_.posted;
   post({&write, 1});
 }
 
@@ -303,25 +316,26 @@ bool VerbsPair::has_arrived() {
 
 size_t VerbsPair::read(std::span<const iovec> runs) {
   if (readable() == 0) look();
-  const uint64_t before = read_;
+  const uint64_t before = in_.read;
   for (const iovec& run : runs) {
     auto* to = static_cast<std::byte*>(run.iov_base);
     for (size_t left = run.iov_len; left > 0 && readable() > 0;) {
-      const size_t at = read_ % ring_bytes_;
+      const size_t at = in_.read % ring_bytes_;
       const size_t bytes = std::min({left, readable(), ring_bytes_ - at});
       copy_bytes(to, ring_->data() + at, bytes);
-      read_ += bytes;
+      in_.read += bytes;
       to += bytes;
       left -= bytes;
     }
   }
   free_batches();
-  return read_ - before;
+  return in_.read - before;
 }
 
 void VerbsPair::free_batches() {
-  while (freed_batches_ != batches_in_ && in_ends_[freed_batches_ % batch_slots] <= read_) {
-    freed_ = in_ends_[freed_batches_++ % batch_slots];
+  while (in_.freed_batches != in_.batches &&
+         in_.batch_ends[in_.freed_batches % batch_slots] <= in_.read) {
+    in_.freed = in_.batch_ends[in_.freed_batches++ % batch_slots];
   }
   give_credit();
 }
@@ -348,60 +362,61 @@ std::string VerbsPair::reason_of(int status) {
 // (A completion that failed counts for nothing: the pair is broken, or stopped.)
 void VerbsPair::take(const SluiceVerbsDone& done) {
   armed_ = false;
-  if (done.received != 0 && receives_out_ > 0) --receives_out_;
+  if (done.received != 0 && in_.receives_out > 0) --in_.receives_out;
   if (done.status != 0) {
-    if (!stopped_ && error_ == 0) fail(ECONNRESET, reason_of(done.status));
+    if (works()) fail(ECONNRESET, reason_of(done.status));
   } else if (done.received != 0) {
     take_immediate(done.immediate);
   } else {
     const auto through = static_cast<uint32_t>(done.id) + 1;
-    if (through - completed_writes_ > writes_ - completed_writes_) {
+    if (through - out_.completed_writes > out_.writes - out_.completed_writes) {
       return fail(EPROTO, "a completion of no request");
     }
-    if (through == completed_writes_) return;
-    completed_writes_ = through;
-    completed_ = write_ends_[(through - 1) % send_depth];
+    if (through == out_.completed_writes) return;
+    out_.completed_writes = through;
+    out_.completed = out_.write_ends[(through - 1) % send_depth];
   }
 }
 
 void VerbsPair::take_immediate(uint32_t immediate) {
   const uint32_t bytes = immediate & max_length;
-  ++receives_owed_;
+  ++in_.receives_owed;
   heard_ = true;
   take_credit(immediate >> length_bits);
   if (bytes == 0 || error_ == EPROTO) return;
-  if (bytes > ring_bytes_ - readable() || batches_in_ - freed_batches_ == max_batches) {
+  if (bytes > ring_bytes_ - readable() || in_.batches - in_.freed_batches == max_batches) {
     return fail(EPROTO, "the peer wrote more than it had credit for");
   }
-  arrived_ += bytes;
-  in_ends_[batches_in_++ % batch_slots] = arrived_;
+  in_.arrived += bytes;
+  in_.batch_ends[in_.batches++ % batch_slots] = in_.arrived;
 }
 
 void VerbsPair::take_credit(uint32_t credit) {
-  const uint32_t more = (credit - credited_batches_) & credit_mask;
+  const uint32_t more = (credit - out_.credited_batches) & credit_mask;
   if (more == 0) return;
-  if (more > batches_out_ - credited_batches_) {
+  if (more > out_.batches - out_.credited_batches) {
     return fail(EPROTO, "the peer gave credit for what was not sent");
   }
-  credited_batches_ += more;
-  credited_ = out_ends_[(credited_batches_ - 1) % batch_slots];
+  out_.credited_batches += more;
+  out_.credited = out_.batch_ends[(out_.credited_batches - 1) % batch_slots];
 }
 
 void VerbsPair::renew_receives() {
-  if (receives_owed_ < receives_at_once || error_ != 0 || stopped_) return;
-  const int error = table().receive(queue_.handle, static_cast<int>(receives_owed_));
+  if (in_.receives_owed < receives_at_once || !works()) return;
+  const int error = table().receive(queue_.handle, static_cast<int>(in_.receives_owed));
   if (error != 0) fail(EIO, std::string("cannot receive: ") + strerror(error));
-  receives_out_ += error == 0 ? receives_owed_ : 0;
-  receives_owed_ = 0;
+  in_.receives_out += error == 0 ? in_.receives_owed : 0;
+  in_.receives_owed = 0;
 }
 
 void VerbsPair::give_up(const std::string& what) {
-  hopeless_ = true;
+  state_ = after(state_, Event::silence);
   fail(EIO, what);
 }
 
 void VerbsPair::stop() {
-  if (std::exchange(stopped_, true)) return;
+  if (is_stopping()) return;
+  state_ = after(state_, Event::stop);
   look_for_events();
   if (const int error = table().stop(queue_.handle); error != 0) {
     give_up(std::string("cannot stop: ") + strerror(error));
@@ -412,19 +427,19 @@ void VerbsPair::look_for_events() {
   device_->take_events();
   const std::string what = device_->problem(queue_.number);
   if (what.empty()) return;
-  hopeless_ |= !device_->reports(queue_.number);
+  if (!device_->reports(queue_.number)) return give_up(what);
   fail(EIO, what);
 }
 
 bool VerbsPair::delivered() {
   look();
-  if (error_ != 0 || stopped_ || completed_writes_ == writes_) return true;
-  if (signalled_writes_ != writes_ && free_writes() > 0) {
+  if (!works() || out_.completed_writes == out_.writes) return true;
+  if (out_.signalled_writes != out_.writes && free_writes() > 0) {
     SluiceVerbsWrite last{};  // of no bytes: it completes after all others
     last.from = staging_->data();
     last.to = peer_.ring;
     last.signalled = 1;
-    write_ends_[writes_ % send_depth] = posted_;
+    out_.write_ends[out_.writes % send_depth] = out_.posted;
     post({&last, 1});
   }
   return false;

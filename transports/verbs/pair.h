@@ -45,6 +45,22 @@ class VerbsPair {
   };
   static constexpr uint32_t max_batches = 112;  // under way, in one direction
 
+  // A pair writes only while it works. What arrived before it broke or was stopped can be read.
+  enum class State : uint8_t {
+    working,
+    broken,    // the device still reports what has arrived
+    hopeless,  // broken, and the device may report nothing more
+    stopped,   // the peer has ended; the device still reports
+    silent     // stopped, and the device may report nothing more
+  };
+  enum class Event : uint8_t {
+    error,
+    silence,  // an error, after which the device may report nothing more
+    stop      // the peer has ended
+  };
+  // What a state becomes.
+  static State after(State state, Event event);
+
   // ring: bytes for each direction, at least 256.
   static Result<std::unique_ptr<VerbsPair>> make(const std::shared_ptr<VerbsDevice>& device,
                                                  size_t ring);
@@ -60,10 +76,10 @@ class VerbsPair {
   // Posts a write of no meaning, as long as the longest packet, into the peer's ring. Once, before
   // anything is written.
   void send_trial();
-  bool sent_trial() const { return writes_ > 0; }
+  bool sent_trial() const { return out_.writes > 0; }
   // Takes completions: whether the peer's trial has come, and whether this side's too has arrived.
   bool has_trial();
-  bool tried() { return has_trial() && completed_writes_ > 0; }
+  bool tried() { return has_trial() && out_.completed_writes > 0; }
 
   // Both return how many bytes they moved. They take completions first if these are needed: for
   // anything to read, and for room to write.
@@ -73,14 +89,16 @@ class VerbsPair {
   bool has_arrived();
   // Takes all completions that there are.
   void look();
-  size_t readable() const { return arrived_ - read_; }
+  size_t readable() const { return in_.arrived - in_.read; }
   // Whether everything written is in the peer's memory, or never will be.
   bool delivered();
   // The peer has ended, but the device may not have reported yet all that has arrived: has it do
   // so. Nothing more arrives or leaves.
   void stop();
   // Stopped, and look() has found everything that arrived, or the device never will report it.
-  bool stopped() const { return stopped_ && (receives_out_ == 0 || hopeless_); }
+  bool stopped() const {
+    return state_ == State::silent || (state_ == State::stopped && in_.receives_out == 0);
+  }
   // Takes the device's asynchronous events; the pair may fail by them. A system call.
   void look_for_events();
   // Arms the device's descriptor for this pair. False if there is something to do already.
@@ -101,16 +119,37 @@ class VerbsPair {
   static constexpr uint32_t batch_slots = 128;       // a power of two, as send_depth
   static constexpr uint32_t writes_per_signal = 16;  // at most
 
+  // Bytes and counts since the beginning; so are those of Incoming.
+  struct Outgoing {
+    // Bytes in the staging ring, posted, read by the peer, completed, and up to the last signalled
+    // write's end.
+    uint64_t staged = 0, posted = 0, credited = 0, completed = 0, signalled = 0;
+    uint32_t writes = 0, completed_writes = 0, signalled_writes = 0;
+    uint32_t batches = 0, credited_batches = 0;
+    std::array<uint64_t, send_depth> write_ends{};  // staged bytes up to the write's end
+    std::array<uint64_t, batch_slots> batch_ends{};
+  };
+  struct Incoming {
+    // Bytes that have arrived, that were read, those in batches that are read whole, and those of
+    // them that the peer knows of.
+    uint64_t arrived = 0, read = 0, freed = 0, told = 0;
+    uint32_t batches = 0, freed_batches = 0, told_batches = 0;
+    uint32_t receives_owed = 0, receives_out = 0;  // to be posted, and posted
+    std::array<uint64_t, batch_slots> batch_ends{};
+  };
+
   VerbsPair(std::shared_ptr<VerbsDevice> device, size_t ring);
   Status make_parts();
   const SluiceVerbs& table() const { return device_->table(); }
   void fail(int error, const std::string& what);
   void give_up(const std::string& what);
+  bool works() const { return state_ == State::working; }
+  bool is_stopping() const { return state_ == State::stopped || state_ == State::silent; }
   std::string reason_of(int status);
 
   size_t room() const;
   bool write(const std::byte* from, size_t left);
-  uint32_t free_writes() const { return send_depth - (writes_ - completed_writes_); }
+  uint32_t free_writes() const { return send_depth - (out_.writes - out_.completed_writes); }
   void stage(const std::byte* from, size_t bytes);
   void post_batch();
   bool post(std::span<SluiceVerbsWrite> writes);
@@ -130,25 +169,13 @@ class VerbsPair {
   uint32_t sequence_ = 0;
   End peer_;
   size_t max_batch_ = 0;
-  int error_ = 0;
+  State state_ = State::working;
+  int error_ = 0;  // not 0: broken, or it was before it was stopped
   std::string failure_;
-  bool stopped_ = false;
-  bool hopeless_ = false;  // completions may never come
-  bool heard_ = false;     // an immediate has come
-  bool armed_ = false;     // and no completion was found since
-
-  // Bytes since the beginning, of those written: in the staging ring, posted, read by the peer,
-  // completed; and of those read: arrived, read, in batches that are read whole, and those of them
-  // that the peer knows of.
-  uint64_t staged_ = 0, posted_ = 0, credited_ = 0, completed_ = 0, signalled_ = 0;
-  uint64_t arrived_ = 0, read_ = 0, freed_ = 0, told_ = 0;
-  // Counts since the beginning.
-  uint32_t writes_ = 0, completed_writes_ = 0, signalled_writes_ = 0;
-  uint32_t batches_out_ = 0, credited_batches_ = 0;
-  uint32_t batches_in_ = 0, freed_batches_ = 0, told_batches_ = 0;
-  uint32_t receives_owed_ = 0, receives_out_ = 0;  // to be posted, and posted
-  std::array<uint64_t, send_depth> write_ends_{};  // staged bytes up to the write's end
-  std::array<uint64_t, batch_slots> out_ends_{}, in_ends_{};
+  bool heard_ = false;  // an immediate has come
+  bool armed_ = false;  // and no completion was found since
+  Outgoing out_;
+  Incoming in_;
 };
 
 // Whether a pair of this device, with such a ring, and the peer's reach each other. Code::mismatch:

@@ -367,47 +367,6 @@ TEST_F(TcpWindow, WhatComesForADeadTeamIsDropped) {
   EXPECT_TRUE(message.ok()) << message.why();
 }
 
-TEST_F(TcpWindow, IsFullToTheLastByte) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
-  for (const uint32_t over : {0U, 1U}) {
-    const auto channel = open({Ranks::process(0), 10 + over});
-    Message message({1, 0, 0, 0}, options_.window - Frame::bytes + over);
-    message.send(*channel);
-    EXPECT_EQ(hear(peer).type, over == 0 ? FrameType::data : FrameType::rts);
-  }
-}
-
-TEST_F(TcpWindow, CreditIsUsedToTheLastByte) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
-  const TeamId team{Ranks::process(0), 10};
-  const auto channel = open(team);
-  const size_t full = options_.window - Frame::bytes;
-  Message first({1, 0, 0, 0}, full), second({1, 1, 0, 0}, full);
-  first.send(*channel);
-  second.send(*channel);
-  EXPECT_EQ(hear(peer).type, FrameType::data);
-  EXPECT_EQ(hear(peer).type, FrameType::rts);
-  say(peer, {FrameType::credit, false, 0, team, {}, static_cast<uint32_t>(options_.window)});
-  ASSERT_TRUE(done_in(second, seconds(5)));
-  EXPECT_TRUE(hear(peer).charged);
-}
-
-TEST_F(TcpWindow, IsSetAsideToTheLastByte) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
-  const auto length = static_cast<uint32_t>(options_.window - Frame::bytes);
-  const TeamId alive{Ranks::process(0), 2};
-  const auto other = open(alive);
-  Message token({1, 0, 0, 0}, 0), message({1, 0, 0, 0}, length);
-  token.receive(*other);
-  Script().add(data(length)).add({FrameType::data, true, 0, alive, {1, 0, 0, 0}, 0}).say(peer);
-  ASSERT_TRUE(done_in(token, seconds(5)));
-  message.receive(*channel_);
-  EXPECT_TRUE(message.ok() && message.holds_pattern()) << message.why();
-}
-
 TEST_F(TcpWindow, WhatWasSetAsideIsCreditedOnceItIsTaken) {
   Stranger peer(blob_.entries[0]);
   greet(peer);

@@ -347,29 +347,6 @@ TEST_F(UpgradePlayed, ATrueOfferIsTaken) {
   EXPECT_EQ(hear(peer).type, FrameType::shift);
 }
 
-TEST_F(UpgradePlayed, WhatIsOutOfTurnEndsTheLink) {
-  for (const FrameType type :
-       {FrameType::shift, FrameType::decline, FrameType::accept, FrameType::offer}) {
-    channel_.reset();
-    endpoint_ = tcp(with_upgrades())(Ranks::process(1));
-    const AddressBlob at = address_of(*endpoint_);
-    channel_ = open(team_);
-    Stranger peer(at.entries[0]);
-    Greeting hello = greeting();
-    hello.key = at.key;
-    peer.say(hello);
-    auto real = made();
-    if (type == FrameType::offer) {
-      offer(peer, real.offer);
-      offer(peer, real.offer);
-    } else {
-      say(peer, {type});
-    }
-    let_read(peer, 1);
-    EXPECT_EQ(status_.code(), Code::internal) << status_.message();
-  }
-}
-
 // Frames of a peer that has not proved that it knows the key are not processed.
 TEST_F(UpgradePlayed, AStrangersOfferIsNotLookedAt) {
   Stranger peer(blob_.entries[0]);

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "tests/unit/transports/tcp_played.h"
 #include "tests/unit/transports/upgrade_rig.h"
 
 namespace sluice {
@@ -165,25 +164,6 @@ TEST_F(UpgradeTrial, WhatBothSayAtOnceIsNoConfusion) {
       }
     }
   }
-}
-
-// The accepting side, and a peer that is simulated.
-class TrialPlayed : public TcpPlayed {
- protected:
-  TrialPlayed() : TcpPlayed(with_upgrades()) {}
-};
-
-TEST_F(TrialPlayed, OnlyTheAcceptingSideTellsOfItsTrial) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
-  const std::byte failed{2};
-  say(peer, {FrameType::decline, false, 1});
-  peer.say(&failed, 1);
-  Message message({1, 1, 0, 0}, 0);
-  say(peer, data(0, 1));
-  message.receive(*channel_);
-  EXPECT_TRUE(done_in(message, std::chrono::seconds(5)));
-  EXPECT_EQ(message.code(), Code::internal) << message.why();
 }
 
 }  // namespace

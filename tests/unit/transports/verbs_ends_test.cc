@@ -8,6 +8,7 @@
 
 #include "tests/unit/transports/fake_verbs.h"
 #include "tests/unit/transports/tcp_rig.h"
+#include "transports/verbs/pair.h"
 #include "transports/verbs/upgrade.h"
 
 namespace sluice {
@@ -243,6 +244,25 @@ TEST_F(VerbsEnds, EventsOfOthersAndAPortThatCameBackAreNoError) {
   reader_->hear();
   EXPECT_EQ(reader_->problem(), "");
   EXPECT_EQ(read_some(20).result, Result::nothing);
+}
+
+TEST(VerbsPairStates, EveryEventInEveryStateIsAsExpected) {
+  using State = VerbsPair::State;
+  struct Row {
+    State state, error, silence, stop;
+  };
+  constexpr Row rows[] = {
+      {State::working, State::broken, State::hopeless, State::stopped},
+      {State::broken, State::broken, State::hopeless, State::stopped},
+      {State::hopeless, State::hopeless, State::hopeless, State::silent},
+      {State::stopped, State::stopped, State::silent, State::stopped},
+      {State::silent, State::silent, State::silent, State::silent},
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(VerbsPair::after(row.state, VerbsPair::Event::error), row.error);
+    EXPECT_EQ(VerbsPair::after(row.state, VerbsPair::Event::silence), row.silence);
+    EXPECT_EQ(VerbsPair::after(row.state, VerbsPair::Event::stop), row.stop);
+  }
 }
 
 }  // namespace
