@@ -25,6 +25,8 @@ core_sources += \
   transports/link/endpoint.cc \
   transports/link/frame.cc \
   transports/link/frame.h \
+  transports/link/frame_reader.cc \
+  transports/link/frame_reader.h \
   transports/link/inbox.cc \
   transports/link/inbox.h \
   transports/link/link.cc \

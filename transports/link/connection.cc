@@ -13,16 +13,11 @@
 #include <utility>
 
 #include "transports/link/link.h"
-#include "transports/pieces.h"
 
 namespace sluice {
 namespace {
 
-// Read ahead around a large payload: enough for headers, and little to copy.
-constexpr size_t small_read_ahead = 1024;
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
-constexpr size_t max_text = 4096;
-constexpr int max_deferrals = 16;  // of one frame: other calls' operations may finish for ever
 // A host is taken for dead after 30 s without an answer and at least 3 tries.
 constexpr std::chrono::seconds host_silence{30};
 constexpr unsigned host_tries = 3;
@@ -43,7 +38,8 @@ Connection::Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
     : link_(link),
       shared_(shared),
       peer_(peer),
-      negotiation_(shared, conduits_, out_, peer.label, side) {}
+      negotiation_(shared, conduits_, out_, peer.label, side),
+      reader_(link, shared) {}
 
 void Connection::fail(const Status& status) { link_.fail(status); }
 
@@ -53,17 +49,9 @@ void Connection::lost(const std::string& how) {
 
 void Connection::close() {
   state_ = State::apart;
-  receives_ = false;
-  receiving_.stream = nullptr;
   out_.clear();
-  inbox_ = {};
+  reader_.clear();
   conduits_.close();
-}
-
-void Connection::forget(const Stream& stream) {
-  if (receiving_.stream != &stream) return;
-  receiving_.stream = nullptr;
-  receiving_.unexpected = nullptr;
 }
 
 // How the two greet.
@@ -119,16 +107,17 @@ void Connection::begin() {
 
 // Connecting side: reads the peer's answer to the greeting. True if it has come.
 bool Connection::take_greeting() {
-  if (inbox_.empty()) return false;
+  Inbox& inbox = reader_.inbox();
+  if (inbox.empty()) return false;
   Greeting greeting;
-  const bool whole = inbox_.size() >= Greeting::bytes;
+  const bool whole = inbox.size() >= Greeting::bytes;
   const bool foreign =
-      !Greeting::may_begin(inbox_.data(), inbox_.size()) ||
-      (whole && !(greeting.decode(inbox_.data()) && shared_.answers(greeting, peer_.process)));
+      !Greeting::may_begin(inbox.data(), inbox.size()) ||
+      (whole && !(greeting.decode(inbox.data()) && shared_.answers(greeting, peer_.process)));
   if (foreign) {
     lost("an invalid greeting came from its address: damaged, or another program is there");
   } else if (whole) {
-    inbox_.consume(Greeting::bytes);
+    inbox.consume(Greeting::bytes);
     take(greeting);
   }
   return state_ == State::open;
@@ -203,7 +192,8 @@ void Connection::flush_now() {
   if (!out_.empty() && sending_ != Sending::blocked) flush();
   if (conduits_ && negotiation_.must_look()) look_for_upgrade();
   // Poll does not report bytes that have been read from the socket.
-  if (link_.wanted() && (!inbox_.empty() || (conduits_ && conduits_.way_in().buffered()))) {
+  if (link_.wanted() &&
+      (!reader_.inbox().empty() || (conduits_ && conduits_.way_in().buffered()))) {
     shared_.ready.unfinished = true;
   }
 }
@@ -317,7 +307,8 @@ void Connection::note_loss(int error) {
 }
 
 bool Connection::read() {
-  if (conduits_.reads_upgraded() && inbox_.empty() && !conduits_.upgrade()->has_arrived()) {
+  if (conduits_.reads_upgraded() && reader_.inbox().empty() &&
+      !conduits_.upgrade()->has_arrived()) {
     return false;
   }
   // The filter needs the peer's key.
@@ -327,8 +318,9 @@ bool Connection::read() {
   for (int i = 0; i < max_reads; ++i) {
     parse();
     if (!link_.wanted()) return moved;
-    if (deferrals_ > 0) break;
-    const Inbox::Read read = read_once();
+    if (reader_.is_deferred()) break;
+    const size_t greeting = has_greeted_us() ? 0 : Greeting::bytes - reader_.inbox().size();
+    const Inbox::Read read = reader_.read(conduits_.way_in(), greeting);
     if (read.result == Conduit::Moved::Result::nothing) return moved;
     if (read.result == Conduit::Moved::Result::some) {
       moved = true;
@@ -367,141 +359,29 @@ void Connection::note_end(int error) {
   }
 }
 
-Inbox::Read Connection::read_once() {
-  ConstPieces due;
-  Bytes aside;
-  if (receives_ && receiving_.receive != nullptr) {
-    due = receiving_.receive->pieces;
-  } else if (receives_ && receiving_.unexpected != nullptr) {
-    aside = {receiving_.unexpected->data.get(), receiving_.unexpected->bytes};
-    due = {&aside, 1};
-  }
-  const bool receives_large = receives_ && receiving_.frame.length >= Stream::large;
-  size_t ahead = link_.demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
-  if (!has_greeted_us())
-    ahead = Greeting::bytes - inbox_.size();  // what follows may be the filter's
-  const Inbox::Read read = inbox_.read(conduits_.way_in(), due, receiving_.moved, ahead);
-  receiving_.moved += read.straight;
-  if (receives_ && receiving_.moved == receiving_.frame.length) finish_receive();
-  return read;
-}
-
 // Parses what has been read, as long as an operation needs it.
 void Connection::parse() try {
-  while (link_.wanted() && step()) {
+  while (link_.wanted() && (has_greeted_us() ? step() : take_greeting())) {
   }
 } catch (const std::bad_alloc&) {  // in the middle of a frame
   fail(shared_.no_memory);
 }
 
+// False if there is no whole frame, or none may be taken now.
 bool Connection::step() {
-  if (receives_) return deposit();
-  if (!has_greeted_us()) return take_greeting();
-  if (inbox_.size() < Frame::bytes) return false;
-  Frame frame;
-  if (!frame.decode(inbox_.data())) {
-    fail({Code::internal, peer_.label + " sent an invalid frame header"});
-    return false;
-  }
-  if (defers(frame)) return false;
-  inbox_.consume(Frame::bytes);
-  take_frame(frame);
-  return true;
+  const FrameReader::Step step = reader_.step();
+  if (step == FrameReader::Step::returned) take(reader_.frame().type);
+  return step != FrameReader::Step::starved;
 }
 
-// A large message whose receive is not posted would have to be set aside and copied. Who is about
-// to hear that another has finished most likely posts it then.
-bool Connection::defers(const Frame& frame) {
-  const bool sooner =
-      shared_.completions.finished != shared_.completions.heard && deferrals_ < max_deferrals;
-  if (!sooner || frame.type != FrameType::data || frame.length < Stream::large || !frame.charged) {
-    deferrals_ = 0;
-    return false;
-  }
-  const Stream* const to = link_.streams().find(frame.team, false);
-  if (to == nullptr || to->expects(frame.tag)) {
-    deferrals_ = 0;
-    return false;
-  }
-  ++deferrals_;
-  shared_.ready.unfinished = true;  // poll knows nothing of what is in the inbox
-  return true;
-}
-
-void Connection::take_frame(const Frame& frame) {
-  if (frame.type == FrameType::shift) {
-    negotiate(negotiation_.take(frame.type, {}));
-    // Bytes already read after this frame are wake-up bytes.
-    return inbox_.clear();
-  }
-  if (frame.type == FrameType::bye) {
+void Connection::take(FrameType type) {
+  if (type == FrameType::bye) {
     return fail(
         {Code::peer_lost, peer_.label + " finished (MPI_Finalize) while it was still expected"});
   }
-  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts;
-  Stream* const to = link_.streams().find(frame.team, makes_stream);
-  if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
-  switch (frame.type) {
-    case FrameType::data:
-    case FrameType::abort:
-    case FrameType::offer:
-    case FrameType::accept:
-    case FrameType::decline:
-      return begin_receive(to, frame);
-    case FrameType::rts:
-      if (to != nullptr) to->take_rts(frame);
-      return;
-    case FrameType::cts:
-      if (to != nullptr) to->take_cts(frame.tag);
-      return;
-    case FrameType::credit:
-    case FrameType::bye:
-    case FrameType::shift:
-      return;
-  }
-}
-
-void Connection::begin_receive(Stream* to, const Frame& frame) {
-  ReceiveInProgress receiving{frame};
-  if (frame.type != FrameType::data) {
-    text_.clear();
-  } else if (to != nullptr) {
-    receiving = to->begin_receive(frame);
-  }
-  if (!link_.status().ok()) return;
-  receiving_ = receiving;
-  receiving_.stream = to;
-  receives_ = true;
-  if (frame.length == 0) finish_receive();
-}
-
-// Moves payload from the inbox to its destination. False if there is none.
-bool Connection::deposit() {
-  const size_t bytes = std::min(inbox_.size(), receiving_.frame.length - receiving_.moved);
-  if (bytes == 0) return false;
-  if (receiving_.receive != nullptr) {
-    scatter(receiving_.receive->pieces, receiving_.moved, inbox_.data(), bytes);
-  } else if (receiving_.unexpected != nullptr) {
-    std::copy_n(inbox_.data(), bytes, receiving_.unexpected->data.get() + receiving_.moved);
-  } else if (receiving_.frame.type != FrameType::data && text_.size() < max_text) {
-    text_.append(reinterpret_cast<const char*>(inbox_.data()), bytes);
-  }
-  receiving_.moved += bytes;
-  inbox_.consume(bytes);
-  if (receiving_.moved == receiving_.frame.length) finish_receive();
-  return true;
-}
-
-void Connection::finish_receive() {
-  receives_ = false;
-  Stream* const to = std::exchange(receiving_.stream, nullptr);
-  if (receiving_.frame.type == FrameType::abort) {
-    link_.streams().take_abort(receiving_.frame.team, text_);
-  } else if (receiving_.frame.type != FrameType::data) {
-    negotiate(negotiation_.take(receiving_.frame.type, text_));
-  } else if (to != nullptr) {
-    to->end_receive(receiving_);
-  }
+  negotiate(negotiation_.take(type, reader_.text()));
+  // Bytes already read after a SHIFT are wake-up bytes.
+  if (type == FrameType::shift) reader_.inbox().clear();
 }
 
 void Connection::say_bye() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // One connection to the peer of a link: what its bytes pass through, the frames queued for it, and
-// the frame that is being read. It exists before the two are connected, so that frames can be
+// the reader of those that come. It exists before the two are connected, so that frames can be
 // queued. Both sides greet first (transports/tcp/greeting.h), then the filter is made, if there is
 // one, and the connecting side offers an upgrade (upgrade_negotiation.h).
 //
@@ -18,10 +18,9 @@
 
 #include "src/base/status.h"
 #include "transports/link/conduit_stack.h"
-#include "transports/link/inbox.h"
+#include "transports/link/frame_reader.h"
 #include "transports/link/link_shared.h"
 #include "transports/link/outbox.h"
-#include "transports/link/stream.h"
 #include "transports/link/upgrade_negotiation.h"
 #include "transports/tcp/handshake.h"
 #include "transports/transport.h"
@@ -100,11 +99,7 @@ class Connection {
 
   // For streams.
   Outbox& out() { return out_; }
-  ReceiveInProgress* receive_of(const Stream& stream) {
-    return receiving_.stream == &stream ? &receiving_ : nullptr;
-  }
-  // The stream is closed.
-  void forget(const Stream& stream);
+  FrameReader& reader() { return reader_; }
   // A partly sent frame can't be completed, so the connection can't be used any more.
   void tear() { sending_ = Sending::torn; }
 
@@ -142,13 +137,8 @@ class Connection {
   void note_send_error(int error);
   void end_sending();
 
-  Inbox::Read read_once();
   bool step();
-  bool defers(const Frame& frame);
-  void take_frame(const Frame& frame);
-  void begin_receive(Stream* to, const Frame& frame);
-  bool deposit();
-  void finish_receive();
+  void take(FrameType type);
   void note_end(int error);
   void note_loss(int error);
   bool has_problem(const Conduit& conduit);
@@ -169,11 +159,7 @@ class Connection {
   std::chrono::steady_clock::time_point
       short_since_{};  // the kernel lacks memory to send; zero: no
 
-  Inbox inbox_;
-  int deferrals_ = 0;  // of the frame that is next in the inbox
-  bool receives_ = false;
-  ReceiveInProgress receiving_;
-  std::string text_;  // payload of a frame of the link's own, or of an abort
+  FrameReader reader_;
 
   // Of the filter's handshake: since when it is under way (zero: it is not), and looks at it since
   // it should have been done.

@@ -46,7 +46,7 @@ Status Link::know(const Peer& peer) try {
 
 void Link::close(Stream& stream) {
   stream.withdraw();
-  connection_.forget(stream);
+  connection_.reader().forget(stream);
   streams_.close(stream);
 }
 

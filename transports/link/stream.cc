@@ -82,7 +82,7 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
     queue(FrameType::cts, receive->tag);
     return wait_for(receive);
   }
-  ReceiveInProgress* const receiving = link_.connection().receive_of(*this);
+  ReceiveInProgress* const receiving = link_.connection().reader().receive_of(*this);
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
   const size_t here = receives ? receiving->moved : unexpected->bytes;
   if (unexpected->charged) from_peer_.take_back(unexpected->bytes);
@@ -228,7 +228,7 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
     if (takes && receive.bytes >= large) --link_.demand.large;
     return takes;
   });
-  ReceiveInProgress* const receiving = link_.connection().receive_of(*this);
+  ReceiveInProgress* const receiving = link_.connection().reader().receive_of(*this);
   if (receiving != nullptr && receiving->receive != nullptr &&
       (!call || *call == receiving->receive->tag.call)) {
     Operation* const receive = std::exchange(receiving->receive, nullptr);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/link/frame_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "transports/link/link.h"
+#include "transports/pieces.h"
+
+namespace sluice {
+namespace {
+
+// Read ahead around a large payload: enough for headers, and little to copy.
+constexpr size_t small_read_ahead = 1024;
+constexpr size_t max_text = 4096;
+constexpr int max_deferrals = 16;  // of one frame: other calls' operations may finish for ever
+
+}  // namespace
+
+Inbox::Read FrameReader::read(Conduit& conduit, size_t greeting) {
+  ConstPieces due;
+  Bytes aside;
+  if (receives_ && receiving_.receive != nullptr) {
+    due = receiving_.receive->pieces;
+  } else if (receives_ && receiving_.unexpected != nullptr) {
+    aside = {receiving_.unexpected->data.get(), receiving_.unexpected->bytes};
+    due = {&aside, 1};
+  }
+  const bool receives_large = receives_ && receiving_.frame.length >= Stream::large;
+  size_t ahead = link_.demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
+  if (greeting > 0) ahead = greeting;
+  const Inbox::Read read = inbox_.read(conduit, due, receiving_.moved, ahead);
+  receiving_.moved += read.straight;
+  if (receives_ && receiving_.moved == receiving_.frame.length)
+    (void)finish_receive();  // of a message
+  return read;
+}
+
+FrameReader::Step FrameReader::step() {
+  if (receives_) return deposit();
+  if (inbox_.size() < Frame::bytes) return Step::starved;
+  Frame frame;
+  if (!frame.decode(inbox_.data())) {
+    link_.fail({Code::internal, link_.label() + " sent an invalid frame header"});
+    return Step::starved;
+  }
+  if (defers(frame)) return Step::starved;
+  inbox_.consume(Frame::bytes);
+  return take(frame);
+}
+
+// A large message whose receive is not posted would have to be set aside and copied. Who is about
+// to hear that another has finished most likely posts it then.
+bool FrameReader::defers(const Frame& frame) {
+  const bool sooner =
+      shared_.completions.finished != shared_.completions.heard && deferrals_ < max_deferrals;
+  if (!sooner || frame.type != FrameType::data || frame.length < Stream::large || !frame.charged) {
+    deferrals_ = 0;
+    return false;
+  }
+  const Stream* const to = link_.streams().find(frame.team, false);
+  if (to == nullptr || to->expects(frame.tag)) {
+    deferrals_ = 0;
+    return false;
+  }
+  ++deferrals_;
+  shared_.ready.unfinished = true;  // poll knows nothing of what is in the inbox
+  return true;
+}
+
+FrameReader::Step FrameReader::take(const Frame& frame) {
+  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts;
+  Stream* const to = link_.streams().find(frame.team, makes_stream);
+  if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
+  switch (frame.type) {
+    case FrameType::rts:
+      if (to != nullptr) to->take_rts(frame);
+      return Step::moved;
+    case FrameType::cts:
+      if (to != nullptr) to->take_cts(frame.tag);
+      return Step::moved;
+    case FrameType::credit:
+      return Step::moved;
+    default:
+      return begin_receive(to, frame);
+  }
+}
+
+FrameReader::Step FrameReader::begin_receive(Stream* to, const Frame& frame) {
+  ReceiveInProgress receiving{frame};
+  if (frame.type != FrameType::data) {
+    text_.clear();
+  } else if (to != nullptr) {
+    receiving = to->begin_receive(frame);
+  }
+  if (!link_.status().ok()) return Step::starved;
+  receiving_ = receiving;
+  receiving_.stream = to;
+  receives_ = true;
+  return frame.length == 0 ? finish_receive() : Step::moved;
+}
+
+// Moves payload from the inbox to its destination. Starved if there is none.
+FrameReader::Step FrameReader::deposit() {
+  const size_t bytes = std::min(inbox_.size(), receiving_.frame.length - receiving_.moved);
+  if (bytes == 0) return Step::starved;
+  if (receiving_.receive != nullptr) {
+    scatter(receiving_.receive->pieces, receiving_.moved, inbox_.data(), bytes);
+  } else if (receiving_.unexpected != nullptr) {
+    std::copy_n(inbox_.data(), bytes, receiving_.unexpected->data.get() + receiving_.moved);
+  } else if (receiving_.frame.type != FrameType::data && text_.size() < max_text) {
+    text_.append(reinterpret_cast<const char*>(inbox_.data()), bytes);
+  }
+  receiving_.moved += bytes;
+  inbox_.consume(bytes);
+  return receiving_.moved == receiving_.frame.length ? finish_receive() : Step::moved;
+}
+
+FrameReader::Step FrameReader::finish_receive() {
+  receives_ = false;
+  Stream* const to = std::exchange(receiving_.stream, nullptr);
+  const FrameType type = receiving_.frame.type;
+  if (type != FrameType::data && type != FrameType::abort) return Step::returned;
+  if (type == FrameType::abort) {
+    link_.streams().take_abort(receiving_.frame.team, text_);
+  } else if (to != nullptr) {
+    to->end_receive(receiving_);
+  }
+  return Step::moved;
+}
+
+void FrameReader::forget(const Stream& stream) {
+  if (receiving_.stream != &stream) return;
+  receiving_.stream = nullptr;
+  receiving_.unexpected = nullptr;
+}
+
+void FrameReader::clear() {
+  inbox_ = {};
+  receives_ = false;
+  receiving_.stream = nullptr;
+}
+
+}  // namespace sluice

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reads the frames of a connection: those of teams go to the link's streams, whose payloads are
+// read into place; those of the connection itself it returns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transports/link/frame.h"
+#include "transports/link/inbox.h"
+#include "transports/link/link_shared.h"
+#include "transports/link/stream.h"
+
+namespace sluice {
+
+class Link;
+
+class FrameReader {
+ public:
+  FrameReader(Link& link, LinkShared& shared) : link_(link), shared_(shared) {}
+
+  // What has been read and not been parsed. Greetings are taken from here.
+  Inbox& inbox() { return inbox_; }
+  const Inbox& inbox() const { return inbox_; }
+  // Reads once; without frames at most `greeting` bytes, because what follows may be the filter's.
+  Inbox::Read read(Conduit& conduit, size_t greeting);
+
+  enum class Step : uint8_t {
+    starved,  // the rest has not been read, is deferred, or is no frame: then the link has failed
+    moved,
+    returned  // a frame of the connection itself: frame() and text(), until the next step
+  };
+  // Throws std::bad_alloc, in the middle of a frame.
+  Step step();
+  const Frame& frame() const { return receiving_.frame; }
+  const std::string& text() const { return text_; }
+  // Whether the next frame waits until other operations have been posted.
+  bool is_deferred() const { return deferrals_ > 0; }
+
+  // The receive in progress, if it is this stream's.
+  ReceiveInProgress* receive_of(const Stream& stream) {
+    return receiving_.stream == &stream ? &receiving_ : nullptr;
+  }
+  // The stream is closed: what comes of its message is dropped.
+  void forget(const Stream& stream);
+  // The link has ended.
+  void clear();
+
+ private:
+  bool defers(const Frame& frame);
+  Step take(const Frame& frame);
+  Step begin_receive(Stream* to, const Frame& frame);
+  Step deposit();
+  Step finish_receive();
+
+  Link& link_;
+  LinkShared& shared_;
+  Inbox inbox_;
+  int deferrals_ = 0;  // of the frame that is next in the inbox
+  bool receives_ = false;
+  ReceiveInProgress receiving_;
+  std::string text_;  // payload of a frame of the connection's own, or of an abort
+};
+
+}  // namespace sluice
