@@ -14,9 +14,10 @@ packaging/modulefiles/$(PACKAGE_VERSION).lua: packaging/modulefiles/sluice.lua
 CLEANFILES += $(modulefiles_DATA)
 
 EXTRA_DIST += packaging/README.md packaging/spack/package.py packaging/easybuild/Sluice-0.1.0-gompi-2024a.eb \
-  debian/changelog debian/control debian/copyright debian/rules debian/source/format debian/source/options \
+  debian/changelog debian/control debian/copyright debian/rules debian/source/format debian/source/lintian-overrides \
   debian/libsluice0.install debian/libsluice-dev.install debian/sluice-tools.install debian/not-installed \
-  debian/watch debian/tests/control debian/tests/demo debian/tests/linked
+  debian/libsluice0.lintian-overrides debian/libsluice-dev.lintian-overrides \
+  debian/sluice-tools.lintian-overrides debian/watch debian/tests/control debian/tests/demo debian/tests/linked
 
 # `make dist` says what the tarball's checksum is, for those who package it.
 DIST_TARGETS = dist-xz dist-checksum
