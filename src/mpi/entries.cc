@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The MPI functions that programs call: each row of the table as MPI_X and PMPI_X, and as MPI_X_c
-// and PMPI_X_c if the MPI library has these. Both names are defined because the Fortran bindings of
+// and PMPI_X_c. Both names are defined because the Fortran bindings of
 // some MPI libraries call PMPI_X, and so that tools which define MPI_X stack on top of Sluice.
 #include <concepts>
 #include <new>
@@ -193,7 +193,7 @@ int finalize() {
 extern "C" {
 
 SLUICE_COLLECTIVES(SLUICE_DEFINE_SMALL)
-SLUICE_LARGE_COLLECTIVES(SLUICE_DEFINE_LARGE)
+SLUICE_COUNTING_COLLECTIVES(SLUICE_DEFINE_LARGE)
 
 SLUICE_ENTRY PMPI_Init(int* argc, char*** argv) {
   return sluice::initialized(sluice::real().Init(argc, argv));

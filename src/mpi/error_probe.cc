@@ -114,7 +114,7 @@ void end_probes() {
 }
 
 bool is_communicator(MPI_Comm handle) {
-#ifdef OPEN_MPI
+#ifdef SLUICE_OPEN_MPI
   return real().Comm_c2f(handle) != -1;
 #else
   // MPICH reports a handle of another kind to MPI_COMM_WORLD's handler, whatever the function, so

@@ -10,6 +10,7 @@
 #define SLUICE_COLLECTIVES(ROW) \
   ROW(Barrier, comm)            \
   SLUICE_COUNTING_COLLECTIVES(ROW)
+// Those with counts also exist as MPI_X_c, with 64-bit counts and displacements, since MPI 4.
 #define SLUICE_COUNTING_COLLECTIVES(ROW)                                                         \
   ROW(Allreduce, sendbuf, recvbuf, count, datatype, op, comm)                                    \
   ROW(Reduce, sendbuf, recvbuf, count, datatype, op, root, comm)                                 \
@@ -21,14 +22,6 @@
       comm)                                                                                      \
   ROW(Reduce_scatter, sendbuf, recvbuf, recvcounts, datatype, op, comm)                          \
   ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)
-
-// Those that also exist as MPI_X_c, with 64-bit counts and displacements (configure checks whether
-// the MPI library has them).
-#ifdef SLUICE_LARGE_COUNTS
-#define SLUICE_LARGE_COLLECTIVES(ROW) SLUICE_COUNTING_COLLECTIVES(ROW)
-#else
-#define SLUICE_LARGE_COLLECTIVES(ROW)
-#endif
 
 // Macros that define MPI functions: `SLUICE_ENTRY PMPI_X(...) {...}` and, as its alias,
 // `int MPI_X(...) SLUICE_ALIAS("PMPI_X");`.

@@ -88,7 +88,6 @@ SLUICE_ENTRY PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info inf
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made)
     SLUICE_ALIAS("PMPI_Comm_split_type");
 
-#if MPI_VERSION >= 4
 SLUICE_ENTRY PMPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                          MPI_Errhandler errors, MPI_Comm* made) {
   return sluice::made(sluice::real().Comm_create_from_group(group, tag, info, errors, made), made,
@@ -97,6 +96,5 @@ SLUICE_ENTRY PMPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_I
 int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                MPI_Errhandler errors, MPI_Comm* made)
     SLUICE_ALIAS("PMPI_Comm_create_from_group");
-#endif
 
 }  // extern "C"

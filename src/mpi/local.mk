@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The face: face_sources.
 face_sources += \
+  src/mpi/abi/mpich/mpi.h src/mpi/abi/openmpi/mpi.h src/mpi/abi/prototypes.h src/mpi/abi/standard/mpi.h \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
   src/mpi/carry.cc src/mpi/carry.h \
   src/mpi/communicator.cc src/mpi/communicator.h \

@@ -39,15 +39,26 @@ void* find_hidden(const char* symbol) {
   return library ? dlsym(library, symbol) : nullptr;
 }
 
+void* find_function(const char* symbol) {
+  void* const found = dlsym(RTLD_NEXT, symbol);
+  return found ? found : find_hidden(symbol);
+}
+
+[[noreturn]] void end_without(const char* symbol) {
+  log(Level::error, "no MPI library has %s", symbol);
+  std::_Exit(EXIT_FAILURE);
+}
+
+// Sets the pointer to null if MPI lacks the function.
+template <typename Function>
+void look_up_if_there(Function*& pointer, const char* symbol) {
+  pointer = reinterpret_cast<Function*>(find_function(symbol));
+}
+
 template <typename Function>
 void look_up(Function*& pointer, const char* symbol) {
-  void* found = dlsym(RTLD_NEXT, symbol);
-  if (!found) found = find_hidden(symbol);
-  if (!found) {
-    log(Level::error, "no MPI library has %s", symbol);
-    std::_Exit(EXIT_FAILURE);
-  }
-  pointer = reinterpret_cast<Function*>(found);
+  look_up_if_there(pointer, symbol);
+  if (!pointer) end_without(symbol);
 }
 
 }  // namespace
@@ -70,7 +81,7 @@ namespace {
 // kind of library, they mean nothing. Ends the process if the program's MPI is not of the kind that
 // this library was compiled for.
 void refuse_other_kind() {
-#ifdef OPEN_MPI
+#ifdef SLUICE_OPEN_MPI
   constexpr bool pointers = true;
   constexpr const char* built_for = "Open MPI";
 #else
@@ -89,13 +100,22 @@ Real look_up_all() {
   refuse_other_kind();
   Real found;
 #define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function);
-#define SLUICE_LOOK_UP_LARGE(function, ...) SLUICE_LOOK_UP(function##_c)
+#define SLUICE_LOOK_UP_IF_THERE(function) look_up_if_there(found.function, "PMPI_" #function);
+#define SLUICE_LOOK_UP_LATE(function)                                        \
+  SLUICE_LOOK_UP_IF_THERE(function)                                          \
+  if (!found.function) {                                                     \
+    found.function = [](auto...) -> int { end_without("PMPI_" #function); }; \
+  }
+#define SLUICE_LOOK_UP_LARGE(function, ...) SLUICE_LOOK_UP_LATE(function##_c)
   SLUICE_COLLECTIVES(SLUICE_LOOK_UP)
-  SLUICE_LARGE_COLLECTIVES(SLUICE_LOOK_UP_LARGE)
+  SLUICE_COUNTING_COLLECTIVES(SLUICE_LOOK_UP_LARGE)
+  SLUICE_LOOK_UP_LATE(Comm_create_from_group)
   SLUICE_USED(SLUICE_LOOK_UP)
-  SLUICE_USED_OF_MPI_4(SLUICE_LOOK_UP)
+  SLUICE_USED_OF_MPI_4(SLUICE_LOOK_UP_IF_THERE)
   SLUICE_USED_OF_ONE(SLUICE_LOOK_UP)
 #undef SLUICE_LOOK_UP_LARGE
+#undef SLUICE_LOOK_UP_LATE
+#undef SLUICE_LOOK_UP_IF_THERE
 #undef SLUICE_LOOK_UP
   found.comm_null = MPI_COMM_NULL;
   found.comm_self = MPI_COMM_SELF;
