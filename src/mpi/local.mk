@@ -17,6 +17,7 @@ face_sources += \
   src/mpi/functions.h \
   src/mpi/info.cc src/mpi/info.h \
   src/mpi/info_entries.cc \
+  src/mpi/module.cc \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \

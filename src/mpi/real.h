@@ -11,9 +11,13 @@
 
 #include <string>
 
+#include "src/chooser/module.h"
 #include "src/mpi/functions.h"
 
 namespace sluice {
+
+// Where symbols are looked up from now on (sluice_module).
+void use_look_up(const SluiceLookUp* look_up);
 
 // The address of a data symbol of MPI; nullptr if there is none. Takes about a microsecond.
 void* find_data(const char* symbol);
@@ -62,9 +66,7 @@ struct Real {
   MPI_Op op_null;
 };
 
-// Looked up at the first use, by any thread. Ends the process if there is no MPI library, or if it
-// is of another kind than Sluice was built for: the program has called an MPI function, and nothing
-// can do the call.
+// Looked up at the first use, by any thread. Ends the process if MPI lacks a function.
 const Real& real();
 
 // Room for the texts that MPI libraries write: the most that any has. (Open MPI's limits are set

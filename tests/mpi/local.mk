@@ -178,7 +178,8 @@ mpi_tests = \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
   tests/mpi/test_large_counts \
-  tests/mpi/test_abi
+  tests/mpi/test_abi \
+  tests/mpi/test_chooser
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
