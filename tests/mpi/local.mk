@@ -186,8 +186,8 @@ EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/
   tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
 
-# tests/mpi/test_other_mpi makes a second build, for the other MPI.
-mpi-programs: libsluice.la $(mpi_programs) osu/osu_face
+# tests/mpi/test_other_mpi makes them in a folder of their own, with the other MPI.
+mpi-programs: $(mpi_programs) osu/osu_face
 .PHONY: mpi-programs
 clean-local:
 	rm -rf other-mpi tests/tidy/stamps
