@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# SLUICE_CHECK_MPI: the MPI that libsluice.so serves (one build per MPI, since their handles differ).
+# SLUICE_CHECK_MPI: the MPI that benchmarks and tests are built with. (The library serves any: src/mpi/abi.)
 #
 # --with-mpi=WRAPPER names its C compiler wrapper; without it the first of mpicc.openmpi, mpicc and mpicc.mpich that
 # works. MPICXX, MPIFORT and MPIRUN are its companions, found by its name (mpicc.openmpi: mpirun.openmpi) and
@@ -119,7 +119,7 @@ _ACEOF
   AC_SUBST([MPI_FLAVOUR])
   AC_SUBST([MPI_LIBRARY])
   AM_CONDITIONAL([OPEN_MPI], [test "$MPI_FLAVOUR" = openmpi])
-  AC_DEFINE_UNQUOTED([SLUICE_MPI_LIBRARY], ["$MPI_LIBRARY"], [The MPI that this build serves])
+  AC_DEFINE_UNQUOTED([SLUICE_MPI_LIBRARY], ["$MPI_LIBRARY"], [The MPI that benchmarks are built with])
   SLUICE_MPI_LIBRARY_NAME
 ])
 
@@ -140,7 +140,7 @@ AC_DEFUN([SLUICE_MPI_LARGE_COUNTS], [
   AS_VAR_IF([sluice_cv_mpi_large_counts], [yes], [MPI_CPPFLAGS="$MPI_CPPFLAGS -DSLUICE_LARGE_COUNTS"])
 ])
 
-# SLUICE_OTHER_MPI: OTHER_MPICC, Debian's wrapper of the MPI of the other kind, which tests build a second Sluice for;
+# SLUICE_OTHER_MPI: OTHER_MPICC, Debian's wrapper of the MPI of the other kind, whose programs tests run, too;
 # empty without one.
 AC_DEFUN([SLUICE_OTHER_MPI], [
   AC_ARG_VAR([OTHER_MPICC], [wrapper of an MPI of the other kind, for tests])
@@ -148,8 +148,8 @@ AC_DEFUN([SLUICE_OTHER_MPI], [
   AC_PATH_PROG([OTHER_MPICC], [$sluice_other])
 ])
 
-# SLUICE_MPI_LIBRARY_NAME: the name by which programs of this MPI load it, libmpi.so.40. `sluice run' refuses programs
-# of another.
+# SLUICE_MPI_LIBRARY_NAME: the name by which programs of this MPI load it, libmpi.so.40. `sluice --version --json'
+# says it.
 AC_DEFUN([SLUICE_MPI_LIBRARY_NAME], [
   AC_CACHE_CHECK([for the name of its library], [sluice_cv_mpi_soname], [
     sluice_cv_mpi_soname=

@@ -83,7 +83,7 @@ void Communicator::end_team(Owner next) {
 }
 
 std::string Communicator::name() const {
-  char text[MPI_MAX_OBJECT_NAME] = "";
+  char text[object_name_room] = "";
   int length = 0;
   real().Comm_get_name(handle_, text, &length);
   return *text ? text : "a communicator of " + std::to_string(size_) + " ranks";

@@ -87,7 +87,7 @@ class Communicator {
   enum class Owner { undecided, team, mpi };
 
   bool is_mpis() const {
-#ifdef OPEN_MPI
+#ifdef SLUICE_OPEN_MPI
     if (size_ == 1) return true;
 #endif
     return is_inter_ != 0;

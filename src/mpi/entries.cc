@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI functions that programs call: each row of the table as MPI_X and PMPI_X, and as MPI_X_c
-// and PMPI_X_c if the MPI library has these. Both names are defined because the Fortran bindings of
-// some MPI libraries call PMPI_X, and so that tools which define MPI_X stack on top of Sluice.
+// The MPI functions that programs call: each row of the table, and the same with counts of 64 bits.
+// Programs reach them through libsluice.so, which exports each as MPI_X and as PMPI_X: the Fortran
+// bindings of some MPI libraries call PMPI_X, and tools which define MPI_X stack on top of Sluice.
 #include <concepts>
 #include <new>
 #include <optional>
@@ -157,7 +157,7 @@ int finalize() {
 
 // function: the name that is called (Bcast or Bcast_c); row: the name in the table (Bcast).
 #define SLUICE_DEFINE(PARAMETER, function, row, ...)                                           \
-  SLUICE_ENTRY PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                          \
+  int PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                                   \
     static constexpr char entry[] = "MPI_" #function;                                          \
     static constexpr sluice::Row table_row{                                                    \
         entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) { \
@@ -183,8 +183,7 @@ int finalize() {
         table_row, arguments, *awaiting, result, [](const sluice::Arguments& arguments) {      \
           return sluice::real().function(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));       \
         });                                                                                    \
-  }                                                                                            \
-  int MPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) SLUICE_ALIAS("PMPI_" #function);
+  }
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)
 #define SLUICE_DEFINE_LARGE(function, ...) \
@@ -193,22 +192,16 @@ int finalize() {
 extern "C" {
 
 SLUICE_COLLECTIVES(SLUICE_DEFINE_SMALL)
-SLUICE_LARGE_COLLECTIVES(SLUICE_DEFINE_LARGE)
+SLUICE_COUNTING_COLLECTIVES(SLUICE_DEFINE_LARGE)
 
-SLUICE_ENTRY PMPI_Init(int* argc, char*** argv) {
+int PMPI_Init(int* argc, char*** argv) {
   return sluice::initialized(sluice::real().Init(argc, argv));
 }
-int MPI_Init(int* argc, char*** argv) SLUICE_ALIAS("PMPI_Init");
 
-SLUICE_ENTRY PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   return sluice::initialized(sluice::real().Init_thread(argc, argv, required, provided));
 }
-int MPI_Init_thread(int* argc, char*** argv, int required, int* provided)
-    SLUICE_ALIAS("PMPI_Init_thread");
 
-SLUICE_ENTRY PMPI_Finalize() { return sluice::finalize(); }
-int MPI_Finalize() SLUICE_ALIAS("PMPI_Finalize");
-
-const char* sluice_version() { return SLUICE_VERSION; }
+int PMPI_Finalize() { return sluice::finalize(); }
 
 }  // extern "C"

@@ -114,15 +114,20 @@ void end_probes() {
 }
 
 bool is_communicator(MPI_Comm handle) {
-#ifdef OPEN_MPI
+#ifdef SLUICE_OPEN_MPI
   return real().Comm_c2f(handle) != -1;
 #else
-  // MPICH reports a handle of another kind to MPI_COMM_WORLD's handler, whatever the function, so
-  // the kind is checked here.
+  // MPICH reports a handle of another kind to MPI_COMM_WORLD's handler, whatever the function.
+#ifdef SLUICE_MPICH
+  // So the kind is checked here.
   constexpr unsigned kind = 0x3c000000, place = 0xc0000000;
   const auto bits = static_cast<unsigned>(handle), self = static_cast<unsigned>(real().comm_self);
   if ((bits & kind) != (self & kind) || (bits & place) == 0) return false;
   const Quiet quiet_errors;
+#else
+  if (handle == MPI_Comm{} || handle == real().comm_null) return false;
+  const Quiet quiet_errors(true);
+#endif
   int relation = 0;
   return !real().Comm_compare(quiet_errors.comm(), handle, &relation);
 #endif

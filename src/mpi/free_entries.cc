@@ -30,17 +30,14 @@ int free_datatype(MPI_Datatype* type) {
 
 extern "C" {
 
-SLUICE_ENTRY PMPI_Comm_free(MPI_Comm* comm) {
+int PMPI_Comm_free(MPI_Comm* comm) {
   return sluice::free_communicator(sluice::real().Comm_free, comm);
 }
-int MPI_Comm_free(MPI_Comm* comm) SLUICE_ALIAS("PMPI_Comm_free");
 
-SLUICE_ENTRY PMPI_Comm_disconnect(MPI_Comm* comm) {
+int PMPI_Comm_disconnect(MPI_Comm* comm) {
   return sluice::free_communicator(sluice::real().Comm_disconnect, comm);
 }
-int MPI_Comm_disconnect(MPI_Comm* comm) SLUICE_ALIAS("PMPI_Comm_disconnect");
 
-SLUICE_ENTRY PMPI_Type_free(MPI_Datatype* type) { return sluice::free_datatype(type); }
-int MPI_Type_free(MPI_Datatype* type) SLUICE_ALIAS("PMPI_Type_free");
+int PMPI_Type_free(MPI_Datatype* type) { return sluice::free_datatype(type); }
 
 }  // extern "C"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The table of the MPI collectives that Sluice implements: a row for each, with its parameters in
-// MPI's order, named by role. It generates the entries MPI_X and PMPI_X (entries.cc), the pointers
-// to the MPI library's functions (real.h), and the struct Arguments (describe.h).
+// MPI's order, named by role. It generates the functions that programs call (entries.cc), the
+// pointers to the MPI library's functions (real.h), and the struct Arguments (describe.h).
 #pragma once
 
 // ROW(function, roles...). describe_X (describe.h) translates the arguments of MPI_X for the
@@ -10,6 +10,7 @@
 #define SLUICE_COLLECTIVES(ROW) \
   ROW(Barrier, comm)            \
   SLUICE_COUNTING_COLLECTIVES(ROW)
+// Those with counts also exist as MPI_X_c, with 64-bit counts and displacements, since MPI 4.
 #define SLUICE_COUNTING_COLLECTIVES(ROW)                                                         \
   ROW(Allreduce, sendbuf, recvbuf, count, datatype, op, comm)                                    \
   ROW(Reduce, sendbuf, recvbuf, count, datatype, op, root, comm)                                 \
@@ -21,19 +22,6 @@
       comm)                                                                                      \
   ROW(Reduce_scatter, sendbuf, recvbuf, recvcounts, datatype, op, comm)                          \
   ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)
-
-// Those that also exist as MPI_X_c, with 64-bit counts and displacements (configure checks whether
-// the MPI library has them).
-#ifdef SLUICE_LARGE_COUNTS
-#define SLUICE_LARGE_COLLECTIVES(ROW) SLUICE_COUNTING_COLLECTIVES(ROW)
-#else
-#define SLUICE_LARGE_COLLECTIVES(ROW)
-#endif
-
-// Macros that define MPI functions: `SLUICE_ENTRY PMPI_X(...) {...}` and, as its alias,
-// `int MPI_X(...) SLUICE_ALIAS("PMPI_X");`.
-#define SLUICE_ENTRY __attribute__((visibility("default"))) int
-#define SLUICE_ALIAS(name) __attribute__((visibility("default"), alias(name)))
 
 // Every role. Their C types are in Roles (describe.h).
 #define SLUICE_ROLES(M)                                                                         \

@@ -7,14 +7,13 @@ namespace sluice {
 namespace {
 
 std::string value_of(MPI_Info info, const char* key) {
-  char value[MPI_MAX_INFO_VAL + 1] = "";
-  int found = 0;
-#if MPI_VERSION >= 4
-  int room = sizeof value;
-  real().Info_get_string(info, key, &room, value, &found);
-#else
-  real().Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
-#endif
+  char value[info_value_room] = "";
+  int found = 0, room = sizeof value;
+  if (real().Info_get_string) {
+    real().Info_get_string(info, key, &room, value, &found);
+  } else {
+    real().Info_get(info, key, info_value_room - 1, value, &found);
+  }
   return found ? value : "";
 }
 
@@ -25,7 +24,7 @@ Hints read_hints(MPI_Info info) {
   int keys = 0;
   if (info == real().info_null || real().Info_get_nkeys(info, &keys)) return hints;
   for (int i = 0; i < keys; ++i) {
-    char key[MPI_MAX_INFO_KEY + 1] = "";
+    char key[info_key_room] = "";
     if (real().Info_get_nthkey(info, i, key) || !is_hint(key)) continue;
     std::string value = value_of(info, key);
     std::ranges::replace(value, '\n', ' ');  // hints are sent as lines of text

@@ -66,37 +66,26 @@ int got(int result, MPI_Comm comm, const MPI_Info* info) try {
 
 extern "C" {
 
-SLUICE_ENTRY PMPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+int PMPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   return sluice::set(sluice::real().Comm_set_info(comm, info), comm, info);
 }
-int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) SLUICE_ALIAS("PMPI_Comm_set_info");
 
-SLUICE_ENTRY PMPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
+int PMPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
   return sluice::got(sluice::real().Comm_get_info(comm, info), comm, info);
 }
-int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) SLUICE_ALIAS("PMPI_Comm_get_info");
 
-SLUICE_ENTRY PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
+int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
   return sluice::made(sluice::real().Comm_dup_with_info(comm, info, made), made, info);
 }
-int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made)
-    SLUICE_ALIAS("PMPI_Comm_dup_with_info");
 
-SLUICE_ENTRY PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
   return sluice::made(sluice::real().Comm_split_type(comm, type, key, info, made), made, info);
 }
-int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made)
-    SLUICE_ALIAS("PMPI_Comm_split_type");
 
-#if MPI_VERSION >= 4
-SLUICE_ENTRY PMPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
-                                         MPI_Errhandler errors, MPI_Comm* made) {
+int PMPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
+                                MPI_Errhandler errors, MPI_Comm* made) {
   return sluice::made(sluice::real().Comm_create_from_group(group, tag, info, errors, made), made,
                       info);
 }
-int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
-                               MPI_Errhandler errors, MPI_Comm* made)
-    SLUICE_ALIAS("PMPI_Comm_create_from_group");
-#endif
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The face: face_sources.
 face_sources += \
+  src/mpi/abi/mpich/mpi.h src/mpi/abi/openmpi/mpi.h src/mpi/abi/prototypes.h src/mpi/abi/standard/mpi.h \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
   src/mpi/carry.cc src/mpi/carry.h \
   src/mpi/communicator.cc src/mpi/communicator.h \
@@ -16,6 +17,7 @@ face_sources += \
   src/mpi/functions.h \
   src/mpi/info.cc src/mpi/info.h \
   src/mpi/info_entries.cc \
+  src/mpi/module.cc \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \

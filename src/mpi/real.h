@@ -3,29 +3,21 @@
 // The MPI library underneath. Sluice reaches it only through pointers that are looked up at the
 // first call, never by name. A name would bind to Sluice itself, which defines PMPI_X as well as
 // MPI_X. Or it would keep Sluice from being loaded into a process without MPI, which preloading
-// reaches too. (The only header of the library that includes <mpi.h>.)
+// reaches too. (The only header of the library that includes <mpi.h>. That is none of an MPI
+// library but one of our own in src/mpi/abi/, for one representation of handles.)
 #pragma once
 
-#ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1
-#endif
-#ifndef MPICH_SKIP_MPICXX
-#define MPICH_SKIP_MPICXX 1
-#endif
 #include <mpi.h>
 
 #include <string>
 
+#include "src/chooser/module.h"
 #include "src/mpi/functions.h"
 
-#ifdef OMPI_PREDEFINED_GLOBAL
-// Open MPI's predefined handles are addresses of its data, so they are looked up, too. (MPICH's are
-// numbers.)
-#undef OMPI_PREDEFINED_GLOBAL
-#define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(::sluice::find_data(#global)))
-#endif
-
 namespace sluice {
+
+// Where symbols are looked up from now on (sluice_module).
+void use_look_up(const SluiceLookUp* look_up);
 
 // The address of a data symbol of MPI; nullptr if there is none. Takes about a microsecond.
 void* find_data(const char* symbol);
@@ -43,15 +35,11 @@ void* find_data(const char* symbol);
               Type_commit, Type_contiguous, Type_delete_attr, Type_create_keyval, Type_free,       \
               Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,              \
               Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait)
-#if MPI_VERSION >= 4
-#define SLUICE_USED_OF_MPI_4(ROW)                                                \
-  SLUICE_EACH(ROW, Comm_create_from_group, Info_get_string, Type_get_contents_c, \
-              Type_get_envelope_c)
-#else
-#define SLUICE_USED_OF_MPI_4(ROW)
-#endif
+// And those that MPI libraries before MPI 4 lack: null there.
+#define SLUICE_USED_OF_MPI_4(ROW) \
+  SLUICE_EACH(ROW, Info_get_string, Type_get_contents_c, Type_get_envelope_c)
 // And those that it calls in one kind of MPI only.
-#ifdef OPEN_MPI
+#ifdef SLUICE_OPEN_MPI
 #define SLUICE_USED_OF_ONE(ROW) ROW(Comm_c2f)
 #else
 #define SLUICE_USED_OF_ONE(ROW) ROW(Comm_compare)
@@ -61,7 +49,10 @@ struct Real {
 #define SLUICE_POINTER(function, ...) decltype(&PMPI_##function) function = nullptr;
 #define SLUICE_LARGE_POINTER(function, ...) SLUICE_POINTER(function##_c)
   SLUICE_COLLECTIVES(SLUICE_POINTER)
-  SLUICE_LARGE_COLLECTIVES(SLUICE_LARGE_POINTER)
+  // If the MPI library lacks one of these (MPI 4 added them), the pointer leads to a function that
+  // says so and ends the process.
+  SLUICE_COUNTING_COLLECTIVES(SLUICE_LARGE_POINTER)
+  SLUICE_POINTER(Comm_create_from_group)
   SLUICE_USED(SLUICE_POINTER)
   SLUICE_USED_OF_MPI_4(SLUICE_POINTER)
   SLUICE_USED_OF_ONE(SLUICE_POINTER)
@@ -75,10 +66,14 @@ struct Real {
   MPI_Op op_null;
 };
 
-// Looked up at the first use, by any thread. Ends the process if there is no MPI library, or if it
-// is of another kind than Sluice was built for: the program has called an MPI function, and nothing
-// can do the call.
+// Looked up at the first use, by any thread. Ends the process if MPI lacks a function.
 const Real& real();
+
+// Room for the texts that MPI libraries write: the most that any has. (Open MPI's limits are set
+// when it is configured.)
+constexpr int object_name_room = 257;
+constexpr int info_key_room = 257;
+constexpr int info_value_room = 1025;
 
 // Of that library: "Open MPI v4.1.4", "MPICH Version: 4.0.2".
 std::string library_version();

@@ -45,7 +45,7 @@ struct Row {
 std::vector<Row> list_c_types() {
   using enum Family;
   return {
-#ifdef OPEN_MPI
+#ifdef SLUICE_OPEN_MPI
       // MPI defines no reductions of characters; Open MPI does, and benchmarks rely on it.
       {MPI_CHAR, integer},
 #endif
@@ -174,7 +174,7 @@ bool before(const Predefined& a, const Predefined& b) {
 
 std::optional<Predefined> describe_predefined(const Row& row) {
   Datatype datatype;
-  if (row.handle == MPI_Datatype{} || !measure_datatype(row.handle, &datatype)) return {};
+  if (!measure_datatype(row.handle, &datatype)) return {};
   const std::optional<Type> type = type_of(row, datatype.size);
   // Types that MPI packs in another size than the kernels' are left to MPI.
   if (!type || datatype.size != size_of(*type)) return {};
@@ -199,13 +199,14 @@ Family family_of_f90(MPI_Datatype handle) {
   return Family::none;
 }
 
-// All rows that this MPI has, by handle.
+// All rows that this MPI has, by handle. (It may know a handle and not support the type.)
 std::vector<Predefined> list_predefined() {
   std::vector<Row> rows = list_c_types();
   const std::vector<Row> more = list_fortran_types();
   rows.insert(rows.end(), more.begin(), more.end());
   std::vector<Predefined> list;
   for (const Row& row : rows) {
+    if (row.handle == MPI_Datatype{} || !is_committed(row.handle)) continue;
     if (const auto known = describe_predefined(row)) list.push_back(*known);
   }
   std::ranges::sort(list, before);

@@ -110,7 +110,7 @@ Runtime::Runtime() {
   set_log_prefix("rank " + std::to_string(world_rank_));
   if (Status drawn = draw_id(&process_.id); !drawn.ok()) process_.unable = drawn.message();
   process_.label = label_process(getpid(), host_name());
-  process_.version = sluice_version();
+  process_.version = SLUICE_VERSION;
   process_.settings = agreed_settings(setting_sources()) + "built-in rules=file with digest " +
                       std::to_string(digest(std::string(builtin_rules()))) + "\n";
   if (world_rank_ == 0) warn_of_settings();

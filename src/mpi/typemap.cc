@@ -26,11 +26,12 @@ bool is_predefined(int combiner) {
 
 int combiner_of(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = unknown;
-#if MPI_VERSION >= 4
   // Without _c the function has an error for types that were constructed with large counts.
   MPI_Count few = 0, places = 0, large = 0, kinds = 0;
-  if (!real().Type_get_envelope_c(type, &few, &places, &large, &kinds, &combiner)) return combiner;
-#endif
+  const auto get_envelope = real().Type_get_envelope_c;
+  if (get_envelope && !get_envelope(type, &few, &places, &large, &kinds, &combiner)) {
+    return combiner;
+  }
   return real().Type_get_envelope(type, &integers, &addresses, &types, &combiner) ? unknown
                                                                                   : combiner;
 }
@@ -54,26 +55,23 @@ class Construction {
   std::vector<MPI_Aint> addresses_;
   std::vector<MPI_Count> large_;
   void get_plain(MPI_Datatype type);
-#if MPI_VERSION >= 4
   void get_large(MPI_Datatype type, MPI_Count integers, MPI_Count addresses, MPI_Count large,
                  MPI_Count kinds);
   void sort_large();
-#endif
 };
 
 Construction::Construction(MPI_Datatype type) {
-#if MPI_VERSION >= 4
   MPI_Count integers = 0, addresses = 0, large = 0, kinds = 0;
-  if (real().Type_get_envelope_c(type, &integers, &addresses, &large, &kinds, &combiner)) {
+  const auto get_envelope = real().Type_get_envelope_c;
+  if (!get_envelope) {
+    get_plain(type);
+  } else if (get_envelope(type, &integers, &addresses, &large, &kinds, &combiner)) {
     combiner = unknown;
   } else if (large > 0) {
     get_large(type, integers, addresses, large, kinds);
   } else if (!is_predefined(combiner)) {
     get_plain(type);
   }
-#else
-  get_plain(type);
-#endif
 }
 
 Construction::~Construction() {
@@ -100,7 +98,6 @@ void Construction::get_plain(MPI_Datatype type) {
   bytes = addresses_.data();
 }
 
-#if MPI_VERSION >= 4
 void Construction::get_large(MPI_Datatype type, MPI_Count integers, MPI_Count addresses,
                              MPI_Count large, MPI_Count kinds) {
   integers_.resize(static_cast<size_t>(integers));
@@ -145,7 +142,6 @@ void Construction::sort_large() {
       numbers = large_.data();
   }
 }
-#endif
 
 // A type whose layout is known.
 struct Component {

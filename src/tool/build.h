@@ -13,7 +13,7 @@ struct BuildInfo {
   std::string version;
   std::string compiler;
   std::string flags;       // CXXFLAGS
-  std::string mpi;         // the MPI that it was built for: "Open MPI 4.1.4"
+  std::string mpi;         // that its benchmarks were built with: "Open MPI 4.1.4"
   std::string mpi_soname;  // "libmpi.so.40"
 };
 

@@ -221,6 +221,17 @@ void add_rdma(const Rdma& rdma, Json* json) {
   json->close().close();
 }
 
+// Which MPI libraries the library serves.
+std::string served_text(const Library& library) {
+  std::string text, missing;
+  for (const ServedMpi& each : served_mpis(library.folder())) {
+    std::string& list = each.module.empty() ? missing : text;
+    list += (list.empty() ? "" : ", ") + std::string(each.name);
+  }
+  if (!missing.empty()) text += (text.empty() ? "no module for " : "; no module for ") + missing;
+  return text;
+}
+
 void print_build() {
   const BuildInfo build = build_info();
   const Library library = installed_library();
@@ -228,7 +239,7 @@ void print_build() {
   table.add({"Sluice", build.version});
   table.add({"compiler", build.compiler});
   table.add({"flags", build.flags});
-  table.add({"MPI", build.mpi + " (" + build.mpi_soname + ")"});
+  table.add({"MPI", served_text(library) + "; built with " + build.mpi});
   table.add({"library", library.path.empty() ? "not found" : library.path});
   table.add({"topology", to_text(this_machine(library))});
   const Cuda cuda = this_cuda(library.folder());
@@ -311,7 +322,12 @@ void add_build(Json* json) {
   json->open_object("build");
   json->add("compiler", build.compiler).add("flags", build.flags);
   json->add("mpi", build.mpi).add("mpi_soname", build.mpi_soname).close();
-  json->open_object("library").add("path", library.path).add("version", library.version).close();
+  json->open_object("library").add("path", library.path).add("version", library.version);
+  json->open_array("serves");
+  for (const ServedMpi& each : served_mpis(library.folder())) {
+    if (!each.module.empty()) json->add({}, each.id);
+  }
+  json->close().close();
   const Machine machine = this_machine(library);
   json->open_object("topology").add("nodes", size_t{machine.nodes});
   json->add("caches", size_t{machine.caches}).add("problem", machine.problem).close();

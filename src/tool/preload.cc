@@ -83,7 +83,8 @@ bool is_address_sanitizer(const std::string& name) {
 }
 
 bool is_mpi(const std::string& name) {
-  return name.starts_with("libmpi.so") || name.starts_with("libmpich.so");
+  return name.starts_with("libmpi.so") || name.starts_with("libmpich.so") ||
+         name.starts_with("libmpi_abi.so");
 }
 
 std::vector<std::string> environment_with(const std::string& preload) {
@@ -199,6 +200,19 @@ Result<std::string> library_version(const std::string& library) {
   auto* version = reinterpret_cast<const char* (*)()>(dlsym(handle, "sluice_version"));
   if (!version) return Status(Code::invalid, library + " is not a library of Sluice");
   return std::string(version());  // the library stays loaded: it owns the text
+}
+
+std::vector<ServedMpi> served_mpis(const std::string& folder) {
+  std::vector<ServedMpi> all{{"Open MPI", "openmpi", ""},
+                             {"MPICH and its kin", "mpich", ""},
+                             {"MPI 5's ABI", "mpi5", ""}};
+  for (ServedMpi& each : all) {
+    for (const char* place : {"/sluice/", "/"}) {
+      const std::string path = folder + place + "libsluice-" + each.id + ".so";
+      if (each.module.empty() && access(path.c_str(), R_OK) == 0) each.module = path;
+    }
+  }
+  return all;
 }
 
 std::string preload_value(const std::string& library, const std::string& existing) {

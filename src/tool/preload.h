@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "src/base/status.h"
 #include "src/tool/program.h"
@@ -22,6 +23,16 @@ std::string own_file();
 
 // Loads the library and asks its version. An error if it cannot be loaded or is not Sluice's.
 Result<std::string> library_version(const std::string& library);
+
+// A representation of MPI's handles that a library of Sluice may serve, by a module of its own.
+struct ServedMpi {
+  const char* name;    // "Open MPI"
+  const char* id;      // "openmpi"
+  std::string module;  // the module's path; empty: it is missing
+};
+
+// What the library in this folder serves.
+std::vector<ServedMpi> served_mpis(const std::string& folder);
 
 // The value for LD_PRELOAD: what `existing` names, in its order, then the library. Sluice stands in
 // for MPI, so it comes last: profilers define MPI_X too, and call PMPI_X, which Sluice defines.

@@ -47,14 +47,6 @@ Status apply_settings(const PreloadOptions& options, Knobs* knobs) {
   return read_knobs(setting_sources(), knobs);
 }
 
-Status check_mpi(const Program& program, const Loaded& loaded) {
-  const std::string ours = build_info().mpi_soname;
-  if (loaded.mpi.empty() || ours.empty() || loaded.mpi == ours) return {};
-  return {Code::mismatch, program.elf() + " is linked with " + loaded.mpi +
-                              ", but this Sluice was built for " + ours + " (" + build_info().mpi +
-                              "): use one that was configured for the program's MPI (--with-mpi)"};
-}
-
 std::string quoted(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
@@ -74,8 +66,7 @@ void describe(const PreloadOptions& options, const Program& program, const Loade
   }
   printf("library      %s: would be loaded\n", library.c_str());
   if (loaded.mpi.empty()) {
-    printf("MPI          not linked with one itself; it may load %s later\n",
-           build_info().mpi_soname.c_str());
+    printf("MPI          not linked with one itself; it may load one later\n");
   } else {
     printf("MPI          %s => %s\n", loaded.mpi.c_str(), loaded.mpi_path.c_str());
   }
@@ -113,8 +104,6 @@ Status run(const PreloadOptions& options) {
   const Result<Loaded> loaded = try_preload(*program, *library, preload);
   if (!loaded.ok()) return loaded.status();
   if (!loaded->late_sanitizer.empty()) preload = loaded->late_sanitizer + ":" + preload;
-  const Status mpi = check_mpi(*program, *loaded);
-  if (!mpi.ok()) return mpi;
   setenv("LD_PRELOAD", preload.c_str(), 1);
   if (!options.dry_run) return start(program->file(), options.command);
   describe(options, *program, *loaded, *library);

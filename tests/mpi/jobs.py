@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,6 +184,13 @@ def await_that(condition, what):
     while not condition():
         assert time.monotonic() < until, "it never came about that " + what
         time.sleep(0.05)
+
+
+def copied_library(folder):
+    """A library with the modules for MPI libraries beside it, and no other."""
+    for name in ("libsluice-openmpi.so", "libsluice-mpich.so", "libsluice-mpi5.so"):
+        shutil.copy(os.path.join(os.path.dirname(LIBRARY), name), folder)
+    return shutil.copy(LIBRARY, os.path.join(folder, "libsluice.so"))
 
 
 def on_rank(rank, *settings):

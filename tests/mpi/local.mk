@@ -177,15 +177,17 @@ mpi_tests = \
   tests/mpi/test_choice \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
-  tests/mpi/test_large_counts
+  tests/mpi/test_large_counts \
+  tests/mpi/test_abi \
+  tests/mpi/test_chooser
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
   tests/mpi/on-rank
 
-# tests/mpi/test_other_mpi makes a second build, for the other MPI.
-mpi-programs: libsluice.la $(mpi_programs) osu/osu_face
+# tests/mpi/test_other_mpi makes them in a folder of their own, with the other MPI.
+mpi-programs: $(mpi_programs) osu/osu_face
 .PHONY: mpi-programs
 clean-local:
 	rm -rf other-mpi tests/tidy/stamps

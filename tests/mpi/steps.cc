@@ -9,7 +9,7 @@
 //
 // Each function is called twice: after an equal call on the communicator, and after a call with
 // another count. --most, --most-anew: limits on these two instruction counts. --trace: writes the
-// addresses of the first call's instructions in Sluice's library, for addr2line.
+// addresses of the first call's instructions in Sluice's module, for addr2line.
 #include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -142,7 +142,10 @@ void step_through(const Function& function, double* out) {
 
 void write_trace(const std::string& path) {
   Dl_info sluice{};
-  dladdr(dlsym(RTLD_DEFAULT, "sluice_version"), &sluice);
+  for (const uint64_t at : watch.trace) {  // (The first are in libsluice.so.)
+    const bool is_known = dladdr(reinterpret_cast<void*>(at), &sluice) != 0 && sluice.dli_fname;
+    if (is_known && std::strstr(sluice.dli_fname, "/libsluice-")) break;
+  }
   std::ofstream file(path);
   const auto base = reinterpret_cast<uint64_t>(sluice.dli_fbase);
   for (size_t i = 0; i < watch.trace.size(); ++i) {

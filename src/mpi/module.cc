@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The module's table: the addresses of the functions of src/mpi that libsluice.so jumps to.
+#include "src/chooser/module.h"
+
+#include "src/mpi/real.h"
+//
+#include "sluice/sluice.h"
+#include "src/chooser/functions.h"
+
+extern "C" {
+
+__attribute__((visibility("default"))) const SluiceModule* sluice_module(
+    const SluiceLookUp* look_up) {
+#define SLUICE_MPI_ADDRESS(name) reinterpret_cast<void*>(&PMPI_##name),
+#define SLUICE_OWN_ADDRESS(name) reinterpret_cast<void*>(&name),
+  static void* const functions[] = {SLUICE_MPI_FUNCTIONS(SLUICE_MPI_ADDRESS)
+                                        SLUICE_OWN_FUNCTIONS(SLUICE_OWN_ADDRESS)};
+#undef SLUICE_OWN_ADDRESS
+#undef SLUICE_MPI_ADDRESS
+  static constexpr SluiceModule module{SLUICE_MODULE_VERSION, SLUICE_VERSION,
+                                       sizeof functions / sizeof *functions, functions};
+  sluice::use_look_up(look_up);
+  return &module;
+}
+
+}  // extern "C"
