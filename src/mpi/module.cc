@@ -13,7 +13,7 @@ extern "C" {
 __attribute__((visibility("default"))) const SluiceModule* sluice_module(
     const SluiceLookUp* look_up) {
 #define SLUICE_MPI_ADDRESS(name) reinterpret_cast<void*>(&PMPI_##name),
-#define SLUICE_OWN_ADDRESS(name) reinterpret_cast<void*>(&name),
+#define SLUICE_OWN_ADDRESS(name) reinterpret_cast<void*>(&(name)),
   static void* const functions[] = {SLUICE_MPI_FUNCTIONS(SLUICE_MPI_ADDRESS)
                                         SLUICE_OWN_FUNCTIONS(SLUICE_OWN_ADDRESS)};
 #undef SLUICE_OWN_ADDRESS

@@ -12,9 +12,7 @@
 #define SLUICE_OPEN_MPI 1
 #define MPI_VERSION 4
 
-namespace sluice {
-void* find_data(const char* symbol);
-}
+// (src/mpi/real.h declares find_data.)
 #define SLUICE_HANDLE(type, symbol) (static_cast<type>(::sluice::find_data(#symbol)))
 
 using MPI_Aint = ptrdiff_t;
