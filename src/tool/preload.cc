@@ -203,9 +203,8 @@ Result<std::string> library_version(const std::string& library) {
 }
 
 std::vector<ServedMpi> served_mpis(const std::string& folder) {
-  std::vector<ServedMpi> all{{"Open MPI", "openmpi", ""},
-                             {"MPICH and its kin", "mpich", ""},
-                             {"MPI 5's ABI", "mpi5", ""}};
+  std::vector<ServedMpi> all{
+      {"Open MPI", "openmpi", ""}, {"MPICH and its kin", "mpich", ""}, {"MPI 5's ABI", "mpi5", ""}};
   for (ServedMpi& each : all) {
     for (const char* place : {"/sluice/", "/"}) {
       const std::string path = folder + place + "libsluice-" + each.id + ".so";

@@ -279,8 +279,8 @@ void describe_without_memory() {
 }
 
 int find_code(dl_phdr_info* info, size_t, void*) {
-  constexpr std::array names{"/libsluice-openmpi.so", "/libsluice-mpich.so",
-                             "/libsluice-mpi5.so", "/libcrypto.so", "/libssl.so"};
+  constexpr std::array names{"/libsluice-openmpi.so", "/libsluice-mpich.so", "/libsluice-mpi5.so",
+                             "/libcrypto.so", "/libssl.so"};
   for (size_t name = 0; name < names.size(); ++name) {
     if (!std::strstr(info->dlpi_name, names[name])) continue;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
