@@ -40,7 +40,8 @@ std::string own_folder() {
 // may be called lib64 or have a folder for each architecture. Without the package for developers
 // there is only the name with its number.
 std::vector<std::string> usual_places() {
-  const std::string own = own_folder(), configured = SLUICE_LIBDIR;
+  const std::string own = own_folder();
+  const auto configured = std::string(SLUICE_LIBDIR);
   const std::string last = configured.substr(configured.rfind('/') + 1);
   std::vector<std::string> places;
   for (const std::string& folder : {own + "/.libs", own, configured, own + "/../lib",
