@@ -23,6 +23,8 @@ constexpr auto between_yields = 5us;         // to find out whether the processo
 constexpr auto between_yields_alone = 25us;  // the same, after alone_after checks
 constexpr uint32_t crowded_after = 3;        // checks in a row that found another thread
 constexpr uint32_t alone_after = 32;         // checks in a row that found none
+constexpr uint32_t left_after = 8;           // the same, where one was found before
+constexpr uint32_t yields_between_looks = 8;  // for that one, in short waits
 constexpr auto between_waits = 10ms;
 constexpr auto between_moves = 10ms;
 constexpr auto nap = 50us;
@@ -68,10 +70,13 @@ void Waiter::turn() {
   }
 }
 
-// (If oversubscribed, a turn takes some microseconds. The first ones do not read the clock.)
+// (If oversubscribed, a turn takes some microseconds. The first ones do not read the clock. Waits
+// may all be shorter, so yields of one after the other count towards a look.)
 void Waiter::idle() {
   if (crowded() && ++turns_ < turns_between_looks) {
     sched_yield();
+    if (++Oversubscription::evidence.yields % yields_between_looks == 0)
+      look_for_oversubscription();
   } else {
     pass(false);
   }
@@ -135,7 +140,7 @@ void Waiter::look_for_oversubscription() {
   const bool oversubscription = std::exchange(seen.switches, usage.ru_nivcsw) != usage.ru_nivcsw;
   seen.met = oversubscription ? seen.met + 1 : 0;
   seen.alone = oversubscription ? 0 : seen.alone + 1;
-  seen.seems_there = did_seem_there ? seen.alone < alone_after : seen.met >= crowded_after;
+  seen.seems_there = did_seem_there ? seen.alone < left_after : seen.met >= crowded_after;
   if (did_seem_there || !seen.seems_there || now_ - seen.slept < between_moves) return;
   seen.slept = now_;
   std::this_thread::sleep_for(nap);

@@ -54,6 +54,7 @@ class Oversubscription {
     bool seems_there = false;     // another thread that wants it
     uint32_t met = 0, alone = 0;  // checks in a row that found another thread, or none
     long switches = 0;            // involuntary context switches so far
+    uint32_t yields = 0;          // in short waits
     std::chrono::steady_clock::time_point slept{};  // when it last slept to be moved away
   };
   static constinit thread_local Evidence evidence __attribute__((tls_model("initial-exec")));

@@ -109,6 +109,19 @@ TEST_F(Waiting, SleepsOnceWhereItSeemsToShareItsProcessor) {
   Oversubscription::evidence = {};
 }
 
+// Or a program whose waits are all short would yield for good.
+TEST_F(Waiting, LooksAgainInShortWaitsToo) {
+  Oversubscription::evidence = {};
+  Oversubscription::evidence.seems_there = true;
+  Waiter shared = waiter(-1);
+  for (uint32_t wait = 0; wait < 64; ++wait) {
+    shared.begin();
+    shared.idle();
+  }
+  EXPECT_GT(Oversubscription::evidence.met + Oversubscription::evidence.alone, 0U);
+  Oversubscription::evidence = {};
+}
+
 TEST_F(Waiting, NapsWhereTheSettingAllowsIt) {
   Waiter idle = waiter(0);
   idle.begin();
