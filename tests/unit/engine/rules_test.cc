@@ -198,19 +198,20 @@ TEST(Rules, LookAtTheWayBetweenTwoRanks) {
   constexpr size_t kb = 1024;
   for (const Row& row :
        {Row{allreduce, 1, "flat", "flat", "flat"},
-        Row{allreduce, 1024 * kb, "split", "fetch", "fetch"},
+        Row{allreduce, 64 * kb, "split", "fetch", "fetch"},
+        Row{allreduce, 1024 * kb, "fetch", "fetch", "fetch"},
         Row{reduce, 1, "flat", "flat", "flat"}, Row{reduce, 16 * kb, "flat", "split", "flat"},
         Row{reduce, 1024 * kb, "flat", "fetch", "flat"},
         Row{broadcast, 16 * kb, "flat", "fetch", "flat"},
         Row{broadcast, 64 * kb, "flat", "fetch", "fetch"},
         Row{broadcast, 128 * kb, "fetch", "fetch", "fetch"},
         Row{allgather, 32 * kb, "flat", "fetch", "flat"},
-        Row{allgatherv, 512 * kb, "flat", "fetch", "fetch"},
+        Row{allgatherv, 64 * kb, "fetch", "fetch", "fetch"},
         Row{allgather, 1024 * kb, "fetch", "fetch", "fetch"},
-        Row{reduce_scatter, 1024 * kb, "flat", "fetch", "fetch"},
+        Row{reduce_scatter, 80 * kb, "flat", "fetch", "fetch"},
+        Row{reduce_scatter, 1024 * kb, "fetch", "fetch", "fetch"},
         Row{alltoall, 8 * kb, "flat", "flat", "flat"},
         Row{alltoall, 32 * kb, "fetch", "fetch", "flat"},
-        Row{alltoall, 128 * kb, "flat", "fetch", "fetch"},
         Row{alltoall, 256 * kb, "fetch", "fetch", "fetch"}}) {
     SCOPED_TRACE(std::string(to_string(row.collective)) + " " + std::to_string(row.bytes));
     for (const uint32_t near : {50, 200})
