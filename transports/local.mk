@@ -60,6 +60,8 @@ core_sources += \
   transports/tcp/handshake.h \
   transports/tcp/local_socket.cc \
   transports/tcp/local_socket.h \
+  transports/tcp/meeting.cc \
+  transports/tcp/meeting.h \
   transports/tcp/peer_keys.h \
   transports/tcp/proofs.cc \
   transports/tcp/proofs.h \

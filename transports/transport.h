@@ -199,9 +199,9 @@ class Endpoint {
   }
 
   // The team's stream to that peer. The link behind it may exist already for another team. If not,
-  // the process with the lower ProcessId connects when it first needs to. To be called at most once
-  // for each team and peer. An error says what is wrong with the address. If the peer can't be
-  // reached, operations fail within the connect deadline.
+  // either process connects (transports/tcp/meeting.h). To be called at most once for each team and
+  // peer. An error says what is wrong with the address. If the peer can't be reached, operations
+  // fail within the connect deadline.
   virtual Result<std::unique_ptr<Channel>> open(const TeamId& team, const Peer& peer) = 0;
 
   // Whether a link to that process is connected, or has been. If so, a stream to it costs no

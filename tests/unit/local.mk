@@ -114,11 +114,13 @@ links_tests = \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/frames_test.cc \
+  tests/unit/transports/meeting_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
+  tests/unit/transports/tcp_meeting_test.cc \
   tests/unit/transports/tcp_receiving_test.cc \
   tests/unit/transports/tcp_proofs_test.cc \
   tests/unit/transports/tcp_deferral_test.cc \

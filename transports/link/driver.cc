@@ -64,11 +64,20 @@ class Driver::Section {
 
 Driver::Driver(const TcpOptions& options)
     : acceptor_(
-          shared_, [this](const ProcessId& process) { return find_greeter(process); },
+          shared_,
+          [this](const ProcessId& process, bool invites) { return find_greeter(process, invites); },
           [this](const ProcessId& process) { (void)link(process); },
-          [this](const ProcessId& process) { link(process).note_missed(); }) {
+          [this](const ProcessId& process) { link(process).note_missed(); },
+          [this](const ProcessId& process, bool refused) { link(process).uninvited(refused); }) {
   shared_.options = options;
   shared_.make_room = [this] { return acceptor_.drop_one(); };
+  shared_.await_greeting = [this](Socket socket, const Greeting& invitation) {
+    acceptor_.await_greeting(std::move(socket), invitation);
+  };
+  shared_.reaches = [this](const std::string& host) {
+    return std::ranges::any_of(links_,
+                               [&](const auto& each) { return each.second->reaches(host); });
+  };
 }
 
 Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }
@@ -261,28 +270,34 @@ bool Driver::admit() try {
   });
   if (any.ok()) return *any;
   for (Link* each : shared_.ready.links) {
-    if (each->awaited()) each->run_short(any.status());
+    if (each->depends()) each->run_short(any.status());
   }
   return true;
 } catch (const std::bad_alloc&) {
   return true;
 }
 
-Acceptor::Greeter Driver::find_greeter(const ProcessId& process) const {
+Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) const {
   const auto found = links_.find(process);
   const Link* const link = found == links_.end() ? nullptr : found->second.get();
-  const bool expected = link == nullptr || link->expects();
-  const bool failed = link != nullptr && link->refuses();
-  if (link != nullptr && link->is_known()) return {true, expected, failed, link->public_key()};
+  const auto brought = invites ? Meeting::Event::invited : Meeting::Event::greeted;
+  const Meeting apart(Meeting::side_of(shared_.options.self, process));
+  const Meeting::Action reaction =
+      link == nullptr ? apart.answer_to(brought) : link->reaction_to(brought);
+  const bool expected = reaction == Meeting::Action::adopt || reaction == Meeting::Action::accept;
+  const bool failed = reaction == Meeting::Action::refuse;
+  if (link != nullptr && link->is_known()) {
+    return {true, expected, failed, link->public_key(), link->said_key()};
+  }
   const std::optional<PublicKey>* const met = peer_keys_.find(process);
-  if (met == nullptr) return {false, expected, failed, {}};
+  if (met == nullptr || invites) return {false, expected, failed};
   return {true, expected, failed, *met};
 }
 
 void Driver::look_after(Clock::time_point now) {
   if (now - looked_after_ < look_after_every) return;
   looked_after_ = now;
-  if (shared_.ready.given_up > 0) (void)admit();  // peers may not know it yet
+  (void)admit();  // peers may connect although nothing is pending, or not know that a link failed
   for (Link* link : shared_.ready.links) link->look_after();
   if (sleepers_ > 0) wake();  // look_after may have read their wake-up bytes
 }

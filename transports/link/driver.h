@@ -71,7 +71,7 @@ class Driver {
   bool drive_ready();
   bool admit();
   bool all_flushed();
-  Acceptor::Greeter find_greeter(const ProcessId& process) const;
+  Acceptor::Greeter find_greeter(const ProcessId& process, bool invites) const;
   void look_after(Clock::time_point now);
   void look_for_ends(Clock::time_point now);
   bool anything_awaited() const;

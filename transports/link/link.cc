@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/link/link.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -17,10 +18,11 @@ constexpr uint64_t max_ended = 256;
 Link::Link(LinkShared& shared, const ProcessId& process)
     : shared_(shared),
       peer_(process),
-      connector_(shared, peer_),
-      connection_(
-          *this, shared, peer_,
-          connects() ? UpgradeNegotiation::Side::connecting : UpgradeNegotiation::Side::accepting),
+      meeting_(Meeting::side_of(shared.options.self, process)),
+      connector_(shared, peer_, meeting_.asks() ? FirstWords::greeting : FirstWords::invitation),
+      connection_(*this, shared, peer_,
+                  meeting_.asks() ? UpgradeNegotiation::Side::connecting
+                                  : UpgradeNegotiation::Side::accepting),
       streams_(*this) {}
 
 Status Link::know(const Peer& peer) try {
@@ -31,6 +33,7 @@ Status Link::know(const Peer& peer) try {
   if (!blob.ok()) return blob.status().with(peer.label);
   connector_.learn(*blob);
   peer_.key = blob->key;
+  said_key_ = blob->key;
   peer_.public_key = blob->public_key;
   peer_.proves = blob->proves;
   peer_.known = true;
@@ -55,16 +58,16 @@ void Link::look() {
 }
 
 void Link::flush_now() {
-  if (!connection_ && connects() && pending()) dial();
+  if (!connection_ && pending()) seek();
   connection_.flush_now();
   list();
 }
 
 bool Link::drive() {
   if (connection_) return connection_.drive();
-  // (Without a dialer there was no memory for one.)
-  const bool dials = connector_.dials() || (peer_.known && connects() && pending());
-  return dials && dial() && connection_.drive();
+  // (After a shortage nothing else begins again.)
+  if (peer_.known && pending()) meet(Meeting::Event::needed);
+  return dials() && dial() && connection_.drive();
 }
 
 bool Link::pending() const { return status_.ok() && (wanted() || connection_.has_to_send()); }
@@ -77,13 +80,14 @@ void Link::add_to(std::vector<pollfd>& polls) const {
 }
 
 void Link::list() {
-  if (listed_ || !pending()) return;
+  if (listed_ || !(pending() || dials())) return;
   shared_.ready.links.push_back(this);
   listed_ = true;
 }
 
 bool Link::stays_listed() {
-  listed_ = pending();
+  if (!pending()) meet(Meeting::Event::idle);
+  listed_ = pending() || dials();
   return listed_;
 }
 
@@ -96,39 +100,104 @@ bool Link::read_idle() {
 
 // How they come together.
 
+// What the meeting asks for that brings no connection with it.
+void Link::meet(Meeting::Event event) {
+  switch (meeting_.take(event)) {
+    case Meeting::Action::wait:
+      connector_.stop();
+      waits_since_ = std::chrono::steady_clock::now();
+      break;
+    case Meeting::Action::stop:
+      connector_.stop();
+      break;
+    case Meeting::Action::fail:
+      fail(connector_.failure());
+      break;
+    default:  // to dial is to call dial()
+      break;
+  }
+}
+
+void Link::seek() {
+  meet(Meeting::Event::needed);
+  if (dials()) dial();
+}
+
+void Link::urge() {
+  if (connection_ || !peer_.known || !connector_.has_address()) return;
+  meet(Meeting::Event::urged);
+  list();
+}
+
 // True once connected.
 bool Link::dial() try {
   switch (connector_.advance()) {
     case Dialer::State::dialing:
       return false;
-    case Dialer::State::failed: {
-      const Status why = connector_.failure();
-      connector_.ran_short() ? run_short(why) : fail(why);
+    case Dialer::State::failed:
+      give_up();
       return false;
-    }
     case Dialer::State::connected:
       break;
   }
+  take_dialed();
+  return bool(connection_) && status_.ok();
+} catch (const std::bad_alloc&) {
+  fall_short(shared_.no_memory_to_connect);
+  return false;
+}
+
+void Link::take_dialed() {
   Connector::Connected made = connector_.take();
+  if (meeting_.answer_to(Meeting::Event::connected) == Meeting::Action::invite) {
+    shared_.await_greeting(std::move(made.socket), made.words);
+    return meet(Meeting::Event::connected);
+  }
+  meet(Meeting::Event::connected);
   const bool within_host = is_within_host(made.socket);
   if (made.answer) {
     connection_.greet(std::move(made.socket), within_host, *made.answer);
   } else {
     connection_.greet(std::move(made.socket), within_host);
   }
-  return status_.ok();
-} catch (const std::bad_alloc&) {
-  run_short(shared_.no_memory_to_connect);
-  return false;
+}
+
+// Dialing has failed. If the answering side's connections do not pass, that says nothing of a peer
+// that may be late on a host that is known to live, or by addresses that lead nowhere else.
+void Link::give_up() {
+  if (connector_.ran_short()) return fall_short(connector_.failure());
+  const bool shows_nothing =
+      !meeting_.asks() && (shared_.reaches(peer_.host) || !connector_.leads_away());
+  meet(shows_nothing ? Meeting::Event::short_of : Meeting::Event::unreached);
+}
+
+// The answering side need not connect.
+void Link::fall_short(const Status& lack) {
+  meeting_.asks() ? run_short(lack) : meet(Meeting::Event::short_of);
 }
 
 void Link::accept(Socket socket, const Greeting& greeting) try {
-  if (!expects()) return;  // closes a second connection
-  const bool within_host = is_within_host(socket);
-  connection_.accept(std::move(socket), within_host, greeting);
+  const auto brought = greeting.invites ? Meeting::Event::invited : Meeting::Event::greeted;
+  const Meeting::Action action = meeting_.take(brought);
+  if (action == Meeting::Action::adopt) {
+    connector_.adopt(std::move(socket));
+  } else if (action == Meeting::Action::accept) {
+    connector_.stop();
+    const bool within_host = is_within_host(socket);
+    connection_.accept(std::move(socket), within_host, greeting);
+  }
   list();
 } catch (const std::bad_alloc&) {
   fail(shared_.no_memory_to_connect);
+}
+
+void Link::uninvited(bool refused) {
+  if (refused) {
+    const std::string how = "it has given up its connection to this process";
+    return fail({Code::peer_lost, "cannot connect to " + peer_.label + ": " + how});
+  }
+  connector_.try_another();
+  meet(Meeting::Event::uninvited);
 }
 
 bool Link::is_within_host(const Socket& socket) const {
@@ -138,7 +207,7 @@ bool Link::is_within_host(const Socket& socket) const {
 // A connection that is half made goes.
 void Link::run_short(const Status& lack) {
   if (connection_) return fail(lack);
-  connector_.stop();
+  meet(Meeting::Event::short_of);
   streams_.lose(lack);
 }
 
@@ -146,12 +215,21 @@ void Link::run_short(const Status& lack) {
 
 void Link::look_after() {
   if (connection_) return connection_.look_after();
-  if (!awaited()) return;
+  if (!depends()) return;
   look_for_missed();
   // If a process dies before it connects, no connection closes. On this host its death shows
   // because its port is free again.
   if (peer_.known && connector_.is_deserted()) lost("it ended before it connected");
   look_for_prover();
+  look_for_overdue();
+}
+
+void Link::look_for_overdue() {
+  const auto time = std::min(shared_.options.dial_after, shared_.options.connect_timeout / 3);
+  const bool waits = meeting_.state() == Meeting::State::waits && connector_.has_address() &&
+                     !connector_.may_be_within_host();
+  if (!waits || std::chrono::steady_clock::now() - waits_since_ < time) return;
+  meet(Meeting::Event::overdue);
 }
 
 // If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
@@ -192,7 +270,7 @@ void Link::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
   ended_ = ++shared_.ready.ended;
-  if (!connects() && !connection_) ++shared_.ready.given_up;
+  (void)meeting_.take(Meeting::Event::ended);
   streams_.lose(status);
   connector_.stop();
   connection_.close();

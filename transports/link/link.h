@@ -3,11 +3,12 @@
 // What two processes have to do with each other: the connection between them, and the streams of
 // the teams that share it.
 //
-// The process with the lower id connects, when it first needs to; the other waits for that. While
-// nothing is pending on a link, it is not read, and incoming bytes stay in the socket. There are
-// two exceptions: when a link is made and after sleeps, the driver checks whether peers have ended,
-// so that processes that come and go leave no descriptors (look_for_end); and a rank that waits
-// long for others checks whether the peer has aborted a team (look_around).
+// The process with the lower id asks for the connection when it first needs it; the other waits a
+// second for that, and then dials, too (transports/tcp/meeting.h). While nothing is pending on a
+// link, it is not read, and incoming bytes stay in the socket. There are two exceptions: when a
+// link is made and after sleeps, the driver checks whether peers have ended, so that processes that
+// come and go leave no descriptors (look_for_end); and a rank that waits long for others checks
+// whether the peer has aborted a team (look_around).
 #pragma once
 
 #include <poll.h>
@@ -24,6 +25,7 @@
 #include "transports/link/stream_table.h"
 #include "transports/tcp/connector.h"
 #include "transports/tcp/handshake.h"
+#include "transports/tcp/meeting.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -43,13 +45,13 @@ class Link {
 
   // After a receive was posted: parses what has been read already.
   void look();
-  // After anything was posted: connects if this side has to, and sends what can be sent.
+  // After anything was posted: goes on connecting, and sends what can be sent.
   void flush_now();
 
-  // Whether the other side may still connect.
-  bool expects() const { return !connects() && !connection_ && status_.ok(); }
-  // The other side, which connects, may not: this side has given up.
-  bool refuses() const { return !connects() && !status_.ok(); }
+  // What becomes of a connection on which the other side has greeted, or invited.
+  Meeting::Action reaction_to(Meeting::Event brought) const { return meeting_.answer_to(brought); }
+  // The link is needed, and it makes no sense to wait until the other side connects: dials.
+  void urge();
   // It is connected, or was: what came before it ended may be an abort.
   bool has_met() const { return connection_.has_greeted_us() || !status_.ok(); }
   // know() has succeeded.
@@ -57,8 +59,11 @@ class Link {
   std::optional<PublicKey> public_key() const {
     return peer_.proves ? std::optional(peer_.public_key) : std::nullopt;
   }
-  // Called when the other side has connected.
+  const std::optional<Key>& said_key() const { return said_key_; }
+  // Called when the other side has greeted or invited over this connection.
   void accept(Socket socket, const Greeting& greeting);
+  // Called when the connection with this side's invitation has ended.
+  void uninvited(bool refused);
   // Called when somebody greeted as the peer, and left without the last proof.
   void note_missed() { missed_ = std::chrono::steady_clock::now(); }
 
@@ -75,6 +80,10 @@ class Link {
   // it.
   bool forgotten() const;
 
+  // Whether this process has a connection to that host, so that the host lives.
+  bool reaches(const std::string& host) const {
+    return connection_ && !host.empty() && peer_.host == host;
+  }
   // Something remains to be done, or is expected.
   bool pending() const;
   // Called after drive(). False if the link leaves the ready list.
@@ -86,7 +95,7 @@ class Link {
   void add_to(std::vector<pollfd>& polls) const;
   // One to poll for reading beside these; -1: none. Links may have it in common.
   int descriptor() const { return connection_.descriptor(); }
-  bool dials() const { return connector_.dials(); }
+  bool dials() const { return meeting_.state() == Meeting::State::dials; }
   // True if drive() is cheaper than polling first, because the link uses an upgrade.
   bool quick() const { return connection_.uses_upgrade(); }
   // Before and after this process polls. may_sleep is false if there is something to do now that
@@ -97,8 +106,10 @@ class Link {
   bool hear() { return connection_.hear(); }
   // What the link's bytes travel over: the name of the conduit, once it serves both directions.
   const char* carrier() const { return connection_.carrier(); }
-  // The link needs the other side to connect.
-  bool awaited() const { return !connection_ && !connects() && pending(); }
+  // The link needs a connection.
+  bool awaited() const { return !connection_ && (pending() || dials()); }
+  // It needs the other side to make it.
+  bool depends() const { return awaited() && !meeting_.asks(); }
   // Everything that was to be sent arrives although this process ends now, or it never will.
   bool abort_sent() const { return connection_.all_sent() || !status_.ok(); }
 
@@ -131,9 +142,14 @@ class Link {
   bool read_idle();
 
  private:
-  bool connects() const { return shared_.options.self < peer_.process; }
   void list();
+  void meet(Meeting::Event event);
+  void seek();
   bool dial();
+  void take_dialed();
+  void give_up();
+  void fall_short(const Status& lack);
+  void look_for_overdue();
   bool is_within_host(const Socket& socket) const;
   void look_for_missed();
   void look_for_prover();
@@ -141,6 +157,9 @@ class Link {
 
   LinkShared& shared_;
   PeerIdentity peer_;
+  std::optional<Key> said_key_;  // once known: what answers without proofs say
+  Meeting meeting_;
+  std::chrono::steady_clock::time_point waits_since_{};
   Connector connector_;
   Connection connection_;
   StreamTable streams_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,7 +20,6 @@ struct ReadyList {
   std::vector<Link*> links;  // with something to do, each once
   bool unfinished = false;   // a link stopped although it could have gone on
   uint64_t ended = 0;        // links that have ended so far
-  uint64_t given_up = 0;     // of these, before the peer connected
 };
 
 struct Completions {
@@ -43,6 +43,8 @@ struct Completions {
 struct LinkShared : TcpContext {
   ReadyList ready;
   Completions completions;
+  // Whether any link is connected to that host.
+  std::function<bool(const std::string& host)> reaches;
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 };
 

@@ -87,6 +87,7 @@ void Acceptor::close() {
   }
   listeners_.clear();
   pending_.clear();
+  invited_.clear();
 }
 
 Result<bool> Acceptor::admit(const Welcome& welcome) {
@@ -104,6 +105,7 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
   for (bool any = false;; any = true) {
     if (full_ && !(is_waited_at(listener.socket) && make_room(welcome))) return any;
     auto accepted = accept_from(listener.socket);
+    if (!accepted.ok() && drop_invitation()) continue;
     if (!accepted.ok() && pending_.empty()) return accepted.status();
     if (accepted.ok() && !*accepted) return any;
     if (accepted.ok() && is_local(*accepted) && !is_of_this_user(*accepted)) {
@@ -125,7 +127,7 @@ bool Acceptor::make_room(const Welcome& welcome) {
   hear_all(welcome);
   if (!full_) return true;
   const auto pending = least();
-  const auto time = pending->answered ? time_to_prove : time_to_greet;
+  const auto time = pending->proves() ? time_to_prove : time_to_greet;
   if (Clock::now() - pending->since >= time) {
     count_turned_away(pending->from, no_room);
     drop_one();
@@ -136,34 +138,59 @@ bool Acceptor::make_room(const Welcome& welcome) {
 // The first to go: those that have not greeted before those that have, then the oldest.
 std::vector<Acceptor::PendingConnection>::iterator Acceptor::least() {
   return std::ranges::min_element(pending_, {}, [](const PendingConnection& each) {
-    return std::pair(each.answered, each.since);
+    return std::pair(each.proves(), each.since);
   });
 }
 
 bool Acceptor::drop_one() {
-  if (pending_.empty()) return false;
+  if (pending_.empty()) return drop_invitation();
   pending_.erase(least());
   full_ = false;
   return true;
 }
 
+bool Acceptor::drop_invitation() {
+  if (invited_.empty()) return false;
+  const ProcessId to = invited_.back().invitation->to;
+  invited_.pop_back();
+  uninvited_(to, false);
+  return true;
+}
+
+void Acceptor::await_greeting(Socket socket, const Greeting& invitation) {
+  std::string from = peer_text(socket.fd());
+  invited_.push_back({std::move(socket), std::move(from), Clock::now(), invitation});
+}
+
 void Acceptor::hear_all(const Welcome& welcome) {
-  for (size_t i = 0; i < pending_.size();) {
-    const Progress progress = try_to_hear(pending_[i]);
+  hear_each(pending_, welcome);
+  hear_each(invited_, welcome);
+}
+
+void Acceptor::hear_each(std::vector<PendingConnection>& all, const Welcome& welcome) {
+  for (size_t i = 0; i < all.size();) {
+    const Progress progress = try_to_hear(all[i]);
     if (progress == Progress::wait) {
       ++i;
       continue;
     }
-    PendingConnection pending = std::move(pending_[i]);
-    pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
-    full_ = false;
-    if (progress == Progress::away) {
-      count_turned_away(pending.from, pending.fault);
-    } else if (progress == Progress::welcome) {
+    PendingConnection pending = std::move(all[i]);
+    all.erase(all.begin() + static_cast<ptrdiff_t>(i));
+    if (!pending.invitation) full_ = false;
+    if (progress == Progress::welcome) {
       welcome(std::move(pending.socket), pending.greeting);
-    } else if (pending.answered && progress == Progress::left) {
-      left_(pending.greeting.from);
+    } else {
+      end(pending, progress);
     }
+  }
+}
+
+void Acceptor::end(const PendingConnection& pending, Progress progress) {
+  if (progress == Progress::away) count_turned_away(pending.from, pending.fault);
+  if (pending.invitation) {
+    uninvited_(pending.invitation->to, progress == Progress::refused);
+  } else if (pending.proves() && progress == Progress::left) {
+    left_(pending.greeting.from);
   }
 }
 
@@ -181,13 +208,14 @@ void Acceptor::count_turned_away(const std::string& from, const char* what_it_di
 
 // Bytes that are expected next, in all.
 size_t Acceptor::PendingConnection::due() const {
-  if (answered) return proof_bytes;
+  if (proves()) return proof_bytes;
   return got < greeting_head_bytes ? greeting_head_bytes : Greeting::size_of(bytes.data());
 }
 
 // If there is no memory, it waits for the next turn.
 Acceptor::Progress Acceptor::try_to_hear(PendingConnection& pending) const try {
-  return hear(pending);
+  const bool is_over = pending.invitation && !knows_(pending.invitation->to, false).expected;
+  return is_over ? Progress::left : hear(pending);
 } catch (const std::bad_alloc&) {
   return may_stay(pending) ? Progress::wait : turn_away(pending, no_means);
 }
@@ -197,36 +225,72 @@ Acceptor::Progress Acceptor::hear(PendingConnection& pending) const {
     const Progress progress = receive(pending);
     if (progress != Progress::welcome) return progress;
   }
-  if (pending.answered) {
+  if (pending.proves()) {
     Key proof;
     std::copy_n(pending.bytes.begin(), proof.size(), proof.begin());
     return are_equal(proof, pending.proof) ? Progress::welcome : turn_away(pending, no_proof);
   }
-  const bool good =
-      pending.greeting.decode(pending.bytes.data()) && pending.greeting.to == context_.options.self;
+  const auto& invitation = pending.invitation;
+  const bool good = pending.greeting.decode(pending.bytes.data()) &&
+                    pending.greeting.to == context_.options.self &&
+                    (!invitation || pending.greeting.from == invitation->to);
   return good ? judge(pending) : turn_away(pending, no_greeting);
 }
 
 bool Acceptor::may_stay(const PendingConnection& pending) const {
-  return Clock::now() - pending.since < context_.options.connect_timeout;
+  return pending.invitation || Clock::now() - pending.since < context_.options.connect_timeout;
 }
 
-// Whoever has greeted as a process.
+// Whoever has greeted as a process, or invited.
 Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
-  const Greeter from = knows_(pending.greeting.from);
-  if (!from.expected && !from.failed) return turn_away(pending, not_expected);
-  const bool proves = pending.greeting.proves;
-  if (proves ? !context_.options.prover : !context_.knows_key(pending.greeting)) {
+  const Greeting& said = pending.greeting;
+  if (said.refuses) return judge_refusal(pending);
+  const Greeter from = knows_(said.from, said.invites);
+  const bool late = said.invites;  // the two have met in the meantime
+  if (!from.expected && !from.failed) {
+    return late ? Progress::left : turn_away(pending, not_expected);
+  }
+  if (said.proves ? !context_.options.prover : !context_.knows_key(said)) {
     return turn_away(pending, no_key);
   }
   // Until it is known, nobody can say whether it has to prove more than the key.
-  pending.waits = context_.options.prover && !from.known;
-  if (pending.waits) return may_stay(pending) ? Progress::wait : turn_away(pending, unknown);
+  const bool needs_known = context_.options.prover || said.invites;
+  pending.state = needs_known && !from.known ? PendingConnection::State::unknown : pending.state;
+  if (needs_known && !from.known) {
+    if (may_stay(pending)) return Progress::wait;
+    return said.invites ? Progress::left : turn_away(pending, unknown);
+  }
   const bool can_prove = context_.options.prover && from.key;
-  if (proves && can_prove) return answer(pending, *from.key, from.failed);
-  if (proves || can_prove || from.failed) return turn_away(pending, no_key);
-  prepare_(pending.greeting.from);
+  if (said.proves && can_prove) return answer(pending, *from.key, from.failed);
+  if (said.proves || can_prove) return turn_away(pending, no_key);
+  if (from.failed && from.said_key) return refuse(pending, *from.said_key);
+  if (from.failed) return turn_away(pending, no_key);
+  prepare_(said.from);
   return Progress::welcome;
+}
+
+// What came may be the answer to an invitation.
+Acceptor::Progress Acceptor::judge_refusal(PendingConnection& pending) const {
+  if (!pending.invitation) return turn_away(pending, no_greeting);
+  PairKey pair_key;
+  if (pending.invitation->proves) {
+    const Greeter from = knows_(pending.greeting.from, false);
+    if (!from.key) return turn_away(pending, no_key);
+    const auto key =
+        context_.options.prover->agree(context_.options.self, pending.greeting.from, *from.key);
+    if (!key.ok()) return turn_away(pending, no_means);
+    pair_key = *key;
+  }
+  const bool good = is_answer(context_, pending.greeting, *pending.invitation, pair_key);
+  return good ? Progress::refused : turn_away(pending, no_key);
+}
+
+// Without proofs.
+Acceptor::Progress Acceptor::refuse(PendingConnection& pending, const Key& peer_key) const {
+  std::byte bytes[Greeting::bytes];
+  make_refusal(context_, pending.greeting, peer_key).encode(bytes);
+  (void)send_all(pending.socket, bytes);
+  return Progress::told;
 }
 
 // Reads what is due. Progress `welcome`: some has come, and may be of a peer.
@@ -236,19 +300,20 @@ Acceptor::Progress Acceptor::receive(PendingConnection& pending) const {
     got = recv(pending.socket.fd(), pending.bytes.data() + pending.got, pending.due() - pending.got,
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  const char* const lacks = pending.answered ? no_proof : no_greeting;
+  const char* const lacks = pending.proves() ? no_proof : no_greeting;
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     return may_stay(pending) ? Progress::wait : turn_away(pending, lacks);
   }
   // A peer that has connected at another address too closes this connection.
-  if (got <= 0 && (pending.got == 0 || pending.answered)) return Progress::left;
+  if (got <= 0 && (pending.got == 0 || pending.proves())) return Progress::left;
   if (got <= 0) return turn_away(pending, no_greeting);
   pending.got += static_cast<size_t>(got);
-  const bool foreign = !pending.answered && !Greeting::may_begin(pending.bytes.data(), pending.got);
+  const bool foreign = !pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got);
   return foreign ? turn_away(pending, no_greeting) : Progress::welcome;
 }
 
-// Checks the first proof. Answers with the second, and a nonce that makes the last one new.
+// Checks the first proof. Answers with the second, and a nonce that makes the last one new; an
+// invitation only if it refuses.
 Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey& peer_key,
                                     bool refuses) const {
   const Greeting& asked = pending.greeting;
@@ -260,11 +325,15 @@ Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey&
   const auto first = first_proof(prover, *key, asked);
   if (!first.ok()) return turn_away(pending, no_means);
   if (!are_equal(asked.key, *first)) return turn_away(pending, no_key);
+  if (asked.invites && !refuses) {
+    prepare_(asked.from);
+    return Progress::welcome;
+  }
   const auto made = make_answer(context_, asked, *key, refuses);
   if (!made.ok()) return turn_away(pending, no_means);
   prepare_(asked.from);
   pending.proof = made->last;
-  pending.answered = !refuses;
+  if (!refuses) pending.state = PendingConnection::State::proving;
   pending.since = Clock::now();  // it may have waited long for this answer
   pending.got = 0;
   std::byte bytes[Greeting::bytes_with_proof];
@@ -278,8 +347,11 @@ void Acceptor::add_to(std::vector<pollfd>& polls) const {
   for (const Listener& listener : listeners_) {
     if (!full_) polls.push_back({listener.socket.fd(), POLLIN, 0});
   }
-  for (const PendingConnection& pending : pending_) {
-    if (!pending.waits) polls.push_back({pending.socket.fd(), POLLIN, 0});
+  for (const auto* const all : {&pending_, &invited_}) {
+    for (const PendingConnection& pending : *all) {
+      if (pending.state == PendingConnection::State::unknown) continue;
+      polls.push_back({pending.socket.fd(), POLLIN, 0});
+    }
   }
 }
 

@@ -5,7 +5,10 @@
 // goes to its link; later ones are closed. A connection that begins with anything but a greeting
 // with this process's key, or the first proof, is closed without an answer. The key is good only of
 // a process that cannot prove itself. The proof of a process that is not known yet (PeerKeys)
-// waits.
+// waits, and so does an invitation (meeting.h) until the link knows its peer.
+//
+// Also pending are the connections on which this process has sent an invitation. There the peer
+// greets, when it enters a call: they have no deadline, and take no stranger's room.
 //
 // Any user of the host can connect and send nothing, and whoever has recorded a greeting can send
 // it again and get an answer. So there are few pending connections, they leave some descriptors
@@ -42,24 +45,29 @@ class Acceptor {
 
   // What this process knows of another.
   struct Greeter {
-    bool known = false;
-    bool expected = true;  // may still connect (who replays its greeting later gets no answer)
+    bool known = false;    // its key is; where it invites, all that its link needs
+    bool expected = true;  // may greet, or invite (who replays a greeting later gets no answer)
     bool failed = false;   // not expected, because its link has failed: it is told so
     std::optional<PublicKey> key{};  // if known; none: it cannot prove itself
+    std::optional<Key> said_key{};   // if its link knows it: what answers without proofs say
   };
-  using Knows = std::function<Greeter(const ProcessId&)>;
+  using Knows = std::function<Greeter(const ProcessId&, bool invites)>;
   // Allocates what a process needs that has proved to be a peer, before it is answered. May throw
   // std::bad_alloc.
   using Prepare = std::function<void(const ProcessId&)>;
   // Told of whoever greeted as that process, was answered, and left without the last proof: the
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
+  // Told that the connection with the invitation for that process has ended without a greeting.
+  // refused: it has said that it has given up its link to this process.
+  using Uninvited = std::function<void(const ProcessId&, bool refused)>;
 
-  Acceptor(const TcpContext& context, Knows knows, Prepare prepare, Left left)
+  Acceptor(const TcpContext& context, Knows knows, Prepare prepare, Left left, Uninvited uninvited)
       : context_(context),
         knows_(std::move(knows)),
         prepare_(std::move(prepare)),
-        left_(std::move(left)) {}
+        left_(std::move(left)),
+        uninvited_(std::move(uninvited)) {}
 
   // Listens on every chosen interface for which the address has room, and with
   // TcpContext::proves_host on a local socket, if that is to be had.
@@ -71,6 +79,8 @@ class Acceptor {
   // Accepts new connections, and passes on those that have greeted. True if any were accepted. An
   // error if accepting fails although no connection is pending. Throws std::bad_alloc.
   Result<bool> admit(const Welcome& welcome);
+  // This side has sent that invitation over the socket. Throws std::bad_alloc.
+  void await_greeting(Socket socket, const Greeting& invitation);
   // Closes a pending connection. False if there is none.
   bool drop_one();
   // How many connections it has closed because they were not a peer's.
@@ -82,31 +92,43 @@ class Acceptor {
   using Clock = std::chrono::steady_clock;
   struct PendingConnection {
     Socket socket;
-    std::string from;         // the address of the other side, for the log
-    Clock::time_point since;  // when it was connected (accepted later)
+    std::string from;                      // the address of the other side, for the log
+    Clock::time_point since;               // when it was connected (accepted later)
+    std::optional<Greeting> invitation{};  // that this side has sent
+    enum class State : uint8_t {
+      silent,   // owes its greeting
+      unknown,  // has greeted or invited, and is not known yet
+      proving   // has greeted, was answered, and owes its last proof
+    };
+    State state = State::silent;
     size_t got = 0;
     std::array<std::byte, Greeting::bytes_with_proof> bytes{};
     Greeting greeting{};
-    bool waits = false;           // it has greeted, and is not known yet
-    bool answered = false;        // it has greeted, and now owes its last proof
-    Key proof{};                  // which must be this
+    Key proof{};                  // the last proof must be this
     const char* fault = nullptr;  // why it is turned away
+    bool proves() const { return state == State::proving; }
     size_t due() const;
   };
-  // left: it has gone by itself; told: that it is refused.
-  enum class Progress { wait, welcome, left, away, told };
+  // left: it has gone by itself, or is not needed; told: that it is refused; refused: it has said
+  // so of this side.
+  enum class Progress { wait, welcome, left, away, told, refused };
 
   void open_local();
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
   std::vector<PendingConnection>::iterator least();
   void hear_all(const Welcome& welcome);
+  void hear_each(std::vector<PendingConnection>& all, const Welcome& welcome);
+  void end(const PendingConnection& pending, Progress progress);
+  bool drop_invitation();
   Progress hear(PendingConnection& pending) const;
   Progress try_to_hear(PendingConnection& pending) const;
   Progress receive(PendingConnection& pending) const;
   bool may_stay(const PendingConnection& pending) const;
   Progress judge(PendingConnection& pending) const;
+  Progress judge_refusal(PendingConnection& pending) const;
   Progress answer(PendingConnection& pending, const PublicKey& peer_key, bool refuses) const;
+  Progress refuse(PendingConnection& pending, const Key& peer_key) const;
   static Progress turn_away(PendingConnection& pending, const char* fault);
   void count_turned_away(const std::string& from, const char* what_it_did);
 
@@ -114,9 +136,11 @@ class Acceptor {
   const Knows knows_;
   const Prepare prepare_;
   const Left left_;
+  const Uninvited uninvited_;
   std::vector<Listener> listeners_;
   std::vector<AddressBlob::Entry> entries_;
   std::vector<PendingConnection> pending_;
+  std::vector<PendingConnection> invited_;  // likewise, where this side has invited
   uint64_t turned_away_ = 0;
   uint64_t reported_ = 0;  // of these, at the last report
   bool full_ = false;      // pending_ is not empty, and there is no room for another

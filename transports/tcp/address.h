@@ -107,6 +107,8 @@ struct Candidate {
   std::string interface;
   bool certain = false;  // surely the peer's: same host, or not an address of this host
   bool local = false;    // the peer's local socket (local_socket.h) instead, named by that port
+  bool here = false;     // leads to this host: what fails there is not worth another try
+  bool leads_away() const { return !here && !local; }
 };
 
 // The peer's addresses in the order to try. `all`: every local interface; `chosen`: those in use.

@@ -111,7 +111,8 @@ std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
     const bool loopback = entry.address.is_loopback();
     // If this host has the same address as a peer on another host, it is on a network that each
     // host has for itself (docker0).
-    candidate.certain = same_host || !(loopback || has_address(all, entry.address));
+    candidate.here = same_host || loopback || has_address(all, entry.address);
+    candidate.certain = same_host || !candidate.here;
     const bool preferred = same_host ? loopback : !loopback && on_subnet != chosen.end();
     tiers[candidate.certain ? !preferred : 2 + loopback].push_back(candidate);
   }

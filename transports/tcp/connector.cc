@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/base/log.h"
+#include "transports/tcp/local_socket.h"
 
 namespace sluice {
 
@@ -21,14 +22,34 @@ void Connector::learn(const AddressBlob& address) {
 }
 
 Dialer::State Connector::advance() {
-  if (!dialer_) {
-    failure_ = begin();
-    ran_short_ = failure_.code() == Code::memory;
-    if (ran_short_) failure_ = context_.no_memory_to_connect;
-    if (!failure_.ok()) return Dialer::State::failed;
-  }
+  if (!set_up().ok()) return Dialer::State::failed;
   const Dialer::State state = dialer_->advance();
   return state == Dialer::State::failed ? fail() : state;
+}
+
+// Makes sure that there is a dialer.
+Status Connector::set_up() {
+  if (dialer_) return {};
+  failure_ = begin();
+  ran_short_ = failure_.code() == Code::memory;
+  if (ran_short_) failure_ = context_.no_memory_to_connect;
+  return failure_;
+}
+
+// What it greets with says whether the connection is within this host.
+void Connector::adopt(Socket socket) {
+  if (!set_up().ok()) return;
+  if (context_.proves_host() && is_local(socket) != dials_locally()) return;
+  dialer_->adopt(std::move(socket));
+}
+
+bool Connector::leads_away() const {
+  return std::ranges::any_of(candidates_, &Candidate::leads_away);
+}
+
+void Connector::try_another() {
+  if (dials_locally() || candidates_.empty()) return;
+  std::ranges::rotate(candidates_, candidates_.begin() + 1);
 }
 
 Dialer::State Connector::fail() {
@@ -52,7 +73,8 @@ Dialer::State Connector::dial_between_hosts() {
 Status Connector::begin() {
   const auto key = are_proved(context_, peer_) ? agree(context_, peer_) : PairKey{};
   if (!key.ok()) return key.status();
-  const auto greeting = make_greeting(context_, peer_, *key, is_filtered(context_, same_host_));
+  const bool filters = is_filtered(context_, same_host_);
+  const auto greeting = make_greeting(context_, peer_, *key, filters, words_);
   if (!greeting.ok()) return greeting.status();
   const size_t count = dials_locally() ? 1 : candidates_.size();
   dialer_ =
@@ -61,7 +83,7 @@ Status Connector::begin() {
 }
 
 Connector::Connected Connector::take() {
-  Connected connected{dialer_->take(), dialer_->answer()};
+  Connected connected{dialer_->take(), dialer_->answer(), dialer_->words()};
   stop();
   return connected;
 }

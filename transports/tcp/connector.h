@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The way from this process to a peer: the peer's addresses, and the dialer while this side
-// connects. Settings that differ within a host and between hosts make two ways of it
-// (TcpContext::proves_host): then a peer that may be on this host is first tried at its local
-// socket alone, and taken to be on another host if it is not there.
+// dials, to greet or to invite (meeting.h). Settings that differ within a host and between hosts
+// make two ways of it (TcpContext::proves_host): then a peer that may be on this host is first
+// tried at its local socket alone, and taken to be on another host if it is not there.
 #pragma once
 
 #include <poll.h>
@@ -22,15 +22,23 @@ namespace sluice {
 
 class Connector {
  public:
-  Connector(const TcpContext& context, const PeerIdentity& peer) : context_(context), peer_(peer) {}
+  Connector(const TcpContext& context, const PeerIdentity& peer, FirstWords words)
+      : context_(context), peer_(peer), words_(words) {}
 
   // The peer's address has come.
   void learn(const AddressBlob& address);
   // Whether the peer is on this host, as far as the two say of themselves. Decides how to connect.
   bool may_be_within_host() const { return same_host_; }
 
+  // Whether it has an address of the peer's.
+  bool has_address() const { return !candidates_.empty(); }
+  // Whether one leads to another host.
+  bool leads_away() const;
+
   // Connects further. failed: failure() says why. May throw std::bad_alloc.
   Dialer::State advance();
+  // Dials on this connection too, over which the peer has invited. May throw std::bad_alloc.
+  void adopt(Socket socket);
   bool dials() const { return bool(dialer_); }
   // While it dials: adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const { dialer_->add_to(polls); }
@@ -40,8 +48,11 @@ class Connector {
     // With proofs, or where the address was not certain to be the peer's: its answer to this side's
     // greeting. Else this side has not greeted.
     std::optional<Greeting> answer;
+    Greeting words;  // that it had to say, or has said
   };
   Connected take();
+  // An invitation came to nothing: the next is for the peer's next address.
+  void try_another();
   // Code::memory also if this process lacks descriptors: another attempt may succeed.
   const Status& failure() const { return failure_; }
   bool ran_short() const { return ran_short_; }
@@ -54,12 +65,14 @@ class Connector {
  private:
   bool dials_locally() const { return !candidates_.empty() && candidates_.front().local; }
   Status begin();
+  Status set_up();
   Dialer::State fail();
   Dialer::State dial_between_hosts();
   Status unreachable() const;
 
   const TcpContext& context_;
   const PeerIdentity& peer_;
+  const FirstWords words_;
   std::vector<Candidate> candidates_;
   bool same_host_ = false;
   std::unique_ptr<Dialer> dialer_;

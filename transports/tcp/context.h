@@ -11,6 +11,7 @@
 #include "transports/tcp/address.h"
 #include "transports/tcp/greeting.h"
 #include "transports/tcp/proofs.h"
+#include "transports/tcp/socket.h"
 #include "transports/tcp/tcp.h"
 #include "transports/transport.h"
 
@@ -22,6 +23,9 @@ struct TcpContext {
   uint64_t host = 0;
   std::vector<Interface> all, chosen;
 
+  // Reads that process's greeting over a connection on which this side has sent its invitation.
+  // May throw std::bad_alloc.
+  std::function<void(Socket, const Greeting& invitation)> await_greeting;
   // Closes a pending connection to free its descriptor. False if there is none.
   std::function<bool()> make_room;
   // Made in advance.

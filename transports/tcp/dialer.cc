@@ -17,6 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds longest_between_starts{250};
 constexpr std::chrono::milliseconds between_retries{100};
 constexpr int most_retries = 100;
+constexpr std::chrono::seconds between_rounds{1};
+constexpr size_t most_adopted = 8;
 
 bool shows_absence(int error) {
   return error == ECONNREFUSED || error == ECONNRESET || error == EPIPE;
@@ -51,7 +53,21 @@ Dialer::Dialer(const TcpContext& context, std::span<const Candidate> candidates,
       deadline_(Clock::now() + context.options.connect_timeout),
       between_starts_(std::min<Clock::duration>(
           longest_between_starts,
-          context.options.connect_timeout / std::max<size_t>(candidates_.size(), 1))) {}
+          context.options.connect_timeout / std::max<size_t>(candidates_.size(), 1))),
+      addresses_(candidates_.size()) {}
+
+// Whoever has only recorded an invitation may send it again, and gets no answer but a greeting. So
+// few are kept, and with proofs none keeps this side from dialing.
+void Dialer::adopt(Socket socket) {
+  const auto is_adopted = [](const Attempt& each) { return each.adopted; };
+  if (std::ranges::count_if(attempts_, is_adopted) >= ptrdiff_t{most_adopted}) {
+    attempts_.erase(std::ranges::find_if(attempts_, is_adopted));
+  }
+  Candidate candidate{};
+  candidate.certain = !greeting_.proves;
+  attempts_.push_back({candidate, std::move(socket), deadline_, true});
+  next_start_ = Clock::now() + between_starts_;
+}
 
 Dialer::State Dialer::advance() {
   while (true) {
@@ -75,21 +91,35 @@ Dialer::State Dialer::advance() {
       if (progress == Progress::again) candidates_.push_back(attempts_[i].candidate);
       attempts_.erase(attempts_.begin() + static_cast<ptrdiff_t>(i));
     }
-    if (next_ == candidates_.size()) return attempts_.empty() ? State::failed : State::dialing;
+    if (next_ == candidates_.size()) {
+      if (!attempts_.empty()) return State::dialing;
+      if (!begin_round()) return State::failed;
+    }
     if (awaits_certain() || Clock::now() < next_start_) return State::dialing;
     start_next();
   }
 }
 
+// After all have failed. False if it is not worth while to try again, or too late.
+bool Dialer::begin_round() {
+  const bool lasts = greeting_.invites || std::ranges::any_of(candidates_, &Candidate::leads_away);
+  const Clock::time_point next = Clock::now() + between_rounds;
+  if (!lasts || ran_short() || next >= deadline_) return false;
+  candidates_.resize(addresses_);
+  next_ = 0;
+  next_start_ = next;
+  return true;
+}
+
 // The peer is certain to have this side's greeting.
 bool Dialer::awaits_certain() const {
   return std::ranges::any_of(
-      attempts_, [](const Attempt& each) { return each.greeted && each.candidate.certain; });
+      attempts_, [](const Attempt& each) { return each.asks() && each.candidate.certain; });
 }
 
 void Dialer::add_to(std::vector<pollfd>& polls) const {
   for (const Attempt& attempt : attempts_) {
-    const int events = attempt.greeted ? POLLIN : POLLOUT;
+    const int events = attempt.asks() ? POLLIN : POLLOUT;
     polls.push_back({attempt.socket.fd(), static_cast<short>(events), 0});
   }
 }
@@ -105,6 +135,10 @@ SocketAddress Dialer::address_of(const Candidate& candidate) const {
 }
 
 void Dialer::start_next() {
+  if (next_ == 0) {
+    failures_.clear();
+    absent_ = true;
+  }
   const Candidate candidate = candidates_[next_++];
   next_start_ = Clock::now() + between_starts_;
   auto made = make_socket_for(candidate);
@@ -130,11 +164,12 @@ void Dialer::start_next() {
 }
 
 Dialer::Progress Dialer::look_at(Attempt& attempt) {
-  if (!attempt.greeted) {
+  if (!attempt.asks()) {
     const Progress progress = connect_further(attempt);
-    const bool connects = progress == Progress::connected;
-    if (!connects || (!greeting_.proves && is_certain(attempt))) return progress;
+    if (progress != Progress::connected || chooses_at_once(attempt)) return progress;
     if (!greet(attempt)) return end(attempt, errno);
+    if (greeting_.invites) return Progress::connected;
+    attempt.state = Attempt::State::asking;
   }
   return hear_answer(attempt);
 }
@@ -155,18 +190,16 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
 
 // Once this side has greeted on one connection, the peer chooses: it keeps the first connection
 // that has greeted, and closes the others.
-bool Dialer::is_certain(const Attempt& attempt) const {
-  return attempt.candidate.certain &&
-         std::none_of(attempts_.begin(), attempts_.end(),
-                      [](const Attempt& each) { return each.greeted; });
+bool Dialer::chooses_at_once(const Attempt& attempt) const {
+  return !greeting_.proves && !greeting_.invites && attempt.candidate.certain &&
+         std::ranges::none_of(attempts_, [](const Attempt& each) { return each.asks(); });
 }
 
 // (A new socket has room for the greeting.)
-bool Dialer::greet(Attempt& attempt) {
+bool Dialer::greet(const Attempt& attempt) const {
   std::byte bytes[Greeting::bytes_with_proof];
   greeting_.encode(bytes);
-  attempt.greeted = send_all(attempt.socket, {bytes, greeting_.size()});
-  return attempt.greeted;
+  return send_all(attempt.socket, {bytes, greeting_.size()});
 }
 
 Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
@@ -186,7 +219,7 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
       (whole &&
        !(Greeting::size_of(attempt.bytes.data()) == size && answer.decode(attempt.bytes.data()) &&
          is_answer(context_, answer, greeting_, pair_key_)))) {
-    note(attempt.candidate,
+    note(attempt,
          got == 0 ? "it was closed, perhaps by another process"
                   : "an invalid answer: damaged, or another process is there",
          0);
@@ -230,13 +263,18 @@ Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
 }
 
 Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
-  const bool wrong = attempt.greeted && (error == ECONNRESET || error == EPIPE);
+  const bool wrong = attempt.asks() && (error == ECONNRESET || error == EPIPE);
   absent_ &= wrong || error == ECONNREFUSED;
-  note(attempt.candidate, error_text(error), error);
+  note(attempt, error_text(error), error);
   return Progress::over;
 }
 
-void Dialer::note(const Candidate& candidate, const std::string& what, int error) {
+void Dialer::note(const Attempt& attempt, const std::string& what, int error) {
+  const Candidate& candidate = attempt.candidate;
+  if (attempt.adopted) {
+    failures_.push_back({"the connection that it made: " + what, error});
+    return;
+  }
   std::string text =
       candidate.local ? "its local socket" : endpoint_text(candidate.address, candidate.port);
   if (!candidate.interface.empty()) text += " over " + candidate.interface;

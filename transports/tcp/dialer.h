@@ -6,6 +6,12 @@
 // this process was busy or an earlier attempt used up the deadline, still gets its quarter of a
 // second.
 //
+// If all have failed, they are tried again each second until the deadline: a network may come back,
+// and the other side may dial, too (meeting.h). But if they lead to this host, it fails at once.
+//
+// The asking side's dialer also takes connections that the other side has made and that invite
+// (adopt). The answering side's only sends its invitation.
+//
 // Another process may answer at an address that is not certain to be the peer's. There this side
 // sends only its greeting until the answer contains the key that only the peer knows. With proofs
 // (greeting.h) it does so at every address, and sends its last proof then. The answer may take any
@@ -40,9 +46,12 @@ class Dialer {
   using Clock = std::chrono::steady_clock;
   enum class State { dialing, connected, failed };
 
-  // greeting: with proofs or the key. pair_key: for proofs.
+  // greeting: with proofs or the key; or an invitation. pair_key: for proofs.
   Dialer(const TcpContext& context, std::span<const Candidate> candidates, const Greeting& greeting,
          const PairKey& pair_key);
+
+  // Greets on this connection too, over which the other side has invited.
+  void adopt(Socket socket);
 
   // Goes on as far as possible now.
   State advance();
@@ -52,7 +61,9 @@ class Dialer {
   // Once connected; to be called once.
   Socket take() { return std::move(connected_); }
   // Once connected: the peer's greeting, if the dialer waited for it. It has sent this side's then.
+  // (Nothing answers an invitation at once, which has been sent.)
   const std::optional<Greeting>& answer() const { return answer_; }
+  const Greeting& words() const { return greeting_; }
   // Once failed: each address and its error; what the user may do, after a semicolon each; and the
   // kind: Code::peer_lost if at every address nobody or another process was listening,
   // Code::timeout if a deadline passed, else Code::unavailable.
@@ -67,11 +78,17 @@ class Dialer {
  private:
   enum class Progress { waits, over, again, connected };
   struct Attempt {
+    enum class State : uint8_t {
+      connecting,  // until the kernel says it is connected
+      asking       // this side's greeting has been sent; the answer is awaited
+    };
     Candidate candidate;
     Socket socket;
     Clock::time_point until;  // deadline for connecting
-    bool greeted = false;     // this side has sent its greeting
-    size_t got = 0;           // bytes of the answer so far
+    bool adopted = false;     // made by the other side
+    State state = State::connecting;
+    bool asks() const { return state == State::asking; }
+    size_t got = 0;  // bytes of the answer so far
     std::array<std::byte, Greeting::bytes_with_proof> bytes{};
   };
 
@@ -80,21 +97,22 @@ class Dialer {
     int error = 0;  // an errno value; 0: something else was wrong
   };
 
+  bool begin_round();
   void start_next();
   Result<Socket> make_socket_for(const Candidate& candidate) const;
   SocketAddress address_of(const Candidate& candidate) const;
   Progress look_at(Attempt& attempt);
   Progress connect_further(Attempt& attempt);
   Progress hear_answer(Attempt& attempt);
-  bool greet(Attempt& attempt);
+  bool greet(const Attempt& attempt) const;
   bool confirm(const Attempt& attempt, const Greeting& answer);
   bool awaits_certain() const;
-  bool is_certain(const Attempt& attempt) const;
+  bool chooses_at_once(const Attempt& attempt) const;
   bool tries_again(const Attempt& attempt);
   bool may_retry(const Attempt& attempt);
   Progress end(const Attempt& attempt, int error);
   Progress fail(const Attempt& attempt, int error);
-  void note(const Candidate& candidate, const std::string& what, int error);
+  void note(const Attempt& attempt, const std::string& what, int error);
 
   const TcpContext& context_;
   std::vector<Candidate> candidates_;
@@ -102,6 +120,7 @@ class Dialer {
   const PairKey pair_key_;
   const Clock::time_point deadline_;
   const Clock::duration between_starts_;
+  const size_t addresses_;        // candidates_ at first; then those that are tried again
   size_t next_ = 0;               // index in candidates_
   Clock::time_point next_start_;  // latest time to start the next attempt
   int retries_ = 0;               // of addresses that are certain

@@ -10,15 +10,15 @@ namespace sluice {
 namespace {
 
 constexpr char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 0, 0};
-constexpr uint32_t proves_flag = 1, filters_flag = 2, refuses_flag = 4;
+constexpr uint32_t proves_flag = 1, filters_flag = 2, refuses_flag = 4, invites_flag = 8;
 
 }  // namespace
 
 void Greeting::encode(std::byte* to_bytes) const {
   std::memcpy(to_bytes, magic, sizeof(magic));
   store32(to_bytes + 8, version);
-  store32(to_bytes + 12,
-          (proves ? proves_flag : 0) | (filters ? filters_flag : 0) | (refuses ? refuses_flag : 0));
+  store32(to_bytes + 12, (proves ? proves_flag : 0) | (filters ? filters_flag : 0) |
+                             (refuses ? refuses_flag : 0) | (invites ? invites_flag : 0));
   store_process(to_bytes + 16, from);
   store_process(to_bytes + 32, to);
   std::copy(key.begin(), key.end(), to_bytes + 48);
@@ -45,6 +45,7 @@ bool Greeting::decode(const std::byte* from_bytes) {
   proves = (flags & proves_flag) != 0;
   filters = (flags & filters_flag) != 0;
   refuses = (flags & refuses_flag) != 0;
+  invites = (flags & invites_flag) != 0;
   if (proves) std::copy_n(from_bytes + bytes, nonce.size(), nonce.begin());
   return true;
 }

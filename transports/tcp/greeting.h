@@ -7,26 +7,31 @@
 //   0-7      "SLUICE" 0 0
 //   8-11     wire version
 //   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption),
-//            and if only one side says so, the link fails; plus 4, in an answer with proofs: the
-//            sender refuses, because its link has failed
+//            and if only one side says so, the link fails; plus 4, in an answer: the sender
+//            refuses, because its link has failed; plus 8: the sender invites (below)
 //   16-31    the sender's process
 //   32-47    the process that it wants to reach
 //   48-63    without proofs the key that the latter published with its address, else a proof
 //   64-71    the sender's window, in bytes
 //   72-87    with proofs only: 16 random bytes of this connection (a nonce)
 //
-// If both processes have a Prover (transports/conduit.h), which their addresses say, their
-// greetings have proofs. The connecting side waits for the answer, and sends 16 bytes, its last
-// proof, before anything else. The accepting side keeps a connection only after that proof:
+// The asking side greets, and the answering side answers (meeting.h), whichever of them made the
+// connection. If the answering side did, it first sends a greeting that invites, with a key or the
+// first proof like any other, and nothing answers that but the asking side's own greeting, or its
+// refusal.
 //
-//   connecting side   greeting, nonce ->                      last proof, frames ->
-//   accepting side                       <- greeting, nonce
+// If both processes have a Prover (transports/conduit.h), which their addresses say, their
+// greetings have proofs. The asking side waits for the answer, and sends 16 bytes, its last
+// proof, before anything else. The answering side keeps a connection only after that proof:
+//
+//   asking side      greeting, nonce ->                      last proof, frames ->
+//   answering side                      <- greeting, nonce
 //
 // All three proofs need the key of these two processes, which each computes from the other's public
 // key (Prover::agree), and each covers all that was said before it (transports/tcp/proofs.h). So a
 // recorded greeting lets nobody in, because the nonces differ.
 //
-// Without proofs, the connecting side sends frames directly after its greeting, and the accepting
+// Without proofs, the asking side sends frames directly after its greeting, and the answering
 // side answers with its own when it knows the peer's key. A connection whose greeting has a wrong
 // key or proof gets no answer.
 #pragma once
@@ -39,7 +44,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 6;
+inline constexpr uint32_t wire_version = 7;
 
 struct Greeting {
   static constexpr size_t bytes = 72, bytes_with_proof = 88;
@@ -51,6 +56,7 @@ struct Greeting {
   bool proves = false, filters = false;
   Key nonce{};           // if it proves
   bool refuses = false;  // an answer, after which the connection ends
+  bool invites = false;  // the other side is to greet over this connection
 
   size_t size() const { return proves ? bytes_with_proof : bytes; }
   // Writes size() bytes.

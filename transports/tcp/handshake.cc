@@ -13,8 +13,9 @@ Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer) {
 }
 
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
-                               const PairKey& key, bool filters) {
+                               const PairKey& key, bool filters, FirstWords words) {
   Greeting made{wire_version, context.options.self, peer.process, peer.key, context.options.window};
+  made.invites = words == FirstWords::invitation;
   if (!are_proved(context, peer)) return made;
   made.proves = true;
   made.filters = filters;
@@ -39,6 +40,12 @@ Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& as
   if (!last.ok()) return last.status();
   made.key = *second;
   return GreetingAnswer{made, *last};
+}
+
+Greeting make_refusal(const TcpContext& context, const Greeting& asked, const Key& peer_key) {
+  Greeting made{wire_version, asked.to, asked.from, peer_key, context.options.window};
+  made.refuses = true;
+  return made;
 }
 
 bool is_answer(const TcpContext& context, const Greeting& answer, const Greeting& asked,

@@ -43,17 +43,22 @@ inline bool is_filtered(const TcpContext& context, bool within_host) {
 // The secret of this process and the peer.
 Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer);
 
-// The connecting side's greeting. key: for its proof.
+// What a side says first: the asking side's greeting, or the other's invitation. key: for its
+// proof.
+enum class FirstWords : uint8_t { greeting, invitation };
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
-                               const PairKey& key, bool filters);
-// With proofs: the accepting side's answer, and the last proof, which must follow it.
+                               const PairKey& key, bool filters,
+                               FirstWords words = FirstWords::greeting);
+// With proofs: the answer, and the last proof, which must follow it.
 struct GreetingAnswer {
   Greeting greeting;
   Key last{};
 };
 Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& asked,
                                    const PairKey& key, bool refuses);
-// Connecting side: whether this answers that greeting.
+// Without proofs: that this side has given up its link to the process with this key.
+Greeting make_refusal(const TcpContext& context, const Greeting& asked, const Key& peer_key);
+// Whether this answers that greeting or invitation.
 bool is_answer(const TcpContext& context, const Greeting& answer, const Greeting& asked,
                const PairKey& key);
 

@@ -40,6 +40,8 @@ struct TcpOptions {
   std::string congestion;
   // For making a connection. A peer may take any time to enter a call.
   std::chrono::milliseconds connect_timeout{20000};
+  // How long the answering side lets the other connect before it dials, too (meeting.h).
+  std::chrono::milliseconds dial_after{1000};
 
   // What links are upgraded with, where both sides can: the first of these that serves.
   std::vector<std::shared_ptr<UpgradeMaker>> upgrades{};

@@ -23,12 +23,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-IpAddress loopback() {
-  IpAddress address;
-  parse_ip("127.0.0.1", &address);
-  return address;
-}
-
 TcpOptions patient() {
   TcpOptions options;
   options.connect_timeout = seconds(60);
@@ -81,24 +75,6 @@ class TcpDialing : public testing::Test {
   const TeamId team_{Ranks::process(0), 1};
   std::unique_ptr<Channel> channel_, waiting_;
   Message out_{{1, 0, 0, 0}, 1000}, in_{{1, 0, 0, 0}, 1000}, awaited_{{1, 0, 0, 0}, 8};
-};
-
-// An address that drops connection attempts, like a firewall: its backlog is full.
-class Silent {
- public:
-  Silent() : listener_(std::move(*listen_on(loopback(), {}))) {
-    EXPECT_EQ(listen(listener_.socket.fd(), 0), 0);
-    const SocketAddress to = to_socket_address(loopback(), listener_.port);
-    for (int i = 0; i < 4; ++i) {
-      fillers_.push_back(std::move(*make_socket(loopback(), {})));
-      (void)!connect(fillers_.back().fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size);
-    }
-  }
-  AddressBlob::Entry entry() const { return {loopback(), 8, listener_.port}; }
-
- private:
-  Listener listener_;
-  std::vector<Socket> fillers_;
 };
 
 TEST_F(TcpDialing, TheSecondAddressIsTriedWhileTheFirstIsSilent) {

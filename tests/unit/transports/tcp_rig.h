@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cstdlib>
 #include <memory>
@@ -63,6 +64,30 @@ class FewDescriptors {
 
  private:
   rlimit before_{};
+  std::vector<Socket> fillers_;
+};
+
+inline IpAddress loopback() {
+  IpAddress address;
+  parse_ip("127.0.0.1", &address);
+  return address;
+}
+
+// An address that drops connection attempts, like a firewall: its backlog is full.
+class Silent {
+ public:
+  Silent() : listener_(std::move(*listen_on(loopback(), {}))) {
+    EXPECT_EQ(listen(listener_.socket.fd(), 0), 0);
+    const SocketAddress to = to_socket_address(loopback(), listener_.port);
+    for (int i = 0; i < 4; ++i) {
+      fillers_.push_back(std::move(*make_socket(loopback(), {})));
+      (void)!connect(fillers_.back().fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size);
+    }
+  }
+  AddressBlob::Entry entry() const { return {loopback(), 8, listener_.port}; }
+
+ private:
+  Listener listener_;
   std::vector<Socket> fillers_;
 };
 
