@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// steps [--most N] [--most-anew N] [--trace FILE]: counts the instructions from the MPI symbol to
-// the first store of the payload. Rank 0 repeats a small call with the processor's trap flag set,
-// so that the processor stops after each instruction. The signal handler counts the instruction,
-// checks whether it takes a lock, enters the kernel or allocates, and whether the payload has
-// arrived in shared memory. The other ranks are already in the call, so that rank 0 waits for
-// nothing; if one comes late, the call is made again. x86-64 and Linux only.
+// steps [--most N] [--most-anew N] [--functions N] [--trace FILE]: counts the instructions from the
+// MPI symbol to the first store of the payload. Rank 0 repeats a small call with the processor's
+// trap flag set, so that the processor stops after each instruction. The signal handler counts the
+// instruction, checks whether it takes a lock, enters the kernel or allocates, and whether the
+// payload has arrived in shared memory. The other ranks are already in the call, so that rank 0
+// waits for nothing; if one comes late, the call is made again. x86-64 and Linux only.
+//
+// The way in, to the module's first instruction, is counted, too; and what libsluice.so does of it
+// (src/chooser/jumps.h).
 //
 // Each function is called twice: after an equal call on the communicator, and after a call with
-// another count. --most, --most-anew: limits on these two instruction counts. --trace: writes the
-// addresses of the first call's instructions in Sluice's module, for addr2line.
+// another count. --most, --most-anew: limits on these two instruction counts. --functions: how many
+// functions, at most. --trace: writes the addresses of the first call's instructions in Sluice's
+// module, for addr2line.
 #include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <span>
 
 #include "tests/mpi/harness.h"
@@ -154,9 +160,31 @@ void write_trace(const std::string& path) {
   }
 }
 
+// The instructions before the first in the module: the program's, and of these those that
+// libsluice.so does to choose the module.
+struct WayIn {
+  size_t all = 0, chooser = 0;
+};
+
+WayIn way_in() {
+  WayIn way;
+  for (const uint64_t at : watch.trace) {
+    Dl_info about{};
+    const bool is_known = dladdr(reinterpret_cast<void*>(at), &about) != 0 && about.dli_fname;
+    if (is_known && std::strstr(about.dli_fname, "/libsluice-")) break;
+    if (is_known && std::strstr(about.dli_fname, "/libsluice.so")) ++way.chooser;
+    ++way.all;
+  }
+  return way;
+}
+
 void judge(const std::string& name, uint64_t most) {
-  std::printf("%s: %zu instructions to the first store, %zu in all\n", name.c_str(),
-              static_cast<size_t>(watch.steps_to_store), static_cast<size_t>(watch.steps));
+  const WayIn way = way_in();
+  std::printf(
+      "%s: %zu instructions to the first store, %zu in all, %zu of the way in, %zu to choose\n",
+      name.c_str(), static_cast<size_t>(watch.steps_to_store), static_cast<size_t>(watch.steps),
+      way.all, way.chooser);
+  test::check(way.chooser == 1, name + ": the choice of the module takes other than one jump");
   test::check(watch.steps_to_store > 0, name + ": its payload was not seen in shared memory");
   test::check(watch.steps_to_store <= most,
               name + ": the first store comes after more than " + std::to_string(most));
@@ -221,7 +249,9 @@ int main(int argc, char** argv) {
   action.sa_sigaction = on_step;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGTRAP, &action, nullptr);
-  for (const Function& function : functions) {
+  const auto count = static_cast<size_t>(options.number("functions", std::size(functions)));
+  for (const Function& function :
+       std::span(functions).first(std::min(count, std::size(functions)))) {
     follow(function, false, most);
     if (!trace.empty() && &function == functions) write_trace(trace);
     follow(function, true, most_anew);
