@@ -5,6 +5,8 @@
 #include <cstring>
 #include <functional>
 
+#include "src/engine/late_ranks.h"
+
 namespace sluice {
 namespace {
 
@@ -196,9 +198,8 @@ bool is_ready(std::span<const std::byte> hello) {
 Status look_through(std::span<const std::byte> packed) {
   const auto find = [&](auto is) { return find_ranks(packed, std::not_fn(is)); };
   if (const auto ranks = find(is_of_sluice); !ranks.empty()) {
-    return {Code::mismatch, describe_ranks(ranks) +
-                                " took part without Sluice: the preload probably did not reach "
-                                "it (mpirun -x LD_PRELOAD reaches all), or SLUICE_ENABLE is off"};
+    return {Code::mismatch,
+            describe_ranks(ranks) + " took part without Sluice: " + why_without_sluice};
   }
   if (const auto ranks = find(is_of_this_layout); !ranks.empty()) {
     return {Code::mismatch, describe_ranks(ranks) + " runs an incompatible version of Sluice"};

@@ -87,24 +87,24 @@ void LateRanks::set_timer() {
 
 // (MPI does not tell which ranks are missing.)
 void LateRanks::look() {
-  constexpr const char* causes =
-      "one has not called a collective on it yet, or runs without Sluice because the preload did "
-      "not reach it (mpirun -x LD_PRELOAD reaches all) or SLUICE_ENABLE is off there";
+  constexpr const char* cause =
+      "one has not called a collective on it yet, or runs without Sluice because";
   const double waited = std::chrono::duration<double>(Clock::now() - began_).count();
   const bool waits = waits_.load(std::memory_order_relaxed);
   if (waits && timeout_ > 0 && waited >= timeout_) {
     log(Level::error,
-        "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s; this process "
+        "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s %s; this "
+        "process "
         "ends now (SLUICE_SETUP_TIMEOUT)",
-        function_, name_.c_str(), size_, waited, causes);
+        function_, name_.c_str(), size_, waited, cause, why_without_sluice);
     std::_Exit(EXIT_FAILURE);
   }
   if (waited >= report_after_) {
     if (waits) {
       log(Level::warning,
-          "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s; still "
+          "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s %s; still "
           "waiting",
-          function_, name_.c_str(), size_, waited, causes);
+          function_, name_.c_str(), size_, waited, cause, why_without_sluice);
     }
     report_after_ *= 2;
   }

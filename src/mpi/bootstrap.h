@@ -34,9 +34,10 @@ class MpiBootstrap final : public Bootstrap {
   const std::string name_;
   bool has_met_ = false;
   LateRanks late_;
-  const Status failed_{Code::internal,  // made while there is memory
-                       "MPI_Allgather failed: perhaps a rank took part without Sluice, because the "
-                       "preload did not reach it or SLUICE_ENABLE is off there"};
+  const Status failed_{
+      Code::internal,  // made while there is memory
+      std::string("MPI_Allgather failed: perhaps a rank took part without Sluice: ") +
+          why_without_sluice};
 };
 
 }  // namespace sluice

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The sluice command: tool_sources.
 tool_sources += \
+  src/tool/audit.cc \
+  src/tool/audit.h \
   src/tool/build.cc \
   src/tool/build.h \
   src/tool/cuda.cc \

@@ -38,6 +38,13 @@ void add_run(CLI::App& app, sluice::PreloadOptions* options, Chosen* chosen) {
       ->type_name("KNOB=VALUE")
       ->allow_extra_args(false);
   run->add_flag("--stats", options->stats, "print a table of what was carried (SLUICE_STATS=on)");
+  CLI::Option* audit = run->add_flag(
+      "--audit", [=](int64_t) { options->audit = sluice::AuditWish::yes; },
+      "serve programs that take MPI's functions from the MPI library's handle, too (LD_AUDIT)");
+  run->add_flag(
+         "--no-audit", [=](int64_t) { options->audit = sluice::AuditWish::no; },
+         "do not; unless given, interpreters such as python3 and julia are served so")
+      ->excludes(audit);
   run->add_flag("--dry-run", options->dry_run, "say what would be started, and do not");
   run->add_option("PROGRAM", options->command, "what to start, and its arguments")
       ->type_name("[ARGUMENTS...]")

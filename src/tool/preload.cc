@@ -20,6 +20,7 @@ namespace sluice {
 namespace {
 
 constexpr const char* library_name = "libsluice.so";
+constexpr const char* audit_name = "libsluice-audit.so";
 
 std::string absolute(const std::string& path) {
   char* real = realpath(path.c_str(), nullptr);
@@ -88,12 +89,13 @@ bool is_mpi(const std::string& name) {
          name.starts_with("libmpi_abi.so");
 }
 
-std::vector<std::string> environment_with(const std::string& preload) {
+std::vector<std::string> environment_with(const std::string& setting) {
+  const std::string name = setting.substr(0, setting.find('=') + 1);
   std::vector<std::string> variables;
   for (char** each = environ; *each; ++each) {
-    if (!std::string_view(*each).starts_with("LD_PRELOAD=")) variables.emplace_back(*each);
+    if (!std::string_view(*each).starts_with(name)) variables.emplace_back(*each);
   }
-  variables.push_back("LD_PRELOAD=" + preload);
+  variables.push_back(setting);
   return variables;
 }
 
@@ -118,11 +120,12 @@ std::string read_all(int fd) {
   }
 }
 
-// Runs a command and returns its standard output and standard error.
-Result<std::string> output_of(std::vector<std::string> command, const std::string& preload) {
+// Runs a command with this setting ("NAME=VALUE") in its environment; returns its standard output
+// and standard error.
+Result<std::string> output_of(std::vector<std::string> command, const std::string& setting) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Status(Code::unavailable, strerror(errno));
-  std::vector<std::string> variables = environment_with(preload);
+  std::vector<std::string> variables = environment_with(setting);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -139,6 +142,20 @@ Result<std::string> output_of(std::vector<std::string> command, const std::strin
   while (waitpid(child, &ignored, 0) < 0 && errno == EINTR) {
   }
   return text;
+}
+
+// A list of libraries without this one, whatever its folder. Each that is left ends with ":".
+std::string without(const std::string& list, const char* separators, const char* name,
+                    const std::string& path) {
+  std::string left;
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find_first_of(separators, at), list.size());
+    const std::string item = list.substr(at, end - at);
+    const std::string base = item.substr(item.rfind('/') + 1);
+    if (!item.empty() && base != name && absolute(item) != path) left += item + ":";
+    at = end + 1;
+  }
+  return left;
 }
 
 // The linker's lines that name the library; all of its output if none does.
@@ -215,16 +232,21 @@ std::vector<ServedMpi> served_mpis(const std::string& folder) {
   return all;
 }
 
-std::string preload_value(const std::string& library, const std::string& existing) {
-  std::string value;
-  for (size_t at = 0; at < existing.size();) {
-    const size_t end = std::min(existing.find_first_of(": ", at), existing.size());
-    const std::string item = existing.substr(at, end - at);
-    const std::string base = item.substr(item.rfind('/') + 1);
-    if (!item.empty() && base != library_name && absolute(item) != library) value += item + ":";
-    at = end + 1;
+std::string audit_module(const std::string& folder) {
+  for (const char* const place : {"/sluice/", "/"}) {
+    const std::string path = folder + place + audit_name;
+    if (access(path.c_str(), R_OK) == 0) return path;
   }
-  return value + library;
+  return "";
+}
+
+std::string preload_value(const std::string& library, const std::string& existing) {
+  return without(existing, ": ", library_name, library) + library;
+}
+
+std::string audit_value(const std::string& module, const std::string& existing) {
+  const std::string others = without(existing, ":", audit_name, module);
+  return others.empty() ? module : module + ":" + others.substr(0, others.size() - 1);
 }
 
 Result<Loaded> try_preload(const Program& program, const std::string& library,
@@ -232,7 +254,8 @@ Result<Loaded> try_preload(const Program& program, const std::string& library,
   if (library.find_first_of(" :") != std::string::npos) {
     return Status(Code::invalid, "LD_PRELOAD takes no path with spaces or colons: " + library);
   }
-  Result<std::string> said = output_of({program.dynamic_linker, "--list", program.elf()}, preload);
+  Result<std::string> said =
+      output_of({program.dynamic_linker, "--list", program.elf()}, "LD_PRELOAD=" + preload);
   if (!said.ok()) return said.status().with("the dynamic linker of " + program.elf());
   Loaded loaded;
   bool has_library = false;
@@ -249,6 +272,18 @@ Result<Loaded> try_preload(const Program& program, const std::string& library,
                                      program.elf() + ":\n" + complaint(*said, library));
   }
   return loaded;
+}
+
+Status try_audit(const Program& program, const std::string& module) {
+  if (module.find(':') != std::string::npos) {
+    return {Code::invalid, "LD_AUDIT takes no path with colons: " + module};
+  }
+  const Result<std::string> said =
+      output_of({program.dynamic_linker, "--list", program.elf()}, "LD_AUDIT=" + module);
+  if (!said.ok()) return said.status().with("the dynamic linker of " + program.elf());
+  if (said->find(module) == std::string::npos) return {};  // (It names what it cannot load.)
+  return {Code::invalid, "the dynamic linker would not load " + module + " for " + program.elf() +
+                             ":\n" + complaint(*said, module)};
 }
 
 }  // namespace sluice

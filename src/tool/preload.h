@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Finds the library that `sluice run` preloads, and checks that a program would load it.
+// Finds the library that `sluice run` preloads, and its audit module, and checks that a program
+// would load them.
 #pragma once
 
 #include <string>
@@ -34,10 +35,18 @@ struct ServedMpi {
 // What the library in this folder serves.
 std::vector<ServedMpi> served_mpis(const std::string& folder);
 
+// The path of the audit module (src/audit/audit.c) of the library in this folder; empty: it is
+// missing.
+std::string audit_module(const std::string& folder);
+
 // The value for LD_PRELOAD: what `existing` names, in its order, then the library. Sluice stands in
 // for MPI, so it comes last: profilers define MPI_X too, and call PMPI_X, which Sluice defines.
 // Whatever `existing` says of a Sluice is left out.
 std::string preload_value(const std::string& library, const std::string& existing);
+
+// The value for LD_AUDIT: the module, then what `existing` names besides. (It comes first, because
+// glibc passes by those that stand behind one without an interest in a symbol.)
+std::string audit_value(const std::string& module, const std::string& existing);
 
 // Result of try_preload: what the dynamic linker would load for a program.
 struct Loaded {
@@ -52,5 +61,8 @@ struct Loaded {
 // message, if the library would not be loaded.
 Result<Loaded> try_preload(const Program& program, const std::string& library,
                            const std::string& preload);
+
+// The same of the audit module.
+Status try_audit(const Program& program, const std::string& module);
 
 }  // namespace sluice

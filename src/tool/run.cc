@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "src/base/knobs.h"
+#include "src/tool/audit.h"
 #include "src/tool/build.h"
 #include "src/tool/preload.h"
 #include "src/tool/program.h"
@@ -58,13 +59,22 @@ std::string quoted(const std::vector<std::string>& words) {
   return line;
 }
 
+// Why the audit module is loaded, if nobody asked for it.
+std::string reason(const AuditChoice& audit) {
+  return audit.language + " may take MPI's functions from the MPI library's handle";
+}
+
 void describe(const PreloadOptions& options, const Program& program, const Loaded& loaded,
-              const std::string& library) {
+              const std::string& library, const AuditChoice& audit) {
   printf("program      %s\n", program.file().c_str());
   for (size_t i = 1; i < program.chain.size(); ++i) {
     printf("  run by     %s\n", program.chain[i].c_str());
   }
   printf("library      %s: would be loaded\n", library.c_str());
+  if (!audit.module.empty()) {
+    printf("audit        %s: would be loaded%s\n", audit.module.c_str(),
+           audit.language.empty() ? "" : (": " + reason(audit)).c_str());
+  }
   if (loaded.mpi.empty()) {
     printf("MPI          not linked with one itself; it may load one later\n");
   } else {
@@ -75,7 +85,22 @@ void describe(const PreloadOptions& options, const Program& program, const Loade
     const std::string from = each.origin == "environment" ? "" : "  (" + each.origin + ")";
     printf("setting      %s=%s%s\n", each.knob->name, each.value.c_str(), from.c_str());
   }
-  printf("would start  LD_PRELOAD=%s %s\n", getenv("LD_PRELOAD"), quoted(options.command).c_str());
+  const std::string auditor =
+      audit.module.empty() ? "" : std::string("LD_AUDIT=") + getenv("LD_AUDIT") + " ";
+  printf("would start  %sLD_PRELOAD=%s %s\n", auditor.c_str(), getenv("LD_PRELOAD"),
+         quoted(options.command).c_str());
+}
+
+// Says so where the module was chosen here: once a job, as far as launchers tell the rank.
+void tell(const AuditChoice& audit) {
+  if (audit.module.empty() || audit.language.empty()) return;
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* const rank = getenv(name);
+    if (rank && strcmp(rank, "0") != 0) return;
+  }
+  fprintf(stderr,
+          "sluice: %s, so those get Sluice's by libsluice-audit.so (--no-audit: MPI's own)\n",
+          reason(audit).c_str());
 }
 
 Status start(const std::string& file, const std::vector<std::string>& command) {
@@ -104,10 +129,16 @@ Status run(const PreloadOptions& options) {
   const Result<Loaded> loaded = try_preload(*program, *library, preload);
   if (!loaded.ok()) return loaded.status();
   if (!loaded->late_sanitizer.empty()) preload = loaded->late_sanitizer + ":" + preload;
+  const Result<AuditChoice> audit = choose_audit(options.audit, *program, *loaded, *library);
+  if (!audit.ok()) return audit.status();
   setenv("LD_PRELOAD", preload.c_str(), 1);
-  if (!options.dry_run) return start(program->file(), options.command);
-  describe(options, *program, *loaded, *library);
-  return {};
+  apply_audit(*audit);
+  if (options.dry_run) {
+    describe(options, *program, *loaded, *library, *audit);
+    return {};
+  }
+  tell(*audit);
+  return start(program->file(), options.command);
 }
 
 }  // namespace sluice

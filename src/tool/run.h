@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "src/tool/audit.h"
 
 namespace sluice {
 
@@ -15,6 +16,7 @@ struct PreloadOptions {
   std::vector<std::string> settings;  // "KNOB=VALUE"; the prefix SLUICE_ is optional
   bool stats = false;
   bool dry_run = false;
+  AuditWish audit = AuditWish::if_useful;
   std::vector<std::string> command;  // the program and its arguments
 };
 

@@ -85,6 +85,7 @@ def run(ranks, *command, preload=LIBRARY, env=None, options=(), status=0, limit=
 def execute(command, env=None, status=0, limit=LIMIT):
     variables = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
     variables.pop("LD_PRELOAD", None)
+    variables.pop("LD_AUDIT", None)
     # Open MPI 4's AVX sums of 8 and 16 bits saturate, where C's wrap around. Open MPI 5's TCP leaves loopback out unless
     # it is named, and where an interface does not reach itself by another way, each rank says so, or has no way at all.
     variables.update({"OMPI_MCA_op": "^avx", "OMPI_MCA_btl_tcp_if_include": "127.0.0.0/8"})

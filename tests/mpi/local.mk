@@ -178,12 +178,15 @@ mpi_tests = \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \
   tests/mpi/test_large_counts \
+  tests/mpi/test_audit \
+  tests/mpi/test_preloads \
   tests/mpi/test_abi \
   tests/mpi/test_chooser
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
-  tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/jobs.py tests/mpi/mpi4py_program.py \
+  tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/ctypes_program.py tests/mpi/handles.c tests/mpi/jobs.py tests/mpi/linked.c \
+  tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c \
   tests/mpi/on-rank
 
 # tests/mpi/test_other_mpi makes them in a folder of their own, with the other MPI.

@@ -65,7 +65,7 @@ TEST(Hello, WhoSentNoneIsNamed) {
     size_t byte;
     const char* words;
   } cases[] = {{0, "rank 1 runs an incompatible version of Sluice"},
-               {7, "rank 1 took part without Sluice: the preload probably did not reach it"},
+               {7, "rank 1 took part without Sluice: the preload did not reach it"},
                {53, "rank 1 had no memory to set it up"}};
   for (const auto& [byte, words] : cases) {
     auto changed = hello;
