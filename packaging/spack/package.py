@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For Spack: `spack repo create`, put this into packages/sluice/, `spack install sluice ^openmpi`."""
+"""For Spack: `spack repo create`, put this into packages/sluice/, `spack install sluice ^openmpi`. One installation serves
+programs of any MPI: that of the spec builds the benchmarks and tests."""
 import os
 
 from spack.package import *
@@ -38,7 +39,7 @@ class Sluice(AutotoolsPackage):
     depends_on("libtool@2.4.6:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("cli11@2:", type="build")
-    depends_on("mpi")
+    depends_on("mpi")  # of the benchmarks; the library serves Open MPI, MPICH and MPI 5's ABI with any
     depends_on("hwloc@2:", when="+hwloc")
     depends_on("openssl@3:", when="+tls")
     depends_on("rdma-core", when="+verbs")
