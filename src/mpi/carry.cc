@@ -51,8 +51,8 @@ void FurtherBuffers::attach(Exchange* exchange) {
   exchange->others = sides;
 }
 
-bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further,
-           Communicator** awaiting, int* result) {
+bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further, bool* is_awaited,
+           int* result) {
   if (is_passing()) return false;
   Communicator* communicator = last_communicator(arguments.comm);
   Exchange described;
@@ -69,7 +69,7 @@ bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further,
   }
   if (communicator) {
     if (communicator->perform(row.function, row.row, arguments, exchange, result)) return true;
-    if (communicator->awaits_mpi()) *awaiting = communicator;
+    *is_awaited = communicator->awaits_mpi();
     return false;
   }
   communicators_missed.store(true, std::memory_order_relaxed);
@@ -77,6 +77,11 @@ bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further,
   *result = MPI_ERR_NO_MEM;
   real().Comm_call_errhandler(arguments.comm, *result);
   return true;
+}
+
+Communicator* find_awaiting(MPI_Comm handle) {
+  Communicator* const last = last_communicator(handle);
+  return last ? last : find_existing_communicator(handle);
 }
 
 }  // namespace sluice

@@ -35,9 +35,13 @@ struct FurtherBuffers {
 // Whether this call bypasses Sluice.
 inline bool is_passing() { return this_thread.inside || all_pass.load(std::memory_order_relaxed); }
 
-// Runs a call; false if MPI is to do it. *awaiting: then set if that has to know when MPI has done
-// it. further: nullptr if there are none; must live until then.
-bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further,
-           Communicator** awaiting, int* result);
+// Runs a call; false if MPI is to do it. *is_awaited: then set if the communicator has to know when
+// MPI has done it. further: nullptr if there are none; must live until then.
+bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further, bool* is_awaited,
+           int* result);
+
+// To be called when MPI has done a call that is awaited: who awaits it. nullptr if nobody does any
+// longer, because MPI's error handler has freed the communicator.
+Communicator* find_awaiting(MPI_Comm handle);
 
 }  // namespace sluice

@@ -61,9 +61,10 @@ namespace {
 using MpiCall = int (*)(const Arguments& arguments);
 
 // Ends a call that MPI has done, and that somebody awaits; MPI may do it again first.
-[[gnu::cold]] int finish_awaited(const Row& row, const Arguments& arguments, Communicator& awaiting,
-                                 int result, MpiCall call) {
-  while (awaiting.repeats_for_mpi(result)) {
+[[gnu::cold]] int finish_awaited(const Row& row, const Arguments& arguments, int result,
+                                 MpiCall call) {
+  Communicator* awaiting = find_awaiting(arguments.comm);
+  while (awaiting && awaiting->repeats_for_mpi(result)) {
     std::optional<HostCopyForMpi> host_copy;
     if (!prepare_for_mpi(row, arguments, &host_copy, &result)) return result;
     Arguments changed = arguments;
@@ -74,8 +75,9 @@ using MpiCall = int (*)(const Arguments& arguments);
     }
     result = call(changed);
     if (host_copy) result = finish_for_mpi(row, arguments, &*host_copy, result);
+    awaiting = find_awaiting(arguments.comm);
   }
-  return awaiting.finish_for_mpi(row.function, result);
+  return awaiting ? awaiting->finish_for_mpi(row.function, result) : result;
 }
 
 // Becomes the array that a parameter of MPI's takes.
@@ -167,9 +169,9 @@ int finalize() {
     SLUICE_REPLAY(function, row, __VA_ARGS__)                                                  \
     sluice::Arguments arguments;                                                               \
     SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
-    sluice::Communicator* awaiting = nullptr;                                                  \
-    if (sluice::carry(table_row, arguments, nullptr, &awaiting, &result)) return result;       \
-    if (!awaiting && !sluice::may_be_on_device())                                              \
+    bool is_awaited = false;                                                                   \
+    if (sluice::carry(table_row, arguments, nullptr, &is_awaited, &result)) return result;     \
+    if (!is_awaited && !sluice::may_be_on_device())                                            \
       return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
     std::optional<sluice::HostCopyForMpi> host_copy;                                           \
     if (!sluice::prepare_for_mpi(table_row, arguments, &host_copy, &result)) return result;    \
@@ -178,9 +180,9 @@ int finalize() {
     }                                                                                          \
     result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
     if (host_copy) result = sluice::finish_for_mpi(table_row, arguments, &*host_copy, result); \
-    if (!awaiting) return result;                                                              \
+    if (!is_awaited) return result;                                                            \
     return sluice::finish_awaited(                                                             \
-        table_row, arguments, *awaiting, result, [](const sluice::Arguments& arguments) {      \
+        table_row, arguments, result, [](const sluice::Arguments& arguments) {                 \
           return sluice::real().function(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));       \
         });                                                                                    \
   }

@@ -205,11 +205,13 @@ int run_several(const Row& row, const Arguments& arguments, void* const buffers[
   const std::span<void* const> all(buffers, buffers ? static_cast<size_t>(std::max(n, 0)) : 0);
   if (const int fault = check_buffers(row, arguments, all); fault != MPI_SUCCESS) return fault;
   FurtherBuffers further{all.subspan(1), {}};
-  Communicator* awaiting = nullptr;
+  bool is_awaited = false;
   int result = MPI_SUCCESS;
-  if (carry(row, arguments, &further, &awaiting, &result)) return result;
+  if (carry(row, arguments, &further, &is_awaited, &result)) return result;
+  Communicator* awaiting = nullptr;
   do {
     result = call_mpi(row, arguments, further, buffers[0], real_call);
+    if (is_awaited) awaiting = find_awaiting(arguments.comm);
   } while (awaiting && awaiting->repeats_for_mpi(result));
   return awaiting ? awaiting->finish_for_mpi(row.function, result) : result;
 }

@@ -17,6 +17,8 @@
 //   cut        MPI_Bcast. Rank 0 sends too much in call 69, the first timed one of MPI's. The
 //              other's error handler leaves the communicator to MPI by a hint, and so does rank 0
 //              then
+//   gone       The same, but the other's error handler frees the communicator, and so does rank 0;
+//              both go on with another one
 //   timed      MPI_Allreduce of integers in a bare loop, without checks; prints "timed: N ms"
 //
 // --communicators: each makes the calls, and is freed; MPI's calls are those of the last one.
@@ -52,7 +54,8 @@ struct Job {
 // One communicator's calls.
 class Loop {
  public:
-  Loop(const Job& job, MPI_Comm comm) : job_(job), comm_(comm), own_(job.seed), all_(job.seed) {
+  // comm: may become another one.
+  Loop(const Job& job, MPI_Comm& comm) : job_(job), comm_(comm), own_(job.seed), all_(job.seed) {
     MPI_Comm_rank(comm, &rank_);
     MPI_Comm_size(comm, &size_);
     for (int i = 0; i <= rank_; ++i) (void)own_.next();
@@ -101,8 +104,8 @@ class Loop {
     if (job_.what == "moves") return move();
     if (job_.what == "uneven") return exchange();
     if (job_.what == "barriers") return void(MPI_Barrier(comm_));
-    if (job_.what == "cut") return move_too_much();
-    test::fail("--what takes sums, doubles, roots, moves, uneven, barriers or cut");
+    if (job_.what == "cut" || job_.what == "gone") return move_too_much();
+    test::fail("--what takes sums, doubles, roots, moves, uneven, barriers, cut or gone");
   }
 
   void add_integers() {
@@ -168,6 +171,12 @@ class Loop {
     test::check((result != MPI_SUCCESS) == (is_bad && !sends),
                 "error in call " + std::to_string(call_));
     if (!is_bad) return test::check(data[0] == call_, "data of call " + std::to_string(call_));
+    if (job_.what == "gone") {
+      if (sends) MPI_Comm_free(&comm_);
+      test::check(comm_ == MPI_COMM_NULL, "the communicator has been freed");
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+      return;
+    }
     set_handler(MPI_ERRORS_ARE_FATAL);
     if (sends) leave_to_mpi(comm_);
   }
@@ -177,11 +186,14 @@ class Loop {
     if (handler != MPI_ERRORS_ARE_FATAL) MPI_Errhandler_free(&handler);
   }
 
-  static MPI_Errhandler leaving() {
+  MPI_Errhandler leaving() {
     MPI_Errhandler handler;
-    MPI_Comm_create_errhandler(leave, &handler);
+    freed_by_handler = &comm_;
+    MPI_Comm_create_errhandler(job_.what == "gone" ? free_it : leave, &handler);
     return handler;
   }
+
+  static void free_it(MPI_Comm*, int*, ...) { MPI_Comm_free(freed_by_handler); }
 
   static void leave(MPI_Comm* comm, int*, ...) { leave_to_mpi(*comm); }
 
@@ -245,8 +257,10 @@ class Loop {
     return static_cast<double>(own_.next()) / (1.0 + static_cast<double>(own_.below(1000)));
   }
 
+  static inline MPI_Comm* freed_by_handler = nullptr;
+
   const Job& job_;
-  const MPI_Comm comm_;
+  MPI_Comm& comm_;
   MPI_Comm reference_ = MPI_COMM_NULL;
   Random own_, all_;  // all: equal on all ranks
   int rank_ = 0, size_ = 0, call_ = 0;
@@ -283,7 +297,7 @@ void run_threads(const Job& job, int threads) {
   std::vector<MPI_Comm> comms(static_cast<size_t>(threads));
   for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   std::vector<std::unique_ptr<Loop>> loops;
-  for (MPI_Comm comm : comms) loops.push_back(std::make_unique<Loop>(job, comm));
+  for (MPI_Comm& comm : comms) loops.push_back(std::make_unique<Loop>(job, comm));
   std::vector<std::thread> running;
   for (auto& loop : loops) running.emplace_back([&] { loop->run(); });
   for (std::thread& each : running) each.join();
