@@ -353,6 +353,12 @@ Status Trials::compare_clocks(const Call& call, std::vector<ClockOffset>* clocks
 
 namespace {
 
+// "allreduce of 4000"; "alltoallv", whose ranks know no common size.
+std::string name_of(const Call& call) {
+  const std::string collective(to_string(call.collective));
+  return call.bytes == 0 ? collective : collective + " of " + format_size(call.bytes);
+}
+
 // "MPI", "Sluice's flat".
 std::string name_of(const CallClass& of, uint8_t candidate) {
   if (candidate == Trial::mpi) return "MPI";
@@ -375,9 +381,8 @@ std::string describe_times(const CallClass& of, const Trial::Result& result) {
 
 void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const {
   if (team_.rank() != 0 || !log_shown(Level::debug)) return;
-  log(Level::debug, "trial of %s of %s on %s: %s; next %u",
-      std::string(to_string(call.collective)).c_str(), format_size(call.bytes).c_str(),
-      name_.c_str(), describe_times(of, result).c_str(), of.trial.uneventful());
+  log(Level::debug, "trial of %s on %s: %s; next %u", name_of(call).c_str(), name_.c_str(),
+      describe_times(of, result).c_str(), of.trial.uneventful());
 }
 
 // One rank says it; as a warning once in a process for each collective that MPI takes over.
@@ -387,12 +392,11 @@ void Trials::report(const CallClass& of, const Call& call) const {
   const uint8_t choice = of.trial.choice();
   const bool by_mpi = choice == Trial::mpi;
   const bool is_first = by_mpi && !said[static_cast<uint32_t>(call.collective)].exchange(true);
-  const std::string collective(to_string(call.collective));
   log(is_first ? Level::warning : Level::info,
-      "%s of %s on %s: %s is faster, and does these calls from now on (%s). SLUICE_CHOICE=rules "
+      "%s on %s: %s is faster, and does these calls from now on (%s). SLUICE_CHOICE=rules "
       "keeps to the rules, `sluice tune` writes better ones",
-      collective.c_str(), format_size(call.bytes).c_str(), name_.c_str(),
-      name_of(of, choice).c_str(), describe_times(of, of.trial.last_result()).c_str());
+      name_of(call).c_str(), name_.c_str(), name_of(of, choice).c_str(),
+      describe_times(of, of.trial.last_result()).c_str());
 }
 
 }  // namespace sluice
