@@ -49,7 +49,7 @@ bool Connector::leads_away() const {
 
 void Connector::try_another() {
   if (dials_locally() || candidates_.empty()) return;
-  std::ranges::rotate(candidates_, candidates_.begin() + 1);
+  std::rotate(candidates_.begin(), candidates_.begin() + 1, candidates_.end());
 }
 
 Dialer::State Connector::fail() {
