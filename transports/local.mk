@@ -58,6 +58,7 @@ core_sources += \
   transports/tcp/greeting.h \
   transports/tcp/handshake.cc \
   transports/tcp/handshake.h \
+  transports/tcp/interface_rank.cc \
   transports/tcp/local_socket.cc \
   transports/tcp/local_socket.h \
   transports/tcp/meeting.cc \

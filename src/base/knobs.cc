@@ -55,6 +55,8 @@ constexpr Knob table[] = {
      "network interfaces to use", false, &Knobs::interfaces},
     {"SLUICE_TCP_FAMILY", KnobType::integer, "0", "0, 4, 6",
      "the IP version; 0: either", false, &Knobs::address_family},
+    {"SLUICE_TCP_PORTS", KnobType::ports, "", "1 to 65535, such as 50000-50100",
+     "ports that processes listen at; nothing: any, as the kernel chooses", false, &Knobs::ports},
     {"SLUICE_TCP_BUFFER", KnobType::size, "0", "0, 4k to 1g",
      "bytes of a socket's send and receive buffers; 0: the kernel decides", false,
      &Knobs::socket_buffer},
@@ -251,6 +253,14 @@ bool parse_choice(const Knob& knob, const std::string& text, Value* value) {
   return false;
 }
 
+// Without a value, any port.
+bool parse_port_text(const std::string& text, Value* value) {
+  PortRange ports;
+  if (!text.empty() && !parse_ports(text, &ports)) return false;
+  *value = text;
+  return true;
+}
+
 bool is_word(const std::string& text) {
   return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
 }
@@ -265,6 +275,8 @@ bool parse_value(const Knob& knob, const std::string& text, Value* value) {
       return parse_in_range(knob, text, value);
     case KnobType::choice:
       return parse_choice(knob, text, value);
+    case KnobType::ports:
+      return parse_port_text(text, value);
     case KnobType::word:
       if (!is_word(text)) return false;
       [[fallthrough]];
@@ -287,6 +299,8 @@ const char* noun(KnobType type) {
       return "a number of seconds";
     case KnobType::choice:
       return "a choice";
+    case KnobType::ports:
+      return "a port, or the first and the last of a range";
     case KnobType::word:
       return "a name";
     case KnobType::text:
@@ -459,6 +473,17 @@ bool parse_switch(const std::string& text, bool* on) {
   const bool is_on = is_one_of(word, {"1", "on", "yes", "true"});
   if (!is_on && !is_one_of(word, {"0", "off", "no", "false"})) return false;
   *on = is_on;
+  return true;
+}
+
+bool parse_ports(const std::string& text, PortRange* ports) {
+  const size_t dash = std::min(text.find('-'), text.size());
+  PortRange parsed;
+  if (!parse_number(text.substr(0, dash), &parsed.first)) return false;
+  parsed.last = parsed.first;
+  if (dash < text.size() && !parse_number(text.substr(dash + 1), &parsed.last)) return false;
+  if (parsed.first == 0 || parsed.last < parsed.first) return false;
+  *ports = parsed;
   return true;
 }
 

@@ -34,6 +34,7 @@ struct Knobs {
   size_t window = 32 << 20;           // SLUICE_WINDOW: bytes in flight per team and link
   std::string interfaces;             // SLUICE_TCP_INTERFACES: an InterfaceList
   int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
+  std::string ports;                  // SLUICE_TCP_PORTS: to listen at; empty: the kernel decides
   size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0: the kernel decides
   std::string congestion;             // SLUICE_TCP_CONGESTION: empty: the kernel's default
   std::string tls = "off";            // SLUICE_TLS: off, psk, x509
@@ -76,9 +77,10 @@ struct Knobs {
 //   boolean  1, on, yes, true or 0, off, no, false
 //   integer, size, seconds  a number; the range lists single values and intervals: "0, 4k to 1g"
 //   choice   one of the range's words, or a number in one of its intervals: "auto, off, 2 to 8"
+//   ports    a port, or the first and the last of a range with a - between; see parse_ports
 //   word     letters a-z, digits and underscores, or empty; the user of the value checks the name
 //   text     anything
-enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, word, text };
+enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, ports, word, text };
 
 // Where the value is stored; a number is an index into Knobs::algorithm.
 using KnobField = std::variant<bool Knobs::*, int Knobs::*, double Knobs::*, size_t Knobs::*,
@@ -136,6 +138,12 @@ bool is_switched_off(const SettingSources& sources);
 
 // Parses a boolean: on, off, 1, 0, ... Returns false if `text` is none of them.
 bool parse_switch(const std::string& text, bool* on);
+
+// "50000" or "50000-50100". False if `text` is neither, or the last is before the first.
+struct PortRange {
+  uint16_t first = 0, last = 0;  // zeros: any
+};
+bool parse_ports(const std::string& text, PortRange* ports);
 
 // "128k", "4m", "1g", "65536" -> bytes. False if `text` is no size, such as "-1".
 bool parse_size(const std::string& text, size_t* bytes);

@@ -15,6 +15,7 @@ mpi_programs = \
   tests/mpi/invalid \
   tests/mpi/large_counts \
   tests/mpi/lifetimes \
+  tests/mpi/meeting \
   tests/mpi/movement \
   tests/mpi/narrow_floats \
   tests/mpi/operations \
@@ -60,6 +61,7 @@ tests_mpi_hints_SOURCES = tests/mpi/hints.cc
 tests_mpi_invalid_SOURCES = tests/mpi/invalid.cc
 tests_mpi_large_counts_SOURCES = tests/mpi/large_counts.cc
 tests_mpi_lifetimes_SOURCES = tests/mpi/lifetimes.cc
+tests_mpi_meeting_SOURCES = tests/mpi/meeting.cc
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc
 tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc
@@ -94,6 +96,7 @@ tests_mpi_hints_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_invalid_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_large_counts_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_lifetimes_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_meeting_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -128,6 +131,7 @@ tests_mpi_hints_LDADD = $(mpi_harness)
 tests_mpi_invalid_LDADD = $(MPI_LIBS)
 tests_mpi_large_counts_LDADD = $(mpi_harness)
 tests_mpi_lifetimes_LDADD = $(mpi_harness)
+tests_mpi_meeting_LDADD = $(mpi_harness)
 tests_mpi_movement_LDADD = $(mpi_harness)
 tests_mpi_narrow_floats_LDADD = $(mpi_harness)
 tests_mpi_operations_LDADD = $(mpi_harness)

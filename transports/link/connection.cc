@@ -88,10 +88,15 @@ void Connection::push_greeting() {
   out_.push_front(std::move(greeting));
 }
 
+void Connection::open() {
+  state_ = State::open;
+  set_keepalive(conduits_.socket(), usual_keepalive);
+}
+
 // Accepting side. (With proofs the acceptor has answered.)
 void Connection::answer() {
   if (state_ != State::asked) return;
-  state_ = State::open;
+  open();
   if (theirs_.proves || are_proved(shared_, peer_)) return;
   push_greeting();
   if (link_.status().ok()) flush();
@@ -125,8 +130,9 @@ bool Connection::take_greeting() {
 
 // Connecting side, once the answer has come.
 void Connection::take(const Greeting& theirs) {
-  state_ = State::open;
+  open();
   theirs_ = theirs;
+  if (theirs.refuses) return lost("it has given up its connection to this process");
   const Status same = check_settings(shared_, peer_, theirs);
   if (!same.ok()) return fail(same);
   begin();
@@ -222,7 +228,8 @@ bool Connection::has_end() const {
 
 void Connection::look_after() {
   hear();
-  look_for_life();
+  look_for_acknowledgement();
+  if (link_.status().ok()) look_for_life();
   if (conduits_.filter() != nullptr) look_for_handshake();
 }
 
@@ -421,6 +428,22 @@ void Connection::look_for_handshake() {
     fail({Code::timeout,
           "the handshake with " + peer_.label + " came to a halt: " + conduits_.filter()->name()});
   }
+}
+
+// Until both have greeted, and the filter's handshake is done.
+bool Connection::is_opening() const {
+  return state_ == State::asking || (conduits_.filter() != nullptr &&
+                                     conduits_.filter()->handshake() != Conduit::Handshake::done);
+}
+
+// The peer's process may be busy for any time, but its kernel acknowledges what was sent.
+void Connection::look_for_acknowledgement() {
+  const auto limit = shared_.options.connect_timeout;
+  if (!is_opening() || !is_unacknowledged(conduits_.socket(), limit)) return;
+  fail({Code::timeout, "cannot connect to " + peer_.label +
+                           ": its host took the connection, but has acknowledged no byte for " +
+                           std::to_string(limit.count() / 1000) +
+                           " s; does a firewall between drop data?"});
 }
 
 // A dead host sends nothing. Keepalive finds that while this side only waits; this function finds

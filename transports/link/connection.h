@@ -118,6 +118,7 @@ class Connection {
   void fail(const Status& status);
   void lost(const std::string& how);
 
+  void open();
   void push_greeting();
   void answer();
   bool take_greeting();
@@ -142,6 +143,8 @@ class Connection {
   void note_end(int error);
   void note_loss(int error);
   bool has_problem(const Conduit& conduit);
+  bool is_opening() const;
+  void look_for_acknowledgement();
   void look_for_life();
   void look_for_handshake();
 

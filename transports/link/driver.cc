@@ -68,7 +68,9 @@ Driver::Driver(const TcpOptions& options)
           [this](const ProcessId& process, bool invites) { return find_greeter(process, invites); },
           [this](const ProcessId& process) { (void)link(process); },
           [this](const ProcessId& process) { link(process).note_missed(); },
-          [this](const ProcessId& process, bool refused) { link(process).uninvited(refused); }) {
+          [this](const ProcessId& process, Acceptor::Reply reply) {
+            link(process).uninvited(reply);
+          }) {
   shared_.options = options;
   shared_.make_room = [this] { return acceptor_.drop_one(); };
   shared_.await_greeting = [this](Socket socket, const Greeting& invitation) {

@@ -96,6 +96,7 @@ TcpOptions TcpOptions::of(const Knobs& knobs) {
   TcpOptions options;
   options.interfaces = knobs.interfaces;
   options.family = knobs.address_family;
+  (void)parse_ports(knobs.ports, &options.ports);  // zeros if it is empty
   options.window = knobs.window;
   options.max_message = 4 * knobs.segment;  // the engine's longest segment
   options.socket_buffer = knobs.socket_buffer;

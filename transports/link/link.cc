@@ -191,10 +191,16 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
   fail(shared_.no_memory_to_connect);
 }
 
-void Link::uninvited(bool refused) {
-  if (refused) {
+void Link::uninvited(Acceptor::Reply reply) {
+  if (reply == Acceptor::Reply::refused) {
     const std::string how = "it has given up its connection to this process";
     return fail({Code::peer_lost, "cannot connect to " + peer_.label + ": " + how});
+  }
+  const bool judges = meeting_.state() == Meeting::State::invites && !shared_.reaches(peer_.host);
+  if (reply == Acceptor::Reply::unacknowledged && judges) {
+    return fail({Code::timeout, connector_.lead() +
+                                    "its host takes connections, but acknowledges no byte; does a "
+                                    "firewall between drop data?"});
   }
   connector_.try_another();
   meet(Meeting::Event::uninvited);

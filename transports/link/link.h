@@ -23,6 +23,7 @@
 #include "transports/link/connection.h"
 #include "transports/link/link_shared.h"
 #include "transports/link/stream_table.h"
+#include "transports/tcp/acceptor.h"
 #include "transports/tcp/connector.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/meeting.h"
@@ -63,7 +64,7 @@ class Link {
   // Called when the other side has greeted or invited over this connection.
   void accept(Socket socket, const Greeting& greeting);
   // Called when the connection with this side's invitation has ended.
-  void uninvited(bool refused);
+  void uninvited(Acceptor::Reply reply);
   // Called when somebody greeted as the peer, and left without the last proof.
   void note_missed() { missed_ = std::chrono::steady_clock::now(); }
 

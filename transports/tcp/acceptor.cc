@@ -46,22 +46,33 @@ std::chrono::milliseconds silence_of(const Socket& socket) {
 }  // namespace
 
 Status Acceptor::open() {
+  const bool is_chosen = !context_.options.interfaces.empty() || context_.options.ports.first != 0;
   Status trouble;
+  std::string left_out;
   for (const Interface& interface : context_.chosen) {
     AddressBlob::Entry entry{interface.address, interface.prefix, 0};
     AddressBlob blob{0, {}, entries_, bool(context_.options.prover)};
     const size_t before = blob.encode().size();
     blob.entries.push_back(entry);
-    if (blob.encode().size() == before) continue;  // no room
+    if (blob.encode().size() == before) {
+      left_out += (left_out.empty() ? "" : ", ") + interface.name + " " + interface.address.text();
+      continue;
+    }
     auto listener = listen_on(interface.address, context_.options);
-    if (!listener.ok()) {  // an error if the user named it, else perhaps not ready yet
+    if (!listener.ok()) {  // an error if the user asked for it, else perhaps not ready yet
       trouble = listener.status().with("interface " + interface.name);
-      if (!context_.options.interfaces.empty()) return trouble;
+      if (is_chosen) return trouble;
       continue;
     }
     entry.port = listener->port;
     entries_.push_back(entry);
     listeners_.push_back(std::move(*listener));
+  }
+  if (!left_out.empty()) {
+    log(Level::warning,
+        "other processes learn no more than %zu addresses of this one, and not of %s; choose "
+        "others with SLUICE_TCP_INTERFACES",
+        entries_.size(), left_out.c_str());
   }
   pending_.reserve(max_pending);
   if (listeners_.empty()) return trouble;
@@ -153,7 +164,7 @@ bool Acceptor::drop_invitation() {
   if (invited_.empty()) return false;
   const ProcessId to = invited_.back().invitation->to;
   invited_.pop_back();
-  uninvited_(to, false);
+  uninvited_(to, Reply::none);
   return true;
 }
 
@@ -188,7 +199,9 @@ void Acceptor::hear_each(std::vector<PendingConnection>& all, const Welcome& wel
 void Acceptor::end(const PendingConnection& pending, Progress progress) {
   if (progress == Progress::away) count_turned_away(pending.from, pending.fault);
   if (pending.invitation) {
-    uninvited_(pending.invitation->to, progress == Progress::refused);
+    uninvited_(pending.invitation->to, progress == Progress::refused  ? Reply::refused
+                                       : progress == Progress::silent ? Reply::unacknowledged
+                                                                      : Reply::none);
   } else if (pending.proves() && progress == Progress::left) {
     left_(pending.greeting.from);
   }
@@ -302,7 +315,7 @@ Acceptor::Progress Acceptor::receive(PendingConnection& pending) const {
   } while (got < 0 && errno == EINTR);
   const char* const lacks = pending.proves() ? no_proof : no_greeting;
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return may_stay(pending) ? Progress::wait : turn_away(pending, lacks);
+    return may_stay(pending) ? wait_further(pending) : turn_away(pending, lacks);
   }
   // A peer that has connected at another address too closes this connection.
   if (got <= 0 && (pending.got == 0 || pending.proves())) return Progress::left;
@@ -310,6 +323,15 @@ Acceptor::Progress Acceptor::receive(PendingConnection& pending) const {
   pending.got += static_cast<size_t>(got);
   const bool foreign = !pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got);
   return foreign ? turn_away(pending, no_greeting) : Progress::welcome;
+}
+
+// Looks at a connection with an invitation once in a deadline.
+Acceptor::Progress Acceptor::wait_further(PendingConnection& pending) const {
+  const auto limit = context_.options.connect_timeout;
+  if (!pending.invitation || Clock::now() - pending.since < limit) return Progress::wait;
+  if (is_unacknowledged(pending.socket, limit)) return Progress::silent;
+  pending.since = Clock::now();
+  return Progress::wait;
 }
 
 // Checks the first proof. Answers with the second, and a nonce that makes the last one new; an

@@ -59,8 +59,12 @@ class Acceptor {
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
   // Told that the connection with the invitation for that process has ended without a greeting.
-  // refused: it has said that it has given up its link to this process.
-  using Uninvited = std::function<void(const ProcessId&, bool refused)>;
+  enum class Reply : uint8_t {
+    none,
+    refused,        // it has said that it has given up its link to this process
+    unacknowledged  // its kernel has not acknowledged the invitation by the deadline
+  };
+  using Uninvited = std::function<void(const ProcessId&, Reply reply)>;
 
   Acceptor(const TcpContext& context, Knows knows, Prepare prepare, Left left, Uninvited uninvited)
       : context_(context),
@@ -110,8 +114,8 @@ class Acceptor {
     size_t due() const;
   };
   // left: it has gone by itself, or is not needed; told: that it is refused; refused: it has said
-  // so of this side.
-  enum class Progress { wait, welcome, left, away, told, refused };
+  // so of this side; silent: its kernel does not acknowledge the invitation.
+  enum class Progress { wait, welcome, left, away, told, refused, silent };
 
   void open_local();
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
@@ -124,6 +128,7 @@ class Acceptor {
   Progress hear(PendingConnection& pending) const;
   Progress try_to_hear(PendingConnection& pending) const;
   Progress receive(PendingConnection& pending) const;
+  Progress wait_further(PendingConnection& pending) const;
   bool may_stay(const PendingConnection& pending) const;
   Progress judge(PendingConnection& pending) const;
   Progress judge_refusal(PendingConnection& pending) const;

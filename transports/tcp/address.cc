@@ -116,6 +116,10 @@ SocketAddress to_socket_address(const IpAddress& address, uint16_t port) {
   return made;
 }
 
+IpAddress to_ip_address(const SocketAddress& address) {
+  return from_socket_address(reinterpret_cast<const sockaddr*>(&address.storage));
+}
+
 std::string endpoint_text(const IpAddress& address, uint16_t port) {
   const std::string ip = address.family == 6 ? "[" + address.text() + "]" : address.text();
   return ip + ":" + std::to_string(port);
@@ -145,6 +149,7 @@ Result<std::vector<Interface>> local_interfaces() {
         found.push_back(interface_of(*entry));
     }
   }
+  rank_interfaces(found);
   return found;
 }
 
@@ -160,6 +165,7 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
     if (each.address.is_loopback() && std::exchange(has_loopback, true)) continue;
     chosen.push_back(each);
   }
+  std::ranges::stable_sort(chosen, {}, &Interface::rank);
   if (!chosen.empty()) return chosen;
   return no_address(all, list, family);
 }

@@ -10,12 +10,16 @@
 // another way (encryption, RDMA demanded), whether there is a local socket (local_socket.h).
 //
 // Each side decides from what it knows alone. The listener binds one socket to each address that it
-// offers, never to the wildcard address. The connecting side orders the peer's addresses. If both
-// are known to be on one host (same kernel and network namespace), loopback comes first. Otherwise
-// addresses on a subnet of this process come first, then other addresses, and last those that this
-// host has too. Those lead to another process if the peer is on another host, but to the peer if it
-// is on this host after all, which containers and a missing /proc can hide. Only the peer's answer
-// tells (transports/tcp/dialer.h).
+// offers, never to the wildcard address. Its address has room for some, the best first: that of
+// the default route, a loopback address, those of devices, of virtual interfaces, and last of
+// bridges, which many hosts have alike (docker0) and which lead nowhere else.
+//
+// The connecting side orders the peer's addresses. If both are known to be on one host (same kernel
+// and network namespace), loopback comes first. Otherwise addresses on a subnet of this process
+// come first, and the socket is bound to this process's own address there. Addresses that this host
+// has too lead to this host. If the peer has any others it is not here, and they are not tried.
+// Else it may be on this host after all, which containers and a missing /proc can hide. Only the
+// peer's answer tells (transports/tcp/dialer.h).
 #pragma once
 
 #include <sys/socket.h>
@@ -39,6 +43,8 @@ struct SocketAddress {
   socklen_t size = 0;
 };
 SocketAddress to_socket_address(const IpAddress& address, uint16_t port);
+// What a sockaddr_in or sockaddr_in6 holds.
+IpAddress to_ip_address(const SocketAddress& address);
 // Address and port as text: "10.0.0.7:4711", "[fd00::7]:4711".
 std::string endpoint_text(const IpAddress& address, uint16_t port);
 
@@ -55,13 +61,20 @@ struct Interface {
   IpAddress address;  // unless it has none
   uint8_t prefix = 0;
   State state = State::usable;
+
+  // How likely other hosts reach it, the likeliest first.
+  enum class Rank : uint8_t { default_route, loopback, device, virtual_device, bridge };
+  Rank rank = Rank::device;
 };
+
+// Sets the ranks, by what the kernel says of routes and drivers. (interface_rank.cc)
+void rank_interfaces(std::vector<Interface>& interfaces);
 
 // All addresses of this host in the kernel's order, then the interfaces that have none.
 Result<std::vector<Interface>> local_interfaces();
 
-// The usable interfaces in `all` that the list and the family (0, 4, 6) allow, but at most one
-// loopback address. If there are none, the error lists all interfaces. Errors name the setting,
+// The usable interfaces in `all` that the list and the family (0, 4, 6) allow, by rank, but at most
+// one loopback address. If there are none, the error lists all interfaces. Errors name the setting,
 // SLUICE_TCP_INTERFACES, unless the list is empty.
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
                                                  const std::string& list, int family);
@@ -105,6 +118,7 @@ struct Candidate {
   IpAddress address;
   uint16_t port = 0;
   std::string interface;
+  std::optional<IpAddress> source{};  // that interface's address, to connect from
   bool certain = false;  // surely the peer's: same host, or not an address of this host
   bool local = false;    // the peer's local socket (local_socket.h) instead, named by that port
   bool here = false;     // leads to this host: what fails there is not worth another try

@@ -107,7 +107,10 @@ std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
     const auto on_subnet = std::find_if(chosen.begin(), chosen.end(), [&](const Interface& ours) {
       return ours.address.shares_prefix(entry.address, std::min(ours.prefix, entry.prefix));
     });
-    if (on_subnet != chosen.end()) candidate.interface = on_subnet->name;
+    if (on_subnet != chosen.end()) {
+      candidate.interface = on_subnet->name;
+      candidate.source = on_subnet->address;
+    }
     const bool loopback = entry.address.is_loopback();
     // If this host has the same address as a peer on another host, it is on a network that each
     // host has for itself (docker0).
@@ -116,6 +119,8 @@ std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
     const bool preferred = same_host ? loopback : !loopback && on_subnet != chosen.end();
     tiers[candidate.certain ? !preferred : 2 + loopback].push_back(candidate);
   }
+  const bool any_certain = !tiers[0].empty() || !tiers[1].empty();
+  if (any_certain) tiers[2].clear(), tiers[3].clear();
   std::vector<Candidate> ordered;
   for (const auto& tier : tiers) ordered.insert(ordered.end(), tier.begin(), tier.end());
   return ordered;

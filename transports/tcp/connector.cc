@@ -18,7 +18,10 @@ void Connector::learn(const AddressBlob& address) {
       is_same_host(address, context_.host) && (!proves_host || peer_.host == context_.options.host);
   candidates_ = candidates(address, context_.host, context_.all, context_.chosen);
   if (!same_host_ || !proves_host || address.entries.empty()) return;
-  candidates_.insert(candidates_.begin(), {{}, address.entries.front().port, {}, true, true});
+  Candidate local;
+  local.port = address.entries.front().port;
+  local.certain = local.local = local.here = true;
+  candidates_.insert(candidates_.begin(), local);
 }
 
 Dialer::State Connector::advance() {
@@ -88,8 +91,13 @@ Connector::Connected Connector::take() {
   return connected;
 }
 
+std::string Connector::lead() const {
+  if (words_ == FirstWords::greeting) return "cannot connect to " + peer_.label + ": ";
+  return peer_.label + " has not connected, and this process cannot connect to it: ";
+}
+
 Status Connector::unreachable() const {
-  const std::string who = "cannot connect to " + peer_.label + ": ";
+  const std::string who = lead();
   if (candidates_.empty()) {
     return {Code::unavailable,
             who + "it has no address that this process may use; see SLUICE_TCP_INTERFACES of both"};

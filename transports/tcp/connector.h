@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/base/status.h"
@@ -55,6 +56,8 @@ class Connector {
   void try_another();
   // Code::memory also if this process lacks descriptors: another attempt may succeed.
   const Status& failure() const { return failure_; }
+  // The beginning of each error: what this process has awaited, and of whom.
+  std::string lead() const;
   bool ran_short() const { return ran_short_; }
   // Drops a connection that is half made.
   void stop() { dialer_.reset(); }

@@ -19,6 +19,8 @@ constexpr std::chrono::milliseconds between_retries{100};
 constexpr int most_retries = 100;
 constexpr std::chrono::seconds between_rounds{1};
 constexpr size_t most_adopted = 8;
+// After the deadline.
+constexpr std::chrono::milliseconds longest_silence{1000}, longest_between_looks{500};
 
 bool shows_absence(int error) {
   return error == ECONNREFUSED || error == ECONNRESET || error == EPIPE;
@@ -124,9 +126,28 @@ void Dialer::add_to(std::vector<pollfd>& polls) const {
   }
 }
 
+// Where none of this process's interfaces is on the way, routes decide, unless the user has named
+// interfaces.
+std::optional<IpAddress> Dialer::source_for(const Candidate& candidate) const {
+  if (candidate.source || candidate.here || context_.options.interfaces.empty()) {
+    return candidate.source;
+  }
+  for (const Interface& each : context_.chosen) {
+    const bool fits = each.address.family == candidate.address.family;
+    if (fits && !each.address.is_loopback()) return each.address;
+  }
+  return std::nullopt;
+}
+
 Result<Socket> Dialer::make_socket_for(const Candidate& candidate) const {
-  return candidate.local ? make_local_socket(context_.options)
-                         : make_socket(candidate.address, context_.options);
+  if (candidate.local) return make_local_socket(context_.options);
+  auto made = make_socket(candidate.address, context_.options);
+  const auto source = source_for(candidate);
+  if (made.ok() && source && !connect_from(*made, *source) &&
+      !context_.options.interfaces.empty()) {
+    return system_error("cannot connect from " + source->text());
+  }
+  return made;
 }
 
 SocketAddress Dialer::address_of(const Candidate& candidate) const {
@@ -209,7 +230,7 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
     got = recv(attempt.socket.fd(), attempt.bytes.data() + attempt.got, size - attempt.got,
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Progress::waits;
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_further(attempt);
   if (got < 0) return end(attempt, errno);
   if (got == 0 && tries_again(attempt)) return Progress::again;
   attempt.got += static_cast<size_t>(got);
@@ -236,6 +257,18 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
   }
   answer_ = answer;
   return Progress::connected;
+}
+
+// Looks at the connection once in a deadline.
+Dialer::Progress Dialer::wait_further(Attempt& attempt) {
+  const Clock::time_point now = Clock::now();
+  if (now < attempt.until) return Progress::waits;
+  const auto limit = context_.options.connect_timeout;
+  if (is_unacknowledged(attempt.socket, std::min(limit, longest_silence))) {
+    return fail(attempt, ETIMEDOUT);
+  }
+  attempt.until = now + std::min(limit, longest_between_looks);
+  return Progress::waits;
 }
 
 // Sends the last proof. False, with errno, if that is not possible: EPIPE if the other side has

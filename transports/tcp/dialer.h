@@ -12,6 +12,13 @@
 // The asking side's dialer also takes connections that the other side has made and that invite
 // (adopt). The answering side's only sends its invitation.
 //
+// How long an answer may take: the peer's kernel takes the connection and acknowledges a greeting
+// at once, but the process answers only within a call, and may be busy for hours. So nobody is late
+// whose kernel acknowledges; if it has not by the deadline, the attempt fails. Should the host die
+// later, keepalive ends the connection. The other side has the same deadline: it dials, too, and
+// takes the peer for unreachable if by then no connection has passed in either direction, or its
+// invitation is not acknowledged, unless other connections show that the host lives.
+//
 // Another process may answer at an address that is not certain to be the peer's. There this side
 // sends only its greeting until the answer contains the key that only the peer knows. With proofs
 // (greeting.h) it does so at every address, and sends its last proof then. The answer may take any
@@ -84,7 +91,7 @@ class Dialer {
     };
     Candidate candidate;
     Socket socket;
-    Clock::time_point until;  // deadline for connecting
+    Clock::time_point until;  // deadline for connecting, and for the greeting's acknowledgement
     bool adopted = false;     // made by the other side
     State state = State::connecting;
     bool asks() const { return state == State::asking; }
@@ -99,11 +106,13 @@ class Dialer {
 
   bool begin_round();
   void start_next();
+  std::optional<IpAddress> source_for(const Candidate& candidate) const;
   Result<Socket> make_socket_for(const Candidate& candidate) const;
   SocketAddress address_of(const Candidate& candidate) const;
   Progress look_at(Attempt& attempt);
   Progress connect_further(Attempt& attempt);
   Progress hear_answer(Attempt& attempt);
+  Progress wait_further(Attempt& attempt);
   bool greet(const Attempt& attempt) const;
   bool confirm(const Attempt& attempt, const Greeting& answer);
   bool awaits_certain() const;

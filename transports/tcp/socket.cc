@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -16,10 +17,11 @@
 namespace sluice {
 namespace {
 
-// An idle connection is probed after 10 s, then every 5 s, and given up after 4 probes without an
-// answer.
-constexpr int keepalive_idle = 10, keepalive_interval = 5, keepalive_probes = 4;
-constexpr int backlog = 4096;  // the kernel limits it to net.core.somaxconn
+// An idle connection is probed after a third of the time, then every sixth, and given up after 4
+// probes without an answer.
+constexpr int keepalive_probes = 4, most_idle = 10, most_between = 5;
+constexpr unsigned least_tries = 3;  // to send bytes, before the other host may be dead
+constexpr int backlog = 4096;        // the kernel limits it to net.core.somaxconn
 
 bool set(const Socket& socket, int level, int option, int value) {
   return setsockopt(socket.fd(), level, option, &value, sizeof(value)) == 0;
@@ -35,8 +37,6 @@ bool set_congestion(const Socket& socket, const std::string& name) {
 void set_manners(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle);
-  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes);
 }
 
@@ -94,6 +94,20 @@ Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
   return moved(got);
 }
 
+bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(connected.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_unacked > 0 && info.tcpi_retransmits + info.tcpi_probes >= least_tries &&
+         std::chrono::milliseconds(info.tcpi_last_ack_recv) >= limit;
+}
+
+void set_keepalive(const Socket& socket, std::chrono::milliseconds limit) {
+  const int seconds = static_cast<int>(limit / std::chrono::seconds(1));
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, std::clamp(seconds / 3, 1, most_idle));
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::clamp(seconds / 6, 1, most_between));
+}
+
 bool send_all(const Socket& socket, std::span<const std::byte> bytes) {
   const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0 && sent < static_cast<ssize_t>(bytes.size())) errno = EAGAIN;
@@ -121,6 +135,7 @@ Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options) 
                        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return system_error("no socket");
   set_manners(made);
+  set_keepalive(made, options.connect_timeout);
   if (address.family == 6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (options.socket_buffer > 0) set_buffers(made, options.socket_buffer);
   if (!options.congestion.empty() && !set_congestion(made, options.congestion)) {
@@ -130,11 +145,20 @@ Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options) 
   return made;
 }
 
-Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) {
+bool connect_from(const Socket& socket, const IpAddress& source) {
+  set(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // the port is chosen for the connection
+  const SocketAddress at = to_socket_address(source, 0);
+  return bind(socket.fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) == 0;
+}
+
+// At that port, or one that the kernel chooses.
+Result<Listener> listen_at(const IpAddress& address, uint16_t chosen, const TcpOptions& options) {
   auto made = make_socket(address, options);
   if (!made.ok()) return made.status();
   Listener listener{std::move(*made)};
-  SocketAddress at = to_socket_address(address, 0);
+  // Else what is left of an earlier process's connections would hold its port for a minute.
+  if (chosen != 0) set(listener.socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  SocketAddress at = to_socket_address(address, chosen);
   const int fd = listener.socket.fd();
   if (bind(fd, reinterpret_cast<sockaddr*>(&at.storage), at.size) != 0 ||
       listen(fd, backlog) != 0 ||
@@ -147,6 +171,19 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) 
               sizeof(port));
   listener.port = ntohs(port);
   return listener;
+}
+
+Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) {
+  const auto [first, last] = options.ports;
+  if (first == 0) return listen_at(address, 0, options);
+  for (uint32_t port = first; port <= last; ++port) {
+    auto made = listen_at(address, static_cast<uint16_t>(port), options);
+    if (made.ok() || errno != EADDRINUSE) return made;
+  }
+  const std::string range =
+      std::to_string(first) + (last == first ? "" : "-" + std::to_string(last));
+  return Status(Code::unavailable,
+                "SLUICE_TCP_PORTS=" + range + ": no port is free on " + address.text());
 }
 
 bool is_free(const IpAddress& address, uint16_t port) {
@@ -184,7 +221,7 @@ Result<Socket> accept_from(const Socket& listener) {
     if (!is_waited_at(listener)) return accepted;
     return Status(Code::unavailable, trouble + error_text(error));
   }
-  if (accepted) set_manners(accepted);
+  if (accepted) set_manners(accepted);  // keepalive is the listener's
   return accepted;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Sockets of this transport: non-blocking, without Nagle's delay, and with keepalive, so that the
-// death of an idle peer's host is noticed within half a minute.
+// death of an idle peer's host is noticed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -39,6 +40,17 @@ std::string error_text(int error);
 // pass, and says nothing about the peer.
 bool is_shortage(int error);
 
+// Whether the peer's host has acknowledged nothing of what was sent for so long, though it was sent
+// again and again. Its kernel acknowledges bytes at once, even if the process does not read for
+// hours: so this tells a host that is dead or cut off from a process that is only late. False of a
+// local socket.
+bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit);
+
+// How soon a connection fails whose host answers no probe while nothing is to be sent: within a
+// limit, as long as it is being made, and within half a minute later.
+void set_keepalive(const Socket& socket, std::chrono::milliseconds limit);
+inline constexpr std::chrono::seconds usual_keepalive{30};
+
 // Sends a few bytes over a new connection, which has room for them. False, with errno, if not all
 // were taken.
 bool send_all(const Socket& socket, std::span<const std::byte> bytes);
@@ -54,7 +66,12 @@ Status system_error(const std::string& what);
 // pace. Errors are system_error's.
 Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options);
 
-// Listens on that address only, at a port that the kernel chooses.
+// Binds a socket to an address of this host, from which it will connect. False, with errno, if that
+// is not to be had.
+bool connect_from(const Socket& socket, const IpAddress& source);
+
+// Listens on that address only, at the first free port of the options' range, or else at one that
+// the kernel chooses. If none is free, Code::unavailable, with the range and the setting.
 struct Listener {
   Socket socket;
   uint16_t port = 0;

@@ -30,6 +30,9 @@ struct TcpOptions {
   std::string interfaces;
   int family = 0;  // 4 or 6: only that one; 0: both
 
+  // The ports to listen at; zeros: any, as the kernel chooses.
+  PortRange ports{};
+
   // Bytes of each channel's window; if the two sides differ, the link fails and names both values.
   // Messages longer than the window take one more round trip.
   size_t window = size_t{4} << 20;
@@ -55,7 +58,8 @@ struct TcpOptions {
 };
 
 // The endpoint listens when this returns. Errors: an interface list that is invalid (invalid) or
-// matches nothing (unavailable), a congestion control that the kernel lacks, no descriptors left.
+// matches nothing (unavailable), no free port in the range
+// (unavailable), a congestion control that the kernel lacks, no descriptors left.
 Result<std::unique_ptr<Endpoint>> make_tcp_endpoint(const TcpOptions& options);
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace sluice {
@@ -158,13 +159,33 @@ TEST(Knobs, RangesAreInclusiveAndEnforced) {
   EXPECT_FALSE(read_one("SLUICE_TCP_FAMILY", "5", &knobs).ok());
 }
 
+TEST(Knobs, PortsAreOneOrARange) {
+  const std::tuple<const char*, int, int> good[] = {
+      {"50000", 50000, 50000}, {"50000-50100", 50000, 50100}, {"1-65535", 1, 65535}, {"7-7", 7, 7}};
+  for (const auto& [text, first, last] : good) {
+    Knobs knobs;
+    PortRange ports;
+    EXPECT_TRUE(read_one("SLUICE_TCP_PORTS", text, &knobs).ok()) << text;
+    EXPECT_EQ(knobs.ports, text);
+    ASSERT_TRUE(parse_ports(knobs.ports, &ports)) << text;
+    EXPECT_EQ(ports.first, first);
+    EXPECT_EQ(ports.last, last);
+  }
+}
+
 TEST(Knobs, BadValueNamesVariableValueAndRange) {
   const std::pair<const char*, const char*> bad[] = {
-      {"SLUICE_ENABLE", "maybe"},      {"SLUICE_SEGMENT", "lots"},   {"SLUICE_SEGMENT", "-1"},
-      {"SLUICE_SEGMENT", "4 k"},       {"SLUICE_SPIN", "1e3"},       {"SLUICE_SPIN", "99999999999"},
-      {"SLUICE_WARN_AFTER", "nan"},    {"SLUICE_WARN_AFTER", "-1"},  {"SLUICE_WARN_AFTER", "30s"},
-      {"SLUICE_LOG", "loud"},          {"SLUICE_ALLREDUCE", "Ring"}, {"SLUICE_ALLREDUCE", "ring "},
-      {"SLUICE_TRANSPORT", "pigeons"}, {"SLUICE_RADIX", "1"}};
+      {"SLUICE_ENABLE", "maybe"},      {"SLUICE_SEGMENT", "lots"},
+      {"SLUICE_SEGMENT", "-1"},        {"SLUICE_SEGMENT", "4 k"},
+      {"SLUICE_SPIN", "1e3"},          {"SLUICE_SPIN", "99999999999"},
+      {"SLUICE_WARN_AFTER", "nan"},    {"SLUICE_WARN_AFTER", "-1"},
+      {"SLUICE_WARN_AFTER", "30s"},    {"SLUICE_LOG", "loud"},
+      {"SLUICE_ALLREDUCE", "Ring"},    {"SLUICE_ALLREDUCE", "ring "},
+      {"SLUICE_TRANSPORT", "pigeons"}, {"SLUICE_RADIX", "1"},
+      {"SLUICE_TCP_PORTS", "0"},       {"SLUICE_TCP_PORTS", "65536"},
+      {"SLUICE_TCP_PORTS", "9-8"},     {"SLUICE_TCP_PORTS", "9-"},
+      {"SLUICE_TCP_PORTS", "-9"},      {"SLUICE_TCP_PORTS", "9,8"},
+      {"SLUICE_TCP_PORTS", "9 - 10"}};
   for (const auto& [name, value] : bad) {
     Knobs knobs;
     knobs.segment = 12345;

@@ -72,6 +72,36 @@ TEST(TcpInterfaces, Family) {
             "no address of IPv6 can be used; this host has: eth0 10.1.2.3/16");
 }
 
+// 14 bridges before the network that leads to other hosts.
+TEST(TcpInterfaces, TheBestComeFirst) {
+  using Rank = Interface::Rank;
+  std::vector<Interface> all;
+  for (int i = 0; i < 14; ++i) {
+    all.push_back(on("br" + std::to_string(i), "172.17." + std::to_string(i) + ".1", 24));
+    all.back().rank = Rank::bridge;
+  }
+  for (const auto& [name, address, rank] : {std::tuple{"lo", "127.0.0.1", Rank::loopback},
+                                            {"tun0", "10.8.0.1", Rank::virtual_device},
+                                            {"ib0", "10.7.0.1", Rank::device},
+                                            {"eth0", "10.1.2.3", Rank::default_route}}) {
+    all.push_back(on(name, address, 24));
+    all.back().rank = rank;
+  }
+  const auto chosen = choose_interfaces(all, "", 0);
+  ASSERT_TRUE(chosen.ok());
+  std::string first;
+  for (size_t i = 0; i < 6; ++i) first += (*chosen)[i].name + " ";
+  EXPECT_EQ(first, "eth0 lo ib0 tun0 br0 br1 ");
+}
+
+TEST(TcpInterfaces, RanksOfThisHost) {
+  const auto all = local_interfaces();
+  ASSERT_TRUE(all.ok());
+  for (const Interface& each : *all) {
+    EXPECT_EQ(each.address.is_loopback(), each.rank == Interface::Rank::loopback) << each.name;
+  }
+}
+
 TEST(TcpInterfaces, ListsThatMakeNoSense) {
   for (const char* list :
        {"10.0.0.0/33", "10.0.0/8", "eth0,", "^", ",", "fd00::/129", "10.0.0.0/", "10.0.0.0/x",
@@ -257,11 +287,11 @@ TEST(TcpCandidates, LoopbackOnTheSameHost) {
             "fd00::3(eth0) ");
 }
 
-TEST(TcpCandidates, LoopbackIsTheLastBetweenHosts) {
+TEST(TcpCandidates, LoopbackIsNotTriedBetweenHosts) {
   const std::vector<Interface> here = {on("lo", "127.0.0.1", 8), on("lo", "::1", 128),
                                        on("ens3", "10.9.0.9", 16)};
   EXPECT_EQ(order(blob_of(host), 78, here, here),
-            "10.1.2.3() 192.168.7.1() 172.17.0.1() fd00::3() 127.0.0.1(lo)? ::1(lo)? ");
+            "10.1.2.3() 192.168.7.1() 172.17.0.1() fd00::3() ");
 }
 
 TEST(TcpCandidates, TwoHostsThatAreNotKnownAreNotTheSame) {
@@ -276,10 +306,27 @@ TEST(TcpCandidates, ASharedSubnetComesFirst) {
 }
 
 // Each host has its own docker0, all with the same address.
-TEST(TcpCandidates, AnAddressOfOursIsHardlyAWayToAnotherHost) {
+TEST(TcpCandidates, AnAddressOfOursIsNoWayToAnotherHost) {
   const std::vector<Interface> here = {on("docker0", "172.17.0.1", 16), on("eth0", "10.1.9.9", 16)};
-  EXPECT_EQ(order(blob_of(host), 78, here, here),
-            "10.1.2.3(eth0) 192.168.7.1() fd00::3() 172.17.0.1(docker0)? 127.0.0.1()? ::1()? ");
+  EXPECT_EQ(order(blob_of(host), 78, here, here), "10.1.2.3(eth0) 192.168.7.1() fd00::3() ");
+}
+
+// As on one host whose /proc is hidden from one of the two.
+TEST(TcpCandidates, IfAllAreOursTheyAreTried) {
+  const std::vector<Interface> here = {on("lo", "127.0.0.1", 8), on("eth0", "10.1.2.3", 16)};
+  EXPECT_EQ(order(blob_of(here), 78, here, here), "10.1.2.3(eth0)? 127.0.0.1(lo)? ");
+  for (const Candidate& each : candidates(blob_of(here), 78, here, here)) {
+    EXPECT_FALSE(each.leads_away());
+  }
+}
+
+TEST(TcpCandidates, AreConnectedFromTheInterfaceOnTheirSubnet) {
+  const std::vector<Interface> here = {on("ens3", "172.30.0.1", 24), on("ib0", "192.168.7.9", 24)};
+  for (const Candidate& each : candidates(blob_of(host), 78, here, here)) {
+    EXPECT_TRUE(each.leads_away());
+    EXPECT_EQ(each.source.has_value(), each.interface == "ib0");
+    EXPECT_TRUE(!each.source || *each.source == here[1].address);
+  }
 }
 
 TEST(TcpHost, IdentityIsStable) {

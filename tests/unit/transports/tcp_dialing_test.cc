@@ -271,6 +271,59 @@ TEST_F(TcpDialing, AnotherProgramFirst) {
   expect_right();
 }
 
+// Each process has a port of the range, as long as one is left.
+TEST(TcpPorts, AreOfTheRange) {
+  uint16_t first;
+  {
+    const auto probe = listen_on(loopback(), {});
+    ASSERT_TRUE(probe.ok());
+    first = std::min<uint16_t>(probe->port, 65530);
+  }
+  TcpOptions options;
+  options.interfaces = "127.0.0.1";
+  options.ports = {first, static_cast<uint16_t>(first + 2)};
+  std::vector<std::unique_ptr<Endpoint>> endpoints;
+  std::set<uint16_t> ports;
+  for (size_t i = 0; i < 4; ++i) {
+    options.self = Ranks::process(i);
+    auto made = make_tcp_endpoint(options);
+    if (!made.ok()) {
+      EXPECT_EQ(made.status().code(), Code::unavailable);
+      EXPECT_NE(made.status().message().find("SLUICE_TCP_PORTS=" + std::to_string(first) + "-" +
+                                             std::to_string(first + 2) +
+                                             ": no port is free on 127.0.0.1"),
+                std::string::npos)
+          << made.status().message();
+      continue;
+    }
+    const uint16_t port = address_of(**made).entries.front().port;
+    EXPECT_TRUE(port >= first && port <= first + 2 && ports.insert(port).second) << port;
+    endpoints.push_back(std::move(*made));
+  }
+  EXPECT_LT(endpoints.size(), 4U);
+  EXPECT_EQ(ports.size(), endpoints.size());
+}
+
+// What is left of an earlier process's connections does not hold its port.
+TEST(TcpPorts, CanBeUsedAgainAtOnce) {
+  TcpOptions options = patient();
+  {
+    const auto probe = listen_on(loopback(), {});
+    ASSERT_TRUE(probe.ok());
+    options.ports = {probe->port, probe->port};
+  }
+  const auto listener = listen_on(loopback(), options);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  {
+    const Stranger peer({loopback(), 8, listener->port});
+    auto accepted = accept_from(listener->socket);
+    ASSERT_TRUE(accepted.ok() && *accepted);
+    accepted->close();  // first, so that its port is what waits
+  }
+  const_cast<Listener&>(*listener).socket.close();
+  EXPECT_TRUE(listen_on(loopback(), options).ok());
+}
+
 TEST(TcpOptions, ComeFromTheKnobs) {
   Knobs knobs;
   knobs.connect_timeout = 1.5;
@@ -280,6 +333,7 @@ TEST(TcpOptions, ComeFromTheKnobs) {
   knobs.segment = 4096;
   knobs.socket_buffer = 8192;
   knobs.congestion = "reno";
+  knobs.ports = "50000-50100";
   const TcpOptions options = TcpOptions::of(knobs);
   EXPECT_EQ(options.connect_timeout, milliseconds(1500));
   EXPECT_EQ(options.interfaces, "eth7");
@@ -288,6 +342,8 @@ TEST(TcpOptions, ComeFromTheKnobs) {
   EXPECT_EQ(options.max_message, 4 * size_t{4096});
   EXPECT_EQ(options.socket_buffer, 8192U);
   EXPECT_EQ(options.congestion, "reno");
+  EXPECT_EQ(options.ports.first, 50000);
+  EXPECT_EQ(options.ports.last, 50100);
 }
 
 }  // namespace

@@ -313,9 +313,11 @@ size_t times_in(const std::string& text, const std::string& part) {
 // A peer's greeting may be damaged on its way. Nobody can tell who sent it, but from where it came.
 TEST(TcpDamage, IsReportedWithItsAddressAndCounted) {
   constexpr int visits = 25;
+  TcpOptions options;
+  options.interfaces = "127.0.0.0/8";
   testing::internal::CaptureStderr();
   {
-    Ranks ranks(tcp(), 2);
+    Ranks ranks(tcp(options), 2);
     const AddressBlob at = address_of(ranks.at(1));
     Message awaited({1, 0, 0, 0}, 8);
     awaited.receive(ranks.channel(1, 0));

@@ -16,6 +16,7 @@ TcpOptions with_prover(std::chrono::milliseconds limit = seconds(20)) {
   TcpOptions options;
   options.prover = std::make_shared<PoorProver>();
   options.connect_timeout = limit;
+  options.interfaces = "127.0.0.0/8";
   return options;
 }
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// meeting [SECONDS]: ranks that are late, or cannot reach each other. Under MPI_ERRORS_RETURN each
+// rank says which error it got, and stays until the others have said theirs.
+//
+// All ranks but 0 first hear of rank 0; then rank 1 computes for so long, while the others wait for
+// a connection to it in MPI_Alltoall.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "tests/mpi/harness.h"
+
+namespace {
+
+int rank = 0;
+
+void check_result(int result, const char* call) {
+  if (result == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  std::printf("rank %d: %s failed: %s\n", rank, call, text);
+  std::fflush(stdout);
+  constexpr std::chrono::seconds for_the_others{4};
+  std::this_thread::sleep_for(for_the_others);
+  _exit(3);  // MPI_Finalize may wait for ranks that have ended
+}
+
+void compute(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int word = rank == 0 ? 42 : 0;
+  check_result(MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  test::check(word == 42, "what rank 0 sends");
+  if (rank == 1 && argc > 1) compute(std::atof(argv[1]));
+  const std::vector<int> from(static_cast<size_t>(size), rank);
+  std::vector<int> to(from.size(), -1);
+  check_result(MPI_Alltoall(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD),
+               "MPI_Alltoall");
+  for (int i = 0; i < size; ++i) test::check(to[static_cast<size_t>(i)] == i, "an exchange");
+  test::summarize("meeting");
+  MPI_Finalize();
+}
