@@ -43,24 +43,49 @@ static void* hidden_library(void) {
   return library;
 }
 
-static void* find_hidden(const char* name) {
-  void* const library = hidden_library();
-  return library ? dlsym(library, name) : NULL;
+/* A handle of the library that this address is in, which then stays loaded; null for the program.
+ */
+static void* library_of(void* address) {
+  struct link_map* map = NULL;
+  Dl_info about;
+  if (!dladdr1(address, &about, (void**)&map, RTLD_DL_LINKMAP) || !map || !*map->l_name)
+    return NULL;
+  return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* (dlsym takes "next" from where it is called, so that call must not be the last: the compiler
- * would make a jump of it.) */
-static void* find_function(const char* name) {
-  void* const found = dlsym(RTLD_NEXT, name);
-  return found ? found : find_hidden(name);
+/* The one whose MPI_Init comes next. (dlsym takes "next" from where it is called, so that call must
+ * not be the last: the compiler would make a jump of it.) */
+static void* mpi_library(void) {
+  static void* found;
+  void* library = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  if (library) return library;
+  void* const init = dlsym(RTLD_NEXT, "PMPI_Init");
+  library = init ? library_of(init) : hidden_library();
+  __atomic_store_n(&found, library, __ATOMIC_RELEASE);
+  return library;
 }
+
+static int is_of_another_mpi(void* symbol, void* mpi) {
+  void* const library = library_of(symbol);
+  void* const init = library ? dlsym(library, "PMPI_Init") : NULL;
+  if (library) dlclose(library);
+  return init && init != dlsym(mpi, "PMPI_Init");
+}
+
+/* What was found in the order of look-up, unless that is nothing or of a second MPI library, which
+ * may have what the process's own lacks. */
+static void* of_one_mpi(const char* name, void* found) {
+  void* const mpi = mpi_library();
+  void* const its = mpi ? dlsym(mpi, name) : NULL;
+  if (!mpi || found == its) return found;
+  return !found || is_of_another_mpi(found, mpi) ? its : found;
+}
+
+static void* find_function(const char* name) { return of_one_mpi(name, dlsym(RTLD_NEXT, name)); }
 
 /* The global scope comes first: a program that is not position-independent has copies of MPI's
  * data, and these are the ones in use. */
-static void* find_data(const char* name) {
-  void* const found = dlsym(RTLD_DEFAULT, name);
-  return found ? found : find_hidden(name);
-}
+static void* find_data(const char* name) { return of_one_mpi(name, dlsym(RTLD_DEFAULT, name)); }
 
 const struct SluiceLookUp sluice_look_up = {find_function, find_data};
 
