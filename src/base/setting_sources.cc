@@ -13,6 +13,7 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view blanks = " \t";
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(blanks);
@@ -113,6 +114,7 @@ void add_named_file(const std::string& path, SettingSources* sources) {
 
 Result<SettingsFile> parse_settings(const std::string& path, std::string_view text) {
   SettingsFile file{path, {}};
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string why = add_line(text.substr(0, end), number, &file);

@@ -6,13 +6,17 @@
  */
 #define _GNU_SOURCE /* dladdr1 */
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sluice/sluice.h"
@@ -71,10 +75,33 @@ static int find_module(const char* file, char path[PATH_MAX]) {
   return write_path(path, "%s/%s", real, file) && access(path, F_OK) == 0;
 }
 
+/* Why the file is no library, or not all of one, as after a copy to a full disk: the linker would
+ * wait for a pipe, and end the program by SIGBUS where it maps what is missing. Null if it may be
+ * one: the linker sees the rest. (The table of sections comes last.) */
+static const char* defect(const char* path) {
+  ElfW(Ehdr) head;
+  struct stat about;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return strerror(errno);
+  const int is_file = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  const ssize_t got = is_file ? read(fd, &head, sizeof head) : 0;
+  close(fd);
+  if (!is_file) return "it is no regular file";
+  if (got != (ssize_t)sizeof head) return "its end is missing";
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return NULL;
+  const uint64_t end = head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
+  return end > (uint64_t)about.st_size ? "its end is missing" : NULL;
+}
+
 static const struct SluiceModule* open_module(const char* file, const char* mpi) {
   char path[PATH_MAX];
   if (!find_module(file, path)) {
     print("sluice: error: %s, for %s, is not beside libsluice.so\n", file, mpi);
+    end();
+  }
+  const char* const why = defect(path);
+  if (why) {
+    print("sluice: error: %s cannot be loaded: %s\n", path, why);
     end();
   }
   void* const opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -3,6 +3,7 @@
 // The `sluice` command. Each subcommand is an options structure and a function; this file defines
 // only their command lines.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -168,9 +169,45 @@ void add_version(CLI::App& app, VersionOptions* options) {
       ->needs(version);
 }
 
-int report(const Chosen& chosen, const Status& status) {
+// The parser takes words such as [a,b] and {} for lists. Those of a program that is started are not
+// its to read, so a mark keeps them whole.
+constexpr char mark = '\x01';
+
+std::string marked(const std::string& word) {
+  const bool needs_mark = word.find_first_of(std::string("[{%") + mark) == 0;
+  return needs_mark ? mark + word : word;
+}
+
+void unmark(std::string* word) {
+  if (word->starts_with(mark)) word->erase(0, 1);
+}
+
+void unmark(sluice::PreloadOptions* run) {
+  unmark(&run->library);
+  for (std::string& word : run->settings) unmark(&word);
+  for (std::string& word : run->command) unmark(&word);
+}
+
+// In the parser's order, the last first.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words.front() == "run") {
+    std::ranges::transform(words, words.begin(), marked);
+  }
+  std::ranges::reverse(words);
+  return words;
+}
+
+// (What was written may be lost, on a full disk. Which write failed, and why, is no longer known.)
+Status end_output() {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return {};
+  return {sluice::Code::unavailable, "cannot write all of the output"};
+}
+
+int report(const Chosen& chosen, Status status) {
+  const Status output = end_output();
+  if (status.ok()) status = output;
   if (status.ok()) return 0;
-  fflush(stdout);
   fprintf(stderr, "%s: error: %s\n", chosen.name.c_str(), status.message().c_str());
   return exit_failed;
 }
@@ -194,14 +231,15 @@ int main(int argc, char** argv) {
   add_explain(app, &explain, &chosen);
   add_tune(app, &tune, &chosen);
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_usage;
+    return app.exit(error) == 0 ? report({"sluice", {}}, {}) : exit_usage;
   }
   if (version.asked) {
     sluice::print_version(version.json);
-    return 0;
+    return report({"sluice", {}}, {});
   }
+  unmark(&run);
   if (chosen.act) return report(chosen, chosen.act());
   fprintf(stderr, "%s", app.help().c_str());
   return exit_usage;

@@ -149,9 +149,12 @@ Result<std::string> dynamic_linker_of(const std::string& path, const File& file,
 
 // The program that /usr/bin/env would start, given the rest of a script's #! line.
 std::string command_of_env(const std::string& arguments) {
+  bool is_value = false;
   for (const std::string& word : split(arguments, ' ')) {
     const bool is_option = word.empty() || word[0] == '-';
-    if (!is_option && word.find('=') == std::string::npos) return word;
+    if (!is_option && !is_value && word.find('=') == std::string::npos) return word;
+    if (!word.empty())
+      is_value = word == "-u" || word == "-C" || word == "--unset" || word == "--chdir";
   }
   return "";
 }

@@ -48,13 +48,20 @@ Status apply_settings(const PreloadOptions& options, Knobs* knobs) {
   return read_knobs(setting_sources(), knobs);
 }
 
+// In quotes for a shell.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
 std::string quoted(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
     const bool is_plain =
-        !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?#~`") == std::string::npos;
+        !word.empty() && word.find_first_of(" \t\r\n'\"\\$&|;<>()[]{}*?!#~`") == std::string::npos;
     if (!line.empty()) line += ' ';
-    line += is_plain ? word : "'" + word + "'";
+    line += is_plain ? word : quoted(word);
   }
   return line;
 }

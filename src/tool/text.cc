@@ -15,10 +15,34 @@ size_t width_of(const std::string& text) {
   }));
 }
 
+// The bytes of the character that the text begins with; 0: it is not UTF-8.
+size_t utf8_size(std::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  const size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  unsigned code = first & (0x7fU >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  const bool is_short = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  return first > 0xf4 || code > 0x10ffff || (size == 3 && is_surrogate) || is_short ? 0 : size;
+}
+
 std::string json_quoted(std::string_view text) {
   std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const size_t size = utf8_size(text.substr(at));
+    at += std::max(size, size_t{1});
+    if (size == 0) {
+      quoted += "\\ufffd";  // as a terminal shows it
+    } else if (size > 1) {
+      quoted += text.substr(at - size, size);
+    } else if (c == '"' || c == '\\') {
       quoted += '\\';
       quoted += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
