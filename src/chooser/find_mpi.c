@@ -53,14 +53,16 @@ static void* library_of(void* address) {
   return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* The one whose MPI_Init comes next. (dlsym takes "next" from where it is called, so that call must
- * not be the last: the compiler would make a jump of it.) */
+/* The one whose MPI_Init comes next, unless that is a second copy of Sluice. (dlsym takes "next"
+ * from where it is called, so that call must not be the last: the compiler would make a jump of
+ * it.) */
 static void* mpi_library(void) {
   static void* found;
   void* library = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
   if (library) return library;
   void* const init = dlsym(RTLD_NEXT, "PMPI_Init");
-  library = init ? library_of(init) : hidden_library();
+  library = init ? library_of(init) : NULL;
+  if (!init || (library && dlsym(library, "sluice_version"))) library = hidden_library();
   __atomic_store_n(&found, library, __ATOMIC_RELEASE);
   return library;
 }

@@ -7,7 +7,8 @@
 #include "src/chooser/module.h"
 
 /* For all modules. An MPI library that was loaded with RTLD_LOCAL, as by an extension module of a
- * language, is found, too. If the process has two, all symbols are those of the first, or of none. */
+ * language, is found, too. If the process has two, all symbols are those of the first, or of none.
+ * A second copy of Sluice is passed over. */
 extern const struct SluiceLookUp sluice_look_up;
 
 enum SluiceMpi {
