@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t max_ended = 256;
 // Before a peer that was not reached is tried again.
 constexpr std::chrono::milliseconds between_dials{100};
+constexpr std::chrono::seconds between_looks_around{2};  // at most, of a rank that waits
 // Invitations that a peer closes, although its kernel takes the connections: it can't answer.
 constexpr int most_uninvited = 10;
 
@@ -90,7 +91,7 @@ void Link::list() {
 }
 
 bool Link::stays_listed() {
-  if (!pending()) {
+  if (!pending() && !is_looked_for()) {
     meet(Meeting::Event::idle);
     (void)resumption_.take(Resumption::Event::unneeded);
   }
@@ -130,7 +131,7 @@ void Link::meet(Meeting::Event event) {
 void Link::need() {
   if (!is_parted()) return meet(Meeting::Event::needed);
   if (resumption_.take(Resumption::Event::needed) == Resumption::Action::seek) {
-    sought_ = Clock::now();
+    sought_.since = Clock::now();
     dial_at_ = {};
     unreached_.clear();
     uninvited_ = 0;
@@ -138,6 +139,10 @@ void Link::need() {
   if (Clock::now() < dial_at_) return;
   if (!connector_.dials()) connector_.resume(connection_.counts());
   meet(Meeting::Event::urged);
+}
+
+bool Link::is_looked_for() const {
+  return resumption_.seeks() && Clock::now() - sought_.looked_around < between_looks_around;
 }
 
 void Link::seek() {
@@ -279,8 +284,8 @@ void Link::miss() {
 void Link::look_after_search() {
   const auto limit = shared_.options.peer_timeout, none = limit.zero();
   const Clock::time_point now = Clock::now();
-  if (connector_.has_greeted() || meeting_.state() == Meeting::State::invites) sought_ = now;
-  if (!resumption_.seeks() || limit == none || now - sought_ < limit) return;
+  if (connector_.has_greeted() || meeting_.state() == Meeting::State::invites) sought_.since = now;
+  if (!resumption_.seeks() || limit == none || now - sought_.since < limit) return;
   (void)resumption_.take(Resumption::Event::late);
   lost(broken_by_ + "; since then its host has not answered for " +
        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s" +
@@ -388,7 +393,13 @@ void Link::look_for_end() {
   }
 }
 
+// (Whether the peer of a connection that broke lives shows when it is looked for.)
 void Link::look_around() {
+  if (is_parted() && status_.ok()) {
+    sought_.looked_around = Clock::now();
+    seek();
+    return list();
+  }
   if (!connection_ || wanted()) return;
   hear();
   (void)read_idle();

@@ -83,7 +83,8 @@ class Link {
   // The same while nothing is pending. If the peer has ended, reads what it sent before, as far as
   // windows allow, and closes the connection. Teams that use the link later get the reason.
   void look_for_end();
-  // Reads some of what has arrived although nothing is pending.
+  // Reads some of what has arrived although nothing is pending. If the connection broke, makes
+  // another: so a rank that waits for the peer by other means hears of its end.
   void look_around();
   // The link has ended, has no stream, and max_ended others have ended since: nobody will ask for
   // it.
@@ -161,6 +162,7 @@ class Link {
   void meet(Meeting::Event event);
   void need();
   void seek();
+  bool is_looked_for() const;
   bool dial();
   void take_dialed();
   void give_up();
@@ -189,9 +191,11 @@ class Link {
   bool listed_ = false;         // in the ready list
   Status status_;
   Resumption resumption_;
-  std::string broken_by_;        // why the connection ended
-  std::string unreached_;        // why it could not be made again so far
-  Clock::time_point sought_{};   // since when it is being made again
+  std::string broken_by_;  // why the connection ended
+  std::string unreached_;  // why it could not be made again so far
+  struct {
+    Clock::time_point since{}, looked_around{};
+  } sought_;                     // when another was first needed, and when one was last looked for
   Clock::time_point dial_at_{};  // not before
   int uninvited_ = 0;            // invitations to go on that came to nothing
   uint64_t ended_ = 0;           // its number among the links that ended
