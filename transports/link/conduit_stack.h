@@ -24,10 +24,7 @@ class ConduitStack {
   const Socket& socket() const { return socket_; }
   // is_proved: that it is within this host, not only that both sides say so.
   void connect(Socket socket, bool within_host, bool is_proved) {
-    left_.reset();
-    left_base_.reset();
     socket_ = std::move(socket);
-    carrier_ = "tcp";
     within_host_ = within_host;
     if (within_host && is_proved) carrier_ = "unix";
   }
@@ -40,23 +37,8 @@ class ConduitStack {
     in_ = out_ = filter_.get();
     carrier_ = filter_->name();
   }
-  // The connection has broken: keeps only what the peer may have written to an upgrade.
-  void part() {
-    if (reads_upgraded()) {
-      left_ = std::move(upgrade_);
-      left_base_ = std::move(filter_);
-    }
-    in_ = out_ = &plain_;
-    upgrade_.reset();
-    filter_.reset();
-    socket_.close();
-  }
-  // That upgrade, to be read; nullptr: there is none.
-  Conduit* left() const { return left_.get(); }
   // Drops everything, and what it carries with it.
   void close() {
-    left_.reset();
-    left_base_.reset();
     in_ = out_ = &plain_;
     upgrade_.reset();
     filter_.reset();
@@ -102,8 +84,6 @@ class ConduitStack {
   SocketConduit plain_{socket_};
   std::unique_ptr<Conduit> filter_;
   std::unique_ptr<Upgrade> upgrade_;
-  std::unique_ptr<Conduit> left_base_;  // under left_, if that was over a filter
-  std::unique_ptr<Upgrade> left_;
   Conduit* in_ = &plain_;
   Conduit* out_ = &plain_;
   const char* carrier_ = "tcp";

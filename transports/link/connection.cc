@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <new>
 #include <utility>
 
@@ -19,6 +18,9 @@ namespace sluice {
 namespace {
 
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
+// A host is taken for dead after 30 s without an answer and at least 3 tries.
+constexpr std::chrono::seconds host_silence{30};
+constexpr unsigned host_tries = 3;
 // What ETIMEDOUT may mean.
 constexpr const char* mtu_hint =
     "; small packets have passed before: if that host is up, packets of full size are lost on the "
@@ -28,13 +30,6 @@ constexpr const char* not_again = "; this connection is given up, and not made a
 // What EFAULT means.
 constexpr const char* bad_buffer =
     "a buffer is not as long as the call says, or a page of it is protected";
-
-// Errors of a socket whose connection has ended, but not of an upgrade that a peer has damaged.
-bool is_break(int error) {
-  constexpr int breaks[] = {EPIPE,        ECONNRESET,  ETIMEDOUT, ECONNABORTED, ENOTCONN,
-                            EHOSTUNREACH, ENETUNREACH, ENETDOWN,  EHOSTDOWN};
-  return std::ranges::find(breaks, error) != std::end(breaks);
-}
 
 }  // namespace
 
@@ -52,61 +47,6 @@ void Connection::lost(const std::string& how) {
   fail({Code::peer_lost, peer_.label + " is gone: " + how});
 }
 
-// While it is open the link may go on without it.
-void Connection::end(int error, const std::string& how) {
-  if (is_parted()) return;
-  is_break(error) ? link_.broke(how) : lost(how);
-}
-
-void Connection::part() {
-  state_ = State::parted;
-  sending_ = Sending::parted;
-  send_error_ = 0;
-  conduits_.part();
-}
-
-bool Connection::read_rest() {
-  if (conduits_) return read();
-  parse();
-  if (!link_.wanted() || conduits_.left() == nullptr) return false;
-  const Inbox::Read got = reader_.read(*conduits_.left(), 0);
-  if (got.result != Conduit::Moved::Result::some) return false;
-  parse();
-  return true;
-}
-
-void Connection::resume(Socket socket, bool within_host, const Greeting& theirs) {
-  if (sending_ == Sending::torn) {
-    cannot_send();
-    return;
-  }
-  finish_sends(out_.go_on());
-  reader_.go_on();
-  negotiation_.restart();
-  connect(std::move(socket), within_host);
-  open();
-  sending_ = Sending::ready;
-  theirs_ = theirs;
-  short_since_ = {};
-  shaking_since_ = {};
-  overdue_ = 0;
-  vigil_ = {};
-  Status status = check_settings(shared_, peer_, theirs);
-  if (status.ok()) status = check_terms(shared_, peer_, theirs, conduits_.within_host());
-  if (status.ok()) status = open_filter();
-  if (!status.ok()) return fail(status);
-  if (shared_.options.self < peer_.process) negotiate(negotiation_.offer());
-  if (link_.status().ok() && !out_.empty()) (void)flush();
-}
-
-// (A new socket has room for it.)
-bool Connection::tell_counts(const Socket& socket) {
-  const auto words = make_greeting(shared_, peer_, {}, false, FirstWords::greeting, counts());
-  std::byte bytes[Greeting::most_bytes];
-  if (words.ok()) words->encode(bytes);
-  return words.ok() && send_all(socket, {bytes, words->size()});
-}
-
 void Connection::close() {
   state_ = State::apart;
   out_.clear();
@@ -116,23 +56,19 @@ void Connection::close() {
 
 // How the two greet.
 
-void Connection::connect(Socket socket, bool within_host) {
-  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
-}
-
 void Connection::greet(Socket socket, bool within_host) {
-  connect(std::move(socket), within_host);
+  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
   state_ = State::asking;
   push_greeting();
 }
 
 void Connection::greet(Socket socket, bool within_host, const Greeting& answer) {
-  connect(std::move(socket), within_host);
+  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
   take(answer);
 }
 
 void Connection::accept(Socket socket, bool within_host, const Greeting& theirs) {
-  connect(std::move(socket), within_host);
+  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
   state_ = State::asked;
   theirs_ = theirs;
   if (peer_.known) answer();
@@ -154,8 +90,7 @@ void Connection::push_greeting() {
 
 void Connection::open() {
   state_ = State::open;
-  keep_alive(conduits_.socket(), shared_.options.peer_timeout);
-  link_.opened();
+  set_keepalive(conduits_.socket(), usual_keepalive);
 }
 
 // Accepting side. (With proofs the acceptor has answered.)
@@ -188,7 +123,6 @@ bool Connection::take_greeting() {
     lost("an invalid greeting came from its address: damaged, or another program is there");
   } else if (whole) {
     inbox.consume(Greeting::bytes);
-    inbox.discount(Greeting::bytes);
     take(greeting);
   }
   return state_ == State::open;
@@ -300,7 +234,10 @@ void Connection::look_after() {
 }
 
 bool Connection::flush() {
-  if (sending_ >= Sending::torn) return cannot_send();
+  if (sending_ == Sending::torn) {
+    fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
+    return true;
+  }
   if (send_error_ != 0) return false;
   if (peer_.known && lacks_filter()) {
     // Memory ran out when it was to be made. Nothing goes out in clear instead.
@@ -324,12 +261,6 @@ bool Connection::flush() {
   }
   end_sending();
   return flushed.moved;
-}
-
-bool Connection::cannot_send() {
-  if (sending_ == Sending::parted) return false;
-  fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
-  return true;
 }
 
 // The end of the socket must not overtake what another conduit carries.
@@ -372,14 +303,14 @@ void Connection::note_send_error(int error) {
     fail({Code::memory,
           "no memory to send to " + peer_.label + ": " + error_text(error) + not_again});
   } else {
-    end(error, error != 0 ? error_text(error) : "it takes no more bytes");
+    lost(error != 0 ? error_text(error) : "it takes no more bytes");
   }
 }
 
 // Only large packets are lost if two interfaces on the way have different maximum sizes.
 void Connection::note_loss(int error) {
   const bool passed = error == ETIMEDOUT && has_greeted_us();
-  end(error, error_text(error) + (passed ? mtu_hint : ""));
+  lost(error_text(error) + (passed ? mtu_hint : ""));
 }
 
 bool Connection::read() {
@@ -431,7 +362,7 @@ void Connection::note_end(int error) {
   } else if (error != 0 || send_error_ != 0) {
     note_loss(error != 0 ? error : send_error_);
   } else {
-    end(EPIPE, "it closed the connection without a goodbye");
+    lost("it closed the connection without a goodbye");
   }
 }
 
@@ -455,12 +386,9 @@ void Connection::take(FrameType type) {
     return fail(
         {Code::peer_lost, peer_.label + " finished (MPI_Finalize) while it was still expected"});
   }
-  if (is_parted()) return;  // another connection negotiates anew
   negotiate(negotiation_.take(type, reader_.text()));
   // Bytes already read after a SHIFT are wake-up bytes.
-  if (type != FrameType::shift) return;
-  reader_.inbox().discount(reader_.inbox().size());
-  reader_.inbox().clear();
+  if (type == FrameType::shift) reader_.inbox().clear();
 }
 
 void Connection::say_bye() {
@@ -518,18 +446,16 @@ void Connection::look_for_acknowledgement() {
                            " s; does a firewall between drop data?"});
 }
 
-// A dead host acknowledges nothing.
+// A dead host sends nothing. Keepalive finds that while this side only waits; this function finds
+// it while sent data is not acknowledged.
 void Connection::look_for_life() {
-  Vigil::Signs signs;
-  if (!ask_kernel(conduits_.socket(), &signs)) return;
-  const auto silence = vigil_.look(Vigil::Clock::now(), signs, shared_.options.peer_timeout);
-  if (silence == Vigil::Duration(0)) return;
-  const auto& [receives, sends, large] = link_.demand;
-  const bool both = receives > 0 && sends > 0;
-  const char* const what =
-      both ? "receive from it and to send to it" : (sends > 0 ? "send to it" : "receive from it");
-  lost("its host has not answered for " + std::to_string(silence.count() / 1000) +
-       " s, in which this rank waited to " + what);
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(conduits_.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  const std::chrono::milliseconds silence(info.tcpi_last_ack_recv);
+  if (silence > host_silence && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
+    lost("its host has not answered for " + std::to_string(silence.count() / 1000) + " s");
+  }
 }
 
 }  // namespace sluice

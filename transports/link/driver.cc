@@ -66,7 +66,7 @@ Driver::Driver(const TcpOptions& options)
     : acceptor_(
           shared_,
           [this](const ProcessId& process, bool invites) { return find_greeter(process, invites); },
-          [this](const Greeting& said) { return link(said.from).prepare(said); },
+          [this](const ProcessId& process) { (void)link(process); },
           [this](const ProcessId& process) { link(process).note_missed(); },
           [this](const ProcessId& process, Acceptor::Reply reply) {
             link(process).uninvited(reply);
@@ -289,13 +289,7 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) c
   const bool expected = reaction == Meeting::Action::adopt || reaction == Meeting::Action::accept;
   const bool failed = reaction == Meeting::Action::refuse;
   if (link != nullptr && link->is_known()) {
-    return {true,
-            expected,
-            failed,
-            link->public_key(),
-            link->said_key(),
-            link->is_parted(),
-            link->may_resume()};
+    return {true, expected, failed, link->public_key(), link->said_key()};
   }
   const std::optional<PublicKey>* const met = peer_keys_.find(process);
   if (met == nullptr || invites) return {false, expected, failed};

@@ -30,8 +30,6 @@ constexpr const char* no_key = "sent a greeting without a valid key";
 constexpr const char* no_proof = "sent a greeting, but no valid proof after it";
 constexpr const char* unknown = "sent the greeting of a process of no team";
 constexpr const char* not_expected = "repeated the greeting of a connected peer";
-constexpr const char* unread =
-    "takes the place of one that broke, and more was sent over that than came";
 constexpr const char* no_room = "had not proved itself when others waited";
 constexpr const char* other_user = "was another user's";
 constexpr const char* no_means =
@@ -262,8 +260,7 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
   if (said.refuses) return judge_refusal(pending);
   const Greeter from = knows_(said.from, said.invites);
   const bool late = said.invites;  // the two have met in the meantime
-  const bool expected = said.resumes ? from.resumes : from.expected && !from.parted;
-  if (!expected && !from.failed) {
+  if (!from.expected && !from.failed) {
     return late ? Progress::left : turn_away(pending, not_expected);
   }
   if (said.proves ? !context_.options.prover : !context_.knows_key(said)) {
@@ -279,16 +276,10 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
   const bool can_prove = context_.options.prover && from.key;
   if (said.proves && can_prove) return answer(pending, *from.key, from.failed);
   if (said.proves || can_prove) return turn_away(pending, no_key);
-  if (from.failed) return refuse(pending, from);
-  const Response reply = prepare_(said);
-  if (reply.kind == Response::Kind::refuse) return refuse(pending, from);
-  return reply.kind == Response::Kind::welcome ? Progress::welcome : defer(pending, reply);
-}
-
-// A peer that resumes before this side has read all that it sent; or one that has no need to.
-Acceptor::Progress Acceptor::defer(PendingConnection& pending, const Response& reply) const {
-  if (reply.kind == Response::Kind::close) return Progress::left;
-  return may_stay(pending) ? Progress::wait : turn_away(pending, unread);
+  if (from.failed && from.said_key) return refuse(pending, *from.said_key);
+  if (from.failed) return turn_away(pending, no_key);
+  prepare_(said.from);
+  return Progress::welcome;
 }
 
 // What came may be the answer to an invitation.
@@ -308,12 +299,10 @@ Acceptor::Progress Acceptor::judge_refusal(PendingConnection& pending) const {
 }
 
 // Without proofs.
-Acceptor::Progress Acceptor::refuse(PendingConnection& pending, const Greeter& from) const {
-  if (!from.said_key) return turn_away(pending, no_key);
-  std::byte bytes[Greeting::most_bytes];
-  const Greeting refusal = make_refusal(context_, pending.greeting, *from.said_key);
-  refusal.encode(bytes);
-  (void)send_all(pending.socket, {bytes, refusal.size()});
+Acceptor::Progress Acceptor::refuse(PendingConnection& pending, const Key& peer_key) const {
+  std::byte bytes[Greeting::bytes];
+  make_refusal(context_, pending.greeting, peer_key).encode(bytes);
+  (void)send_all(pending.socket, bytes);
   return Progress::told;
 }
 
@@ -358,20 +347,20 @@ Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey&
   const auto first = first_proof(prover, *key, asked);
   if (!first.ok()) return turn_away(pending, no_means);
   if (!are_equal(asked.key, *first)) return turn_away(pending, no_key);
-  const Response reply = refuses ? Response{Response::Kind::refuse} : prepare_(asked);
-  refuses = reply.kind == Response::Kind::refuse;
-  const bool welcome = reply.kind == Response::Kind::welcome;
-  if (!refuses && !welcome) return defer(pending, reply);
-  if (asked.invites && welcome) return Progress::welcome;
-  const auto made = make_answer(context_, asked, *key, refuses, reply.counts);
+  if (asked.invites && !refuses) {
+    prepare_(asked.from);
+    return Progress::welcome;
+  }
+  const auto made = make_answer(context_, asked, *key, refuses);
   if (!made.ok()) return turn_away(pending, no_means);
+  prepare_(asked.from);
   pending.proof = made->last;
   if (!refuses) pending.state = PendingConnection::State::proving;
   pending.since = Clock::now();  // it may have waited long for this answer
   pending.got = 0;
-  std::byte bytes[Greeting::most_bytes];
+  std::byte bytes[Greeting::bytes_with_proof];
   made->greeting.encode(bytes);
-  const bool sent = send_all(pending.socket, {bytes, made->greeting.size()});
+  const bool sent = send_all(pending.socket, bytes);
   if (refuses) return Progress::told;
   return sent ? hear(pending) : Progress::left;
 }

@@ -80,7 +80,7 @@ Dialer::State Dialer::advance() {
         attempts_.clear();
         return State::connected;
       }
-      if (refused_ || gone_) {
+      if (refused_) {
         attempts_.clear();
         return State::failed;
       }
@@ -100,11 +100,6 @@ Dialer::State Dialer::advance() {
     if (awaits_certain() || Clock::now() < next_start_) return State::dialing;
     start_next();
   }
-}
-
-bool Dialer::has_greeted() const {
-  return std::ranges::any_of(attempts_,
-                             [](const Attempt& each) { return each.asks() && !each.adopted; });
 }
 
 // After all have failed. False if it is not worth while to try again, or too late.
@@ -217,14 +212,13 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
 // Once this side has greeted on one connection, the peer chooses: it keeps the first connection
 // that has greeted, and closes the others.
 bool Dialer::chooses_at_once(const Attempt& attempt) const {
-  return !greeting_.proves && !greeting_.invites && !greeting_.resumes &&
-         attempt.candidate.certain &&
+  return !greeting_.proves && !greeting_.invites && attempt.candidate.certain &&
          std::ranges::none_of(attempts_, [](const Attempt& each) { return each.asks(); });
 }
 
 // (A new socket has room for the greeting.)
 bool Dialer::greet(const Attempt& attempt) const {
-  std::byte bytes[Greeting::most_bytes];
+  std::byte bytes[Greeting::bytes_with_proof];
   greeting_.encode(bytes);
   return send_all(attempt.socket, {bytes, greeting_.size()});
 }
@@ -293,9 +287,7 @@ bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
 bool Dialer::tries_again(const Attempt& attempt) { return attempt.got == 0 && may_retry(attempt); }
 
 bool Dialer::may_retry(const Attempt& attempt) {
-  const bool waits_for_answer = greeting_.proves || greeting_.resumes;
-  return waits_for_answer && attempt.candidate.certain && !attempt.adopted &&
-         ++retries_ <= most_retries;
+  return greeting_.proves && attempt.candidate.certain && ++retries_ <= most_retries;
 }
 
 Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
@@ -306,7 +298,6 @@ Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
 Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
   const bool wrong = attempt.asks() && (error == ECONNRESET || error == EPIPE);
   absent_ &= wrong || error == ECONNREFUSED;
-  gone_ |= greeting_.resumes && error == ECONNREFUSED && attempt.candidate.certain;
   note(attempt, error_text(error), error);
   return Progress::over;
 }
@@ -345,7 +336,7 @@ bool Dialer::ran_short() const {
 }
 
 Code Dialer::code() const {
-  if (absent_ || gone_) return Code::peer_lost;
+  if (absent_) return Code::peer_lost;
   const bool timed_out =
       std::ranges::find(failures_, ETIMEDOUT, &Failure::error) != failures_.end();
   return timed_out ? Code::timeout : Code::unavailable;

@@ -10,8 +10,7 @@ namespace sluice {
 namespace {
 
 constexpr char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 0, 0};
-constexpr uint32_t proves_flag = 1, filters_flag = 2, refuses_flag = 4, invites_flag = 8,
-                   resumes_flag = 16;
+constexpr uint32_t proves_flag = 1, filters_flag = 2, refuses_flag = 4, invites_flag = 8;
 
 }  // namespace
 
@@ -19,22 +18,16 @@ void Greeting::encode(std::byte* to_bytes) const {
   std::memcpy(to_bytes, magic, sizeof(magic));
   store32(to_bytes + 8, version);
   store32(to_bytes + 12, (proves ? proves_flag : 0) | (filters ? filters_flag : 0) |
-                             (refuses ? refuses_flag : 0) | (invites ? invites_flag : 0) |
-                             (resumes ? resumes_flag : 0));
+                             (refuses ? refuses_flag : 0) | (invites ? invites_flag : 0));
   store_process(to_bytes + 16, from);
   store_process(to_bytes + 32, to);
   std::copy(key.begin(), key.end(), to_bytes + 48);
   store64(to_bytes + 64, window);
   if (proves) std::ranges::copy(nonce, to_bytes + bytes);
-  if (!resumes) return;
-  store64(to_bytes + size() - bytes_of_counts, counts.sent);
-  store64(to_bytes + size() - bytes_of_counts + 8, counts.received);
 }
 
 size_t Greeting::size_of(const std::byte* from_bytes) {
-  const uint32_t flags = load32(from_bytes + 12);
-  return ((flags & proves_flag) != 0 ? bytes_with_proof : bytes) +
-         ((flags & resumes_flag) != 0 ? bytes_of_counts : 0);
+  return (load32(from_bytes + 12) & proves_flag) != 0 ? bytes_with_proof : bytes;
 }
 
 bool Greeting::may_begin(const std::byte* from_bytes, size_t count) {
@@ -53,11 +46,7 @@ bool Greeting::decode(const std::byte* from_bytes) {
   filters = (flags & filters_flag) != 0;
   refuses = (flags & refuses_flag) != 0;
   invites = (flags & invites_flag) != 0;
-  resumes = (flags & resumes_flag) != 0;
   if (proves) std::copy_n(from_bytes + bytes, nonce.size(), nonce.begin());
-  if (!resumes) return true;
-  counts = {load64(from_bytes + size() - bytes_of_counts),
-            load64(from_bytes + size() - bytes_of_counts + 8)};
   return true;
 }
 

@@ -13,12 +13,9 @@ Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer) {
 }
 
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
-                               const PairKey& key, bool filters, FirstWords words,
-                               const std::optional<ByteCounts>& counts) {
+                               const PairKey& key, bool filters, FirstWords words) {
   Greeting made{wire_version, context.options.self, peer.process, peer.key, context.options.window};
   made.invites = words == FirstWords::invitation;
-  made.resumes = counts.has_value();
-  made.counts = counts.value_or(ByteCounts{});
   if (!are_proved(context, peer)) return made;
   made.proves = true;
   made.filters = filters;
@@ -30,13 +27,11 @@ Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& pe
 }
 
 Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& asked,
-                                   const PairKey& key, bool refuses, const ByteCounts& counts) {
+                                   const PairKey& key, bool refuses) {
   const Prover& prover = *context.options.prover;
   Greeting made{wire_version, asked.to, asked.from, {}, context.options.window};
   made.proves = true;
   made.refuses = refuses;
-  made.resumes = asked.resumes;
-  made.counts = counts;
   made.filters = asked.filters && context.options.filter;
   if (Status drawn = draw_random(made.nonce.data(), made.nonce.size()); !drawn.ok()) return drawn;
   const auto second = second_proof(prover, key, asked, made);
@@ -50,7 +45,6 @@ Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& as
 Greeting make_refusal(const TcpContext& context, const Greeting& asked, const Key& peer_key) {
   Greeting made{wire_version, asked.to, asked.from, peer_key, context.options.window};
   made.refuses = true;
-  made.resumes = asked.resumes;
   return made;
 }
 

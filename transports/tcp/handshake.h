@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "src/base/status.h"
@@ -45,20 +44,18 @@ inline bool is_filtered(const TcpContext& context, bool within_host) {
 Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer);
 
 // What a side says first: the asking side's greeting, or the other's invitation. key: for its
-// proof. counts: if it resumes.
+// proof.
 enum class FirstWords : uint8_t { greeting, invitation };
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
                                const PairKey& key, bool filters,
-                               FirstWords words = FirstWords::greeting,
-                               const std::optional<ByteCounts>& counts = {});
+                               FirstWords words = FirstWords::greeting);
 // With proofs: the answer, and the last proof, which must follow it.
 struct GreetingAnswer {
   Greeting greeting;
   Key last{};
 };
-// counts: told if the greeting resumes.
 Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& asked,
-                                   const PairKey& key, bool refuses, const ByteCounts& counts);
+                                   const PairKey& key, bool refuses);
 // Without proofs: that this side has given up its link to the process with this key.
 Greeting make_refusal(const TcpContext& context, const Greeting& asked, const Key& peer_key);
 // Whether this answers that greeting or invitation.

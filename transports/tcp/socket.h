@@ -49,6 +49,7 @@ bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit)
 // How soon a connection fails whose host answers no probe while nothing is to be sent: within a
 // limit, as long as it is being made, and within half a minute later.
 void set_keepalive(const Socket& socket, std::chrono::milliseconds limit);
+inline constexpr std::chrono::seconds usual_keepalive{30};
 
 // Sends a few bytes over a new connection, which has room for them. False, with errno, if not all
 // were taken.
