@@ -3,9 +3,10 @@
 # SLUICE_CHECK_MPI: the MPI that benchmarks and tests are built with. (The library serves any: src/mpi/abi.)
 #
 # --with-mpi=WRAPPER names its C compiler wrapper; without it the first of mpicc.openmpi, mpicc and mpicc.mpich that
-# works. MPICXX, MPIFORT and MPIRUN are its companions, found by its name (mpicc.openmpi: mpirun.openmpi) and
-# beside it. Sets MPICC MPICXX MPIFORT MPIRUN (absolute), MPI_CPPFLAGS to compile with <mpi.h>, MPI_LIBS to link
-# programs with (libsluice.so is never linked with it), MPI_FLAVOUR (openmpi, mpich) and MPI_LIBRARY.
+# works. MPICXX, MPIFORT and MPIRUN are its companions, found by its name (mpicc.openmpi: mpirun.openmpi; mpicc_abi:
+# mpicxx_abi, but mpirun) and beside it. Sets MPICC MPICXX MPIFORT MPIRUN (absolute), MPI_CPPFLAGS to compile with <mpi.h>, MPI_LIBS to link
+# programs with (libsluice.so is never linked with it), MPI_FLAVOUR (openmpi, mpich,
+# abi: MPI 5's) and MPI_LIBRARY.
 AC_DEFUN([SLUICE_CHECK_MPI], [
   AC_ARG_VAR([MPICXX], [MPI C++ compiler wrapper])
   AC_ARG_VAR([MPIFORT], [MPI Fortran compiler wrapper])
@@ -38,6 +39,7 @@ On Debian and Ubuntu: apt-get install openmpi-bin libopenmpi-dev; else name one 
   SLUICE_MPI_KIND
   SLUICE_MPI_LARGE_COUNTS
   SLUICE_OTHER_MPI
+  SLUICE_MPI_5
 ])
 
 # SLUICE_TRY_MPI(WRAPPER): sets MPICC, MPI_CPPFLAGS and MPI_LIBS if a program compiles with what the wrapper says.
@@ -75,6 +77,8 @@ AC_DEFUN([SLUICE_TRY_MPI], [
 # SLUICE_MPI_COMPANION(VARIABLE, NAMES): MPICC's companion of one of these names, with MPICC's suffix and folder.
 AC_DEFUN([SLUICE_MPI_COMPANION], [
   sluice_suffix=`basename "$MPICC" | sed 's/^[[^.]]*//'`
+  # (Programs of both ABIs that a library has are started alike.)
+  AS_CASE([$1:$MPICC], [MPIRUN:*_abi], [], [*_abi], [sluice_suffix=_abi])
   sluice_names=
   for sluice_name in $2; do
     sluice_names="$sluice_names $sluice_name$sluice_suffix"
@@ -100,6 +104,13 @@ AC_DEFUN([SLUICE_MPI_KIND], [
 #error no
 #endif
 ]])], [MPI_FLAVOUR=mpich])])
+  AS_VAR_IF([MPI_FLAVOUR], [other], [
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+#include <mpi.h>
+#ifndef MPI_ABI_VERSION
+#error no
+#endif
+]])], [MPI_FLAVOUR=abi])])
   # The compiler's preprocessor spells the version out; nothing is run.
   cat > conftest.h <<_ACEOF
 #include <mpi.h>
@@ -107,6 +118,8 @@ AC_DEFUN([SLUICE_MPI_KIND], [
 version: "Open MPI" OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION
 #elif defined(MPICH_VERSION)
 version: "MPICH" MPICH_VERSION
+#elif defined(MPI_ABI_VERSION)
+version: "MPI ABI" MPI_ABI_VERSION.MPI_ABI_SUBVERSION
 #else
 version: "an MPI" MPI_VERSION.MPI_SUBVERSION
 #endif
@@ -148,6 +161,12 @@ AC_DEFUN([SLUICE_OTHER_MPI], [
   AC_PATH_PROG([OTHER_MPICC], [$sluice_other])
 ])
 
+# SLUICE_MPI_5: MPI5_MPICC, the wrapper of a library with MPI 5's ABI, whose programs a test runs; empty without one.
+AC_DEFUN([SLUICE_MPI_5], [
+  AC_ARG_VAR([MPI5_MPICC], [wrapper of an MPI library with the ABI of MPI 5 (mpicc_abi), for tests])
+  AC_PATH_PROG([MPI5_MPICC], [mpicc_abi])
+])
+
 # SLUICE_MPI_LIBRARY_NAME: the name by which programs of this MPI load it, libmpi.so.40. `sluice --version --json'
 # says it.
 AC_DEFUN([SLUICE_MPI_LIBRARY_NAME], [
@@ -160,7 +179,7 @@ AC_DEFUN([SLUICE_MPI_LIBRARY_NAME], [
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[MPI_Init(nullptr, nullptr);]])],
       [sluice_cv_mpi_soname=`readelf -d conftest$EXEEXT 2>/dev/null |
          sed -n 's/.*NEEDED.* \(@<:@^ @:>@*\)$/\1/p' | tr -d '@<:@@:>@' |
-         sed -n '/^libmpi\(ch\)*\.so/{p;q;}'`])
+         sed -n '/^libmpi\(ch\|_abi\)*\.so/{p;q;}'`])
     CPPFLAGS=$sluice_saved_CPPFLAGS
     LIBS=$sluice_saved_LIBS])
   AC_DEFINE_UNQUOTED([SLUICE_MPI_SONAME], ["$sluice_cv_mpi_soname"],

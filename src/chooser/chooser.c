@@ -117,6 +117,11 @@ static const struct SluiceModule* open_module(const char* file, const char* mpi)
           SLUICE_VERSION);
     end();
   }
+  if (strcmp(module->file, file) != 0) {
+    print("sluice: error: %s is %s by another name, which does not serve %s\n", path, module->file,
+          mpi);
+    end();
+  }
   return module;
 }
 

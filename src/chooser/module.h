@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Changes with what follows and with the list of functions (functions.h). */
-#define SLUICE_MODULE_VERSION 1
+#define SLUICE_MODULE_VERSION 2
 
 /* Symbols of the process's MPI library; null if it lacks them. Thread-safe. */
 struct SluiceLookUp {
@@ -32,6 +32,7 @@ struct SluiceModule {
   const char* release; /* SLUICE_VERSION: library and module must be of the same */
   unsigned count;
   void* const* functions; /* the addresses of its functions in the order of functions.h */
+  const char* file;       /* its name as above; a copy by another name serves another MPI */
 };
 
 /* The one function that a module exports, as `sluice_module`. May be called several times, by any

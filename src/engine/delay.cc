@@ -17,6 +17,9 @@ std::string_view take_word(std::string_view* text, char mark) {
   return word;
 }
 
+// An hour. Much longer ones would not fit in std::chrono::nanoseconds.
+constexpr double most_microseconds = 3600e6;
+
 // Shorter delays spin: to wake up takes some 50 microseconds.
 constexpr std::chrono::milliseconds least_sleep{1};
 
@@ -54,6 +57,10 @@ Result<Delay> Delay::parse(const std::string& text) {
       return Status(Code::invalid,
                     "SLUICE_DELAY: '" + std::string(word) +
                         "' is not ALGORITHM:MICROSECONDS or ALGORITHM:MICROSECONDS:FIRST-LAST");
+    }
+    if (item.microseconds > most_microseconds) {
+      return Status(Code::invalid, "SLUICE_DELAY: '" + std::string(word) +
+                                       "' is more than 3600000000 microseconds, an hour");
     }
     delay.items_.push_back(std::move(item));
   }

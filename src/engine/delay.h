@@ -19,7 +19,8 @@ class Delay {
 
   // "flat:3,mpi:2.5:1000-1999": calls by `flat` take 3 microseconds longer; MPI's take 2.5 longer
   // if they are the communicator's calls 1000 to 1999. "pretend,flat:3": they do not, but trials
-  // measure as if they did. Empty: no delays. Errors name what is wrong.
+  // measure as if they did. Empty: no delays. A delay is of an hour at most. Errors name what is
+  // wrong.
   static Result<Delay> parse(const std::string& text);
 
   bool empty() const { return items_.empty(); }

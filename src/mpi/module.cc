@@ -8,6 +8,14 @@
 #include "sluice/sluice.h"
 #include "src/chooser/functions.h"
 
+#ifdef SLUICE_OPEN_MPI
+#define SLUICE_MODULE_FILE "libsluice-openmpi.so"
+#elif defined(SLUICE_MPICH)
+#define SLUICE_MODULE_FILE "libsluice-mpich.so"
+#elif defined(SLUICE_STANDARD_ABI)
+#define SLUICE_MODULE_FILE "libsluice-mpi5.so"
+#endif
+
 extern "C" {
 
 __attribute__((visibility("default"))) const SluiceModule* sluice_module(
@@ -19,7 +27,8 @@ __attribute__((visibility("default"))) const SluiceModule* sluice_module(
 #undef SLUICE_OWN_ADDRESS
 #undef SLUICE_MPI_ADDRESS
   static constexpr SluiceModule module{SLUICE_MODULE_VERSION, SLUICE_VERSION,
-                                       sizeof functions / sizeof *functions, functions};
+                                       sizeof functions / sizeof *functions, functions,
+                                       SLUICE_MODULE_FILE};
   sluice::use_look_up(look_up);
   return &module;
 }

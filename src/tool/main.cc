@@ -32,7 +32,11 @@ struct Chosen {
 void add_run(CLI::App& app, sluice::PreloadOptions* options, Chosen* chosen) {
   CLI::App* run = app.add_subcommand(
       "run", "start a program with Sluice preloaded, after seeing that it will take");
-  run->footer("Under mpirun it starts each rank: mpirun -n 4 sluice run ./app");
+  run->footer(
+      "Under mpirun it starts each rank: mpirun -n 4 sluice run ./app\n"
+      "Of a shell script that starts python3, julia or the like, only the shell is looked at: if\n"
+      "these take MPI's functions from the MPI library's handle (ctypes, cffi, MPI.jl), say so:\n"
+      "mpirun -n 4 sluice run --audit ./script");
   run->add_option("--library", options->library, "the library to preload (SLUICE_LIBRARY)")
       ->type_name("PATH");
   run->add_option("--set", options->settings, "a setting, such as segment=64k or allreduce=ring")

@@ -89,13 +89,18 @@ bool is_mpi(const std::string& name) {
          name.starts_with("libmpi_abi.so");
 }
 
-std::vector<std::string> environment_with(const std::string& setting) {
-  const std::string name = setting.substr(0, setting.find('=') + 1);
-  std::vector<std::string> variables;
+bool sets_the_same(std::string_view one, std::string_view other) {
+  return one.substr(0, one.find('=')) == other.substr(0, other.find('='));
+}
+
+std::vector<std::string> environment_with(const std::vector<std::string>& settings) {
+  std::vector<std::string> variables = settings;
   for (char** each = environ; *each; ++each) {
-    if (!std::string_view(*each).starts_with(name)) variables.emplace_back(*each);
+    const bool is_set_anew =
+        std::any_of(settings.begin(), settings.end(),
+                    [&](const auto& setting) { return sets_the_same(setting, *each); });
+    if (!is_set_anew) variables.emplace_back(*each);
   }
-  variables.push_back(setting);
   return variables;
 }
 
@@ -120,12 +125,13 @@ std::string read_all(int fd) {
   }
 }
 
-// Runs a command with this setting ("NAME=VALUE") in its environment; returns its standard output
+// Runs a command with these settings ("NAME=VALUE") in its environment; returns its standard output
 // and standard error.
-Result<std::string> output_of(std::vector<std::string> command, const std::string& setting) {
+Result<std::string> output_of(std::vector<std::string> command,
+                              const std::vector<std::string>& settings) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Status(Code::unavailable, strerror(errno));
-  std::vector<std::string> variables = environment_with(setting);
+  std::vector<std::string> variables = environment_with(settings);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -144,6 +150,38 @@ Result<std::string> output_of(std::vector<std::string> command, const std::strin
   return text;
 }
 
+std::string value_of(const char* variable) {
+  const char* const value = getenv(variable);
+  return value ? value : "";
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Whether LD_PRELOAD can name the file by its path.
+bool is_preloadable(const std::string& path) {
+  return path.find_first_of(" :") == std::string::npos;
+}
+
+// LD_LIBRARY_PATH with this folder at its end. (An empty item in it is the working folder.)
+std::string library_path_with(const std::string& folder) {
+  const std::string existing = value_of("LD_LIBRARY_PATH");
+  if (existing.empty()) return folder;
+  const bool has_it = (":" + existing + ":").find(":" + folder + ":") != std::string::npos;
+  return has_it ? existing : existing + ":" + folder;
+}
+
+// Whether the dynamic linker can be told of the library (preload_of).
+Status check_path(const std::string& library) {
+  if (is_preloadable(library)) return {};
+  const std::string file = file_name(library);
+  const std::string folder = library.substr(0, library.size() - file.size());
+  if (is_preloadable(file) && folder.find_first_of(":;") == std::string::npos) return {};
+  return {Code::invalid,
+          "LD_PRELOAD takes no file name with spaces or colons, and LD_LIBRARY_PATH no folder with "
+          "colons or semicolons; name a link to the library that has none, by --library: " +
+              library};
+}
+
 // A list of libraries without this one, whatever its folder. Each that is left ends with ":".
 std::string without(const std::string& list, const char* separators, const char* name,
                     const std::string& path) {
@@ -151,8 +189,8 @@ std::string without(const std::string& list, const char* separators, const char*
   for (size_t at = 0; at < list.size();) {
     const size_t end = std::min(list.find_first_of(separators, at), list.size());
     const std::string item = list.substr(at, end - at);
-    const std::string base = item.substr(item.rfind('/') + 1);
-    if (!item.empty() && base != name && absolute(item) != path) left += item + ":";
+    const bool is_it = file_name(item) == name || item == file_name(path) || absolute(item) == path;
+    if (!item.empty() && !is_it) left += item + ":";
     at = end + 1;
   }
   return left;
@@ -240,8 +278,16 @@ std::string audit_module(const std::string& folder) {
   return "";
 }
 
-std::string preload_value(const std::string& library, const std::string& existing) {
-  return without(existing, ": ", library_name, library) + library;
+Preload preload_of(const std::string& library) {
+  const std::string others = without(value_of("LD_PRELOAD"), ": ", library_name, library);
+  if (is_preloadable(library)) return {others + library, ""};
+  return {others + file_name(library), library_path_with(library.substr(0, library.rfind('/')))};
+}
+
+void apply_preload(const Preload& preload) {
+  setenv("LD_PRELOAD", preload.list.c_str(), 1);
+  if (preload.library_path.empty()) return;
+  setenv("LD_LIBRARY_PATH", preload.library_path.c_str(), 1);
 }
 
 std::string audit_value(const std::string& module, const std::string& existing) {
@@ -250,12 +296,14 @@ std::string audit_value(const std::string& module, const std::string& existing) 
 }
 
 Result<Loaded> try_preload(const Program& program, const std::string& library,
-                           const std::string& preload) {
-  if (library.find_first_of(" :") != std::string::npos) {
-    return Status(Code::invalid, "LD_PRELOAD takes no path with spaces or colons: " + library);
+                           const Preload& preload) {
+  const Status path = check_path(library);
+  if (!path.ok()) return path;
+  std::vector<std::string> settings{"LD_PRELOAD=" + preload.list};
+  if (!preload.library_path.empty()) {
+    settings.push_back("LD_LIBRARY_PATH=" + preload.library_path);
   }
-  Result<std::string> said =
-      output_of({program.dynamic_linker, "--list", program.elf()}, "LD_PRELOAD=" + preload);
+  Result<std::string> said = output_of({program.dynamic_linker, "--list", program.elf()}, settings);
   if (!said.ok()) return said.status().with("the dynamic linker of " + program.elf());
   Loaded loaded;
   bool has_library = false;
@@ -279,7 +327,7 @@ Status try_audit(const Program& program, const std::string& module) {
     return {Code::invalid, "LD_AUDIT takes no path with colons: " + module};
   }
   const Result<std::string> said =
-      output_of({program.dynamic_linker, "--list", program.elf()}, "LD_AUDIT=" + module);
+      output_of({program.dynamic_linker, "--list", program.elf()}, {"LD_AUDIT=" + module});
   if (!said.ok()) return said.status().with("the dynamic linker of " + program.elf());
   if (said->find(module) == std::string::npos) return {};  // (It names what it cannot load.)
   return {Code::invalid, "the dynamic linker would not load " + module + " for " + program.elf() +

@@ -39,10 +39,21 @@ std::vector<ServedMpi> served_mpis(const std::string& folder);
 // missing.
 std::string audit_module(const std::string& folder);
 
-// The value for LD_PRELOAD: what `existing` names, in its order, then the library. Sluice stands in
+// What tells the dynamic linker of the library: values of environment variables.
+struct Preload {
+  std::string list;          // LD_PRELOAD
+  std::string library_path;  // LD_LIBRARY_PATH; empty: it stays as it is
+};
+
+// LD_PRELOAD with what the environment's names, in its order, then the library. Sluice stands in
 // for MPI, so it comes last: profilers define MPI_X too, and call PMPI_X, which Sluice defines.
-// Whatever `existing` says of a Sluice is left out.
-std::string preload_value(const std::string& library, const std::string& existing);
+// Whatever the environment's says of a Sluice is left out. That list takes no spaces, so a library
+// in a folder with spaces is named by its file's name alone, and the folder stands at the end of
+// LD_LIBRARY_PATH.
+Preload preload_of(const std::string& library);
+
+// Puts it into this process's environment, which the program inherits.
+void apply_preload(const Preload& preload);
 
 // The value for LD_AUDIT: the module, then what `existing` names besides. (It comes first, because
 // glibc passes by those that stand behind one without an interest in a symbol.)
@@ -60,7 +71,7 @@ struct Loaded {
 // Asks the program's dynamic linker, without starting the program. An error, with the linker's
 // message, if the library would not be loaded.
 Result<Loaded> try_preload(const Program& program, const std::string& library,
-                           const std::string& preload);
+                           const Preload& preload);
 
 // The same of the audit module.
 Status try_audit(const Program& program, const std::string& module);

@@ -55,15 +55,24 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+std::string quoted_if_needed(const std::string& word) {
+  const bool is_plain =
+      !word.empty() && word.find_first_of(" \t\r\n'\"\\$&|;<>()[]{}*?!#~`") == std::string::npos;
+  return is_plain ? word : quoted(word);
+}
+
 std::string quoted(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
-    const bool is_plain =
-        !word.empty() && word.find_first_of(" \t\r\n'\"\\$&|;<>()[]{}*?!#~`") == std::string::npos;
     if (!line.empty()) line += ' ';
-    line += is_plain ? word : quoted(word);
+    line += quoted_if_needed(word);
   }
   return line;
+}
+
+// "NAME=VALUE" of this process's environment.
+std::string setting_of(const std::string& variable) {
+  return variable + "=" + quoted_if_needed(getenv(variable.c_str()));
 }
 
 // Why the audit module is loaded, if nobody asked for it.
@@ -72,7 +81,7 @@ std::string reason(const AuditChoice& audit) {
 }
 
 void describe(const PreloadOptions& options, const Program& program, const Loaded& loaded,
-              const std::string& library, const AuditChoice& audit) {
+              const std::string& library, const Preload& preload, const AuditChoice& audit) {
   printf("program      %s\n", program.file().c_str());
   for (size_t i = 1; i < program.chain.size(); ++i) {
     printf("  run by     %s\n", program.chain[i].c_str());
@@ -92,10 +101,11 @@ void describe(const PreloadOptions& options, const Program& program, const Loade
     const std::string from = each.origin == "environment" ? "" : "  (" + each.origin + ")";
     printf("setting      %s=%s%s\n", each.knob->name, each.value.c_str(), from.c_str());
   }
-  const std::string auditor =
-      audit.module.empty() ? "" : std::string("LD_AUDIT=") + getenv("LD_AUDIT") + " ";
-  printf("would start  %sLD_PRELOAD=%s %s\n", auditor.c_str(), getenv("LD_PRELOAD"),
-         quoted(options.command).c_str());
+  std::string settings;
+  if (!audit.module.empty()) settings += setting_of("LD_AUDIT") + " ";
+  if (!preload.library_path.empty()) settings += setting_of("LD_LIBRARY_PATH") + " ";
+  settings += setting_of("LD_PRELOAD");
+  printf("would start  %s %s\n", settings.c_str(), quoted(options.command).c_str());
 }
 
 // Says so where the module was chosen here: once a job, as far as launchers tell the rank.
@@ -131,17 +141,16 @@ Status run(const PreloadOptions& options) {
   if (!version.ok()) return version.status();
   const Result<Program> program = resolve_program(options.command.front());
   if (!program.ok()) return program.status();
-  const char* const existing = getenv("LD_PRELOAD");
-  std::string preload = preload_value(*library, existing ? existing : "");
+  Preload preload = preload_of(*library);
   const Result<Loaded> loaded = try_preload(*program, *library, preload);
   if (!loaded.ok()) return loaded.status();
-  if (!loaded->late_sanitizer.empty()) preload = loaded->late_sanitizer + ":" + preload;
+  if (!loaded->late_sanitizer.empty()) preload.list.insert(0, loaded->late_sanitizer + ":");
   const Result<AuditChoice> audit = choose_audit(options.audit, *program, *loaded, *library);
   if (!audit.ok()) return audit.status();
-  setenv("LD_PRELOAD", preload.c_str(), 1);
+  apply_preload(preload);
   apply_audit(*audit);
   if (options.dry_run) {
-    describe(options, *program, *loaded, *library, *audit);
+    describe(options, *program, *loaded, *library, preload, *audit);
     return {};
   }
   tell(*audit);

@@ -7,7 +7,17 @@ import sys
 
 NAME, SCOPE = sys.argv[1:3]
 mpi = ctypes.CDLL(NAME, mode=os.RTLD_NOW | (os.RTLD_GLOBAL if SCOPE == "global" else os.RTLD_LOCAL))
-if hasattr(mpi, "ompi_mpi_comm_world"):
+
+
+def has_standard_abi():
+    major, minor = ctypes.c_int(-1), ctypes.c_int(-1)
+    get = getattr(mpi, "MPI_Abi_get_version", None)
+    return get is not None and get(ctypes.byref(major), ctypes.byref(minor)) == 0 and major.value >= 1
+
+
+if has_standard_abi():  # MPI 5's
+    COMM_WORLD, DOUBLE, INT, SUM = (ctypes.c_void_p(value) for value in (0x101, 0x214, 0x209, 0x21))
+elif hasattr(mpi, "ompi_mpi_comm_world"):
     COMM_WORLD, DOUBLE, INT, SUM = (ctypes.c_void_p(ctypes.addressof(ctypes.c_byte.in_dll(mpi, "ompi_mpi_" + name)))
                                     for name in ("comm_world", "double", "int", "op_sum"))
 else:  # MPICH and its kin

@@ -188,14 +188,14 @@ mpi_tests = \
   tests/mpi/test_chooser
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
-EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
+EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/test_mpi5 tests/mpi/second_mpi.py tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/ctypes_program.py tests/mpi/handles.c tests/mpi/jobs.py tests/mpi/linked.c \
   tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c \
   tests/mpi/on-rank
 
-# tests/mpi/test_other_mpi makes them in a folder of their own, with the other MPI.
+# tests/mpi/test_other_mpi and test_mpi5 make them in folders of their own, with the other MPI and MPI 5's ABI.
 mpi-programs: $(mpi_programs) osu/osu_face
 .PHONY: mpi-programs
 clean-local:
-	rm -rf other-mpi tests/tidy/stamps
+	rm -rf other-mpi mpi5 tests/tidy/stamps
 CLEANFILES += handling.mod operations.mod

@@ -114,6 +114,52 @@ std::vector<Number> fortran_numbers() {
           PAIR(MPI_2DOUBLE_PRECISION, floating, 8, 8, floating, 8)};
 }
 
+// MPI returns errors meanwhile.
+class Errors {
+ public:
+  Errors() {
+    for (int i = 0; i < 2; ++i) {
+      MPI_Comm_get_errhandler(comms_[i], &handlers_[i]);
+      MPI_Comm_set_errhandler(comms_[i], MPI_ERRORS_RETURN);
+    }
+  }
+  ~Errors() {
+    for (int i = 0; i < 2; ++i) {
+      MPI_Comm_set_errhandler(comms_[i], handlers_[i]);
+      MPI_Errhandler_free(&handlers_[i]);
+    }
+  }
+  Errors(const Errors&) = delete;
+  Errors& operator=(const Errors&) = delete;
+
+ private:
+  MPI_Comm comms_[2] = {MPI_COMM_WORLD, MPI_COMM_SELF};
+  MPI_Errhandler handlers_[2]{};
+};
+
+// A library with MPI 5's ABI that was built without Fortran has its types once it is told their
+// sizes.
+void tell_of_fortran() {
+#ifdef MPI_ABI_VERSION
+  const Errors errors;
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Abi_get_fortran_info(&info);
+  if (info == MPI_INFO_NULL) {
+    MPI_Info_create(&info);
+    for (const char* four : {"mpi_logical_size", "mpi_integer_size", "mpi_real_size"}) {
+      MPI_Info_set(info, four, "4");
+    }
+    MPI_Info_set(info, "mpi_double_precision_size", "8");
+    for (const char* type : {"integer1", "integer2", "integer4", "integer8", "real4", "real8",
+                             "complex8", "complex16", "double_complex"}) {
+      MPI_Info_set(info, ("mpi_" + std::string(type) + "_supported").c_str(), "true");
+    }
+    MPI_Abi_set_fortran_info(info);
+  }
+  MPI_Info_free(&info);
+#endif
+}
+
 }  // namespace
 
 void Number::draw(MPI_Op op, std::byte* at, int rank, Random& random) const {
@@ -158,15 +204,21 @@ std::vector<std::pair<size_t, size_t>> Number::gaps() const {
   return {{first_size, index_at}, {index_at + second_size, extent}};
 }
 
+size_t extent_of(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return 0;
+  const Errors errors;
+  MPI_Aint lower = 0, extent = 0;
+  const int result = MPI_Type_get_extent(type, &lower, &extent);
+  return result == MPI_SUCCESS ? static_cast<size_t>(extent) : 0;
+}
+
 std::vector<Number> all_numbers() {
   std::vector<Number> all = c_numbers(), fortran = fortran_numbers(), known;
   all.insert(all.end(), fortran.begin(), fortran.end());
+  tell_of_fortran();
   for (Number& number : all) {
-    if (number.handle == MPI_DATATYPE_NULL) continue;
-    MPI_Aint lower = 0, extent = 0;
-    MPI_Type_get_extent(number.handle, &lower, &extent);
-    number.extent = static_cast<size_t>(extent);
-    if (extent > 0) known.push_back(number);
+    number.extent = extent_of(number.handle);
+    if (number.extent > 0) known.push_back(number);
   }
   return known;
 }

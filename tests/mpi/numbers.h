@@ -45,6 +45,8 @@ struct Number {
   std::vector<std::pair<size_t, size_t>> gaps() const;
 };
 
+// The extent of a predefined type; 0 if this MPI does not have it, though it may know the handle.
+size_t extent_of(MPI_Datatype type);
 // All types that this MPI has.
 std::vector<Number> all_numbers();
 // All operations that MPI defines on this type.

@@ -40,7 +40,7 @@ const std::vector<Unit>& units_to_move() {
     for (const Number& number : all_numbers()) {
       list.push_back({number.handle, map_of(number), static_cast<ptrdiff_t>(number.extent)});
     }
-    list.push_back({MPI_CHARACTER, {{0, 1}}, 1});
+    if (extent_of(MPI_CHARACTER) == 1) list.push_back({MPI_CHARACTER, {{0, 1}}, 1});
     list.push_back({MPI_WCHAR, {{0, 4}}, 4});
     for (const NarrowFormat& format : narrow_formats()) {
       if (format.type != MPI_DATATYPE_NULL) list.push_back({format.type, {{0, 2}}, 2});

@@ -39,6 +39,21 @@ TEST(Delay, names_what_is_wrong) {
   for (const char* text : {",", "mpi:1,,flat:3"}) EXPECT_FALSE(Delay::parse(text).ok()) << text;
 }
 
+TEST(Delay, is_of_an_hour_at_most) {
+  for (const char* longest : {"flat:3600000000", "flat:3.6e9:1-2"}) {
+    const Result<Delay> delay = Delay::parse("pretend," + std::string(longest));
+    ASSERT_TRUE(delay.ok()) << delay.status().message();
+    EXPECT_EQ(delay->pretended("flat"), std::chrono::hours(1));
+  }
+  for (const char* longer : {"flat:3600000000.1", "flat:1e16", "flat:1e300:1-2"}) {
+    const Result<Delay> delay = Delay::parse("mpi:1," + std::string(longer));
+    ASSERT_FALSE(delay.ok()) << longer;
+    EXPECT_EQ(delay.status().code(), Code::invalid);
+    EXPECT_EQ(delay.status().message(), "SLUICE_DELAY: '" + std::string(longer) +
+                                            "' is more than 3600000000 microseconds, an hour");
+  }
+}
+
 // Seconds that a call by the algorithm is prolonged.
 double prolong(Delay& delay, const char* algorithm) {
   const auto began = Delay::Clock::now();
