@@ -27,6 +27,7 @@ constexpr uint32_t left_after = 8;           // the same, where one was found be
 constexpr uint32_t yields_between_looks = 8;  // for that one, in short waits
 constexpr auto between_waits = 10ms;
 constexpr auto between_moves = 10ms;
+constexpr int shortest_pause = 16, longest_pause = 64;  // Courtesy
 constexpr auto nap = 50us;
 constexpr auto longest_nap = 1ms;
 constexpr int naps_of_wait = 4;  // a nap may last as many times as long as the wait so far
@@ -40,6 +41,14 @@ std::chrono::microseconds nap_after(std::chrono::nanoseconds idle_for) {
 }  // namespace
 
 constinit thread_local Oversubscription::Evidence Oversubscription::evidence;
+
+void Courtesy::note(Clock::time_point yielded, Clock::time_point ran_again) {
+  const auto cost = ran_again - yielded;
+  costly_ = cost >= slice ? costly_ + 1 : 0;
+  if (costly_ < most) return;
+  pause_ = costly_ == most ? shortest_pause : std::min(2 * pause_, longest_pause);
+  resumes_ = ran_again + pause_ * cost;
+}
 
 Waiter::Waiter(Endpoint* endpoint, ProgressMpi progress_mpi, int spin,
                const Oversubscription& oversubscription)
@@ -74,9 +83,10 @@ void Waiter::turn() {
 // may all be shorter, so yields of one after the other count towards a look.)
 void Waiter::idle() {
   if (crowded() && ++turns_ < turns_between_looks) {
-    sched_yield();
-    if (++Oversubscription::evidence.yields % yields_between_looks == 0)
-      look_for_oversubscription();
+    const auto now = oversubscription_.is_certain() ? Clock::time_point{} : Clock::now();
+    const bool yielded = give_way(now);
+    const uint32_t yields = Oversubscription::evidence.yields += yielded;
+    if (yielded && yields % yields_between_looks == 0) look_for_oversubscription();
   } else {
     pass(false);
   }
@@ -125,10 +135,20 @@ void Waiter::look_at_clock() {
 void Waiter::yield() {
   const bool is_alone = Oversubscription::evidence.alone >= alone_after;
   const bool due = now_ - yielded_ >= (is_alone ? between_yields_alone : between_yields);
-  if (due || crowded()) sched_yield();
+  if (due || crowded()) give_way(now_);
   if (!due) return;
   yielded_ = now_;
   look_for_oversubscription();
+}
+
+// (Ranks that are known to share a processor wait for each other: they always do.)
+bool Waiter::give_way(Clock::time_point now) {
+  const bool is_certain = oversubscription_.is_certain();
+  Courtesy& courtesy = Oversubscription::evidence.courtesy;
+  if (!is_certain && !courtesy.yields(now)) return false;
+  sched_yield();
+  if (!is_certain) courtesy.note(now, Clock::now());
+  return true;
 }
 
 void Waiter::look_for_oversubscription() {

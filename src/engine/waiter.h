@@ -14,7 +14,10 @@
 // else in 2.9). Otherwise a rank infers it from involuntary context switches. It then sleeps once,
 // for 50 us: the scheduler puts a thread that wakes up on an idle processor if there is one, but
 // leaves threads that spin or yield together for some 20 ms (8 ranks that began together on 16
-// cores: 12 us a barrier instead of 0.5).
+// cores: 12 us a barrier instead of 0.5). A neighbour that never waits, such as another program,
+// keeps the processor for its whole slice whenever it is yielded to. A rank that inferred it and
+// sees that happen spins for a while instead (Courtesy), as MPI libraries do: the scheduler gives
+// the neighbour its share in any case, but most calls then fall into the rank's own slices.
 //
 // Otherwise it never sleeps unless SLUICE_SPIN says so (MPI libraries do not either), because data
 // on MPI's own transports would not wake it. It then sleeps for 50 us, and longer the longer the
@@ -34,6 +37,24 @@ namespace sluice {
 
 // Lets MPI progress; local, never blocks. Empty in programs without MPI.
 using ProgressMpi = std::function<void()>;
+
+// Whether a thread that may share its processor yields it. After `most` yields in a row that each
+// cost a slice it spins, for 16 times that cost, and twice as long after each further one, up to 64
+// times.
+class Courtesy {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::microseconds slice{500};  // schedulers' are some milliseconds
+  static constexpr uint32_t most = 2;
+
+  bool yields(Clock::time_point now) const { return now >= resumes_; }
+  void note(Clock::time_point yielded, Clock::time_point ran_again);
+
+ private:
+  uint32_t costly_ = 0;  // yields in a row that cost a slice
+  int pause_ = 0;        // how many times the cost of the last one
+  Clock::time_point resumes_{};
+};
 
 // Whether this process's processors are oversubscribed. What one of its waiters learns holds for
 // all, because programs have many communicators, and some live for a few calls only.
@@ -56,6 +77,7 @@ class Oversubscription {
     long switches = 0;            // involuntary context switches so far
     uint32_t yields = 0;          // in short waits
     std::chrono::steady_clock::time_point slept{};  // when it last slept to be moved away
+    Courtesy courtesy{};
   };
   static constinit thread_local Evidence evidence __attribute__((tls_model("initial-exec")));
 
@@ -95,6 +117,7 @@ class Waiter {
   void look_at_clock();
   bool progress_mpi(std::chrono::nanoseconds after);
   void yield();
+  bool give_way(Clock::time_point now);
   void look_around();
   void look_for_oversubscription();
 

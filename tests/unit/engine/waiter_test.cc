@@ -122,6 +122,51 @@ TEST_F(Waiting, LooksAgainInShortWaitsToo) {
   Oversubscription::evidence = {};
 }
 
+// A neighbour that takes whole slices is yielded to more and more rarely.
+TEST(Courtesy, EndsWhereYieldsCostSlices) {
+  using namespace std::chrono_literals;
+  Courtesy courtesy;
+  Courtesy::Clock::time_point now{1h};
+  const auto yield = [&](Courtesy::Clock::duration cost) {
+    EXPECT_TRUE(courtesy.yields(now));
+    courtesy.note(now, now + cost);
+    now += cost;
+  };
+  yield(3ms);
+  yield(1us);  // a rank that waits yields back
+  yield(3ms);
+  for (const int pause : {16, 32, 64, 64}) {
+    yield(3ms);
+    EXPECT_FALSE(courtesy.yields(now));
+    now += pause * 3ms - 1ns;
+    EXPECT_FALSE(courtesy.yields(now));
+    now += 1ns;
+  }
+  yield(1us);
+  yield(3ms);
+  EXPECT_TRUE(courtesy.yields(now));
+}
+
+// (Its own processor may be anybody's, so that it yields is all that is certain.)
+TEST_F(Waiting, YieldsToRanksThatShareTheProcessorWhateverItCosts) {
+  const auto yields = [this] {
+    Waiter shared = waiter(-1);
+    shared.begin();
+    for (uint32_t i = 0; i < 8; ++i) shared.idle();
+    return Oversubscription::evidence.yields;
+  };
+  Oversubscription::evidence = {};
+  Oversubscription::evidence.seems_there = true;
+  Courtesy& courtesy = Oversubscription::evidence.courtesy;
+  const auto now = Courtesy::Clock::now();
+  courtesy.note(now, now + std::chrono::hours(1));
+  courtesy.note(now, now + std::chrono::hours(1));
+  EXPECT_EQ(yields(), 0U);
+  oversubscription_.learn(2);
+  EXPECT_EQ(yields(), 8U);
+  Oversubscription::evidence = {};
+}
+
 TEST_F(Waiting, NapsWhereTheSettingAllowsIt) {
   Waiter idle = waiter(0);
   idle.begin();
