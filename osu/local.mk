@@ -75,6 +75,6 @@ EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/
 dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
 
 osu_tests = tests/osu/test_compare tests/osu/test_programs tests/osu/test_tune tests/hosts/selftest \
-  tests/hosts/test_collectives tests/hosts/test_connecting tests/hosts/test_tls
+  tests/hosts/test_collectives tests/hosts/test_connecting tests/hosts/test_outages tests/hosts/test_tls
 TESTS += $(osu_tests)
 EXTRA_DIST += $(osu_tests) tests/osu/broken.c

@@ -34,12 +34,16 @@ core_sources += \
   transports/link/link_shared.h \
   transports/link/outbox.cc \
   transports/link/outbox.h \
+  transports/link/resumption.cc \
+  transports/link/resumption.h \
   transports/link/stream.cc \
   transports/link/stream.h \
   transports/link/stream_table.cc \
   transports/link/stream_table.h \
   transports/link/upgrade_negotiation.cc \
   transports/link/upgrade_negotiation.h \
+  transports/link/vigil.cc \
+  transports/link/vigil.h \
   transports/link/window.cc \
   transports/link/window.h
 

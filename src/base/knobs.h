@@ -29,6 +29,7 @@ struct Knobs {
   double warn_after = 30;             // SLUICE_WARN_AFTER: report what a call waits for; 0: never
   double timeout = 0;                 // SLUICE_TIMEOUT: a call's deadline; 0: none
   double connect_timeout = 30;        // SLUICE_CONNECT_TIMEOUT
+  double peer_timeout = 60;           // SLUICE_PEER_TIMEOUT: of a host without an answer; 0: none
   bool reproducible = false;          // SLUICE_REPRODUCIBLE: operands always bracketed alike
   size_t segment = 256 << 10;         // SLUICE_SEGMENT: bytes of a pipelined piece
   size_t window = 32 << 20;           // SLUICE_WINDOW: bytes in flight per team and link

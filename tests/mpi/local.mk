@@ -2,6 +2,7 @@
 # MPI programs under mpirun, with Sluice preloaded.
 
 mpi_programs = \
+  tests/mpi/breaks \
   tests/mpi/hostile_connections \
   tests/mpi/carriers \
   tests/mpi/communicators \
@@ -47,6 +48,7 @@ tests_mpi_libharness_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 mpi_harness = tests/mpi/libharness.la $(MPI_LIBS) -ldl
 
 tests_mpi_hostile_connections_SOURCES = tests/mpi/hostile_connections.cc
+tests_mpi_breaks_SOURCES = tests/mpi/breaks.cc
 tests_mpi_carriers_SOURCES = tests/mpi/carriers.cc
 tests_mpi_communicators_SOURCES = tests/mpi/communicators.cc
 tests_mpi_restricted_SOURCES = tests/mpi/restricted.cc
@@ -84,6 +86,7 @@ tests_mpi_types_SOURCES = tests/mpi/types.cc
 tests_mpi_plaintext_SOURCES = tests/mpi/plaintext.cc
 
 tests_mpi_hostile_connections_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_breaks_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_carriers_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_communicators_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_restricted_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -119,6 +122,7 @@ tests_mpi_types_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_plaintext_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 tests_mpi_hostile_connections_LDADD = $(mpi_harness)
+tests_mpi_breaks_LDADD = $(mpi_harness) -lpthread
 tests_mpi_carriers_LDADD = $(mpi_harness)
 tests_mpi_communicators_LDADD = $(mpi_harness)
 tests_mpi_restricted_LDADD = $(mpi_harness)
@@ -178,6 +182,7 @@ mpi_tests = \
   tests/mpi/test_restricted \
   tests/mpi/test_descriptors \
   tests/mpi/test_carriers \
+  tests/mpi/test_breaks \
   tests/mpi/test_choice \
   tests/mpi/test_hints \
   tests/mpi/test_disagreement \

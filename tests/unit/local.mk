@@ -16,6 +16,7 @@ unit_sources += \
   tests/unit/support/silent_channel.h \
   tests/unit/support/stopwatch.h \
   tests/unit/support/sweep.h \
+  tests/unit/transports/breaks.h \
   tests/unit/transports/conformance.h \
   tests/unit/transports/fake_verbs.h \
   tests/unit/transports/rig.h \
@@ -115,7 +116,9 @@ links_tests = \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/frames_test.cc \
   tests/unit/transports/meeting_test.cc \
+  tests/unit/transports/resumption_test.cc \
   tests/unit/transports/tcp_address_test.cc \
+  tests/unit/transports/tcp_breaks_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
@@ -129,6 +132,7 @@ links_tests = \
   tests/unit/transports/upgrade_negotiation_test.cc \
   tests/unit/transports/upgrade_trial_test.cc \
   tests/unit/transports/verbs_ends_test.cc \
+  tests/unit/transports/vigil_test.cc \
   tests/unit/transports/window_test.cc
 # Shared memory between ranks that one thread drives.
 segments_tests = \

@@ -3,7 +3,15 @@
 // What the bytes of one connection pass through. Below is the base: the socket, or a filter over
 // it. An upgrade, once both sides have agreed on one (upgrade_negotiation.h), carries the bytes of
 // each direction from some frame on, and the base only wake-up bytes.
+//
+// How a socket is closed tells the peer what has become of the link. A FIN ends it; a reset only
+// breaks the connection (resumption.h). A socket that is closed while it holds bytes that were not
+// read, or while such bytes are on their way, resets its connection. So that of a link that has
+// ended is not closed, but shut down, and kept until the peer has ended its side, too; what comes
+// is dropped.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <memory>
 #include <utility>
@@ -24,7 +32,11 @@ class ConduitStack {
   const Socket& socket() const { return socket_; }
   // is_proved: that it is within this host, not only that both sides say so.
   void connect(Socket socket, bool within_host, bool is_proved) {
+    left_.reset();
+    left_base_.reset();
     socket_ = std::move(socket);
+    plain_.renew();
+    carrier_ = "tcp";
     within_host_ = within_host;
     if (within_host && is_proved) carrier_ = "unix";
   }
@@ -37,12 +49,39 @@ class ConduitStack {
     in_ = out_ = filter_.get();
     carrier_ = filter_->name();
   }
-  // Drops everything, and what it carries with it.
-  void close() {
+  // The connection has broken, or another is to take its place: keeps only what the peer may have
+  // written to an upgrade.
+  void part() {
+    if (reads_upgraded()) {
+      left_ = std::move(upgrade_);
+      left_base_ = std::move(filter_);
+    }
     in_ = out_ = &plain_;
     upgrade_.reset();
     filter_.reset();
+    reset_when_closed(socket_, true);
     socket_.close();
+  }
+  // That upgrade, to be read; nullptr: there is none.
+  Conduit* left() const { return left_.get(); }
+  // Ends the connection, and drops everything that it carries.
+  void end() {
+    left_.reset();
+    left_base_.reset();
+    in_ = out_ = &plain_;
+    upgrade_.reset();
+    filter_.reset();
+    if (!socket_) return;
+    shutdown(socket_.fd(), SHUT_WR);
+    ended_ = std::move(socket_);
+    (void)let_go(false);
+  }
+  // Closes the socket of a connection that this side has ended, if the peer has, too, or at_once.
+  // True if it did.
+  bool let_go(bool at_once) {
+    if (!ended_ || !(at_once || drain(ended_))) return false;
+    ended_.close();
+    return true;
   }
 
   // nullptr: none.
@@ -80,10 +119,13 @@ class ConduitStack {
   }
 
   Socket socket_;
+  Socket ended_;  // sends and reads no more
   bool within_host_ = false;
   SocketConduit plain_{socket_};
   std::unique_ptr<Conduit> filter_;
   std::unique_ptr<Upgrade> upgrade_;
+  std::unique_ptr<Conduit> left_base_;  // under left_, if that was over a filter
+  std::unique_ptr<Upgrade> left_;
   Conduit* in_ = &plain_;
   Conduit* out_ = &plain_;
   const char* carrier_ = "tcp";

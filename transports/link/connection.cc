@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -18,9 +19,6 @@ namespace sluice {
 namespace {
 
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
-// A host is taken for dead after 30 s without an answer and at least 3 tries.
-constexpr std::chrono::seconds host_silence{30};
-constexpr unsigned host_tries = 3;
 // What ETIMEDOUT may mean.
 constexpr const char* mtu_hint =
     "; small packets have passed before: if that host is up, packets of full size are lost on the "
@@ -47,28 +45,80 @@ void Connection::lost(const std::string& how) {
   fail({Code::peer_lost, peer_.label + " is gone: " + how});
 }
 
+// While it is open the link may go on without it.
+void Connection::end(int error, const std::string& how) {
+  if (is_parted()) return;
+  is_break(error) ? link_.broke(how) : lost(how);
+}
+
+void Connection::part() {
+  state_ = State::parted;
+  sending_ = Sending::parted;
+  send_error_ = 0;
+  conduits_.part();
+}
+
+bool Connection::read_rest() {
+  if (conduits_) return read();
+  parse();
+  if (!link_.wanted() || conduits_.left() == nullptr) return false;
+  const Inbox::Read got = reader_.read(*conduits_.left(), 0);
+  if (got.result != Conduit::Moved::Result::some) return false;
+  parse();
+  return true;
+}
+
+void Connection::resume(Socket socket, bool within_host, const Greeting& theirs) {
+  if (sending_ == Sending::torn) {
+    cannot_send();
+    return;
+  }
+  finish_sends(out_.go_on());
+  reader_.go_on();
+  negotiation_.restart();
+  connect(std::move(socket), within_host);
+  reset_when_closed(conduits_.socket(), false);
+  open();
+  sending_ = Sending::ready;
+  theirs_ = theirs;
+  short_since_ = {};
+  shaking_since_ = {};
+  overdue_ = 0;
+  vigil_ = {};
+  Status status = check_settings(shared_, peer_, theirs);
+  if (status.ok()) status = check_terms(shared_, peer_, theirs, conduits_.within_host());
+  if (status.ok()) status = open_filter();
+  if (!status.ok()) return fail(status);
+  if (shared_.options.self < peer_.process) negotiate(negotiation_.offer());
+  if (link_.status().ok() && !out_.empty()) (void)flush();
+}
+
 void Connection::close() {
   state_ = State::apart;
   out_.clear();
   reader_.clear();
-  conduits_.close();
+  conduits_.end();
 }
 
 // How the two greet.
 
-void Connection::greet(Socket socket, bool within_host) {
+void Connection::connect(Socket socket, bool within_host) {
   conduits_.connect(std::move(socket), within_host, shared_.proves_host());
+}
+
+void Connection::greet(Socket socket, bool within_host) {
+  connect(std::move(socket), within_host);
   state_ = State::asking;
   push_greeting();
 }
 
 void Connection::greet(Socket socket, bool within_host, const Greeting& answer) {
-  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
+  connect(std::move(socket), within_host);
   take(answer);
 }
 
 void Connection::accept(Socket socket, bool within_host, const Greeting& theirs) {
-  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
+  connect(std::move(socket), within_host);
   state_ = State::asked;
   theirs_ = theirs;
   if (peer_.known) answer();
@@ -90,7 +140,8 @@ void Connection::push_greeting() {
 
 void Connection::open() {
   state_ = State::open;
-  set_keepalive(conduits_.socket(), usual_keepalive);
+  keep_alive(conduits_.socket(), shared_.options.peer_timeout);
+  link_.opened();
 }
 
 // Accepting side. (With proofs the acceptor has answered.)
@@ -123,6 +174,7 @@ bool Connection::take_greeting() {
     lost("an invalid greeting came from its address: damaged, or another program is there");
   } else if (whole) {
     inbox.consume(Greeting::bytes);
+    inbox.discount(Greeting::bytes);
     take(greeting);
   }
   return state_ == State::open;
@@ -221,10 +273,7 @@ bool Connection::may_sleep() {
                                         conduits_.sends_upgraded() && sends);
 }
 
-bool Connection::has_end() const {
-  pollfd end{conduits_.socket().fd(), POLLRDHUP, 0};
-  return conduits_ && poll(&end, 1, 0) > 0;
-}
+bool Connection::has_end() const { return conduits_ && has_ended(conduits_.socket()); }
 
 void Connection::look_after() {
   hear();
@@ -234,10 +283,7 @@ void Connection::look_after() {
 }
 
 bool Connection::flush() {
-  if (sending_ == Sending::torn) {
-    fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
-    return true;
-  }
+  if (sending_ >= Sending::torn) return cannot_send();
   if (send_error_ != 0) return false;
   if (peer_.known && lacks_filter()) {
     // Memory ran out when it was to be made. Nothing goes out in clear instead.
@@ -261,6 +307,12 @@ bool Connection::flush() {
   }
   end_sending();
   return flushed.moved;
+}
+
+bool Connection::cannot_send() {
+  if (sending_ == Sending::parted) return false;
+  fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
+  return true;
 }
 
 // The end of the socket must not overtake what another conduit carries.
@@ -293,8 +345,7 @@ bool Connection::sits_out(const Outbox::Flushed& failed) {
 // other error ends the link, because a frame that is cut off can't be continued.
 void Connection::note_send_error(int error) {
   if (has_problem(conduits_.way_out())) return;
-  const bool gone = error == EPIPE || error == ECONNRESET || error == ETIMEDOUT;
-  if (gone) {
+  if (is_break(error)) {
     send_error_ = error;
   } else if (error == EFAULT) {
     fail({Code::invalid, "the memory of a message to " + peer_.label + " can't be read (" +
@@ -303,14 +354,14 @@ void Connection::note_send_error(int error) {
     fail({Code::memory,
           "no memory to send to " + peer_.label + ": " + error_text(error) + not_again});
   } else {
-    lost(error != 0 ? error_text(error) : "it takes no more bytes");
+    end(error, error != 0 ? error_text(error) : "it takes no more bytes");
   }
 }
 
 // Only large packets are lost if two interfaces on the way have different maximum sizes.
 void Connection::note_loss(int error) {
   const bool passed = error == ETIMEDOUT && has_greeted_us();
-  lost(error_text(error) + (passed ? mtu_hint : ""));
+  end(error, error_text(error) + (passed ? mtu_hint : ""));
 }
 
 bool Connection::read() {
@@ -359,8 +410,8 @@ void Connection::note_end(int error) {
   } else if (is_shortage(error)) {
     fail({Code::memory,
           "no memory to receive from " + peer_.label + ": " + error_text(error) + not_again});
-  } else if (error != 0 || send_error_ != 0) {
-    note_loss(error != 0 ? error : send_error_);
+  } else if (error != 0) {
+    note_loss(error);
   } else {
     lost("it closed the connection without a goodbye");
   }
@@ -386,9 +437,12 @@ void Connection::take(FrameType type) {
     return fail(
         {Code::peer_lost, peer_.label + " finished (MPI_Finalize) while it was still expected"});
   }
+  if (is_parted()) return;  // another connection negotiates anew
   negotiate(negotiation_.take(type, reader_.text()));
   // Bytes already read after a SHIFT are wake-up bytes.
-  if (type == FrameType::shift) reader_.inbox().clear();
+  if (type != FrameType::shift) return;
+  reader_.inbox().discount(reader_.inbox().size());
+  reader_.inbox().clear();
 }
 
 void Connection::say_bye() {
@@ -446,16 +500,18 @@ void Connection::look_for_acknowledgement() {
                            " s; does a firewall between drop data?"});
 }
 
-// A dead host sends nothing. Keepalive finds that while this side only waits; this function finds
-// it while sent data is not acknowledged.
+// A dead host acknowledges nothing.
 void Connection::look_for_life() {
-  tcp_info info{};
-  socklen_t size = sizeof(info);
-  if (getsockopt(conduits_.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-  const std::chrono::milliseconds silence(info.tcpi_last_ack_recv);
-  if (silence > host_silence && info.tcpi_retransmits + info.tcpi_probes >= host_tries) {
-    lost("its host has not answered for " + std::to_string(silence.count() / 1000) + " s");
-  }
+  Vigil::Signs signs;
+  if (!ask_kernel(conduits_.socket(), &signs)) return;
+  const auto silence = vigil_.look(Vigil::Clock::now(), signs, shared_.options.peer_timeout);
+  if (silence == Vigil::Duration(0)) return;
+  const auto& [receives, sends, large] = link_.demand;
+  const bool both = receives > 0 && sends > 0;
+  const char* const what =
+      both ? "receive from it and to send to it" : (sends > 0 ? "send to it" : "receive from it");
+  lost("its host has not answered for " + std::to_string(silence.count() / 1000) +
+       " s, in which this rank waited to " + what);
 }
 
 }  // namespace sluice

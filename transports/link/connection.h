@@ -5,7 +5,10 @@
 // queued. Both sides greet first (transports/tcp/greeting.h), then the filter is made, if there is
 // one, and the connecting side offers an upgrade (upgrade_negotiation.h).
 //
-// Whatever ends the connection fails its link, which closes it.
+// What ends the connection fails its link, which closes it. That is so where the peer has ended its
+// side (a FIN has come), because it has ended, or given its link up. But if the connection was
+// open, and only broke, the link may make another (resumption.h): what is queued, and the place in
+// the frame that is on the way, stay here meanwhile.
 #pragma once
 
 #include <poll.h>
@@ -22,6 +25,7 @@
 #include "transports/link/link_shared.h"
 #include "transports/link/outbox.h"
 #include "transports/link/upgrade_negotiation.h"
+#include "transports/link/vigil.h"
 #include "transports/tcp/handshake.h"
 #include "transports/transport.h"
 
@@ -35,7 +39,8 @@ class Connection {
     apart,   // not connected (yet, or any more)
     asking,  // connecting side: its greeting is queued or sent, the answer is awaited
     asked,   // accepting side: the peer has greeted, and is not known yet
-    open     // both have greeted
+    open,    // both have greeted
+    parted   // it was open, and broke; another one may go on
   };
 
   Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
@@ -43,7 +48,10 @@ class Connection {
 
   // Whether there is a socket.
   explicit operator bool() const { return bool(conduits_); }
-  bool has_greeted_us() const { return state_ == State::asked || state_ == State::open; }
+  bool has_greeted_us() const { return state_ >= State::asked; }
+  bool is_parted() const { return state_ == State::parted; }
+  // It is open, as far as this side knows, or it was.
+  bool may_resume() const { return can_resume() || is_parted(); }
   // What the bytes travel over: the name of the conduit, once it serves both directions.
   const char* carrier() const { return conduits_.carrier(); }
 
@@ -53,6 +61,19 @@ class Connection {
   void greet(Socket socket, bool within_host, const Greeting& answer);
   // Accepted from the peer, which has greeted. Unless the peer is known, begin() must follow.
   void accept(Socket socket, bool within_host, const Greeting& theirs);
+  // It broke: may another one go on?
+  bool can_resume() const {
+    return state_ == State::open && !is_opening() && goodbye_ == Goodbye::unsaid &&
+           sending_ != Sending::torn && !is_local();
+  }
+  // It broke, all that came has been read, and another one may go on.
+  void part();
+  // Reads what came before it broke, or what has come if it has not. True if anything moved.
+  bool read_rest();
+  // Parted: goes on over this socket, on which the two have greeted, and their counts agree.
+  void resume(Socket socket, bool within_host, const Greeting& theirs);
+  // Of frames.
+  ByteCounts counts() const { return {out_.sent(), reader_.inbox().received()}; }
   // The peer is known, and has greeted: what remains of this side's greeting, and the filter.
   void begin();
 
@@ -94,8 +115,10 @@ class Connection {
   void say_bye();
   // The peer's kernel has acknowledged everything but perhaps the BYE.
   bool flushed();
-  // Drops everything.
+  // Drops everything, and tells the peer so.
   void close();
+  // Closes the socket that it was told over (ConduitStack::let_go).
+  bool let_go(bool at_once) { return conduits_.let_go(at_once); }
 
   // For streams.
   Outbox& out() { return out_; }
@@ -107,7 +130,8 @@ class Connection {
   enum class Sending : uint8_t {
     ready,
     blocked,  // the conduit took less than offered last time
-    torn
+    torn,
+    parted
   };
   enum class Goodbye : uint8_t {
     unsaid,
@@ -117,7 +141,9 @@ class Connection {
 
   void fail(const Status& status);
   void lost(const std::string& how);
+  void end(int error, const std::string& how);
 
+  void connect(Socket socket, bool within_host);
   void open();
   void push_greeting();
   void answer();
@@ -133,6 +159,7 @@ class Connection {
   void leave_conduit();
 
   bool flush();
+  bool cannot_send();
   void finish_sends(Operation* sent);
   bool sits_out(const Outbox::Flushed& failed);
   void note_send_error(int error);
@@ -144,6 +171,8 @@ class Connection {
   void note_loss(int error);
   bool has_problem(const Conduit& conduit);
   bool is_opening() const;
+  // No network breaks it: it ends with the peer's process.
+  bool is_local() const { return shared_.proves_host() && conduits_.within_host(); }
   void look_for_acknowledgement();
   void look_for_life();
   void look_for_handshake();
@@ -163,6 +192,7 @@ class Connection {
       short_since_{};  // the kernel lacks memory to send; zero: no
 
   FrameReader reader_;
+  Vigil vigil_;
 
   // Of the filter's handshake: since when it is under way (zero: it is not), and looks at it since
   // it should have been done.

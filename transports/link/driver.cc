@@ -66,13 +66,16 @@ Driver::Driver(const TcpOptions& options)
     : acceptor_(
           shared_,
           [this](const ProcessId& process, bool invites) { return find_greeter(process, invites); },
-          [this](const ProcessId& process) { (void)link(process); },
+          [this](const Greeting& said) { return link(said.from).prepare(said); },
           [this](const ProcessId& process) { link(process).note_missed(); },
           [this](const ProcessId& process, Acceptor::Reply reply) {
             link(process).uninvited(reply);
           }) {
   shared_.options = options;
-  shared_.make_room = [this] { return acceptor_.drop_one(); };
+  shared_.make_room = [this] {
+    const auto lets_go = [](const auto& each) { return each.second->let_go(); };
+    return acceptor_.drop_one() || std::ranges::any_of(links_, lets_go);
+  };
   shared_.await_greeting = [this](Socket socket, const Greeting& invitation) {
     acceptor_.await_greeting(std::move(socket), invitation);
   };
@@ -289,7 +292,13 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) c
   const bool expected = reaction == Meeting::Action::adopt || reaction == Meeting::Action::accept;
   const bool failed = reaction == Meeting::Action::refuse;
   if (link != nullptr && link->is_known()) {
-    return {true, expected, failed, link->public_key(), link->said_key()};
+    return {true,
+            expected,
+            failed,
+            link->public_key(),
+            link->said_key(),
+            link->is_parted(),
+            link->may_resume()};
   }
   const std::optional<PublicKey>* const met = peer_keys_.find(process);
   if (met == nullptr || invites) return {false, expected, failed};
@@ -399,6 +408,7 @@ void Driver::close_all() {
   acceptor_.close();
   for (auto& [process, link] : links_) {
     link->fail({Code::internal, "this process's endpoint is closed"});
+    (void)link->let_go();
   }
   shared_.ready.links.clear();
 }

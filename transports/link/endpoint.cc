@@ -102,6 +102,7 @@ TcpOptions TcpOptions::of(const Knobs& knobs) {
   options.socket_buffer = knobs.socket_buffer;
   options.congestion = knobs.congestion;
   options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));
+  options.peer_timeout = std::chrono::milliseconds(std::lround(knobs.peer_timeout * 1000));
   return options;
 }
 

@@ -74,6 +74,11 @@ struct Frame {
   Tag tag{};
   uint32_t credit = 0;
 
+  // It belongs to the negotiation of an upgrade, and so to one connection of the link.
+  bool is_of_upgrades() const { return is_of_upgrades(type); }
+  static bool is_of_upgrades(FrameType type) {
+    return type >= FrameType::offer && type <= FrameType::shift;
+  }
   void encode(std::byte* to) const;
   // False if no peer of this version sends such a frame.
   bool decode(const std::byte* from);

@@ -120,7 +120,9 @@ FrameReader::Step FrameReader::finish_receive() {
   receives_ = false;
   Stream* const to = std::exchange(receiving_.stream, nullptr);
   const FrameType type = receiving_.frame.type;
-  if (type != FrameType::data && type != FrameType::abort) return Step::returned;
+  if (type != FrameType::data && type != FrameType::abort) {
+    return std::exchange(drops_, false) ? Step::moved : Step::returned;
+  }
   if (type == FrameType::abort) {
     link_.streams().take_abort(receiving_.frame.team, text_);
   } else if (to != nullptr) {
@@ -133,6 +135,12 @@ void FrameReader::forget(const Stream& stream) {
   if (receiving_.stream != &stream) return;
   receiving_.stream = nullptr;
   receiving_.unexpected = nullptr;
+}
+
+void FrameReader::go_on() {
+  const bool has_head = !receives_ && !inbox_.empty();
+  const auto type = has_head ? static_cast<FrameType>(inbox_.data()[0]) : receiving_.frame.type;
+  drops_ = (has_head || receives_) && Frame::is_of_upgrades(type);
 }
 
 void FrameReader::clear() {

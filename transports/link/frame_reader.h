@@ -45,6 +45,9 @@ class FrameReader {
   }
   // The stream is closed: what comes of its message is dropped.
   void forget(const Stream& stream);
+  // Another connection goes on where one broke. What has been read has been parsed, but for part of
+  // a frame: if that is the broken connection's own, it is dropped when it has come.
+  void go_on();
   // The link has ended.
   void clear();
 
@@ -60,6 +63,7 @@ class FrameReader {
   Inbox inbox_;
   int deferrals_ = 0;  // of the frame that is next in the inbox
   bool receives_ = false;
+  bool drops_ = false;  // the frame of which part has come is of a connection that broke
   ReceiveInProgress receiving_;
   std::string text_;  // payload of a frame of the connection's own, or of an abort
 };

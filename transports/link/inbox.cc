@@ -53,6 +53,7 @@ Inbox::Read Inbox::read(Conduit& conduit, ConstPieces due, size_t offset, size_t
   if (follows) runs.add(buffer_.get() + end_, std::min(ahead, capacity - end_));
   const Conduit::Moved got = conduit.read({runs.runs.data(), runs.count});
   if (got.result != Conduit::Moved::Result::some) return {got.result, got.error};
+  received_ += got.bytes;
   const size_t straight = std::min(got.bytes, due_bytes);
   end_ += got.bytes - straight;
   return {got.result, 0, straight, got.bytes < runs.bytes};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "transports/conduit.h"
@@ -19,6 +20,10 @@ class Inbox {
   void consume(size_t bytes) { begin_ += bytes; }
 
   void clear() { begin_ = end_ = 0; }
+  // All bytes read so far, but for those that were none of a frame.
+  uint64_t received() const { return received_; }
+  // So many that were read are none of a frame.
+  void discount(size_t bytes) { received_ -= bytes; }
 
   struct Read {
     Conduit::Moved::Result result;
@@ -37,6 +42,7 @@ class Inbox {
  private:
   std::unique_ptr<std::byte[]> buffer_;
   size_t begin_ = 0, end_ = 0;
+  uint64_t received_ = 0;
 };
 
 }  // namespace sluice

@@ -12,6 +12,11 @@ namespace {
 
 // Ended links to remember: a team may include such a process without having used its link yet.
 constexpr uint64_t max_ended = 256;
+// Before a peer that was not reached is tried again.
+constexpr std::chrono::milliseconds between_dials{100};
+constexpr std::chrono::seconds between_looks_around{2};  // at most, of a rank that waits
+// Invitations that a peer closes, although its kernel takes the connections: it can't answer.
+constexpr int most_uninvited = 10;
 
 }  // namespace
 
@@ -54,7 +59,7 @@ void Link::close(Stream& stream) {
 }
 
 void Link::look() {
-  if (connection_) connection_.parse();
+  if (connection_ || connection_.is_parted()) connection_.parse();
 }
 
 void Link::flush_now() {
@@ -66,7 +71,7 @@ void Link::flush_now() {
 bool Link::drive() {
   if (connection_) return connection_.drive();
   // (After a shortage nothing else begins again.)
-  if (peer_.known && pending()) meet(Meeting::Event::needed);
+  if (peer_.known && pending()) need();
   return dials() && dial() && connection_.drive();
 }
 
@@ -86,7 +91,10 @@ void Link::list() {
 }
 
 bool Link::stays_listed() {
-  if (!pending()) meet(Meeting::Event::idle);
+  if (!pending() && !is_looked_for()) {
+    meet(Meeting::Event::idle);
+    (void)resumption_.take(Resumption::Event::unneeded);
+  }
   listed_ = pending() || dials();
   return listed_;
 }
@@ -118,8 +126,27 @@ void Link::meet(Meeting::Event event) {
   }
 }
 
+// Something is pending, and there is no connection. If one broke, neither side can wait for the
+// other, which may not know it, or may have ended.
+void Link::need() {
+  if (!is_parted()) return meet(Meeting::Event::needed);
+  if (resumption_.take(Resumption::Event::needed) == Resumption::Action::seek) {
+    sought_.since = Clock::now();
+    dial_at_ = {};
+    unreached_.clear();
+    uninvited_ = 0;
+  }
+  if (Clock::now() < dial_at_) return;
+  if (!connector_.dials()) connector_.resume(connection_.counts(), resumption_.number());
+  meet(Meeting::Event::urged);
+}
+
+bool Link::is_looked_for() const {
+  return resumption_.seeks() && Clock::now() - sought_.looked_around < between_looks_around;
+}
+
 void Link::seek() {
-  meet(Meeting::Event::needed);
+  need();
   if (dials()) dial();
 }
 
@@ -154,6 +181,7 @@ void Link::take_dialed() {
     return meet(Meeting::Event::connected);
   }
   meet(Meeting::Event::connected);
+  if (is_parted()) return resume(std::move(made.socket), made.answer.value_or(Greeting{}));
   const bool within_host = is_within_host(made.socket);
   if (made.answer) {
     connection_.greet(std::move(made.socket), within_host, *made.answer);
@@ -166,6 +194,7 @@ void Link::take_dialed() {
 // that may be late on a host that is known to live, or by addresses that lead nowhere else.
 void Link::give_up() {
   if (connector_.ran_short()) return fall_short(connector_.failure());
+  if (is_parted()) return miss();
   const bool shows_nothing =
       !meeting_.asks() && (shared_.reaches(peer_.host) || !connector_.leads_away());
   meet(shows_nothing ? Meeting::Event::short_of : Meeting::Event::unreached);
@@ -173,13 +202,19 @@ void Link::give_up() {
 
 // The answering side need not connect.
 void Link::fall_short(const Status& lack) {
+  if (is_parted()) dial_at_ = Clock::now() + between_dials;
   meeting_.asks() ? run_short(lack) : meet(Meeting::Event::short_of);
 }
 
 void Link::accept(Socket socket, const Greeting& greeting) try {
+  if (greeting.resumes && !greeting.invites) {
+    resume(std::move(socket), greeting);
+    return list();
+  }
   const auto brought = greeting.invites ? Meeting::Event::invited : Meeting::Event::greeted;
   const Meeting::Action action = meeting_.take(brought);
   if (action == Meeting::Action::adopt) {
+    if (is_parted()) connector_.resume(connection_.counts(), resumption_.number());
     connector_.adopt(std::move(socket));
   } else if (action == Meeting::Action::accept) {
     connector_.stop();
@@ -197,12 +232,16 @@ void Link::uninvited(Acceptor::Reply reply) {
     return fail({Code::peer_lost, "cannot connect to " + peer_.label + ": " + how});
   }
   const bool judges = meeting_.state() == Meeting::State::invites && !shared_.reaches(peer_.host);
-  if (reply == Acceptor::Reply::unacknowledged && judges) {
+  if (reply == Acceptor::Reply::unacknowledged && judges && !is_parted()) {
     return fail({Code::timeout, connector_.lead() +
                                     "its host takes connections, but acknowledges no byte; does a "
                                     "firewall between drop data?"});
   }
   connector_.try_another();
+  if (is_parted()) {
+    dial_at_ = Clock::now() + shared_.options.dial_after;
+    if (++uninvited_ > most_uninvited) return lost(broken_by_);
+  }
   meet(Meeting::Event::uninvited);
 }
 
@@ -217,10 +256,106 @@ void Link::run_short(const Status& lack) {
   streams_.lose(lack);
 }
 
+// How another connection takes the place of one that broke.
+
+void Link::broke(const std::string& how) {
+  if (!connection_.can_resume() || !connector_.has_address()) return lost(how);
+  broken_by_ = how;
+  if (resumption_.take(Resumption::Event::broke) != Resumption::Action::part) return;
+  (void)meeting_.take(Meeting::Event::broke);
+  connection_.part();
+}
+
+// The peer was not to be had now, or never will be.
+void Link::miss() {
+  const Status why = connector_.failure();
+  if (connector_.is_refused()) return fail(why);
+  if (why.code() == Code::peer_lost) {
+    (void)resumption_.take(Resumption::Event::absent);
+    return lost(broken_by_);
+  }
+  (void)resumption_.take(Resumption::Event::unreached);
+  unreached_ = why.message();
+  dial_at_ = Clock::now() + between_dials;
+  meet(Meeting::Event::short_of);
+}
+
+// A peer whose kernel has this side's greeting or invitation is waited for.
+void Link::look_after_search() {
+  const auto limit = shared_.options.peer_timeout, none = limit.zero();
+  const Clock::time_point now = Clock::now();
+  if (connector_.has_greeted() || meeting_.state() == Meeting::State::invites) sought_.since = now;
+  if (!resumption_.seeks() || limit == none || now - sought_.since < limit) return;
+  (void)resumption_.take(Resumption::Event::late);
+  lost(broken_by_ + "; since then its host has not answered for " +
+       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s" +
+       (unreached_.empty() ? "" : " (" + unreached_ + ")"));
+}
+
+// What came before the connection broke, as far as windows allow.
+void Link::read_rest() {
+  poll_idle_ = true;
+  do {
+    shared_.completions.heard = shared_.completions.finished;  // nothing is deferred
+  } while (connection_.read_rest());
+  poll_idle_ = false;
+}
+
+// Of the bytes that an upgrade carried, the peer may read some yet. Without proofs a stranger may
+// have recorded the key: counts that differ end no connection, but wait until it has ended by
+// itself.
+Acceptor::Response Link::prepare(const Greeting& asked) {
+  using Kind = Acceptor::Response::Kind;
+  if (!asked.resumes) return {};
+  const bool reads_later = connection_.uses_upgrade();
+  read_rest();
+  if (!status_.ok()) return {Kind::refuse};
+  if (!connection_.may_resume() || !resumption_.takes(meeting_.side(), asked.search)) {
+    return {Kind::close};
+  }
+  const ByteCounts counts = connection_.counts();
+  if (!connection_) return {Kind::welcome, counts};
+  const bool same = asked.counts.sent == counts.received &&
+                    (asked.counts.received == counts.sent ||
+                     (reads_later && asked.counts.received < counts.sent));
+  if (asked.counts.sent > counts.received || !(same || asked.proves)) return {Kind::later};
+  broke("it has connected again");
+  return {Kind::welcome, counts};
+}
+
+void Link::resume(Socket socket, const Greeting& theirs) {
+  read_rest();
+  if (!may_resume()) return;
+  if (!meeting_.asks() && !resumption_.takes(meeting_.side(), theirs.search)) return;
+  if (!is_whole(theirs.counts)) return;
+  if (connection_) broke("it has connected again");
+  if (!meeting_.asks()) meet(Meeting::Event::greeted);
+  connector_.stop();
+  const bool within_host = is_within_host(socket);
+  (void)resumption_.take(Resumption::Event::resumed);
+  resumption_.bring(theirs.search);
+  connection_.resume(std::move(socket), within_host, theirs);
+}
+
+// Whether each side has what the other has sent. Else the link fails.
+bool Link::is_whole(const ByteCounts& theirs) {
+  const ByteCounts ours = connection_.counts();
+  if (ours.sent == theirs.received && theirs.sent == ours.received) return true;
+  (void)resumption_.take(Resumption::Event::differed);
+  const auto missing = [](uint64_t sent, uint64_t received) {
+    return std::to_string(sent - std::min(sent, received)) + " bytes ";
+  };
+  fail({Code::peer_lost, "the connection to " + peer_.label + " broke (" + broken_by_ + "), and " +
+                             missing(ours.sent, theirs.received) + "on the way to it and " +
+                             missing(theirs.sent, ours.received) + "from it were lost"});
+  return false;
+}
+
 // How they end.
 
 void Link::look_after() {
   if (connection_) return connection_.look_after();
+  if (is_parted()) return look_after_search();
   if (!depends()) return;
   look_for_missed();
   // If a process dies before it connects, no connection closes. On this host its death shows
@@ -256,13 +391,20 @@ void Link::look_for_prover() {
 
 // What remains after this loop is small or deferred; the next call reads it.
 void Link::look_for_end() {
+  (void)connection_.let_go(false);
   if (!connection_ || wanted() || !connection_.has_end()) return;
   hear();
-  while (read_idle()) {
+  while (connection_ && read_idle()) {
   }
 }
 
+// (Whether the peer of a connection that broke lives shows when it is looked for.)
 void Link::look_around() {
+  if (is_parted() && status_.ok()) {
+    sought_.looked_around = Clock::now();
+    seek();
+    return list();
+  }
   if (!connection_ || wanted()) return;
   hear();
   (void)read_idle();
@@ -275,6 +417,7 @@ void Link::lost(const std::string& how) {
 void Link::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
+  (void)resumption_.take(Resumption::Event::ended);
   ended_ = ++shared_.ready.ended;
   (void)meeting_.take(Meeting::Event::ended);
   streams_.lose(status);

@@ -22,6 +22,7 @@
 #include "src/base/status.h"
 #include "transports/link/connection.h"
 #include "transports/link/link_shared.h"
+#include "transports/link/resumption.h"
 #include "transports/link/stream_table.h"
 #include "transports/tcp/acceptor.h"
 #include "transports/tcp/connector.h"
@@ -61,6 +62,13 @@ class Link {
     return peer_.proves ? std::optional(peer_.public_key) : std::nullopt;
   }
   const std::optional<Key>& said_key() const { return said_key_; }
+  // Its connection broke, and another may take its place.
+  bool is_parted() const { return connection_.is_parted(); }
+  // The same, or it is open, as far as this side knows: the peer may know that it broke.
+  bool may_resume() const { return connection_.may_resume() && status_.ok(); }
+  // The peer has greeted, or invited, with a proof: what it is told. If it resumes, drops the
+  // connection that it says broke. May throw std::bad_alloc.
+  Acceptor::Response prepare(const Greeting& asked);
   // Called when the other side has greeted or invited over this connection.
   void accept(Socket socket, const Greeting& greeting);
   // Called when the connection with this side's invitation has ended.
@@ -75,7 +83,8 @@ class Link {
   // The same while nothing is pending. If the peer has ended, reads what it sent before, as far as
   // windows allow, and closes the connection. Teams that use the link later get the reason.
   void look_for_end();
-  // Reads some of what has arrived although nothing is pending.
+  // Reads some of what has arrived although nothing is pending. If the connection broke, makes
+  // another: so a rank that waits for the peer by other means hears of its end.
   void look_around();
   // The link has ended, has no stream, and max_ended others have ended since: nobody will ask for
   // it.
@@ -119,6 +128,10 @@ class Link {
   // The peer's kernel has acknowledged everything but perhaps the BYE.
   bool flushed() { return connection_.flushed(); }
 
+  // Closes the socket over which the peer was told that this link has failed, whether it knows or
+  // not. False if there is none.
+  bool let_go() { return connection_.let_go(true); }
+
   // Ends all pending and later operations with this status.
   void fail(const Status& status);
   // This process lacks descriptors or memory to connect. What waits for the connection fails; the
@@ -136,21 +149,34 @@ class Link {
   const Status& status() const { return status_; }
   Connection& connection() { return connection_; }
 
-  // For the connection: whether anything is to be moved, and its reading where nothing is.
+  // For the connection: both sides have greeted for the first time.
+  void opened() { (void)resumption_.take(Resumption::Event::opened); }
+  // It ended without BYE, for this reason. Another one may go on.
+  void broke(const std::string& how);
+  // Whether anything is to be moved, and its reading where nothing is.
   bool wanted() const {
     return demand.receives > 0 || demand.sends > 0 || (poll_idle_ && status_.ok());
   }
   bool read_idle();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void list();
   void meet(Meeting::Event event);
+  void need();
   void seek();
+  bool is_looked_for() const;
   bool dial();
   void take_dialed();
   void give_up();
   void fall_short(const Status& lack);
   void look_for_overdue();
+  void miss();
+  void look_after_search();
+  void resume(Socket socket, const Greeting& theirs);
+  bool is_whole(const ByteCounts& theirs);
+  void read_rest();
   bool is_within_host(const Socket& socket) const;
   void look_for_missed();
   void look_for_prover();
@@ -164,11 +190,19 @@ class Link {
   Connector connector_;
   Connection connection_;
   StreamTable streams_;
-  std::chrono::steady_clock::time_point missed_{};  // zero: never
-  bool poll_idle_ = false;                          // reads although nothing is pending
-  bool listed_ = false;                             // in the ready list
+  Clock::time_point missed_{};  // zero: never
+  bool poll_idle_ = false;      // reads although nothing is pending
+  bool listed_ = false;         // in the ready list
   Status status_;
-  uint64_t ended_ = 0;  // its number among the links that ended
+  Resumption resumption_;
+  std::string broken_by_;  // why the connection ended
+  std::string unreached_;  // why it could not be made again so far
+  struct {
+    Clock::time_point since{}, looked_around{};
+  } sought_;                     // when another was first needed, and when one was last looked for
+  Clock::time_point dial_at_{};  // not before
+  int uninvited_ = 0;            // invitations to go on that came to nothing
+  uint64_t ended_ = 0;           // its number among the links that ended
 };
 
 }  // namespace sluice

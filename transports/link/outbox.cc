@@ -201,6 +201,22 @@ void Outbox::give_up_held(const TeamId& team, std::optional<uint32_t> call, Give
   });
 }
 
+Operation* Outbox::go_on() {
+  Flushed flushed{Result::drained};
+  for (const Held& each : held_) each.operation->next = std::exchange(flushed.done, each.operation);
+  held_.clear();
+  unsent_ = 0;
+  leaves_ = false;
+  const auto first = frames_.begin() + static_cast<ptrdiff_t>(first_);
+  if (first != frames_.end()) first->last = false;
+  const auto begun = first + (sent_ > 0 && first != frames_.end() ? 1 : 0);
+  frames_.erase(std::remove_if(begun, frames_.end(),
+                               [](const Outgoing& each) { return each.frame.is_of_upgrades(); }),
+                frames_.end());
+  if (all_taken()) forget_taken();
+  return flushed.done;
+}
+
 void Outbox::push(const Frame& frame, std::span<const std::byte> payload, bool last) {
   Outgoing out{frame};
   out.frame.length = static_cast<uint32_t>(payload.size());

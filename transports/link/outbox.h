@@ -35,8 +35,13 @@ class Outbox {
   void push(Outgoing&& frame) { frames_.push_back(std::move(frame)); }
   // A frame of the link's or of a team's own, with a copy of this payload.
   void push(const Frame& frame, std::span<const std::byte> payload, bool last = false);
-  // Before all others. Nothing has been taken yet.
-  void push_front(Outgoing&& frame) { frames_.insert(frames_.begin(), std::move(frame)); }
+  // A greeting, before all others. Nothing has been taken yet.
+  void push_front(Outgoing&& greeting) {
+    uncounted_ += greeting.bytes();
+    frames_.insert(frames_.begin(), std::move(greeting));
+  }
+  // Bytes of frames that were taken so far.
+  uint64_t sent() const { return taken_ - uncounted_; }
 
   // shifted: a frame that is the last over this conduit has left.
   enum class Result { drained, blocked, shifted, failed };
@@ -60,6 +65,11 @@ class Outbox {
     bool torn = false;
   };
   GivenUp give_up(const TeamId& team, std::optional<uint32_t> call);
+
+  // The connection broke, and another one, on which nothing was agreed, goes on where it stopped:
+  // the peer has all that was taken. Drops the connection's own frames that have not begun. Returns
+  // sends now complete, as Flushed::done.
+  Operation* go_on();
 
   void clear();
 
@@ -88,6 +98,7 @@ class Outbox {
   size_t first_ = 0;  // index in frames_; those before it are taken
   size_t sent_ = 0;   // bytes taken of the first
   uint64_t taken_ = 0;
+  uint64_t uncounted_ = 0;  // of these, greetings
   size_t unsent_ = 0;       // Conduit::unsent, as last seen
   std::vector<Held> held_;  // in order
   bool leaves_ = false;     // the last frame over the conduit is taken

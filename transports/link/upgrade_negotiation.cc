@@ -139,6 +139,13 @@ bool UpgradeNegotiation::must_look() {
   return !decided && can_upgrade() && ++looks_ % posts_between_looks == 0;
 }
 
+void UpgradeNegotiation::restart() {
+  state_ = State::idle;
+  next_maker_ = next_choice_ = 0;
+  reason_ = {};
+  refusal_ = {};
+}
+
 Status UpgradeNegotiation::offer() {
   const auto& makers = shared_.options.upgrades;
   while (next_maker_ < makers.size()) {

@@ -81,6 +81,8 @@ class UpgradeNegotiation {
 
   // The following return an error if the link must fail; they may throw std::bad_alloc.
 
+  // Another connection takes the place of one that broke. (Nothing is in use or offered.)
+  void restart();
   // Connecting side, once the peer's answer has proved its identity and the base is complete.
   Status offer();
   // On a frame from the peer, with its payload.

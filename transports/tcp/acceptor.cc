@@ -30,6 +30,8 @@ constexpr const char* no_key = "sent a greeting without a valid key";
 constexpr const char* no_proof = "sent a greeting, but no valid proof after it";
 constexpr const char* unknown = "sent the greeting of a process of no team";
 constexpr const char* not_expected = "repeated the greeting of a connected peer";
+constexpr const char* unread =
+    "takes the place of one that broke, and more was sent over that than came";
 constexpr const char* no_room = "had not proved itself when others waited";
 constexpr const char* other_user = "was another user's";
 constexpr const char* no_means =
@@ -260,7 +262,8 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
   if (said.refuses) return judge_refusal(pending);
   const Greeter from = knows_(said.from, said.invites);
   const bool late = said.invites;  // the two have met in the meantime
-  if (!from.expected && !from.failed) {
+  const bool expected = said.resumes ? from.resumes : from.expected && !from.parted;
+  if (!expected && !from.failed) {
     return late ? Progress::left : turn_away(pending, not_expected);
   }
   if (said.proves ? !context_.options.prover : !context_.knows_key(said)) {
@@ -276,10 +279,13 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
   const bool can_prove = context_.options.prover && from.key;
   if (said.proves && can_prove) return answer(pending, *from.key, from.failed);
   if (said.proves || can_prove) return turn_away(pending, no_key);
-  if (from.failed && from.said_key) return refuse(pending, *from.said_key);
-  if (from.failed) return turn_away(pending, no_key);
-  prepare_(said.from);
-  return Progress::welcome;
+  return answer(pending, from, from.failed ? Response{Response::Kind::refuse} : prepare_(said));
+}
+
+// A peer that resumes before this side has read all that it sent; or one that has no need to.
+Acceptor::Progress Acceptor::defer(PendingConnection& pending, const Response& reply) const {
+  if (reply.kind == Response::Kind::close) return Progress::left;
+  return may_stay(pending) ? Progress::wait : turn_away(pending, unread);
 }
 
 // What came may be the answer to an invitation.
@@ -298,12 +304,31 @@ Acceptor::Progress Acceptor::judge_refusal(PendingConnection& pending) const {
   return good ? Progress::refused : turn_away(pending, no_key);
 }
 
-// Without proofs.
-Acceptor::Progress Acceptor::refuse(PendingConnection& pending, const Key& peer_key) const {
-  std::byte bytes[Greeting::bytes];
-  make_refusal(context_, pending.greeting, peer_key).encode(bytes);
-  (void)send_all(pending.socket, bytes);
-  return Progress::told;
+// Without proofs. (The link of one that does not resume answers itself.)
+Acceptor::Progress Acceptor::answer(PendingConnection& pending, const Greeter& from,
+                                    const Response& reply) const {
+  const Greeting& asked = pending.greeting;
+  const bool refuses = reply.kind == Response::Kind::refuse;
+  const bool welcome = reply.kind == Response::Kind::welcome;
+  if (!refuses && !welcome) return defer(pending, reply);
+  if (welcome && (asked.invites || !asked.resumes)) return Progress::welcome;
+  if (!from.said_key) return turn_away(pending, no_key);
+  return tell(pending, make_answer(context_, asked, *from.said_key, refuses, reply.counts));
+}
+
+// Sends the answer. The last proof must follow, unless it refuses.
+Acceptor::Progress Acceptor::tell(PendingConnection& pending, const GreetingAnswer& made) const {
+  const bool refuses = made.greeting.refuses;
+  pending.proof = made.last;
+  if (!refuses) pending.state = PendingConnection::State::proving;
+  if (!refuses && made.greeting.resumes) reset_when_closed(pending.socket, true);
+  pending.since = Clock::now();  // it may have waited long for this answer
+  pending.got = 0;
+  std::byte bytes[Greeting::most_bytes];
+  made.greeting.encode(bytes);
+  const bool sent = send_all(pending.socket, {bytes, made.greeting.size()});
+  if (refuses) return Progress::told;
+  return sent ? hear(pending) : Progress::left;
 }
 
 // Reads what is due. Progress `welcome`: some has come, and may be of a peer.
@@ -347,22 +372,13 @@ Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey&
   const auto first = first_proof(prover, *key, asked);
   if (!first.ok()) return turn_away(pending, no_means);
   if (!are_equal(asked.key, *first)) return turn_away(pending, no_key);
-  if (asked.invites && !refuses) {
-    prepare_(asked.from);
-    return Progress::welcome;
-  }
-  const auto made = make_answer(context_, asked, *key, refuses);
-  if (!made.ok()) return turn_away(pending, no_means);
-  prepare_(asked.from);
-  pending.proof = made->last;
-  if (!refuses) pending.state = PendingConnection::State::proving;
-  pending.since = Clock::now();  // it may have waited long for this answer
-  pending.got = 0;
-  std::byte bytes[Greeting::bytes_with_proof];
-  made->greeting.encode(bytes);
-  const bool sent = send_all(pending.socket, bytes);
-  if (refuses) return Progress::told;
-  return sent ? hear(pending) : Progress::left;
+  const Response reply = refuses ? Response{Response::Kind::refuse} : prepare_(asked);
+  refuses = reply.kind == Response::Kind::refuse;
+  const bool welcome = reply.kind == Response::Kind::welcome;
+  if (!refuses && !welcome) return defer(pending, reply);
+  if (asked.invites && welcome) return Progress::welcome;
+  const auto made = make_answer(context_, asked, *key, refuses, reply.counts);
+  return made.ok() ? tell(pending, *made) : turn_away(pending, no_means);
 }
 
 void Acceptor::add_to(std::vector<pollfd>& polls) const {

@@ -35,6 +35,7 @@
 #include "src/base/status.h"
 #include "transports/tcp/context.h"
 #include "transports/tcp/greeting.h"
+#include "transports/tcp/handshake.h"
 #include "transports/tcp/socket.h"
 
 namespace sluice {
@@ -50,11 +51,18 @@ class Acceptor {
     bool failed = false;   // not expected, because its link has failed: it is told so
     std::optional<PublicKey> key{};  // if known; none: it cannot prove itself
     std::optional<Key> said_key{};   // if its link knows it: what answers without proofs say
+    bool parted = false;             // their connection broke: it may only resume
+    bool resumes = false;            // it may, because the two have or had a connection
   };
   using Knows = std::function<Greeter(const ProcessId&, bool invites)>;
-  // Allocates what a process needs that has proved to be a peer, before it is answered. May throw
-  // std::bad_alloc.
-  using Prepare = std::function<void(const ProcessId&)>;
+  // What a peer that has proved to be one is told. close: nothing.
+  struct Response {
+    enum class Kind : uint8_t { welcome, later, refuse, close } kind = Kind::welcome;
+    ByteCounts counts{};  // for one that resumes
+  };
+  // Allocates what the process of this greeting or invitation needs, which has proved to be a peer,
+  // before it is answered; makes ready for one that resumes. May throw std::bad_alloc.
+  using Prepare = std::function<Response(const Greeting&)>;
   // Told of whoever greeted as that process, was answered, and left without the last proof: the
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
@@ -106,7 +114,7 @@ class Acceptor {
     };
     State state = State::silent;
     size_t got = 0;
-    std::array<std::byte, Greeting::bytes_with_proof> bytes{};
+    std::array<std::byte, Greeting::most_bytes> bytes{};
     Greeting greeting{};
     Key proof{};                  // the last proof must be this
     const char* fault = nullptr;  // why it is turned away
@@ -132,8 +140,10 @@ class Acceptor {
   bool may_stay(const PendingConnection& pending) const;
   Progress judge(PendingConnection& pending) const;
   Progress judge_refusal(PendingConnection& pending) const;
+  Progress defer(PendingConnection& pending, const Response& reply) const;
   Progress answer(PendingConnection& pending, const PublicKey& peer_key, bool refuses) const;
-  Progress refuse(PendingConnection& pending, const Key& peer_key) const;
+  Progress answer(PendingConnection& pending, const Greeter& from, const Response& reply) const;
+  Progress tell(PendingConnection& pending, const GreetingAnswer& made) const;
   static Progress turn_away(PendingConnection& pending, const char* fault);
   void count_turned_away(const std::string& from, const char* what_it_did);
 

@@ -77,7 +77,8 @@ Status Connector::begin() {
   const auto key = are_proved(context_, peer_) ? agree(context_, peer_) : PairKey{};
   if (!key.ok()) return key.status();
   const bool filters = is_filtered(context_, same_host_);
-  const auto greeting = make_greeting(context_, peer_, *key, filters, words_);
+  if (resuming_ && words_ == FirstWords::greeting) resuming_->search = ++searches_;
+  const auto greeting = make_greeting(context_, peer_, *key, filters, words_, resuming_);
   if (!greeting.ok()) return greeting.status();
   const size_t count = dials_locally() ? 1 : candidates_.size();
   dialer_ =

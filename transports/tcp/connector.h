@@ -36,11 +36,18 @@ class Connector {
   // Whether one leads to another host.
   bool leads_away() const;
 
+  // The next connection takes the place of one that broke, which the search of that number brought.
+  // Each dialer of an asking side is a search of its own: what it has begun has ended before the
+  // next begins.
+  void resume(const ByteCounts& counts, uint64_t search) { resuming_ = {counts, search}; }
   // Connects further. failed: failure() says why. May throw std::bad_alloc.
   Dialer::State advance();
   // Dials on this connection too, over which the peer has invited. May throw std::bad_alloc.
   void adopt(Socket socket);
   bool dials() const { return bool(dialer_); }
+  // While it dials: the peer has this side's greeting, as far as this side knows, and may answer at
+  // any time.
+  bool has_greeted() const { return dialer_ && dialer_->has_greeted(); }
   // While it dials: adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const { dialer_->add_to(polls); }
   // Once connected; to be called once.
@@ -59,6 +66,8 @@ class Connector {
   // The beginning of each error: what this process has awaited, and of whom.
   std::string lead() const;
   bool ran_short() const { return ran_short_; }
+  // The peer itself has said that it does not want this process any more.
+  bool is_refused() const { return dialer_ && dialer_->refused(); }
   // Drops a connection that is half made.
   void stop() { dialer_.reset(); }
 
@@ -78,6 +87,8 @@ class Connector {
   const FirstWords words_;
   std::vector<Candidate> candidates_;
   bool same_host_ = false;
+  std::optional<Resuming> resuming_;
+  uint64_t searches_ = 0;  // asking side: so far
   std::unique_ptr<Dialer> dialer_;
   Status failure_;
   bool ran_short_ = false;

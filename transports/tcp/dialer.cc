@@ -65,6 +65,7 @@ void Dialer::adopt(Socket socket) {
   if (std::ranges::count_if(attempts_, is_adopted) >= ptrdiff_t{most_adopted}) {
     attempts_.erase(std::ranges::find_if(attempts_, is_adopted));
   }
+  reset_when_closed(socket, greeting_.resumes);
   Candidate candidate{};
   candidate.certain = !greeting_.proves;
   attempts_.push_back({candidate, std::move(socket), deadline_, true});
@@ -80,7 +81,7 @@ Dialer::State Dialer::advance() {
         attempts_.clear();
         return State::connected;
       }
-      if (refused_) {
+      if (refused_ || gone_) {
         attempts_.clear();
         return State::failed;
       }
@@ -100,6 +101,11 @@ Dialer::State Dialer::advance() {
     if (awaits_certain() || Clock::now() < next_start_) return State::dialing;
     start_next();
   }
+}
+
+bool Dialer::has_greeted() const {
+  return std::ranges::any_of(attempts_,
+                             [](const Attempt& each) { return each.asks() && !each.adopted; });
 }
 
 // After all have failed. False if it is not worth while to try again, or too late.
@@ -173,6 +179,7 @@ void Dialer::start_next() {
     failures_.push_back({made.status().message(), error});
     return;
   }
+  if (greeting_.resumes) reset_when_closed(*made, true);
   Attempt attempt{candidate, std::move(*made), std::max(deadline_, next_start_)};
   const SocketAddress to = address_of(candidate);
   const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
@@ -212,13 +219,14 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
 // Once this side has greeted on one connection, the peer chooses: it keeps the first connection
 // that has greeted, and closes the others.
 bool Dialer::chooses_at_once(const Attempt& attempt) const {
-  return !greeting_.proves && !greeting_.invites && attempt.candidate.certain &&
+  return !greeting_.proves && !greeting_.invites && !greeting_.resumes &&
+         attempt.candidate.certain &&
          std::ranges::none_of(attempts_, [](const Attempt& each) { return each.asks(); });
 }
 
 // (A new socket has room for the greeting.)
 bool Dialer::greet(const Attempt& attempt) const {
-  std::byte bytes[Greeting::bytes_with_proof];
+  std::byte bytes[Greeting::most_bytes];
   greeting_.encode(bytes);
   return send_all(attempt.socket, {bytes, greeting_.size()});
 }
@@ -251,7 +259,7 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
     refused_ = true;
     return Progress::over;
   }
-  if (greeting_.proves && !confirm(attempt, answer)) {
+  if ((greeting_.proves || greeting_.resumes) && !confirm(attempt, answer)) {
     const bool closed = errno == ECONNRESET || errno == EPIPE;
     return closed && may_retry(attempt) ? Progress::again : fail(attempt, errno);
   }
@@ -274,7 +282,9 @@ Dialer::Progress Dialer::wait_further(Attempt& attempt) {
 // Sends the last proof. False, with errno, if that is not possible: EPIPE if the other side has
 // closed, because it has waited for the proof too long.
 bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
-  const auto proof = last_proof(*context_.options.prover, pair_key_, greeting_, answer);
+  const Result<Key> proof = greeting_.proves
+                                ? last_proof(*context_.options.prover, pair_key_, greeting_, answer)
+                                : greeting_.key;
   std::byte next;
   errno = ENOMEM;
   if (!proof.ok()) return false;
@@ -287,7 +297,9 @@ bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
 bool Dialer::tries_again(const Attempt& attempt) { return attempt.got == 0 && may_retry(attempt); }
 
 bool Dialer::may_retry(const Attempt& attempt) {
-  return greeting_.proves && attempt.candidate.certain && ++retries_ <= most_retries;
+  const bool waits_for_answer = greeting_.proves || greeting_.resumes;
+  return waits_for_answer && attempt.candidate.certain && !attempt.adopted &&
+         ++retries_ <= most_retries;
 }
 
 Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
@@ -298,6 +310,7 @@ Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
 Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
   const bool wrong = attempt.asks() && (error == ECONNRESET || error == EPIPE);
   absent_ &= wrong || error == ECONNREFUSED;
+  gone_ |= greeting_.resumes && error == ECONNREFUSED && attempt.candidate.certain;
   note(attempt, error_text(error), error);
   return Progress::over;
 }
@@ -336,7 +349,7 @@ bool Dialer::ran_short() const {
 }
 
 Code Dialer::code() const {
-  if (absent_) return Code::peer_lost;
+  if (absent_ || gone_) return Code::peer_lost;
   const bool timed_out =
       std::ranges::find(failures_, ETIMEDOUT, &Failure::error) != failures_.end();
   return timed_out ? Code::timeout : Code::unavailable;

@@ -21,10 +21,11 @@
 //
 // Another process may answer at an address that is not certain to be the peer's. There this side
 // sends only its greeting until the answer contains the key that only the peer knows. With proofs
-// (greeting.h) it does so at every address, and sends its last proof then. The answer may take any
-// time, because the peer may be busy. A wrong process closes the connection or answers something
-// else. A peer to which many strangers connect may close it too; so with proofs, an address that is
-// certain is tried again for a while.
+// (greeting.h) it does so at every address, and sends its last proof then; with counts, too. The
+// answer may take any time, because the peer may be busy. A wrong process closes the connection or
+// answers something else. If it resumes, what it drops is reset (resumption.h). A peer to which
+// many strangers connect may close it too; so with proofs, an address that is certain is tried
+// again for a while.
 #pragma once
 
 #include <poll.h>
@@ -72,13 +73,16 @@ class Dialer {
   const std::optional<Greeting>& answer() const { return answer_; }
   const Greeting& words() const { return greeting_; }
   // Once failed: each address and its error; what the user may do, after a semicolon each; and the
-  // kind: Code::peer_lost if at every address nobody or another process was listening,
+  // kind: Code::peer_lost if at every address nobody or another process was listening, or
+  // nobody at one that is surely the peer's, which this process was connected to before;
   // Code::timeout if a deadline passed, else Code::unavailable.
   std::string failures() const;
   std::string hints() const;
   Code code() const;
   // Once failed: an address could not be tried for lack of descriptors or memory.
   bool ran_short() const;
+  // While dialing: the peer's kernel has this side's greeting, or will have it.
+  bool has_greeted() const;
   // True if the peer has said that it accepts no connection of this process any more.
   bool refused() const { return refused_; }
 
@@ -96,7 +100,7 @@ class Dialer {
     State state = State::connecting;
     bool asks() const { return state == State::asking; }
     size_t got = 0;  // bytes of the answer so far
-    std::array<std::byte, Greeting::bytes_with_proof> bytes{};
+    std::array<std::byte, Greeting::most_bytes> bytes{};
   };
 
   struct Failure {
@@ -137,6 +141,7 @@ class Dialer {
   Socket connected_;
   std::optional<Greeting> answer_;
   bool absent_ = true;  // so far: nobody, or another process, was listening
+  bool gone_ = false;   // nobody listens any more where the peer surely did
   bool refused_ = false;
   std::vector<Failure> failures_;
 };

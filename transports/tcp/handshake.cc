@@ -13,9 +13,13 @@ Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer) {
 }
 
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
-                               const PairKey& key, bool filters, FirstWords words) {
+                               const PairKey& key, bool filters, FirstWords words,
+                               const std::optional<Resuming>& resuming) {
   Greeting made{wire_version, context.options.self, peer.process, peer.key, context.options.window};
   made.invites = words == FirstWords::invitation;
+  made.resumes = resuming.has_value();
+  if (resuming) made.counts = resuming->counts;
+  if (resuming) made.search = resuming->search;
   if (!are_proved(context, peer)) return made;
   made.proves = true;
   made.filters = filters;
@@ -27,11 +31,14 @@ Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& pe
 }
 
 Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& asked,
-                                   const PairKey& key, bool refuses) {
+                                   const PairKey& key, bool refuses, const ByteCounts& counts) {
   const Prover& prover = *context.options.prover;
   Greeting made{wire_version, asked.to, asked.from, {}, context.options.window};
   made.proves = true;
   made.refuses = refuses;
+  made.resumes = asked.resumes;
+  made.counts = counts;
+  made.search = asked.search;
   made.filters = asked.filters && context.options.filter;
   if (Status drawn = draw_random(made.nonce.data(), made.nonce.size()); !drawn.ok()) return drawn;
   const auto second = second_proof(prover, key, asked, made);
@@ -42,14 +49,19 @@ Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& as
   return GreetingAnswer{made, *last};
 }
 
-Greeting make_refusal(const TcpContext& context, const Greeting& asked, const Key& peer_key) {
+GreetingAnswer make_answer(const TcpContext& context, const Greeting& asked, const Key& peer_key,
+                           bool refuses, const ByteCounts& counts) {
   Greeting made{wire_version, asked.to, asked.from, peer_key, context.options.window};
-  made.refuses = true;
-  return made;
+  made.refuses = refuses;
+  made.resumes = asked.resumes;
+  made.counts = counts;
+  made.search = asked.search;
+  return {made, context.key};
 }
 
 bool is_answer(const TcpContext& context, const Greeting& answer, const Greeting& asked,
                const PairKey& key) {
+  if (answer.resumes != asked.resumes || answer.search != asked.search) return false;
   if (!asked.proves) return context.answers(answer, asked.to);
   return answer.proves && answer.from == asked.to && answer.to == asked.from &&
          are_equal(answer.key, second_proof(*context.options.prover, key, asked, answer));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "src/base/status.h"
@@ -44,20 +45,28 @@ inline bool is_filtered(const TcpContext& context, bool within_host) {
 Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer);
 
 // What a side says first: the asking side's greeting, or the other's invitation. key: for its
-// proof.
+// proof. resuming: if it resumes.
 enum class FirstWords : uint8_t { greeting, invitation };
+struct Resuming {
+  ByteCounts counts{};
+  uint64_t search = 0;  // its number; in an invitation that of the connection which broke
+};
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
                                const PairKey& key, bool filters,
-                               FirstWords words = FirstWords::greeting);
-// With proofs: the answer, and the last proof, which must follow it.
+                               FirstWords words = FirstWords::greeting,
+                               const std::optional<Resuming>& resuming = {});
+// The answer, and the last proof, which must follow it.
 struct GreetingAnswer {
   Greeting greeting;
   Key last{};
 };
+// With proofs. counts: told if the greeting resumes.
 Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& asked,
-                                   const PairKey& key, bool refuses);
-// Without proofs: that this side has given up its link to the process with this key.
-Greeting make_refusal(const TcpContext& context, const Greeting& asked, const Key& peer_key);
+                                   const PairKey& key, bool refuses, const ByteCounts& counts);
+// Without proofs, to the process with this key: that this side has given up its link; or to one
+// that resumes.
+GreetingAnswer make_answer(const TcpContext& context, const Greeting& asked, const Key& peer_key,
+                           bool refuses, const ByteCounts& counts);
 // Whether this answers that greeting or invitation.
 bool is_answer(const TcpContext& context, const Greeting& answer, const Greeting& asked,
                const PairKey& key);

@@ -27,6 +27,7 @@ constexpr Row table[] = {
     {Side::asks, State::dials, Event::connected, {State::met, Action::greet}},
     {Side::asks, State::dials, Event::unreached, {State::over, Action::fail}},
     {Side::asks, State::dials, Event::short_of, {State::apart, Action::stop}},
+    {Side::asks, State::met, Event::broke, {State::apart, Action::nothing}},
     {Side::asks, State::over, Event::invited, {State::over, Action::refuse}},
 
     {Side::answers, State::apart, Event::needed, {State::waits, Action::wait}},
@@ -43,6 +44,7 @@ constexpr Row table[] = {
     {Side::answers, State::dials, Event::short_of, {State::waits, Action::wait}},
     {Side::answers, State::invites, Event::uninvited, {State::waits, Action::wait}},
     {Side::answers, State::invites, Event::greeted, {State::met, Action::accept}},
+    {Side::answers, State::met, Event::broke, {State::apart, Action::nothing}},
     {Side::answers, State::over, Event::greeted, {State::over, Action::refuse}},
 };
 

@@ -56,6 +56,7 @@ class Meeting {
     uninvited,  // answering side: the connection with the invitation has ended
     unreached,  // dialing has failed
     short_of,   // dialing has failed for lack of descriptors or memory
+    broke,      // the connection has ended, and the link may have another (link/resumption.h)
     ended       // the link has failed, for whatever reason
   };
   enum class Action : uint8_t {

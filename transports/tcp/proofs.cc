@@ -8,7 +8,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t label_bytes = 16;
-constexpr size_t greeting_bytes = Greeting::bytes_with_proof;
+constexpr size_t greeting_bytes = Greeting::most_bytes;
 
 // answer: null for the first proof.
 Result<Key> prove(const Prover& prover, const PairKey& key, const char (&label)[label_bytes],

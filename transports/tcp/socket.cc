@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 namespace sluice {
@@ -81,7 +83,9 @@ Conduit::Moved SocketConduit::write(std::span<const iovec> runs, int flags) {
     sent = runs.size() == 1 ? send(socket_.fd(), runs[0].iov_base, runs[0].iov_len, flags)
                             : sendmsg(socket_.fd(), &message, flags);
   } while (sent < 0 && errno == EINTR);
-  return moved(sent);
+  const Moved result = moved(sent);
+  if (is_break(result.error) && result.error != EPIPE) broken_ = result.error;
+  return result;
 }
 
 Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
@@ -91,7 +95,36 @@ Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
     got = runs.size() == 1 ? recv(socket_.fd(), runs[0].iov_base, runs[0].iov_len, MSG_DONTWAIT)
                            : recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  return moved(got);
+  const Moved result = moved(got);
+  const bool ended = result.result == Moved::Result::closed;
+  return ended && broken_ != 0 ? Moved{Moved::Result::failed, 0, broken_} : result;
+}
+
+bool is_break(int error) {
+  constexpr int breaks[] = {EPIPE,        ECONNRESET,  ETIMEDOUT, ECONNABORTED, ENOTCONN,
+                            EHOSTUNREACH, ENETUNREACH, ENETDOWN,  EHOSTDOWN};
+  return std::ranges::find(breaks, error) != std::end(breaks);
+}
+
+void reset_when_closed(const Socket& socket, bool resets) {
+  const linger how{resets, 0};
+  setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &how, sizeof(how));
+}
+
+bool has_ended(const Socket& socket) {
+  pollfd end{socket.fd(), POLLRDHUP, 0};
+  return poll(&end, 1, 0) > 0;
+}
+
+bool drain(const Socket& socket) {
+  constexpr int most_reads = 64;
+  std::array<std::byte, 16384> dropped;
+  for (int i = 0; i < most_reads; ++i) {
+    const ssize_t got = recv(socket.fd(), dropped.data(), dropped.size(), MSG_DONTWAIT);
+    const bool waits = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    if (got <= 0) return !waits;
+  }
+  return false;
 }
 
 bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit) {

@@ -19,9 +19,13 @@ namespace sluice {
 using Socket = Descriptor;
 
 // A connected socket as a conduit. Each write or read is one system call, of at most 64 runs.
+// `closed` means that the other side has ended the connection (a FIN has come), and a failure with
+// an error of is_break that it was broken.
 class SocketConduit final : public Conduit {
  public:
   explicit SocketConduit(const Socket& socket) : socket_(socket) {}
+  // The socket is another connection's now.
+  void renew() { broken_ = 0; }
 
   const char* name() const override { return "tcp"; }
   Moved write(std::span<const iovec> runs) override { return write(runs, 0); }
@@ -32,6 +36,7 @@ class SocketConduit final : public Conduit {
   Moved write(std::span<const iovec> runs, int flags);
 
   const Socket& socket_;
+  int broken_ = 0;  // errno with which a write found it broken: the kernel tells it once
 };
 
 // The text of an errno value: "Connection refused".
@@ -39,6 +44,19 @@ std::string error_text(int error);
 // Whether an errno value says that this process or its host lacks descriptors or memory. That may
 // pass, and says nothing about the peer.
 bool is_shortage(int error);
+
+// Whether an errno value says that a connection has ended: it was reset, or timed out, or has no
+// way to the other host any more. (EPIPE comes after a FIN, too.)
+bool is_break(int error);
+
+// Whether closing this socket resets its connection, which tells the other side that another is to
+// take its place. (Else it sends a FIN, unless bytes were not read: it has ended.)
+void reset_when_closed(const Socket& socket, bool resets);
+// Whether the other side has ended the connection, or it was broken: there may be bytes to read.
+bool has_ended(const Socket& socket);
+// Drops what has come, some of it where there is much. True once the other side has ended the
+// connection, or it was broken.
+bool drain(const Socket& socket);
 
 // Whether the peer's host has acknowledged nothing of what was sent for so long, though it was sent
 // again and again. Its kernel acknowledges bytes at once, even if the process does not read for
@@ -49,7 +67,6 @@ bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit)
 // How soon a connection fails whose host answers no probe while nothing is to be sent: within a
 // limit, as long as it is being made, and within half a minute later.
 void set_keepalive(const Socket& socket, std::chrono::milliseconds limit);
-inline constexpr std::chrono::seconds usual_keepalive{30};
 
 // Sends a few bytes over a new connection, which has room for them. False, with errno, if not all
 // were taken.

@@ -45,6 +45,9 @@ struct TcpOptions {
   std::chrono::milliseconds connect_timeout{20000};
   // How long the answering side lets the other connect before it dials, too (meeting.h).
   std::chrono::milliseconds dial_after{1000};
+  // A peer's host that acknowledges nothing for so long, while an operation waits for it, is taken
+  // for dead. 0: it never is.
+  std::chrono::milliseconds peer_timeout{60000};
 
   // What links are upgraded with, where both sides can: the first of these that serves.
   std::vector<std::shared_ptr<UpgradeMaker>> upgrades{};

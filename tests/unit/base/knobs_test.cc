@@ -96,6 +96,7 @@ TEST(Knobs, DefaultsOfTableAndStructureAgree) {
   EXPECT_EQ(read.warn_after, fresh.warn_after);
   EXPECT_EQ(read.timeout, fresh.timeout);
   EXPECT_EQ(read.connect_timeout, fresh.connect_timeout);
+  EXPECT_EQ(read.peer_timeout, fresh.peer_timeout);
   EXPECT_EQ(read.segment, fresh.segment);
   EXPECT_EQ(read.window, fresh.window);
   EXPECT_EQ(read.interfaces, fresh.interfaces);

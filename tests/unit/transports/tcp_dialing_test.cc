@@ -327,6 +327,7 @@ TEST(TcpPorts, CanBeUsedAgainAtOnce) {
 TEST(TcpOptions, ComeFromTheKnobs) {
   Knobs knobs;
   knobs.connect_timeout = 1.5;
+  knobs.peer_timeout = 4.5;
   knobs.interfaces = "eth7";
   knobs.address_family = 6;
   knobs.window = 1 << 20;
@@ -336,6 +337,7 @@ TEST(TcpOptions, ComeFromTheKnobs) {
   knobs.ports = "50000-50100";
   const TcpOptions options = TcpOptions::of(knobs);
   EXPECT_EQ(options.connect_timeout, milliseconds(1500));
+  EXPECT_EQ(options.peer_timeout, milliseconds(4500));
   EXPECT_EQ(options.interfaces, "eth7");
   EXPECT_EQ(options.family, 6);
   EXPECT_EQ(options.window, size_t{1} << 20);

@@ -122,6 +122,32 @@ TEST(TcpEnds, ThousandsLeaveLittleMemory) {
   EXPECT_LT(allocated(), before + 20000);
 }
 
+// A process that gives a link up ends it, so that the peer does not look for another connection,
+// even if it has not read everything. Until the peer has ended its side, too, a socket remains.
+TEST_F(TcpPlayed, ALinkThatIsGivenUpEndsWithoutAReset) {
+  const size_t before = descriptors().size();
+  {
+    Stranger peer(blob_.entries[0]);
+    greet(peer);
+    Message wanted({1, 0, 0, 0}, 8), sent({2, 0, 0, 0}, 5000);
+    sent.fill().send(*channel_);
+    ASSERT_TRUE(sent.ok());
+    wanted.receive(*channel_);
+    const std::vector<char> no_frames(200'000, 'x');
+    peer.say(no_frames.data(), no_frames.size());
+    ASSERT_TRUE(done_in(wanted, seconds(5)));
+    ASSERT_EQ(wanted.code(), Code::internal) << wanted.why();
+    EXPECT_EQ(hear(peer).length, 5000U);
+    char byte;
+    EXPECT_EQ(recv(peer.fd(), &byte, 1, 0), 0);
+    sleep_over_looks(*endpoint_);
+    EXPECT_EQ(send(peer.fd(), &byte, 1, MSG_NOSIGNAL), 1);
+    EXPECT_EQ(recv(peer.fd(), &byte, 1, 0), 0) << "was reset";
+  }
+  sleep_over_looks(*endpoint_, [&] { return descriptors().size() == before; });
+  EXPECT_EQ(descriptors().size(), before);
+}
+
 // Messages that came before the end must be delivered, also to teams opened later.
 TEST_F(TcpPlayed, WhatCameBeforeAGoodbyeIsHad) {
   const TeamId later{Ranks::process(0), 2}, aborted{Ranks::process(0), 3};

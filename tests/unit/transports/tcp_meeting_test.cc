@@ -22,6 +22,7 @@ using std::chrono::seconds;
 
 TcpOptions options_for(bool proves) {
   TcpOptions options;
+  options.peer_timeout = milliseconds(500);
   options.connect_timeout = seconds(60);
   options.interfaces = "127.0.0.0/8";
   options.dial_after = milliseconds(50);

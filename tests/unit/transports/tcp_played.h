@@ -36,7 +36,7 @@ class Stranger {
   }
   void say(const Greeting& greeting) { say(greeting, greeting.size()); }
   void say(const Greeting& greeting, size_t size) {
-    std::byte bytes[Greeting::bytes_with_proof];
+    std::byte bytes[Greeting::most_bytes];
     greeting.encode(bytes);
     say(bytes, size);
   }

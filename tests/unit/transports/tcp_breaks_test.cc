@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Connections that break although both processes live: in every way, between and in calls, on every
+// kind of link.
+#include <algorithm>
+#include <optional>
+#include <random>
+
+#include "tests/unit/transports/breaks.h"
+#include "tests/unit/transports/tls_rig.h"
+#include "transports/shm/upgrade.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+enum class Kind { clear, proved, tls, shm, shm_over_tls };
+constexpr const char* carriers[] = {"tcp", "tcp", "tls", "shm", "shm"};
+
+class Broken : public testing::TestWithParam<std::tuple<Kind, size_t>> {
+ protected:
+  static Kind kind() { return std::get<0>(GetParam()); }
+  static size_t side() { return std::get<1>(GetParam()); }
+  static const char* carrier() { return carriers[static_cast<size_t>(kind())]; }
+  static bool is_to_be_had() {
+    return kind() == Kind::clear || kind() == Kind::shm || describe_tls(tls_options().folder).ok();
+  }
+
+  static TcpOptions options() {
+    TcpOptions made;
+    if (!is_to_be_had()) return made;
+    if (kind() == Kind::proved) made.prover = tls_prover();
+    if (kind() == Kind::tls || kind() == Kind::shm_over_tls) {
+      made.prover = tls_prover();
+      made.filter = tls_filters();
+    }
+    if (is_upgraded()) {
+      made.upgrades = {make_shm_upgrades()};
+    }
+    return made;
+  }
+  Broken() : ranks_(tcp(options()), 2) {}
+  void SetUp() override {
+    if (!is_to_be_had()) GTEST_SKIP() << "built without OpenSSL?";
+    ASSERT_TRUE(is_at_rest());
+  }
+  static bool is_upgraded() { return kind() == Kind::shm || kind() == Kind::shm_over_tls; }
+  // As ranks that sleep do from time to time.
+  void let_both_look() {
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(milliseconds(110));
+      look_once();
+    }
+  }
+  // (One that has just heard of something does not sleep.)
+  void look_once() {
+    for (const size_t rank : {0, 1}) {
+      for (int i = 0; i < 3; ++i) ranks_.at(rank).wait(milliseconds(1));
+    }
+  }
+  // All that was sent has come, but for what nobody waits for.
+  void settle() {
+    for (int i = 0; i < 100; ++i) ranks_.progress();
+  }
+  // The link goes by its carrier, and nothing is on its way.
+  bool is_at_rest() {
+    const bool rests = exchange(ranks_) && exchange_until(ranks_, carrier());
+    settle();
+    return rests;
+  }
+  // A message each way. What went wrong; empty: nothing.
+  std::string carry(uint32_t call, size_t bytes) {
+    Messages messages;
+    post(messages, call, bytes);
+    return outcome(messages);
+  }
+  void post(Messages& messages, uint32_t call, size_t bytes) {
+    for (const size_t from : {0, 1}) {
+      add(messages, {call, 0, 0, 0}, bytes).fill().send(ranks_.channel(from, 1 - from));
+      add(messages, {call, 0, 0, 0}, bytes).receive(ranks_.channel(1 - from, from));
+    }
+  }
+  std::string outcome(Messages& messages) {
+    if (!ranks_.drive(messages)) return "it hangs";
+    for (auto& message : messages) {
+      if (!message->ok()) return message->why();
+      if (!message->holds_pattern()) return "wrong bytes";
+    }
+    return "";
+  }
+
+  Ranks ranks_;
+  Breaker breaker_;
+};
+
+// A RST both sides see when they send. Of an end that one side alone knows of, the other must not
+// send before it hears of that, because what it sends is lost.
+TEST_P(Broken, BetweenCallsNobodyNotices) {
+  uint32_t call = 10;
+  for (const Break how : all_breaks) {
+    for (const size_t bytes : {8, 100'000}) {
+      SCOPED_TRACE(static_cast<int>(how));
+      ASSERT_TRUE(breaker_.hit(ranks_, side(), how));
+      if (is_upgraded()) let_both_look();
+      if (how != Break::reset) {
+        Messages first;
+        add(first, {++call, 0, 0, 0}, bytes).receive(ranks_.channel(1 - side(), side()));
+        add(first, {call, 0, 0, 0}, bytes).fill().send(ranks_.channel(side(), 1 - side()));
+        EXPECT_EQ(outcome(first), "");
+      }
+      EXPECT_EQ(carry(++call, bytes), "");
+      EXPECT_EQ(carry(++call, bytes), "");
+      ASSERT_TRUE(is_at_rest());
+    }
+  }
+}
+
+// Sleeping ranks look for ends.
+TEST_P(Broken, WhatIsNoticedBetweenCallsTakesNoDescriptor) {
+  ASSERT_TRUE(breaker_.hit(ranks_, side(), Break::reset));
+  const size_t before = descriptors().size();
+  for (int i = 0; i < 50 && descriptors().size() > before - 2; ++i) {
+    std::this_thread::sleep_for(milliseconds(110));
+    look_once();
+  }
+  EXPECT_EQ(descriptors().size(), before - 2);
+  EXPECT_EQ(carry(10, 5000), "");
+  ASSERT_TRUE(is_at_rest());
+}
+
+// Nothing was on its way, so nothing is lost.
+TEST_P(Broken, AWaitThatLosesNoByteGoesOn) {
+  uint32_t call = 10;
+  for (const Break how : all_breaks) {
+    SCOPED_TRACE(static_cast<int>(how));
+    const size_t aware = side(), other = 1 - side();
+    Messages first, second;
+    ++call;
+    add(first, {call, 0, 0, 0}, 5000).receive(ranks_.channel(other, aware));
+    add(second, {call, 0, 0, 0}, 5000).receive(ranks_.channel(aware, other));
+    settle();
+    ASSERT_TRUE(breaker_.hit(ranks_, aware, how));
+    if (is_upgraded()) let_both_look();
+    for (int i = 0; i < 20; ++i) ranks_.progress();
+    add(first, {call, 0, 0, 0}, 5000).fill().send(ranks_.channel(aware, other));
+    EXPECT_EQ(outcome(first), "");
+    add(second, {call, 0, 0, 0}, 5000).fill().send(ranks_.channel(other, aware));
+    EXPECT_EQ(outcome(second), "");
+    ASSERT_TRUE(is_at_rest());
+  }
+}
+
+// The sender is not driven until the receiver has all that was sent: then the break comes in the
+// middle of a frame, and nothing is on its way. (What a filter has taken, and not yet sent, is
+// lost.)
+TEST_P(Broken, TheRestOfAFrameFollows) {
+  constexpr size_t bytes = 1 << 20;
+  TcpOptions small = options();
+  small.socket_buffer = 16 << 10;
+  for (const size_t from : {0, 1}) {
+    Ranks ranks(tcp(small), 2);
+    Breaker breaker;
+    ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
+    Message receive({10, 0, 0, 0}, bytes), send({10, 0, 0, 0}, bytes);
+    receive.receive(ranks.channel(1 - from, from));
+    send.fill().send(ranks.channel(from, 1 - from));
+    ASSERT_FALSE(send.done());
+    for (int i = 0; i < 100; ++i) {
+      ranks.at(1 - from).progress();
+      if (i % 20 == 0) std::this_thread::sleep_for(milliseconds(1));
+    }
+    ASSERT_FALSE(receive.done());
+    ASSERT_TRUE(breaker.hit(ranks, side(), Break::reset));
+    ASSERT_TRUE(ranks.drive([&] { return send.done() && receive.done(); }));
+    if (kind() == Kind::tls && !receive.ok()) {
+      EXPECT_NE(receive.why().find("were lost"), std::string::npos) << receive.why();
+      continue;
+    }
+    EXPECT_TRUE(send.ok() && receive.ok() && receive.holds_pattern()) << receive.why();
+  }
+}
+
+// At any moment of a call: right, or an error that says what broke, on both sides.
+TEST_P(Broken, InACallItIsRightOrAnError) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  int right = 0, wrong = 0;
+  for (int round = 0; round < 30; ++round) {
+    Ranks ranks(tcp(options()), 2);
+    Breaker breaker;
+    ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
+    Messages messages;
+    const size_t sizes[] = {8, 60'000, 1'000'000};
+    for (uint32_t i = 0; i < 6; ++i) {
+      const size_t bytes = sizes[random() % 3], from = random() % 2;
+      add(messages, {10 + i, 0, 0, 0}, bytes).fill().send(ranks.channel(from, 1 - from));
+      add(messages, {10 + i, 0, 0, 0}, bytes).receive(ranks.channel(1 - from, from));
+    }
+    for (unsigned turns = random() % 60; turns > 0; --turns) ranks.at(random() % 2).progress();
+    (void)breaker.hit(ranks, side(), all_breaks[random() % 3]);
+    for (int i = 0; i < 50; ++i) ranks.progress();
+    breaker.reset_forgotten();
+    ASSERT_TRUE(ranks.drive(messages)) << "hangs in round " << round;
+    bool good = true;
+    for (auto& message : messages) {
+      good &= message->ok();
+      if (message->ok()) {
+        EXPECT_TRUE(message->holds_pattern()) << round;
+      } else {
+        EXPECT_EQ(message->code(), Code::peer_lost) << message->why();
+        EXPECT_NE(message->why().find("rank "), std::string::npos) << message->why();
+      }
+    }
+    ++(good ? right : wrong);
+  }
+  EXPECT_EQ(right + wrong, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, Broken,
+                         testing::Combine(testing::Values(Kind::clear, Kind::proved, Kind::tls,
+                                                          Kind::shm, Kind::shm_over_tls),
+                                          testing::Values(0, 1)));
+
+// A RST takes with it what the other side has not read.
+TEST(TcpBreaks, LostBytesAreNamedOnBothSides) {
+  for (const size_t from : {0, 1}) {
+    Ranks ranks(tcp(), 2);
+    Breaker breaker;
+    ASSERT_TRUE(exchange(ranks));
+    Message send({10, 0, 0, 0}, 5000);
+    send.fill().send(ranks.channel(from, 1 - from));
+    ASSERT_TRUE(send.ok());
+    std::this_thread::sleep_for(milliseconds(10));
+    ASSERT_TRUE(breaker.hit(ranks, 1 - from, Break::reset));
+    Message receive({10, 0, 0, 0}, 5000), other({11, 0, 0, 0}, 8);
+    receive.receive(ranks.channel(1 - from, from));
+    other.receive(ranks.channel(from, 1 - from));
+    ASSERT_TRUE(ranks.drive([&] { return receive.done() && other.done(); }));
+    EXPECT_EQ(receive.code(), Code::peer_lost);
+    EXPECT_NE(receive.why().find("5056 bytes from it were lost"), std::string::npos)
+        << receive.why();
+    EXPECT_EQ(other.code(), Code::peer_lost);
+    EXPECT_NE(other.why().find("5056 bytes on the way to it"), std::string::npos) << other.why();
+  }
+}
+
+// A process whose connection broke, and that has ended since, is found at once, whichever side
+// waits.
+TEST(TcpBreaks, AProcessThatEndedIsFound) {
+  for (const size_t rank : {0, 1}) {
+    Ranks ranks(tcp(), 2);
+    Breaker breaker;
+    ASSERT_TRUE(exchange(ranks));
+    ASSERT_TRUE(breaker.hit(ranks, rank, Break::reset));
+    ranks.leave(rank);
+    Message receive({10, 0, 0, 0}, 8);
+    receive.receive(ranks.channel(1 - rank, rank));
+    ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
+    EXPECT_EQ(receive.code(), Code::peer_lost);
+    EXPECT_NE(receive.why().find("is gone: Connection reset by peer"), std::string::npos)
+        << receive.why();
+  }
+}
+
+// The end of a connection is no break, on any kind of link: the peer does not look for one that
+// has given its link up, and may never call again.
+TEST_P(Broken, AnEndIsNoBreak) {
+  for (const bool waits : {false, true}) {
+    Ranks ranks(tcp(options()), 2);
+    ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
+    for (int i = 0; i < 100; ++i) ranks.progress();
+    Message receive({10, 0, 0, 0}, 8);
+    if (waits) receive.receive(ranks.channel(1 - side(), side()));
+    ASSERT_TRUE(breaker_.hit(ranks, side(), Break::shutdown));
+    if (!waits) receive.receive(ranks.channel(1 - side(), side()));
+    Endpoint& other = ranks.at(1 - side());  // alone
+    ASSERT_TRUE(wait_for(
+        other, [&] { return receive.done(); }, seconds(20)));
+    EXPECT_EQ(receive.code(), Code::peer_lost);
+    EXPECT_NE(receive.why().find("is gone: it closed the connection without a goodbye"),
+              std::string::npos)
+        << receive.why();
+  }
+}
+
+}  // namespace
+}  // namespace sluice

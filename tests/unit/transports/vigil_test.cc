@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// When a silent host is taken for dead, and what the kernel is told of it.
+#include "transports/link/vigil.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <vector>
+
+#include "transports/tcp/socket.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr milliseconds half{500};
+
+// Looks twice a second, as the driver does.
+class Watcher {
+ public:
+  explicit Watcher(milliseconds limit) : limit_(limit) {}
+
+  // So many looks while the host is silent, of which every second one finds a further try; how long
+  // the host has been silent if it is dead then.
+  milliseconds look(int looks, milliseconds silence, unsigned tries) {
+    milliseconds dead{0};
+    for (int i = 0; i < looks && dead == milliseconds(0); ++i) {
+      now_ += half;
+      dead = vigil_.look(now_, {silence + i * half, tries + static_cast<unsigned>(i) / 2}, limit_);
+    }
+    return dead;
+  }
+  milliseconds look_once(milliseconds silence, unsigned tries) {
+    now_ += half;
+    return vigil_.look(now_, {silence, tries}, limit_);
+  }
+  void compute(milliseconds time) { now_ += time; }
+
+ private:
+  const milliseconds limit_;
+  Vigil vigil_;
+  Vigil::Clock::time_point now_ = Vigil::Clock::time_point(hours(1));
+};
+
+TEST(Vigil, AHostThatStaysSilentIsDead) {
+  Watcher watcher(seconds(3));
+  EXPECT_EQ(watcher.look(6, milliseconds(0), 0), milliseconds(0));
+  EXPECT_EQ(watcher.look(4, seconds(3), 3), seconds(3));
+}
+
+TEST(Vigil, AHostThatAnswersIsNot) {
+  Watcher watcher(seconds(3));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(watcher.look(5, milliseconds(0), 0), milliseconds(0));
+}
+
+// Silence before the wait does not count.
+TEST(Vigil, AnOutageBetweenCallsDoesNotCount) {
+  Watcher watcher(seconds(3));
+  EXPECT_EQ(watcher.look(2, milliseconds(0), 0), milliseconds(0));
+  watcher.compute(minutes(10));
+  EXPECT_EQ(watcher.look(6, minutes(10), 40), milliseconds(0));
+  EXPECT_GE(watcher.look(3, minutes(10) + seconds(3), 43), seconds(3));
+}
+
+// The network may be back, though the kernel has not tried again yet.
+TEST(Vigil, ATryMustHaveFailedSinceTheWaitBegan) {
+  Watcher watcher(seconds(3));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(watcher.look_once(minutes(10), 12), milliseconds(0)) << i;
+  }
+  EXPECT_GT(watcher.look_once(minutes(11), 13), seconds(3));
+}
+
+// An answer sets the kernel's count back.
+TEST(Vigil, TriesAfterAnAnswerCount) {
+  Watcher watcher(seconds(3));
+  watcher.compute(minutes(1));
+  EXPECT_EQ(watcher.look_once(minutes(1), 20), milliseconds(0));
+  EXPECT_EQ(watcher.look_once(milliseconds(10), 0), milliseconds(0));
+  EXPECT_EQ(watcher.look(4, half, 1), milliseconds(0));
+  EXPECT_GE(watcher.look_once(seconds(4), 4), seconds(3));
+}
+
+TEST(Vigil, OneLostPacketIsNoDeath) {
+  Watcher watcher(seconds(3));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(watcher.look_once(seconds(60), Vigil::least_tries - 1), milliseconds(0)) << i;
+  }
+}
+
+TEST(Vigil, WithoutALimitNobodyIsDead) {
+  Watcher watcher(seconds(0));
+  EXPECT_EQ(watcher.look(1000, hours(1), 1000), milliseconds(0));
+}
+
+// Six probes in the limit, and the kernel gives up after it.
+TEST(Vigil, KeepaliveDerivesFromTheLimit) {
+  struct {
+    seconds limit;
+    int idle, interval, probes;
+  } const rows[] = {{seconds(0), 10, 10, 7},  {seconds(3), 1, 1, 4},      {seconds(30), 5, 5, 7},
+                    {seconds(60), 10, 10, 7}, {seconds(600), 10, 10, 61}, {hours(24), 10, 10, 127}};
+  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  for (const auto& row : rows) {
+    keep_alive(socket, row.limit);
+    const auto is = [&](int option) {
+      int value = 0;
+      socklen_t size = sizeof(value);
+      EXPECT_EQ(getsockopt(socket.fd(), IPPROTO_TCP, option, &value, &size), 0);
+      return value;
+    };
+    EXPECT_EQ(is(TCP_KEEPIDLE), row.idle) << row.limit.count();
+    EXPECT_EQ(is(TCP_KEEPINTVL), row.interval) << row.limit.count();
+    EXPECT_EQ(is(TCP_KEEPCNT), row.probes) << row.limit.count();
+  }
+}
+
+TEST(Vigil, ALocalSocketIsNotWatched) {
+  const Socket socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  Vigil::Signs signs;
+  EXPECT_FALSE(ask_kernel(socket, &signs));
+}
+
+}  // namespace
+}  // namespace sluice

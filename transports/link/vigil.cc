@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/link/vigil.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace sluice {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds usual_limit{60}, longest_interval{10}, shortest_interval{1};
+constexpr int probes_in_limit = 6;
+constexpr int most_probes = 127;  // that the kernel allows
+
+}  // namespace
+
+Vigil::Duration Vigil::look(Clock::time_point now, const Signs& signs, Duration limit) {
+  const bool begins = now - looked_ > longest_gap;
+  if (begins) since_ = now;
+  if (begins || signs.tries < tries_before_) tries_before_ = signs.tries;
+  looked_ = now;
+  const auto waited = std::chrono::duration_cast<Duration>(now - since_);
+  const Duration silence = std::min(signs.silence, waited);
+  const bool tried = signs.tries >= least_tries && signs.tries > tries_before_;
+  return limit > Duration(0) && silence >= limit && tried ? silence : Duration(0);
+}
+
+// TCP_USER_TIMEOUT is not set: it would also end connections to live peers that merely do not read
+// for a while (tcp(7): "buffered data may remain untransmitted").
+void keep_alive(const Socket& socket, Vigil::Duration limit) {
+  if (limit == Vigil::Duration(0)) limit = usual_limit;
+  const auto each = std::chrono::duration_cast<seconds>(limit / probes_in_limit);
+  const auto interval = std::clamp(each, shortest_interval, longest_interval);
+  const auto probes = std::min<int64_t>(limit / interval + 1, most_probes);
+  const auto set = [&](int option, int64_t value) {
+    const int number = static_cast<int>(value);
+    setsockopt(socket.fd(), IPPROTO_TCP, option, &number, sizeof(number));
+  };
+  set(TCP_KEEPIDLE, interval.count());
+  set(TCP_KEEPINTVL, interval.count());
+  set(TCP_KEEPCNT, probes);
+}
+
+bool ask_kernel(const Socket& socket, Vigil::Signs* signs) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  signs->silence = Vigil::Duration(info.tcpi_last_ack_recv);
+  signs->tries = static_cast<unsigned>(info.tcpi_retransmits) + info.tcpi_probes;
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// When a silent host is taken for dead. A rank that computes says nothing for hours, but its host's
+// kernel acknowledges data and answers keepalive probes. Only the time in which this process waits
+// for the peer counts: an outage while ranks compute does no harm if the network is back when a
+// call needs it. The same limit tunes keepalive, which otherwise ends idle connections by limits of
+// its own.
+#pragma once
+
+#include <chrono>
+
+#include "transports/tcp/socket.h"
+
+namespace sluice {
+
+class Vigil {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Duration = std::chrono::milliseconds;
+
+  // A link that has not been looked at for so long was not waited for meanwhile.
+  static constexpr Duration longest_gap{2000};
+  // Retransmissions and probes without an answer until a host can be dead.
+  static constexpr unsigned least_tries = 3;
+
+  // What the kernel says of a connection.
+  struct Signs {
+    Duration silence;    // since the peer's kernel has acknowledged anything
+    unsigned tries = 0;  // retransmissions and probes since
+  };
+
+  // Called about twice a second while something of the link is pending. Returns how long the host
+  // has not answered in this vigil, if it is to be taken for dead; else 0. limit: 0: never. So that
+  // the host of a network that has just come back is not, a try must have failed in this vigil.
+  Duration look(Clock::time_point now, const Signs& signs, Duration limit);
+
+ private:
+  Clock::time_point since_{}, looked_{};
+  unsigned tries_before_ = 0;  // of those that the kernel counts
+};
+
+// Has the kernel probe an idle connection about six times in the limit, at least every 10 s, and
+// end it after a little more: so during a call the vigil decides, and says why. The link makes a
+// connection that ended between calls again. limit: 0: as of a minute.
+void keep_alive(const Socket& socket, Vigil::Duration limit);
+
+// What the kernel says of it. False if it is no TCP socket.
+bool ask_kernel(const Socket& socket, Vigil::Signs* signs);
+
+}  // namespace sluice
