@@ -29,7 +29,13 @@ constinit std::atomic<bool> has_own{false};
 constinit MPI_Comm own{};
 constinit std::mutex asking;  // one thread at a time in its collectives
 
-void ignore(MPI_Comm*, int*, ...) {}
+// MPICH 5 returns MPI_SUCCESS once a handler has returned, so the ignoring handler notes the error.
+constinit thread_local bool is_noted = false;
+
+void ignore(MPI_Comm*, int*, ...) { is_noted = true; }
+
+// Whether a call failed that this thread made with a Quiet or QuietErrors.
+bool has_failed(int result) { return std::exchange(is_noted, false) || result != MPI_SUCCESS; }
 
 // Restores a handler, unless another thread has set one meanwhile.
 void restore(MPI_Comm comm, MPI_Errhandler* handler) {
@@ -48,6 +54,7 @@ class Quiet {
   // (Open MPI does so for input and output in the same memory). If several threads may be in MPI,
   // the program's handler of MPI_COMM_WORLD is called then.
   explicit Quiet(bool about_world = false) {
+    is_noted = false;
     const bool put_aside = about_world && !threads_call_mpi.load(std::memory_order_relaxed);
     if (put_aside || !has_own.load(std::memory_order_acquire)) errors_.emplace();
   }
@@ -82,6 +89,7 @@ bool is_uncommitted(const Datatype* type) {
 }  // namespace
 
 QuietErrors::QuietErrors() {
+  is_noted = false;
   const std::lock_guard lock(quieting);
   if (quiet++ > 0) return;
   const Real& mpi = real();
@@ -103,7 +111,7 @@ QuietErrors::~QuietErrors() {
 void begin_probes() {
   if (has_own) return;
   const QuietErrors errors;
-  if (real().Comm_split(real().comm_self, 0, 0, &own)) return;
+  if (has_failed(real().Comm_split(real().comm_self, 0, 0, &own))) return;
   real().Comm_set_errhandler(own, MPI_ERRORS_RETURN);
   has_own = true;
 }
@@ -129,14 +137,14 @@ bool is_communicator(MPI_Comm handle) {
   const Quiet quiet_errors(true);
 #endif
   int relation = 0;
-  return !real().Comm_compare(quiet_errors.comm(), handle, &relation);
+  return !has_failed(real().Comm_compare(quiet_errors.comm(), handle, &relation));
 #endif
 }
 
 bool is_committed(MPI_Datatype type) {
   const Quiet quiet_errors;
   const char data[1] = {};
-  return !real().Send(data, 1, type, MPI_PROC_NULL, 0, quiet_errors.comm());
+  return !has_failed(real().Send(data, 1, type, MPI_PROC_NULL, 0, quiet_errors.comm()));
 }
 
 // If the type is not committed the program is in error, so the slower way is good enough.
@@ -145,7 +153,7 @@ bool is_datatype(MPI_Datatype type, bool* committed) {
   if (*committed || type == real().datatype_null) return *committed;
   const QuietErrors errors;
   MPI_Count size = 0;
-  return !real().Type_size_x(type, &size);
+  return !has_failed(real().Type_size_x(type, &size));
 }
 
 // (MPICH's MPI_Op_commutative accepts any handle.)
@@ -153,7 +161,7 @@ bool is_operation(MPI_Op op) {
   const Quiet quiet_errors;
   const char left[1] = {};
   char right[1] = {};
-  return !real().Allreduce(left, right, 0, MPI_INT, op, quiet_errors.comm());
+  return !has_failed(real().Allreduce(left, right, 0, MPI_INT, op, quiet_errors.comm()));
 }
 
 bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
@@ -189,7 +197,7 @@ bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe
                     op,
                     0,
                     quiet_errors.comm()};
-  return attempt(probe) != MPI_SUCCESS;
+  return has_failed(attempt(probe));
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 // same to FILE.RANK. "fatal" makes one call under MPI_ERRORS_ARE_FATAL.
 #include <mpi.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -46,6 +47,20 @@ const MPI_Datatype& null_type() {
   return null;
 }
 #define none null_type()
+
+// A number, or a handle of another kind, in place of a handle: integers or pointers.
+struct NoHandle {
+  intptr_t value;
+  template <typename Handle>
+  operator Handle() const {  // NOLINT(google-explicit-constructor): it stands for any handle
+    return (Handle)value;    // NOLINT(google-readability-casting): of either representation
+  }
+};
+
+template <typename Value>
+NoHandle as_handle(Value value) {
+  return {(intptr_t)value};  // NOLINT(google-readability-casting)
+}
 
 constexpr int some = 4;
 
@@ -186,28 +201,28 @@ const Row of_one_mpi[] = {
     ROW(Allreduce, nullptr, nullptr, 0, MPI_INT, MPI_SUM, c),
     ROW(Allreduce, MPI_IN_PLACE, nullptr, some, MPI_INT, MPI_SUM, c),
     ROW(Allreduce, in, out, some, MPI_INT, freed_op, c),
-    ROW(Allreduce, in, out, some, MPI_INT, 12345, c),
-    ROW(Allreduce, in, out, some, 12345, MPI_SUM, c),
-    ROW(Allreduce, in, out, some, MPI_INT, MPI_INT, c),
-    ROW(Allreduce, in, out, some, MPI_SUM, MPI_SUM, c),
-    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, 12345),
+    ROW(Allreduce, in, out, some, MPI_INT, as_handle(12345), c),
+    ROW(Allreduce, in, out, some, as_handle(12345), MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_INT, as_handle(MPI_INT), c),
+    ROW(Allreduce, in, out, some, as_handle(MPI_SUM), MPI_SUM, c),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, as_handle(12345)),
     ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, freed_comm),
-    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, MPI_INT),
+    ROW(Allreduce, in, out, some, MPI_INT, MPI_SUM, as_handle(MPI_INT)),
     ROW(Reduce, nullptr, out, some, MPI_INT, MPI_SUM, 0, alone),
     ROW(Reduce, in, nullptr, some, MPI_INT, MPI_SUM, 0, alone),
     ROW(Reduce_scatter, nullptr, out, ones, MPI_INT, MPI_SUM, c),
     ROW(Reduce_scatter, in, nullptr, ones, MPI_INT, MPI_SUM, c),
     ROW(Reduce_scatter_block, nullptr, out, 1, MPI_INT, MPI_SUM, c),
     ROW(Reduce_scatter_block, in, nullptr, 1, MPI_INT, MPI_SUM, c),
-    ROW(Barrier, 12345),
+    ROW(Barrier, as_handle(12345)),
     ROW(Barrier, freed_comm),
     ROW(Bcast, nullptr, some, MPI_INT, 0, c),
-    ROW(Bcast, in, some, 12345, 0, c),
-    ROW(Bcast, in, some, MPI_SUM, 0, c),
+    ROW(Bcast, in, some, as_handle(12345), 0, c),
+    ROW(Bcast, in, some, as_handle(MPI_SUM), 0, c),
     ROW(Allgather, nullptr, some, MPI_INT, out, some, MPI_INT, c),
     ROW(Allgather, in, some, MPI_INT, nullptr, some, MPI_INT, c),
-    ROW(Allgather, in, some, 12345, out, some, MPI_INT, c),
-    ROW(Allgather, in, some, MPI_INT, out, some, 12345, c),
+    ROW(Allgather, in, some, as_handle(12345), out, some, MPI_INT, c),
+    ROW(Allgather, in, some, MPI_INT, out, some, as_handle(12345), c),
     ROW(Allgatherv, nullptr, 1, MPI_INT, out, ones, places, MPI_INT, c),
     ROW(Allgatherv, in, 1, MPI_INT, nullptr, ones, places, MPI_INT, c),
     ROW(Alltoall, nullptr, 1, MPI_INT, out, 1, MPI_INT, c),
@@ -224,11 +239,26 @@ const Row of_one_mpi[] = {
 };
 #endif
 
+// Whether MPI itself crashes: of a library with MPI 5's ABI, MPICH 5.0.1 does for numbers that are
+// no handles, and in reductions of null types.
+bool crashes_mpi([[maybe_unused]] const Row& row) {
+#ifdef MPI_ABI_VERSION
+  const std::string what = row.what;
+  const bool reduces = what.starts_with("Allreduce") || what.starts_with("Reduce");
+  return what.find("as_handle(12345)") != std::string::npos ||
+         (reduces && what.find(", none, MPI_SUM, ") != std::string::npos) ||
+         (reduces && what.find("as_handle(MPI_SUM)") != std::string::npos);
+#else
+  return false;
+#endif
+}
+
 std::vector<Row> all_rows() {
   std::vector<Row> rows(std::begin(reductions), std::end(reductions));
   rows.insert(rows.end(), std::begin(moves), std::end(moves));
   rows.insert(rows.end(), std::begin(repeats), std::end(repeats));
   rows.insert(rows.end(), std::begin(of_one_mpi), std::end(of_one_mpi));
+  std::erase_if(rows, crashes_mpi);
   return rows;
 }
 

@@ -76,7 +76,7 @@ struct Case {
   c.verify(#function)
 
 void reduce(uint64_t seed) {
-  constexpr MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Comm world = MPI_COMM_WORLD;
   Case c(seed);
   const int n = c.counts[0], root = static_cast<int>(c.shared.below(static_cast<size_t>(size)));
   const int* in = c.input.data();
@@ -94,7 +94,7 @@ void reduce(uint64_t seed) {
 }
 
 void gather(uint64_t seed) {
-  constexpr MPI_Comm world = MPI_COMM_WORLD;
+  const MPI_Comm world = MPI_COMM_WORLD;
   Case c(seed);
   const int own = c.counts[static_cast<size_t>(rank)], n = c.counts[0];
   const int root = static_cast<int>(c.shared.below(static_cast<size_t>(size)));
