@@ -67,6 +67,9 @@ struct Interface {
   Rank rank = Rank::device;
 };
 
+// The address from which this host sends to that one, by its routes; nullopt: no route leads there.
+std::optional<IpAddress> source_to(const IpAddress& there);
+
 // Sets the ranks, by what the kernel says of routes and drivers. (interface_rank.cc)
 void rank_interfaces(std::vector<Interface>& interfaces);
 

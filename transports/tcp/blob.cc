@@ -28,6 +28,22 @@ bool has_address(const std::vector<Interface>& interfaces, const IpAddress& addr
   });
 }
 
+// The interface on a peer's subnet. Of several the narrowest, as routes choose: from the address of
+// another the peer's answer may take another way, or be dropped on it.
+const Interface* interface_to(const AddressBlob::Entry& entry,
+                              const std::vector<Interface>& chosen) {
+  const auto fit = [&](const Interface& ours) {
+    return ours.address.shares_prefix(entry.address, ours.prefix) ? 1 + ours.prefix : 0;
+  };
+  const Interface* found = nullptr;
+  for (const Interface& ours : chosen) {
+    const uint8_t shared = std::min(ours.prefix, entry.prefix);
+    const bool on_subnet = ours.address.shares_prefix(entry.address, shared);
+    if (on_subnet && (found == nullptr || fit(ours) > fit(*found))) found = &ours;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::byte> AddressBlob::encode() const {
@@ -104,10 +120,8 @@ std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
   std::array<std::vector<Candidate>, 4> tiers;
   for (const AddressBlob::Entry& entry : peer.entries) {
     Candidate candidate{entry.address, entry.port, {}};
-    const auto on_subnet = std::find_if(chosen.begin(), chosen.end(), [&](const Interface& ours) {
-      return ours.address.shares_prefix(entry.address, std::min(ours.prefix, entry.prefix));
-    });
-    if (on_subnet != chosen.end()) {
+    const Interface* const on_subnet = interface_to(entry, chosen);
+    if (on_subnet != nullptr) {
       candidate.interface = on_subnet->name;
       candidate.source = on_subnet->address;
     }
@@ -116,7 +130,7 @@ std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
     // host has for itself (docker0).
     candidate.here = same_host || loopback || has_address(all, entry.address);
     candidate.certain = same_host || !candidate.here;
-    const bool preferred = same_host ? loopback : !loopback && on_subnet != chosen.end();
+    const bool preferred = same_host ? loopback : !loopback && on_subnet != nullptr;
     tiers[candidate.certain ? !preferred : 2 + loopback].push_back(candidate);
   }
   const bool any_certain = !tiers[0].empty() || !tiers[1].empty();

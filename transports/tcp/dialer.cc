@@ -132,17 +132,21 @@ void Dialer::add_to(std::vector<pollfd>& polls) const {
   }
 }
 
-// Where none of this process's interfaces is on the way, routes decide, unless the user has named
-// interfaces.
+// Where none of this process's interfaces is on the way, routes decide, among those that the user
+// has chosen, if any.
 std::optional<IpAddress> Dialer::source_for(const Candidate& candidate) const {
   if (candidate.source || candidate.here || context_.options.interfaces.empty()) {
     return candidate.source;
   }
+  const auto routed = source_to(candidate.address);
+  std::optional<IpAddress> first;
   for (const Interface& each : context_.chosen) {
     const bool fits = each.address.family == candidate.address.family;
-    if (fits && !each.address.is_loopback()) return each.address;
+    if (!fits || each.address.is_loopback()) continue;
+    if (routed && each.address == *routed) return routed;
+    if (!first) first = each.address;
   }
-  return std::nullopt;
+  return first;
 }
 
 Result<Socket> Dialer::make_socket_for(const Candidate& candidate) const {

@@ -25,22 +25,6 @@ constexpr const char* nowhere[] = {"198.51.100.1", "2001:db8::1"};
 constexpr uint16_t any_port = 9;
 constexpr std::string_view virtual_drivers[] = {"veth", "tun", "dummy", "vxlan", "geneve"};
 
-// The address from which this host would send there. Connecting a datagram socket sends nothing.
-std::optional<IpAddress> source_to(const std::string& there) {
-  IpAddress address;
-  if (!parse_ip(there, &address)) return std::nullopt;
-  const Descriptor made(
-      socket(address.family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const SocketAddress to = to_socket_address(address, any_port);
-  SocketAddress from;
-  from.size = sizeof(from.storage);
-  if (!made || connect(made.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 ||
-      getsockname(made.fd(), reinterpret_cast<sockaddr*>(&from.storage), &from.size) != 0) {
-    return std::nullopt;
-  }
-  return to_ip_address(from);
-}
-
 // "bridge", "veth", "e1000e"; empty: not known.
 std::string driver_of(const Descriptor& any_socket, const std::string& name) {
   ethtool_drvinfo info{};
@@ -62,11 +46,26 @@ Interface::Rank rank_of(const Interface& interface, const std::string& driver) {
 
 }  // namespace
 
+// Connecting a datagram socket sends nothing.
+std::optional<IpAddress> source_to(const IpAddress& there) {
+  const Descriptor made(
+      socket(there.family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const SocketAddress to = to_socket_address(there, any_port);
+  SocketAddress from;
+  from.size = sizeof(from.storage);
+  if (!made || connect(made.fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 ||
+      getsockname(made.fd(), reinterpret_cast<sockaddr*>(&from.storage), &from.size) != 0) {
+    return std::nullopt;
+  }
+  return to_ip_address(from);
+}
+
 void rank_interfaces(std::vector<Interface>& interfaces) {
   const Descriptor any_socket(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (Interface& each : interfaces) each.rank = rank_of(each, driver_of(any_socket, each.name));
-  for (const char* const there : nowhere) {
-    const auto source = source_to(there);
+  for (const char* const text : nowhere) {
+    IpAddress there;
+    const auto source = parse_ip(text, &there) ? source_to(there) : std::nullopt;
     for (Interface& each : interfaces) {
       const bool leads_there = source && each.address == *source && !source->is_loopback();
       if (leads_there) each.rank = Interface::Rank::default_route;

@@ -209,14 +209,19 @@ Result<Listener> listen_at(const IpAddress& address, uint16_t chosen, const TcpO
 Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) {
   const auto [first, last] = options.ports;
   if (first == 0) return listen_at(address, 0, options);
+  bool forbidden = false;
   for (uint32_t port = first; port <= last; ++port) {
     auto made = listen_at(address, static_cast<uint16_t>(port), options);
-    if (made.ok() || errno != EADDRINUSE) return made;
+    if (made.ok() || (errno != EADDRINUSE && errno != EACCES)) return made;
+    forbidden |= errno == EACCES;
   }
   const std::string range =
       std::to_string(first) + (last == first ? "" : "-" + std::to_string(last));
+  const std::string why =
+      forbidden ? "; this user may not listen at the lowest (net.ipv4.ip_unprivileged_port_start)"
+                : "";
   return Status(Code::unavailable,
-                "SLUICE_TCP_PORTS=" + range + ": no port is free on " + address.text());
+                "SLUICE_TCP_PORTS=" + range + ": no port is free on " + address.text() + why);
 }
 
 bool is_free(const IpAddress& address, uint16_t port) {

@@ -88,7 +88,7 @@ Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options);
 bool connect_from(const Socket& socket, const IpAddress& source);
 
 // Listens on that address only, at the first free port of the options' range, or else at one that
-// the kernel chooses. If none is free, Code::unavailable, with the range and the setting.
+// the kernel chooses. If none is to be had, Code::unavailable, with the range and the setting.
 struct Listener {
   Socket socket;
   uint16_t port = 0;

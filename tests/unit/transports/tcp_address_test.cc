@@ -329,6 +329,29 @@ TEST(TcpCandidates, AreConnectedFromTheInterfaceOnTheirSubnet) {
   }
 }
 
+// As a route would be: eth0's subnet has that of ib0 in it.
+TEST(TcpCandidates, AreConnectedFromTheNarrowestSubnet) {
+  const std::vector<Interface> here = {on("eth0", "192.168.0.1", 16), on("ib0", "192.168.7.9", 24)};
+  const auto found = candidates(blob_of({on("ib0", "192.168.7.1", 24)}), 78, here, here);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].interface, "ib0");
+  EXPECT_EQ(found[0].source, here[1].address);
+  // Not a narrow one that does not lead there, whatever the peer says of its subnet.
+  const std::vector<Interface> wide = {on("eth1", "192.168.8.1", 24),
+                                       on("eth0", "192.168.0.1", 16)};
+  const auto said = candidates(blob_of({on("ib0", "192.168.7.1", 12)}), 78, wide, wide);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(said[0].interface, "eth0");
+}
+
+TEST(TcpAddress, RoutesTellFromWhereItIsReached) {
+  IpAddress there;
+  ASSERT_TRUE(parse_ip("127.0.0.7", &there));
+  const auto source = source_to(there);
+  ASSERT_TRUE(source);
+  EXPECT_TRUE(source->is_loopback());
+}
+
 TEST(TcpHost, IdentityIsStable) {
   EXPECT_EQ(host_identity(), host_identity());
   EXPECT_NE(host_identity(), 0U);

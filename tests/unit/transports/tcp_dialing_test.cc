@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which of a peer's addresses is connected to, if some are silent and some lead to another process.
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <fstream>
 #include <iterator>
 
 #include "src/base/knobs.h"
@@ -302,6 +304,44 @@ TEST(TcpPorts, AreOfTheRange) {
   }
   EXPECT_LT(endpoints.size(), 4U);
   EXPECT_EQ(ports.size(), endpoints.size());
+}
+
+// Ports that need a privilege, which this thread lacks as long as this lives.
+class Unprivileged {
+ public:
+  static constexpr uint16_t first_free = 1024;
+  Unprivileged() {
+    std::ifstream("/proc/sys/net/ipv4/ip_unprivileged_port_start") >> start_;
+    syscall(SYS_capget, &header_, had_);
+    __user_cap_data_struct less[2] = {had_[0], had_[1]};
+    less[0].effective &= ~(uint32_t{1} << CAP_NET_BIND_SERVICE);
+    syscall(SYS_capset, &header_, less);
+  }
+  ~Unprivileged() { syscall(SYS_capset, &header_, had_); }
+  Unprivileged(const Unprivileged&) = delete;
+  Unprivileged& operator=(const Unprivileged&) = delete;
+  bool applies() const { return start_ == first_free; }
+
+ private:
+  int start_ = 0;
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct had_[2]{};
+};
+
+TEST(TcpPorts, ThatNeedAPrivilegeArePassedOver) {
+  const Unprivileged user;
+  if (!user.applies()) GTEST_SKIP() << "this host has other privileged ports";
+  TcpOptions options;
+  options.ports = {1000, 1100};
+  const auto made = listen_on(loopback(), options);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_GE(made->port, Unprivileged::first_free);
+  options.ports = {1000, 1001};
+  const auto none = listen_on(loopback(), options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.status().message(),
+            "SLUICE_TCP_PORTS=1000-1001: no port is free on 127.0.0.1; this user may not listen at "
+            "the lowest (net.ipv4.ip_unprivileged_port_start)");
 }
 
 // What is left of an earlier process's connections does not hold its port.
