@@ -101,6 +101,7 @@ TEST(Knobs, DefaultsOfTableAndStructureAgree) {
   EXPECT_EQ(read.window, fresh.window);
   EXPECT_EQ(read.interfaces, fresh.interfaces);
   EXPECT_EQ(read.address_family, fresh.address_family);
+  EXPECT_EQ(read.streams, fresh.streams);
   EXPECT_EQ(read.socket_buffer, fresh.socket_buffer);
   EXPECT_EQ(read.congestion, fresh.congestion);
   EXPECT_EQ(read.spin, fresh.spin);
