@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "tests/unit/support/sweep.h"
+#include "tests/unit/transports/breaks.h"
 #include "tests/unit/transports/tcp_proved.h"
 #include "tests/unit/transports/tls_rig.h"
 #include "transports/link/spread.h"
@@ -166,6 +167,19 @@ TEST_F(RailsThatEnd, IdleOnesAreDropped) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
   EXPECT_STREQ(ranks_.channel(0, 1).carrier(), "tcp");
   EXPECT_STREQ(ranks_.channel(1, 0).carrier(), "tcp");
+}
+
+// The link's own connection breaks between two calls, and is made again; the rails stay.
+TEST_F(RailsThatEnd, OutliveTheFirstConnection) {
+  for (const size_t rank : {0U, 1U}) {
+    Breaker breaker;
+    const int first = end_of(ranks_, rank);  // it was made before the rails
+    ASSERT_TRUE(std::ranges::all_of(rails_, [&](int rail) { return rail > first; }));
+    ASSERT_TRUE(breaker.hit(ranks_, rank, Break::reset));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
+    for (const int each : rails_) EXPECT_GE(port_of(each, true), 1);
+    EXPECT_EQ(std::string(ranks_.channel(0, 1).carrier()), carrier_of(streams));
+  }
 }
 
 class BusyRailsThatEnd : public RailsThatEnd {
