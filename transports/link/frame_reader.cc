@@ -144,14 +144,16 @@ FrameReader::Step FrameReader::begin_spread(Stream* to) {
     link_.fail({Code::internal, link_.label() + " sent an invalid SPREAD"});
     return Step::starved;
   }
+  SpreadReceive* const spread = rails->expect(frame.number, parts);
+  if (spread == nullptr) return Step::starved;
   frame.type = FrameType::data;
   frame.length = frame.number;
   ReceiveInProgress receiving{frame};
   if (to != nullptr) receiving = to->begin_receive(frame);
   receiving.stream = to;
   if (!link_.status().ok()) return Step::starved;
-  rails->expect(receiving, parts);
-  return link_.status().ok() ? Step::moved : Step::starved;
+  spread->at = receiving;
+  return Step::moved;
 }
 
 void FrameReader::forget(const Stream& stream) {

@@ -231,22 +231,23 @@ void Rails::commit(Operation* send, const TeamId& team, const std::vector<Share>
   }
 }
 
-void Rails::expect(const ReceiveInProgress& receiving, const std::vector<Share>& parts) {
-  auto made = std::make_unique<SpreadReceive>();
-  made->at = receiving;
-  made->missing = receiving.frame.length;
-  coming_.push_back(std::move(made));
+SpreadReceive* Rails::expect(size_t bytes, const std::vector<Share>& parts) {
+  coming_.push_back(std::make_unique<SpreadReceive>());
+  SpreadReceive* const made = coming_.back().get();
+  made->missing = bytes;
   size_t offset = 0;
   for (const Share& each : parts) {
     Rail* const rail = find(each.rail);
     if (rail == nullptr) {
-      return link_.fail({Code::peer_lost, peer_.label +
-                                              " is gone: a connection for large messages ended, "
-                                              "and what was on its way is lost"});
+      link_.fail({Code::peer_lost, peer_.label +
+                                       " is gone: a connection for large messages ended, and what "
+                                       "was on its way is lost"});
+      return nullptr;
     }
-    rail->expect(coming_.back().get(), offset, each.bytes);
+    rail->expect(made, offset, each.bytes);
     offset += each.bytes;
   }
+  return made;
 }
 
 bool Rails::drive() try {

@@ -69,9 +69,9 @@ class Rails {
   // May throw std::bad_alloc, with no effect.
   std::vector<Share> plan(const Operation& send);
   void commit(Operation* send, const TeamId& team, const std::vector<Share>& parts);
-  // The SPREAD of this message has come. Fails the link if it cannot be right. May throw
-  // std::bad_alloc.
-  void expect(const ReceiveInProgress& receiving, const std::vector<Share>& parts);
+  // A SPREAD has come, of a message of so many bytes. The caller sets SpreadReceive::at. nullptr:
+  // it cannot be right, and the link has failed. May throw std::bad_alloc; then the link must fail.
+  SpreadReceive* expect(size_t bytes, const std::vector<Share>& parts);
   bool expects() const { return !coming_.empty(); }
 
   // Move what can be moved. True if anything moved. The link may have failed then.
