@@ -71,10 +71,12 @@ dist_pkglibexec_SCRIPTS = osu/compare
 osu_modulesdir = $(pkglibexecdir)
 dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py osu/ratios.py osu/steady.py
 EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/results osu/tcp-bench osu/tls-bench tests/hosts/clone.c \
+  tests/hosts/flow_cap.c \
   tests/hosts/hosts
 dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
 
 osu_tests = tests/osu/test_compare tests/osu/test_programs tests/osu/test_tune tests/hosts/selftest \
-  tests/hosts/test_collectives tests/hosts/test_connecting tests/hosts/test_outages tests/hosts/test_tls
+  tests/hosts/test_collectives tests/hosts/test_connecting tests/hosts/test_outages tests/hosts/test_streams \
+  tests/hosts/test_tls
 TESTS += $(osu_tests)
 EXTRA_DIST += $(osu_tests) tests/osu/broken.c

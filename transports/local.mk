@@ -36,6 +36,12 @@ core_sources += \
   transports/link/outbox.h \
   transports/link/resumption.cc \
   transports/link/resumption.h \
+  transports/link/rail.cc \
+  transports/link/rail.h \
+  transports/link/rails.cc \
+  transports/link/rails.h \
+  transports/link/spread.cc \
+  transports/link/spread.h \
   transports/link/stream.cc \
   transports/link/stream.h \
   transports/link/stream_table.cc \

@@ -101,8 +101,7 @@ struct Operation {
   size_t seen_bytes = 0;
   // Used by the transport while posted; by the queue when done.
   Operation* next = nullptr;
-  size_t moved = 0;
-  bool framed = false;
+  size_t parts = 0;  // of a message that is spread: those that have not left
 };
 
 // Operations that are done, for one owner. Any thread pushes, the owner takes. Wait-free except

@@ -60,6 +60,8 @@ constexpr Knob table[] = {
      "the IP version; 0: either", false, &Knobs::address_family},
     {"SLUICE_TCP_PORTS", KnobType::ports, "", "1 to 65535, such as 50000-50100",
      "ports that processes listen at; nothing: any, as the kernel chooses", false, &Knobs::ports},
+    {"SLUICE_TCP_STREAMS", KnobType::integer, "1", "1 to 16",
+     "TCP connections that a large message is spread over", true, &Knobs::streams},
     {"SLUICE_TCP_BUFFER", KnobType::size, "0", "0, 4k to 1g",
      "bytes of a socket's send and receive buffers; 0: the kernel decides", false,
      &Knobs::socket_buffer},

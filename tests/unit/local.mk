@@ -116,7 +116,9 @@ links_tests = \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/frames_test.cc \
   tests/unit/transports/meeting_test.cc \
+  tests/unit/transports/rails_test.cc \
   tests/unit/transports/resumption_test.cc \
+  tests/unit/transports/spread_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_breaks_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \

@@ -204,6 +204,14 @@ Status Connection::open_filter() {
   return {};
 }
 
+bool Connection::is_settled() const {
+  const bool shaken =
+      conduits_.filter() == nullptr || conduits_.filter()->handshake() == Conduit::Handshake::done;
+  const bool is_local = shared_.proves_host() && conduits_.within_host();
+  return state_ == State::open && negotiation_.is_settled() && !lacks_filter() && shaken &&
+         !is_local && goodbye_ == Goodbye::unsaid;
+}
+
 // How they change to an upgrade.
 
 // After the negotiation has said whether the link must fail.
@@ -257,7 +265,7 @@ void Connection::flush_now() {
 }
 
 pollfd Connection::poll_for() const {
-  if (!conduits_) return {-1, 0, 0};
+  if (!conduits_ || link_.has_bye()) return {-1, 0, 0};
   const bool sends = !out_.empty() && send_error_ == 0;
   int events = conduits_.way_in().interest(link_.wanted(), false) |
                conduits_.way_out().interest(false, sends);
@@ -365,6 +373,7 @@ void Connection::note_loss(int error) {
 }
 
 bool Connection::read() {
+  if (link_.has_bye()) return false;
   if (conduits_.reads_upgraded() && reader_.inbox().empty() &&
       !conduits_.upgrade()->has_arrived()) {
     return false;
@@ -433,10 +442,8 @@ bool Connection::step() {
 }
 
 void Connection::take(FrameType type) {
-  if (type == FrameType::bye) {
-    return fail(
-        {Code::peer_lost, peer_.label + " finished (MPI_Finalize) while it was still expected"});
-  }
+  if (type == FrameType::bye) return link_.take_bye();
+  if (type == FrameType::rail) return link_.take_rail(reader_.frame().number);
   if (is_parted()) return;  // another connection negotiates anew
   negotiate(negotiation_.take(type, reader_.text()));
   // Bytes already read after a SHIFT are wake-up bytes.

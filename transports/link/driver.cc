@@ -265,7 +265,7 @@ bool Driver::drive_ready() {
 
 bool Driver::anything_awaited() const {
   return std::any_of(shared_.ready.links.begin(), shared_.ready.links.end(),
-                     [](const Link* link) { return link->awaited(); });
+                     [](const Link* link) { return link->awaited() || link->awaits_rails(); });
 }
 
 // If there is no memory for a connection, that is closed, and the peer tries again.
@@ -298,7 +298,8 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) c
             link->public_key(),
             link->said_key(),
             link->is_parted(),
-            link->may_resume()};
+            link->may_resume(),
+            link->takes_rails()};
   }
   const std::optional<PublicKey>* const met = peer_keys_.find(process);
   if (met == nullptr || invites) return {false, expected, failed};

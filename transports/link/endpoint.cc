@@ -99,6 +99,7 @@ TcpOptions TcpOptions::of(const Knobs& knobs) {
   (void)parse_ports(knobs.ports, &options.ports);  // zeros if it is empty
   options.window = knobs.window;
   options.max_message = 4 * knobs.segment;  // the engine's longest segment
+  options.streams = static_cast<unsigned>(knobs.streams);
   options.socket_buffer = knobs.socket_buffer;
   options.congestion = knobs.congestion;
   options.connect_timeout = std::chrono::milliseconds(std::lround(knobs.connect_timeout * 1000));

@@ -5,18 +5,19 @@
 //
 //   bytes    what             in
 //   0        type             all
-//   1        flags            data: 1, it takes room in the window
+//   1        flags            data, spread: 1, it takes room in the window
 //   2-3      0
-//   4-7      payload length   data, abort (text), offer, accept, decline; else 0
+//   4-7      payload length   data, abort (text), offer, accept, decline, spread; else 0
 //   8-23     team: leader     all of a team
 //   24-27    team: number     all of a team
-//   28-31    call             data, rts, cts
-//   32-35    ordinal          data, rts, cts
-//   36-39    segment          data, rts, cts
-//   40-43    signature        data, rts
-//   44-47    credit           data, credit: bytes of the team's window that are free again
-//   48-55    size             data, rts
-//   56-      payload          data, abort, offer, accept, decline
+//   28-31    call             data, rts, cts, spread
+//   32-35    ordinal          data, rts, cts, spread
+//   36-39    segment          data, rts, cts, spread
+//   40-43    signature        data, rts, spread
+//   44-47    credit           data, credit: bytes of the team's window that are free again;
+//                             spread: bytes of the message; rail: its number
+//   48-55    size             data, rts, spread
+//   56-      payload          data, abort, offer, accept, decline, spread
 //
 //   data      a message
 //   rts       a message that finds no room in its window
@@ -37,11 +38,16 @@
 //   shift     the last frame over this conduit; what follows goes over the upgrade, and only
 //             wake-up bytes over this one. The connecting side sends it when bytes have crossed
 //             the upgrade in both directions, the accepting side when it has read that.
+//   spread    a message whose parts go over rails (rails.h). The payload says how it is cut
+//             (spread.h)
+//   rail      with proofs: the answering side has the last proof of this rail, so the asking side
+//             may send on it
 //
-// The last five belong to the link, the others to a team.
+// Bye, rail and those for upgrades belong to the link, the others to a team.
 //
-// A data frame takes the bytes of its payload and header in the window. If the window opens before
-// the CTS comes, the sender may send an announced message in the window, and ignores that CTS.
+// A data frame, or what it would be if the message were not spread, takes the bytes of its payload
+// and header in the window. If the window opens before the CTS comes, the sender may send an
+// announced message in the window, and ignores that CTS.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +67,9 @@ enum class FrameType : uint8_t {
   offer,
   accept,
   decline,
-  shift
+  shift,
+  spread,
+  rail
 };
 
 struct Frame {
@@ -73,12 +81,14 @@ struct Frame {
   TeamId team{};
   Tag tag{};
   uint32_t credit = 0;
+  uint32_t number = 0;  // spread: bytes of the message; rail: which
 
   // It belongs to the negotiation of an upgrade, and so to one connection of the link.
   bool is_of_upgrades() const { return is_of_upgrades(type); }
   static bool is_of_upgrades(FrameType type) {
     return type >= FrameType::offer && type <= FrameType::shift;
   }
+  bool has_number() const { return type == FrameType::spread || type == FrameType::rail; }
   void encode(std::byte* to) const;
   // False if no peer of this version sends such a frame.
   bool decode(const std::byte* from);

@@ -54,7 +54,9 @@ FrameReader::Step FrameReader::step() {
 bool FrameReader::defers(const Frame& frame) {
   const bool sooner =
       shared_.completions.finished != shared_.completions.heard && deferrals_ < max_deferrals;
-  if (!sooner || frame.type != FrameType::data || frame.length < Stream::large || !frame.charged) {
+  const bool is_message = frame.type == FrameType::data || frame.type == FrameType::spread;
+  const size_t bytes = frame.type == FrameType::spread ? frame.number : frame.length;
+  if (!sooner || !is_message || bytes < Stream::large || !frame.charged) {
     deferrals_ = 0;
     return false;
   }
@@ -69,7 +71,8 @@ bool FrameReader::defers(const Frame& frame) {
 }
 
 FrameReader::Step FrameReader::take(const Frame& frame) {
-  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts;
+  const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts ||
+                            frame.type == FrameType::spread;
   Stream* const to = link_.streams().find(frame.team, makes_stream);
   if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
   switch (frame.type) {
@@ -120,6 +123,7 @@ FrameReader::Step FrameReader::finish_receive() {
   receives_ = false;
   Stream* const to = std::exchange(receiving_.stream, nullptr);
   const FrameType type = receiving_.frame.type;
+  if (type == FrameType::spread) return begin_spread(to);
   if (type != FrameType::data && type != FrameType::abort) {
     return std::exchange(drops_, false) ? Step::moved : Step::returned;
   }
@@ -128,6 +132,27 @@ FrameReader::Step FrameReader::finish_receive() {
   } else if (to != nullptr) {
     to->end_receive(receiving_);
   }
+  return Step::moved;
+}
+
+// What follows comes over rails.
+FrameReader::Step FrameReader::begin_spread(Stream* to) {
+  std::vector<Share> parts;
+  Frame frame = receiving_.frame;
+  Rails* const rails = link_.want_rails(frame.number);
+  if (rails == nullptr || !decode(text_, frame.number, &parts)) {
+    link_.fail({Code::internal, link_.label() + " sent an invalid SPREAD"});
+    return Step::starved;
+  }
+  SpreadReceive* const spread = rails->expect(frame.number, parts);
+  if (spread == nullptr) return Step::starved;
+  frame.type = FrameType::data;
+  frame.length = frame.number;
+  ReceiveInProgress receiving{frame};
+  if (to != nullptr) receiving = to->begin_receive(frame);
+  receiving.stream = to;
+  if (!link_.status().ok()) return Step::starved;
+  spread->at = receiving;
   return Step::moved;
 }
 

@@ -57,6 +57,7 @@ class FrameReader {
   Step begin_receive(Stream* to, const Frame& frame);
   Step deposit();
   Step finish_receive();
+  Step begin_spread(Stream* to);
 
   Link& link_;
   LinkShared& shared_;

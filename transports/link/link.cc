@@ -2,6 +2,7 @@
 #include "transports/link/link.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -55,6 +56,7 @@ Status Link::know(const Peer& peer) try {
 void Link::close(Stream& stream) {
   stream.withdraw();
   connection_.reader().forget(stream);
+  if (rails_) rails_->forget(stream);
   streams_.close(stream);
 }
 
@@ -65,23 +67,34 @@ void Link::look() {
 void Link::flush_now() {
   if (!connection_ && pending()) seek();
   connection_.flush_now();
+  if (rails_ && connection_) rails_->flush_now();
   list();
 }
 
 bool Link::drive() {
-  if (connection_) return connection_.drive();
+  if (connection_) {
+    bool moved = connection_.drive();
+    if (!rails_ || !status_.ok()) return moved;
+    moved |= rails_->drive();
+    if (!connection_.out().empty()) connection_.flush_now();  // what the rails' messages free
+    return moved;
+  }
   // (After a shortage nothing else begins again.)
   if (peer_.known && pending()) need();
   return dials() && dial() && connection_.drive();
 }
 
-bool Link::pending() const { return status_.ok() && (wanted() || connection_.has_to_send()); }
+bool Link::pending() const {
+  return status_.ok() &&
+         (wanted() || connection_.has_to_send() || (rails_ && rails_->has_to_send()));
+}
 
 pollfd Link::poll_for() const { return connection_.poll_for(); }
 
 void Link::add_to(std::vector<pollfd>& polls) const {
   if (connector_.dials()) return connector_.add_to(polls);
   polls.push_back(poll_for());
+  if (rails_) rails_->add_to(polls);
 }
 
 void Link::list() {
@@ -101,7 +114,8 @@ bool Link::stays_listed() {
 
 bool Link::read_idle() {
   poll_idle_ = true;
-  const bool moved = connection_.read();
+  bool moved = connection_.read();
+  if (rails_ && status_.ok()) moved |= rails_->read();
   poll_idle_ = false;
   return moved;
 }
@@ -207,6 +221,7 @@ void Link::fall_short(const Status& lack) {
 }
 
 void Link::accept(Socket socket, const Greeting& greeting) try {
+  if (greeting.rail != 0) return accept_rail(std::move(socket), greeting);
   if (greeting.resumes && !greeting.invites) {
     resume(std::move(socket), greeting);
     return list();
@@ -351,9 +366,57 @@ bool Link::is_whole(const ByteCounts& theirs) {
   return false;
 }
 
+// Rails.
+
+Rails* Link::make_rails() {
+  if (!rails_) rails_ = std::make_unique<Rails>(*this, shared_, peer_, connector_);
+  rails_->want();
+  return rails_.get();
+}
+
+Acceptor::Greeter::Rails Link::takes_rails() const {
+  using Answer = Acceptor::Greeter::Rails;
+  const bool never = shared_.options.streams < 2 || meeting_.asks() || !status_.ok();
+  if (never || !connection_ || connection_.uses_upgrade()) return Answer::none;
+  return connection_.is_settled() ? Answer::some : Answer::later;
+}
+
+// (For lack of memory there is no rail.)
+void Link::accept_rail(Socket socket, const Greeting& greeting) try {
+  if (takes_rails() != Acceptor::Greeter::Rails::some) return;
+  make_rails()->accept(std::move(socket), greeting);
+} catch (const std::bad_alloc&) {
+}
+
+const char* Link::carrier() const {
+  constexpr const char* tcp[] = {"tcp*1",  "tcp*2",  "tcp*3",  "tcp*4",  "tcp*5",  "tcp*6",
+                                 "tcp*7",  "tcp*8",  "tcp*9",  "tcp*10", "tcp*11", "tcp*12",
+                                 "tcp*13", "tcp*14", "tcp*15", "tcp*16"};
+  constexpr const char* tls[] = {"tls*1",  "tls*2",  "tls*3",  "tls*4",  "tls*5",  "tls*6",
+                                 "tls*7",  "tls*8",  "tls*9",  "tls*10", "tls*11", "tls*12",
+                                 "tls*13", "tls*14", "tls*15", "tls*16"};
+  const size_t open = rails_ ? rails_->open() : 0;
+  if (open == 0 || open > std::size(tcp)) return connection_.carrier();
+  return connection_.has_filter() ? tls[open - 1] : tcp[open - 1];
+}
+
 // How they end.
 
+void Link::take_bye() {
+  if (!rails_ || !rails_->take_bye()) finished();
+}
+
+void Link::take_rail(uint32_t number) {
+  if (rails_ && rails_->confirm(number)) return;
+  fail({Code::internal, peer_.label + " sent RAIL out of turn"});
+}
+
+void Link::finished() {
+  fail({Code::peer_lost, peer_.label + " finished (MPI_Finalize) while it was still expected"});
+}
+
 void Link::look_after() {
+  if (rails_) rails_->look_after();
   if (connection_) return connection_.look_after();
   if (is_parted()) return look_after_search();
   if (!depends()) return;
@@ -423,6 +486,7 @@ void Link::fail(const Status& status) {
   streams_.lose(status);
   connector_.stop();
   connection_.close();
+  if (rails_) rails_->close();
 }
 
 bool Link::forgotten() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What two processes have to do with each other: the connection between them, and the streams of
-// the teams that share it.
+// What two processes have to do with each other: the connection between them, perhaps with rails
+// beside it (rails.h), and the streams of the teams that share it.
 //
 // The process with the lower id asks for the connection when it first needs it; the other waits a
 // second for that, and then dials, too (transports/tcp/meeting.h). While nothing is pending on a
@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "src/base/status.h"
 #include "transports/link/connection.h"
 #include "transports/link/link_shared.h"
+#include "transports/link/rails.h"
 #include "transports/link/resumption.h"
 #include "transports/link/stream_table.h"
 #include "transports/tcp/acceptor.h"
@@ -71,6 +73,10 @@ class Link {
   Acceptor::Response prepare(const Greeting& asked);
   // Called when the other side has greeted or invited over this connection.
   void accept(Socket socket, const Greeting& greeting);
+  // Whether a greeting for a rail may be answered.
+  Acceptor::Greeter::Rails takes_rails() const;
+  // Answering side: the peer may be about to make rails.
+  bool awaits_rails() const { return rails_ && rails_->awaits(); }
   // Called when the connection with this side's invitation has ended.
   void uninvited(Acceptor::Reply reply);
   // Called when somebody greeted as the peer, and left without the last proof.
@@ -106,27 +112,30 @@ class Link {
   // One to poll for reading beside these; -1: none. Links may have it in common.
   int descriptor() const { return connection_.descriptor(); }
   bool dials() const { return meeting_.state() == Meeting::State::dials; }
-  // True if drive() is cheaper than polling first, because the link uses an upgrade.
-  bool quick() const { return connection_.uses_upgrade(); }
+  // True if drive() is cheaper than polling first, because the link uses an upgrade, or polls
+  // rails itself.
+  bool quick() const { return connection_.uses_upgrade() || (rails_ && rails_->is_busy()); }
   // Before and after this process polls. may_sleep is false if there is something to do now that
   // poll would not report. any: the poll found something.
-  bool may_sleep() { return connection_.may_sleep(); }
+  bool may_sleep() { return connection_.may_sleep() && (!rails_ || rails_->may_sleep()); }
   void awake(bool any) { connection_.awake(any); }
   // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
   bool hear() { return connection_.hear(); }
   // What the link's bytes travel over: the name of the conduit, once it serves both directions.
-  const char* carrier() const { return connection_.carrier(); }
+  const char* carrier() const;
   // The link needs a connection.
   bool awaited() const { return !connection_ && (pending() || dials()); }
   // It needs the other side to make it.
   bool depends() const { return awaited() && !meeting_.asks(); }
   // Everything that was to be sent arrives although this process ends now, or it never will.
-  bool abort_sent() const { return connection_.all_sent() || !status_.ok(); }
+  bool abort_sent() const {
+    return (connection_.all_sent() && (!rails_ || rails_->all_sent())) || !status_.ok();
+  }
 
   // Sends BYE after all queued frames.
   void say_bye() { connection_.say_bye(); }
   // The peer's kernel has acknowledged everything but perhaps the BYE.
-  bool flushed() { return connection_.flushed(); }
+  bool flushed() { return connection_.flushed() && (!rails_ || rails_->flushed()); }
 
   // Closes the socket over which the peer was told that this link has failed, whether it knows or
   // not. False if there is none.
@@ -148,6 +157,15 @@ class Link {
   const std::string& label() const { return peer_.label; }
   const Status& status() const { return status_; }
   Connection& connection() { return connection_; }
+  bool asks() const { return meeting_.asks(); }
+  // The link's rails; nullptr: none yet.
+  Rails* rails() { return rails_.get(); }
+  // A message of so many bytes is to be sent or received: if it is large, rails are to be made. The
+  // rails, if it may be spread; else nullptr.
+  Rails* want_rails(size_t bytes) {
+    const bool large = shared_.options.streams > 1 && bytes >= least_spread;
+    return large ? make_rails() : nullptr;
+  }
 
   // For the connection: both sides have greeted for the first time.
   void opened() { (void)resumption_.take(Resumption::Event::opened); }
@@ -158,6 +176,13 @@ class Link {
     return demand.receives > 0 || demand.sends > 0 || (poll_idle_ && status_.ok());
   }
   bool read_idle();
+  // The peer's BYE has come, and perhaps not yet all that rails bring.
+  void take_bye();
+  // The peer has that rail.
+  void take_rail(uint32_t number);
+  bool has_bye() const { return rails_ && rails_->has_bye(); }
+  // All that the peer sent before its BYE has come.
+  void finished();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -167,6 +192,8 @@ class Link {
   void need();
   void seek();
   bool is_looked_for() const;
+  Rails* make_rails();
+  void accept_rail(Socket socket, const Greeting& greeting);
   bool dial();
   void take_dialed();
   void give_up();
@@ -189,6 +216,7 @@ class Link {
   std::chrono::steady_clock::time_point waits_since_{};
   Connector connector_;
   Connection connection_;
+  std::unique_ptr<Rails> rails_;
   StreamTable streams_;
   Clock::time_point missed_{};  // zero: never
   bool poll_idle_ = false;      // reads although nothing is pending

@@ -45,9 +45,26 @@ void Stream::post_send(Operation* operation) {
 }
 
 void Stream::queue_data(Operation* operation, bool charged) {
+  if (operation->bytes >= least_spread && queue_spread(operation, charged)) return;
   const Frame frame{FrameType::data, charged,        static_cast<uint32_t>(operation->bytes),
                     team_,           operation->tag, from_peer_.take_credit()};
   link_.connection().out().push({frame, operation});
+}
+
+// False if it is not possible (now).
+bool Stream::queue_spread(Operation* operation, bool charged) try {
+  Rails* const rails = link_.want_rails(operation->bytes);
+  if (rails == nullptr || operation->pieces.size() > Rails::most_pieces || !rails->can_send()) {
+    return false;
+  }
+  const std::vector<Share> parts = rails->plan(*operation);
+  Frame frame{FrameType::spread, charged, 0, team_, operation->tag};
+  frame.number = static_cast<uint32_t>(operation->bytes);
+  link_.connection().out().push(frame, encode(parts));
+  rails->commit(operation, team_, parts);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 void Stream::queue(FrameType type, const Tag& tag) {
@@ -72,7 +89,9 @@ void Stream::post_recv(Operation* operation) {
 void Stream::wait_for(Operation* receive) {
   posted_.insert(receive);
   ++link_.demand.receives;
-  if (receive->bytes >= large) ++link_.demand.large;
+  if (receive->bytes < large) return;
+  ++link_.demand.large;
+  (void)link_.want_rails(receive->bytes);
 }
 
 // Gives what has arrived of an unexpected message to its receive.
@@ -82,8 +101,11 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
     queue(FrameType::cts, receive->tag);
     return wait_for(receive);
   }
-  ReceiveInProgress* const receiving = link_.connection().reader().receive_of(*this);
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
+  SpreadReceive* const spread =
+      receives && link_.rails() != nullptr ? link_.rails()->find(*unexpected) : nullptr;
+  ReceiveInProgress* const receiving =
+      spread != nullptr ? &spread->at : link_.connection().reader().receive_of(*this);
   const size_t here = receives ? receiving->moved : unexpected->bytes;
   if (unexpected->charged) from_peer_.take_back(unexpected->bytes);
   if (receives) {
@@ -98,6 +120,7 @@ void Stream::take(UnexpectedMessage* taken, Operation* receive) {
   scatter(receive->pieces, 0, unexpected->data.get(), here);
   if (!receives) return link_.shared().completions.finish(receive);
   receiving->receive = receive;
+  if (spread != nullptr) spread->aside = std::move(unexpected->data);
   ++link_.demand.receives;
 }
 
@@ -228,11 +251,14 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
     if (takes && receive.bytes >= large) --link_.demand.large;
     return takes;
   });
-  ReceiveInProgress* const receiving = link_.connection().reader().receive_of(*this);
-  if (receiving != nullptr && receiving->receive != nullptr &&
-      (!call || *call == receiving->receive->tag.call)) {
-    Operation* const receive = std::exchange(receiving->receive, nullptr);
+  const auto take = [&](ReceiveInProgress& receiving) {
+    if (receiving.receive == nullptr || (call && *call != receiving.receive->tag.call)) return;
+    Operation* const receive = std::exchange(receiving.receive, nullptr);
     receive->next = std::exchange(taken, receive);
+  };
+  if (auto* const receiving = link_.connection().reader().receive_of(*this)) take(*receiving);
+  if (link_.rails() != nullptr) {
+    link_.rails()->visit(*this, [&](SpreadReceive& each) { take(each.at); });
   }
   for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.receives;
   return taken;
@@ -244,9 +270,12 @@ Operation* Stream::take_sends(std::optional<uint32_t> call) {
   to_peer_.credit(given.charge);
   from_peer_.return_credit(given.credit);
   Operation* taken = to_peer_.give_up(call);
-  for (Operation* each = given.sends; each != nullptr;) {
-    Operation* const send = std::exchange(each, each->next);
-    send->next = std::exchange(taken, send);
+  Rails* const rails = link_.rails();
+  for (Operation* each : {given.sends, rails != nullptr ? rails->give_up(team_, call) : nullptr}) {
+    while (each != nullptr) {
+      Operation* const send = std::exchange(each, each->next);
+      send->next = std::exchange(taken, send);
+    }
   }
   for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.sends;
   return taken;

@@ -79,6 +79,7 @@ class Stream {
 
  private:
   void queue_data(Operation* operation, bool charged);
+  bool queue_spread(Operation* operation, bool charged);
   void queue(FrameType type, const Tag& tag);
   void wait_for(Operation* receive);
   void free_room(size_t message);

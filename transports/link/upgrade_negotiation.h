@@ -90,6 +90,10 @@ class UpgradeNegotiation {
   // Between the offer's acceptance and the connecting side's SHIFT: asks how the trial goes.
   Status try_upgrade();
 
+  // There will be no upgrade.
+  bool is_settled() const {
+    return state_ == State::settled || (state_ == State::idle && !can_upgrade());
+  }
   // Whether a link that is only sent on must be read at this call, because an offer or answer would
   // not be seen otherwise.
   bool must_look();

@@ -204,7 +204,7 @@ void Acceptor::end(const PendingConnection& pending, Progress progress) {
     uninvited_(pending.invitation->to, progress == Progress::refused  ? Reply::refused
                                        : progress == Progress::silent ? Reply::unacknowledged
                                                                       : Reply::none);
-  } else if (pending.proves() && progress == Progress::left) {
+  } else if (pending.proves() && progress == Progress::left && pending.greeting.rail == 0) {
     left_(pending.greeting.from);
   }
 }
@@ -261,6 +261,7 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
   const Greeting& said = pending.greeting;
   if (said.refuses) return judge_refusal(pending);
   const Greeter from = knows_(said.from, said.invites);
+  if (said.rail != 0) return judge_rail(pending, from);
   const bool late = said.invites;  // the two have met in the meantime
   const bool expected = said.resumes ? from.resumes : from.expected && !from.parted;
   if (!expected && !from.failed) {
@@ -286,6 +287,20 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
 Acceptor::Progress Acceptor::defer(PendingConnection& pending, const Response& reply) const {
   if (reply.kind == Response::Kind::close) return Progress::left;
   return may_stay(pending) ? Progress::wait : turn_away(pending, unread);
+}
+
+// The link decides further.
+Acceptor::Progress Acceptor::judge_rail(PendingConnection& pending, const Greeter& from) const {
+  const Greeting& said = pending.greeting;
+  const bool can_prove = context_.options.prover && from.key;
+  if (said.invites || said.resumes || pending.invitation) return turn_away(pending, no_greeting);
+  if (said.proves != can_prove || !(said.proves || context_.knows_key(said))) {
+    return turn_away(pending, no_key);
+  }
+  if (from.rails == Greeter::Rails::none) return turn_away(pending, not_expected);
+  if (from.rails == Greeter::Rails::later)
+    return may_stay(pending) ? Progress::wait : Progress::left;
+  return said.proves ? answer(pending, *from.key, false) : Progress::welcome;
 }
 
 // What came may be the answer to an invitation.

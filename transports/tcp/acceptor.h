@@ -2,10 +2,11 @@
 //
 // The acceptor: the listening sockets, and the pending connections, which have not greeted
 // yet, or not proved who they are (greeting.h). The first connection of a process that has done so
-// goes to its link; later ones are closed. A connection that begins with anything but a greeting
-// with this process's key, or the first proof, is closed without an answer. The key is good only of
-// a process that cannot prove itself. The proof of a process that is not known yet (PeerKeys)
-// waits, and so does an invitation (meeting.h) until the link knows its peer.
+// goes to its link; later ones are closed, unless they are to be rails (transports/link/rails.h). A
+// connection that begins with anything but a greeting with this process's key, or the first proof,
+// is closed without an answer. The key is good only of a process that cannot prove itself. The
+// proof of a process that is not known yet (PeerKeys) waits, and so does an invitation (meeting.h)
+// until the link knows its peer.
 //
 // Also pending are the connections on which this process has sent an invitation. There the peer
 // greets, when it enters a call: they have no deadline, and take no stranger's room.
@@ -53,6 +54,8 @@ class Acceptor {
     std::optional<Key> said_key{};   // if its link knows it: what answers without proofs say
     bool parted = false;             // their connection broke: it may only resume
     bool resumes = false;            // it may, because the two have or had a connection
+    // Whether a connection may become a rail of its link; later: when that is settled.
+    enum class Rails : uint8_t { none, later, some } rails = Rails::none;
   };
   using Knows = std::function<Greeter(const ProcessId&, bool invites)>;
   // What a peer that has proved to be one is told. close: nothing.
@@ -141,6 +144,7 @@ class Acceptor {
   Progress judge(PendingConnection& pending) const;
   Progress judge_refusal(PendingConnection& pending) const;
   Progress defer(PendingConnection& pending, const Response& reply) const;
+  Progress judge_rail(PendingConnection& pending, const Greeter& from) const;
   Progress answer(PendingConnection& pending, const PublicKey& peer_key, bool refuses) const;
   Progress answer(PendingConnection& pending, const Greeter& from, const Response& reply) const;
   Progress tell(PendingConnection& pending, const GreetingAnswer& made) const;

@@ -86,6 +86,22 @@ Status Connector::begin() {
   return {};
 }
 
+Result<std::unique_ptr<Dialer>> Connector::dial_rail(uint32_t number) const {
+  const auto key = are_proved(context_, peer_) ? agree(context_, peer_) : PairKey{};
+  if (!key.ok()) return key.status();
+  const bool filters = is_filtered(context_, counts_as_within_host());
+  const auto greeting =
+      make_greeting(context_, peer_, *key, filters, FirstWords::greeting, {}, number);
+  if (!greeting.ok()) return greeting.status();
+  std::vector<Candidate> ways = candidates_;
+  std::erase_if(ways, &Candidate::local);
+  const auto is_direct = [](const Candidate& each) { return each.source && each.leads_away(); };
+  const auto first = std::ranges::stable_partition(ways, is_direct);
+  const auto direct = ways.size() - first.size();
+  if (direct > 1) std::rotate(ways.begin(), ways.begin() + number % direct, first.begin());
+  return std::make_unique<Dialer>(context_, ways, *greeting, *key);
+}
+
 Connector::Connected Connector::take() {
   Connected connected{dialer_->take(), dialer_->answer(), dialer_->words()};
   stop();

@@ -30,6 +30,8 @@ class Connector {
   void learn(const AddressBlob& address);
   // Whether the peer is on this host, as far as the two say of themselves. Decides how to connect.
   bool may_be_within_host() const { return same_host_; }
+  // The same of a connection that is no local socket.
+  bool counts_as_within_host() const { return same_host_ && !context_.proves_host(); }
 
   // Whether it has an address of the peer's.
   bool has_address() const { return !candidates_.empty(); }
@@ -59,6 +61,9 @@ class Connector {
     Greeting words;  // that it had to say, or has said
   };
   Connected take();
+  // A dialer for a rail. Several networks that both hosts are on are used in turns, by its number.
+  // May throw std::bad_alloc.
+  Result<std::unique_ptr<Dialer>> dial_rail(uint32_t number) const;
   // An invitation came to nothing: the next is for the peer's next address.
   void try_another();
   // Code::memory also if this process lacks descriptors: another attempt may succeed.

@@ -223,7 +223,7 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
 // Once this side has greeted on one connection, the peer chooses: it keeps the first connection
 // that has greeted, and closes the others.
 bool Dialer::chooses_at_once(const Attempt& attempt) const {
-  return !greeting_.proves && !greeting_.invites && !greeting_.resumes &&
+  return !greeting_.proves && !greeting_.invites && !greeting_.resumes && greeting_.rail == 0 &&
          attempt.candidate.certain &&
          std::ranges::none_of(attempts_, [](const Attempt& each) { return each.asks(); });
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr char magic[8] = {'S', 'L', 'U', 'I', 'C', 'E', 0, 0};
 constexpr uint32_t proves_flag = 1, filters_flag = 2, refuses_flag = 4, invites_flag = 8,
                    resumes_flag = 16;
+constexpr unsigned rail_shift = 16;
 
 }  // namespace
 
@@ -20,7 +21,7 @@ void Greeting::encode(std::byte* to_bytes) const {
   store32(to_bytes + 8, version);
   store32(to_bytes + 12, (proves ? proves_flag : 0) | (filters ? filters_flag : 0) |
                              (refuses ? refuses_flag : 0) | (invites ? invites_flag : 0) |
-                             (resumes ? resumes_flag : 0));
+                             (resumes ? resumes_flag : 0) | rail << rail_shift);
   store_process(to_bytes + 16, from);
   store_process(to_bytes + 32, to);
   std::copy(key.begin(), key.end(), to_bytes + 48);
@@ -56,6 +57,7 @@ bool Greeting::decode(const std::byte* from_bytes) {
   refuses = (flags & refuses_flag) != 0;
   invites = (flags & invites_flag) != 0;
   resumes = (flags & resumes_flag) != 0;
+  rail = flags >> rail_shift;
   if (proves) std::copy_n(from_bytes + bytes, nonce.size(), nonce.begin());
   if (!resumes) return true;
   const std::byte* const last = from_bytes + size() - bytes_of_counts;

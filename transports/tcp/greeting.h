@@ -10,7 +10,8 @@
 //            and if only one side says so, the link fails; plus 4, in an answer: the sender
 //            refuses, because its link has failed; plus 8: the sender invites (below); plus 16: the
 //            connection takes the place of one that broke (transports/link/resumption.h), and
-//            counts and a number follow
+//            counts and a number follow. In bytes 14-15, the number of the rail that the connection
+//            is to be (transports/link/rails.h)
 //   16-31    the sender's process
 //   32-47    the process that it wants to reach
 //   48-63    without proofs the key that the latter published with its address, else a proof
@@ -39,8 +40,8 @@
 //
 // Without proofs, the asking side sends frames directly after its greeting, and the answering
 // side answers with its own when it knows the peer's key. (With counts the asking side waits for
-// the answer, and its last proof is the key once more.) A connection whose greeting has a wrong key
-// or proof gets no answer.
+// the answer, and its last proof is the key once more. For a rail it waits for the answer, too.) A
+// connection whose greeting has a wrong key or proof gets no answer.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 7;
+inline constexpr uint32_t wire_version = 8;
 
 // Bytes of frames, as a filter or an upgrade is given them, over all connections of two processes
 // so far.
@@ -75,6 +76,7 @@ struct Greeting {
   bool resumes = false;  // the connection takes the place of one that broke
   ByteCounts counts{};   // if it resumes
   uint64_t search = 0;   // the same
+  uint32_t rail = 0;     // 0: none
 
   size_t size() const {
     return (proves ? bytes_with_proof : bytes) + (resumes ? bytes_of_counts : 0);

@@ -14,12 +14,13 @@ Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer) {
 
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
                                const PairKey& key, bool filters, FirstWords words,
-                               const std::optional<Resuming>& resuming) {
+                               const std::optional<Resuming>& resuming, uint32_t rail) {
   Greeting made{wire_version, context.options.self, peer.process, peer.key, context.options.window};
   made.invites = words == FirstWords::invitation;
   made.resumes = resuming.has_value();
   if (resuming) made.counts = resuming->counts;
   if (resuming) made.search = resuming->search;
+  made.rail = rail;
   if (!are_proved(context, peer)) return made;
   made.proves = true;
   made.filters = filters;
@@ -39,6 +40,7 @@ Result<GreetingAnswer> make_answer(const TcpContext& context, const Greeting& as
   made.resumes = asked.resumes;
   made.counts = counts;
   made.search = asked.search;
+  made.rail = asked.rail;
   made.filters = asked.filters && context.options.filter;
   if (Status drawn = draw_random(made.nonce.data(), made.nonce.size()); !drawn.ok()) return drawn;
   const auto second = second_proof(prover, key, asked, made);
@@ -61,7 +63,8 @@ GreetingAnswer make_answer(const TcpContext& context, const Greeting& asked, con
 
 bool is_answer(const TcpContext& context, const Greeting& answer, const Greeting& asked,
                const PairKey& key) {
-  if (answer.resumes != asked.resumes || answer.search != asked.search) return false;
+  const bool is_of_it = answer.resumes == asked.resumes && answer.search == asked.search;
+  if (!is_of_it || answer.rail != asked.rail) return false;
   if (!asked.proves) return context.answers(answer, asked.to);
   return answer.proves && answer.from == asked.to && answer.to == asked.from &&
          are_equal(answer.key, second_proof(*context.options.prover, key, asked, answer));

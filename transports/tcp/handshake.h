@@ -45,7 +45,7 @@ inline bool is_filtered(const TcpContext& context, bool within_host) {
 Result<PairKey> agree(const TcpContext& context, const PeerIdentity& peer);
 
 // What a side says first: the asking side's greeting, or the other's invitation. key: for its
-// proof. resuming: if it resumes.
+// proof. resuming: if it resumes. rail: its number, if the connection is to be one.
 enum class FirstWords : uint8_t { greeting, invitation };
 struct Resuming {
   ByteCounts counts{};
@@ -54,7 +54,7 @@ struct Resuming {
 Result<Greeting> make_greeting(const TcpContext& context, const PeerIdentity& peer,
                                const PairKey& key, bool filters,
                                FirstWords words = FirstWords::greeting,
-                               const std::optional<Resuming>& resuming = {});
+                               const std::optional<Resuming>& resuming = {}, uint32_t rail = 0);
 // The answer, and the last proof, which must follow it.
 struct GreetingAnswer {
   Greeting greeting;

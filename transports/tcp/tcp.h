@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The TCP transport: one connection for each pair of processes that communicate, shared by all
-// their teams. greeting.h and transports/link/frame.h document the bytes on it.
+// their teams, and beside it, if asked for, rails for large messages (transports/link/rails.h).
+// greeting.h and transports/link/frame.h document the bytes on it.
 #pragma once
 
 #include <chrono>
@@ -37,6 +38,9 @@ struct TcpOptions {
   // Messages longer than the window take one more round trip.
   size_t window = size_t{4} << 20;
   size_t max_message = size_t{1} << 20;
+
+  // That a large message is spread over: 1, the one connection; else so many rails.
+  unsigned streams = 1;
 
   size_t socket_buffer = 0;  // each way, 4 KiB or more; 0: adapted by the kernel
   // Congestion control. Empty: the system's default, except on loopback, which needs no pacing.

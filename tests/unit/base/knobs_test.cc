@@ -101,6 +101,7 @@ TEST(Knobs, DefaultsOfTableAndStructureAgree) {
   EXPECT_EQ(read.window, fresh.window);
   EXPECT_EQ(read.interfaces, fresh.interfaces);
   EXPECT_EQ(read.address_family, fresh.address_family);
+  EXPECT_EQ(read.streams, fresh.streams);
   EXPECT_EQ(read.socket_buffer, fresh.socket_buffer);
   EXPECT_EQ(read.congestion, fresh.congestion);
   EXPECT_EQ(read.spin, fresh.spin);
@@ -251,16 +252,16 @@ TEST(Knobs, AgreedSettingsAreCanonical) {
   EXPECT_EQ(agreed_settings(environment_of({{"SLUICE_LOG", "debug"}})),
             agreed_settings(environment_of({})));
   const std::set<std::string> agreed = {
-      "SLUICE_REPRODUCIBLE", "SLUICE_TRANSPORT",   "SLUICE_SEGMENT",
-      "SLUICE_WINDOW",       "SLUICE_RADIX",       "SLUICE_RULES",
-      "SLUICE_ALLREDUCE",    "SLUICE_REDUCE",      "SLUICE_BCAST",
-      "SLUICE_ALLGATHER",    "SLUICE_ALLGATHERV",  "SLUICE_REDUCE_SCATTER",
-      "SLUICE_ALLTOALL",     "SLUICE_ALLTOALLV",   "SLUICE_BARRIER",
-      "SLUICE_GROUPS",       "SLUICE_SINGLE_COPY", "SLUICE_CUDA",
-      "SLUICE_TLS",          "SLUICE_TLS_LOCAL",   "SLUICE_VERBS_RING",
-      "SLUICE_VERBS_LOCAL",  "SLUICE_NCCL",        "SLUICE_NCCL_LEAST",
-      "SLUICE_CHOICE",       "SLUICE_CUDA_IPC",    "SLUICE_CUDA_IPC_LEAST",
-      "SLUICE_CUDA_IPC_SLAB"};
+      "SLUICE_REPRODUCIBLE",  "SLUICE_TRANSPORT",   "SLUICE_SEGMENT",
+      "SLUICE_WINDOW",        "SLUICE_RADIX",       "SLUICE_RULES",
+      "SLUICE_ALLREDUCE",     "SLUICE_REDUCE",      "SLUICE_BCAST",
+      "SLUICE_ALLGATHER",     "SLUICE_ALLGATHERV",  "SLUICE_REDUCE_SCATTER",
+      "SLUICE_ALLTOALL",      "SLUICE_ALLTOALLV",   "SLUICE_BARRIER",
+      "SLUICE_GROUPS",        "SLUICE_SINGLE_COPY", "SLUICE_CUDA",
+      "SLUICE_TLS",           "SLUICE_TLS_LOCAL",   "SLUICE_VERBS_RING",
+      "SLUICE_VERBS_LOCAL",   "SLUICE_NCCL",        "SLUICE_NCCL_LEAST",
+      "SLUICE_CHOICE",        "SLUICE_CUDA_IPC",    "SLUICE_CUDA_IPC_LEAST",
+      "SLUICE_CUDA_IPC_SLAB", "SLUICE_TCP_STREAMS"};
   const std::string settings = agreed_settings(environment_of({}));
   for (const Knob& knob : knob_table()) {
     const bool listed = settings.find(std::string(knob.name) + "=") != std::string::npos;

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/link/rails.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include "src/base/log.h"
+#include "transports/link/link.h"
+#include "transports/pieces.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::chrono::seconds between_makings{10};
+constexpr std::chrono::seconds awaited{2};
+constexpr size_t descriptors_to_spare = 32;
+
+}  // namespace
+
+Rail* Rails::find(uint32_t number) {
+  const auto is_it = [&](const auto& each) { return each->number() == number; };
+  const auto found = std::ranges::find_if(rails_, is_it);
+  return found == rails_.end() ? nullptr : found->get();
+}
+
+size_t Rails::open() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(rails_, [](const auto& each) { return each->may_send(); }));
+}
+
+// How they are made.
+
+void Rails::want() {
+  if (std::exchange(wanted_, true)) return;
+  awaited_until_ = Clock::now() + awaited;
+}
+
+bool Rails::awaits() const {
+  return wanted_ && has_room() && !link_.asks() && Clock::now() < awaited_until_;
+}
+
+Rail& Rails::add(std::unique_ptr<Rail> rail) {
+  seen_.set(rail->number());
+  rails_.push_back(std::move(rail));
+  return *rails_.back();
+}
+
+// Starts to dial as many as are missing.
+void Rails::make() {
+  if (!wanted_ || !has_room() || !link_.asks() || !link_.connection().is_settled()) return;
+  const auto now = Clock::now();
+  if (now < make_at_) return;
+  make_at_ = now + between_makings;
+  if (!has_descriptors(descriptors_to_spare + shared_.options.streams)) {
+    return note_short("this process has few descriptors left");
+  }
+  while (has_room() && next_number_ <= last_number) {
+    auto dialer = connector_.dial_rail(next_number_);
+    if (!dialer.ok()) return note_short(dialer.status().message());
+    add(std::make_unique<Rail>(next_number_++, std::move(*dialer)));
+  }
+}
+
+void Rails::note_short(const std::string& why) {
+  if (std::exchange(told_, true)) return;
+  log(Level::info, "to %s there are %zu of %u connections for large messages: %s",
+      peer_.label.c_str(), open(), shared_.options.streams, why.c_str());
+}
+
+// Goes on dialing.
+void Rails::dial() try {
+  make();
+  for (size_t i = 0; i < rails_.size();) {
+    Rail& rail = *rails_[i];
+    const auto state = rail.dialer() ? rail.dialer()->advance() : Dialer::State::dialing;
+    if (state == Dialer::State::connected && take_dialed(rail)) continue;
+    if (state != Dialer::State::dialing) {
+      const std::string why = rail.dialer() ? rail.dialer()->failures() : "the two do not agree";
+      if (!drop(rail, why)) return;
+      continue;
+    }
+    ++i;
+  }
+} catch (const std::bad_alloc&) {
+  make_at_ = Clock::now() + between_makings;
+}
+
+// False if it is none.
+bool Rails::take_dialed(Rail& rail) {
+  const auto answer = rail.dialer()->answer();
+  const bool within_host = connector_.counts_as_within_host();
+  rail.connect(rail.dialer()->take(), within_host, shared_.options.peer_timeout);
+  if (answer && !answer->proves) rail.confirm();
+  return answer && check_settings(shared_, peer_, *answer).ok() &&
+         check_terms(shared_, peer_, *answer, within_host).ok() && open_filter(rail);
+}
+
+void Rails::accept(Socket socket, const Greeting& theirs) {
+  drop_ended();
+  const bool is_new = theirs.rail > 0 && theirs.rail <= last_number && !seen_[theirs.rail];
+  if (!is_new || link_.asks() || !has_room() || !link_.connection().is_settled()) return;
+  const bool within_host = connector_.counts_as_within_host();
+  const bool agrees = check_settings(shared_, peer_, theirs).ok() &&
+                      check_terms(shared_, peer_, theirs, within_host).ok();
+  if (!agrees || !has_descriptors(descriptors_to_spare)) return;
+  if (!theirs.proves && !answer(socket, theirs)) return;
+  auto rail = std::make_unique<Rail>(theirs.rail, std::move(socket), within_host,
+                                     shared_.options.peer_timeout);
+  if (!open_filter(*rail)) return;
+  if (theirs.proves) {
+    Frame frame{FrameType::rail};
+    frame.number = theirs.rail;
+    link_.connection().out().push({frame});
+  }
+  add(std::move(rail));
+}
+
+bool Rails::confirm(uint32_t number) {
+  Rail* const rail = find(number);
+  if (rail != nullptr) rail->confirm();
+  return rail != nullptr || (number < next_number_ && link_.asks());
+}
+
+// Without proofs. (A new socket has room for it.)
+bool Rails::answer(const Socket& socket, const Greeting& theirs) const {
+  const auto words =
+      make_greeting(shared_, peer_, {}, false, FirstWords::greeting, {}, theirs.rail);
+  std::byte bytes[Greeting::bytes];
+  if (!words.ok() || words->size() != sizeof(bytes)) return false;
+  words->encode(bytes);
+  return send_all(socket, bytes);
+}
+
+bool Rails::open_filter(Rail& rail) const {
+  if (!is_filtered(shared_, rail.conduits().within_host())) return true;
+  const auto key = agree(shared_, peer_);
+  if (!key.ok()) return false;
+  const bool connects = shared_.options.self < peer_.process;
+  auto made = shared_.options.filter->make(
+      rail.conduits().plain(), {shared_.options.self, peer_.process, *key, connects, peer_.host});
+  if (!made.ok()) return false;
+  rail.conduits().add_filter(std::move(*made));
+  (void)rail.conduits().way_in().read({});  // begins its handshake: nobody else would
+  return true;
+}
+
+// How they end.
+
+// The rail has ended, or never began. False if the link fails, because something is on its way.
+bool Rails::drop(Rail& rail, const std::string& how) {
+  if (rail.is_due() || rail.has_parts()) {
+    link_.fail({Code::peer_lost,
+                peer_.label + " is gone: a connection for large messages ended amid one: " + how});
+    return false;
+  }
+  carried_ += rail.carried();
+  note_short(how);
+  std::erase_if(rails_, [&](const auto& each) { return each.get() == &rail; });
+  return true;
+}
+
+void Rails::drop_ended() {
+  for (size_t i = 0; i < rails_.size();) {
+    const bool idle = !rails_[i]->is_due() && !rails_[i]->has_parts();
+    if (!idle || !rails_[i]->has_ended()) {
+      ++i;
+    } else {
+      (void)drop(*rails_[i], "it was closed");
+    }
+  }
+}
+
+void Rails::look_after() {
+  drop_ended();
+  for (const auto& each : rails_) {
+    const auto silence = each->look(Clock::now(), shared_.options.peer_timeout);
+    if (silence == Vigil::Duration(0)) continue;
+    return link_.fail({Code::peer_lost, peer_.label + " is gone: its host has not answered for " +
+                                            std::to_string(silence.count() / 1000) +
+                                            " s on a connection for large messages"});
+  }
+}
+
+bool Rails::flushed() const {
+  return std::ranges::all_of(rails_, [](const auto& each) { return each->is_delivered(); });
+}
+
+void Rails::close() {
+  uint64_t bytes = std::exchange(carried_, 0);
+  std::string each_carried;
+  for (const auto& each : rails_) {
+    bytes += each->carried();
+    each_carried += (each_carried.empty() ? "" : ", ") + std::to_string(each->carried());
+  }
+  if (bytes > 0) {
+    log(Level::info, "to and from %s large messages had %llu bytes over %zu connections: %s",
+        peer_.label.c_str(), static_cast<unsigned long long>(bytes), open(), each_carried.c_str());
+  }
+  rails_.clear();
+  coming_.clear();
+  has_bye_ = false;
+}
+
+// How messages go over them.
+
+bool Rails::can_send() {
+  drop_ended();
+  return open() > 0;
+}
+
+std::vector<Share> Rails::plan(const Operation& send) {
+  std::vector<Load> loads;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    Rail& rail = *rails_[(turn_ + i) % rails_.size()];
+    if (!rail.may_send()) continue;
+    rail.reserve();
+    loads.push_back({rail.number(), rail.queued()});
+  }
+  return cut(send.bytes, std::move(loads));
+}
+
+void Rails::commit(Operation* send, const TeamId& team, const std::vector<Share>& parts) {
+  send->parts = parts.size();
+  turn_ += parts.size();
+  size_t offset = 0;
+  for (const Share& each : parts) {
+    find(each.rail)->push(send, team, offset, each.bytes);
+    offset += each.bytes;
+  }
+}
+
+SpreadReceive* Rails::expect(size_t bytes, const std::vector<Share>& parts) {
+  coming_.push_back(std::make_unique<SpreadReceive>());
+  SpreadReceive* const made = coming_.back().get();
+  made->missing = bytes;
+  size_t offset = 0;
+  for (const Share& each : parts) {
+    Rail* const rail = find(each.rail);
+    if (rail == nullptr) {
+      link_.fail({Code::peer_lost, peer_.label +
+                                       " is gone: a connection for large messages ended, and what "
+                                       "was on its way is lost"});
+      return nullptr;
+    }
+    rail->expect(made, offset, each.bytes);
+    offset += each.bytes;
+  }
+  return made;
+}
+
+bool Rails::drive() try {
+  if (wanted_) dial();
+  if (!link_.status().ok() || !is_busy()) return false;
+  std::array<pollfd, most_rails> polls;
+  const size_t count = rails_.size();
+  for (size_t i = 0; i < count; ++i) polls[i] = rails_[i]->poll_for(link_.wanted());
+  if (poll(polls.data(), count, 0) < 0) return false;
+  for (size_t i = 0; i < count; ++i) rails_[i]->note_events(polls[i].revents);
+  const bool sent = move([](Rail& each) { return each.is_ready() && each.sends(); },
+                         [this](Rail& each) { return flush(each); });
+  if (!link_.status().ok() || !link_.wanted()) return sent;
+  return receive([](Rail& each) { return each.is_ready() || each.is_buffered(); }) || sent;
+} catch (const std::bad_alloc&) {
+  link_.fail(shared_.no_memory);
+  return true;
+}
+
+bool Rails::read() try {
+  return receive([](Rail&) { return true; });
+} catch (const std::bad_alloc&) {
+  link_.fail(shared_.no_memory);
+  return true;
+}
+
+// From the rails that are so, and have parts due.
+bool Rails::receive(auto is_so) {
+  const bool moved = move([&](Rail& each) { return each.is_due() && is_so(each); },
+                          [this](Rail& each) { return read_from(each); });
+  if (link_.status().ok()) finish_receives();
+  return moved;
+}
+
+// Does that with each rail that is so; it may drop the rail, or fail the link.
+bool Rails::move(auto is_so, auto act) {
+  bool moved = false;
+  for (size_t i = 0; i < rails_.size();) {
+    const size_t before = rails_.size();
+    if (is_so(*rails_[i])) moved |= act(*rails_[i]);
+    if (rails_.size() == before) ++i;
+  }
+  return moved;
+}
+
+bool Rails::read_from(Rail& rail) {
+  const Rail::Outcome outcome = rail.read();
+  shared_.ready.unfinished |= outcome.unfinished;
+  if (outcome.ended) (void)drop(rail, outcome.how);
+  return outcome.moved || outcome.ended;
+}
+
+bool Rails::flush(Rail& rail) {
+  if (torn_) {
+    link_.fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
+    return true;
+  }
+  const Rail::Outcome outcome = rail.flush();
+  finish_sends(outcome.done);
+  if (outcome.ended) (void)drop(rail, outcome.how);
+  return outcome.moved || outcome.ended;
+}
+
+void Rails::flush_now() {
+  (void)move([](Rail& each) { return each.may_flush(); },
+             [this](Rail& each) { return flush(each); });
+  if (link_.wanted() && is_buffered()) shared_.ready.unfinished = true;
+}
+
+void Rails::finish_sends(Operation* sent) {
+  while (sent != nullptr) {
+    Operation* const each = std::exchange(sent, sent->next);
+    --link_.demand.sends;
+    shared_.completions.finish(each);
+  }
+}
+
+// Ends the receives of messages of which all parts have come.
+void Rails::finish_receives() {
+  for (size_t i = 0; i < coming_.size();) {
+    if (coming_[i]->missing > 0) {
+      ++i;
+      continue;
+    }
+    const std::unique_ptr<SpreadReceive> done = std::move(coming_[i]);
+    coming_.erase(coming_.begin() + static_cast<ptrdiff_t>(i));
+    const ReceiveInProgress& at = done->at;
+    if (done->aside != nullptr && at.receive != nullptr) {
+      scatter(at.receive->pieces, 0, done->aside.get(), at.frame.length);
+    }
+    if (at.stream != nullptr) at.stream->end_receive(at);
+  }
+  if (has_bye_ && coming_.empty()) link_.finished();
+}
+
+bool Rails::has_to_send() const {
+  return std::ranges::any_of(rails_, [](const auto& each) { return each->sends(); });
+}
+
+bool Rails::is_busy() const {
+  return std::ranges::any_of(rails_, [](const auto& each) {
+    return each->sends() || each->is_due() || each->dialer() != nullptr;
+  });
+}
+
+void Rails::add_to(std::vector<pollfd>& polls) const {
+  for (const auto& each : rails_) {
+    if (each->dialer() != nullptr) {
+      each->dialer()->add_to(polls);
+    } else if (each->is_due() || each->sends()) {
+      polls.push_back(each->poll_for(link_.wanted()));
+    }
+  }
+}
+
+bool Rails::is_buffered() const {
+  return std::ranges::any_of(rails_, [](const auto& each) { return each->is_buffered(); });
+}
+
+bool Rails::may_sleep() const { return !link_.wanted() || !is_buffered(); }
+
+SpreadReceive* Rails::find(const UnexpectedMessage& unexpected) {
+  const auto is_it = [&](const auto& each) { return each->at.unexpected == &unexpected; };
+  const auto found = std::ranges::find_if(coming_, is_it);
+  return found == coming_.end() ? nullptr : found->get();
+}
+
+void Rails::forget(const Stream& stream) {
+  visit(stream, [](SpreadReceive& each) {
+    each.at.stream = nullptr;
+    each.at.unexpected = nullptr;
+  });
+}
+
+Operation* Rails::give_up(const TeamId& team, std::optional<uint32_t> call) {
+  Operation* all = nullptr;
+  for (const auto& each : rails_) {
+    const Rail::GivenUp given = each->give_up(team, call);
+    torn_ |= given.torn;
+    for (Operation* send = given.sends; send != nullptr;) {
+      Operation* const next = send->next;
+      send->next = std::exchange(all, send);
+      send = next;
+    }
+  }
+  return all;
+}
+
+}  // namespace sluice

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The rails of a link: further connections, over which large messages are spread. Where one flow
+// gets only a part of the network (clouds cap each), several get more; they may also go over
+// several networks. NCCL (sockets beside a control socket) and aws-ofi-nccl (rails) do the like.
+//
+//   connection 0    all frames. A large message is a SPREAD frame there, in its order, which says
+//                   how many bytes of it go over which rails (spread.h)
+//   rail k          the parts, one after the other in the order of their SPREADs, nothing else
+//
+// So messages match, take room in windows, are checked and aborted on connection 0 as they are
+// without rails, and nothing overtakes there. A rail is read only while parts are due. The two
+// sides know of each byte on which rail it comes: a rail that ends with parts due or unsent fails
+// the link, also if its end is known before the SPREAD that names it comes; one that ends without
+// any is dropped, and may be made again. Its number is not used again. The peer's BYE counts when
+// all parts have come.
+//
+// The asking side (transports/tcp/meeting.h) makes the rails, with greetings that say the number,
+// when its connection 0 is settled on a TCP socket and it first sends or expects a large message.
+// The answering side takes as many as SLUICE_TCP_STREAMS says, and closes others. Until a rail is
+// there, messages go over connection 0; a rail that cannot be made is no error.
+#pragma once
+
+#include <poll.h>
+
+#include <bitset>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transports/link/link_shared.h"
+#include "transports/link/rail.h"
+#include "transports/link/spread.h"
+#include "transports/tcp/connector.h"
+#include "transports/tcp/handshake.h"
+
+namespace sluice {
+
+class Link;
+
+class Rails {
+ public:
+  static constexpr uint32_t last_number = 1023;
+  static constexpr size_t most_pieces = 64;  // of a message that is spread
+  static constexpr size_t most_rails = 16;
+
+  // link owns this and the others.
+  Rails(Link& link, LinkShared& shared, const PeerIdentity& peer, const Connector& connector)
+      : link_(link), shared_(shared), peer_(peer), connector_(connector) {}
+
+  // A large message is sent or expected: rails are to be made.
+  void want();
+  // Answering side: the peer may be about to make some.
+  bool awaits() const;
+  // The peer has greeted on this connection, which is to be that rail. Closes it if it may not be.
+  void accept(Socket socket, const Greeting& theirs);
+  // The peer says that it has that rail. False if there is none, so that it is wrong.
+  bool confirm(uint32_t number);
+  // Whether this side may have one more rail.
+  bool has_room() const { return rails_.size() < shared_.options.streams; }
+
+  // Whether there is a rail to send on. Drops those that have ended.
+  bool can_send();
+  // Spreads a message; returns the payload of its SPREAD, which must be queued first: then commit.
+  // May throw std::bad_alloc, with no effect.
+  std::vector<Share> plan(const Operation& send);
+  void commit(Operation* send, const TeamId& team, const std::vector<Share>& parts);
+  // A SPREAD has come, of a message of so many bytes. The caller sets SpreadReceive::at. nullptr:
+  // it cannot be right, and the link has failed. May throw std::bad_alloc; then the link must fail.
+  SpreadReceive* expect(size_t bytes, const std::vector<Share>& parts);
+  bool expects() const { return !coming_.empty(); }
+
+  // Move what can be moved. True if anything moved. The link may have failed then.
+  bool drive();
+  bool read();
+  void flush_now();
+  bool has_to_send() const;
+  // Whether poll has to look at rails, too.
+  bool is_busy() const;
+  void add_to(std::vector<pollfd>& polls) const;
+  bool may_sleep() const;
+  // Called from time to time: drops what has ended, fails the link for a silent host.
+  void look_after();
+
+  // The peer's BYE has come. False if nothing more is to come.
+  bool take_bye() { return has_bye_ = expects(); }
+  bool has_bye() const { return has_bye_; }
+  bool all_sent() const { return !has_to_send(); }
+  bool flushed() const;
+  void close();
+  // How many are in use, for Channel::carrier.
+  size_t open() const;
+
+  // For streams.
+  SpreadReceive* find(const UnexpectedMessage& unexpected);
+  // Each message that comes in parts for that stream.
+  template <typename Visit>
+  void visit(const Stream& stream, Visit visit) {
+    for (const auto& each : coming_) {
+      if (each->at.stream == &stream) visit(*each);
+    }
+  }
+  void forget(const Stream& stream);
+  Operation* give_up(const TeamId& team, std::optional<uint32_t> call);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Rail* find(uint32_t number);
+  Rail& add(std::unique_ptr<Rail> rail);
+  void make();
+  void dial();
+  bool take_dialed(Rail& rail);
+  bool open_filter(Rail& rail) const;
+  bool answer(const Socket& socket, const Greeting& theirs) const;
+  void note_short(const std::string& why);
+  bool is_buffered() const;
+  bool move(auto is_so, auto act);
+  bool receive(auto is_so);
+  void drop_ended();
+  bool drop(Rail& rail, const std::string& how);
+  bool read_from(Rail& rail);
+  bool flush(Rail& rail);
+  void finish_receives();
+  void finish_sends(Operation* sent);
+
+  Link& link_;
+  LinkShared& shared_;
+  const PeerIdentity& peer_;
+  const Connector& connector_;
+  std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<std::unique_ptr<SpreadReceive>> coming_;
+  std::bitset<last_number + 1> seen_;  // numbers so far
+  uint32_t next_number_ = 1;           // asking side
+  size_t turn_ = 0;                    // which of equal rails is the first
+  Clock::time_point make_at_{};        // asking side: not before
+  Clock::time_point awaited_until_{};  // answering side
+  uint64_t carried_ = 0;               // bytes, by rails that have ended
+  bool wanted_ = false, torn_ = false, has_bye_ = false, told_ = false;
+};
+
+}  // namespace sluice
