@@ -72,7 +72,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      FrameOfType{FrameType::offer, "Offer", Code::ok},
                                      FrameOfType{FrameType::accept, "Accept", Code::internal},
                                      FrameOfType{FrameType::decline, "Decline", Code::internal},
-                                     FrameOfType{FrameType::shift, "Shift", Code::internal}),
+                                     FrameOfType{FrameType::shift, "Shift", Code::internal},
+                                     FrameOfType{FrameType::spread, "Spread", Code::internal},
+                                     FrameOfType{FrameType::rail, "Rail", Code::internal}),
                      testing::Values(StreamState::open, StreamState::absent, StreamState::dead)),
     [](const auto& info) {
       return std::string(std::get<0>(info.param).name) + name_of(std::get<1>(info.param));
