@@ -96,9 +96,9 @@ Result<std::unique_ptr<Dialer>> Connector::dial_rail(uint32_t number) const {
   std::vector<Candidate> ways = candidates_;
   std::erase_if(ways, &Candidate::local);
   const auto is_direct = [](const Candidate& each) { return each.source && each.leads_away(); };
-  const auto first = std::ranges::stable_partition(ways, is_direct);
-  const auto direct = ways.size() - first.size();
-  if (direct > 1) std::rotate(ways.begin(), ways.begin() + number % direct, first.begin());
+  const auto others = std::stable_partition(ways.begin(), ways.end(), is_direct);
+  const auto direct = others - ways.begin();
+  if (direct > 1) std::rotate(ways.begin(), ways.begin() + number % direct, others);
   return std::make_unique<Dialer>(context_, ways, *greeting, *key);
 }
 
