@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// breaks MODE [--calls N] [--breaks N] [--folder F] [--seconds N] [--seed N]: collectives while the
+// breaks MODE [--calls N] [--breaks N] [--folder F] [--seed N]: collectives while the
 // connections of Sluice break. Every result is checked. A call may return an error, which ends the
 // job with its text, "rank 1: error: ...".
 //   between  so many calls, with so many breaks between them: all ranks reset their sockets, but
 //   for
 //            those that hold bytes which would be lost
 //   within   the same, but a thread of each rank resets one at any time
-//   pause    some calls, then each rank makes the file F/computes-RANK, computes so many seconds,
-//            and goes on
-//   endless  some calls, then each rank makes that file, and goes on until a call fails; the error
-//            is in F/error-RANK
+//   outage   some calls, then each rank makes the file F/computes-RANK, and computes until there is
+//            F/go; so many calls, then it makes F/calls-RANK, and goes on until a call fails; the
+//            error is in F/error-RANK
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -59,6 +58,16 @@ void note(const std::string& name, const std::string& text) {
   std::rename((path + ".new").c_str(), path.c_str());
 }
 
+bool exists(const std::string& name) { return access((folder + "/" + name).c_str(), F_OK) == 0; }
+
+// So that the others' errors are seen, too.
+void await_errors() {
+  if (folder.empty()) sleep(1);
+  for (int other = 0, i = 0; !folder.empty() && other < size && i < 100; ++i) {
+    exists("error-" + std::to_string(other)) ? ++other : usleep(100'000);
+  }
+}
+
 // True unless it failed, and then the job ends.
 bool holds(int outcome) {
   if (outcome == MPI_SUCCESS) return true;
@@ -68,7 +77,7 @@ bool holds(int outcome) {
   std::printf("rank %d: error: %s\n", rank, text);
   std::fflush(stdout);
   if (!folder.empty()) note("error", text);
-  sleep(folder.empty() ? 1 : 8);  // so that the others' errors are seen, too
+  await_errors();
   MPI_Abort(MPI_COMM_WORLD, 3);
   return false;
 }
@@ -144,6 +153,17 @@ void within(test::Random& random, int calls, int breaks) {
   breaker.join();
 }
 
+void survive(test::Random& random, int calls) {
+  note("computes", "");
+  while (!exists("go")) usleep(20'000);
+  for (int i = 0; i < calls; ++i) call(random, i);
+  note("calls", "");
+  for (int i = 0;; ++i) {
+    call(random, i);
+    usleep(1000);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -163,15 +183,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 20; ++i) call(random, i);
   if (mode == "between") between(random, calls, breaks);
   if (mode == "within") within(random, calls, breaks);
-  if (mode == "pause" || mode == "endless") note("computes", "");
-  if (mode == "pause") {
-    sleep(static_cast<unsigned>(options.number("seconds", 1)));
-    for (int i = 0; i < calls; ++i) call(random, i);
-  }
-  for (int i = 0; mode == "endless"; ++i) {
-    call(random, i);
-    usleep(1000);
-  }
+  if (mode == "outage") survive(random, calls);
   test::summarize("breaks");
   MPI_Finalize();
 }

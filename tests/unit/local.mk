@@ -119,6 +119,7 @@ links_tests = \
   tests/unit/transports/rails_test.cc \
   tests/unit/transports/resumption_test.cc \
   tests/unit/transports/spread_test.cc \
+  tests/unit/transports/succession_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_breaks_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \
@@ -127,6 +128,7 @@ links_tests = \
   tests/unit/transports/tcp_faults_test.cc \
   tests/unit/transports/tcp_meeting_test.cc \
   tests/unit/transports/tcp_receiving_test.cc \
+  tests/unit/transports/tcp_resuming_test.cc \
   tests/unit/transports/tcp_proofs_test.cc \
   tests/unit/transports/tcp_deferral_test.cc \
   tests/unit/transports/tcp_strangers_test.cc \

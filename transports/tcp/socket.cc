@@ -83,9 +83,8 @@ Conduit::Moved SocketConduit::write(std::span<const iovec> runs, int flags) {
     sent = runs.size() == 1 ? send(socket_.fd(), runs[0].iov_base, runs[0].iov_len, flags)
                             : sendmsg(socket_.fd(), &message, flags);
   } while (sent < 0 && errno == EINTR);
-  const Moved result = moved(sent);
-  if (is_break(result.error) && result.error != EPIPE) broken_ = result.error;
-  return result;
+  if (sent < 0 && is_break(errno) && errno != EPIPE) broken_ = errno;
+  return moved(sent);
 }
 
 Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
@@ -95,9 +94,8 @@ Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
     got = runs.size() == 1 ? recv(socket_.fd(), runs[0].iov_base, runs[0].iov_len, MSG_DONTWAIT)
                            : recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  const Moved result = moved(got);
-  const bool ended = result.result == Moved::Result::closed;
-  return ended && broken_ != 0 ? Moved{Moved::Result::failed, 0, broken_} : result;
+  if (got == 0 && broken_ != 0) return {Moved::Result::failed, 0, broken_};
+  return moved(got);
 }
 
 bool is_break(int error) {

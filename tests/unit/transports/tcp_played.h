@@ -73,8 +73,10 @@ class Script {
 // An endpoint and its simulated peer: the process with the lower id, which connects.
 class TcpPlayed : public testing::Test {
  protected:
-  explicit TcpPlayed(const TcpOptions& options = {})
+  // entries: where the peer says that it listens.
+  explicit TcpPlayed(const TcpOptions& options = {}, std::vector<AddressBlob::Entry> entries = {})
       : options_(options),
+        entries_(std::move(entries)),
         endpoint_(tcp(options)(Ranks::process(1))),
         blob_(address_of(*endpoint_)),
         channel_(open(team_)) {}
@@ -85,7 +87,7 @@ class TcpPlayed : public testing::Test {
     return std::move(*opened);
   }
   Peer peer() const {
-    AddressBlob mine{1, key_, {}};
+    AddressBlob mine{1, key_, entries_};
     if (options_.prover) {
       mine.proves = true;
       mine.public_key = options_.prover->public_key();
@@ -137,6 +139,7 @@ class TcpPlayed : public testing::Test {
   }
 
   const TcpOptions options_;
+  const std::vector<AddressBlob::Entry> entries_;
   const TeamId team_{Ranks::process(0), 1};
   const Key key_{std::byte{42}};
   std::unique_ptr<Endpoint> endpoint_;

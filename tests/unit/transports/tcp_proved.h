@@ -12,7 +12,8 @@ namespace sluice {
 
 class TcpProved : public TcpPlayed {
  protected:
-  explicit TcpProved(const TcpOptions& options) : TcpPlayed(options) {}
+  explicit TcpProved(const TcpOptions& options, std::vector<AddressBlob::Entry> entries = {})
+      : TcpPlayed(options, std::move(entries)) {}
 
   // The key of the endpoint and a process, which has the same key pair.
   PairKey pair_key(const ProcessId& process = Ranks::process(0)) const {
