@@ -200,7 +200,7 @@ TEST_P(Broken, InACallItIsRightOrAnError) {
       add(messages, {10 + i, 0, 0, 0}, bytes).receive(ranks.channel(1 - from, from));
     }
     for (unsigned turns = random() % 60; turns > 0; --turns) ranks.at(random() % 2).progress();
-    (void)breaker.hit(ranks, side(), all_breaks[random() % 3]);
+    (void)breaker.hit(ranks, side(), all_breaks[random() % std::size(all_breaks)]);
     for (int i = 0; i < 50; ++i) ranks.progress();
     breaker.reset_forgotten();
     ASSERT_TRUE(ranks.drive(messages)) << "hangs in round " << round;
