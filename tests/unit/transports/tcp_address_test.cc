@@ -387,7 +387,7 @@ TEST(TcpWire, WhatIsNoFrameIsRefused) {
   std::byte bytes[Frame::bytes] = {};
   Frame frame;
   EXPECT_FALSE(frame.decode(bytes));
-  bytes[0] = std::byte{11};
+  bytes[0] = std::byte{13};
   EXPECT_FALSE(frame.decode(bytes));
   bytes[0] = std::byte{4};
   EXPECT_TRUE(frame.decode(bytes));
