@@ -43,7 +43,7 @@ constexpr Knob table[] = {
      "seconds after which a waiting call fails; 0: never", false, &Knobs::timeout},
     {"SLUICE_CONNECT_TIMEOUT", KnobType::seconds, "30", "0.1 to 86400",
      "seconds that connecting to a rank may take", false, &Knobs::connect_timeout},
-    {"SLUICE_PEER_TIMEOUT", KnobType::seconds, "60", "0, 1 to 86400",
+    {"SLUICE_PEER_TIMEOUT", KnobType::seconds, "60", "0, 3 to 86400",
      "seconds that a host may answer nothing while a call waits for it; 0: any time", false,
      &Knobs::peer_timeout},
     {"SLUICE_REPRODUCIBLE", KnobType::boolean, "off", on_off,

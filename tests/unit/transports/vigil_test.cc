@@ -105,9 +105,8 @@ TEST(Vigil, KeepaliveDerivesFromTheLimit) {
   struct {
     seconds limit;
     int idle, interval, probes;
-  } const rows[] = {{seconds(0), 10, 10, 7}, {seconds(1), 1, 1, 2},    {seconds(3), 1, 1, 4},
-                    {seconds(30), 5, 5, 7},  {seconds(60), 10, 10, 7}, {seconds(600), 10, 10, 61},
-                    {hours(24), 10, 10, 127}};
+  } const rows[] = {{seconds(0), 10, 10, 7},  {seconds(3), 1, 1, 4},      {seconds(30), 5, 5, 7},
+                    {seconds(60), 10, 10, 7}, {seconds(600), 10, 10, 61}, {hours(24), 10, 10, 127}};
   const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
   for (const auto& row : rows) {
     keep_alive(socket, row.limit);
