@@ -88,6 +88,7 @@ class EngineTeam final : public NewTeam {
   Status watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what);
   Status watch_arena(std::chrono::nanoseconds waited, Rank peer);
   [[gnu::cold]] Status give_up(const Status& cause, const CallInFlight& call);
+  bool tell(const Status& cause, const CallInFlight& call);
   [[gnu::cold]] Status give_up(const Status& cause) { return give_up(cause, blocking_); }
   void cancel_all();
   std::string describe(const CallInFlight& call) const;

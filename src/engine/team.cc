@@ -302,17 +302,25 @@ void EngineTeam::cancel_all() {
 
 // Breaks the team: withdraws posted operations and tells the peers why, so that they leave too.
 // call: that failed.
+// Tells all ranks why this one gives up. False if it lacks the memory for that.
+bool EngineTeam::tell(const Status& cause, const CallInFlight& call) try {
+  const bool passes_on = cause.code() == Code::aborted;
+  broken_ = passes_on ? cause : cause.with(describe(call));
+  const std::string own = "rank " + std::to_string(rank_) + ": ";
+  failures_.tell((passes_on ? "" : own) + broken_.message(), passes_on);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 Status EngineTeam::give_up(const Status& cause, const CallInFlight& call) {
   if (cause.code() == Code::memory) process_.reserve.release();
   cancel_all();
   broken_ = cause;
-  const bool passes_on = cause.code() == Code::aborted;
-  try {
-    if (!passes_on) broken_ = cause.with(describe(call));
-    const std::string own = "rank " + std::to_string(rank_) + ": ";
-    failures_.tell((passes_on ? "" : own) + broken_.message(), passes_on);
-  } catch (const std::bad_alloc&) {  // peers over links can't be told
-    if (shm_) shm_->abort("out of memory");
+  if (!tell(cause, call)) {
+    process_.reserve.release();
+    // (If that fails, too, peers over links can't be told.)
+    if (!tell(cause, call) && shm_) shm_->abort("out of memory");
   }
   if (blocking_.by) failures_.await_quiet(*blocking_.by);
   return broken_;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/unit/loopback/loopback.h"
+#include "tests/unit/support/allocations.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 #include "tests/unit/support/stopwatch.h"
@@ -140,6 +141,35 @@ TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
     }
     rest_until_all_are_done(done, member.size);
   });
+}
+
+// The rank that gives up lacks memory once more, for whatever it needs in order to say so. (What it
+// had connected before the others may use.)
+TEST(GivingUp, ReachesPeersAlthoughOneAllocationFails) {
+  const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 10; };
+  bool was_refused = true;
+  for (uint32_t allocation = 0; was_refused; ++allocation) {
+    SCOPED_TRACE(allocation);
+    std::atomic<Rank> done{0};
+    on_ranks(
+        3, [](Rank, const ProcessId& id) { return tcp(id); }, hurry,
+        [&](Member& member) {
+          ASSERT_TRUE(member.team) << member.formed.message();
+          EXPECT_TRUE(member.team->run(barrier()).ok());
+          Status status{Code::memory, "no room at the inn"};
+          if (member.rank == 1) {
+            const RefusedAllocations lacking(allocation, 1);
+            status = member.team->fail_call(status);
+            was_refused = RefusedAllocations::any();
+          } else {
+            status = member.team->run(barrier());
+            EXPECT_EQ(status.code(), Code::aborted);
+          }
+          EXPECT_NE(status.message().find("no room at the inn"), std::string::npos);
+          rest_until_all_are_done(done, member.size);
+        });
+    ASSERT_LT(allocation, 1000U);
+  }
 }
 
 // A rank that waits for one rank learns that another has given up, though it needs nothing from it.
