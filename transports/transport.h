@@ -101,7 +101,10 @@ struct Operation {
   size_t seen_bytes = 0;
   // Used by the transport while posted; by the queue when done.
   Operation* next = nullptr;
-  size_t parts = 0;  // of a message that is spread: those that have not left
+  size_t parts = 0;  // of a message that is spread: those that have not left, and its frame
+
+  // The message, or a part of it, has left. True if that is all.
+  bool note_left() { return parts == 0 || --parts == 0; }
 };
 
 // Operations that are done, for one owner. Any thread pushes, the owner takes. Wait-free except

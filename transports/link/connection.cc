@@ -334,6 +334,7 @@ void Connection::end_sending() {
 void Connection::finish_sends(Operation* sent) {
   while (sent != nullptr) {
     Operation* const each = std::exchange(sent, sent->next);
+    if (!each->note_left()) continue;
     --link_.demand.sends;
     shared_.completions.finish(each);
   }

@@ -171,9 +171,9 @@ Outbox::GivenUp Outbox::give_up(const TeamId& team, std::optional<uint32_t> call
     Operation* const send = each.operation;
     const bool gives_up =
         send != nullptr && each.frame.team == team && (!call || *call == send->tag.call);
-    if (gives_up) {
-      send->next = std::exchange(given.sends, send);
-      each.operation = nullptr;
+    if (gives_up) each.operation = nullptr;
+    if (gives_up && send->note_left()) send->next = std::exchange(given.sends, send);
+    if (gives_up && each.owned == nullptr) {
       if (i > first_ || sent_ == 0) {
         given.charge += each.frame.charged ? each.bytes() : 0;
         given.credit += each.frame.credit;
@@ -196,7 +196,9 @@ Outbox::GivenUp Outbox::give_up(const TeamId& team, std::optional<uint32_t> call
 void Outbox::give_up_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given) {
   std::erase_if(held_, [&](const Held& each) {
     const bool gives_up = each.team == team && (!call || *call == each.operation->tag.call);
-    if (gives_up) each.operation->next = std::exchange(given.sends, each.operation);
+    if (gives_up && each.operation->note_left()) {
+      each.operation->next = std::exchange(given.sends, each.operation);
+    }
     return gives_up;
   });
 }
@@ -217,8 +219,9 @@ Operation* Outbox::go_on() {
   return flushed.done;
 }
 
-void Outbox::push(const Frame& frame, std::span<const std::byte> payload, bool last) {
-  Outgoing out{frame};
+void Outbox::push(const Frame& frame, std::span<const std::byte> payload, bool last,
+                  Operation* part_of) {
+  Outgoing out{frame, part_of};
   out.frame.length = static_cast<uint32_t>(payload.size());
   out.owned = std::make_unique_for_overwrite<std::byte[]>(payload.size());
   std::ranges::copy(payload, out.owned.get());

@@ -19,8 +19,8 @@ namespace sluice {
 
 struct Outgoing {
   Frame frame;
-  Operation* operation = nullptr;        // a send, whose pieces are the payload; or
-  std::unique_ptr<std::byte[]> owned{};  // frame.length bytes, if any
+  Operation* operation = nullptr;        // a send, whose pieces are the payload, unless there is
+  std::unique_ptr<std::byte[]> owned{};  // frame.length bytes
   bool bare = false;                     // payload without a header: a greeting
   bool last = false;                     // what follows goes over another conduit
 
@@ -33,8 +33,10 @@ class Outbox {
   // Nothing is queued, and this process need not move any byte that the conduit has taken.
   bool empty() const { return all_taken() && unsent_ == 0; }
   void push(Outgoing&& frame) { frames_.push_back(std::move(frame)); }
-  // A frame of the link's or of a team's own, with a copy of this payload.
-  void push(const Frame& frame, std::span<const std::byte> payload, bool last = false);
+  // A frame of the link's or of a team's own, with a copy of this payload. part_of: a send that is
+  // not complete before the frame has left (Operation::parts).
+  void push(const Frame& frame, std::span<const std::byte> payload, bool last = false,
+            Operation* part_of = nullptr);
   // A greeting, before all others. Nothing has been taken yet.
   void push_front(Outgoing&& greeting) {
     uncounted_ += greeting.bytes();
@@ -55,7 +57,8 @@ class Outbox {
   // Sends what the conduit takes. Several frames go in one write.
   Flushed flush(Conduit& conduit);
 
-  // Removes what is queued for the team's sends, all or those of one call. Returns the sends
+  // Removes what is queued for the team's sends, all or those of one call, but not the frames of
+  // messages that are spread, because their parts go in any case. Returns the sends
   // (linked by `next`), the window bytes that they took, and the credit that they would have
   // carried. A partly sent one is completed from a copy; torn: no memory for the copy.
   struct GivenUp {

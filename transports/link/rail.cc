@@ -106,7 +106,7 @@ void Rail::complete(Outcome& outcome) {
   size_t count = 0;
   for (; count < first_ && out_[count].end <= gone; ++count) {
     Operation* const send = out_[count].send;
-    if (send != nullptr && --send->parts == 0) send->next = std::exchange(outcome.done, send);
+    if (send != nullptr && send->note_left()) send->next = std::exchange(outcome.done, send);
   }
   out_.erase(out_.begin(), out_.begin() + static_cast<ptrdiff_t>(count));
   first_ -= count;
@@ -257,7 +257,7 @@ Rail::GivenUp Rail::give_up(const TeamId& team, std::optional<uint32_t> call) {
     Operation* const send = each.send;
     if (send == nullptr || each.team != team || (call && *call != send->tag.call)) continue;
     each.send = nullptr;
-    if (--send->parts == 0) send->next = std::exchange(given.sends, send);
+    if (send->note_left()) send->next = std::exchange(given.sends, send);
     const size_t left = each.bytes - each.taken;
     if (left == 0) continue;
     each.copied_from = each.taken;

@@ -222,7 +222,7 @@ std::vector<Share> Rails::plan(const Operation& send) {
 }
 
 void Rails::commit(Operation* send, const TeamId& team, const std::vector<Share>& parts) {
-  send->parts = parts.size();
+  send->parts = parts.size() + 1;  // with the SPREAD
   turn_ += parts.size();
   size_t offset = 0;
   for (const Share& each : parts) {

@@ -60,7 +60,7 @@ bool Stream::queue_spread(Operation* operation, bool charged) try {
   const std::vector<Share> parts = rails->plan(*operation);
   Frame frame{FrameType::spread, charged, 0, team_, operation->tag};
   frame.number = static_cast<uint32_t>(operation->bytes);
-  link_.connection().out().push(frame, encode(parts));
+  link_.connection().out().push(frame, encode(parts), false, operation);
   rails->commit(operation, team_, parts);
   return true;
 } catch (const std::bad_alloc&) {

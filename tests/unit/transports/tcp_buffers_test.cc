@@ -233,6 +233,32 @@ TEST_F(TcpOutbox, AnyNumberOfPieces) {
 }
 
 // So many frames that sent ones must free their room before the last is sent.
+// The frame of a message that is spread is a part of its send, and leaves in any case.
+TEST_F(TcpOutbox, AFrameMayBeAPartOfASend) {
+  Operation send;
+  send.tag = {1, 0, 0, 0};
+  const auto push = [&](size_t parts) {
+    send.parts = parts;
+    Frame frame{FrameType::spread};
+    frame.team = first;
+    frame.tag = send.tag;
+    out_.push(frame, ByteVector(16), false, &send);
+  };
+  push(2);
+  flush();
+  EXPECT_EQ(done_, 1U);
+  for (const size_t parts : {2, 1}) {
+    push(parts);
+    const Outbox::GivenUp given = out_.give_up(first, std::nullopt);
+    EXPECT_EQ(given.sends, parts == 1 ? &send : nullptr);
+    EXPECT_EQ(send.parts, parts - 1);
+    EXPECT_FALSE(out_.empty());
+    flush();
+    EXPECT_TRUE(out_.empty());
+    EXPECT_EQ(done_, 1U);
+  }
+}
+
 TEST_F(TcpOutbox, ManyFrames) {
   std::vector<std::unique_ptr<Send>> sends;
   ByteVector expected;
