@@ -307,8 +307,7 @@ bool EngineTeam::tell(const Status& cause, const CallInFlight& call) try {
   const bool passes_on = cause.code() == Code::aborted;
   broken_ = passes_on ? cause : cause.with(describe(call));
   const std::string own = "rank " + std::to_string(rank_) + ": ";
-  failures_.tell((passes_on ? "" : own) + broken_.message(), passes_on);
-  return true;
+  return failures_.tell((passes_on ? "" : own) + broken_.message(), passes_on);
 } catch (const std::bad_alloc&) {
   return false;
 }

@@ -34,26 +34,34 @@ class TeamChannels final : public Channels {
     }
     return channels_[peer].get();
   }
-  // Opens channels to all peers, or to those that this process has met. Ignores errors.
+  // Opens channels to all peers, or to those that this process has met, as far as it can. False if
+  // memory was lacking for some.
   enum class Whom { all, met };
-  void open_to(Whom whom, Rank self) {
+  bool open_to(Whom whom, Rank self) {
+    bool all = true;
     for (Rank peer = 0; peer < size(); ++peer) {
       if (peer == self || (whom == Whom::met && !endpoint_->has_met(process(peer)))) {
         continue;
       }
       try {
-        (void)channel(peer);
+        all &= channel(peer).status().code() != Code::memory;
       } catch (const std::bad_alloc&) {  // other ranks may have a channel to it
+        all = false;
       }
     }
+    return all;
   }
-  void abort(const std::string& cause) {
+  // False if memory was lacking for some.
+  bool abort(const std::string& cause) {
+    bool all = true;
     for (const auto& channel : channels_) {
       try {
         if (channel) channel->abort(cause);
       } catch (const std::bad_alloc&) {
+        all = false;
       }
     }
+    return all;
   }
   // Code::aborted with the cause, if any peer has sent an ABORT.
   Status aborted_by_peers() {

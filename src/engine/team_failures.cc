@@ -10,7 +10,8 @@ Status TeamFailures::look(CallInFlight& call) {
   if (waiter_.now() - looked_ < look_every) return {};
   looked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
-  if (!shm_) channels_.open_to(TeamChannels::Whom::met, rank_);  // who passes it on may be any
+  if (!shm_)
+    (void)channels_.open_to(TeamChannels::Whom::met, rank_);  // who passes it on may be any
   Status status = channels_.aborted_by_peers();
   if (!status.ok() || !call.by || call.by->notices_death()) return status;
   // (A rank that has done its part may end before this one is done. So a second look decides.)
@@ -39,14 +40,15 @@ Status TeamFailures::why_failed(const CallInFlight& call) {
 
 // The rank that fails first may have no channels yet: it opens them to all peers. One that it can't
 // reach learns of it from others: these open channels where that costs no connection.
-void TeamFailures::tell(const std::string& text, bool passes_on) {
+bool TeamFailures::tell(const std::string& text, bool passes_on) {
   using Whom = TeamChannels::Whom;
   if (shm_) shm_->abort(text);
-  if (!shm_) channels_.open_to(passes_on ? Whom::met : Whom::all, rank_);
-  channels_.abort(text);
+  const bool opened = shm_ || channels_.open_to(passes_on ? Whom::met : Whom::all, rank_);
+  const bool told = channels_.abort(text) && opened;
   waiter_.begin();
   const auto is_put_to = [&] { return shm_ && shm_->is_put_to(); };
   while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < abort_grace) waiter_.turn();
+  return told;
 }
 
 void TeamFailures::await_quiet(Executor& executor) {

@@ -53,9 +53,10 @@ class TeamFailures {
   Status why_failed(const CallInFlight& call);
 
   // Tells the other ranks of a failure, and waits until they have been told and put into this
-  // rank's memory no more, for `abort_grace` at most. passes_on: it was another rank's. May throw
-  // std::bad_alloc, when those in the arena have been told.
-  void tell(const std::string& text, bool passes_on);
+  // rank's memory no more, for `abort_grace` at most. passes_on: it was another rank's. False
+  // if memory was lacking for some of them. May throw std::bad_alloc, when those in the arena have
+  // been told.
+  [[nodiscard]] bool tell(const std::string& text, bool passes_on);
   // Returns when an executor that was cancelled touches no memory of its call any more, or has not
   // stopped in 5 s.
   void await_quiet(Executor& executor);
