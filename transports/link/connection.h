@@ -36,10 +36,10 @@ class Link;
 class Connection {
  public:
   enum class State : uint8_t {
-    apart,   // not connected (yet, or any more)
-    asked,   // accepting side: the peer has greeted, and is not known yet
-    open,    // both have greeted
-    parted   // it was open, and broke; another one may go on
+    apart,  // not connected (yet, or any more)
+    asked,  // accepting side: the peer has greeted, and is not known yet
+    open,   // both have greeted
+    parted  // it was open, and broke; another one may go on
   };
 
   Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,

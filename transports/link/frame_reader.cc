@@ -27,7 +27,8 @@ Inbox::Read FrameReader::read(Conduit& conduit) {
     due = {&aside, 1};
   }
   const bool receives_large = receives_ && receiving_.frame.length >= Stream::large;
-  const size_t ahead = link_.demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
+  const size_t ahead =
+      link_.demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
   const Inbox::Read read = inbox_.read(conduit, due, receiving_.moved, ahead);
   receiving_.moved += read.straight;
   if (receives_ && receiving_.moved == receiving_.frame.length)

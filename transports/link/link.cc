@@ -456,8 +456,8 @@ void Link::look_after() {
 // What has taken an invitation may be another machine, if it says nothing for a second.
 void Link::look_for_overdue() {
   const auto time = std::min(shared_.options.dial_after, shared_.options.connect_timeout / 3);
-  const bool waits = meeting_.state() == Meeting::State::waits && connector_.has_address() &&
-                     !is_next_door();
+  const bool waits =
+      meeting_.state() == Meeting::State::waits && connector_.has_address() && !is_next_door();
   const bool invites = meeting_.state() == Meeting::State::invites &&
                        connector_.may_invite_elsewhere() && !is_next_door();
   if (!(waits || invites) || Clock::now() - since_.waits < time) return;

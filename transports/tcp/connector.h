@@ -104,7 +104,7 @@ class Connector {
   std::vector<Candidate> candidates_;
   bool same_host_ = false;
   std::map<std::string, Dialer::Clock::time_point> invited_;  // when closed first; zero: not yet
-  size_t invitations_ = 0;  // so far
+  size_t invitations_ = 0;                                    // so far
   std::optional<Resuming> resuming_;
   uint64_t searches_ = 0;  // asking side: so far
   std::unique_ptr<Dialer> dialer_;

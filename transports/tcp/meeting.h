@@ -23,10 +23,10 @@
 // Why the two cannot end on different connections: the answering side takes one connection. With
 // proofs it takes that over which the last proof has come, which follows only on the connection
 // that the asking side has chosen. Without proofs it answers on one, and the asking side chooses
-// that on which the answer comes. Why neither waits for ever: as long as they have not met, the asking
-// side dials and takes each invitation, and the answering side reads each greeting and invites
-// again a second after an invitation has ended. tests/unit/transports/meeting_test.cc walks all
-// interleavings.
+// that on which the answer comes. Why neither waits for ever: as long as they have not met, the
+// asking side dials and takes each invitation, and the answering side reads each greeting and
+// invites again a second after an invitation has ended. tests/unit/transports/meeting_test.cc walks
+// all interleavings.
 //
 // The table says what a side does on each event: (side, state, event) -> (next state, action).
 #pragma once

@@ -511,8 +511,7 @@ TEST_F(TcpWrongNumber, AnotherProgram) {
   const Socket accepted = answer();
   ASSERT_EQ(send(accepted.fd(), "220 mail ready\r\n", 16, MSG_NOSIGNAL), 16);
   EXPECT_EQ(end_of(message), Code::peer_lost);
-  EXPECT_NE(message.why().find("an invalid answer"), std::string::npos)
-      << message.why();
+  EXPECT_NE(message.why().find("an invalid answer"), std::string::npos) << message.why();
 }
 
 TEST_F(TcpWrongNumber, WhoDoesNotKnowTheKey) {
