@@ -19,7 +19,7 @@ namespace sluice {
 namespace {
 
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
-// What ETIMEDOUT may mean.
+// What ETIMEDOUT may mean, or silence while something is sent.
 constexpr const char* mtu_hint =
     "; small packets have passed before: if that host is up, packets of full size are lost on the "
     "way, so check that the MTU of all interfaces and switches is the same";
@@ -492,7 +492,7 @@ void Connection::look_for_life() {
   const char* const what =
       both ? "receive from it and to send to it" : (sends > 0 ? "send to it" : "receive from it");
   lost("its host has not answered for " + std::to_string(silence.count() / 1000) +
-       " s, in which this rank waited to " + what);
+       " s, in which this rank waited to " + what + (sends > 0 ? mtu_hint : ""));
 }
 
 }  // namespace sluice
