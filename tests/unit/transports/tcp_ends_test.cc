@@ -193,13 +193,7 @@ TEST_F(TcpPlayed, AnEndWithoutAGoodbyeIsFoundLater) {
   const auto opened = open({Ranks::process(0), 7});
   Message fine({1, 0, 0, 0}, 8), lost({1, 0, 0, 0}, 8), new_team({1, 0, 0, 0}, 8);
   fine.send(**here);
-  auto there = other->open(team, {Ranks::process(1), endpoint_->address(), "rank 1"});
-  Message taken({1, 0, 0, 0}, 8);
-  taken.receive(**there);
-  EXPECT_TRUE(wait_for(*endpoint_, [&] {
-    other->progress();
-    return fine.done();
-  }));
+  EXPECT_TRUE(done_in(fine, seconds(5)));
   EXPECT_TRUE(fine.ok()) << fine.why();
   lost.send(*channel_);
   EXPECT_EQ(lost.code(), Code::peer_lost);
