@@ -6,10 +6,10 @@
 // Nothing here blocks. The endpoint's lock guards it.
 //
 // Writing has three stages. Bytes are *taken* when write returns them: the conduit owns a copy, or
-// they have left. Of the bytes taken, the last unsent() still need this process, which must call
-// flush() until it is 0: no send completes, so no MPI call returns before, and BYE, ABORT and the
-// end of the process wait for it too. When delivered() is true, this process may end, and the peer
-// can still read everything.
+// they have left. Of the bytes taken, the peer may be unable to read the last unsent() unless this
+// process calls flush() until it is 0: no send completes, so no MPI call returns before, and BYE,
+// ABORT and the end of the process wait for it too. When delivered() is true, this process may end,
+// and the peer can still read everything.
 #pragma once
 
 #include <poll.h>
@@ -68,8 +68,9 @@ class Conduit {
   // the peer sends no more.
   virtual Moved read(std::span<const iovec> runs) = 0;
 
-  // Bytes taken by write that this process must still move; more, if the conduit has bytes of its
-  // own to send first (a handshake).
+  // Bytes taken by write that the peer cannot read before this process has moved on; more, if the
+  // conduit has bytes of its own to send first (a handshake). Of a record of encryption that has
+  // not left whole, all bytes.
   virtual size_t unsent() const { return 0; }
   // Moves some of them. Fails as write does.
   virtual Moved flush() { return {Moved::Result::nothing}; }

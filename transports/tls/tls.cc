@@ -83,7 +83,7 @@ class TlsFilter final : public Conduit {
   const char* name() const override { return "tls"; }
   Moved write(std::span<const iovec> runs) override;
   Moved read(std::span<const iovec> runs) override;
-  size_t unsent() const override { return tls_.unsent(session_); }
+  size_t unsent() const override;
   Moved flush() override;
   bool buffered() const override { return shaken_ && tls_.holds(session_) != 0; }
   short interest(bool reads, bool writes) const override {
@@ -126,6 +126,7 @@ class TlsFilter final : public Conduit {
   Moved ended_{};         // what received_ said behind bytes that were given
   size_t got_ = 0;        // from below, in this call
   bool drained_ = false;  // below had fewer bytes than there was room for, in this call
+  size_t sealed_ = 0;     // bytes of the latest record
   bool shaken_ = false, heard_ = false;
 };
 
@@ -147,6 +148,12 @@ size_t TlsFilter::receive_below(void* filter, const iovec* runs, size_t count) {
   self.drained_ = got < room || self.got_ >= most_received_in_one_call;
   self.heard_ |= got > 0;
   return got;
+}
+
+// The peer can read nothing of a record before all of it has come.
+size_t TlsFilter::unsent() const {
+  const size_t left = tls_.unsent(session_);
+  return left == 0 ? 0 : std::max(left, sealed_);
 }
 
 void TlsFilter::begin_receiving() {
@@ -226,7 +233,8 @@ Conduit::Moved TlsFilter::write(std::span<const iovec> runs) {
     if (sealed == SLUICE_TLS_FAILED) return fail();
     if (has_ended(sent_)) return sent_;
     if (sealed == SLUICE_TLS_WAITS) break;
-    taken += static_cast<size_t>(sealed);
+    sealed_ = static_cast<size_t>(sealed);
+    taken += sealed_;
   }
   return some(taken);
 }

@@ -147,6 +147,31 @@ TEST_F(Tls, CarriesBytesOneAtATime) {
   for (Pair::Side& side : pair.sides) EXPECT_EQ(side.tls->unsent(), 0U);
 }
 
+// So a send is not complete while the peer lacks the end of its record, though another message
+// follows it in that record.
+TEST_F(Tls, WhatTheOtherSideCannotReadIsUnsent) {
+  constexpr size_t most = 40000;
+  Pair pair(1);
+  pair.drive();
+  ASSERT_TRUE(pair.done());
+  auto& [from, to] = pair.sides;
+  const std::vector<std::byte> sent = pattern(most, 5);
+  std::vector<std::byte> got(most);
+  size_t taken = 0, given = 0, steps = 0;
+  for (; given < most; ++steps) {
+    from.end->takes = pair.wires[0].bytes.size() + 300;
+    const iovec rest{const_cast<std::byte*>(sent.data()) + taken, most - taken},
+        room{got.data() + given, most - given};
+    (void)from.tls->flush();
+    if (taken < most) taken += from.tls->write({&rest, 1}).bytes;
+    given += to.tls->read({&room, 1}).bytes;
+    ASSERT_GE(given + from.tls->unsent(), taken) << "step " << steps;
+    ASSERT_LT(steps, most);
+  }
+  EXPECT_GT(steps, most / 300);
+  EXPECT_EQ(got, sent);
+}
+
 // What a small message takes: one write, and one read. A record of a long one takes no more, nor a
 // copy: of what follows it, only its header is read ahead.
 TEST_F(Tls, TakesFewCallsBelow) {
