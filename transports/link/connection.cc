@@ -85,6 +85,7 @@ void Connection::resume(Socket socket, bool within_host, const Greeting& theirs)
   shaking_since_ = {};
   overdue_ = 0;
   vigil_ = {};
+  doubt_ = {};
   Status status = check_settings(shared_, peer_, theirs);
   if (status.ok()) status = check_terms(shared_, peer_, theirs, conduits_.within_host());
   if (status.ok()) status = open_filter();
@@ -266,7 +267,7 @@ void Connection::flush_now() {
 
 pollfd Connection::poll_for() const {
   if (!conduits_ || link_.has_bye()) return {-1, 0, 0};
-  const bool sends = !out_.empty() && send_error_ == 0;
+  const bool sends = !out_.empty() && send_error_ == 0 && !doubt_.lasts();
   int events = conduits_.way_in().interest(link_.wanted(), false) |
                conduits_.way_out().interest(false, sends);
   if (conduits_.filter_waits()) events |= conduits_.filter()->interest(false, true);
@@ -287,6 +288,7 @@ void Connection::look_after() {
   hear();
   look_for_acknowledgement();
   if (link_.status().ok()) look_for_life();
+  if (doubt_.lasts() && link_.status().ok()) flush();
   if (conduits_.filter() != nullptr) look_for_handshake();
 }
 
@@ -299,6 +301,7 @@ bool Connection::flush() {
       fail({Code::memory, "no memory to encrypt for " + peer_.label});
     return false;
   }
+  if (is_doubtful()) return false;
   const Outbox::Flushed flushed = out_.flush(conduits_.way_out());
   finish_sends(flushed.done);
   if (flushed.result == Outbox::Result::shifted) {
@@ -315,6 +318,12 @@ bool Connection::flush() {
   }
   end_sending();
   return flushed.moved;
+}
+
+// What goes over an upgrade is not lost with the socket.
+bool Connection::is_doubtful() {
+  if (state_ != State::open || conduits_.sends_upgraded()) return false;
+  return doubt_.forbids(conduits_.socket(), shared_.options.peer_timeout);
 }
 
 bool Connection::cannot_send() {

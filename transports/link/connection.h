@@ -162,6 +162,7 @@ class Connection {
   void leave_conduit();
 
   bool flush();
+  bool is_doubtful();
   bool cannot_send();
   void finish_sends(Operation* sent);
   bool sits_out(const Outbox::Flushed& failed);
@@ -196,6 +197,7 @@ class Connection {
 
   FrameReader reader_;
   Vigil vigil_;
+  Doubt doubt_;
 
   // Of the filter's handshake: since when it is under way (zero: it is not), and looks at it since
   // it should have been done.

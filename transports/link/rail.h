@@ -54,6 +54,10 @@ class Rail {
   // The peer has it, as far as is known, so parts may be sent.
   bool may_send() const { return is_open() && is_confirmed_; }
   void confirm() { is_confirmed_ = true; }
+  // Parts may be sent, and would arrive, as far as the kernel knows. limit: as of a Doubt.
+  bool takes_parts(Vigil::Duration limit) {
+    return may_send() && !doubt_.forbids(conduits_.socket(), limit);
+  }
   // The dialer has connected. peer_timeout: for keepalive.
   void connect(Socket socket, bool within_host, Vigil::Duration peer_timeout);
   ConduitStack& conduits() { return conduits_; }
@@ -139,6 +143,7 @@ class Rail {
   bool is_full_ = false;   // the conduit took less than offered last time
   bool is_ready_ = false;  // poll says so
   Vigil vigil_;
+  Doubt doubt_;
   std::deque<Due> due_;
   uint64_t taken_ = 0, received_ = 0;
 };

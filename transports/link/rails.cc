@@ -207,14 +207,15 @@ void Rails::close() {
 
 bool Rails::can_send() {
   drop_ended();
-  return open() > 0;
+  const auto limit = shared_.options.peer_timeout;
+  return std::ranges::any_of(rails_, [&](const auto& each) { return each->takes_parts(limit); });
 }
 
 std::vector<Share> Rails::plan(const Operation& send) {
   std::vector<Load> loads;
   for (size_t i = 0; i < rails_.size(); ++i) {
     Rail& rail = *rails_[(turn_ + i) % rails_.size()];
-    if (!rail.may_send()) continue;
+    if (!rail.takes_parts(shared_.options.peer_timeout)) continue;
     rail.reserve();
     loads.push_back({rail.number(), rail.queued()});
   }

@@ -4,8 +4,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -15,6 +17,28 @@ using std::chrono::seconds;
 constexpr seconds usual_limit{60}, longest_interval{10}, shortest_interval{1};
 constexpr int probes_in_limit = 6;
 constexpr int most_probes = 127;  // that the kernel allows
+
+Vigil::Duration or_usual(Vigil::Duration limit) {
+  return limit > Vigil::Duration(0) ? limit : usual_limit;
+}
+
+void set_keepalive(const Socket& socket, int option, int64_t value) {
+  const int number = static_cast<int>(value);
+  setsockopt(socket.fd(), IPPROTO_TCP, option, &number, sizeof(number));
+}
+
+bool ask_kernel(const Socket& socket, tcp_info* info) {
+  socklen_t size = sizeof(*info);
+  *info = {};
+  return getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, info, &size) == 0;
+}
+
+// Of the time since the machine began, to some milliseconds; a tenth of what an exact one costs.
+Vigil::Clock::duration rough_time() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 }  // namespace
 
@@ -32,23 +56,36 @@ Vigil::Duration Vigil::look(Clock::time_point now, const Signs& signs, Duration 
 // TCP_USER_TIMEOUT is not set: it would also end connections to live peers that merely do not read
 // for a while (tcp(7): "buffered data may remain untransmitted").
 void keep_alive(const Socket& socket, Vigil::Duration limit) {
-  if (limit == Vigil::Duration(0)) limit = usual_limit;
+  limit = or_usual(limit);
   const auto each = std::chrono::duration_cast<seconds>(limit / probes_in_limit);
   const auto interval = std::clamp(each, shortest_interval, longest_interval);
   const auto probes = std::min<int64_t>(limit / interval + 1, most_probes);
-  const auto set = [&](int option, int64_t value) {
-    const int number = static_cast<int>(value);
-    setsockopt(socket.fd(), IPPROTO_TCP, option, &number, sizeof(number));
-  };
-  set(TCP_KEEPIDLE, interval.count());
-  set(TCP_KEEPINTVL, interval.count());
-  set(TCP_KEEPCNT, probes);
+  set_keepalive(socket, TCP_KEEPINTVL, interval.count());
+  set_keepalive(socket, TCP_KEEPCNT, probes);
+  set_keepalive(socket, TCP_KEEPIDLE, interval.count());
+}
+
+// The kernel gives up before a vigil does: the link then connects again, in case a firewall has
+// forgotten the connection. (To set the idle time makes Linux look at once whether it is over.)
+bool Doubt::forbids(const Socket& socket, Vigil::Duration limit) {
+  const Vigil::Clock::duration now = rough_time(), pause = now - std::exchange(used_, now);
+  if (!lasts_ && pause < shortest_pause) return false;
+  tcp_info info;
+  const bool did = std::exchange(lasts_, ask_kernel(socket, &info) && info.tcpi_probes > 0);
+  if (did && !lasts_) keep_alive(socket, limit);
+  if (lasts_ && !did) {
+    const auto time = std::chrono::duration_cast<seconds>(or_usual(limit)) - seconds(2);
+    const auto probes = std::min<int64_t>(info.tcpi_probes + time / shortest_interval, most_probes);
+    set_keepalive(socket, TCP_KEEPINTVL, shortest_interval.count());
+    set_keepalive(socket, TCP_KEEPCNT, probes);
+    set_keepalive(socket, TCP_KEEPIDLE, shortest_interval.count());
+  }
+  return lasts_;
 }
 
 bool ask_kernel(const Socket& socket, Vigil::Signs* signs) {
-  tcp_info info{};
-  socklen_t size = sizeof(info);
-  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  tcp_info info;
+  if (!ask_kernel(socket, &info)) return false;
   signs->silence = Vigil::Duration(info.tcpi_last_ack_recv);
   signs->tries = static_cast<unsigned>(info.tcpi_retransmits) + info.tcpi_probes;
   return true;

@@ -44,6 +44,27 @@ class Vigil {
 // connection that ended between calls again. limit: 0: as of a minute.
 void keep_alive(const Socket& socket, Vigil::Duration limit);
 
+// Keeps an idle connection from being used while it may be gone. After an outage one end's kernel
+// may have ended it, and the other's not yet: what that end sends then is answered by a reset, and
+// lost. The kernel's probes tell: while some are unanswered, nothing is sent.
+class Doubt {
+ public:
+  // A connection that was used within this time is not doubted.
+  static constexpr Vigil::Duration shortest_pause{1000};
+
+  // Called before something is sent: whether it must not be yet. Then the kernel probes at once,
+  // and every second, and ends the connection shortly before the limit, which is as keep_alive has
+  // it. Makes a system call after a pause.
+  bool forbids(const Socket& socket, Vigil::Duration limit);
+  // Whether the latest answer was yes. The kernel's next news may change it: poll tells of a reset,
+  // but not of a probe's answer.
+  bool lasts() const { return lasts_; }
+
+ private:
+  Vigil::Clock::duration used_{};
+  bool lasts_ = false;
+};
+
 // What the kernel says of it. False if it is no TCP socket.
 bool ask_kernel(const Socket& socket, Vigil::Signs* signs);
 

@@ -3,7 +3,11 @@
 // Breaks connections of endpoints in this process, as networks do.
 #pragma once
 
+#include <linux/filter.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,6 +49,41 @@ inline int end_of(Ranks& ranks, size_t rank) {
   }
   return -1;
 }
+
+// For as long as it lives, nothing reaches that socket, as if its network was down. It begins when
+// nothing is on its way, not even an acknowledgement.
+class Outage {
+ public:
+  explicit Outage(int fd) : fd_(fd) {
+    int left = 1;
+    while (ioctl(fd_, SIOCOUTQ, &left) == 0 && left > 0) usleep(1000);
+    sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
+    const sock_fprog all{1, &drop};
+    EXPECT_EQ(setsockopt(fd_, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)), 0);
+    const int second = 1;
+    EXPECT_EQ(setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &second, sizeof(second)), 0);
+  }
+  ~Outage() {
+    const int none = 0;
+    EXPECT_EQ(setsockopt(fd_, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)), 0);
+  }
+  Outage(const Outage&) = delete;
+  Outage& operator=(const Outage&) = delete;
+
+  // Until the kernel has probed the idle connection, which takes a second. False if it does not.
+  bool await_probe() const {
+    tcp_info info{};
+    for (int i = 0; i < 1000 && info.tcpi_probes == 0; ++i) {
+      usleep(10'000);
+      socklen_t size = sizeof(info);
+      EXPECT_EQ(getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    }
+    return info.tcpi_probes > 0;
+  }
+
+ private:
+  const int fd_;
+};
 
 class Breaker {
  public:

@@ -169,6 +169,16 @@ TEST_F(RailsThatEnd, IdleOnesAreDropped) {
   EXPECT_STREQ(ranks_.channel(1, 0).carrier(), "tcp");
 }
 
+// One network of two is down, or the peer has ended them, and this side does not know it yet.
+TEST_F(RailsThatEnd, SilentOnesAreNotSentOn) {
+  std::vector<std::unique_ptr<Outage>> outages;
+  for (const int each : rails_) outages.push_back(std::make_unique<Outage>(each));
+  for (const auto& each : outages) ASSERT_TRUE(each->await_probe());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
+  outages.resize(2);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
+}
+
 // The link's own connection breaks between two calls, and is made again; the rails stay.
 TEST_F(RailsThatEnd, OutliveTheFirstConnection) {
   for (const size_t rank : {0U, 1U}) {

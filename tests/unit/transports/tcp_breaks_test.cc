@@ -117,6 +117,42 @@ TEST_P(Broken, BetweenCallsNobodyNotices) {
   }
 }
 
+class Silent : public Broken {};
+
+// In an outage one side's kernel gives up first. When the network is back, the other side's has not
+// given up yet, and its probes have no answer.
+TEST_P(Silent, WhatMayBeGoneIsNotSentOn) {
+  Messages messages;
+  const size_t gone = side(), other = 1 - side();
+  const int end = end_of(ranks_, other);
+  {
+    const Outage outage(end);
+    ASSERT_TRUE(breaker_.hit(ranks_, gone, Break::reset));
+    ASSERT_TRUE(outage.await_probe());
+    add(messages, {50, 0, 0, 0}, 100).fill().send(ranks_.channel(other, gone));
+    settle();
+  }
+  EXPECT_FALSE(messages.front()->done());
+  add(messages, {50, 0, 0, 0}, 100).receive(ranks_.channel(gone, other));
+  EXPECT_EQ(outcome(messages), "");
+  EXPECT_EQ(carry(51, 5000), "");
+}
+
+// The same where nothing was gone.
+TEST_P(Silent, WhatAnswersAgainIsSentOn) {
+  Messages messages;
+  const int end = end_of(ranks_, side());
+  {
+    const Outage outage(end);
+    ASSERT_TRUE(outage.await_probe());
+    post(messages, 50, 100'000);
+    settle();
+    EXPECT_FALSE(messages.front()->done() && messages.back()->done());
+  }
+  EXPECT_EQ(outcome(messages), "");
+  EXPECT_EQ(end_of(ranks_, side()), end);
+}
+
 // Sleeping ranks look for ends.
 TEST_P(Broken, WhatIsNoticedBetweenCallsTakesNoDescriptor) {
   ASSERT_TRUE(breaker_.hit(ranks_, side(), Break::reset));
@@ -219,6 +255,9 @@ TEST_P(Broken, InACallItIsRightOrAnError) {
   EXPECT_EQ(right + wrong, 30);
 }
 
+INSTANTIATE_TEST_SUITE_P(Links, Silent,
+                         testing::Values(std::make_tuple(Kind::clear, 0),
+                                         std::make_tuple(Kind::tls, 1)));
 INSTANTIATE_TEST_SUITE_P(Links, Broken,
                          testing::Combine(testing::Values(Kind::clear, Kind::proved, Kind::tls,
                                                           Kind::shm, Kind::shm_over_tls),
