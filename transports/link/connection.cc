@@ -19,7 +19,7 @@ namespace sluice {
 namespace {
 
 constexpr int max_reads = 16;  // in one turn, so that other links get theirs
-// What ETIMEDOUT may mean.
+// What ETIMEDOUT may mean, or silence while something is sent.
 constexpr const char* mtu_hint =
     "; small packets have passed before: if that host is up, packets of full size are lost on the "
     "way, so check that the MTU of all interfaces and switches is the same";
@@ -62,7 +62,7 @@ bool Connection::read_rest() {
   if (conduits_) return read();
   parse();
   if (!link_.wanted() || conduits_.left() == nullptr) return false;
-  const Inbox::Read got = reader_.read(*conduits_.left(), 0);
+  const Inbox::Read got = reader_.read(*conduits_.left());
   if (got.result != Conduit::Moved::Result::some) return false;
   parse();
   return true;
@@ -105,12 +105,6 @@ void Connection::close() {
 
 void Connection::connect(Socket socket, bool within_host) {
   conduits_.connect(std::move(socket), within_host, shared_.proves_host());
-}
-
-void Connection::greet(Socket socket, bool within_host) {
-  connect(std::move(socket), within_host);
-  state_ = State::asking;
-  push_greeting();
 }
 
 void Connection::greet(Socket socket, bool within_host, const Greeting& answer) {
@@ -160,25 +154,6 @@ void Connection::begin() {
   Status status = check_terms(shared_, peer_, theirs_, conduits_.within_host());
   if (status.ok()) status = open_filter();
   if (!status.ok()) fail(status);
-}
-
-// Connecting side: reads the peer's answer to the greeting. True if it has come.
-bool Connection::take_greeting() {
-  Inbox& inbox = reader_.inbox();
-  if (inbox.empty()) return false;
-  Greeting greeting;
-  const bool whole = inbox.size() >= Greeting::bytes;
-  const bool foreign =
-      !Greeting::may_begin(inbox.data(), inbox.size()) ||
-      (whole && !(greeting.decode(inbox.data()) && shared_.answers(greeting, peer_.process)));
-  if (foreign) {
-    lost("an invalid greeting came from its address: damaged, or another program is there");
-  } else if (whole) {
-    inbox.consume(Greeting::bytes);
-    inbox.discount(Greeting::bytes);
-    take(greeting);
-  }
-  return state_ == State::open;
 }
 
 // Connecting side, once the answer has come.
@@ -396,8 +371,7 @@ bool Connection::read() {
     parse();
     if (!link_.wanted()) return moved;
     if (reader_.is_deferred()) break;
-    const size_t greeting = has_greeted_us() ? 0 : Greeting::bytes - reader_.inbox().size();
-    const Inbox::Read read = reader_.read(conduits_.way_in(), greeting);
+    const Inbox::Read read = reader_.read(conduits_.way_in());
     if (read.result == Conduit::Moved::Result::nothing) return moved;
     if (read.result == Conduit::Moved::Result::some) {
       moved = true;
@@ -438,7 +412,7 @@ void Connection::note_end(int error) {
 
 // Parses what has been read, as long as an operation needs it.
 void Connection::parse() try {
-  while (link_.wanted() && (has_greeted_us() ? step() : take_greeting())) {
+  while (link_.wanted() && has_greeted_us() && step()) {
   }
 } catch (const std::bad_alloc&) {  // in the middle of a frame
   fail(shared_.no_memory);
@@ -501,10 +475,10 @@ void Connection::look_for_handshake() {
   }
 }
 
-// Until both have greeted, and the filter's handshake is done.
+// Until the filter's handshake is done.
 bool Connection::is_opening() const {
-  return state_ == State::asking || (conduits_.filter() != nullptr &&
-                                     conduits_.filter()->handshake() != Conduit::Handshake::done);
+  return conduits_.filter() != nullptr &&
+         conduits_.filter()->handshake() != Conduit::Handshake::done;
 }
 
 // The peer's process may be busy for any time, but its kernel acknowledges what was sent.
@@ -528,7 +502,7 @@ void Connection::look_for_life() {
   const char* const what =
       both ? "receive from it and to send to it" : (sends > 0 ? "send to it" : "receive from it");
   lost("its host has not answered for " + std::to_string(silence.count() / 1000) +
-       " s, in which this rank waited to " + what);
+       " s, in which this rank waited to " + what + (sends > 0 ? mtu_hint : ""));
 }
 
 }  // namespace sluice

@@ -36,11 +36,10 @@ class Link;
 class Connection {
  public:
   enum class State : uint8_t {
-    apart,   // not connected (yet, or any more)
-    asking,  // connecting side: its greeting is queued or sent, the answer is awaited
-    asked,   // accepting side: the peer has greeted, and is not known yet
-    open,    // both have greeted
-    parted   // it was open, and broke; another one may go on
+    apart,  // not connected (yet, or any more)
+    asked,  // accepting side: the peer has greeted, and is not known yet
+    open,   // both have greeted
+    parted  // it was open, and broke; another one may go on
   };
 
   Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
@@ -55,8 +54,6 @@ class Connection {
   // What the bytes travel over: the name of the conduit, once it serves both directions.
   const char* carrier() const { return conduits_.carrier(); }
 
-  // Connected by this side, which has not greeted.
-  void greet(Socket socket, bool within_host);
   // Connected by this side, which has greeted, and got this answer.
   void greet(Socket socket, bool within_host, const Greeting& answer);
   // Accepted from the peer, which has greeted. Unless the peer is known, begin() must follow.
@@ -150,7 +147,6 @@ class Connection {
   void open();
   void push_greeting();
   void answer();
-  bool take_greeting();
   void take(const Greeting& theirs);
   bool filters() const { return is_filtered(shared_, conduits_.within_host()); }
   bool lacks_filter() const { return conduits_.filter() == nullptr && filters(); }

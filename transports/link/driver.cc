@@ -68,8 +68,8 @@ Driver::Driver(const TcpOptions& options)
           [this](const ProcessId& process, bool invites) { return find_greeter(process, invites); },
           [this](const Greeting& said) { return link(said.from).prepare(said); },
           [this](const ProcessId& process) { link(process).note_missed(); },
-          [this](const ProcessId& process, Acceptor::Reply reply) {
-            link(process).uninvited(reply);
+          [this](const ProcessId& process, Acceptor::Reply reply, const std::string& address) {
+            link(process).uninvited(reply, address);
           }) {
   shared_.options = options;
   shared_.make_room = [this] {
@@ -299,7 +299,8 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) c
             link->said_key(),
             link->is_parted(),
             link->may_resume(),
-            link->takes_rails()};
+            link->takes_rails(),
+            link->met_at()};
   }
   const std::optional<PublicKey>* const met = peer_keys_.find(process);
   if (met == nullptr || invites) return {false, expected, failed};

@@ -17,7 +17,7 @@ constexpr int max_deferrals = 16;  // of one frame: other calls' operations may 
 
 }  // namespace
 
-Inbox::Read FrameReader::read(Conduit& conduit, size_t greeting) {
+Inbox::Read FrameReader::read(Conduit& conduit) {
   ConstPieces due;
   Bytes aside;
   if (receives_ && receiving_.receive != nullptr) {
@@ -27,8 +27,8 @@ Inbox::Read FrameReader::read(Conduit& conduit, size_t greeting) {
     due = {&aside, 1};
   }
   const bool receives_large = receives_ && receiving_.frame.length >= Stream::large;
-  size_t ahead = link_.demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
-  if (greeting > 0) ahead = greeting;
+  const size_t ahead =
+      link_.demand.large > 0 || receives_large ? small_read_ahead : Inbox::capacity;
   const Inbox::Read read = inbox_.read(conduit, due, receiving_.moved, ahead);
   receiving_.moved += read.straight;
   if (receives_ && receiving_.moved == receiving_.frame.length)

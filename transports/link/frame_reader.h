@@ -21,11 +21,11 @@ class FrameReader {
  public:
   FrameReader(Link& link, LinkShared& shared) : link_(link), shared_(shared) {}
 
-  // What has been read and not been parsed. Greetings are taken from here.
+  // What has been read and not been parsed.
   Inbox& inbox() { return inbox_; }
   const Inbox& inbox() const { return inbox_; }
-  // Reads once; without frames at most `greeting` bytes, because what follows may be the filter's.
-  Inbox::Read read(Conduit& conduit, size_t greeting);
+  // Reads once.
+  Inbox::Read read(Conduit& conduit);
 
   enum class Step : uint8_t {
     starved,  // the rest has not been read, is deferred, or is no frame: then the link has failed

@@ -18,6 +18,8 @@ constexpr std::chrono::milliseconds between_dials{100};
 constexpr std::chrono::seconds between_looks_around{2};  // at most, of a rank that waits
 // Invitations that a peer closes, although its kernel takes the connections: it can't answer.
 constexpr int most_uninvited = 10;
+// How long a peer that cannot be reached is waited for because its host is known to live.
+constexpr int most_deadlines = 4;
 
 }  // namespace
 
@@ -127,7 +129,7 @@ void Link::meet(Meeting::Event event) {
   switch (meeting_.take(event)) {
     case Meeting::Action::wait:
       connector_.stop();
-      waits_since_ = std::chrono::steady_clock::now();
+      since_.waits = std::chrono::steady_clock::now();
       break;
     case Meeting::Action::stop:
       connector_.stop();
@@ -143,7 +145,10 @@ void Link::meet(Meeting::Event event) {
 // Something is pending, and there is no connection. If one broke, neither side can wait for the
 // other, which may not know it, or may have ended.
 void Link::need() {
-  if (!is_parted()) return meet(Meeting::Event::needed);
+  if (!is_parted()) {
+    if (meeting_.state() == Meeting::State::apart) since_.needed = Clock::now();
+    return meet(Meeting::Event::needed);
+  }
   if (resumption_.take(Resumption::Event::needed) == Resumption::Action::seek) {
     sought_.since = Clock::now();
     dial_at_ = {};
@@ -191,27 +196,38 @@ bool Link::dial() try {
 void Link::take_dialed() {
   Connector::Connected made = connector_.take();
   if (meeting_.answer_to(Meeting::Event::connected) == Meeting::Action::invite) {
+    connector_.note_invited(peer_text(made.socket.fd()));
     shared_.await_greeting(std::move(made.socket), made.words);
+    since_.waits = Clock::now();
     return meet(Meeting::Event::connected);
   }
   meet(Meeting::Event::connected);
-  if (is_parted()) return resume(std::move(made.socket), made.answer.value_or(Greeting{}));
+  if (is_parted()) return resume(std::move(made.socket), *made.answer);
   const bool within_host = is_within_host(made.socket);
-  if (made.answer) {
-    connection_.greet(std::move(made.socket), within_host, *made.answer);
-  } else {
-    connection_.greet(std::move(made.socket), within_host);
-  }
+  since_.met = Clock::now();
+  connection_.greet(std::move(made.socket), within_host, *made.answer);
 }
 
-// Dialing has failed. If the answering side's connections do not pass, that says nothing of a peer
-// that may be late on a host that is known to live, or by addresses that lead nowhere else.
+// Dialing has failed.
 void Link::give_up() {
   if (connector_.ran_short()) return fall_short(connector_.failure());
   if (is_parted()) return miss();
-  const bool shows_nothing =
-      !meeting_.asks() && (shared_.reaches(peer_.host) || !connector_.leads_away());
-  meet(shows_nothing ? Meeting::Event::short_of : Meeting::Event::unreached);
+  meet(is_pardoned() ? Meeting::Event::short_of : Meeting::Event::unreached);
+}
+
+// That the answering side's connections do not pass says nothing of a peer that has an invitation,
+// or is on this host, as far as the two know: it may be late. On another host that is known to live
+// it may be late, too, behind a firewall, but then it is not waited for without end.
+bool Link::is_pardoned() const {
+  if (meeting_.asks()) return false;
+  if (connector_.has_invited() || (!connector_.leads_away() && is_next_door())) return true;
+  const auto limit = most_deadlines * shared_.options.connect_timeout;
+  return shared_.reaches(peer_.host) && Clock::now() - since_.needed < limit;
+}
+
+// Two virtual machines that were resumed from one snapshot only have other names.
+bool Link::is_next_door() const {
+  return connector_.may_be_within_host() && peer_.host == shared_.options.host;
 }
 
 // The answering side need not connect.
@@ -233,6 +249,8 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
     connector_.adopt(std::move(socket));
   } else if (action == Meeting::Action::accept) {
     connector_.stop();
+    connector_.forget_invitations();
+    since_.met = Clock::now();
     const bool within_host = is_within_host(socket);
     connection_.accept(std::move(socket), within_host, greeting);
   }
@@ -241,12 +259,18 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
   fail(shared_.no_memory_to_connect);
 }
 
-void Link::uninvited(Acceptor::Reply reply) {
+void Link::uninvited(Acceptor::Reply reply, const std::string& address) {
   if (reply == Acceptor::Reply::refused) {
     const std::string how = "it has given up its connection to this process";
     return fail({Code::peer_lost, "cannot connect to " + peer_.label + ": " + how});
   }
-  const bool judges = meeting_.state() == Meeting::State::invites && !shared_.reaches(peer_.host);
+  if (reply == Acceptor::Reply::none) {
+    connector_.note_closed(address);
+  } else {
+    connector_.note_dropped(address);
+  }
+  const bool judges = meeting_.state() == Meeting::State::invites && !connector_.has_invited() &&
+                      !shared_.reaches(peer_.host);
   if (reply == Acceptor::Reply::unacknowledged && judges && !is_parted()) {
     return fail({Code::timeout, connector_.lead() +
                                     "its host takes connections, but acknowledges no byte; does a "
@@ -426,14 +450,27 @@ void Link::look_after() {
   if (peer_.known && connector_.is_deserted()) lost("it ended before it connected");
   look_for_prover();
   look_for_overdue();
+  look_for_spurning();
 }
 
+// What has taken an invitation may be another machine, if it says nothing for a second.
 void Link::look_for_overdue() {
   const auto time = std::min(shared_.options.dial_after, shared_.options.connect_timeout / 3);
-  const bool waits = meeting_.state() == Meeting::State::waits && connector_.has_address() &&
-                     !connector_.may_be_within_host();
-  if (!waits || std::chrono::steady_clock::now() - waits_since_ < time) return;
+  const bool waits =
+      meeting_.state() == Meeting::State::waits && connector_.has_address() && !is_next_door();
+  const bool invites = meeting_.state() == Meeting::State::invites &&
+                       connector_.may_invite_elsewhere() && !is_next_door();
+  if (!(waits || invites) || Clock::now() - since_.waits < time) return;
+  if (invites) connector_.try_another();
   meet(Meeting::Event::overdue);
+}
+
+// A peer that closes all invitations, and says nothing, may be up, and its answers lost.
+void Link::look_for_spurning() {
+  if (is_parted() || !connector_.is_spurned()) return;
+  fail({Code::timeout, connector_.lead() +
+                           "it has closed invitations to connect, and answers none; are packets "
+                           "from it lost?"});
 }
 
 // If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep

@@ -36,6 +36,8 @@ namespace sluice {
 
 class Link {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Link(LinkShared& shared, const ProcessId& process);
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -58,6 +60,8 @@ class Link {
   void urge();
   // It is connected, or was: what came before it ended may be an abort.
   bool has_met() const { return connection_.has_greeted_us() || !status_.ok(); }
+  // When; zero: not yet.
+  Clock::time_point met_at() const { return since_.met; }
   // know() has succeeded.
   bool is_known() const { return peer_.known; }
   std::optional<PublicKey> public_key() const {
@@ -78,7 +82,7 @@ class Link {
   // Answering side: the peer may be about to make rails.
   bool awaits_rails() const { return rails_ && rails_->awaits(); }
   // Called when the connection with this side's invitation has ended.
-  void uninvited(Acceptor::Reply reply);
+  void uninvited(Acceptor::Reply reply, const std::string& address);
   // Called when somebody greeted as the peer, and left without the last proof.
   void note_missed() { missed_ = std::chrono::steady_clock::now(); }
 
@@ -185,8 +189,6 @@ class Link {
   void finished();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void list();
   void meet(Meeting::Event event);
   void need();
@@ -199,12 +201,15 @@ class Link {
   void give_up();
   void fall_short(const Status& lack);
   void look_for_overdue();
+  void look_for_spurning();
   void miss();
   void look_after_search();
   void resume(Socket socket, const Greeting& theirs);
   bool is_whole(const ByteCounts& theirs);
   void read_rest();
   bool is_within_host(const Socket& socket) const;
+  bool is_next_door() const;
+  bool is_pardoned() const;
   void look_for_missed();
   void look_for_prover();
   void lost(const std::string& how);
@@ -213,7 +218,9 @@ class Link {
   PeerIdentity peer_;
   std::optional<Key> said_key_;  // once known: what answers without proofs say
   Meeting meeting_;
-  std::chrono::steady_clock::time_point waits_since_{};
+  struct {
+    Clock::time_point needed{}, waits{}, met{};
+  } since_;  // zero: it never was
   Connector connector_;
   Connection connection_;
   std::unique_ptr<Rails> rails_;

@@ -164,9 +164,9 @@ bool Acceptor::drop_one() {
 
 bool Acceptor::drop_invitation() {
   if (invited_.empty()) return false;
-  const ProcessId to = invited_.back().invitation->to;
+  const PendingConnection dropped = std::move(invited_.back());
   invited_.pop_back();
-  uninvited_(to, Reply::none);
+  uninvited_(dropped.invitation->to, Reply::dropped, dropped.from);
   return true;
 }
 
@@ -200,10 +200,12 @@ void Acceptor::hear_each(std::vector<PendingConnection>& all, const Welcome& wel
 
 void Acceptor::end(const PendingConnection& pending, Progress progress) {
   if (progress == Progress::away) count_turned_away(pending.from, pending.fault);
+  reset_if_unacknowledged(pending.socket);
   if (pending.invitation) {
-    uninvited_(pending.invitation->to, progress == Progress::refused  ? Reply::refused
-                                       : progress == Progress::silent ? Reply::unacknowledged
-                                                                      : Reply::none);
+    const Reply reply = progress == Progress::refused  ? Reply::refused
+                        : progress == Progress::silent ? Reply::unacknowledged
+                                                       : Reply::none;
+    uninvited_(pending.invitation->to, reply, pending.from);
   } else if (pending.proves() && progress == Progress::left && pending.greeting.rail == 0) {
     left_(pending.greeting.from);
   }
@@ -262,7 +264,7 @@ Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
   if (said.refuses) return judge_refusal(pending);
   const Greeter from = knows_(said.from, said.invites);
   if (said.rail != 0) return judge_rail(pending, from);
-  const bool late = said.invites;  // the two have met in the meantime
+  const bool late = said.invites || pending.since <= from.met;  // they have met in the meantime
   const bool expected = said.resumes ? from.resumes : from.expected && !from.parted;
   if (!expected && !from.failed) {
     return late ? Progress::left : turn_away(pending, not_expected);

@@ -56,6 +56,7 @@ class Acceptor {
     bool resumes = false;            // it may, because the two have or had a connection
     // Whether a connection may become a rail of its link; later: when that is settled.
     enum class Rails : uint8_t { none, later, some } rails = Rails::none;
+    std::chrono::steady_clock::time_point met{};  // when its link got its first connection
   };
   using Knows = std::function<Greeter(const ProcessId&, bool invites)>;
   // What a peer that has proved to be one is told. close: nothing.
@@ -69,13 +70,15 @@ class Acceptor {
   // Told of whoever greeted as that process, was answered, and left without the last proof: the
   // process itself, which has ended, or somebody who replayed its greeting.
   using Left = std::function<void(const ProcessId&)>;
-  // Told that the connection with the invitation for that process has ended without a greeting.
+  // Told that the connection with the invitation for that process has ended without a greeting, and
+  // to which address it led.
   enum class Reply : uint8_t {
     none,
+    dropped,        // this process has dropped it
     refused,        // it has said that it has given up its link to this process
     unacknowledged  // its kernel has not acknowledged the invitation by the deadline
   };
-  using Uninvited = std::function<void(const ProcessId&, Reply reply)>;
+  using Uninvited = std::function<void(const ProcessId&, Reply reply, const std::string& address)>;
 
   Acceptor(const TcpContext& context, Knows knows, Prepare prepare, Left left, Uninvited uninvited)
       : context_(context),

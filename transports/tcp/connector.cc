@@ -55,6 +55,35 @@ void Connector::try_another() {
   std::rotate(candidates_.begin(), candidates_.begin() + 1, candidates_.end());
 }
 
+void Connector::note_invited(const std::string& address) {
+  invited_.try_emplace(address);
+  ++invitations_;
+}
+
+bool Connector::has_invited() const {
+  return std::ranges::any_of(
+      invited_, [](const auto& each) { return each.second == Dialer::Clock::time_point{}; });
+}
+
+void Connector::forget_invitations() {
+  invited_.clear();
+  invitations_ = 0;
+}
+
+void Connector::note_closed(const std::string& address) {
+  const auto found = invited_.find(address);
+  if (found == invited_.end() || found->second != Dialer::Clock::time_point{}) return;
+  found->second = Dialer::Clock::now();
+}
+
+bool Connector::is_spurned() const {
+  const auto limit = context_.options.connect_timeout;
+  const auto now = Dialer::Clock::now();
+  return !invited_.empty() && std::ranges::all_of(invited_, [&](const auto& each) {
+    return each.second != Dialer::Clock::time_point{} && now - each.second >= limit;
+  });
+}
+
 Dialer::State Connector::fail() {
   ran_short_ = dialer_->ran_short();
   if (!ran_short_ && dials_locally() && !dialer_->refused()) return dial_between_hosts();
@@ -122,7 +151,11 @@ Status Connector::unreachable() const {
   if (dialer_->refused()) {
     return {Code::peer_lost, who + "it has given up its connection to this process"};
   }
-  return {dialer_->code(), who + dialer_->failures() + dialer_->hints()};
+  const bool loops = !leads_away() && !same_host_;
+  const char* const hint =
+      loops ? "; it offers only addresses that do not leave a host: see its SLUICE_TCP_INTERFACES"
+            : "";
+  return {dialer_->code(), who + dialer_->failures() + dialer_->hints() + hint};
 }
 
 bool Connector::is_deserted() const {

@@ -8,6 +8,7 @@
 
 #include <poll.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,17 +56,27 @@ class Connector {
   // Once connected; to be called once.
   struct Connected {
     Socket socket;
-    // With proofs, or where the address was not certain to be the peer's: its answer to this side's
-    // greeting. Else this side has not greeted.
-    std::optional<Greeting> answer;
-    Greeting words;  // that it had to say, or has said
+    std::optional<Greeting> answer;  // the peer's, to this side's greeting; none to an invitation
+    Greeting words;                  // that this side has said
   };
   Connected take();
   // A dialer for a rail. Several networks that both hosts are on are used in turns, by its number.
   // May throw std::bad_alloc.
   Result<std::unique_ptr<Dialer>> dial_rail(uint32_t number) const;
-  // An invitation came to nothing: the next is for the peer's next address.
+  // An invitation came to nothing, or is not answered: the next is for the peer's next address.
   void try_another();
+  // What became of invitations, by the addresses to which they went.
+  void note_invited(const std::string& address);
+  void note_closed(const std::string& address);
+  void note_dropped(const std::string& address) { invited_.erase(address); }
+  // There have been fewer invitations than the peer has addresses.
+  bool may_invite_elsewhere() const { return invitations_ < candidates_.size(); }
+  // One is open, as far as this side knows.
+  bool has_invited() const;
+  // Each address that was invited has closed an invitation, the latest to do so a deadline ago.
+  bool is_spurned() const;
+  // They have met.
+  void forget_invitations();
   // Code::memory also if this process lacks descriptors: another attempt may succeed.
   const Status& failure() const { return failure_; }
   // The beginning of each error: what this process has awaited, and of whom.
@@ -92,6 +103,8 @@ class Connector {
   const FirstWords words_;
   std::vector<Candidate> candidates_;
   bool same_host_ = false;
+  std::map<std::string, Dialer::Clock::time_point> invited_;  // when closed first; zero: not yet
+  size_t invitations_ = 0;                                    // so far
   std::optional<Resuming> resuming_;
   uint64_t searches_ = 0;  // asking side: so far
   std::unique_ptr<Dialer> dialer_;

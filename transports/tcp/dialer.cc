@@ -17,6 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds longest_between_starts{250};
 constexpr std::chrono::milliseconds between_retries{100};
 constexpr int most_retries = 100;
+// That one address is given to answer, before others are tried.
+constexpr std::chrono::milliseconds time_to_answer{1000};
 constexpr std::chrono::seconds between_rounds{1};
 constexpr size_t most_adopted = 8;
 // After the deadline.
@@ -49,14 +51,15 @@ const char* hint_of(int error) {
 Dialer::Dialer(const TcpContext& context, std::span<const Candidate> candidates,
                const Greeting& greeting, const PairKey& pair_key)
     : context_(context),
-      candidates_(candidates.begin(), candidates.end()),
       greeting_(greeting),
       pair_key_(pair_key),
       deadline_(Clock::now() + context.options.connect_timeout),
       between_starts_(std::min<Clock::duration>(
           longest_between_starts,
-          context.options.connect_timeout / std::max<size_t>(candidates_.size(), 1))),
-      addresses_(candidates_.size()) {}
+          context.options.connect_timeout / std::max<size_t>(candidates.size(), 1))),
+      addresses_(candidates.size()) {
+  for (const Candidate& each : candidates) targets_.push_back({each});
+}
 
 // Whoever has only recorded an invitation may send it again, and gets no answer but a greeting. So
 // few are kept, and with proofs none keeps this side from dialing.
@@ -68,8 +71,13 @@ void Dialer::adopt(Socket socket) {
   reset_when_closed(socket, greeting_.resumes);
   Candidate candidate{};
   candidate.certain = !greeting_.proves;
-  attempts_.push_back({candidate, std::move(socket), deadline_, true});
+  attempts_.push_back({candidate, {}, std::move(socket), deadline_, true});
   next_start_ = Clock::now() + between_starts_;
+}
+
+void Dialer::drop_all() {
+  for (const Attempt& each : attempts_) reset_if_unacknowledged(each.socket);
+  attempts_.clear();
 }
 
 Dialer::State Dialer::advance() {
@@ -78,11 +86,11 @@ Dialer::State Dialer::advance() {
       const Progress progress = look_at(attempts_[i]);
       if (progress == Progress::connected) {
         connected_ = std::move(attempts_[i].socket);
-        attempts_.clear();
+        drop_all();
         return State::connected;
       }
       if (refused_ || gone_) {
-        attempts_.clear();
+        drop_all();
         return State::failed;
       }
       if (progress == Progress::waits) {
@@ -91,10 +99,13 @@ Dialer::State Dialer::advance() {
       }
       next_start_ =
           progress == Progress::again ? Clock::now() + between_retries : Clock::time_point{};
-      if (progress == Progress::again) candidates_.push_back(attempts_[i].candidate);
+      if (progress == Progress::again) {
+        targets_.push_back({attempts_[i].candidate, attempts_[i].closed});
+      }
+      reset_if_unacknowledged(attempts_[i].socket);
       attempts_.erase(attempts_.begin() + static_cast<ptrdiff_t>(i));
     }
-    if (next_ == candidates_.size()) {
+    if (next_ == targets_.size()) {
       if (!attempts_.empty()) return State::dialing;
       if (!begin_round()) return State::failed;
     }
@@ -110,19 +121,24 @@ bool Dialer::has_greeted() const {
 
 // After all have failed. False if it is not worth while to try again, or too late.
 bool Dialer::begin_round() {
-  const bool lasts = greeting_.invites || std::ranges::any_of(candidates_, &Candidate::leads_away);
+  const auto leads_away = [](const Target& each) { return each.candidate.leads_away(); };
+  const bool lasts = greeting_.invites || std::ranges::any_of(targets_, leads_away);
   const Clock::time_point next = Clock::now() + between_rounds;
   if (!lasts || ran_short() || next >= deadline_) return false;
-  candidates_.resize(addresses_);
+  targets_.resize(addresses_);
   next_ = 0;
   next_start_ = next;
   return true;
 }
 
-// The peer is certain to have this side's greeting.
+// An address that is certain to be the peer's has had this side's greeting for a short time.
 bool Dialer::awaits_certain() const {
-  return std::ranges::any_of(
-      attempts_, [](const Attempt& each) { return each.asks() && each.candidate.certain; });
+  const auto time = std::min(time_to_answer, context_.options.connect_timeout / 3);
+  const Clock::time_point now = Clock::now();
+  return std::ranges::any_of(attempts_, [&](const Attempt& each) {
+    return each.asks() && each.candidate.certain &&
+           (greeting_.rail != 0 || now - each.asks_since < time);
+  });
 }
 
 void Dialer::add_to(std::vector<pollfd>& polls) const {
@@ -170,7 +186,7 @@ void Dialer::start_next() {
     failures_.clear();
     absent_ = true;
   }
-  const Candidate candidate = candidates_[next_++];
+  const auto [candidate, closed] = targets_[next_++];
   next_start_ = Clock::now() + between_starts_;
   auto made = make_socket_for(candidate);
   int error = errno;
@@ -184,7 +200,7 @@ void Dialer::start_next() {
     return;
   }
   if (greeting_.resumes) reset_when_closed(*made, true);
-  Attempt attempt{candidate, std::move(*made), std::max(deadline_, next_start_)};
+  Attempt attempt{candidate, closed, std::move(*made), std::max(deadline_, next_start_)};
   const SocketAddress to = address_of(candidate);
   const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
   if (connect(attempt.socket.fd(), address, to.size) != 0 && errno != EINPROGRESS &&
@@ -198,10 +214,11 @@ void Dialer::start_next() {
 Dialer::Progress Dialer::look_at(Attempt& attempt) {
   if (!attempt.asks()) {
     const Progress progress = connect_further(attempt);
-    if (progress != Progress::connected || chooses_at_once(attempt)) return progress;
+    if (progress != Progress::connected) return progress;
     if (!greet(attempt)) return end(attempt, errno);
     if (greeting_.invites) return Progress::connected;
     attempt.state = Attempt::State::asking;
+    attempt.asks_since = Clock::now();
   }
   return hear_answer(attempt);
 }
@@ -218,14 +235,6 @@ Dialer::Progress Dialer::connect_further(Attempt& attempt) {
     return fail(attempt, EACCES);
   }
   return error == 0 ? Progress::connected : end(attempt, error);
-}
-
-// Once this side has greeted on one connection, the peer chooses: it keeps the first connection
-// that has greeted, and closes the others.
-bool Dialer::chooses_at_once(const Attempt& attempt) const {
-  return !greeting_.proves && !greeting_.invites && !greeting_.resumes && greeting_.rail == 0 &&
-         attempt.candidate.certain &&
-         std::ranges::none_of(attempts_, [](const Attempt& each) { return each.asks(); });
 }
 
 // (A new socket has room for the greeting.)
@@ -273,6 +282,11 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
 
 // Looks at the connection once in a deadline.
 Dialer::Progress Dialer::wait_further(Attempt& attempt) {
+  if (is_spurned(attempt)) {
+    note(attempt, "it closed a connection, and answers on no other; are packets from it lost?", 0);
+    absent_ = false;
+    return Progress::over;
+  }
   const Clock::time_point now = Clock::now();
   if (now < attempt.until) return Progress::waits;
   const auto limit = context_.options.connect_timeout;
@@ -298,15 +312,21 @@ bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
 }
 
 // The other side may have had no room for this connection.
-bool Dialer::tries_again(const Attempt& attempt) { return attempt.got == 0 && may_retry(attempt); }
+bool Dialer::tries_again(Attempt& attempt) { return attempt.got == 0 && may_retry(attempt); }
 
-bool Dialer::may_retry(const Attempt& attempt) {
-  const bool waits_for_answer = greeting_.proves || greeting_.resumes;
-  return waits_for_answer && attempt.candidate.certain && !attempt.adopted &&
-         ++retries_ <= most_retries;
+bool Dialer::may_retry(Attempt& attempt) {
+  if (!attempt.candidate.certain || attempt.adopted) return false;
+  if (attempt.closed == Clock::time_point{}) attempt.closed = Clock::now();
+  return !is_spurned(attempt) && ++retries_ <= most_retries;
 }
 
-Dialer::Progress Dialer::end(const Attempt& attempt, int error) {
+// (How long one that resumes is sought is for its link to say.)
+bool Dialer::is_spurned(const Attempt& attempt) const {
+  return attempt.closed != Clock::time_point{} && !greeting_.resumes &&
+         Clock::now() - attempt.closed >= context_.options.connect_timeout;
+}
+
+Dialer::Progress Dialer::end(Attempt& attempt, int error) {
   const bool closed = error == ECONNRESET || error == EPIPE;
   return closed && tries_again(attempt) ? Progress::again : fail(attempt, error);
 }

@@ -4,7 +4,9 @@
 // attempt starts as soon as one fails, or after at most a quarter of a second without success,
 // while slower attempts continue ("Happy Eyeballs", RFC 8305). An attempt that starts late, because
 // this process was busy or an earlier attempt used up the deadline, still gets its quarter of a
-// second.
+// second. One that connects to an address that is certain to be the peer's gets a second, in which
+// the peer may answer; then the next address is tried beside it, because networks that hosts have
+// alike may lead to other machines. The first proper answer wins.
 //
 // If all have failed, they are tried again each second until the deadline: a network may come back,
 // and the other side may dial, too (meeting.h). But if they lead to this host, it fails at once.
@@ -19,13 +21,15 @@
 // takes the peer for unreachable if by then no connection has passed in either direction, or its
 // invitation is not acknowledged, unless other connections show that the host lives.
 //
-// Another process may answer at an address that is not certain to be the peer's. There this side
-// sends only its greeting until the answer contains the key that only the peer knows. With proofs
-// (greeting.h) it does so at every address, and sends its last proof then; with counts, too. The
-// answer may take any time, because the peer may be busy. A wrong process closes the connection or
-// answers something else. If it resumes, what it drops is reset (resumption.h). A peer to which
-// many strangers connect may close it too; so with proofs, an address that is certain is tried
-// again for a while.
+// Another process may answer at any address. So this side sends only its greeting until the answer
+// contains the key that only the peer knows, or the peer's proof (greeting.h); then, with proofs or
+// counts, its last proof. The answer may take any time, because the peer may be busy. A wrong
+// process closes the connection or answers something else. If it resumes, what it drops is reset
+// (resumption.h).
+//
+// A peer to which many strangers connect, or that has not heard this side in time, may close the
+// connection, too. So an address that is certain is tried again, and has the deadline's time to
+// answer since it first closed a connection: a peer whose answers are lost is not waited for.
 #pragma once
 
 #include <poll.h>
@@ -58,6 +62,10 @@ class Dialer {
   Dialer(const TcpContext& context, std::span<const Candidate> candidates, const Greeting& greeting,
          const PairKey& pair_key);
 
+  Dialer(const Dialer&) = delete;
+  Dialer& operator=(const Dialer&) = delete;
+  ~Dialer() { drop_all(); }
+
   // Greets on this connection too, over which the other side has invited.
   void adopt(Socket socket);
 
@@ -88,17 +96,23 @@ class Dialer {
 
  private:
   enum class Progress { waits, over, again, connected };
+  struct Target {
+    Candidate candidate;
+    Clock::time_point closed{};  // when it first closed without an answer; zero: it has not
+  };
   struct Attempt {
     enum class State : uint8_t {
       connecting,  // until the kernel says it is connected
       asking       // this side's greeting has been sent; the answer is awaited
     };
     Candidate candidate;
+    Clock::time_point closed;  // Target::closed
     Socket socket;
     Clock::time_point until;  // deadline for connecting, and for the greeting's acknowledgement
     bool adopted = false;     // made by the other side
     State state = State::connecting;
     bool asks() const { return state == State::asking; }
+    Clock::time_point asks_since{};
     size_t got = 0;  // bytes of the answer so far
     std::array<std::byte, Greeting::most_bytes> bytes{};
   };
@@ -108,6 +122,7 @@ class Dialer {
     int error = 0;  // an errno value; 0: something else was wrong
   };
 
+  void drop_all();
   bool begin_round();
   void start_next();
   std::optional<IpAddress> source_for(const Candidate& candidate) const;
@@ -120,21 +135,21 @@ class Dialer {
   bool greet(const Attempt& attempt) const;
   bool confirm(const Attempt& attempt, const Greeting& answer);
   bool awaits_certain() const;
-  bool chooses_at_once(const Attempt& attempt) const;
-  bool tries_again(const Attempt& attempt);
-  bool may_retry(const Attempt& attempt);
-  Progress end(const Attempt& attempt, int error);
+  bool tries_again(Attempt& attempt);
+  bool may_retry(Attempt& attempt);
+  bool is_spurned(const Attempt& attempt) const;
+  Progress end(Attempt& attempt, int error);
   Progress fail(const Attempt& attempt, int error);
   void note(const Attempt& attempt, const std::string& what, int error);
 
   const TcpContext& context_;
-  std::vector<Candidate> candidates_;
+  std::vector<Target> targets_;
   const Greeting greeting_;
   const PairKey pair_key_;
   const Clock::time_point deadline_;
   const Clock::duration between_starts_;
-  const size_t addresses_;        // candidates_ at first; then those that are tried again
-  size_t next_ = 0;               // index in candidates_
+  const size_t addresses_;        // targets_ at first; then those that are tried again
+  size_t next_ = 0;               // index in targets_
   Clock::time_point next_start_;  // latest time to start the next attempt
   int retries_ = 0;               // of addresses that are certain
   std::vector<Attempt> attempts_;

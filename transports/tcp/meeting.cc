@@ -42,6 +42,7 @@ constexpr Row table[] = {
     {Side::answers, State::dials, Event::greeted, {State::met, Action::accept}},
     {Side::answers, State::dials, Event::unreached, {State::over, Action::fail}},
     {Side::answers, State::dials, Event::short_of, {State::waits, Action::wait}},
+    {Side::answers, State::invites, Event::overdue, {State::dials, Action::dial}},
     {Side::answers, State::invites, Event::uninvited, {State::waits, Action::wait}},
     {Side::answers, State::invites, Event::greeted, {State::met, Action::accept}},
     {Side::answers, State::met, Event::broke, {State::apart, Action::nothing}},

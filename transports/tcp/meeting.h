@@ -6,8 +6,12 @@
 // alone greets and chooses. It dials when it first needs the connection. The answering side waits;
 // after a second, or at once if it is urged, it dials too, and says on its connection only that it
 // invites the other (greeting.h). To the asking side an invited connection is like one that it has
-// made itself: it greets on it as on its own, keeps the first on which that leads to an end, and
-// closes the others. So a firewall may let connections pass in either direction.
+// made itself: it greets on it as on its own, keeps the first on which an answer comes, and closes
+// the others. So a firewall may let connections pass in either direction.
+//
+// What takes a connection at an address of the peer's and says nothing may be the peer, which is
+// late, or another machine. So the asking side greets at its next address after a second, too, and
+// the answering side invites there. Both keep what they have made.
 //
 //   asking side                                     answering side
 //   connects, greets ->                             waits, reads the greeting, answers: both have
@@ -16,14 +20,13 @@
 //   connects, and nothing passes                    waits a second, connects, invites ->
 //   takes the invitation, greets on it ->           reads the greeting, answers: both have met
 //
-// Why the two cannot end on different connections: the answering side takes a connection only if
-// the asking side's greeting has come over it (with proofs: the last proof, which follows only on
-// the connection that was chosen), and takes one; the asking side, once it has chosen, greets on no
-// other. Where the asking side has to greet on several without proofs (dialer.h), the answering
-// side's one answer decides. Why neither waits for ever: as long as they have not met, the asking
-// side dials and takes each invitation, and the answering side reads each greeting and invites
-// again a second after an invitation has ended. tests/unit/transports/meeting_test.cc walks all
-// interleavings.
+// Why the two cannot end on different connections: the answering side takes one connection. With
+// proofs it takes that over which the last proof has come, which follows only on the connection
+// that the asking side has chosen. Without proofs it answers on one, and the asking side chooses
+// that on which the answer comes. Why neither waits for ever: as long as they have not met, the
+// asking side dials and takes each invitation, and the answering side reads each greeting and
+// invites again a second after an invitation has ended. tests/unit/transports/meeting_test.cc walks
+// all interleavings.
 //
 // The table says what a side does on each event: (side, state, event) -> (next state, action).
 #pragma once
@@ -49,13 +52,13 @@ class Meeting {
     needed,     // something is pending
     idle,       // nothing is pending any more
     urged,      // the connection is needed, and waiting for the other side would not help
-    overdue,    // answering side: it has waited long enough
+    overdue,    // answering side: it has waited long enough, or for its invitation to be answered
     invited,    // the other side invites
     connected,  // dialing has led to a connection: one to keep, or an invitation that was sent
     greeted,    // the other side has greeted, and proved itself
     uninvited,  // answering side: the connection with the invitation has ended
     unreached,  // dialing has failed
-    short_of,   // dialing has failed for lack of descriptors or memory
+    short_of,   // the same, for lack of descriptors or memory, or it shows nothing of the peer
     broke,      // the connection has ended, and the link may have another (link/resumption.h)
     ended       // the link has failed, for whatever reason
   };

@@ -109,6 +109,14 @@ void reset_when_closed(const Socket& socket, bool resets) {
   setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &how, sizeof(how));
 }
 
+void reset_if_unacknowledged(const Socket& socket) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (!socket || getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  if (info.tcpi_state == TCP_SYN_SENT || info.tcpi_unacked == 0) return;
+  if (info.tcpi_retransmits + info.tcpi_probes > 0) reset_when_closed(socket, true);
+}
+
 bool has_ended(const Socket& socket) {
   pollfd end{socket.fd(), POLLRDHUP, 0};
   return poll(&end, 1, 0) > 0;

@@ -64,6 +64,11 @@ bool drain(const Socket& socket);
 // local socket.
 bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit);
 
+// Before it is closed: lets that reset the connection if the peer's host has not acknowledged what
+// was sent, and sent again. A FIN follows that, and never comes where it is lost; the peer would
+// wait.
+void reset_if_unacknowledged(const Socket& socket);
+
 // How soon a connection fails whose host answers no probe while nothing is to be sent: within a
 // limit, as long as it is being made, and within half a minute later.
 void set_keepalive(const Socket& socket, std::chrono::milliseconds limit);

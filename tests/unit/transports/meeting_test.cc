@@ -71,6 +71,7 @@ struct Line {
   bool asks_open = false, answers_open = false;  // this side has not closed it
   bool greeted = false;                          // the asking side has, and awaits the answer
   bool invitation = false;                       // the answering side has sent one
+  bool decoy = false;                            // it leads to a machine that stays silent
   std::array<Word, 2> to_asks{}, to_answers{};
   auto operator<=>(const Line&) const = default;
 
@@ -96,6 +97,7 @@ struct Setting {
   bool asks_passes = true, answers_passes = true;  // connections that this side makes
   bool careful = false;                            // it greets on several, and takes the answered
   bool urged = false;                              // sides do not wait, but are urged to dial
+  bool decoy = false;  // each side's first connection leads to another machine
 };
 
 struct World {
@@ -104,6 +106,8 @@ struct World {
   bool asks_needs = false, answers_needs = false;
   bool rested = false;   // the answering side has needed nothing once more
   bool dropped = false;  // the asking side has had no room for an invitation
+  bool asks_misled = false, answers_misled = false;  // this side has dialed the decoy
+  bool overdue = false;  // the answering side has invited elsewhere, too
   int asks_met = none, answers_met = none;
   std::array<Line, lines> line{};
   auto operator<=>(const World&) const = default;
@@ -120,6 +124,10 @@ class Steps {
     if (from.answers == State::waits && !setting.urged) take(Side::answers, Event::overdue);
     if (from.answers_needs && setting.urged) take(Side::answers, Event::urged);
     if (from.asks_needs && setting.urged) take(Side::asks, Event::urged);
+    if (setting.decoy && from.answers == State::invites && !from.overdue) {
+      take(Side::answers, Event::overdue);
+      all_.back().overdue = true;
+    }
     dial(Side::answers);
     for (size_t i = 0; i < World::lines; ++i) {
       connect(i);
@@ -180,6 +188,9 @@ class Steps {
     for (Line& each : next.line) {
       if (each.stage != Line::Stage::unused) continue;
       each = {Line::Stage::connecting, side, side == Side::asks, side == Side::answers};
+      bool& misled = side == Side::asks ? next.asks_misled : next.answers_misled;
+      each.decoy = setting_.decoy && !misled;
+      misled |= setting_.decoy;
       all_.push_back(next);
       return;
     }
@@ -213,14 +224,17 @@ class Steps {
   // The kernels connect the two, if the network lets that pass. The listening side has no choice.
   void connect(size_t i) {
     if (from_.line[i].stage != Line::Stage::connecting) return;
-    if (from_.line[i].by == Side::asks ? !setting_.asks_passes : !setting_.answers_passes) return;
+    const bool decoy = from_.line[i].decoy;
+    const bool passes =
+        from_.line[i].by == Side::asks ? setting_.asks_passes : setting_.answers_passes;
+    if (!(passes || decoy)) return;
     World next = from_;
     Line& line = next.line[i];
     line.stage = Line::Stage::up;
-    line.asks_open = line.answers_open = true;
+    if (!decoy) line.asks_open = line.answers_open = true;
     if (line.by == Side::answers) {
       line.invitation = true;
-      Line::push(line.to_asks, Word::invitation);
+      if (!decoy) Line::push(line.to_asks, Word::invitation);
       EXPECT_EQ(act(next, Side::answers, Event::connected), Action::invite);
     }
     all_.push_back(next);
@@ -233,8 +247,8 @@ class Steps {
     if (from_.asks != State::dials) return;
     World next = from_;
     next.line[i].greeted = true;
-    Line::push(next.line[i].to_answers, Word::greeting);
-    if (!setting_.careful) meet(next, i);
+    if (!line.decoy) Line::push(next.line[i].to_answers, Word::greeting);
+    if (!setting_.careful && !line.decoy) meet(next, i);
     all_.push_back(next);
   }
   static bool adopted(const Line& line) {
@@ -332,8 +346,9 @@ Walk walk(const Setting& setting) {
 }
 
 TEST(Meeting, EndsOnOneConnectionWhateverTheOrder) {
-  for (int bits = 0; bits < 16; ++bits) {
-    const Setting setting{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
+  for (int bits = 0; bits < 32; ++bits) {
+    const Setting setting{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0,
+                          (bits & 16) != 0};
     const Walk done = walk(setting);
     EXPECT_GT(done.ends, 0U) << bits;
     EXPECT_GT(done.worlds, (bits & 3) == 3 ? 1000U : 20U) << bits;

@@ -103,9 +103,15 @@ TEST(TcpEnds, ThousandsLeaveLittleMemory) {
       auto visitor = tcp()(Ranks::process(i));
       const TeamId team{Ranks::process(0), static_cast<uint32_t>(i)};
       auto here = stays->open(team, {Ranks::process(i), visitor->address(), "visitor"});
-      Message hello({1, 0, 0, 0}, 8);
+      auto there = visitor->open(team, {Ranks::process(0), stays->address(), "stays"});
+      Message hello({1, 0, 0, 0}, 8), heard({1, 0, 0, 0}, 8);
       hello.send(**here);
-      ASSERT_TRUE(wait_for(*stays, [&] { return hello.done(); }));
+      heard.receive(**there);
+      ASSERT_TRUE(wait_for(*stays, [&] {
+        visitor->progress();
+        return hello.done() && heard.done();
+      }));
+      there->reset();
       visitor.reset();
       here->reset();
       if (i % 100 == 0) sleep_over_looks(*stays);
@@ -193,7 +199,13 @@ TEST_F(TcpPlayed, AnEndWithoutAGoodbyeIsFoundLater) {
   const auto opened = open({Ranks::process(0), 7});
   Message fine({1, 0, 0, 0}, 8), lost({1, 0, 0, 0}, 8), new_team({1, 0, 0, 0}, 8);
   fine.send(**here);
-  EXPECT_TRUE(done_in(fine, seconds(5)));
+  auto there = other->open(team, {Ranks::process(1), endpoint_->address(), "rank 1"});
+  Message taken({1, 0, 0, 0}, 8);
+  taken.receive(**there);
+  EXPECT_TRUE(wait_for(*endpoint_, [&] {
+    other->progress();
+    return fine.done();
+  }));
   EXPECT_TRUE(fine.ok()) << fine.why();
   lost.send(*channel_);
   EXPECT_EQ(lost.code(), Code::peer_lost);
