@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <algorithm>
 #include <utility>
@@ -31,13 +30,6 @@ bool ask_kernel(const Socket& socket, tcp_info* info) {
   socklen_t size = sizeof(*info);
   *info = {};
   return getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, info, &size) == 0;
-}
-
-// Of the time since the machine began, to some milliseconds; a tenth of what an exact one costs.
-Vigil::Clock::duration rough_time() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
 }  // namespace
@@ -67,9 +59,7 @@ void keep_alive(const Socket& socket, Vigil::Duration limit) {
 
 // The kernel gives up before a vigil does: the link then connects again, in case a firewall has
 // forgotten the connection. (To set the idle time makes Linux look at once whether it is over.)
-bool Doubt::forbids(const Socket& socket, Vigil::Duration limit) {
-  const Vigil::Clock::duration now = rough_time(), pause = now - std::exchange(used_, now);
-  if (!lasts_ && pause < shortest_pause) return false;
+bool Doubt::look(const Socket& socket, Vigil::Duration limit) {
   tcp_info info;
   const bool did = std::exchange(lasts_, ask_kernel(socket, &info) && info.tcpi_probes > 0);
   if (did && !lasts_) keep_alive(socket, limit);

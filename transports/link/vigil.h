@@ -8,6 +8,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <utility>
 
 #include "transports/tcp/socket.h"
 
@@ -49,19 +51,44 @@ void keep_alive(const Socket& socket, Vigil::Duration limit);
 // lost. The kernel's probes tell: while some are unanswered, nothing is sent.
 class Doubt {
  public:
-  // A connection that was used within this time is not doubted.
-  static constexpr Vigil::Duration shortest_pause{1000};
-
   // Called before something is sent: whether it must not be yet. Then the kernel probes at once,
   // and every second, and ends the connection shortly before the limit, which is as keep_alive has
-  // it. Makes a system call after a pause.
-  bool forbids(const Socket& socket, Vigil::Duration limit);
+  // it. Makes a system call after a pause of about a second.
+  bool forbids(const Socket& socket, Vigil::Duration limit) {
+    const uint64_t now = ticks(), pause = now - std::exchange(used_, now);
+    return (lasts_ || pause >= ticks_of_pause()) && look(socket, limit);
+  }
   // Whether the latest answer was yes. The kernel's next news may change it: poll tells of a reset,
   // but not of a probe's answer.
   bool lasts() const { return lasts_; }
 
  private:
-  Vigil::Clock::duration used_{};
+  // Of a counter that one instruction reads, because a clock takes a hundred.
+  static uint64_t ticks() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t count;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+#else
+    return static_cast<uint64_t>(Vigil::Clock::now().time_since_epoch() / Vigil::Duration(1));
+#endif
+  }
+  static uint64_t ticks_of_pause() {
+#if defined(__x86_64__)
+    return 2'000'000'000;  // at 1 to 4 GHz
+#elif defined(__aarch64__)
+    uint64_t frequency;
+    asm("mrs %0, cntfrq_el0" : "=r"(frequency));
+    return frequency;
+#else
+    return 1000;
+#endif
+  }
+  bool look(const Socket& socket, Vigil::Duration limit);
+
+  uint64_t used_ = 0;
   bool lasts_ = false;
 };
 
