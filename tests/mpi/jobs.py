@@ -79,10 +79,16 @@ def run(ranks, *command, preload=LIBRARY, env=None, options=(), status=0, limit=
 
     "failure or hang": where ranks leave with an error and what they said is looked at; Open MPI 4's mpirun may then hang.
     """
-    return execute([*launcher.words(ranks, options, preload), *command], env, status, limit)
+    words = launcher.words(ranks, options, preload)
+    if launcher.is_open_mpi or status == 0:
+        return execute([*words, *command], env, status, limit)
+    # MPICH's mpirun may end before it has passed on what a rank said last: the ranks write into a file.
+    with tempfile.NamedTemporaryFile("r", errors="replace") as file:
+        return execute([*words, "sh", "-c", 'exec "$@" >>"$0" 2>&1', file.name, *command], env, status, limit, file)
 
 
-def execute(command, env=None, status=0, limit=LIMIT):
+def execute(command, env=None, status=0, limit=LIMIT, more=None):
+    """more: a file with what else was said."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_")}
     variables.pop("LD_PRELOAD", None)
     variables.pop("LD_AUDIT", None)
@@ -99,7 +105,7 @@ def execute(command, env=None, status=0, limit=LIMIT):
         result = outcome(process, limit)
         seconds = time.monotonic() - began
         output.seek(0)
-        job = Job(command, result, output.read(), seconds)
+        job = Job(command, result, (more.read() if more else "") + output.read(), seconds)
     # Of a job of MPICH 4.2 in which two ranks failed alike mpirun says 0, one time in two; without Sluice too.
     failed = result is not None if mpich_version() >= (4, 2) else result not in (None, 0)
     fits = {"any": result is not None, "failure": failed, "failure or hang": failed or result is None}.get(
