@@ -224,6 +224,11 @@ std::optional<Predefined> find_predefined(MPI_Datatype handle) {
   }
   bool committed = false;
   if (!is_datatype(handle, &committed)) return {};
+  // With MPI 5's ABI, MPI may have Fortran's types only since the list was made: once the program
+  // has told their sizes (MPI_Abi_set_fortran_info), which is before or after on each rank.
+  for (const Row& row : list_fortran_types()) {
+    if (committed && row.handle == handle) return describe_predefined(row);
+  }
   return describe_predefined({handle, family_of_f90(handle)});
 }
 

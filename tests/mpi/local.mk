@@ -194,7 +194,7 @@ mpi_tests = \
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/test_mpi5 tests/mpi/second_mpi.py tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
-  tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/ctypes_program.py tests/mpi/handles.c tests/mpi/jobs.py tests/mpi/linked.c \
+  tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/fortran_info.c tests/mpi/ctypes_program.py tests/mpi/handles.c tests/mpi/jobs.py tests/mpi/linked.c \
   tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c \
   tests/mpi/on-rank
 
