@@ -16,6 +16,7 @@ EXTRA_DIST += tests/fuzz/fuzz \
   tests/fuzz/corpus/offers \
   tests/fuzz/corpus/rules \
   tests/fuzz/corpus/settings \
+  tests/fuzz/corpus/spread \
   tests/fuzz/corpus/strangers \
   tests/fuzz/corpus/tls \
   tests/fuzz/corpus/tuning_log \

@@ -15,6 +15,7 @@ constexpr Target all[] = {
     {"values", "lists of interfaces, sizes, switches, SLUICE_DELAY", fuzz_values},
     {"address", "the record that a process publishes", fuzz_address},
     {"greeting", "the first bytes of a connection, decoded alone", fuzz_greeting},
+    {"spread", "which parts of a message come over which connection", fuzz_spread},
     {"strangers", "a program that connects and is no peer", fuzz_strangers},
     {"frames", "a peer that sends anything after its greeting", fuzz_frames},
     {"offers", "a peer's offer to go by shared memory or verbs, and its answer", fuzz_offers},

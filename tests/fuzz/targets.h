@@ -54,6 +54,7 @@ void fuzz_settings(std::span<const std::byte> input);
 void fuzz_values(std::span<const std::byte> input);
 void fuzz_address(std::span<const std::byte> input);
 void fuzz_greeting(std::span<const std::byte> input);
+void fuzz_spread(std::span<const std::byte> input);
 void fuzz_strangers(std::span<const std::byte> input);
 void fuzz_frames(std::span<const std::byte> input);
 void fuzz_offers(std::span<const std::byte> input);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is decoded without a connection: the record of addresses, and greetings.
+// What is decoded without a connection: the record of addresses, greetings, and the parts of a
+// message that is spread.
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/fuzz/targets.h"
 #include "transports/link/frame.h"
+#include "transports/link/spread.h"
+#include "transports/little_endian.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/greeting.h"
 
@@ -51,6 +55,25 @@ void fuzz_greeting(std::span<const std::byte> input) {
   std::vector<std::byte> encoded(Frame::bytes);
   frame.encode(encoded.data());
   must(Frame().decode(encoded.data()), "what was encoded can be decoded");
+}
+
+// The first four bytes are the message's length. What may come may also be sent: rails with so many
+// bytes queued as the parts say carry a message.
+void fuzz_spread(std::span<const std::byte> input) {
+  if (input.size() < 4) return;
+  const size_t bytes = load32(input.data());
+  const auto payload = input.subspan(4);
+  std::vector<Share> parts;
+  if (!decode({reinterpret_cast<const char*>(payload.data()), payload.size()}, bytes, &parts)) {
+    return;
+  }
+  must(std::ranges::equal(encode(parts), payload), "the same parts");
+  std::vector<Load> loads;
+  for (const Share& each : parts) loads.push_back({each.rail, each.bytes});
+  const auto encoded = encode(cut(least_spread + bytes, loads));
+  const std::string sent(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+  const size_t whole = least_spread + bytes;
+  must(whole > 0xffffffff || decode(sent, whole, &parts), "the parts of a message");
 }
 
 }  // namespace sluice::fuzz
