@@ -88,7 +88,9 @@ class Acceptor {
         uninvited_(std::move(uninvited)) {}
 
   // Listens on every chosen interface for which the address has room, and with
-  // TcpContext::proves_host on a local socket, if that is to be had.
+  // TcpContext::proves_host on a local socket, if that is to be had. An interface where that is not
+  // possible is left out; an error if that leaves none, or only loopback of what the user has
+  // chosen.
   Status open();
   void close();
   // The entries of this process's address.
@@ -131,6 +133,9 @@ class Acceptor {
   // so of this side; silent: its kernel does not acknowledge the invitation.
   enum class Progress { wait, welcome, left, away, told, refused, silent };
 
+  bool has_room_for(const Interface& interface) const;
+  bool chooses() const;
+  bool is_reachable() const;
   void open_local();
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
