@@ -146,6 +146,7 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
       continue;
     }
     if (accepted.ok()) {
+      look_for_overflow(listener);
       const Clock::time_point since = Clock::now() - silence_of(*accepted);
       std::string from = peer_text(accepted->fd());
       pending_.push_back({std::move(*accepted), std::move(from), since});
@@ -153,6 +154,18 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
     full_ =
         !accepted.ok() || pending_.size() >= max_pending || !has_descriptors(descriptors_to_spare);
   }
+}
+
+// What finds the queue full is made again a second or more later, by its kernel, or not in time.
+void Acceptor::look_for_overflow(const Listener& listener) {
+  if (has_overflowed_) return;
+  const auto room = room_of_full_queue(listener.socket);
+  if (!room) return;
+  has_overflowed_ = true;
+  log(Level::warning,
+      "as many connections waited for this process as its host keeps, %u (sysctl "
+      "net.core.somaxconn); others may have failed: let it be no less than the number of ranks",
+      *room);
 }
 
 // Passes on connections that have greeted before it closes any.

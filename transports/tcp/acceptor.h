@@ -137,6 +137,7 @@ class Acceptor {
   bool chooses() const;
   bool is_reachable() const;
   void open_local();
+  void look_for_overflow(const Listener& listener);
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
   std::vector<PendingConnection>::iterator least();
@@ -169,8 +170,9 @@ class Acceptor {
   std::vector<PendingConnection> pending_;
   std::vector<PendingConnection> invited_;  // likewise, where this side has invited
   uint64_t turned_away_ = 0;
-  uint64_t reported_ = 0;  // of these, at the last report
-  bool full_ = false;      // pending_ is not empty, and there is no room for another
+  uint64_t reported_ = 0;        // of these, at the last report
+  bool has_overflowed_ = false;  // the queue of a listening socket was seen full
+  bool full_ = false;            // pending_ is not empty, and there is no room for another
 };
 
 }  // namespace sluice

@@ -34,6 +34,8 @@ const char* hint_of(int error) {
   if (shows_absence(error)) return "it is gone, or a firewall is between";
   switch (error) {
     case ETIMEDOUT:
+      return "is a firewall between? or is net.core.somaxconn of its host less than the number of "
+             "ranks?";
     case EHOSTUNREACH:
     case EPERM:  // says a firewall of this host
       return "is a firewall between?";

@@ -143,7 +143,9 @@ TEST_F(TcpDialing, OnceThereAreDescriptorsAgainTheNextTeamConnects) {
 
 TEST(TcpDialer, HintsFitTheError) {
   const std::pair<int, const char*> hints[] = {
-      {ETIMEDOUT, "is a firewall between?"},
+      {ETIMEDOUT,
+       "is a firewall between? or is net.core.somaxconn of its host less than the number of "
+       "ranks?"},
       {EHOSTUNREACH, "is a firewall between?"},
       {ENETUNREACH, "no route leads there: choose networks with SLUICE_TCP_INTERFACES"},
       {ECONNREFUSED, "it is gone, or a firewall is between"},
