@@ -101,7 +101,9 @@ struct Operation {
   size_t seen_bytes = 0;
   // Used by the transport while posted; by the queue when done.
   Operation* next = nullptr;
-  size_t parts = 0;  // of a message that is spread: those that have not left, and its frame
+  // Of a send that is spread: its parts that have not left, and its frame. Of a receive: 1 once the
+  // sender has been told of it (CTS).
+  size_t parts = 0;
 
   // The message, or a part of it, has left. True if that is all.
   bool note_left() { return parts == 0 || --parts == 0; }

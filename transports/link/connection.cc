@@ -497,7 +497,7 @@ void Connection::look_for_life() {
   if (!ask_kernel(conduits_.socket(), &signs)) return;
   const auto silence = vigil_.look(Vigil::Clock::now(), signs, shared_.options.peer_timeout);
   if (silence == Vigil::Duration(0)) return;
-  const auto& [receives, sends, large] = link_.demand;
+  const size_t receives = link_.demand.receives, sends = link_.demand.sends;
   const bool both = receives > 0 && sends > 0;
   const char* const what =
       both ? "receive from it and to send to it" : (sends > 0 ? "send to it" : "receive from it");

@@ -20,7 +20,7 @@
 //   56-      payload          data, abort, offer, accept, decline, spread
 //
 //   data      a message
-//   rts       a message that finds no room in its window
+//   rts       a message that finds no room in its window; one a message
 //   cts       the message's receive is posted, so it may be sent without room in the window
 //   credit    bytes 44-47 alone
 //   abort     the team has failed, and why

@@ -274,7 +274,8 @@ void Link::uninvited(Acceptor::Reply reply, const std::string& address) {
   if (reply == Acceptor::Reply::unacknowledged && judges && !is_parted()) {
     return fail({Code::timeout, connector_.lead() +
                                     "its host takes connections, but acknowledges no byte; does a "
-                                    "firewall between drop data?"});
+                                    "firewall between drop data, or is net.core.somaxconn of that "
+                                    "host less than the number of ranks?"});
   }
   connector_.try_another();
   if (is_parted()) {

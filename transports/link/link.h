@@ -153,9 +153,10 @@ class Link {
 
   // For streams.
   struct Demand {
-    size_t receives = 0;  // posted, or in progress
-    size_t sends = 0;     // not yet in the kernel's hands
-    size_t large = 0;     // posted receives of `large` bytes or more
+    size_t receives = 0;   // posted, or in progress
+    size_t sends = 0;      // not yet in the kernel's hands
+    size_t large = 0;      // posted receives of `large` bytes or more
+    size_t announced = 0;  // messages that the peer has announced, and no receive awaits
   } demand;
   LinkShared& shared() { return shared_; }
   const std::string& label() const { return peer_.label; }

@@ -13,6 +13,9 @@ namespace sluice {
 namespace {
 
 constexpr size_t max_cause = 1000;  // bytes of an abort's text
+// Announced messages of a link that no receive awaits: each takes some memory. In one call a rank
+// posts at most two segments of each step of its plan, and plans have fewer than two steps a rank.
+constexpr size_t most_announced = size_t{1} << 18;
 
 }  // namespace
 
@@ -24,6 +27,7 @@ Stream::Stream(Link& link, const TeamId& team)
 
 Stream::~Stream() {
   for (UnexpectedMessage* unexpected = arrived_.remove_all(); unexpected != nullptr;) {
+    if (unexpected->state == UnexpectedMessage::State::rts_only) --link_.demand.announced;
     delete std::exchange(unexpected, unexpected->next);
   }
 }
@@ -87,6 +91,7 @@ void Stream::post_recv(Operation* operation) {
 }
 
 void Stream::wait_for(Operation* receive) {
+  receive->parts = 0;
   posted_.insert(receive);
   ++link_.demand.receives;
   if (receive->bytes < large) return;
@@ -98,8 +103,11 @@ void Stream::wait_for(Operation* receive) {
 void Stream::take(UnexpectedMessage* taken, Operation* receive) {
   const std::unique_ptr<UnexpectedMessage> unexpected(taken);
   if (unexpected->state == UnexpectedMessage::State::rts_only) {
+    --link_.demand.announced;
     queue(FrameType::cts, receive->tag);
-    return wait_for(receive);
+    wait_for(receive);
+    receive->parts = 1;
+    return;
   }
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
   SpreadReceive* const spread =
@@ -155,7 +163,13 @@ void Stream::set_aside(ReceiveInProgress& receiving) {
     return link_.fail({Code::memory, "no memory for what " + link_.label() + " sent ahead"});
   }
   UnexpectedMessage* unexpected = arrived_.find(frame.tag);  // the RTS, if one came
-  if (unexpected == nullptr) arrived_.insert(unexpected = new UnexpectedMessage{frame.tag});
+  if (unexpected == nullptr) {
+    arrived_.insert(unexpected = new UnexpectedMessage{frame.tag});
+  } else if (unexpected->state == UnexpectedMessage::State::rts_only) {
+    --link_.demand.announced;
+  } else {
+    return link_.fail({Code::internal, link_.label() + " sent a message twice"});
+  }
   unexpected->data = std::move(memory);
   unexpected->state = UnexpectedMessage::State::receiving;
   unexpected->bytes = frame.length;
@@ -175,13 +189,22 @@ void Stream::end_receive(const ReceiveInProgress& receiving) {
 }
 
 void Stream::take_rts(const Frame& frame) {
-  if (call_check_.theirs(frame.tag)) {
-    disagree(frame.tag);
-  } else if (posted_.find(frame.tag) != nullptr) {
-    queue(FrameType::cts, frame.tag);
-  } else {
-    arrived_.insert(new UnexpectedMessage{frame.tag});
+  if (call_check_.theirs(frame.tag)) return disagree(frame.tag);
+  Operation* const receive = posted_.find(frame.tag);
+  const bool repeats =
+      receive != nullptr ? receive->parts != 0 : arrived_.find(frame.tag) != nullptr;
+  if (repeats) return link_.fail({Code::internal, link_.label() + " sent RTS twice for a message"});
+  if (receive != nullptr) {
+    receive->parts = 1;
+    return queue(FrameType::cts, frame.tag);
   }
+  if (link_.demand.announced == most_announced) {
+    return link_.fail({Code::internal, link_.label() + " sent RTS for more messages than " +
+                                           std::to_string(most_announced) +
+                                           " that no receive awaits"});
+  }
+  arrived_.insert(new UnexpectedMessage{frame.tag});
+  ++link_.demand.announced;
 }
 
 void Stream::take_cts(const Tag& tag) {
@@ -231,7 +254,10 @@ void Stream::lose(const Status& status) {
   UnexpectedMessage* lost = arrived_.remove_if([](const UnexpectedMessage& unexpected) {
     return unexpected.state != UnexpectedMessage::State::complete;
   });
-  while (lost != nullptr) delete std::exchange(lost, lost->next);
+  while (lost != nullptr) {
+    if (lost->state == UnexpectedMessage::State::rts_only) --link_.demand.announced;
+    delete std::exchange(lost, lost->next);
+  }
 }
 
 template <typename End>

@@ -37,6 +37,10 @@ constexpr const char* other_user = "was another user's";
 constexpr const char* no_means =
     "could not be examined for lack of memory, random numbers or OpenSSL";
 
+void add_to_list(std::string& list, const char* separator, const std::string& item) {
+  list += (list.empty() ? "" : separator) + item;
+}
+
 // How long the other side of a new connection has sent nothing.
 std::chrono::milliseconds silence_of(const Socket& socket) {
   tcp_info info{};
@@ -48,38 +52,54 @@ std::chrono::milliseconds silence_of(const Socket& socket) {
 }  // namespace
 
 Status Acceptor::open() {
-  const bool is_chosen = !context_.options.interfaces.empty() || context_.options.ports.first != 0;
-  Status trouble;
-  std::string left_out;
+  std::string without_room, troubles;
   for (const Interface& interface : context_.chosen) {
-    AddressBlob::Entry entry{interface.address, interface.prefix, 0};
-    AddressBlob blob{0, {}, entries_, bool(context_.options.prover)};
-    const size_t before = blob.encode().size();
-    blob.entries.push_back(entry);
-    if (blob.encode().size() == before) {
-      left_out += (left_out.empty() ? "" : ", ") + interface.name + " " + interface.address.text();
+    if (!has_room_for(interface)) {
+      add_to_list(without_room, ", ", interface.name + " " + interface.address.text());
       continue;
     }
     auto listener = listen_on(interface.address, context_.options);
-    if (!listener.ok()) {  // an error if the user asked for it, else perhaps not ready yet
-      trouble = listener.status().with("interface " + interface.name);
-      if (is_chosen) return trouble;
+    if (!listener.ok()) {
+      const Status trouble = listener.status().with("interface " + interface.name);
+      add_to_list(troubles, "; ", trouble.message());
       continue;
     }
-    entry.port = listener->port;
-    entries_.push_back(entry);
+    entries_.push_back({interface.address, interface.prefix, listener->port});
     listeners_.push_back(std::move(*listener));
   }
-  if (!left_out.empty()) {
+  if (!without_room.empty()) {
     log(Level::warning,
         "other processes learn no more than %zu addresses of this one, and not of %s; choose "
         "others with SLUICE_TCP_INTERFACES",
-        entries_.size(), left_out.c_str());
+        entries_.size(), without_room.c_str());
   }
   pending_.reserve(max_pending);
-  if (listeners_.empty()) return trouble;
+  if (!is_reachable()) return {Code::unavailable, troubles};
+  if (!troubles.empty()) {
+    log(chooses() ? Level::warning : Level::info,
+        "other processes can't connect to each address of this one: %s", troubles.c_str());
+  }
   if (context_.proves_host()) open_local();
   return {};
+}
+
+bool Acceptor::has_room_for(const Interface& interface) const {
+  AddressBlob blob{0, {}, entries_, bool(context_.options.prover)};
+  const size_t before = blob.encode().size();
+  blob.entries.push_back({interface.address, interface.prefix, 0});
+  return blob.encode().size() > before;
+}
+
+// The user has said where to listen. (Else an address may not be ready yet.)
+bool Acceptor::chooses() const {
+  return !context_.options.interfaces.empty() || context_.options.ports.first != 0;
+}
+
+// Where the user has chosen, loopback alone does not do instead of what leads to other hosts.
+bool Acceptor::is_reachable() const {
+  const auto leads_away = [](const auto& each) { return !each.address.is_loopback(); };
+  const bool must = chooses() && std::ranges::any_of(context_.chosen, leads_away);
+  return must ? std::ranges::any_of(entries_, leads_away) : !entries_.empty();
 }
 
 // Without it, connections within this host count as connections between hosts.
@@ -126,6 +146,7 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
       continue;
     }
     if (accepted.ok()) {
+      look_for_overflow(listener);
       const Clock::time_point since = Clock::now() - silence_of(*accepted);
       std::string from = peer_text(accepted->fd());
       pending_.push_back({std::move(*accepted), std::move(from), since});
@@ -133,6 +154,18 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
     full_ =
         !accepted.ok() || pending_.size() >= max_pending || !has_descriptors(descriptors_to_spare);
   }
+}
+
+// What finds the queue full is made again a second or more later, by its kernel, or not in time.
+void Acceptor::look_for_overflow(const Listener& listener) {
+  if (has_overflowed_) return;
+  const auto room = room_of_full_queue(listener.socket);
+  if (!room) return;
+  has_overflowed_ = true;
+  log(Level::warning,
+      "as many connections waited for this process as its host keeps, %u (sysctl "
+      "net.core.somaxconn); others may have failed: let it be no less than the number of ranks",
+      *room);
 }
 
 // Passes on connections that have greeted before it closes any.

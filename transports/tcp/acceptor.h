@@ -88,7 +88,9 @@ class Acceptor {
         uninvited_(std::move(uninvited)) {}
 
   // Listens on every chosen interface for which the address has room, and with
-  // TcpContext::proves_host on a local socket, if that is to be had.
+  // TcpContext::proves_host on a local socket, if that is to be had. An interface where that is not
+  // possible is left out; an error if that leaves none, or only loopback of what the user has
+  // chosen.
   Status open();
   void close();
   // The entries of this process's address.
@@ -131,7 +133,11 @@ class Acceptor {
   // so of this side; silent: its kernel does not acknowledge the invitation.
   enum class Progress { wait, welcome, left, away, told, refused, silent };
 
+  bool has_room_for(const Interface& interface) const;
+  bool chooses() const;
+  bool is_reachable() const;
   void open_local();
+  void look_for_overflow(const Listener& listener);
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
   std::vector<PendingConnection>::iterator least();
@@ -164,8 +170,9 @@ class Acceptor {
   std::vector<PendingConnection> pending_;
   std::vector<PendingConnection> invited_;  // likewise, where this side has invited
   uint64_t turned_away_ = 0;
-  uint64_t reported_ = 0;  // of these, at the last report
-  bool full_ = false;      // pending_ is not empty, and there is no room for another
+  uint64_t reported_ = 0;        // of these, at the last report
+  bool has_overflowed_ = false;  // the queue of a listening socket was seen full
+  bool full_ = false;            // pending_ is not empty, and there is no room for another
 };
 
 }  // namespace sluice

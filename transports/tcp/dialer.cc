@@ -34,6 +34,8 @@ const char* hint_of(int error) {
   if (shows_absence(error)) return "it is gone, or a firewall is between";
   switch (error) {
     case ETIMEDOUT:
+      return "is a firewall between? or is net.core.somaxconn of its host less than the number of "
+             "ranks?";
     case EHOSTUNREACH:
     case EPERM:  // says a firewall of this host
       return "is a firewall between?";
@@ -205,7 +207,14 @@ void Dialer::start_next() {
   const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
   if (connect(attempt.socket.fd(), address, to.size) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
-    fail(attempt, errno);
+    // The queue of the peer's local socket is full, so the peer is there, and late.
+    const bool is_late = errno == EAGAIN && candidate.local;
+    if (!is_late) {
+      fail(attempt, errno);
+      return;
+    }
+    --next_;
+    next_start_ = Clock::now() + between_retries;
     return;
   }
   attempts_.push_back(std::move(attempt));

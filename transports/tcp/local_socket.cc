@@ -13,8 +13,8 @@
 namespace sluice {
 namespace {
 
-constexpr int local_backlog = 4096;
-constexpr uid_t nobody = 65534;  // what the kernel says of users that it can't name here
+constexpr int local_backlog = 65535;  // the kernel limits it to net.core.somaxconn
+constexpr uid_t nobody = 65534;       // what the kernel says of users that it can't name here
 
 }  // namespace
 

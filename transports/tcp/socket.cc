@@ -23,7 +23,7 @@ namespace {
 // probes without an answer.
 constexpr int keepalive_probes = 4, most_idle = 10, most_between = 5;
 constexpr unsigned least_tries = 3;  // to send bytes, before the other host may be dead
-constexpr int backlog = 4096;        // the kernel limits it to net.core.somaxconn
+constexpr int backlog = 65535;       // the kernel limits it to net.core.somaxconn
 
 bool set(const Socket& socket, int level, int option, int value) {
   return setsockopt(socket.fd(), level, option, &value, sizeof(value)) == 0;
@@ -249,6 +249,14 @@ bool has_descriptors(size_t count) {
 bool is_waited_at(const Socket& listener) {
   pollfd waiting{listener.fd(), POLLIN, 0};
   return poll(&waiting, 1, 0) > 0;
+}
+
+std::optional<unsigned> room_of_full_queue(const Socket& listener) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(listener.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  const unsigned waiting = info.tcpi_unacked, most = info.tcpi_sacked;  // (of one that listens)
+  return waiting >= most ? std::optional(most + 1) : std::nullopt;
 }
 
 Result<Socket> accept_from(const Socket& listener) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "src/base/status.h"
@@ -105,6 +106,10 @@ bool is_free(const IpAddress& address, uint16_t port);
 
 // Whether a connection waits to be accepted.
 bool is_waited_at(const Socket& listener);
+
+// How many connections the kernel keeps until they are accepted, if it has kept as many, of which
+// one has just been accepted. nullopt: fewer, or it is a local socket.
+std::optional<unsigned> room_of_full_queue(const Socket& listener);
 
 // Accepts the next waiting connection; a closed socket if there is none. Never blocks. An error if
 // one waits but can't be accepted for lack of descriptors or memory.

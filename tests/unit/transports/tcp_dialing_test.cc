@@ -14,10 +14,12 @@
 #include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "src/base/knobs.h"
 #include "tests/unit/transports/tcp_played.h"
 #include "transports/tcp/dialer.h"
+#include "transports/tcp/local_socket.h"
 
 namespace sluice {
 namespace {
@@ -143,7 +145,9 @@ TEST_F(TcpDialing, OnceThereAreDescriptorsAgainTheNextTeamConnects) {
 
 TEST(TcpDialer, HintsFitTheError) {
   const std::pair<int, const char*> hints[] = {
-      {ETIMEDOUT, "is a firewall between?"},
+      {ETIMEDOUT,
+       "is a firewall between? or is net.core.somaxconn of its host less than the number of "
+       "ranks?"},
       {EHOSTUNREACH, "is a firewall between?"},
       {ENETUNREACH, "no route leads there: choose networks with SLUICE_TCP_INTERFACES"},
       {ECONNREFUSED, "it is gone, or a firewall is between"},
@@ -223,6 +227,31 @@ TEST(TcpDialer, DropsNobodyForASocketThatCantBeHadAnyway) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == no_filter) GTEST_SKIP() << "no filter of system calls here";
   EXPECT_EQ(WEXITSTATUS(status), good);
+}
+
+// Its peer is there, and late.
+TEST(TcpDialer, WaitsForRoomInTheQueueOfALocalSocket) {
+  constexpr uint16_t port = 7;
+  TcpContext context;
+  context.options.self = Ranks::process(0);
+  const auto listener = listen_locally(Ranks::process(1), port, context.options);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  ASSERT_EQ(listen(listener->fd(), 0), 0);  // which has room for one
+  Candidate local;
+  local.port = port;
+  local.certain = local.local = local.here = true;
+  const Greeting greeting{wire_version, Ranks::process(0), Ranks::process(1), {}, 0};
+  Dialer first(context, {&local, 1}, greeting, {}), second(context, {&local, 1}, greeting, {});
+  EXPECT_EQ(first.advance(), Dialer::State::dialing);
+  EXPECT_TRUE(first.has_greeted());
+  EXPECT_EQ(second.advance(), Dialer::State::dialing);
+  EXPECT_FALSE(second.has_greeted());
+  const Socket accepted = std::move(*accept_from(*listener));
+  for (int i = 0; i < 1000 && !second.has_greeted(); ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+    ASSERT_EQ(second.advance(), Dialer::State::dialing) << second.failures();
+  }
+  EXPECT_TRUE(second.has_greeted());
 }
 
 // As if /proc is hidden from one of them.

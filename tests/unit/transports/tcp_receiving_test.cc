@@ -53,6 +53,12 @@ class TcpReceiving : public TcpPlayed {
     EXPECT_TRUE(behind.ok() && behind.holds_pattern()) << behind.why();
   }
 
+  void expect_end(const char* why) {
+    ASSERT_TRUE(done_in(keeps_reading_, seconds(20)));
+    EXPECT_EQ(keeps_reading_.code(), Code::internal);
+    EXPECT_EQ(keeps_reading_.why(), why);
+  }
+
   static constexpr uint32_t bytes = 3000;
   const TeamId alive_{Ranks::process(0), 2};
   Stranger peer_;
@@ -95,6 +101,52 @@ TEST_F(TcpReceiving, AReceiveOfAnotherLengthPostedMeanwhile) {
     EXPECT_EQ(message.operation.seen_bytes, bytes);
     ASSERT_NO_FATAL_FAILURE(end(data(bytes, i)));
   }
+}
+
+// The endpoint would send as many CTS, or keep as many notes, as the peer likes.
+TEST_F(TcpReceiving, AnnouncedTwice) {
+  const Frame rts{FrameType::rts, false, 0, team_, tag(0), 0};
+  Script().add(rts).add(rts).say(peer_);
+  expect_end("rank 0 sent RTS twice for a message");
+}
+
+TEST_F(TcpReceiving, AnnouncedTwiceWithAReceive) {
+  Message message(tag(0), bytes);
+  message.receive(*channel_);
+  const Frame rts{FrameType::rts, false, 0, team_, tag(0), 0};
+  Script().add(rts).add(rts).say(peer_);
+  expect_end("rank 0 sent RTS twice for a message");
+}
+
+TEST_F(TcpReceiving, AnnouncedTwiceWithAReceiveSince) {
+  const Frame rts{FrameType::rts, false, 0, team_, tag(0), 0};
+  Message message(tag(0), bytes);
+  ASSERT_NO_FATAL_FAILURE(begin(rts));
+  message.receive(*channel_);
+  Script().add(rts).say(peer_);
+  expect_end("rank 0 sent RTS twice for a message");
+}
+
+TEST_F(TcpReceiving, MoreAnnouncedThanAnyPlanHas) {
+  constexpr uint32_t most = 1 << 18, at_a_time = 1 << 10;
+  for (uint32_t first = 0; first < most; first += at_a_time) {
+    Script some;
+    for (uint32_t i = 0; i < at_a_time; ++i) {
+      some.add({FrameType::rts, false, 0, team_, tag(first + i), 0});
+    }
+    Message behind({3, first, 0, 0}, 0);
+    behind.receive(*other_);
+    some.add({FrameType::data, true, 0, alive_, {3, first, 0, 0}, 0}).say(peer_);
+    ASSERT_TRUE(done_in(behind, seconds(20)));
+  }
+  EXPECT_FALSE(keeps_reading_.done()) << keeps_reading_.why();
+  Script().add({FrameType::rts, false, 0, team_, tag(most), 0}).say(peer_);
+  expect_end("rank 0 sent RTS for more messages than 262144 that no receive awaits");
+}
+
+TEST_F(TcpReceiving, SentTwice) {
+  Script().add(data(100)).add(data(100)).say(peer_);
+  expect_end("rank 0 sent a message twice");
 }
 
 // A message that is posted or buffered when its team's channel is closed is dropped. The next
