@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "transports/link/flow.h"
 #include "transports/link/link.h"
 #include "transports/pieces.h"
 
@@ -32,7 +33,7 @@ size_t Rails::open() const {
 
 // How they are made.
 
-void Rails::want() {
+void Rails::look_for() {
   if (std::exchange(wanted_, true)) return;
   awaited_until_ = Clock::now() + awaited;
 }
@@ -203,9 +204,60 @@ void Rails::close() {
   has_bye_ = false;
 }
 
+// Whether they are to be used.
+
+void Rails::note_expected(size_t bytes) {
+  choice_.note_expected(bytes);
+  want();
+}
+
+// Logs what the trial has found.
+void Rails::tell() {
+  if (const auto news = choice_.news()) {
+    log(Level::info, "to %s %s", peer_.label.c_str(), news->data());
+  }
+}
+
+bool Rails::add_flow(const Socket& socket, SpreadTrial::Sample& sample) const {
+  Flow flow;
+  if (!ask_flow(socket, &flow)) return false;
+  sample.acknowledged += flow.acknowledged;
+  sample.outstanding += flow.outstanding;
+  sample.shut += flow.shut;
+  return true;
+}
+
+void Rails::watch(bool will_write) {
+  if (!choice_.measures()) return;
+  const auto now = Clock::now();
+  if (!link_.connection().is_settled() || !choice_.is_due(now, will_write)) return;
+  SpreadTrial::Sample sample;
+  sample.from = now.time_since_epoch();
+  bool knows = add_flow(link_.connection().socket(), sample);
+  for (const auto& each : rails_) {
+    if (each->is_open()) knows &= add_flow(each->conduits().socket(), sample);
+  }
+  sample.to = Clock::now().time_since_epoch();
+  if (!knows) return;
+  choice_.look(sample, [this] { return shared_.acknowledged_elsewhere(link_); });
+  tell();
+}
+
+size_t Rails::in_use() const { return choice_.is_in_use() ? open() : 0; }
+
+uint64_t Rails::acknowledged() {
+  uint64_t bytes = 0;
+  for (const auto& each : rails_) bytes += each->acknowledged();
+  return bytes;
+}
+
 // How messages go over them.
 
-bool Rails::can_send() {
+bool Rails::can_send(size_t bytes) {
+  const bool spreads = choice_.spreads(bytes, open());
+  want();
+  tell();
+  if (!spreads) return false;
   drop_ended();
   const auto limit = shared_.options.peer_timeout;
   return std::ranges::any_of(rails_, [&](const auto& each) { return each->takes_parts(limit); });
@@ -233,6 +285,7 @@ void Rails::commit(Operation* send, const TeamId& team, const std::vector<Share>
 }
 
 SpreadReceive* Rails::expect(size_t bytes, const std::vector<Share>& parts) {
+  choice_.note_received(true);
   coming_.push_back(std::make_unique<SpreadReceive>());
   SpreadReceive* const made = coming_.back().get();
   made->missing = bytes;
