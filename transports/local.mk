@@ -23,6 +23,8 @@ core_sources += \
   transports/link/driver.cc \
   transports/link/driver.h \
   transports/link/endpoint.cc \
+  transports/link/flow.cc \
+  transports/link/flow.h \
   transports/link/frame.cc \
   transports/link/frame.h \
   transports/link/frame_reader.cc \
@@ -42,6 +44,8 @@ core_sources += \
   transports/link/rails.h \
   transports/link/spread.cc \
   transports/link/spread.h \
+  transports/link/spread_trial.cc \
+  transports/link/spread_trial.h \
   transports/link/stream.cc \
   transports/link/stream.h \
   transports/link/stream_table.cc \

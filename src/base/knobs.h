@@ -36,7 +36,7 @@ struct Knobs {
   std::string interfaces;             // SLUICE_TCP_INTERFACES: an InterfaceList
   int address_family = 0;             // SLUICE_TCP_FAMILY: 0 any, 4, 6
   std::string ports;                  // SLUICE_TCP_PORTS: to listen at; empty: the kernel decides
-  int streams = 1;                    // SLUICE_TCP_STREAMS: that a large message goes over
+  std::string streams = "1";          // SLUICE_TCP_STREAMS: that a large message goes over; auto
   size_t socket_buffer = 0;           // SLUICE_TCP_BUFFER: 0: the kernel decides
   std::string congestion;             // SLUICE_TCP_CONGESTION: empty: the kernel's default
   std::string tls = "off";            // SLUICE_TLS: off, psk, x509

@@ -119,6 +119,7 @@ links_tests = \
   tests/unit/transports/rails_test.cc \
   tests/unit/transports/resumption_test.cc \
   tests/unit/transports/spread_test.cc \
+  tests/unit/transports/spread_trial_test.cc \
   tests/unit/transports/succession_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_breaks_test.cc \

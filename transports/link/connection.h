@@ -91,6 +91,7 @@ class Connection {
   // One to poll for reading beside this; -1: none.
   int descriptor() const { return uses_upgrade() ? conduits_.upgrade()->descriptor() : -1; }
   bool uses_upgrade() const { return conduits_.uses_upgrade(); }
+  const Socket& socket() const { return conduits_.socket(); }
   bool has_filter() const { return conduits_.filter() != nullptr; }
   // It is open, and stays on its TCP socket, or on a filter over that.
   bool is_settled() const;

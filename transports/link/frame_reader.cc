@@ -96,6 +96,8 @@ FrameReader::Step FrameReader::begin_receive(Stream* to, const Frame& frame) {
   } else if (to != nullptr) {
     receiving = to->begin_receive(frame);
   }
+  const bool is_plain = frame.type == FrameType::data && frame.length >= least_spread;
+  if (is_plain && link_.rails() != nullptr) link_.rails()->note_plain();
   if (!link_.status().ok()) return Step::starved;
   receiving_ = receiving;
   receiving_.stream = to;

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "transports/link/flow.h"
 #include "transports/tcp/local_socket.h"
 
 namespace sluice {
@@ -68,6 +69,7 @@ void Link::look() {
 
 void Link::flush_now() {
   if (!connection_ && pending()) seek();
+  watch_writes();
   connection_.flush_now();
   if (rails_ && connection_) rails_->flush_now();
   list();
@@ -75,6 +77,7 @@ void Link::flush_now() {
 
 bool Link::drive() {
   if (connection_) {
+    if (rails_) rails_->watch(false);
     bool moved = connection_.drive();
     if (!rails_ || !status_.ok()) return moved;
     moved |= rails_->drive();
@@ -393,6 +396,21 @@ bool Link::is_whole(const ByteCounts& theirs) {
 
 // Rails.
 
+// For their trial: what has arrived before more is written.
+void Link::watch_writes() {
+  const bool writes = rails_ && (connection_.has_to_send() || rails_->has_to_send());
+  if (writes && connection_) rails_->watch(true);
+}
+
+uint64_t Link::acknowledged() {
+  if (!connection_ || connection_.uses_upgrade() || connector_.may_be_within_host()) return 0;
+  const uint64_t sent = connection_.counts().sent + (rails_ ? rails_->sent() : 0);
+  if (sent == drained_at_) return sent;
+  const size_t left = outstanding_on(connection_.socket()) + (rails_ ? rails_->outstanding() : 0);
+  if (left == 0) drained_at_ = sent;
+  return sent - std::min<uint64_t>(sent, left);
+}
+
 Rails* Link::make_rails() {
   if (!rails_) rails_ = std::make_unique<Rails>(*this, shared_, peer_, connector_);
   rails_->want();
@@ -420,7 +438,7 @@ const char* Link::carrier() const {
   constexpr const char* tls[] = {"tls*1",  "tls*2",  "tls*3",  "tls*4",  "tls*5",  "tls*6",
                                  "tls*7",  "tls*8",  "tls*9",  "tls*10", "tls*11", "tls*12",
                                  "tls*13", "tls*14", "tls*15", "tls*16"};
-  const size_t open = rails_ ? rails_->open() : 0;
+  const size_t open = rails_ ? rails_->in_use() : 0;
   if (open == 0 || open > std::size(tcp)) return connection_.carrier();
   return connection_.has_filter() ? tls[open - 1] : tcp[open - 1];
 }

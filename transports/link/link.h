@@ -104,6 +104,9 @@ class Link {
   bool reaches(const std::string& host) const {
     return connection_ && !host.empty() && peer_.host == host;
   }
+  // Bytes that the peer's kernel has acknowledged of what was sent over TCP to another host; may
+  // fall if a connection ends.
+  uint64_t acknowledged();
   // Something remains to be done, or is expected.
   bool pending() const;
   // Called after drive(). False if the link leaves the ready list.
@@ -118,7 +121,9 @@ class Link {
   bool dials() const { return meeting_.state() == Meeting::State::dials; }
   // True if drive() is cheaper than polling first, because the link uses an upgrade, or polls
   // rails itself.
-  bool quick() const { return connection_.uses_upgrade() || (rails_ && rails_->is_busy()); }
+  bool quick() const {
+    return connection_.uses_upgrade() || (rails_ && (rails_->is_busy() || rails_->watches()));
+  }
   // Before and after this process polls. may_sleep is false if there is something to do now that
   // poll would not report. any: the poll found something.
   bool may_sleep() { return connection_.may_sleep() && (!rails_ || rails_->may_sleep()); }
@@ -169,7 +174,8 @@ class Link {
   // rails, if it may be spread; else nullptr.
   Rails* want_rails(size_t bytes) {
     const bool large = shared_.options.streams > 1 && bytes >= least_spread;
-    return large ? make_rails() : nullptr;
+    const bool never = shared_.options.tries_streams && connector_.may_be_within_host();
+    return large && !never ? make_rails() : nullptr;
   }
 
   // For the connection: both sides have greeted for the first time.
@@ -197,6 +203,7 @@ class Link {
   bool is_looked_for() const;
   Rails* make_rails();
   void accept_rail(Socket socket, const Greeting& greeting);
+  void watch_writes();
   bool dial();
   void take_dialed();
   void give_up();
@@ -226,6 +233,7 @@ class Link {
   Connection connection_;
   std::unique_ptr<Rails> rails_;
   StreamTable streams_;
+  uint64_t drained_at_ = 0;     // bytes that were sent when all were acknowledged
   Clock::time_point missed_{};  // zero: never
   bool poll_idle_ = false;      // reads although nothing is pending
   bool listed_ = false;         // in the ready list

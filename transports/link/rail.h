@@ -77,6 +77,7 @@ class Rail {
   size_t queued() const;
   // Bytes that parts have had so far, sent and received.
   uint64_t carried() const { return taken_ + received_; }
+  uint64_t sent() const { return taken_; }
 
   struct Outcome {
     bool moved = false;

@@ -19,6 +19,10 @@
 // when its connection 0 is settled on a TCP socket and it first sends or expects a large message.
 // The answering side takes as many as SLUICE_TCP_STREAMS says, and closes others. Until a rail is
 // there, messages go over connection 0; a rail that cannot be made is no error.
+//
+// With SLUICE_TCP_STREAMS=auto each sender tries whether rails make it faster (spread_trial.h), and
+// the asking side makes them later: when its own trial awaits them, or so many bytes have come that
+// the peer's may.
 #pragma once
 
 #include <poll.h>
@@ -35,6 +39,7 @@
 #include "transports/link/link_shared.h"
 #include "transports/link/rail.h"
 #include "transports/link/spread.h"
+#include "transports/link/spread_trial.h"
 #include "transports/tcp/connector.h"
 #include "transports/tcp/handshake.h"
 
@@ -50,10 +55,23 @@ class Rails {
 
   // link owns this and the others.
   Rails(Link& link, LinkShared& shared, const PeerIdentity& peer, const Connector& connector)
-      : link_(link), shared_(shared), peer_(peer), connector_(connector) {}
+      : link_(link), shared_(shared), peer_(peer), connector_(connector) {
+    if (shared.options.tries_streams) trial_.emplace();
+  }
 
-  // A large message is sent or expected: rails are to be made.
-  void want();
+  // A large message is sent or expected: rails are to be made, unless they are for a trial.
+  void want() {
+    if (!trial_) look_for();
+  }
+  // A large message of so many bytes is expected.
+  void note_expected(size_t bytes);
+  // One has come without rails.
+  void note_plain() { peer_spreads_ = false; }
+  // Before this side writes, and often while it waits: for the trial, asks the kernel what has
+  // arrived. Makes some system calls for each connection, until the trial has ended.
+  void watch(bool will_write);
+  // It does so, and there is something to see.
+  bool watches() const { return trial_ && trial_->watches() && is_watched_; }
   // Answering side: the peer may be about to make some.
   bool awaits() const;
   // The peer has greeted on this connection, which is to be that rail. Closes it if it may not be.
@@ -63,8 +81,9 @@ class Rails {
   // Whether this side may have one more rail.
   bool has_room() const { return rails_.size() < shared_.options.streams; }
 
-  // Whether there is a rail to send on. Drops those that have ended.
-  bool can_send();
+  // Whether a large message of so many bytes, which is to be sent now, is to be spread, and there
+  // is a rail to send on. Drops those that have ended.
+  bool can_send(size_t bytes);
   // Spreads a message; returns the payload of its SPREAD, which must be queued first: then commit.
   // May throw std::bad_alloc, with no effect.
   std::vector<Share> plan(const Operation& send);
@@ -92,8 +111,13 @@ class Rails {
   bool all_sent() const { return !has_to_send(); }
   bool flushed() const;
   void close();
-  // How many are in use, for Channel::carrier.
+  // How many there are to send on.
   size_t open() const;
+  // How many are in use, for Channel::carrier.
+  size_t in_use() const;
+  // Bytes that they have taken; bytes that the peer's kernel has not acknowledged yet.
+  uint64_t sent() const;
+  size_t outstanding() const;
 
   // For streams.
   SpreadReceive* find(const UnexpectedMessage& unexpected);
@@ -110,6 +134,10 @@ class Rails {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void look_for();
+  bool consult(size_t bytes);
+  void tell();
+  bool add_flow(const Socket& socket, SpreadTrial::Sample& sample) const;
   Rail* find(uint32_t number);
   Rail& add(std::unique_ptr<Rail> rail);
   void make();
@@ -139,8 +167,14 @@ class Rails {
   size_t turn_ = 0;                    // which of equal rails is the first
   Clock::time_point make_at_{};        // asking side: not before
   Clock::time_point awaited_until_{};  // answering side
-  uint64_t carried_ = 0;               // bytes, by rails that have ended
-  bool wanted_ = false, torn_ = false, has_bye_ = false, told_ = false;
+  std::optional<SpreadTrial> trial_;
+  Clock::time_point watched_{};
+  uint64_t expected_ = 0,
+           awaiting_ = 0;      // bytes of large messages: from the peer; to it, meanwhile
+  bool is_watched_ = false;    // enough was outstanding when it was looked at
+  bool peer_spreads_ = false;  // its last large message was spread
+  uint64_t carried_ = 0;       // bytes, by rails that have ended
+  bool wanted_ = false, torn_ = false, has_bye_ = false, told_ = false, told_trial_ = false;
 };
 
 }  // namespace sluice

@@ -58,7 +58,8 @@ void Stream::queue_data(Operation* operation, bool charged) {
 // False if it is not possible (now).
 bool Stream::queue_spread(Operation* operation, bool charged) try {
   Rails* const rails = link_.want_rails(operation->bytes);
-  if (rails == nullptr || operation->pieces.size() > Rails::most_pieces || !rails->can_send()) {
+  if (rails == nullptr || operation->pieces.size() > Rails::most_pieces ||
+      !rails->can_send(operation->bytes)) {
     return false;
   }
   const std::vector<Share> parts = rails->plan(*operation);
@@ -96,7 +97,8 @@ void Stream::wait_for(Operation* receive) {
   ++link_.demand.receives;
   if (receive->bytes < large) return;
   ++link_.demand.large;
-  (void)link_.want_rails(receive->bytes);
+  Rails* const rails = link_.want_rails(receive->bytes);
+  if (rails != nullptr) rails->note_expected(receive->bytes);
 }
 
 // Gives what has arrived of an unexpected message to its receive.

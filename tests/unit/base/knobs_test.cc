@@ -309,6 +309,14 @@ TEST(Knobs, AChoiceMayBeANumberToo) {
   for (const char* bad : {"1", "0", "-2", "4097", "2 to 4096", "on", "4k"}) {
     EXPECT_FALSE(read_one("SLUICE_GROUPS", bad, &knobs).ok()) << bad;
   }
+  EXPECT_EQ(Knobs().streams, "1");
+  EXPECT_TRUE(read_one("SLUICE_TCP_STREAMS", "auto", &knobs).ok());
+  EXPECT_EQ(knobs.streams, "auto");
+  EXPECT_TRUE(read_one("SLUICE_TCP_STREAMS", "16", &knobs).ok());
+  EXPECT_EQ(knobs.streams, "16");
+  for (const char* bad : {"0", "17", "many"}) {
+    EXPECT_FALSE(read_one("SLUICE_TCP_STREAMS", bad, &knobs).ok()) << bad;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The trial of several connections: its table, and what it chooses in simulated networks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "transports/link/spread_trial.h"
+
+namespace sluice {
+namespace {
+
+using State = SpreadTrial::State;
+using Event = SpreadTrial::Event;
+using std::chrono::nanoseconds;
+
+constexpr auto states = static_cast<int>(State::several) + 1;
+constexpr auto events = static_cast<int>(Event::tired) + 1;
+
+TEST(SpreadTrialTable, EachStep) {
+  const std::set<std::tuple<State, Event, State>> expected = {
+      {State::warming, Event::warm, State::alone},
+      {State::alone, Event::measured, State::awaiting},
+      {State::awaiting, Event::ready, State::joining},
+      {State::joining, Event::warm, State::together},
+      {State::together, Event::better, State::parting},
+      {State::together, Event::worse, State::one},
+      {State::parting, Event::warm, State::again},
+      {State::again, Event::better, State::several},
+      {State::again, Event::worse, State::one},
+      {State::resting, Event::rested, State::warming}};
+  const std::set<State> tries = {State::warming,  State::alone,   State::awaiting, State::joining,
+                                 State::together, State::parting, State::again};
+  for (int i = 0; i < states; ++i) {
+    for (int k = 0; k < events; ++k) {
+      const auto state = static_cast<State>(i);
+      const auto event = static_cast<Event>(k);
+      State next = state;
+      if (event == Event::unclear && tries.contains(state)) next = State::resting;
+      if (event == Event::tired && tries.contains(state)) next = State::one;
+      for (const auto& [from, on, to] : expected) {
+        if (from == state && on == event) next = to;
+      }
+      EXPECT_EQ(SpreadTrial::step(state, event), next) << "state " << i << ", event " << k;
+    }
+  }
+}
+
+// From each state that is not a choice, some events lead to one, and no event leads away from it.
+TEST(SpreadTrialTable, EndsInAChoice) {
+  std::set<State> ends = {State::one, State::several};
+  for (int k = 0; k < events; ++k) {
+    for (const State end : {State::one, State::several}) {
+      EXPECT_EQ(SpreadTrial::step(end, static_cast<Event>(k)), end);
+    }
+  }
+  for (int round = 0; round < states; ++round) {
+    for (int i = 0; i < states; ++i) {
+      for (int k = 0; k < events; ++k) {
+        const auto state = static_cast<State>(i);
+        if (ends.contains(SpreadTrial::step(state, static_cast<Event>(k)))) ends.insert(state);
+      }
+    }
+  }
+  EXPECT_EQ(ends.size(), static_cast<size_t>(states));
+}
+
+// What a network is like. Rates in bytes a second.
+struct Network {
+  double card = 119e6;   // of all links of the process
+  double cap = 0;        // of each flow; 0: none
+  double noise = 0;      // by this share rates differ from step to step
+  double shut = 0;       // for this share of time the receiver's window is shut
+  double pause_us = 0;   // that the program computes after each message
+  double dip_ms = -1;    // from then on, for the time of a window, it is four times as slow
+  double quiet_ms = 0;   // after that only the first link sends; 0: never
+  double switch_us = 0;  // the receiver is late in periods of so long, each other one; 0: never
+};
+
+constexpr size_t rails = 6;
+constexpr size_t message = 256 << 10;
+constexpr nanoseconds tick{20'000};
+
+// A sender, with its flows to one peer.
+class Sender {
+ public:
+  const SpreadTrial& trial() const { return trial_; }
+  size_t messages() const { return messages_; }
+  uint64_t acknowledged() const { return acknowledged_; }
+  size_t flows() const { return (alone_ > 0 ? 1u : 0u) + (spread_ > 0 ? rails : 0u); }
+
+  // Posts what the program has ready, two messages at a time.
+  void post(nanoseconds now, const Network& network, const SpreadTrial::Elsewhere& elsewhere) {
+    while (now >= ready_at_ && alone_ + spread_ <= message) {
+      look(now, elsewhere);
+      trial_.note_send(message);
+      if (trial_.state() == State::awaiting && ++awaited_ > 5) trial_.note_ready(rails);
+      (trial_.spreads() ? spread_ : alone_) += message;
+      ++messages_;
+      if (network.pause_us > 0) {
+        ready_at_ = now + nanoseconds(static_cast<int64_t>(network.pause_us * 1000));
+      }
+    }
+  }
+  // A tick passes, in which each flow may carry so many bytes.
+  void move(double each_flow, bool is_shut) {
+    if (is_shut) {
+      if (alone_ + spread_ > 0) shut_ += tick * static_cast<int64_t>(flows());
+      return;
+    }
+    const size_t over_one = std::min(alone_, static_cast<size_t>(each_flow));
+    const size_t over_all = std::min(spread_, static_cast<size_t>(each_flow * rails));
+    alone_ -= over_one;
+    spread_ -= over_all;
+    acknowledged_ += over_one + over_all;
+  }
+  void look(nanoseconds now, const SpreadTrial::Elsewhere& elsewhere) {
+    (void)trial_.look({now, acknowledged_, alone_ + spread_, shut_}, elsewhere);
+  }
+
+ private:
+  SpreadTrial trial_;
+  size_t alone_ = 0, spread_ = 0;  // outstanding bytes
+  uint64_t acknowledged_ = 0;
+  size_t messages_ = 0;
+  int awaited_ = 0;
+  nanoseconds shut_{}, ready_at_{};
+};
+
+// A process with some links; `stagger`: each begins so much later than the one before.
+class Simulation {
+ public:
+  Simulation(const Network& network, size_t links, nanoseconds stagger = {})
+      : network_(network), stagger_(stagger), random_(Simulation::seed()) {
+    for (size_t i = 0; i < links; ++i) senders_.push_back(std::make_unique<Sender>());
+  }
+  static unsigned seed() {
+    return static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed());
+  }
+
+  // Until all have chosen, or for some seconds.
+  void run(std::chrono::seconds limit = std::chrono::seconds(60)) {
+    for (nanoseconds now{1}; now < limit && !all_decided(); now += tick) step(now);
+  }
+  size_t chose(State state) const {
+    return static_cast<size_t>(std::ranges::count_if(
+        senders_, [&](const auto& each) { return each->trial().state() == state; }));
+  }
+  const Sender& sender() const { return *senders_.front(); }
+
+ private:
+  bool all_decided() const {
+    if (network_.quiet_ms > 0) return sender().trial().is_decided();
+    return chose(State::one) + chose(State::several) == senders_.size();
+  }
+
+  static double milliseconds(nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+  bool is_shut(nanoseconds now) {
+    const auto period = static_cast<int64_t>(network_.switch_us * 1000);
+    if (period > 0 && now.count() / period % 2 == 1) return true;
+    return std::bernoulli_distribution(network_.shut)(random_);
+  }
+
+  void step(nanoseconds now) {
+    size_t flows = 0;
+    for (size_t i = 0; i < senders_.size(); ++i) {
+      if (now < stagger_ * static_cast<int64_t>(i)) continue;
+      if (i > 0 && network_.quiet_ms > 0 && milliseconds(now) > network_.quiet_ms) continue;
+      const auto elsewhere = [&] { return acknowledged_but(*senders_[i]); };
+      senders_[i]->post(now, network_, elsewhere);
+      if (now / tick % 5 == 0) senders_[i]->look(now, elsewhere);
+      flows += senders_[i]->flows();
+    }
+    if (flows == 0) return;
+    const double since_dip = milliseconds(now) - network_.dip_ms;
+    const bool dips = network_.dip_ms >= 0 && since_dip >= 0 && since_dip < 35;
+    double rate = network_.card / static_cast<double>(flows) / (dips ? 4 : 1);
+    if (network_.cap > 0) rate = std::min(rate, network_.cap);
+    for (const auto& each : senders_) {
+      std::uniform_real_distribution<double> noise(1 - network_.noise, 1 + network_.noise);
+      const double seconds = std::chrono::duration<double>(tick).count();
+      each->move(rate * seconds * noise(random_), is_shut(now));
+    }
+  }
+  uint64_t acknowledged_but(const Sender& but) const {
+    uint64_t bytes = 0;
+    for (const auto& each : senders_) bytes += each.get() == &but ? 0 : each->acknowledged();
+    return bytes;
+  }
+
+  const Network network_;
+  const nanoseconds stagger_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Sender>> senders_;
+};
+
+Simulation simulate(const Network& network, size_t links = 1, nanoseconds stagger = {}) {
+  Simulation made(network, links, stagger);
+  made.run();
+  return made;
+}
+
+TEST(SpreadTrial, CappedFlows) {
+  const auto done = simulate({.cap = 25e6});
+  EXPECT_EQ(done.sender().trial().state(), State::several);
+  EXPECT_LT(done.sender().messages() * message, size_t{12} << 20);
+  EXPECT_STREQ(done.sender().trial().findings().data(),
+               "one connection carries 25 MB/s, 6 carry 119: uses 6");
+}
+
+TEST(SpreadTrial, OneFlowFillsTheLink) {
+  const auto done = simulate({});
+  EXPECT_EQ(done.sender().trial().state(), State::one);
+  EXPECT_LT(done.sender().messages() * message, size_t{12} << 20);
+  EXPECT_STREQ(done.sender().trial().findings().data(),
+               "one connection carries 119 MB/s, 6 carry 119: uses 1");
+}
+
+TEST(SpreadTrial, CapsOfAllKinds) {
+  for (const double card : {12e6, 119e6, 1.2e9, 12e9}) {
+    for (const double share : {0.05, 0.1, 0.2, 0.4, 0.7}) {
+      const auto done = simulate({.card = card, .cap = card * share});
+      EXPECT_EQ(done.sender().trial().state(), State::several) << card << ", " << share;
+    }
+    for (const double share : {0.8, 0.9, 1.0, 2.0}) {
+      const auto done = simulate({.card = card, .cap = card * share});
+      EXPECT_EQ(done.sender().trial().state(), State::one) << card << ", " << share;
+    }
+  }
+}
+
+TEST(SpreadTrial, Noise) {
+  for (const double noise : {0.2, 0.5, 1.0}) {
+    EXPECT_EQ(simulate({.noise = noise}).chose(State::one), 1u) << noise;
+    EXPECT_EQ(simulate({.cap = 25e6, .noise = noise}).chose(State::several), 1u) << noise;
+  }
+}
+
+// One window that something else disturbs does not mislead it, whenever that is.
+TEST(SpreadTrial, ADip) {
+  for (int dip_ms = 0; dip_ms < 150; ++dip_ms) {
+    EXPECT_EQ(simulate({.dip_ms = double(dip_ms)}).chose(State::several), 0u) << dip_ms;
+  }
+}
+
+// The program computes between messages.
+TEST(SpreadTrial, Pauses) {
+  for (const double pause_us : {100.0, 1000.0, 15000.0}) {
+    EXPECT_EQ(simulate({.pause_us = pause_us}).chose(State::one), 1u) << pause_us;
+    EXPECT_EQ(simulate({.cap = 25e6, .pause_us = pause_us}).chose(State::several), 1u) << pause_us;
+  }
+}
+
+// A receiver that is always late says nothing; the trial ends with one connection, after some
+// tries.
+TEST(SpreadTrial, LateReceiver) {
+  for (const double cap : {0.0, 25e6}) {
+    const auto done = simulate({.cap = cap, .shut = 0.5});
+    EXPECT_EQ(done.sender().trial().state(), State::one);
+    EXPECT_STREQ(done.sender().trial().findings().data(),
+                 "no trial of several connections told anything: uses 1");
+    EXPECT_GT(done.sender().messages() * message, SpreadTrial::first_rest);
+  }
+}
+
+// One that is late now and then does not mislead it: what is late says nothing, the rest is right.
+TEST(SpreadTrial, ReceiverThatIsLateAtTimes) {
+  for (const double period_us : {20e3, 100e3, 400e3}) {
+    EXPECT_EQ(simulate({.switch_us = period_us}).chose(State::several), 0u) << period_us;
+  }
+  EXPECT_EQ(simulate({.cap = 25e6, .switch_us = 400e3}).chose(State::several), 1u);
+}
+
+// Many links share a card that is full: several flows of one link gain at the others' expense.
+TEST(SpreadTrial, LinksThatShareTheCard) {
+  for (const size_t links : {2, 3, 7}) {
+    for (const int64_t stagger_ms : {0, 3, 40}) {
+      const auto done = simulate({.card = 1.2e9}, links, std::chrono::milliseconds(stagger_ms));
+      EXPECT_EQ(done.chose(State::several), 0u) << links << " links, " << stagger_ms << " ms";
+    }
+  }
+}
+
+// While others fill the card, it is not final that several gain nothing.
+TEST(SpreadTrial, CardThatIsFullAtFirst) {
+  const auto done = simulate({.cap = 25e6, .quiet_ms = 700}, 12);
+  EXPECT_EQ(done.sender().trial().state(), State::several);
+}
+
+// They share a card with room, and each flow is capped.
+TEST(SpreadTrial, CappedFlowsToMany) {
+  for (const size_t links : {2, 3, 7}) {
+    for (const int64_t stagger_ms : {0, 3, 40}) {
+      const auto done =
+          simulate({.card = 1.2e9, .cap = 20e6}, links, std::chrono::milliseconds(stagger_ms));
+      EXPECT_EQ(done.chose(State::several), links) << stagger_ms << " ms";
+    }
+  }
+}
+
+TEST(SpreadTrial, WithoutRailsItGivesUp) {
+  SpreadTrial trial;
+  const auto none = [] { return uint64_t{0}; };
+  nanoseconds now{1};
+  uint64_t sent = 0;
+  for (; !trial.is_decided() && sent < uint64_t{8} << 30; sent += message) {
+    trial.note_send(message);
+    now += std::chrono::milliseconds(1);
+    (void)trial.look({now, sent, message, {}}, none);
+    EXPECT_FALSE(trial.spreads());
+  }
+  EXPECT_EQ(trial.state(), State::one);
+  EXPECT_GE(sent, SpreadTrial::most_tries * SpreadTrial::most_bytes);
+}
+
+// Another connection takes the place of one that broke: its count begins anew.
+TEST(SpreadTrial, CountsThatBeginAnew) {
+  SpreadTrial trial;
+  const auto none = [] { return uint64_t{0}; };
+  std::mt19937_64 random(Simulation::seed());
+  nanoseconds now{1};
+  uint64_t acknowledged = 0;
+  for (int i = 0; i < 100'000 && !trial.is_decided(); ++i) {
+    now += std::chrono::microseconds(100);
+    acknowledged += trial.spreads() ? 11'900 : 2'500;
+    if (random() % 1000 == 0) acknowledged = 0;
+    trial.note_send(10'000);
+    if (trial.state() == State::awaiting) trial.note_ready(rails);
+    (void)trial.look({now, acknowledged, message, {}}, none);
+  }
+  EXPECT_EQ(trial.state(), State::several);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transports/link/spread_trial.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+namespace sluice {
+namespace {
+
+constexpr int most_shut = 4;   // of a window's time, one of so many parts
+constexpr double much = 0.25;  // of this link's rate: what others send
+
+double per_second(uint64_t bytes, std::chrono::nanoseconds time) {
+  return static_cast<double>(bytes) / std::max(std::chrono::duration<double>(time).count(), 1e-9);
+}
+
+}  // namespace
+
+SpreadTrial::State SpreadTrial::step(State state, Event event) {
+  struct Row {
+    State state;
+    Event event;
+    State next;
+  };
+  static constexpr Row rows[] = {
+      {State::warming, Event::warm, State::alone},
+      {State::warming, Event::unclear, State::resting},
+      {State::warming, Event::tired, State::one},
+
+      {State::alone, Event::measured, State::awaiting},
+      {State::alone, Event::unclear, State::resting},
+      {State::alone, Event::tired, State::one},
+
+      {State::awaiting, Event::ready, State::joining},
+      {State::awaiting, Event::unclear, State::resting},
+      {State::awaiting, Event::tired, State::one},
+
+      {State::joining, Event::warm, State::together},
+      {State::joining, Event::unclear, State::resting},
+      {State::joining, Event::tired, State::one},
+
+      {State::together, Event::better, State::parting},
+      {State::together, Event::worse, State::one},
+      {State::together, Event::unclear, State::resting},
+      {State::together, Event::tired, State::one},
+
+      {State::parting, Event::warm, State::again},
+      {State::parting, Event::unclear, State::resting},
+      {State::parting, Event::tired, State::one},
+
+      {State::again, Event::better, State::several},
+      {State::again, Event::worse, State::one},
+      {State::again, Event::unclear, State::resting},
+      {State::again, Event::tired, State::one},
+
+      {State::resting, Event::rested, State::warming},
+  };
+  const auto* const row = std::ranges::find_if(
+      rows, [&](const Row& each) { return each.state == state && each.event == event; });
+  return row == std::end(rows) ? state : row->next;
+}
+
+void SpreadTrial::take(Event event) {
+  const State next = step(state_, event);
+  if (next == state_) return;
+  state_ = next;
+  sent_ = 0;
+  full_ = spoiled_ = 0;
+  has_last_ = in_window_ = false;
+  if (state_ == State::warming) best_ = {};
+}
+
+// The trial said nothing.
+void SpreadTrial::give_up() {
+  if (++tries_ >= most_tries) return take(Event::tired);
+  if (tries_ > 1) rest_ *= rest_growth;
+  take(Event::unclear);
+}
+
+void SpreadTrial::note_send(size_t bytes) {
+  if (is_decided()) return;
+  sent_ += bytes;
+  if (state_ == State::resting) {
+    if (sent_ > rest_) take(Event::rested);
+  } else if (sent_ > most_bytes) {
+    give_up();
+  }
+}
+
+void SpreadTrial::note_ready(size_t rails) {
+  rails_ = rails;
+  take(Event::ready);
+}
+
+bool SpreadTrial::look(const Sample& sample, const Elsewhere& elsewhere) {
+  if (!watches()) return false;
+  if (!has_last_) warm_from_ = sample.acknowledged;
+  const bool goes_on = has_last_ && sample.acknowledged >= last_.acknowledged;
+  const Sample before = goes_on ? last_ : sample;
+  last_ = sample;
+  has_last_ = true;
+  if (!goes_on) in_window_ = false;  // it is new, or another connection has taken one's place
+  if (warms()) {
+    warm_from_ = std::min(warm_from_, sample.acknowledged);
+    const uint64_t enough = state_ == State::joining ? joint_warm_up : warm_up;
+    if (sample.acknowledged - warm_from_ >= enough) take(Event::warm);
+    return false;
+  }
+  if (!in_window_) {
+    begin_window(sample, elsewhere);
+  } else {
+    add(before, sample);
+    const bool is_full = window_.bytes >= window_bytes && window_.busy >= window_time;
+    if (is_full) end_window(sample, elsewhere);
+  }
+  return is_decided();
+}
+
+// An interval counts if there was enough to send all the time: enough is left at its end, and
+// nothing was written since its beginning. If less is left, all may have gone in a part of the
+// interval; it counts if that was fast even for all of it. (Else a fast flow would be seen only
+// when something slows it.)
+void SpreadTrial::add(const Sample& before, const Sample& now) {
+  const uint64_t bytes = now.acknowledged - before.acknowledged;
+  const std::chrono::nanoseconds time = now.now - before.now;
+  const bool was_busy = now.outstanding >= least_busy;
+  const bool was_fast = window_.busy.count() > 0 &&
+                        per_second(bytes, time) >= per_second(window_.bytes, window_.busy);
+  if (!was_busy && !was_fast) return;
+  window_.busy += time;
+  window_.bytes += bytes;
+  window_.shut += now.shut - before.shut;
+}
+
+void SpreadTrial::begin_window(const Sample& sample, const Elsewhere& elsewhere) {
+  window_ = {};
+  window_.began = sample.now;
+  window_.elsewhere = elsewhere();
+  in_window_ = true;
+}
+
+void SpreadTrial::end_window(const Sample& sample, const Elsewhere& elsewhere) {
+  const bool joint = state_ == State::together;
+  const auto connections = static_cast<int64_t>(joint ? rails_ : 1);
+  if (window_.shut * most_shut > window_.busy * connections) {
+    return ++spoiled_ < most_spoiled ? begin_window(sample, elsewhere) : give_up();
+  }
+  const uint64_t others = elsewhere();
+  const Rates found{
+      per_second(window_.bytes, window_.busy),
+      per_second(others - std::min(others, window_.elsewhere), sample.now - window_.began)};
+  Rates& best = best_[joint ? 1 : 0];
+  if (found.here > best.here) best = found;
+  if (++full_ < windows) return begin_window(sample, elsewhere);
+  state_ == State::alone ? take(Event::measured) : decide();
+}
+
+void SpreadTrial::decide() {
+  const auto& [one, several] = best_;
+  const double gained = several.here - one.here, lost_elsewhere = one.elsewhere - several.elsewhere;
+  const bool is_better = several.here >= margin * one.here && lost_elsewhere <= gained / 2;
+  if (is_better) return take(Event::better);
+  const bool others_sent =
+      std::max(one.elsewhere / one.here, several.elsewhere / several.here) > much;
+  others_sent ? give_up() : take(Event::worse);
+}
+
+std::array<char, 128> SpreadTrial::findings() const {
+  const auto& [one, several] = best_;
+  const bool is_known = one.here > 0 && several.here > 0;
+  std::array<char, 128> text;
+  const size_t uses = state_ == State::several ? rails_ : 1;
+  if (is_known) {
+    std::snprintf(text.data(), text.size(),
+                  "one connection carries %.0f MB/s, %zu carry %.0f: uses %zu", one.here / 1e6,
+                  rails_, several.here / 1e6, uses);
+  } else {
+    std::snprintf(text.data(), text.size(),
+                  "no trial of several connections told anything: uses %zu", uses);
+  }
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Whether a sender gains by spreading its large messages over several connections (rails.h). Where
+// the network caps each flow, as clouds do, several carry a multiple; where one fills the link,
+// more only compete with each other. So with SLUICE_TCP_STREAMS=auto each sender tries both in its
+// first large messages to a peer, and keeps what was better. That is its own affair: a receiver
+// takes each message as it comes.
+//
+// What is measured is what the peer's kernel acknowledged, per time in which the connections had
+// enough to send. While the program computes, that is not so, and no time counts. Three windows of
+// each way are measured, of which the best one counts, after some bytes that a flow needs to get up
+// to speed: so one disturbance does not mislead it. Several connections must be clearly faster, and
+// also than the one is in three more windows, because buffers grow, and hosts are busier when a job
+// begins.
+//
+// What says nothing is no result: a window in which the peer's receive window was shut, because the
+// receiver was late; no full window in many bytes; no rails. Then the trial rests, and begins anew
+// after more bytes, a few times.
+//
+// Links of a process share its network card. If that is full, several connections get a larger
+// share of it, at the expense of others, although no flow is capped. So what other links lost
+// meanwhile may be at most half of what this one gained. If all try in step, as in an alltoall,
+// none gains. (Other processes of the host are not seen. That the best of several windows counts
+// makes it less likely that they mislead.) While other links sent, that one connection was enough
+// is not final either.
+//
+// It knows no socket and no clock: who has it tells it times and bytes. To count what is
+// delivered only over time in which there was enough to send is an idea of BBR's (Cardwell et al.,
+// 2016).
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace sluice {
+
+class SpreadTrial {
+ public:
+  enum class State : uint8_t {
+    warming,   // over one connection: the first bytes do not count
+    alone,     // the same: windows
+    awaiting,  // the other connections are to be made; over one meanwhile
+    joining,   // over several: the first bytes do not count
+    together,  // the same: windows
+    parting,   // several were better; over one again: the first bytes do not count
+    again,     // the same: windows
+    resting,   // nothing was found out: over one, for some bytes
+    one,       // chosen
+    several    // chosen
+  };
+  enum class Event : uint8_t {
+    warm,      // enough bytes have gone
+    measured,  // the windows are full
+    ready,     // the other connections are there
+    better,    // several are, as far as is known
+    worse,     // they are not, or not clearly
+    unclear,   // it said nothing
+    rested,    // enough bytes have gone since
+    tired      // unclear for the last time
+  };
+  // The table. What is not in it changes nothing.
+  static State step(State state, Event event);
+
+  // Bytes: that do not count at first, over one and over several connections; of a window, which
+  // also has a least time.
+  static constexpr uint64_t warm_up = 512 << 10, joint_warm_up = 1 << 20, window_bytes = 512 << 10;
+  static constexpr std::chrono::milliseconds window_time{4};
+  static constexpr size_t windows = 3;  // of a state
+  // Outstanding bytes with which a sender counts as busy. (The last bytes of a message may be
+  // acknowledged late.)
+  static constexpr size_t least_busy = size_t{32} << 10;
+  static constexpr double margin = 1.3;  // how much faster several must be
+  // Bytes of large messages in which a state must end; of the first rest, of which each later one
+  // is a multiple.
+  static constexpr uint64_t most_bytes = 256 << 20, first_rest = 8 << 20, rest_growth = 4;
+  static constexpr int most_tries = 4;
+  static constexpr size_t most_spoiled = 4;  // windows of a state in which the receiver was late
+
+  struct Sample {
+    std::chrono::nanoseconds now{};
+    uint64_t acknowledged = 0;        // bytes so far, over all connections of the link
+    size_t outstanding = 0;           // bytes that were written, and are not acknowledged
+    std::chrono::nanoseconds shut{};  // so long the peers' windows allowed no more, in sum
+  };
+  // Bytes that the process's other links have sent so far; called at the ends of windows.
+  using Elsewhere = std::function<uint64_t()>;
+
+  // A large message is to be sent. Spread it if spreads() is true then.
+  void note_send(size_t bytes);
+  // So many other connections are there.
+  void note_ready(size_t rails);
+  // What a moment was like; called before each write of more, and often while any is outstanding.
+  // True if the choice has been made now.
+  bool look(const Sample& sample, const Elsewhere& elsewhere);
+
+  State state() const { return state_; }
+  bool spreads() const {
+    return state_ == State::joining || state_ == State::together || state_ == State::several;
+  }
+  // look() is needed.
+  bool watches() const {
+    return !is_decided() && state_ != State::awaiting && state_ != State::resting;
+  }
+  bool is_decided() const { return state_ == State::one || state_ == State::several; }
+  // Once decided: "one connection carries 24 MB/s, 6 carry 117: uses 6".
+  std::array<char, 128> findings() const;
+
+ private:
+  // Bytes a second, of this link and of the process's others.
+  struct Rates {
+    double here = 0, elsewhere = 0;
+  };
+  struct Window {
+    std::chrono::nanoseconds began{}, busy{}, shut{};
+    uint64_t bytes = 0;  // in busy time
+    uint64_t elsewhere = 0;
+  };
+
+  void take(Event event);
+  bool warms() const {
+    return state_ == State::warming || state_ == State::joining || state_ == State::parting;
+  }
+  void add(const Sample& before, const Sample& now);
+  void begin_window(const Sample& sample, const Elsewhere& elsewhere);
+  void end_window(const Sample& sample, const Elsewhere& elsewhere);
+  void give_up();
+  void decide();
+
+  State state_ = State::warming;
+  uint64_t sent_ = 0;            // bytes of messages in this state
+  std::array<Rates, 2> best_{};  // over one connection, over several
+  size_t rails_ = 0;
+  int tries_ = 0;  // that said nothing
+  uint64_t rest_ = first_rest;
+  bool has_last_ = false, in_window_ = false;
+  Sample last_;
+  uint64_t warm_from_ = 0;  // acknowledged when the state began
+  Window window_;
+  size_t full_ = 0, spoiled_ = 0;  // windows of this state
+};
+
+}  // namespace sluice
