@@ -249,12 +249,13 @@ void Rails::watch(bool will_write) {
   if (!will_write && now - watched_ < between_looks) return;
   watched_ = now;
   SpreadTrial::Sample sample;
-  sample.now = now.time_since_epoch();
+  sample.from = now.time_since_epoch();
   if (!link_.connection().is_settled()) return;
   bool knows = add_flow(link_.connection().socket(), sample);
   for (const auto& each : rails_) {
     if (each->is_open()) knows &= add_flow(each->conduits().socket(), sample);
   }
+  sample.to = Clock::now().time_since_epoch();
   is_watched_ = sample.outstanding >= SpreadTrial::least_busy;
   if (!knows) return;
   (void)trial_->look(sample, [this] { return shared_.acknowledged_elsewhere(link_); });

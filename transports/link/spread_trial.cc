@@ -120,22 +120,22 @@ bool SpreadTrial::look(const Sample& sample, const Elsewhere& elsewhere) {
 // An interval counts if there was enough to send all the time: enough is left at its end, and
 // nothing was written since its beginning. If less is left, all may have gone in a part of the
 // interval; it counts if that was fast even for all of it. (Else a fast flow would be seen only
-// when something slows it.)
+// when something slows it.) The process may have lost its processor while it took a sample.
 void SpreadTrial::add(const Sample& before, const Sample& now) {
   const uint64_t bytes = now.acknowledged - before.acknowledged;
-  const std::chrono::nanoseconds time = now.now - before.now;
+  const std::chrono::nanoseconds longest = now.to - before.from;
   const bool was_busy = now.outstanding >= least_busy;
   const bool was_fast = window_.busy.count() > 0 &&
-                        per_second(bytes, time) >= per_second(window_.bytes, window_.busy);
+                        per_second(bytes, longest) >= per_second(window_.bytes, window_.busy);
   if (!was_busy && !was_fast) return;
-  window_.busy += time;
+  window_.busy += was_busy ? now.from - before.from : longest;
   window_.bytes += bytes;
   window_.shut += now.shut - before.shut;
 }
 
 void SpreadTrial::begin_window(const Sample& sample, const Elsewhere& elsewhere) {
   window_ = {};
-  window_.began = sample.now;
+  window_.began = sample.from;
   window_.elsewhere = elsewhere();
   in_window_ = true;
 }
@@ -149,7 +149,7 @@ void SpreadTrial::end_window(const Sample& sample, const Elsewhere& elsewhere) {
   const uint64_t others = elsewhere();
   const Rates found{
       per_second(window_.bytes, window_.busy),
-      per_second(others - std::min(others, window_.elsewhere), sample.now - window_.began)};
+      per_second(others - std::min(others, window_.elsewhere), sample.from - window_.began)};
   Rates& best = best_[joint ? 1 : 0];
   if (found.here > best.here) best = found;
   if (++full_ < windows) return begin_window(sample, elsewhere);

@@ -80,10 +80,10 @@ class SpreadTrial {
   static constexpr size_t most_spoiled = 4;  // windows of a state in which the receiver was late
 
   struct Sample {
-    std::chrono::nanoseconds now{};
-    uint64_t acknowledged = 0;        // bytes so far, over all connections of the link
-    size_t outstanding = 0;           // bytes that were written, and are not acknowledged
-    std::chrono::nanoseconds shut{};  // so long the peers' windows allowed no more, in sum
+    std::chrono::nanoseconds from{}, to{};  // between these times it was so
+    uint64_t acknowledged = 0;              // bytes so far, over all connections of the link
+    size_t outstanding = 0;                 // bytes that were written, and are not acknowledged
+    std::chrono::nanoseconds shut{};        // so long the peers' windows allowed no more, in sum
   };
   // Bytes that the process's other links have sent so far; called at the ends of windows.
   using Elsewhere = std::function<uint64_t()>;

@@ -120,7 +120,7 @@ class Sender {
     acknowledged_ += over_one + over_all;
   }
   void look(nanoseconds now, const SpreadTrial::Elsewhere& elsewhere) {
-    (void)trial_.look({now, acknowledged_, alone_ + spread_, shut_}, elsewhere);
+    (void)trial_.look({now, now, acknowledged_, alone_ + spread_, shut_}, elsewhere);
   }
 
  private:
@@ -312,7 +312,7 @@ TEST(SpreadTrial, WithoutRailsItGivesUp) {
   for (; !trial.is_decided() && sent < uint64_t{8} << 30; sent += message) {
     trial.note_send(message);
     now += std::chrono::milliseconds(1);
-    (void)trial.look({now, sent, message, {}}, none);
+    (void)trial.look({now, now, sent, message, {}}, none);
     EXPECT_FALSE(trial.spreads());
   }
   EXPECT_EQ(trial.state(), State::one);
@@ -332,7 +332,7 @@ TEST(SpreadTrial, CountsThatBeginAnew) {
     if (random() % 1000 == 0) acknowledged = 0;
     trial.note_send(10'000);
     if (trial.state() == State::awaiting) trial.note_ready(rails);
-    (void)trial.look({now, acknowledged, message, {}}, none);
+    (void)trial.look({now, now, acknowledged, message, {}}, none);
   }
   EXPECT_EQ(trial.state(), State::several);
 }
