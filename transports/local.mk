@@ -44,6 +44,8 @@ core_sources += \
   transports/link/rails.h \
   transports/link/spread.cc \
   transports/link/spread.h \
+  transports/link/spread_choice.cc \
+  transports/link/spread_choice.h \
   transports/link/spread_trial.cc \
   transports/link/spread_trial.h \
   transports/link/stream.cc \

@@ -21,6 +21,7 @@
 
 #include "src/base/status.h"
 #include "transports/link/conduit_stack.h"
+#include "transports/link/flow.h"
 #include "transports/link/frame_reader.h"
 #include "transports/link/link_shared.h"
 #include "transports/link/outbox.h"
@@ -92,6 +93,8 @@ class Connection {
   int descriptor() const { return uses_upgrade() ? conduits_.upgrade()->descriptor() : -1; }
   bool uses_upgrade() const { return conduits_.uses_upgrade(); }
   const Socket& socket() const { return conduits_.socket(); }
+  // Bytes that the peer's kernel has acknowledged, if they go over a socket.
+  uint64_t acknowledged() { return acknowledged_.of(out_.sent(), socket()); }
   bool has_filter() const { return conduits_.filter() != nullptr; }
   // It is open, and stays on its TCP socket, or on a filter over that.
   bool is_settled() const;
@@ -195,6 +198,7 @@ class Connection {
   FrameReader reader_;
   Vigil vigil_;
   Doubt doubt_;
+  Acknowledged acknowledged_;
 
   // Of the filter's handshake: since when it is under way (zero: it is not), and looks at it since
   // it should have been done.

@@ -7,7 +7,19 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 namespace sluice {
+namespace {
+
+// 0 if they are not known.
+size_t outstanding_on(const Socket& socket) {
+  int left = 0;
+  if (ioctl(socket.fd(), SIOCOUTQ, &left) != 0 || left < 0) return 0;
+  return static_cast<size_t>(left);
+}
+
+}  // namespace
 
 bool ask_flow(const Socket& socket, Flow* flow) {
   tcp_info info{};
@@ -21,10 +33,11 @@ bool ask_flow(const Socket& socket, Flow* flow) {
   return true;
 }
 
-size_t outstanding_on(const Socket& socket) {
-  int left = 0;
-  if (ioctl(socket.fd(), SIOCOUTQ, &left) != 0 || left < 0) return 0;
-  return static_cast<size_t>(left);
+uint64_t Acknowledged::of(uint64_t sent, const Socket& socket) {
+  if (sent == drained_at_) return sent;
+  const size_t left = outstanding_on(socket);
+  if (left == 0) drained_at_ = sent;
+  return sent - std::min<uint64_t>(sent, left);
 }
 
 }  // namespace sluice

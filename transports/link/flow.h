@@ -17,9 +17,17 @@ struct Flow {
   std::chrono::microseconds shut{};  // the peer's window allowed no more for so long, so far
 };
 
+// How many bytes of those that were sent over a connection the peer's kernel has acknowledged.
+class Acknowledged {
+ public:
+  // Makes a system call, unless nothing was sent since all had been acknowledged.
+  uint64_t of(uint64_t sent, const Socket& socket);
+
+ private:
+  uint64_t drained_at_ = 0;
+};
+
 // Makes two system calls. False if it is no TCP socket, or the kernel is older than Linux 4.10.
 bool ask_flow(const Socket& socket, Flow* flow);
-// Only the outstanding bytes; 0 if they are not known. Makes one system call.
-size_t outstanding_on(const Socket& socket);
 
 }  // namespace sluice

@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "transports/link/flow.h"
 #include "transports/tcp/local_socket.h"
 
 namespace sluice {
@@ -404,11 +403,7 @@ void Link::watch_writes() {
 
 uint64_t Link::acknowledged() {
   if (!connection_ || connection_.uses_upgrade() || connector_.may_be_within_host()) return 0;
-  const uint64_t sent = connection_.counts().sent + (rails_ ? rails_->sent() : 0);
-  if (sent == drained_at_) return sent;
-  const size_t left = outstanding_on(connection_.socket()) + (rails_ ? rails_->outstanding() : 0);
-  if (left == 0) drained_at_ = sent;
-  return sent - std::min<uint64_t>(sent, left);
+  return connection_.acknowledged() + (rails_ ? rails_->acknowledged() : 0);
 }
 
 Rails* Link::make_rails() {

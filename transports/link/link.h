@@ -233,7 +233,6 @@ class Link {
   Connection connection_;
   std::unique_ptr<Rails> rails_;
   StreamTable streams_;
-  uint64_t drained_at_ = 0;     // bytes that were sent when all were acknowledged
   Clock::time_point missed_{};  // zero: never
   bool poll_idle_ = false;      // reads although nothing is pending
   bool listed_ = false;         // in the ready list

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "transports/link/conduit_stack.h"
+#include "transports/link/flow.h"
 #include "transports/link/stream.h"
 #include "transports/link/vigil.h"
 #include "transports/tcp/dialer.h"
@@ -77,7 +78,10 @@ class Rail {
   size_t queued() const;
   // Bytes that parts have had so far, sent and received.
   uint64_t carried() const { return taken_ + received_; }
-  uint64_t sent() const { return taken_; }
+  // Bytes that the peer's kernel has acknowledged. May make a system call.
+  uint64_t acknowledged() {
+    return is_open() ? acknowledged_.of(taken_, conduits_.socket()) : taken_;
+  }
 
   struct Outcome {
     bool moved = false;
@@ -147,6 +151,7 @@ class Rail {
   Doubt doubt_;
   std::deque<Due> due_;
   uint64_t taken_ = 0, received_ = 0;
+  Acknowledged acknowledged_;
 };
 
 }  // namespace sluice

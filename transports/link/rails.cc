@@ -17,11 +17,6 @@ namespace {
 constexpr std::chrono::seconds between_makings{10};
 constexpr std::chrono::seconds awaited{2};
 constexpr size_t descriptors_to_spare = 32;
-// In bytes of large messages: from when on the peer's trial may await rails; after which this
-// side's goes on with fewer.
-constexpr uint64_t most_expected = 4 << 20, most_awaiting = 16 << 20;
-constexpr size_t least_for_trial = 2;  // rails
-constexpr std::chrono::microseconds between_looks{100};
 
 }  // namespace
 
@@ -212,26 +207,15 @@ void Rails::close() {
 // Whether they are to be used.
 
 void Rails::note_expected(size_t bytes) {
-  expected_ += bytes;
-  if (trial_ && expected_ > most_expected) look_for();
+  choice_.note_expected(bytes);
+  want();
 }
 
-// What the trial says of a message that is to be sent.
-bool Rails::consult(size_t bytes) {
-  trial_->note_send(bytes);
-  if (trial_->state() == SpreadTrial::State::awaiting) {
-    look_for();
-    awaiting_ += bytes;
-    const size_t enough = awaiting_ > most_awaiting ? least_for_trial : shared_.options.streams;
-    if (open() >= enough) trial_->note_ready(open());
-  }
-  tell();
-  return trial_->spreads();
-}
-
+// Logs what the trial has found.
 void Rails::tell() {
-  if (!trial_->is_decided() || std::exchange(told_trial_, true)) return;
-  log(Level::info, "to %s %s", peer_.label.c_str(), trial_->findings().data());
+  if (const auto news = choice_.news()) {
+    log(Level::info, "to %s %s", peer_.label.c_str(), news->data());
+  }
 }
 
 bool Rails::add_flow(const Socket& socket, SpreadTrial::Sample& sample) const {
@@ -244,47 +228,36 @@ bool Rails::add_flow(const Socket& socket, SpreadTrial::Sample& sample) const {
 }
 
 void Rails::watch(bool will_write) {
-  if (!trial_ || !trial_->watches()) return;
+  if (!choice_.measures()) return;
   const auto now = Clock::now();
-  if (!will_write && now - watched_ < between_looks) return;
-  watched_ = now;
+  if (!link_.connection().is_settled() || !choice_.is_due(now, will_write)) return;
   SpreadTrial::Sample sample;
   sample.from = now.time_since_epoch();
-  if (!link_.connection().is_settled()) return;
   bool knows = add_flow(link_.connection().socket(), sample);
   for (const auto& each : rails_) {
     if (each->is_open()) knows &= add_flow(each->conduits().socket(), sample);
   }
   sample.to = Clock::now().time_since_epoch();
-  is_watched_ = sample.outstanding >= SpreadTrial::least_busy;
   if (!knows) return;
-  (void)trial_->look(sample, [this] { return shared_.acknowledged_elsewhere(link_); });
+  choice_.look(sample, [this] { return shared_.acknowledged_elsewhere(link_); });
   tell();
 }
 
-size_t Rails::in_use() const {
-  const bool uses = !trial_ || trial_->state() == SpreadTrial::State::several || peer_spreads_;
-  return uses ? open() : 0;
-}
+size_t Rails::in_use() const { return choice_.is_in_use() ? open() : 0; }
 
-uint64_t Rails::sent() const {
+uint64_t Rails::acknowledged() {
   uint64_t bytes = 0;
-  for (const auto& each : rails_) bytes += each->sent();
-  return bytes;
-}
-
-size_t Rails::outstanding() const {
-  size_t bytes = 0;
-  for (const auto& each : rails_) {
-    if (each->is_open()) bytes += outstanding_on(each->conduits().socket());
-  }
+  for (const auto& each : rails_) bytes += each->acknowledged();
   return bytes;
 }
 
 // How messages go over them.
 
 bool Rails::can_send(size_t bytes) {
-  if (trial_ && !consult(bytes)) return false;
+  const bool spreads = choice_.spreads(bytes, open());
+  want();
+  tell();
+  if (!spreads) return false;
   drop_ended();
   const auto limit = shared_.options.peer_timeout;
   return std::ranges::any_of(rails_, [&](const auto& each) { return each->takes_parts(limit); });
@@ -312,7 +285,7 @@ void Rails::commit(Operation* send, const TeamId& team, const std::vector<Share>
 }
 
 SpreadReceive* Rails::expect(size_t bytes, const std::vector<Share>& parts) {
-  peer_spreads_ = true;
+  choice_.note_received(true);
   coming_.push_back(std::make_unique<SpreadReceive>());
   SpreadReceive* const made = coming_.back().get();
   made->missing = bytes;

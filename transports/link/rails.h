@@ -20,9 +20,9 @@
 // The answering side takes as many as SLUICE_TCP_STREAMS says, and closes others. Until a rail is
 // there, messages go over connection 0; a rail that cannot be made is no error.
 //
-// With SLUICE_TCP_STREAMS=auto each sender tries whether rails make it faster (spread_trial.h), and
-// the asking side makes them later: when its own trial awaits them, or so many bytes have come that
-// the peer's may.
+// With SLUICE_TCP_STREAMS=auto each sender tries whether rails make it faster (spread_choice.h),
+// and the asking side makes them later: when its own trial awaits them, or so many bytes have come
+// that the peer's may.
 #pragma once
 
 #include <poll.h>
@@ -39,7 +39,7 @@
 #include "transports/link/link_shared.h"
 #include "transports/link/rail.h"
 #include "transports/link/spread.h"
-#include "transports/link/spread_trial.h"
+#include "transports/link/spread_choice.h"
 #include "transports/tcp/connector.h"
 #include "transports/tcp/handshake.h"
 
@@ -55,23 +55,25 @@ class Rails {
 
   // link owns this and the others.
   Rails(Link& link, LinkShared& shared, const PeerIdentity& peer, const Connector& connector)
-      : link_(link), shared_(shared), peer_(peer), connector_(connector) {
-    if (shared.options.tries_streams) trial_.emplace();
-  }
+      : link_(link),
+        shared_(shared),
+        peer_(peer),
+        connector_(connector),
+        choice_(shared.options.tries_streams, shared.options.streams) {}
 
-  // A large message is sent or expected: rails are to be made, unless they are for a trial.
+  // A large message is sent or expected: rails are to be made, unless a trial decides.
   void want() {
-    if (!trial_) look_for();
+    if (choice_.wants_rails()) look_for();
   }
   // A large message of so many bytes is expected.
   void note_expected(size_t bytes);
   // One has come without rails.
-  void note_plain() { peer_spreads_ = false; }
+  void note_plain() { choice_.note_received(false); }
   // Before this side writes, and often while it waits: for the trial, asks the kernel what has
   // arrived. Makes some system calls for each connection, until the trial has ended.
   void watch(bool will_write);
   // It does so, and there is something to see.
-  bool watches() const { return trial_ && trial_->watches() && is_watched_; }
+  bool watches() const { return choice_.watches(); }
   // Answering side: the peer may be about to make some.
   bool awaits() const;
   // The peer has greeted on this connection, which is to be that rail. Closes it if it may not be.
@@ -115,9 +117,8 @@ class Rails {
   size_t open() const;
   // How many are in use, for Channel::carrier.
   size_t in_use() const;
-  // Bytes that they have taken; bytes that the peer's kernel has not acknowledged yet.
-  uint64_t sent() const;
-  size_t outstanding() const;
+  // Bytes that the peer's kernel has acknowledged; falls if one ends.
+  uint64_t acknowledged();
 
   // For streams.
   SpreadReceive* find(const UnexpectedMessage& unexpected);
@@ -135,7 +136,6 @@ class Rails {
   using Clock = std::chrono::steady_clock;
 
   void look_for();
-  bool consult(size_t bytes);
   void tell();
   bool add_flow(const Socket& socket, SpreadTrial::Sample& sample) const;
   Rail* find(uint32_t number);
@@ -167,14 +167,9 @@ class Rails {
   size_t turn_ = 0;                    // which of equal rails is the first
   Clock::time_point make_at_{};        // asking side: not before
   Clock::time_point awaited_until_{};  // answering side
-  std::optional<SpreadTrial> trial_;
-  Clock::time_point watched_{};
-  uint64_t expected_ = 0,
-           awaiting_ = 0;      // bytes of large messages: from the peer; to it, meanwhile
-  bool is_watched_ = false;    // enough was outstanding when it was looked at
-  bool peer_spreads_ = false;  // its last large message was spread
-  uint64_t carried_ = 0;       // bytes, by rails that have ended
-  bool wanted_ = false, torn_ = false, has_bye_ = false, told_ = false, told_trial_ = false;
+  SpreadChoice choice_;
+  uint64_t carried_ = 0;  // bytes, by rails that have ended
+  bool wanted_ = false, torn_ = false, has_bye_ = false, told_ = false;
 };
 
 }  // namespace sluice

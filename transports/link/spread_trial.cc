@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <iterator>
 
 namespace sluice {
@@ -68,7 +69,7 @@ void SpreadTrial::take(Event event) {
   sent_ = 0;
   full_ = spoiled_ = 0;
   has_last_ = in_window_ = false;
-  if (state_ == State::warming) best_ = {};
+  if (state_ == State::warming) result_ = {};
 }
 
 // The trial said nothing.
@@ -150,14 +151,20 @@ void SpreadTrial::end_window(const Sample& sample, const Elsewhere& elsewhere) {
   const Rates found{
       per_second(window_.bytes, window_.busy),
       per_second(others - std::min(others, window_.elsewhere), sample.from - window_.began)};
-  Rates& best = best_[joint ? 1 : 0];
-  if (found.here > best.here) best = found;
+  found_[full_] = found;
   if (++full_ < windows) return begin_window(sample, elsewhere);
+  std::ranges::sort(found_, std::greater<>(), &Rates::here);
+  Rates& result = result_[joint ? 1 : 0];
+  if (joint) {
+    result = found_[windows / 2];
+  } else if (found_.front().here > result.here) {
+    result = found_.front();
+  }
   state_ == State::alone ? take(Event::measured) : decide();
 }
 
 void SpreadTrial::decide() {
-  const auto& [one, several] = best_;
+  const auto& [one, several] = result_;
   const double gained = several.here - one.here, lost_elsewhere = one.elsewhere - several.elsewhere;
   const bool is_better = several.here >= margin * one.here && lost_elsewhere <= gained / 2;
   if (is_better) return take(Event::better);
@@ -167,7 +174,7 @@ void SpreadTrial::decide() {
 }
 
 std::array<char, 128> SpreadTrial::findings() const {
-  const auto& [one, several] = best_;
+  const auto& [one, several] = result_;
   const bool is_known = one.here > 0 && several.here > 0;
   std::array<char, 128> text;
   const size_t uses = state_ == State::several ? rails_ : 1;

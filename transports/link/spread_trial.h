@@ -8,10 +8,10 @@
 //
 // What is measured is what the peer's kernel acknowledged, per time in which the connections had
 // enough to send. While the program computes, that is not so, and no time counts. Three windows of
-// each way are measured, of which the best one counts, after some bytes that a flow needs to get up
-// to speed: so one disturbance does not mislead it. Several connections must be clearly faster, and
-// also than the one is in three more windows, because buffers grow, and hosts are busier when a job
-// begins.
+// each way are measured, after some bytes that a flow needs to get up to speed. Over one connection
+// the best counts, over several the middle one: so one disturbance does not mislead it, nor does a
+// network that lets bursts pass faster. Several must be clearly faster, and also than the one is in
+// three more windows, because buffers grow, and hosts are busier when a job begins.
 //
 // What says nothing is no result: a window in which the peer's receive window was shut, because the
 // receiver was late; no full window in many bytes; no rails. Then the trial rests, and begins anew
@@ -130,8 +130,9 @@ class SpreadTrial {
   void decide();
 
   State state_ = State::warming;
-  uint64_t sent_ = 0;            // bytes of messages in this state
-  std::array<Rates, 2> best_{};  // over one connection, over several
+  uint64_t sent_ = 0;                   // bytes of messages in this state
+  std::array<Rates, 2> result_{};       // over one connection, over several
+  std::array<Rates, windows> found_{};  // in windows of this state
   size_t rails_ = 0;
   int tries_ = 0;  // that said nothing
   uint64_t rest_ = first_rest;
