@@ -118,6 +118,7 @@ links_tests = \
   tests/unit/transports/meeting_test.cc \
   tests/unit/transports/rails_test.cc \
   tests/unit/transports/resumption_test.cc \
+  tests/unit/transports/spread_choice_test.cc \
   tests/unit/transports/spread_test.cc \
   tests/unit/transports/spread_trial_test.cc \
   tests/unit/transports/succession_test.cc \

@@ -66,13 +66,13 @@ class SpreadTrial {
 
   // Bytes: that do not count at first, over one and over several connections; of a window, which
   // also has a least time.
-  static constexpr uint64_t warm_up = 512 << 10, joint_warm_up = 1 << 20, window_bytes = 512 << 10;
+  static constexpr uint64_t warm_up = 512 << 10, joint_warm_up = 1 << 20, window_bytes = 1 << 20;
   static constexpr std::chrono::milliseconds window_time{4};
   static constexpr size_t windows = 3;  // of a state
   // Outstanding bytes with which a sender counts as busy. (The last bytes of a message may be
   // acknowledged late.)
   static constexpr size_t least_busy = size_t{32} << 10;
-  static constexpr double margin = 1.3;  // how much faster several must be
+  static constexpr double margin = 1.4;  // how much faster several must be
   // Bytes of large messages in which a state must end; of the first rest, of which each later one
   // is a multiple.
   static constexpr uint64_t most_bytes = 256 << 20, first_rest = 8 << 20, rest_growth = 4;

@@ -135,6 +135,18 @@ TEST(RailsPieces, ManyOnEitherSide) {
   }
 }
 
+// A trial is for links between hosts.
+TEST(RailsTried, WithinAHostThereAreNone) {
+  TcpOptions options = with(4);
+  options.tries_streams = true;
+  Ranks ranks(tcp(options), 2);
+  ASSERT_TRUE(exchange(ranks));
+  const size_t before = descriptors().size();
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(exchange(ranks, 1, 512 * kib));
+  EXPECT_EQ(descriptors().size(), before);
+  EXPECT_STREQ(ranks.channel(0, 1).carrier(), "tcp");
+}
+
 // Two ranks with rails, and their descriptors.
 class RailsThatEnd : public testing::Test {
  protected:
