@@ -173,9 +173,11 @@ void Rails::drop_ended() {
   }
 }
 
+// One that carries nothing is not waited for: the peer's host may answer on the other network.
 void Rails::look_after() {
   drop_ended();
   for (const auto& each : rails_) {
+    if (!each->is_due() && !each->sends()) continue;
     const auto silence = each->look(Clock::now(), shared_.options.peer_timeout);
     if (silence == Vigil::Duration(0)) continue;
     return link_.fail({Code::peer_lost, peer_.label + " is gone: its host has not answered for " +

@@ -151,8 +151,8 @@ TEST(RailsTried, WithinAHostThereAreNone) {
 class RailsThatEnd : public testing::Test {
  protected:
   static constexpr unsigned streams = 3;
-  explicit RailsThatEnd(size_t buffer = 0)
-      : ranks_(tcp(with(streams, size_t{32} << 20, buffer)), 2) {}
+  explicit RailsThatEnd(const TcpOptions& options = with(streams, size_t{32} << 20))
+      : ranks_(tcp(options), 2) {}
   void SetUp() override {
     ASSERT_TRUE(exchange(ranks_));
     const std::set<int> before = descriptors();
@@ -191,6 +191,34 @@ TEST_F(RailsThatEnd, SilentOnesAreNotSentOn) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
 }
 
+class RailsOfAWaitingRank : public RailsThatEnd {
+ protected:
+  static TcpOptions options() {
+    TcpOptions made = with(streams, size_t{32} << 20);
+    made.peer_timeout = std::chrono::seconds(3);
+    return made;
+  }
+  RailsOfAWaitingRank() : RailsThatEnd(options()) {}
+};
+
+// One network of two is down while the peer computes, and its host answers on the other.
+TEST_F(RailsOfAWaitingRank, SilentOnesAreNotWaitedFor) {
+  std::vector<Socket> kept;
+  std::vector<std::unique_ptr<Outage>> outages;
+  for (const int each : rails_) kept.emplace_back(fcntl(each, F_DUPFD_CLOEXEC, 0));
+  for (const auto& each : kept) outages.push_back(std::make_unique<Outage>(each.fd()));
+  Messages messages;
+  add(messages, tag(0), 100).receive(ranks_.channel(0, 1));
+  const auto have_ended = [&] {
+    return std::ranges::all_of(
+        outages, [](const auto& each) { return each->look().tcpi_state == TCP_CLOSE; });
+  };
+  ASSERT_TRUE(ranks_.drive(have_ended));
+  add(messages, tag(0), 100).fill().send(ranks_.channel(1, 0));
+  ASSERT_TRUE(ranks_.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok()) << message->why();
+}
+
 // The link's own connection breaks between two calls, and is made again; the rails stay.
 TEST_F(RailsThatEnd, OutliveTheFirstConnection) {
   for (const size_t rank : {0U, 1U}) {
@@ -206,7 +234,7 @@ TEST_F(RailsThatEnd, OutliveTheFirstConnection) {
 
 class BusyRailsThatEnd : public RailsThatEnd {
  protected:
-  BusyRailsThatEnd() : RailsThatEnd(16 * kib) {}
+  BusyRailsThatEnd() : RailsThatEnd(with(streams, size_t{32} << 20, 16 * kib)) {}
 };
 
 TEST_F(BusyRailsThatEnd, FailTheLink) {
