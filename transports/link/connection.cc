@@ -491,12 +491,17 @@ void Connection::look_for_acknowledgement() {
                            " s; does a firewall between drop data?"});
 }
 
-// A dead host acknowledges nothing.
+// A dead host acknowledges nothing. Where nothing was sent, a firewall may have forgotten the
+// connection, and another one is tried.
 void Connection::look_for_life() {
   Vigil::Signs signs;
   if (!ask_kernel(conduits_.socket(), &signs)) return;
   const auto silence = vigil_.look(Vigil::Clock::now(), signs, shared_.options.peer_timeout);
   if (silence == Vigil::Duration(0)) return;
+  if (doubt_.lasts()) {
+    const std::string time = std::to_string(silence.count() / 1000);
+    return link_.broke("its host has not answered for " + time + " s");
+  }
   const size_t receives = link_.demand.receives, sends = link_.demand.sends;
   const bool both = receives > 0 && sends > 0;
   const char* const what =

@@ -32,6 +32,20 @@ bool ask_kernel(const Socket& socket, tcp_info* info) {
   return getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, info, &size) == 0;
 }
 
+// Every second, if the kernel can count so many until the limit is over. Without a limit it gives
+// up after the usual one.
+void probe_often(const Socket& socket, int sent, Vigil::Duration limit) {
+  const int left = std::max(most_probes - sent, 1);
+  const bool ends = limit == Vigil::Duration(0);
+  const auto time = std::chrono::duration_cast<seconds>(or_usual(limit));
+  const auto interval =
+      std::clamp(time / left + shortest_interval, shortest_interval, longest_interval);
+  set_keepalive(socket, TCP_KEEPINTVL, interval.count());
+  set_keepalive(socket, TCP_KEEPCNT,
+                ends ? std::min<int64_t>(sent + time / interval, most_probes) : most_probes);
+  set_keepalive(socket, TCP_KEEPIDLE, shortest_interval.count());
+}
+
 }  // namespace
 
 Vigil::Duration Vigil::look(Clock::time_point now, const Signs& signs, Duration limit) {
@@ -57,19 +71,15 @@ void keep_alive(const Socket& socket, Vigil::Duration limit) {
   set_keepalive(socket, TCP_KEEPIDLE, interval.count());
 }
 
-// The kernel gives up before a vigil does: the link then connects again, in case a firewall has
-// forgotten the connection. (To set the idle time makes Linux look at once whether it is over.)
+// What keepalive does not probe because data is on its way is sent again by the kernel instead. (To
+// set the idle time makes Linux look at once whether it is over.)
 bool Doubt::look(const Socket& socket, Vigil::Duration limit) {
   tcp_info info;
-  const bool did = std::exchange(lasts_, ask_kernel(socket, &info) && info.tcpi_probes > 0);
+  const bool asked = ask_kernel(socket, &info);
+  const bool unanswered = asked && (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
+  const bool did = std::exchange(lasts_, unanswered);
   if (did && !lasts_) keep_alive(socket, limit);
-  if (lasts_ && !did) {
-    const auto time = std::chrono::duration_cast<seconds>(or_usual(limit)) - seconds(2);
-    const auto probes = std::min<int64_t>(info.tcpi_probes + time / shortest_interval, most_probes);
-    set_keepalive(socket, TCP_KEEPINTVL, shortest_interval.count());
-    set_keepalive(socket, TCP_KEEPCNT, probes);
-    set_keepalive(socket, TCP_KEEPIDLE, shortest_interval.count());
-  }
+  if (lasts_ && !did) probe_often(socket, info.tcpi_probes, limit);
   return lasts_;
 }
 

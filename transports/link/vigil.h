@@ -48,12 +48,14 @@ void keep_alive(const Socket& socket, Vigil::Duration limit);
 
 // Keeps an idle connection from being used while it may be gone. After an outage one end's kernel
 // may have ended it, and the other's not yet: what that end sends then is answered by a reset, and
-// lost. The kernel's probes tell: while some are unanswered, nothing is sent.
+// lost. The kernel tells: while its probes, or what it has sent again, are unanswered, nothing is
+// sent.
 class Doubt {
  public:
   // Called before something is sent: whether it must not be yet. Then the kernel probes at once,
-  // and every second, and ends the connection shortly before the limit, which is as keep_alive has
-  // it. Makes a system call after a pause of about a second.
+  // and every second, or less often so that it does not end the connection before the limit, which
+  // is as keep_alive has it: the peer may have sent something that will arrive. Makes a system call
+  // after a pause of about a second.
   bool forbids(const Socket& socket, Vigil::Duration limit) {
     const uint64_t now = ticks(), pause = now - std::exchange(used_, now);
     return (lasts_ || pause >= ticks_of_pause()) && look(socket, limit);

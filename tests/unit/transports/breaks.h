@@ -72,16 +72,25 @@ class Outage {
 
   // Until the kernel has probed the idle connection, which takes a second. False if it does not.
   bool await_probe() const {
+    return await([](const tcp_info& info) { return info.tcpi_probes > 0; });
+  }
+  // Until the kernel has sent three times again what has no acknowledgement, which takes 1.4 s.
+  bool await_retransmissions() const {
+    return await([](const tcp_info& info) { return info.tcpi_retransmits >= 3; });
+  }
+  tcp_info look() const {
     tcp_info info{};
-    for (int i = 0; i < 1000 && info.tcpi_probes == 0; ++i) {
-      usleep(10'000);
-      socklen_t size = sizeof(info);
-      EXPECT_EQ(getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
-    }
-    return info.tcpi_probes > 0;
+    socklen_t size = sizeof(info);
+    EXPECT_EQ(getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    return info;
   }
 
  private:
+  bool await(auto holds) const {
+    for (int i = 0; i < 1000 && !holds(look()); ++i) usleep(10'000);
+    return holds(look());
+  }
+
   const int fd_;
 };
 

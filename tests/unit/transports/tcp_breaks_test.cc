@@ -8,6 +8,7 @@
 
 #include "tests/unit/transports/breaks.h"
 #include "tests/unit/transports/tls_rig.h"
+#include "transports/link/vigil.h"
 #include "transports/shm/upgrade.h"
 
 namespace sluice {
@@ -151,6 +152,60 @@ TEST_P(Silent, WhatAnswersAgainIsSentOn) {
   }
   EXPECT_EQ(outcome(messages), "");
   EXPECT_EQ(end_of(ranks_, side()), end);
+}
+
+// An outage begins before the last message is acknowledged: then the kernel sends that again, and
+// does not probe.
+TEST_P(Silent, WhatMayBeGoneIsNotSentOnAfterAMessage) {
+  Messages last, messages;
+  const size_t gone = side(), other = 1 - side();
+  {
+    const Outage outage(end_of(ranks_, other));
+    add(last, {49, 0, 0, 0}, 100).fill().send(ranks_.channel(other, gone));
+    add(last, {49, 0, 0, 0}, 100).receive(ranks_.channel(gone, other));
+    ASSERT_EQ(outcome(last), "");
+    ASSERT_TRUE(breaker_.hit(ranks_, gone, Break::reset));
+    ASSERT_TRUE(outage.await_retransmissions());
+    add(messages, {50, 0, 0, 0}, 100).fill().send(ranks_.channel(other, gone));
+    settle();
+  }
+  EXPECT_FALSE(messages.front()->done());
+  add(messages, {50, 0, 0, 0}, 100).receive(ranks_.channel(gone, other));
+  EXPECT_EQ(outcome(messages), "");
+  EXPECT_EQ(carry(51, 5000), "");
+}
+
+// Where the peer's host answers on another connection.
+TEST(SilentForLong, TheConnectionIsMadeAgain) {
+  TcpOptions options;
+  options.peer_timeout = seconds(3);
+  Ranks ranks(tcp(options), 2);
+  ASSERT_TRUE(exchange(ranks));
+  const Socket kept(fcntl(end_of(ranks, 0), F_DUPFD_CLOEXEC, 0));
+  const Outage outage(kept.fd());
+  ASSERT_TRUE(outage.await_probe());
+  EXPECT_TRUE(exchange(ranks));
+}
+
+// The peer may not doubt, and have sent something that will come.
+TEST(SilentForLong, TheKernelWaitsAsLongAsALink) {
+  Ranks ranks(tcp(TcpOptions()), 2);
+  ASSERT_TRUE(exchange(ranks));
+  const Socket kept(fcntl(end_of(ranks, 0), F_DUPFD_CLOEXEC, 0));
+  const Outage outage(kept.fd());
+  ASSERT_TRUE(outage.await_probe());
+  for (const seconds limit : {seconds(3), seconds(60), seconds(600)}) {
+    Doubt doubt;
+    EXPECT_TRUE(doubt.forbids(kept, limit));
+    const auto is = [&](int option) {
+      int value = 0;
+      socklen_t size = sizeof(value);
+      EXPECT_EQ(getsockopt(kept.fd(), IPPROTO_TCP, option, &value, &size), 0);
+      return value;
+    };
+    const int probes = is(TCP_KEEPCNT) - outage.look().tcpi_probes;
+    EXPECT_GE(seconds(probes * is(TCP_KEEPINTVL)), limit);
+  }
 }
 
 // Sleeping ranks look for ends.
