@@ -109,6 +109,8 @@ class Connection {
   bool has_end() const;
   // Called from time to time while something is pending: checks whether the peer is still there.
   void look_after();
+  // Nothing is pending any more.
+  void rest() { vigil_.rest(); }
 
   // Everything that was to be sent arrives although this process ends now, or it never will.
   bool all_sent() const {

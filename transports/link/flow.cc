@@ -2,15 +2,25 @@
 #include "transports/link/flow.h"
 
 #include <linux/sockios.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace sluice {
 namespace {
+
+// What Linux tells of a connection since 4.10, of which the C library declares the beginning alone.
+struct LongTcpInfo {
+  std::byte known[120];
+  uint64_t bytes_acked, bytes_received;
+  uint32_t segs_out, segs_in, notsent_bytes, min_rtt, data_segs_in, data_segs_out;
+  uint64_t delivery_rate, busy_time, rwnd_limited;  // bytes a second, microseconds
+};
+static_assert(offsetof(LongTcpInfo, rwnd_limited) == 176);
 
 // 0 if they are not known.
 size_t outstanding_on(const Socket& socket) {
@@ -22,13 +32,12 @@ size_t outstanding_on(const Socket& socket) {
 }  // namespace
 
 bool ask_flow(const Socket& socket, Flow* flow) {
-  tcp_info info{};
+  LongTcpInfo info{};
   socklen_t size = sizeof(info);
   if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  constexpr size_t needed = offsetof(tcp_info, tcpi_rwnd_limited) + sizeof(info.tcpi_rwnd_limited);
-  if (size < needed) return false;
-  flow->acknowledged = info.tcpi_bytes_acked;
-  flow->shut = std::chrono::microseconds(info.tcpi_rwnd_limited);
+  if (size < sizeof(info)) return false;
+  flow->acknowledged = info.bytes_acked;
+  flow->shut = std::chrono::microseconds(info.rwnd_limited);
   flow->outstanding = outstanding_on(socket);
   return true;
 }

@@ -111,6 +111,8 @@ bool Link::stays_listed() {
   if (!pending() && !is_looked_for()) {
     meet(Meeting::Event::idle);
     (void)resumption_.take(Resumption::Event::unneeded);
+    connection_.rest();
+    if (rails_) rails_->rest();
   }
   listed_ = pending() || dials();
   return listed_;

@@ -105,6 +105,7 @@ class Rail {
   bool is_buffered() const { return is_due() && is_open() && conduits_.way_in().buffered(); }
   // How long its host has not answered, if it is to be taken for dead; else 0 (vigil.h).
   Vigil::Duration look(Vigil::Clock::time_point now, Vigil::Duration limit);
+  void rest() { vigil_.rest(); }
   // All that was pushed has left this process, and as far as is known, arrived.
   bool is_delivered() const;
 

@@ -186,6 +186,10 @@ void Rails::look_after() {
   }
 }
 
+void Rails::rest() {
+  for (const auto& each : rails_) each->rest();
+}
+
 bool Rails::flushed() const {
   return std::ranges::all_of(rails_, [](const auto& each) { return each->is_delivered(); });
 }

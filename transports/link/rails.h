@@ -106,6 +106,8 @@ class Rails {
   bool may_sleep() const;
   // Called from time to time: drops what has ended, fails the link for a silent host.
   void look_after();
+  // Nothing of the link is pending any more.
+  void rest();
 
   // The peer's BYE has come. False if nothing more is to come.
   bool take_bye() { return has_bye_ = expects(); }

@@ -75,8 +75,8 @@ void keep_alive(const Socket& socket, Vigil::Duration limit) {
 // set the idle time makes Linux look at once whether it is over.)
 bool Doubt::look(const Socket& socket, Vigil::Duration limit) {
   tcp_info info;
-  const bool asked = ask_kernel(socket, &info);
-  const bool unanswered = asked && (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
+  const bool lives = ask_kernel(socket, &info) && info.tcpi_state != TCP_CLOSE;
+  const bool unanswered = lives && (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
   const bool did = std::exchange(lasts_, unanswered);
   if (did && !lasts_) keep_alive(socket, limit);
   if (lasts_ && !did) probe_often(socket, info.tcpi_probes, limit);

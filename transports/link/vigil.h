@@ -20,7 +20,8 @@ class Vigil {
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::milliseconds;
 
-  // A link that has not been looked at for so long was not waited for meanwhile.
+  // A link that has not been looked at for so long was not waited for meanwhile, as where a program
+  // computes while a call is under way.
   static constexpr Duration longest_gap{2000};
   // Retransmissions and probes without an answer until a host can be dead.
   static constexpr unsigned least_tries = 3;
@@ -35,6 +36,8 @@ class Vigil {
   // has not answered in this vigil, if it is to be taken for dead; else 0. limit: 0: never. So that
   // the host of a network that has just come back is not, a try must have failed in this vigil.
   Duration look(Clock::time_point now, const Signs& signs, Duration limit);
+  // Nothing is pending: what follows is another wait.
+  void rest() { looked_ = {}; }
 
  private:
   Clock::time_point since_{}, looked_{};

@@ -42,6 +42,7 @@ class Watcher {
     return vigil_.look(now_, {silence, tries}, limit_);
   }
   void compute(milliseconds time) { now_ += time; }
+  void rest() { vigil_.rest(); }
 
  private:
   const milliseconds limit_;
@@ -67,6 +68,20 @@ TEST(Vigil, AnOutageBetweenCallsDoesNotCount) {
   watcher.compute(minutes(10));
   EXPECT_EQ(watcher.look(6, minutes(10), 40), milliseconds(0));
   EXPECT_GE(watcher.look(3, minutes(10) + seconds(3), 43), seconds(3));
+}
+
+// However short it is.
+TEST(Vigil, ComputingBetweenCallsDoesNotCount) {
+  Watcher watcher(seconds(3));
+  EXPECT_EQ(watcher.look(2, milliseconds(0), 0), milliseconds(0));
+  watcher.rest();
+  watcher.compute(milliseconds(1400));
+  EXPECT_EQ(watcher.look_once(milliseconds(1900), 2), milliseconds(0));
+  for (int i = 1; i < 6; ++i) {
+    const auto silence = milliseconds(1900) + i * half;
+    EXPECT_EQ(watcher.look_once(silence, 3 + static_cast<unsigned>(i)), milliseconds(0)) << i;
+  }
+  EXPECT_EQ(watcher.look_once(milliseconds(4900), 9), seconds(3));
 }
 
 // The network may be back, though the kernel has not tried again yet.
