@@ -62,6 +62,8 @@ core_sources += \
 core_sources += \
   transports/tcp/acceptor.cc \
   transports/tcp/acceptor.h \
+  transports/tcp/admission.cc \
+  transports/tcp/admission.h \
   transports/tcp/address.cc \
   transports/tcp/address.h \
   transports/tcp/blob.cc \

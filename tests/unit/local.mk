@@ -112,6 +112,7 @@ pure_tests = \
 # Transports, and executions over them, between ranks that one thread drives.
 links_tests = \
   tests/unit/engine/device_collectives_test.cc \
+  tests/unit/transports/admission_test.cc \
   tests/unit/transports/conformance_test.cc \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/frames_test.cc \

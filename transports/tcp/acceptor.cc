@@ -24,18 +24,9 @@ constexpr std::chrono::milliseconds time_to_greet{100}, time_to_prove{2000};
 constexpr uint64_t times_as_many = 10;      // from one report to the next
 constexpr size_t greeting_head_bytes = 16;  // of a greeting: they say how long it is
 
-// What a connection did that is turned away, for the log. (A peer's bytes may have been damaged.)
-constexpr const char* no_greeting = "sent an invalid greeting";
-constexpr const char* no_key = "sent a greeting without a valid key";
-constexpr const char* no_proof = "sent a greeting, but no valid proof after it";
-constexpr const char* unknown = "sent the greeting of a process of no team";
-constexpr const char* not_expected = "repeated the greeting of a connected peer";
-constexpr const char* unread =
-    "takes the place of one that broke, and more was sent over that than came";
+// For the log, beside Admission::Faults.
 constexpr const char* no_room = "had not proved itself when others waited";
 constexpr const char* other_user = "was another user's";
-constexpr const char* no_means =
-    "could not be examined for lack of memory, random numbers or OpenSSL";
 
 void add_to_list(std::string& list, const char* separator, const std::string& item) {
   list += (list.empty() ? "" : separator) + item;
@@ -215,38 +206,33 @@ void Acceptor::hear_all(const Welcome& welcome) {
 
 void Acceptor::hear_each(std::vector<PendingConnection>& all, const Welcome& welcome) {
   for (size_t i = 0; i < all.size();) {
-    const Progress progress = try_to_hear(all[i]);
-    if (progress == Progress::wait) {
+    const Action action = hear(all[i]);
+    if (action == Action::wait) {
       ++i;
       continue;
     }
     PendingConnection pending = std::move(all[i]);
     all.erase(all.begin() + static_cast<ptrdiff_t>(i));
     if (!pending.invitation) full_ = false;
-    if (progress == Progress::welcome) {
+    if (action == Action::welcome) {
       welcome(std::move(pending.socket), pending.greeting);
     } else {
-      end(pending, progress);
+      end(pending, action);
     }
   }
 }
 
-void Acceptor::end(const PendingConnection& pending, Progress progress) {
-  if (progress == Progress::away) count_turned_away(pending.from, pending.fault);
+void Acceptor::end(const PendingConnection& pending, Action action) {
+  if (action == Action::turn_away) count_turned_away(pending.from, pending.fault);
   reset_if_unacknowledged(pending.socket);
   if (pending.invitation) {
-    const Reply reply = progress == Progress::refused  ? Reply::refused
-                        : progress == Progress::silent ? Reply::unacknowledged
-                                                       : Reply::none;
+    const Reply reply = action == Action::give_up ? Reply::refused
+                        : action == Action::lose  ? Reply::unacknowledged
+                                                  : Reply::none;
     uninvited_(pending.invitation->to, reply, pending.from);
-  } else if (pending.proves() && progress == Progress::left && pending.greeting.rail == 0) {
+  } else if (pending.proves() && action == Action::leave && pending.greeting.rail == 0) {
     left_(pending.greeting.from);
   }
-}
-
-Acceptor::Progress Acceptor::turn_away(PendingConnection& pending, const char* fault) {
-  pending.fault = fault;
-  return Progress::away;
 }
 
 void Acceptor::count_turned_away(const std::string& from, const char* what_it_did) {
@@ -263,172 +249,136 @@ size_t Acceptor::PendingConnection::due() const {
 }
 
 // If there is no memory, it waits for the next turn.
-Acceptor::Progress Acceptor::try_to_hear(PendingConnection& pending) const try {
-  const bool is_over = pending.invitation && !knows_(pending.invitation->to, false).expected;
-  return is_over ? Progress::left : hear(pending);
+Acceptor::Action Acceptor::hear(PendingConnection& pending) const try {
+  const bool needed = !pending.invitation || knows_(pending.invitation->to, false).expected;
+  Action action = needed ? Action::answer : Action::leave;
+  // The last proof may have come when this side has answered.
+  while (action == Action::answer) action = decide(pending, receive(pending));
+  return action;
 } catch (const std::bad_alloc&) {
-  return may_stay(pending) ? Progress::wait : turn_away(pending, no_means);
+  return decide(pending, Event::no_memory);
 }
 
-Acceptor::Progress Acceptor::hear(PendingConnection& pending) const {
+// Reads what is due, and says what it is.
+Acceptor::Event Acceptor::receive(PendingConnection& pending) const {
   while (pending.got < pending.due()) {
-    const Progress progress = receive(pending);
-    if (progress != Progress::welcome) return progress;
+    const ssize_t got = recv(pending.socket.fd(), pending.bytes.data() + pending.got,
+                             pending.due() - pending.got, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Event::nothing;
+    if (got <= 0) return pending.got == 0 || pending.proves() ? Event::end : Event::noise;
+    pending.got += static_cast<size_t>(got);
+    if (!pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got)) {
+      return Event::noise;
+    }
   }
-  if (pending.proves()) {
-    Key proof;
-    std::copy_n(pending.bytes.begin(), proof.size(), proof.begin());
-    return are_equal(proof, pending.proof) ? Progress::welcome : turn_away(pending, no_proof);
-  }
+  if (pending.proves()) return Event::last_proof;
   const auto& invitation = pending.invitation;
   const bool good = pending.greeting.decode(pending.bytes.data()) &&
                     pending.greeting.to == context_.options.self &&
                     (!invitation || pending.greeting.from == invitation->to);
-  return good ? judge(pending) : turn_away(pending, no_greeting);
+  return good ? Admission::event_of(pending.greeting, bool(invitation)) : Event::noise;
 }
 
-bool Acceptor::may_stay(const PendingConnection& pending) const {
-  return pending.invitation || Clock::now() - pending.since < context_.options.connect_timeout;
+// Does what the table says, until that is how the connection goes on.
+Acceptor::Action Acceptor::decide(PendingConnection& pending, Event event) const {
+  constexpr Fact replies[] = {Fact::welcomed, Fact::deferred, Fact::refused, Fact::dropped};
+  Greeter from;
+  Admission::Facts facts = learn(pending, event, from);
+  PairKey key;
+  Response reply;
+  for (;;) {
+    const Admission::Step step = Admission::step(pending.state, event, facts);
+    switch (step.action) {
+      case Action::look:
+        if (is_unacknowledged(pending.socket, context_.options.connect_timeout))
+          return Action::lose;
+        pending.since = Clock::now();
+        return Action::wait;
+      case Action::check:
+        facts.remove(Fact::unchecked);
+        facts.add(check(pending, from, key));
+        break;
+      case Action::ask:
+        reply = prepare_(pending.greeting);
+        facts.add(replies[static_cast<size_t>(reply.kind)]);
+        break;
+      case Action::answer:
+      case Action::refuse:
+        return tell(pending, step, from, key, reply.counts);
+      default:
+        pending.state = step.next;
+        pending.fault = step.fault;
+        return step.action;
+    }
+  }
 }
 
-// Whoever has greeted as a process, or invited.
-Acceptor::Progress Acceptor::judge(PendingConnection& pending) const {
+// What this side knows of the connection and, if the event is the word of one, of a process.
+Admission::Facts Acceptor::learn(const PendingConnection& pending, Event event,
+                                 Greeter& from) const {
   const Greeting& said = pending.greeting;
-  if (said.refuses) return judge_refusal(pending);
-  const Greeter from = knows_(said.from, said.invites);
-  if (said.rail != 0) return judge_rail(pending, from);
-  const bool late = said.invites || pending.since <= from.met;  // they have met in the meantime
-  const bool expected = said.resumes ? from.resumes : from.expected && !from.parted;
-  if (!expected && !from.failed) {
-    return late ? Progress::left : turn_away(pending, not_expected);
+  Admission::Facts facts{};
+  if (Clock::now() - pending.since >= context_.options.connect_timeout) {
+    facts.add(pending.invitation ? Fact::unanswered : Fact::overdue);
   }
-  if (said.proves ? !context_.options.prover : !context_.knows_key(said)) {
-    return turn_away(pending, no_key);
+  if (event == Event::last_proof) {
+    Key proof;
+    std::copy_n(pending.bytes.begin(), proof.size(), proof.begin());
+    facts.add(are_equal(proof, pending.proof) ? Fact::proof : Fact::wrong);
+  } else if (Admission::names_process(event)) {
+    from = knows_(said.from, event == Event::invitation);
+    const bool can_prove = bool(context_.options.prover);
+    facts.add(Admission::standing_of(from, said, pending.since));
+    facts.add(Admission::credential_of(from, said, can_prove, context_.knows_key(said)));
   }
-  // Until it is known, nobody can say whether it has to prove more than the key.
-  const bool needs_known = context_.options.prover || said.invites;
-  pending.state = needs_known && !from.known ? PendingConnection::State::unknown : pending.state;
-  if (needs_known && !from.known) {
-    if (may_stay(pending)) return Progress::wait;
-    return said.invites ? Progress::left : turn_away(pending, unknown);
-  }
-  const bool can_prove = context_.options.prover && from.key;
-  if (said.proves && can_prove) return answer(pending, *from.key, from.failed);
-  if (said.proves || can_prove) return turn_away(pending, no_key);
-  return answer(pending, from, from.failed ? Response{Response::Kind::refuse} : prepare_(said));
+  return facts;
 }
 
-// A peer that resumes before this side has read all that it sent; or one that has no need to.
-Acceptor::Progress Acceptor::defer(PendingConnection& pending, const Response& reply) const {
-  if (reply.kind == Response::Kind::close) return Progress::left;
-  return may_stay(pending) ? Progress::wait : turn_away(pending, unread);
-}
-
-// The link decides further.
-Acceptor::Progress Acceptor::judge_rail(PendingConnection& pending, const Greeter& from) const {
+// The first proof of a greeting, or whatever shows that it refuses this side's invitation.
+Acceptor::Fact Acceptor::check(const PendingConnection& pending, const Greeter& from,
+                               PairKey& key) const {
   const Greeting& said = pending.greeting;
-  const bool can_prove = context_.options.prover && from.key;
-  if (said.invites || said.resumes || pending.invitation) return turn_away(pending, no_greeting);
-  if (said.proves != can_prove || !(said.proves || context_.knows_key(said))) {
-    return turn_away(pending, no_key);
+  if (said.refuses ? pending.invitation->proves : said.proves) {
+    if (!from.key) return Fact::wrong;
+    const auto agreed = context_.options.prover->agree(context_.options.self, said.from, *from.key);
+    if (!agreed.ok()) {
+      const bool wrong = agreed.status().code() == Code::invalid && !said.refuses;
+      return wrong ? Fact::wrong : Fact::uncheckable;
+    }
+    key = *agreed;
   }
-  if (from.rails == Greeter::Rails::none) return turn_away(pending, not_expected);
-  if (from.rails == Greeter::Rails::later)
-    return may_stay(pending) ? Progress::wait : Progress::left;
-  return said.proves ? answer(pending, *from.key, false) : Progress::welcome;
+  if (said.refuses) {
+    const bool right = is_answer(context_, said, *pending.invitation, key);
+    return right ? Fact::proof : Fact::wrong;
+  }
+  const auto first = first_proof(*context_.options.prover, key, said);
+  if (!first.ok()) return Fact::uncheckable;
+  return are_equal(said.key, *first) ? Fact::proof : Fact::wrong;
 }
 
-// What came may be the answer to an invitation.
-Acceptor::Progress Acceptor::judge_refusal(PendingConnection& pending) const {
-  if (!pending.invitation) return turn_away(pending, no_greeting);
-  PairKey pair_key;
-  if (pending.invitation->proves) {
-    const Greeter from = knows_(pending.greeting.from, false);
-    if (!from.key) return turn_away(pending, no_key);
-    const auto key =
-        context_.options.prover->agree(context_.options.self, pending.greeting.from, *from.key);
-    if (!key.ok()) return turn_away(pending, no_means);
-    pair_key = *key;
-  }
-  const bool good = is_answer(context_, pending.greeting, *pending.invitation, pair_key);
-  return good ? Progress::refused : turn_away(pending, no_key);
-}
-
-// Without proofs. (The link of one that does not resume answers itself.)
-Acceptor::Progress Acceptor::answer(PendingConnection& pending, const Greeter& from,
-                                    const Response& reply) const {
+// Answers a first proof with the second, and a nonce that makes the last one new. The last proof
+// must follow, unless this side refuses.
+Acceptor::Action Acceptor::tell(PendingConnection& pending, const Admission::Step& step,
+                                const Greeter& from, const PairKey& key,
+                                const ByteCounts& counts) const {
   const Greeting& asked = pending.greeting;
-  const bool refuses = reply.kind == Response::Kind::refuse;
-  const bool welcome = reply.kind == Response::Kind::welcome;
-  if (!refuses && !welcome) return defer(pending, reply);
-  if (welcome && (asked.invites || !asked.resumes)) return Progress::welcome;
-  if (!from.said_key) return turn_away(pending, no_key);
-  return tell(pending, make_answer(context_, asked, *from.said_key, refuses, reply.counts));
-}
-
-// Sends the answer. The last proof must follow, unless it refuses.
-Acceptor::Progress Acceptor::tell(PendingConnection& pending, const GreetingAnswer& made) const {
-  const bool refuses = made.greeting.refuses;
-  pending.proof = made.last;
-  if (!refuses) pending.state = PendingConnection::State::proving;
-  if (!refuses && made.greeting.resumes) reset_when_closed(pending.socket, true);
+  const bool refuses = step.action == Action::refuse;
+  pending.fault = asked.proves ? Admission::Faults::no_means : Admission::Faults::no_key;
+  if (!asked.proves && !from.said_key) return Action::turn_away;
+  const Result<GreetingAnswer> made =
+      asked.proves ? make_answer(context_, asked, key, refuses, counts)
+                   : make_answer(context_, asked, *from.said_key, refuses, counts);
+  if (!made.ok()) return Action::turn_away;
+  pending.proof = made->last;
+  pending.state = step.next;
+  if (!refuses && made->greeting.resumes) reset_when_closed(pending.socket, true);
   pending.since = Clock::now();  // it may have waited long for this answer
   pending.got = 0;
   std::byte bytes[Greeting::most_bytes];
-  made.greeting.encode(bytes);
-  const bool sent = send_all(pending.socket, {bytes, made.greeting.size()});
-  if (refuses) return Progress::told;
-  return sent ? hear(pending) : Progress::left;
-}
-
-// Reads what is due. Progress `welcome`: some has come, and may be of a peer.
-Acceptor::Progress Acceptor::receive(PendingConnection& pending) const {
-  ssize_t got;
-  do {
-    got = recv(pending.socket.fd(), pending.bytes.data() + pending.got, pending.due() - pending.got,
-               MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  const char* const lacks = pending.proves() ? no_proof : no_greeting;
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return may_stay(pending) ? wait_further(pending) : turn_away(pending, lacks);
-  }
-  // A peer that has connected at another address too closes this connection.
-  if (got <= 0 && (pending.got == 0 || pending.proves())) return Progress::left;
-  if (got <= 0) return turn_away(pending, no_greeting);
-  pending.got += static_cast<size_t>(got);
-  const bool foreign = !pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got);
-  return foreign ? turn_away(pending, no_greeting) : Progress::welcome;
-}
-
-// Looks at a connection with an invitation once in a deadline.
-Acceptor::Progress Acceptor::wait_further(PendingConnection& pending) const {
-  const auto limit = context_.options.connect_timeout;
-  if (!pending.invitation || Clock::now() - pending.since < limit) return Progress::wait;
-  if (is_unacknowledged(pending.socket, limit)) return Progress::silent;
-  pending.since = Clock::now();
-  return Progress::wait;
-}
-
-// Checks the first proof. Answers with the second, and a nonce that makes the last one new; an
-// invitation only if it refuses.
-Acceptor::Progress Acceptor::answer(PendingConnection& pending, const PublicKey& peer_key,
-                                    bool refuses) const {
-  const Greeting& asked = pending.greeting;
-  const Prover& prover = *context_.options.prover;
-  const auto key = prover.agree(context_.options.self, asked.from, peer_key);
-  if (!key.ok()) {
-    return turn_away(pending, key.status().code() == Code::invalid ? no_key : no_means);
-  }
-  const auto first = first_proof(prover, *key, asked);
-  if (!first.ok()) return turn_away(pending, no_means);
-  if (!are_equal(asked.key, *first)) return turn_away(pending, no_key);
-  const Response reply = refuses ? Response{Response::Kind::refuse} : prepare_(asked);
-  refuses = reply.kind == Response::Kind::refuse;
-  const bool welcome = reply.kind == Response::Kind::welcome;
-  if (!refuses && !welcome) return defer(pending, reply);
-  if (asked.invites && welcome) return Progress::welcome;
-  const auto made = make_answer(context_, asked, *key, refuses, reply.counts);
-  return made.ok() ? tell(pending, *made) : turn_away(pending, no_means);
+  made->greeting.encode(bytes);
+  const bool sent = send_all(pending.socket, {bytes, made->greeting.size()});
+  return sent || refuses ? step.action : Action::leave;
 }
 
 void Acceptor::add_to(std::vector<pollfd>& polls) const {
@@ -437,7 +387,7 @@ void Acceptor::add_to(std::vector<pollfd>& polls) const {
   }
   for (const auto* const all : {&pending_, &invited_}) {
     for (const PendingConnection& pending : *all) {
-      if (pending.state == PendingConnection::State::unknown) continue;
+      if (pending.state == Admission::State::unknown) continue;
       polls.push_back({pending.socket.fd(), POLLIN, 0});
     }
   }

@@ -6,7 +6,7 @@
 // connection that begins with anything but a greeting with this process's key, or the first proof,
 // is closed without an answer. The key is good only of a process that cannot prove itself. The
 // proof of a process that is not known yet (PeerKeys) waits, and so does an invitation (meeting.h)
-// until the link knows its peer.
+// until the link knows its peer. All of this is decided by the table of admission.h.
 //
 // Also pending are the connections on which this process has sent an invitation. There the peer
 // greets, when it enters a call: they have no deadline, and take no stranger's room.
@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/tcp/admission.h"
 #include "transports/tcp/context.h"
 #include "transports/tcp/greeting.h"
 #include "transports/tcp/handshake.h"
@@ -45,19 +46,7 @@ class Acceptor {
  public:
   using Welcome = std::function<void(Socket, const Greeting&)>;
 
-  // What this process knows of another.
-  struct Greeter {
-    bool known = false;    // its key is; where it invites, all that its link needs
-    bool expected = true;  // may greet, or invite (who replays a greeting later gets no answer)
-    bool failed = false;   // not expected, because its link has failed: it is told so
-    std::optional<PublicKey> key{};  // if known; none: it cannot prove itself
-    std::optional<Key> said_key{};   // if its link knows it: what answers without proofs say
-    bool parted = false;             // their connection broke: it may only resume
-    bool resumes = false;            // it may, because the two have or had a connection
-    // Whether a connection may become a rail of its link; later: when that is settled.
-    enum class Rails : uint8_t { none, later, some } rails = Rails::none;
-    std::chrono::steady_clock::time_point met{};  // when its link got its first connection
-  };
+  using Greeter = Admission::Greeter;
   using Knows = std::function<Greeter(const ProcessId&, bool invites)>;
   // What a peer that has proved to be one is told. close: nothing.
   struct Response {
@@ -115,23 +104,18 @@ class Acceptor {
     std::string from;                      // the address of the other side, for the log
     Clock::time_point since;               // when it was connected (accepted later)
     std::optional<Greeting> invitation{};  // that this side has sent
-    enum class State : uint8_t {
-      silent,   // owes its greeting
-      unknown,  // has greeted or invited, and is not known yet
-      proving   // has greeted, was answered, and owes its last proof
-    };
-    State state = State::silent;
+    Admission::State state = Admission::State::silent;
     size_t got = 0;
     std::array<std::byte, Greeting::most_bytes> bytes{};
     Greeting greeting{};
     Key proof{};                  // the last proof must be this
     const char* fault = nullptr;  // why it is turned away
-    bool proves() const { return state == State::proving; }
+    bool proves() const { return state == Admission::State::proving; }
     size_t due() const;
   };
-  // left: it has gone by itself, or is not needed; told: that it is refused; refused: it has said
-  // so of this side; silent: its kernel does not acknowledge the invitation.
-  enum class Progress { wait, welcome, left, away, told, refused, silent };
+  using Action = Admission::Action;
+  using Event = Admission::Event;
+  using Fact = Admission::Fact;
 
   bool has_room_for(const Interface& interface) const;
   bool chooses() const;
@@ -143,21 +127,15 @@ class Acceptor {
   std::vector<PendingConnection>::iterator least();
   void hear_all(const Welcome& welcome);
   void hear_each(std::vector<PendingConnection>& all, const Welcome& welcome);
-  void end(const PendingConnection& pending, Progress progress);
+  void end(const PendingConnection& pending, Action action);
   bool drop_invitation();
-  Progress hear(PendingConnection& pending) const;
-  Progress try_to_hear(PendingConnection& pending) const;
-  Progress receive(PendingConnection& pending) const;
-  Progress wait_further(PendingConnection& pending) const;
-  bool may_stay(const PendingConnection& pending) const;
-  Progress judge(PendingConnection& pending) const;
-  Progress judge_refusal(PendingConnection& pending) const;
-  Progress defer(PendingConnection& pending, const Response& reply) const;
-  Progress judge_rail(PendingConnection& pending, const Greeter& from) const;
-  Progress answer(PendingConnection& pending, const PublicKey& peer_key, bool refuses) const;
-  Progress answer(PendingConnection& pending, const Greeter& from, const Response& reply) const;
-  Progress tell(PendingConnection& pending, const GreetingAnswer& made) const;
-  static Progress turn_away(PendingConnection& pending, const char* fault);
+  Action hear(PendingConnection& pending) const;
+  Event receive(PendingConnection& pending) const;
+  Action decide(PendingConnection& pending, Event event) const;
+  Admission::Facts learn(const PendingConnection& pending, Event event, Greeter& from) const;
+  Fact check(const PendingConnection& pending, const Greeter& from, PairKey& key) const;
+  Action tell(PendingConnection& pending, const Admission::Step& step, const Greeter& from,
+              const PairKey& key, const ByteCounts& counts) const;
   void count_turned_away(const std::string& from, const char* what_it_did);
 
   const TcpContext& context_;
