@@ -5,6 +5,7 @@
 #include <iterator>
 
 namespace sluice {
+namespace admission {
 namespace {
 
 using enum Admission::State;
@@ -72,18 +73,21 @@ constexpr Row table[] = {
 };
 
 }  // namespace
+}  // namespace admission
 
 Admission::Step Admission::step(State state, Event event, const Facts& facts) {
-  const auto* const row = std::ranges::find_if(table, [&](const Row& each) {
+  using admission::table;
+  const auto* const row = std::ranges::find_if(table, [&](const auto& each) {
     return each.states.has(state) && each.events.has(event) && facts.has_all(each.facts);
   });
-  if (row == std::end(table)) return {state, turn_away, Faults::no_greeting};
+  if (row == std::end(table)) return {state, Action::turn_away, Faults::no_greeting};
   return {row->next.value_or(state), row->action, row->fault};
 }
 
-bool Admission::names_process(Event event) { return speaks.has(event); }
+bool Admission::names_process(Event event) { return admission::speaks.has(event); }
 
 Admission::Event Admission::event_of(const Greeting& said, bool invited) {
+  using enum Event;
   if (said.refuses) return invited ? refusal : noise;
   if (said.rail != 0) return said.invites || said.resumes || invited ? noise : rail;
   if (said.invites) return invitation;
@@ -93,6 +97,7 @@ Admission::Event Admission::event_of(const Greeting& said, bool invited) {
 Admission::Fact Admission::standing_of(const Greeter& from, const Greeting& said,
                                        std::chrono::steady_clock::time_point since) {
   using Rails = Greeter::Rails;
+  using enum Fact;
   if (said.rail != 0 && from.rails == Rails::later) return undecided;
   if (said.rail != 0) return from.rails == Rails::some ? expected : unexpected;
   if (from.failed) return failed;
@@ -102,6 +107,7 @@ Admission::Fact Admission::standing_of(const Greeter& from, const Greeting& said
 
 Admission::Fact Admission::credential_of(const Greeter& from, const Greeting& said, bool can_prove,
                                          bool has_key) {
+  using enum Fact;
   if (said.refuses) return unchecked;
   if (said.proves ? !can_prove : !has_key) return wrong;
   const bool needs_known = said.rail == 0 && (can_prove || said.invites);

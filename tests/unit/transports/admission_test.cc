@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::admissions {
 namespace {
 
 using State = Admission::State;
@@ -320,4 +320,4 @@ TEST(AdmissionTable, OfEveryGreeterTheCredentialIsAsExpected) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::admissions

@@ -7,7 +7,7 @@
 
 #include "transports/link/spread_choice.h"
 
-namespace sluice {
+namespace sluice::spread_choices {
 namespace {
 
 constexpr size_t rails = 6, message = 256 << 10;
@@ -104,4 +104,4 @@ TEST(SpreadChoice, Looks) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::spread_choices

@@ -13,7 +13,7 @@
 
 #include "transports/link/spread_trial.h"
 
-namespace sluice {
+namespace sluice::spread_trials {
 namespace {
 
 using State = SpreadTrial::State;
@@ -371,4 +371,4 @@ TEST(SpreadTrial, CountsThatBeginAnew) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::spread_trials

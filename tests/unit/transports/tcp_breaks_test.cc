@@ -118,11 +118,11 @@ TEST_P(Broken, BetweenCallsNobodyNotices) {
   }
 }
 
-class Silent : public Broken {};
+class SilentLinks : public Broken {};
 
 // In an outage one side's kernel gives up first. When the network is back, the other side's has not
 // given up yet, and its probes have no answer.
-TEST_P(Silent, WhatMayBeGoneIsNotSentOn) {
+TEST_P(SilentLinks, WhatMayBeGoneIsNotSentOn) {
   Messages messages;
   const size_t gone = side(), other = 1 - side();
   const int end = end_of(ranks_, other);
@@ -140,7 +140,7 @@ TEST_P(Silent, WhatMayBeGoneIsNotSentOn) {
 }
 
 // The same where nothing was gone.
-TEST_P(Silent, WhatAnswersAgainIsSentOn) {
+TEST_P(SilentLinks, WhatAnswersAgainIsSentOn) {
   Messages messages;
   const int end = end_of(ranks_, side());
   {
@@ -156,7 +156,7 @@ TEST_P(Silent, WhatAnswersAgainIsSentOn) {
 
 // An outage begins before the last message is acknowledged: then the kernel sends that again, and
 // does not probe.
-TEST_P(Silent, WhatMayBeGoneIsNotSentOnAfterAMessage) {
+TEST_P(SilentLinks, WhatMayBeGoneIsNotSentOnAfterAMessage) {
   Messages last, messages;
   const size_t gone = side(), other = 1 - side();
   {
@@ -310,7 +310,7 @@ TEST_P(Broken, InACallItIsRightOrAnError) {
   EXPECT_EQ(right + wrong, 30);
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, Silent,
+INSTANTIATE_TEST_SUITE_P(Links, SilentLinks,
                          testing::Values(std::make_tuple(Kind::clear, 0),
                                          std::make_tuple(Kind::tls, 1)));
 INSTANTIATE_TEST_SUITE_P(Links, Broken,
