@@ -337,7 +337,7 @@ void Driver::wait(std::chrono::microseconds limit) {
     Section section(*this);
     const bool missed = woken_ || missed_anything();
     remember();
-    if (missed || shared_.ready.unfinished || !may_sleep()) return;
+    if (missed || shared_.ready.unfinished || !may_sleep()) return look_after(Clock::now());
     polls.swap(polls_);
     sockets = collect_polls(polls);
     ++sleepers_;

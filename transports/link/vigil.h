@@ -58,7 +58,7 @@ class Doubt {
   // Called before something is sent: whether it must not be yet. Then the kernel probes at once,
   // and every second, or less often so that it does not end the connection before the limit, which
   // is as keep_alive has it: the peer may have sent something that will arrive. Makes a system call
-  // after a pause of about a second.
+  // after a pause of a second, or somewhat less.
   bool forbids(const Socket& socket, Vigil::Duration limit) {
     const uint64_t now = ticks(), pause = now - std::exchange(used_, now);
     return (lasts_ || pause >= ticks_of_pause()) && look(socket, limit);
@@ -82,7 +82,7 @@ class Doubt {
   }
   static uint64_t ticks_of_pause() {
 #if defined(__x86_64__)
-    return 2'000'000'000;  // at 1 to 4 GHz
+    return 1'000'000'000;  // at 1 to 4 GHz
 #elif defined(__aarch64__)
     uint64_t frequency;
     asm("mrs %0, cntfrq_el0" : "=r"(frequency));

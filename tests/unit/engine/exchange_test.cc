@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/engine/executor.h"
@@ -192,18 +193,21 @@ TEST_P(Exchange, lets_others_run_calls) {
   });
 }
 
-// One rank fails; the others wait for it in vain.
+// One rank fails; the others wait for it in vain. (All have made the exchange then: of one that is
+// still in it, that would fail.)
 class OneFails : public Exchange {
  protected:
   void fail(const std::function<void(Member&, Elsewhere&)>& fault, const std::string& expected) {
-    std::atomic<Rank> started{0};
+    std::atomic<Rank> started{0}, exchanged{0};
     run(3, [&](Member& member) {
       Elsewhere executor(started, member.size + 1);
       executor.asks_until_quiet = 100;
       if (member.rank == 1) fault(member, executor);
       const Call call = large_allreduce();
       std::vector<uint64_t> all;
-      ASSERT_TRUE(exchange_numbers(member, 1, &all).ok());
+      const bool good = exchange_numbers(member, 1, &all).ok();
+      for (++exchanged; exchanged < member.size;) std::this_thread::yield();
+      ASSERT_TRUE(good);
       const Status status = member.team->run_with(executor, elsewhere, call);
       EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
       EXPECT_EQ(executor.cancelled, 1);
@@ -240,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(Carriers, OneFails, ::testing::ValuesIn(exchange_carrie
 TEST(Death, is_noticed_in_another_library) {
   LoopbackHub hub;
   ArenaHub arenas;
-  std::atomic<Rank> started{0};
+  std::atomic<Rank> started{0}, gathered{0};
   const EndpointMaker endpoints = [&](Rank, const ProcessId& id) { return hub.endpoint(id); };
   const Adjust adjust = [&](Rank, Process& process) {
     process.knobs.timeout = 60;
@@ -250,7 +254,9 @@ TEST(Death, is_noticed_in_another_library) {
   on_ranks(3, endpoints, adjust, [&](Member& member) {
     const Call call = large_allreduce();
     std::vector<uint64_t> all;
-    ASSERT_TRUE(gather_numbers(member, 1, &all).ok());
+    const bool good = gather_numbers(member, 1, &all).ok();
+    for (++gathered; gathered < member.size;) std::this_thread::yield();
+    ASSERT_TRUE(good);
     if (member.rank == 2) return arenas.kill(2);
     Elsewhere executor(started, member.size);
     const Status status = member.team->run_with(executor, elsewhere, call);

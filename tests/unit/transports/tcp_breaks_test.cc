@@ -182,8 +182,9 @@ TEST(SilentForLong, TheConnectionIsMadeAgain) {
   Ranks ranks(tcp(options), 2);
   ASSERT_TRUE(exchange(ranks));
   const Socket kept(fcntl(end_of(ranks, 0), F_DUPFD_CLOEXEC, 0));
-  const Outage outage(kept.fd());
-  ASSERT_TRUE(outage.await_probe());
+  const Socket other(fcntl(end_of(ranks, 1), F_DUPFD_CLOEXEC, 0));
+  const Outage outage(kept.fd()), others(other.fd());
+  ASSERT_TRUE(outage.await_probe() && others.await_probe());
   EXPECT_TRUE(exchange(ranks));
 }
 
