@@ -62,6 +62,7 @@ class Rail {
   // The dialer has connected. peer_timeout: for keepalive.
   void connect(Socket socket, bool within_host, Vigil::Duration peer_timeout);
   ConduitStack& conduits() { return conduits_; }
+  const ConduitStack& conduits() const { return conduits_; }
 
   // May throw std::bad_alloc; then the next push does not.
   void reserve() { out_.reserve(out_.size() + 1); }

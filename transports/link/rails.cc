@@ -224,12 +224,13 @@ void Rails::tell() {
   }
 }
 
-bool Rails::add_flow(const Socket& socket, SpreadTrial::Sample& sample) const {
+// What this process still has to write counts as outstanding, too.
+bool Rails::add_flow(const Rail& rail, Flow& sum) const {
   Flow flow;
-  if (!ask_flow(socket, &flow)) return false;
-  sample.acknowledged += flow.acknowledged;
-  sample.outstanding += flow.outstanding;
-  sample.shut += flow.shut;
+  if (!ask_flow(rail.conduits().socket(), &flow)) return false;
+  sum.acknowledged += flow.acknowledged;
+  sum.outstanding += rail.queued();
+  sum.shut += flow.shut;
   return true;
 }
 
@@ -239,10 +240,8 @@ void Rails::watch(bool will_write) {
   if (!link_.connection().is_settled() || !choice_.is_due(now, will_write)) return;
   SpreadTrial::Sample sample;
   sample.from = now.time_since_epoch();
-  bool knows = add_flow(link_.connection().socket(), sample);
-  for (const auto& each : rails_) {
-    if (each->is_open()) knows &= add_flow(each->conduits().socket(), sample);
-  }
+  bool knows = ask_flow(link_.connection().socket(), &sample.alone);
+  for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample.spread);
   sample.to = Clock::now().time_since_epoch();
   if (!knows) return;
   choice_.look(sample, [this] { return shared_.acknowledged_elsewhere(link_); });

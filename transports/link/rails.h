@@ -139,7 +139,7 @@ class Rails {
 
   void look_for();
   void tell();
-  bool add_flow(const Socket& socket, SpreadTrial::Sample& sample) const;
+  bool add_flow(const Rail& rail, Flow& sum) const;
   Rail* find(uint32_t number);
   Rail& add(std::unique_ptr<Rail> rail);
   void make();

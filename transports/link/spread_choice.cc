@@ -36,7 +36,7 @@ bool SpreadChoice::is_due(Clock::time_point now, bool will_write) {
 
 void SpreadChoice::look(const SpreadTrial::Sample& sample,
                         const SpreadTrial::Elsewhere& elsewhere) {
-  is_busy_ = sample.outstanding >= SpreadTrial::least_busy;
+  is_busy_ = sample.alone.outstanding + sample.spread.outstanding >= SpreadTrial::least_busy;
   (void)trial_->look(sample, elsewhere);
 }
 

@@ -96,19 +96,16 @@ void SpreadTrial::note_ready(size_t rails) {
 
 bool SpreadTrial::look(const Sample& sample, const Elsewhere& elsewhere) {
   if (!watches()) return false;
-  if (!has_last_) warm_from_ = sample.acknowledged;
-  const bool goes_on = has_last_ && sample.acknowledged >= last_.acknowledged;
+  const uint64_t acknowledged = measured(sample).acknowledged;
+  if (!has_last_) warm_from_ = acknowledged;
+  const bool goes_on = has_last_ && acknowledged >= measured(last_).acknowledged;
   const Sample before = goes_on ? last_ : sample;
   last_ = sample;
   has_last_ = true;
   if (!goes_on) in_window_ = false;  // it is new, or another connection has taken one's place
   if (warms()) {
-    warm_from_ = std::min(warm_from_, sample.acknowledged);
-    const uint64_t enough = state_ == State::joining ? joint_warm_up : warm_up;
-    if (sample.acknowledged - warm_from_ >= enough) take(Event::warm);
-    return false;
-  }
-  if (!in_window_) {
+    warm(sample);
+  } else if (!in_window_) {
     begin_window(sample, elsewhere);
   } else {
     add(before, sample);
@@ -118,20 +115,29 @@ bool SpreadTrial::look(const Sample& sample, const Elsewhere& elsewhere) {
   return is_decided();
 }
 
+void SpreadTrial::warm(const Sample& sample) {
+  const uint64_t acknowledged = measured(sample).acknowledged;
+  const bool is_disturbed = !spreads() && sample.spread.outstanding > 0;
+  warm_from_ = is_disturbed ? acknowledged : std::min(warm_from_, acknowledged);
+  const uint64_t enough = state_ == State::joining ? joint_warm_up : warm_up;
+  if (acknowledged - warm_from_ >= enough) take(Event::warm);
+}
+
 // An interval counts if there was enough to send all the time: enough is left at its end, and
 // nothing was written since its beginning. If less is left, all may have gone in a part of the
 // interval; it counts if that was fast even for all of it. (Else a fast flow would be seen only
 // when something slows it.) The process may have lost its processor while it took a sample.
 void SpreadTrial::add(const Sample& before, const Sample& now) {
-  const uint64_t bytes = now.acknowledged - before.acknowledged;
+  const Flow &then = measured(before), &is = measured(now);
+  const uint64_t bytes = is.acknowledged - then.acknowledged;
   const std::chrono::nanoseconds longest = now.to - before.from;
-  const bool was_busy = now.outstanding >= least_busy;
+  const bool was_busy = is.outstanding >= least_busy;
   const bool was_fast = window_.busy.count() > 0 &&
                         per_second(bytes, longest) >= per_second(window_.bytes, window_.busy);
   if (!was_busy && !was_fast) return;
   window_.busy += was_busy ? now.from - before.from : longest;
   window_.bytes += bytes;
-  window_.shut += now.shut - before.shut;
+  window_.shut += is.shut - then.shut;
 }
 
 void SpreadTrial::begin_window(const Sample& sample, const Elsewhere& elsewhere) {

@@ -8,7 +8,10 @@
 //
 // What is measured is what the peer's kernel acknowledged, per time in which the connections had
 // enough to send. While the program computes, that is not so, and no time counts. Three windows of
-// each way are measured, after some bytes that a flow needs to get up to speed. Over one connection
+// each way are measured, after some bytes that a flow needs to get up to speed. A program may have
+// posted many messages before, which still go the other way: so each way counts what its own
+// connections carry, and the one connection nothing while something is on the others, which take a
+// part of the network then. Over one connection
 // the best counts, over several the middle one: so one disturbance does not mislead it, nor does a
 // network that lets bursts pass faster. Several must be clearly faster, and also than the one is in
 // three more windows, because buffers grow, and hosts are busier when a job begins.
@@ -34,6 +37,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+
+#include "transports/link/flow.h"
 
 namespace sluice {
 
@@ -81,9 +86,8 @@ class SpreadTrial {
 
   struct Sample {
     std::chrono::nanoseconds from{}, to{};  // between these times it was so
-    uint64_t acknowledged = 0;              // bytes so far, over all connections of the link
-    size_t outstanding = 0;                 // bytes that were written, and are not acknowledged
-    std::chrono::nanoseconds shut{};        // so long the peers' windows allowed no more, in sum
+    Flow alone{};                           // of the one connection
+    Flow spread{};                          // of the others, in sum
   };
   // Bytes that the process's other links have sent so far; called at the ends of windows.
   using Elsewhere = std::function<uint64_t()>;
@@ -120,9 +124,13 @@ class SpreadTrial {
   };
 
   void take(Event event);
+  const Flow& measured(const Sample& sample) const {
+    return spreads() ? sample.spread : sample.alone;
+  }
   bool warms() const {
     return state_ == State::warming || state_ == State::joining || state_ == State::parting;
   }
+  void warm(const Sample& sample);
   void add(const Sample& before, const Sample& now);
   void begin_window(const Sample& sample, const Elsewhere& elsewhere);
   void end_window(const Sample& sample, const Elsewhere& elsewhere);
@@ -138,7 +146,7 @@ class SpreadTrial {
   uint64_t rest_ = first_rest;
   bool has_last_ = false, in_window_ = false;
   Sample last_;
-  uint64_t warm_from_ = 0;  // acknowledged when the state began
+  uint64_t warm_from_ = 0;  // acknowledged when warming began
   Window window_;
   size_t full_ = 0, spoiled_ = 0;  // windows of this state
 };

@@ -22,9 +22,12 @@ class Traffic {
   bool send(SpreadChoice& choice, size_t open) {
     const bool spreads = choice.spreads(message, open);
     const auto now = std::chrono::milliseconds(++sent_);
-    acknowledged_ += spreads ? std::min(most_, rails * each_) : each_;
+    Flow& used = spreads ? over_rails_ : alone_;
+    used.acknowledged += spreads ? std::min(most_, rails * each_) : each_;
+    alone_.outstanding = spreads ? 0 : message;
+    over_rails_.outstanding = spreads ? message : 0;
     if (choice.measures() && choice.is_due(SpreadChoice::Clock::time_point(now), true)) {
-      choice.look({now, now, acknowledged_, message, {}}, [] { return uint64_t{0}; });
+      choice.look({now, now, alone_, over_rails_}, [] { return uint64_t{0}; });
     }
     return spreads;
   }
@@ -32,7 +35,7 @@ class Traffic {
  private:
   const uint64_t each_, most_;
   int sent_ = 0;
-  uint64_t acknowledged_ = 0;
+  Flow alone_, over_rails_;
 };
 
 TEST(SpreadChoice, WithoutATrialAllIsSpread) {

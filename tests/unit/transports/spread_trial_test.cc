@@ -82,27 +82,33 @@ struct Network {
   double changed_ms = 0, change = 1;
   double quiet_ms = 0;   // after that only the first link sends; 0: never
   double switch_us = 0;  // the receiver is late in periods of so long, each other one; 0: never
+  size_t ahead = 1;      // messages that the program has posted beside the one that goes
 };
 
 constexpr size_t rails = 6;
 constexpr size_t message = 256 << 10;
 constexpr nanoseconds tick{20'000};
 
+// What one flow, or some of one kind, have carried and are to carry.
+Flow flow(uint64_t acknowledged, size_t outstanding) { return {acknowledged, outstanding, {}}; }
+
 // A sender, with its flows to one peer.
 class Sender {
  public:
   const SpreadTrial& trial() const { return trial_; }
   size_t messages() const { return messages_; }
-  uint64_t acknowledged() const { return acknowledged_; }
-  size_t flows() const { return (alone_ > 0 ? 1u : 0u) + (spread_ > 0 ? rails : 0u); }
+  uint64_t acknowledged() const { return alone_.acknowledged + spread_.acknowledged; }
+  size_t flows() const {
+    return (alone_.outstanding > 0 ? 1u : 0u) + (spread_.outstanding > 0 ? rails : 0u);
+  }
 
-  // Posts what the program has ready, two messages at a time.
+  // Posts what the program has ready.
   void post(nanoseconds now, const Network& network, const SpreadTrial::Elsewhere& elsewhere) {
-    while (now >= ready_at_ && alone_ + spread_ <= message) {
+    while (now >= ready_at_ && outstanding() <= network.ahead * message) {
       look(now, elsewhere);
       trial_.note_send(message);
       if (trial_.state() == State::awaiting && ++awaited_ > 5) trial_.note_ready(rails);
-      (trial_.spreads() ? spread_ : alone_) += message;
+      (trial_.spreads() ? spread_ : alone_).outstanding += message;
       ++messages_;
       if (network.pause_us > 0) {
         ready_at_ = now + nanoseconds(static_cast<int64_t>(network.pause_us * 1000));
@@ -111,27 +117,33 @@ class Sender {
   }
   // A tick passes, in which each flow may carry so many bytes.
   void move(double each_flow, bool is_shut) {
-    if (is_shut) {
-      if (alone_ + spread_ > 0) shut_ += tick * static_cast<int64_t>(flows());
-      return;
-    }
-    const size_t over_one = std::min(alone_, static_cast<size_t>(each_flow));
-    const size_t over_all = std::min(spread_, static_cast<size_t>(each_flow * rails));
-    alone_ -= over_one;
-    spread_ -= over_all;
-    acknowledged_ += over_one + over_all;
+    pass(alone_, 1, each_flow, is_shut);
+    pass(spread_, rails, each_flow, is_shut);
   }
   void look(nanoseconds now, const SpreadTrial::Elsewhere& elsewhere) {
-    (void)trial_.look({now, now, acknowledged_, alone_ + spread_, shut_}, elsewhere);
+    (void)trial_.look({now, now, alone_, spread_}, elsewhere);
   }
 
  private:
+  size_t outstanding() const { return alone_.outstanding + spread_.outstanding; }
+  static void pass(Flow& over, size_t flows, double each_flow, bool is_shut) {
+    if (over.outstanding == 0) return;
+    if (is_shut) {
+      over.shut +=
+          std::chrono::duration_cast<std::chrono::microseconds>(tick) * static_cast<int64_t>(flows);
+      return;
+    }
+    const auto most = static_cast<size_t>(each_flow * static_cast<double>(flows));
+    const size_t bytes = std::min(over.outstanding, most);
+    over.outstanding -= bytes;
+    over.acknowledged += bytes;
+  }
+
   SpreadTrial trial_;
-  size_t alone_ = 0, spread_ = 0;  // outstanding bytes
-  uint64_t acknowledged_ = 0;
+  Flow alone_, spread_;
   size_t messages_ = 0;
   int awaited_ = 0;
-  nanoseconds shut_{}, ready_at_{};
+  nanoseconds ready_at_{};
 };
 
 // A process with some links; `stagger`: each begins so much later than the one before.
@@ -222,6 +234,20 @@ TEST(SpreadTrial, OneFlowFillsTheLink) {
   EXPECT_LT(done.sender().messages() * message, size_t{20} << 20);
   EXPECT_STREQ(done.sender().trial().findings().data(),
                "one connection carries 119 MB/s, 6 carry 119: uses 1");
+}
+
+// What was posted before each step of the trial goes the way that was chosen then: beside the six
+// the one still has its share.
+TEST(SpreadTrial, ManyMessagesAhead) {
+  for (const size_t ahead : {4, 30, 100}) {
+    const auto capped = simulate({.cap = 25e6, .ahead = ahead});
+    EXPECT_STREQ(capped.sender().trial().findings().data(),
+                 "one connection carries 25 MB/s, 6 carry 102: uses 6")
+        << ahead;
+    EXPECT_EQ(simulate({.ahead = ahead}).chose(State::one), 1u) << ahead;
+    const auto half = simulate({.cap = 60e6, .ahead = ahead});
+    EXPECT_EQ(half.chose(State::several), 1u) << half.sender().trial().findings().data();
+  }
 }
 
 TEST(SpreadTrial, CapsOfAllKinds) {
@@ -317,7 +343,7 @@ TEST(SpreadTrial, WithoutRailsItGivesUp) {
   for (; !trial.is_decided() && sent < uint64_t{8} << 30; sent += message) {
     trial.note_send(message);
     now += std::chrono::milliseconds(1);
-    (void)trial.look({now, now, sent, message, {}}, none);
+    (void)trial.look({now, now, flow(sent, message)}, none);
     EXPECT_FALSE(trial.spreads());
   }
   EXPECT_EQ(trial.state(), State::one);
@@ -334,11 +360,10 @@ std::string findings_of_turns(std::chrono::milliseconds taking) {
   for (int i = 0; i < 10'000 && !trial.is_decided(); ++i) {
     now += std::chrono::milliseconds(1);
     acknowledged += i % 2 == 0 ? 10'000 : 100'000;
-    (void)trial.look({now,
-                      now + (i % 2 == 0 ? nanoseconds(0) : taking),
-                      acknowledged,
-                      i % 2 == 0 ? message : 0,
-                      {}},
+    const nanoseconds took = i % 2 == 0 ? nanoseconds(0) : taking;
+    const Flow used = flow(acknowledged, i % 2 == 0 ? message : 0);
+    (void)trial.look(trial.spreads() ? SpreadTrial::Sample{now, now + took, {}, used}
+                                     : SpreadTrial::Sample{now, now + took, used, {}},
                      none);
     trial.note_send(100'000);
     if (trial.state() == State::awaiting) trial.note_ready(rails);
@@ -358,14 +383,18 @@ TEST(SpreadTrial, CountsThatBeginAnew) {
   const auto none = [] { return uint64_t{0}; };
   std::mt19937_64 random(Simulation::seed());
   nanoseconds now{1};
-  uint64_t acknowledged = 0;
+  Flow alone, spread;
   for (int i = 0; i < 100'000 && !trial.is_decided(); ++i) {
     now += std::chrono::microseconds(100);
-    acknowledged += trial.spreads() ? 11'900 : 2'500;
-    if (random() % 1000 == 0) acknowledged = 0;
+    const bool spreads = trial.spreads();
+    Flow& used = spreads ? spread : alone;
+    used.acknowledged += spreads ? 11'900 : 2'500;
+    if (random() % 1000 == 0) used.acknowledged = 0;
+    alone.outstanding = spreads ? 0 : message;
+    spread.outstanding = spreads ? message : 0;
     trial.note_send(10'000);
     if (trial.state() == State::awaiting) trial.note_ready(rails);
-    (void)trial.look({now, now, acknowledged, message, {}}, none);
+    (void)trial.look({now, now, alone, spread}, none);
   }
   EXPECT_EQ(trial.state(), State::several);
 }
