@@ -246,7 +246,7 @@ class PlayedLink {
     frame.length = input.one_of(lengths);
     frame.team = input.one_of(teams);
     frame.tag = tag(input);
-    frame.credit = input.one_of(credits);
+    frame.number = input.one_of(credits);
     std::vector<std::byte> bytes(Frame::bytes);
     frame.encode(bytes.data());
     const auto text = input.take(std::min<size_t>(input.byte(), frame.length));

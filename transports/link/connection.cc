@@ -296,7 +296,7 @@ bool Connection::flush() {
 }
 
 // What goes over an upgrade is not lost with the socket.
-bool Connection::is_doubtful() {
+bool Connection::look_for_doubt() {
   if (state_ != State::open || conduits_.sends_upgraded()) return false;
   return doubt_.forbids(conduits_.socket(), shared_.options.peer_timeout);
 }

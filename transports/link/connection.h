@@ -164,7 +164,8 @@ class Connection {
   void leave_conduit();
 
   bool flush();
-  bool is_doubtful();
+  bool is_doubtful() { return doubt_.is_due() && look_for_doubt(); }
+  bool look_for_doubt();
   bool cannot_send();
   void finish_sends(Operation* sent);
   bool sits_out(const Outbox::Flushed& failed);

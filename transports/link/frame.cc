@@ -14,7 +14,7 @@ void Frame::encode(std::byte* to) const {
   store32(to + 32, tag.ordinal);
   store32(to + 36, tag.segment);
   store32(to + 40, tag.signature);
-  store32(to + 44, has_number() ? number : credit);
+  store32(to + 44, number);
   store64(to + 48, tag.size);
 }
 
@@ -26,7 +26,7 @@ bool Frame::decode(const std::byte* from) {
   team = {load_process(from + 8), load32(from + 24)};
   tag = {load32(from + 28), load32(from + 32), load32(from + 36), load32(from + 40),
          load64(from + 48)};
-  (has_number() ? number : credit) = load32(from + 44);
+  number = load32(from + 44);
   const bool known = type >= FrameType::data && type <= FrameType::rail && head >> 9 == 0;
   return known && (length == 0 || type == FrameType::data || type == FrameType::abort ||
                    type == FrameType::offer || type == FrameType::accept ||

@@ -80,15 +80,17 @@ struct Frame {
   uint32_t length = 0;
   TeamId team{};
   Tag tag{};
-  uint32_t credit = 0;
-  uint32_t number = 0;  // spread: bytes of the message; rail: which
+  uint32_t number = 0;  // bytes 44-47
 
   // It belongs to the negotiation of an upgrade, and so to one connection of the link.
   bool is_of_upgrades() const { return is_of_upgrades(type); }
   static bool is_of_upgrades(FrameType type) {
     return type >= FrameType::offer && type <= FrameType::shift;
   }
-  bool has_number() const { return type == FrameType::spread || type == FrameType::rail; }
+  // Bytes of the window that it frees.
+  uint32_t credit() const {
+    return type == FrameType::spread || type == FrameType::rail ? 0 : number;
+  }
   void encode(std::byte* to) const;
   // False if no peer of this version sends such a frame.
   bool decode(const std::byte* from);

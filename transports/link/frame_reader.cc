@@ -74,7 +74,7 @@ FrameReader::Step FrameReader::take(const Frame& frame) {
   const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts ||
                             frame.type == FrameType::spread;
   Stream* const to = link_.streams().find(frame.team, makes_stream);
-  if (to != nullptr && frame.credit > 0) to->credited(frame.credit);
+  if (to != nullptr && frame.credit() > 0) to->credited(frame.credit());
   switch (frame.type) {
     case FrameType::rts:
       if (to != nullptr) to->take_rts(frame);

@@ -68,7 +68,7 @@ void Link::look() {
 
 void Link::flush_now() {
   if (!connection_ && pending()) seek();
-  watch_writes();
+  if (rails_) watch_writes();
   connection_.flush_now();
   if (rails_ && connection_) rails_->flush_now();
   list();
@@ -399,7 +399,7 @@ bool Link::is_whole(const ByteCounts& theirs) {
 
 // For their trial: what has arrived before more is written.
 void Link::watch_writes() {
-  const bool writes = rails_ && (connection_.has_to_send() || rails_->has_to_send());
+  const bool writes = connection_.has_to_send() || rails_->has_to_send();
   if (writes && connection_) rails_->watch(true);
 }
 

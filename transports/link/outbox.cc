@@ -176,7 +176,7 @@ Outbox::GivenUp Outbox::give_up(const TeamId& team, std::optional<uint32_t> call
     if (gives_up && each.owned == nullptr) {
       if (i > first_ || sent_ == 0) {
         given.charge += each.frame.charged ? each.bytes() : 0;
-        given.credit += each.frame.credit;
+        given.credit += each.frame.credit();
         continue;
       }
       each.owned.reset(new (std::nothrow) std::byte[each.frame.length]);

@@ -42,14 +42,18 @@ void Stream::post_send(Operation* operation) {
   if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   ++link_.demand.sends;
   if (to_peer_.admit(operation)) {
-    queue_data(operation, true);
+    queue_message(operation, true);
   } else {
     queue(FrameType::rts, operation->tag);
   }
 }
 
+void Stream::queue_message(Operation* operation, bool charged) {
+  const bool may_spread = operation->bytes >= least_spread;
+  if (!may_spread || !queue_spread(operation, charged)) queue_data(operation, charged);
+}
+
 void Stream::queue_data(Operation* operation, bool charged) {
-  if (operation->bytes >= least_spread && queue_spread(operation, charged)) return;
   const Frame frame{FrameType::data, charged,        static_cast<uint32_t>(operation->bytes),
                     team_,           operation->tag, from_peer_.take_credit()};
   link_.connection().out().push({frame, operation});
@@ -211,12 +215,12 @@ void Stream::take_rts(const Frame& frame) {
 
 void Stream::take_cts(const Tag& tag) {
   Operation* const send = to_peer_.release(tag);
-  if (send != nullptr) queue_data(send, false);
+  if (send != nullptr) queue_message(send, false);
 }
 
 void Stream::credited(uint32_t bytes) {
   to_peer_.credit(bytes);
-  while (Operation* const send = to_peer_.admit_next()) queue_data(send, true);
+  while (Operation* const send = to_peer_.admit_next()) queue_message(send, true);
 }
 
 void Stream::free_room(size_t message) {

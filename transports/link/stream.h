@@ -78,6 +78,7 @@ class Stream {
   bool left_open() const { return left_open_; }
 
  private:
+  void queue_message(Operation* operation, bool charged);
   void queue_data(Operation* operation, bool charged);
   bool queue_spread(Operation* operation, bool charged);
   void queue(FrameType type, const Tag& tag);

@@ -78,6 +78,7 @@ bool Doubt::look(const Socket& socket, Vigil::Duration limit) {
   const bool lives = ask_kernel(socket, &info) && info.tcpi_state != TCP_CLOSE;
   const bool unanswered = lives && (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
   const bool did = std::exchange(lasts_, unanswered);
+  asked_in_ = lasts_ ? 0 : period();
   if (did && !lasts_) keep_alive(socket, limit);
   if (lasts_ && !did) probe_often(socket, info.tcpi_probes, limit);
   return lasts_;

@@ -371,7 +371,7 @@ TEST(TcpWire, FramesSurviveTheWay) {
   EXPECT_EQ(back.tag.ordinal, 5U);
   EXPECT_EQ(back.tag.segment, 6U);
   EXPECT_EQ(back.tag.signature, 7U);
-  EXPECT_EQ(back.credit, 8U);
+  EXPECT_EQ(back.credit(), 8U);
   // The layout must not change: other builds and machines rely on it.
   EXPECT_EQ(std::to_integer<int>(bytes[0]), 1);
   EXPECT_EQ(std::to_integer<int>(bytes[1]), 1);

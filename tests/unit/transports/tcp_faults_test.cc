@@ -248,7 +248,7 @@ TEST_F(TcpTight, WhatHasNotGoneIsGivenBack) {
   EXPECT_EQ(frame.type, FrameType::data);
   EXPECT_EQ(frame.tag.call, 3U);
   EXPECT_TRUE(frame.charged);
-  EXPECT_EQ(frame.credit, 2 * Frame::bytes) << "for the token and what came of another operation";
+  EXPECT_EQ(frame.credit(), 2 * Frame::bytes) << "for the token and what came of another operation";
 }
 
 // If there is no memory for the rest of a withdrawn message, nothing else may be sent in its place.

@@ -84,12 +84,12 @@ TEST_F(TcpReceiving, AReceivePostedMeanwhile) {
     const Frame credit = hear(peer_);
     ASSERT_EQ(credit.type, FrameType::credit);
     ASSERT_EQ(credit.team, team_);
-    ASSERT_EQ(credit.credit, owed);
+    ASSERT_EQ(credit.credit(), owed);
     owed = 0;
   }
   Message last(tag(100), 8);
   last.send(*channel_);
-  EXPECT_EQ(hear(peer_).credit, owed);
+  EXPECT_EQ(hear(peer_).credit(), owed);
 }
 
 TEST_F(TcpReceiving, AReceiveOfAnotherLengthPostedMeanwhile) {
@@ -174,7 +174,7 @@ TEST_F(TcpReceiving, ItsChannelIsClosed) {
     message.send(*opened);
     const Frame heard = hear(peer_);
     EXPECT_EQ(heard.team, next);
-    EXPECT_EQ(heard.credit, 0U);
+    EXPECT_EQ(heard.credit(), 0U);
   }
 }
 

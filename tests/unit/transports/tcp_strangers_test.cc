@@ -274,7 +274,8 @@ TEST_F(TcpWindow, WhatIsPlacedIsCreditedOnceItIsHalf) {
   const Frame credit = hear(peer);
   EXPECT_EQ(credit.type, FrameType::credit);
   EXPECT_EQ(credit.team, team_);
-  EXPECT_EQ(credit.credit, Frame::bytes + 2 * (Frame::bytes + bytes)) << "the token of greet() too";
+  EXPECT_EQ(credit.credit(), Frame::bytes + 2 * (Frame::bytes + bytes))
+      << "the token of greet() too";
 }
 
 TEST_F(TcpWindow, CreditGoesWithData) {
@@ -283,7 +284,7 @@ TEST_F(TcpWindow, CreditGoesWithData) {
   Message message({1, 0, 0, 0}, 8);
   message.send(*channel_);
   EXPECT_TRUE(message.ok());
-  EXPECT_EQ(hear(peer).credit, Frame::bytes);
+  EXPECT_EQ(hear(peer).credit(), Frame::bytes);
 }
 
 TEST_F(TcpWindow, WhatFindsNoRoomSendsRtsAndGoesWithCreditOrCts) {
@@ -379,7 +380,7 @@ TEST_F(TcpWindow, WhatWasSetAsideIsCreditedOnceItIsTaken) {
   EXPECT_TRUE(first.ok() && second.ok());
   const Frame credit = hear(peer);
   EXPECT_EQ(credit.type, FrameType::credit);
-  EXPECT_EQ(credit.credit, 2 * Frame::bytes + 2 * (Frame::bytes + bytes));
+  EXPECT_EQ(credit.credit(), 2 * Frame::bytes + 2 * (Frame::bytes + bytes));
 }
 
 // A team that gave up drops all further messages, even more than a window.
