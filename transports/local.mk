@@ -72,6 +72,8 @@ core_sources += \
   transports/tcp/context.h \
   transports/tcp/dialer.cc \
   transports/tcp/dialer.h \
+  transports/tcp/dialing.cc \
+  transports/tcp/dialing.h \
   transports/tcp/greeting.cc \
   transports/tcp/greeting.h \
   transports/tcp/handshake.cc \

@@ -85,25 +85,19 @@ void Dialer::drop_all() {
 Dialer::State Dialer::advance() {
   while (true) {
     for (size_t i = 0; i < attempts_.size();) {
-      const Progress progress = look_at(attempts_[i]);
-      if (progress == Progress::connected) {
-        connected_ = std::move(attempts_[i].socket);
-        drop_all();
-        return State::connected;
-      }
-      if (refused_ || gone_) {
-        drop_all();
-        return State::failed;
-      }
-      if (progress == Progress::waits) {
+      const Action action = look_at(attempts_[i]);
+      if (action == Action::wait) {
         ++i;
         continue;
       }
-      next_start_ =
-          progress == Progress::again ? Clock::now() + between_retries : Clock::time_point{};
-      if (progress == Progress::again) {
-        targets_.push_back({attempts_[i].candidate, attempts_[i].closed});
+      if (action == Action::take) connected_ = std::move(attempts_[i].socket);
+      if (action == Action::take || refused_ || gone_) {
+        drop_all();
+        return connected_ ? State::connected : State::failed;
       }
+      const bool again = action == Action::retry;
+      next_start_ = again ? Clock::now() + between_retries : Clock::time_point{};
+      if (again) targets_.push_back({attempts_[i].candidate, attempts_[i].closed});
       reset_if_unacknowledged(attempts_[i].socket);
       attempts_.erase(attempts_.begin() + static_cast<ptrdiff_t>(i));
     }
@@ -210,7 +204,8 @@ void Dialer::start_next() {
     // The queue of the peer's local socket is full, so the peer is there, and late.
     const bool is_late = errno == EAGAIN && candidate.local;
     if (!is_late) {
-      fail(attempt, errno);
+      attempt.error = errno;
+      note_end(attempt, attempt.error == ECONNREFUSED, nullptr);
       return;
     }
     --next_;
@@ -220,40 +215,71 @@ void Dialer::start_next() {
   attempts_.push_back(std::move(attempt));
 }
 
-Dialer::Progress Dialer::look_at(Attempt& attempt) {
-  if (!attempt.asks()) {
-    const Progress progress = connect_further(attempt);
-    if (progress != Progress::connected) return progress;
-    if (!greet(attempt)) return end(attempt, errno);
-    if (greeting_.invites) return Progress::connected;
-    attempt.state = Attempt::State::asking;
-    attempt.asks_since = Clock::now();
+// Acts by the table until there is nothing to do now, or the attempt is over.
+Dialer::Action Dialer::look_at(Attempt& attempt) {
+  Event event = attempt.asks() ? hear(attempt) : connect_further(attempt);
+  for (;;) {
+    const Dialing::Step step = Dialing::step(attempt.state, event);
+    attempt.state = step.next;
+    switch (step.action) {
+      case Action::greet:
+        event = greet(attempt);
+        break;
+      case Action::hear:
+        attempt.asks_since = Clock::now();
+        event = hear(attempt);
+        break;
+      case Action::look:
+        event = look(attempt);
+        break;
+      case Action::wait_longer:
+        attempt.until = Clock::now() + std::min<Clock::duration>(context_.options.connect_timeout,
+                                                                 longest_between_looks);
+        return Action::wait;
+      case Action::confirm:
+        event = confirm(attempt);
+        break;
+      case Action::retry:
+        if (may_retry(attempt)) return step.action;
+        event = Event::spent;
+        break;
+      case Action::miss:
+      case Action::fail:
+        note_end(attempt, step.action == Action::miss, step.why);
+        return step.action;
+      case Action::refuse:
+        refused_ = true;
+        return step.action;
+      case Action::wait:
+      case Action::take:
+        return step.action;
+    }
   }
-  return hear_answer(attempt);
 }
 
-Dialer::Progress Dialer::connect_further(Attempt& attempt) {
+Dialer::Event Dialer::connect_further(Attempt& attempt) const {
   pollfd ready{attempt.socket.fd(), POLLOUT, 0};
   if (poll(&ready, 1, 0) <= 0) {
-    return Clock::now() < attempt.until ? Progress::waits : fail(attempt, ETIMEDOUT);
+    if (Clock::now() < attempt.until) return Event::nothing;
+    attempt.error = ETIMEDOUT;
+    return Event::overdue;
   }
   int error = 0;
   socklen_t size = sizeof(error);
   getsockopt(attempt.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error == 0 && attempt.candidate.local && !is_of_this_user(attempt.socket)) {
-    return fail(attempt, EACCES);
-  }
-  return error == 0 ? Progress::connected : end(attempt, error);
+  if (error == 0 && attempt.candidate.local && !is_of_this_user(attempt.socket)) error = EACCES;
+  return error == 0 ? Event::connected : attempt.fails(error);
 }
 
 // (A new socket has room for the greeting.)
-bool Dialer::greet(const Attempt& attempt) const {
+Dialer::Event Dialer::greet(Attempt& attempt) const {
   std::byte bytes[Greeting::most_bytes];
   greeting_.encode(bytes);
-  return send_all(attempt.socket, {bytes, greeting_.size()});
+  if (!send_all(attempt.socket, {bytes, greeting_.size()})) return attempt.fails(errno);
+  return greeting_.invites ? Event::invited : Event::greeted;
 }
 
-Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
+Dialer::Event Dialer::hear(Attempt& attempt) {
   const size_t size = greeting_.size();
   ssize_t got;
   do {
@@ -261,67 +287,52 @@ Dialer::Progress Dialer::hear_answer(Attempt& attempt) {
                MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_further(attempt);
-  if (got < 0) return end(attempt, errno);
-  if (got == 0 && tries_again(attempt)) return Progress::again;
+  if (got < 0) return attempt.fails(errno);
+  if (got == 0) return Event::ended;
   attempt.got += static_cast<size_t>(got);
-  const bool whole = attempt.got == size;
+  if (!Greeting::may_begin(attempt.bytes.data(), attempt.got)) return Event::noise;
+  if (attempt.got < size) return Event::part;
   Greeting answer;
-  if (got == 0 || !Greeting::may_begin(attempt.bytes.data(), attempt.got) ||
-      (whole &&
-       !(Greeting::size_of(attempt.bytes.data()) == size && answer.decode(attempt.bytes.data()) &&
-         is_answer(context_, answer, greeting_, pair_key_)))) {
-    note(attempt,
-         got == 0 ? "it was closed, perhaps by another process"
-                  : "an invalid answer: damaged, or another process is there",
-         0);
-    return Progress::over;
-  }
-  if (!whole) return Progress::waits;
-  if (answer.refuses) {
-    refused_ = true;
-    return Progress::over;
-  }
-  if ((greeting_.proves || greeting_.resumes) && !confirm(attempt, answer)) {
-    const bool closed = errno == ECONNRESET || errno == EPIPE;
-    return closed && may_retry(attempt) ? Progress::again : fail(attempt, errno);
+  if (Greeting::size_of(attempt.bytes.data()) != size || !answer.decode(attempt.bytes.data()) ||
+      !is_answer(context_, answer, greeting_, pair_key_)) {
+    return Event::noise;
   }
   answer_ = answer;
-  return Progress::connected;
+  return answer.refuses ? Event::refusal : Event::answer;
 }
 
-// Looks at the connection once in a deadline.
-Dialer::Progress Dialer::wait_further(Attempt& attempt) {
-  if (is_spurned(attempt)) {
-    note(attempt, "it closed a connection, and answers on no other; are packets from it lost?", 0);
-    absent_ = false;
-    return Progress::over;
-  }
-  const Clock::time_point now = Clock::now();
-  if (now < attempt.until) return Progress::waits;
-  const auto limit = context_.options.connect_timeout;
-  if (is_unacknowledged(attempt.socket, std::min(limit, longest_silence))) {
-    return fail(attempt, ETIMEDOUT);
-  }
-  attempt.until = now + std::min(limit, longest_between_looks);
-  return Progress::waits;
+Dialer::Event Dialer::wait_further(const Attempt& attempt) const {
+  if (is_spurned(attempt)) return Event::spurned;
+  return Clock::now() < attempt.until ? Event::nothing : Event::overdue;
 }
 
-// Sends the last proof. False, with errno, if that is not possible: EPIPE if the other side has
-// closed, because it has waited for the proof too long.
-bool Dialer::confirm(const Attempt& attempt, const Greeting& answer) {
-  const Result<Key> proof = greeting_.proves
-                                ? last_proof(*context_.options.prover, pair_key_, greeting_, answer)
-                                : greeting_.key;
+Dialer::Event Dialer::look(Attempt& attempt) const {
+  const auto limit = std::min(context_.options.connect_timeout, longest_silence);
+  if (!is_unacknowledged(attempt.socket, limit)) return Event::acknowledged;
+  attempt.error = ETIMEDOUT;
+  return Event::unacknowledged;
+}
+
+// Sends the last proof, if one is due. EPIPE: the other side has closed, because it has waited for
+// the proof too long.
+Dialer::Event Dialer::confirm(Attempt& attempt) const {
+  if (!greeting_.proves && !greeting_.resumes) return Event::confirmed;
+  const Result<Key> proof =
+      greeting_.proves ? last_proof(*context_.options.prover, pair_key_, greeting_, *answer_)
+                       : greeting_.key;
+  if (!proof.ok()) return attempt.fails(ENOMEM);
   std::byte next;
-  errno = ENOMEM;
-  if (!proof.ok()) return false;
-  errno = EPIPE;
-  return recv(attempt.socket.fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0 &&
-         send_all(attempt.socket, *proof);
+  if (recv(attempt.socket.fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
+    return attempt.fails(EPIPE);
+  }
+  return send_all(attempt.socket, *proof) ? Event::confirmed : attempt.fails(errno);
 }
 
-// The other side may have had no room for this connection.
-bool Dialer::tries_again(Attempt& attempt) { return attempt.got == 0 && may_retry(attempt); }
+Dialer::Event Dialer::Attempt::fails(int why) {
+  error = why;
+  if (error == ECONNREFUSED) return Event::absent;
+  return error == ECONNRESET || error == EPIPE ? Event::closed : Event::failed;
+}
 
 bool Dialer::may_retry(Attempt& attempt) {
   if (!attempt.candidate.certain || attempt.adopted) return false;
@@ -335,29 +346,19 @@ bool Dialer::is_spurned(const Attempt& attempt) const {
          Clock::now() - attempt.closed >= context_.options.connect_timeout;
 }
 
-Dialer::Progress Dialer::end(Attempt& attempt, int error) {
-  const bool closed = error == ECONNRESET || error == EPIPE;
-  return closed && tries_again(attempt) ? Progress::again : fail(attempt, error);
-}
-
-Dialer::Progress Dialer::fail(const Attempt& attempt, int error) {
-  const bool wrong = attempt.asks() && (error == ECONNRESET || error == EPIPE);
-  absent_ &= wrong || error == ECONNREFUSED;
-  gone_ |= greeting_.resumes && error == ECONNREFUSED && attempt.candidate.certain;
-  note(attempt, error_text(error), error);
-  return Progress::over;
-}
-
-void Dialer::note(const Attempt& attempt, const std::string& what, int error) {
+// absent: nobody, or another process, is there. why: nullptr: by its error.
+void Dialer::note_end(const Attempt& attempt, bool absent, const char* why) {
   const Candidate& candidate = attempt.candidate;
-  if (attempt.adopted) {
-    failures_.push_back({"the connection that it made: " + what, error});
-    return;
+  const int error = attempt.error;
+  absent_ &= absent;
+  gone_ |= greeting_.resumes && error == ECONNREFUSED && candidate.certain;
+  std::string text = "the connection that it made";
+  if (!attempt.adopted) {
+    text = candidate.local ? "its local socket" : endpoint_text(candidate.address, candidate.port);
+    if (!candidate.interface.empty()) text += " over " + candidate.interface;
   }
-  std::string text =
-      candidate.local ? "its local socket" : endpoint_text(candidate.address, candidate.port);
-  if (!candidate.interface.empty()) text += " over " + candidate.interface;
-  failures_.push_back({text + ": " + what, error});
+  if (why == nullptr && error == 0) why = Dialing::Reasons::closed;
+  failures_.push_back({text + ": " + (why == nullptr ? error_text(error) : why), error});
 }
 
 std::string Dialer::failures() const {

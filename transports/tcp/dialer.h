@@ -45,6 +45,7 @@
 #include "src/base/status.h"
 #include "transports/tcp/address.h"
 #include "transports/tcp/context.h"
+#include "transports/tcp/dialing.h"
 #include "transports/tcp/greeting.h"
 #include "transports/tcp/socket.h"
 
@@ -95,26 +96,25 @@ class Dialer {
   bool refused() const { return refused_; }
 
  private:
-  enum class Progress { waits, over, again, connected };
+  using Event = Dialing::Event;
+  using Action = Dialing::Action;
   struct Target {
     Candidate candidate;
     Clock::time_point closed{};  // when it first closed without an answer; zero: it has not
   };
   struct Attempt {
-    enum class State : uint8_t {
-      connecting,  // until the kernel says it is connected
-      asking       // this side's greeting has been sent; the answer is awaited
-    };
     Candidate candidate;
     Clock::time_point closed;  // Target::closed
     Socket socket;
     Clock::time_point until;  // deadline for connecting, and for the greeting's acknowledgement
     bool adopted = false;     // made by the other side
-    State state = State::connecting;
-    bool asks() const { return state == State::asking; }
+    Dialing::State state = Dialing::State::connecting;
+    bool asks() const { return state != Dialing::State::connecting; }
     Clock::time_point asks_since{};
+    int error = 0;   // an errno value, once it failed; 0: something else was wrong
     size_t got = 0;  // bytes of the answer so far
     std::array<std::byte, Greeting::most_bytes> bytes{};
+    Event fails(int why);  // with that errno value
   };
 
   struct Failure {
@@ -128,19 +128,17 @@ class Dialer {
   std::optional<IpAddress> source_for(const Candidate& candidate) const;
   Result<Socket> make_socket_for(const Candidate& candidate) const;
   SocketAddress address_of(const Candidate& candidate) const;
-  Progress look_at(Attempt& attempt);
-  Progress connect_further(Attempt& attempt);
-  Progress hear_answer(Attempt& attempt);
-  Progress wait_further(Attempt& attempt);
-  bool greet(const Attempt& attempt) const;
-  bool confirm(const Attempt& attempt, const Greeting& answer);
+  Action look_at(Attempt& attempt);
+  Event connect_further(Attempt& attempt) const;
+  Event greet(Attempt& attempt) const;
+  Event hear(Attempt& attempt);
+  Event wait_further(const Attempt& attempt) const;
+  Event look(Attempt& attempt) const;
+  Event confirm(Attempt& attempt) const;
   bool awaits_certain() const;
-  bool tries_again(Attempt& attempt);
   bool may_retry(Attempt& attempt);
   bool is_spurned(const Attempt& attempt) const;
-  Progress end(Attempt& attempt, int error);
-  Progress fail(const Attempt& attempt, int error);
-  void note(const Attempt& attempt, const std::string& what, int error);
+  void note_end(const Attempt& attempt, bool absent, const char* why);
 
   const TcpContext& context_;
   std::vector<Target> targets_;
