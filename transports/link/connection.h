@@ -93,8 +93,6 @@ class Connection {
   int descriptor() const { return uses_upgrade() ? conduits_.upgrade()->descriptor() : -1; }
   bool uses_upgrade() const { return conduits_.uses_upgrade(); }
   const Socket& socket() const { return conduits_.socket(); }
-  // Bytes that the peer's kernel has acknowledged, if they go over a socket.
-  uint64_t acknowledged() { return acknowledged_.of(out_.sent(), socket()); }
   bool has_filter() const { return conduits_.filter() != nullptr; }
   // It is open, and stays on its TCP socket, or on a filter over that.
   bool is_settled() const;
@@ -201,7 +199,6 @@ class Connection {
   FrameReader reader_;
   Vigil vigil_;
   Doubt doubt_;
-  Acknowledged acknowledged_;
 
   // Of the filter's handshake: since when it is under way (zero: it is not), and looks at it since
   // it should have been done.

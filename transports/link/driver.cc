@@ -83,12 +83,6 @@ Driver::Driver(const TcpOptions& options)
     return std::ranges::any_of(links_,
                                [&](const auto& each) { return each.second->reaches(host); });
   };
-  shared_.acknowledged_elsewhere = [this](const Link& but) {
-    uint64_t bytes = 0;
-    for (const auto& [process, link] : links_)
-      bytes += link.get() == &but ? 0 : link->acknowledged();
-    return bytes;
-  };
 }
 
 Driver::~Driver() { explicit_bzero(shared_.key.data(), shared_.key.size()); }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 #include "transports/tcp/socket.h"
 
@@ -17,17 +18,14 @@ struct Flow {
   std::chrono::microseconds shut{};  // the peer's window allowed no more for so long, so far
 };
 
-// How many bytes of those that were sent over a connection the peer's kernel has acknowledged.
-class Acknowledged {
- public:
-  // Makes a system call, unless nothing was sent since all had been acknowledged.
-  uint64_t of(uint64_t sent, const Socket& socket);
-
- private:
-  uint64_t drained_at_ = 0;
-};
-
 // Makes two system calls. False if it is no TCP socket, or the kernel is older than Linux 4.10.
 bool ask_flow(const Socket& socket, Flow* flow);
+
+// Bytes that all processes have sent so far over the interfaces of this process's network, loopback
+// aside. Reads a file of the kernel's; 0 if that is not possible. (What passes a bridge or a bond
+// is counted more than once.)
+uint64_t sent_by_interfaces();
+// The same, of what is in /proc/net/dev.
+uint64_t sent_by_interfaces(FILE* table);
 
 }  // namespace sluice

@@ -403,11 +403,6 @@ void Link::watch_writes() {
   if (writes && connection_) rails_->watch(true);
 }
 
-uint64_t Link::acknowledged() {
-  if (!connection_ || connection_.uses_upgrade() || connector_.may_be_within_host()) return 0;
-  return connection_.acknowledged() + (rails_ ? rails_->acknowledged() : 0);
-}
-
 Rails* Link::make_rails() {
   if (!rails_) rails_ = std::make_unique<Rails>(*this, shared_, peer_, connector_);
   rails_->want();

@@ -104,9 +104,6 @@ class Link {
   bool reaches(const std::string& host) const {
     return connection_ && !host.empty() && peer_.host == host;
   }
-  // Bytes that the peer's kernel has acknowledged of what was sent over TCP to another host; may
-  // fall if a connection ends.
-  uint64_t acknowledged();
   // Something remains to be done, or is expected.
   bool pending() const;
   // Called after drive(). False if the link leaves the ready list.

@@ -45,8 +45,6 @@ struct LinkShared : TcpContext {
   Completions completions;
   // Whether any link is connected to that host.
   std::function<bool(const std::string& host)> reaches;
-  // Bytes that peers on other hosts have acknowledged of what was sent over all other links.
-  std::function<uint64_t(const Link& but)> acknowledged_elsewhere;
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 };
 

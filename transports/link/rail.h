@@ -79,10 +79,6 @@ class Rail {
   size_t queued() const;
   // Bytes that parts have had so far, sent and received.
   uint64_t carried() const { return taken_ + received_; }
-  // Bytes that the peer's kernel has acknowledged. May make a system call.
-  uint64_t acknowledged() {
-    return is_open() ? acknowledged_.of(taken_, conduits_.socket()) : taken_;
-  }
 
   struct Outcome {
     bool moved = false;
@@ -153,7 +149,6 @@ class Rail {
   Doubt doubt_;
   std::deque<Due> due_;
   uint64_t taken_ = 0, received_ = 0;
-  Acknowledged acknowledged_;
 };
 
 }  // namespace sluice

@@ -244,17 +244,11 @@ void Rails::watch(bool will_write) {
   for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample.spread);
   sample.to = Clock::now().time_since_epoch();
   if (!knows) return;
-  choice_.look(sample, [this] { return shared_.acknowledged_elsewhere(link_); });
+  choice_.look(sample, [] { return sent_by_interfaces(); });
   tell();
 }
 
 size_t Rails::in_use() const { return choice_.is_in_use() ? open() : 0; }
-
-uint64_t Rails::acknowledged() {
-  uint64_t bytes = 0;
-  for (const auto& each : rails_) bytes += each->acknowledged();
-  return bytes;
-}
 
 // How messages go over them.
 

@@ -119,8 +119,6 @@ class Rails {
   size_t open() const;
   // How many are in use, for Channel::carrier.
   size_t in_use() const;
-  // Bytes that the peer's kernel has acknowledged; falls if one ends.
-  uint64_t acknowledged();
 
   // For streams.
   SpreadReceive* find(const UnexpectedMessage& unexpected);

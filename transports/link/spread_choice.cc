@@ -35,9 +35,9 @@ bool SpreadChoice::is_due(Clock::time_point now, bool will_write) {
 }
 
 void SpreadChoice::look(const SpreadTrial::Sample& sample,
-                        const SpreadTrial::Elsewhere& elsewhere) {
+                        const SpreadTrial::Interfaces& interfaces) {
   is_busy_ = sample.alone.outstanding + sample.spread.outstanding >= SpreadTrial::least_busy;
-  (void)trial_->look(sample, elsewhere);
+  (void)trial_->look(sample, interfaces);
 }
 
 std::optional<std::array<char, 128>> SpreadChoice::news() {

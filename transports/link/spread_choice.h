@@ -38,7 +38,7 @@ class SpreadChoice {
   // While it does: whether look() is to be called now: always before this side writes, and often
   // while it waits.
   bool is_due(Clock::time_point now, bool will_write);
-  void look(const SpreadTrial::Sample& sample, const SpreadTrial::Elsewhere& elsewhere);
+  void look(const SpreadTrial::Sample& sample, const SpreadTrial::Interfaces& interfaces);
   // The same, and there was enough outstanding to learn something.
   bool watches() const { return measures() && is_busy_; }
 

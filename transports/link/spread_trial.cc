@@ -16,6 +16,11 @@ double per_second(uint64_t bytes, std::chrono::nanoseconds time) {
   return static_cast<double>(bytes) / std::max(std::chrono::duration<double>(time).count(), 1e-9);
 }
 
+// That the link has sent over all its connections.
+uint64_t bytes_of(const SpreadTrial::Sample& sample) {
+  return sample.alone.acknowledged + sample.spread.acknowledged;
+}
+
 }  // namespace
 
 SpreadTrial::State SpreadTrial::step(State state, Event event) {
@@ -94,7 +99,7 @@ void SpreadTrial::note_ready(size_t rails) {
   take(Event::ready);
 }
 
-bool SpreadTrial::look(const Sample& sample, const Elsewhere& elsewhere) {
+bool SpreadTrial::look(const Sample& sample, const Interfaces& interfaces) {
   if (!watches()) return false;
   const uint64_t acknowledged = measured(sample).acknowledged;
   if (!has_last_) warm_from_ = acknowledged;
@@ -106,11 +111,11 @@ bool SpreadTrial::look(const Sample& sample, const Elsewhere& elsewhere) {
   if (warms()) {
     warm(sample);
   } else if (!in_window_) {
-    begin_window(sample, elsewhere);
+    begin_window(sample, interfaces);
   } else {
     add(before, sample);
     const bool is_full = window_.bytes >= window_bytes && window_.busy >= window_time;
-    if (is_full) end_window(sample, elsewhere);
+    if (is_full) end_window(sample, interfaces);
   }
   return is_decided();
 }
@@ -140,25 +145,25 @@ void SpreadTrial::add(const Sample& before, const Sample& now) {
   window_.shut += is.shut - then.shut;
 }
 
-void SpreadTrial::begin_window(const Sample& sample, const Elsewhere& elsewhere) {
+void SpreadTrial::begin_window(const Sample& sample, const Interfaces& interfaces) {
   window_ = {};
   window_.began = sample.from;
-  window_.elsewhere = elsewhere();
+  window_.here = bytes_of(sample);
+  window_.host = interfaces();
   in_window_ = true;
 }
 
-void SpreadTrial::end_window(const Sample& sample, const Elsewhere& elsewhere) {
+void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces) {
   const bool joint = state_ == State::together;
   const auto connections = static_cast<int64_t>(joint ? rails_ : 1);
   if (window_.shut * most_shut > window_.busy * connections) {
-    return ++spoiled_ < most_spoiled ? begin_window(sample, elsewhere) : give_up();
+    return ++spoiled_ < most_spoiled ? begin_window(sample, interfaces) : give_up();
   }
-  const uint64_t others = elsewhere();
-  const Rates found{
-      per_second(window_.bytes, window_.busy),
-      per_second(others - std::min(others, window_.elsewhere), sample.from - window_.began)};
-  found_[full_] = found;
-  if (++full_ < windows) return begin_window(sample, elsewhere);
+  const uint64_t here = bytes_of(sample) - window_.here, host = interfaces();
+  const uint64_t sent = host - std::min(host, window_.host);
+  found_[full_] = {per_second(window_.bytes, window_.busy),
+                   per_second(sent - std::min(sent, here), sample.from - window_.began)};
+  if (++full_ < windows) return begin_window(sample, interfaces);
   std::ranges::sort(found_, std::greater<>(), &Rates::here);
   Rates& result = result_[joint ? 1 : 0];
   if (joint) {

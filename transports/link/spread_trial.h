@@ -20,12 +20,10 @@
 // receiver was late; no full window in many bytes; no rails. Then the trial rests, and begins anew
 // after more bytes, a few times.
 //
-// Links of a process share its network card. If that is full, several connections get a larger
-// share of it, at the expense of others, although no flow is capped. So what other links lost
-// meanwhile may be at most half of what this one gained. If all try in step, as in an alltoall,
-// none gains. (Other processes of the host are not seen. That the best of several windows counts
-// makes it less likely that they mislead.) While other links sent, that one connection was enough
-// is not final either.
+// All links of a host share its network card. If that is full, several connections get a larger
+// share of it, at the expense of others, although no flow is capped. So what all else on the host's
+// interfaces lost meanwhile may be at most half of what this link gained. If all try in step, as in
+// an alltoall, none gains. While others sent, that one connection was enough is not final either.
 //
 // It knows no socket and no clock: who has it tells it times and bytes. To count what is
 // delivered only over time in which there was enough to send is an idea of BBR's (Cardwell et al.,
@@ -89,8 +87,9 @@ class SpreadTrial {
     Flow alone{};                           // of the one connection
     Flow spread{};                          // of the others, in sum
   };
-  // Bytes that the process's other links have sent so far; called at the ends of windows.
-  using Elsewhere = std::function<uint64_t()>;
+  // Bytes that the host's interfaces have sent so far, of this link and of all else; called at the
+  // ends of windows.
+  using Interfaces = std::function<uint64_t()>;
 
   // A large message is to be sent. Spread it if spreads() is true then.
   void note_send(size_t bytes);
@@ -98,7 +97,7 @@ class SpreadTrial {
   void note_ready(size_t rails);
   // What a moment was like; called before each write of more, and often while any is outstanding.
   // True if the choice has been made now.
-  bool look(const Sample& sample, const Elsewhere& elsewhere);
+  bool look(const Sample& sample, const Interfaces& interfaces);
 
   State state() const { return state_; }
   bool spreads() const {
@@ -113,14 +112,14 @@ class SpreadTrial {
   std::array<char, 128> findings() const;
 
  private:
-  // Bytes a second, of this link and of the process's others.
+  // Bytes a second, of this link and of all else.
   struct Rates {
     double here = 0, elsewhere = 0;
   };
   struct Window {
     std::chrono::nanoseconds began{}, busy{}, shut{};
-    uint64_t bytes = 0;  // in busy time
-    uint64_t elsewhere = 0;
+    uint64_t bytes = 0;           // in busy time
+    uint64_t here = 0, host = 0;  // of this link and of all, when it began
   };
 
   void take(Event event);
@@ -132,8 +131,8 @@ class SpreadTrial {
   }
   void warm(const Sample& sample);
   void add(const Sample& before, const Sample& now);
-  void begin_window(const Sample& sample, const Elsewhere& elsewhere);
-  void end_window(const Sample& sample, const Elsewhere& elsewhere);
+  void begin_window(const Sample& sample, const Interfaces& interfaces);
+  void end_window(const Sample& sample, const Interfaces& interfaces);
   void give_up();
   void decide();
 

@@ -103,9 +103,9 @@ class Sender {
   }
 
   // Posts what the program has ready.
-  void post(nanoseconds now, const Network& network, const SpreadTrial::Elsewhere& elsewhere) {
+  void post(nanoseconds now, const Network& network, const SpreadTrial::Interfaces& interfaces) {
     while (now >= ready_at_ && outstanding() <= network.ahead * message) {
-      look(now, elsewhere);
+      look(now, interfaces);
       trial_.note_send(message);
       if (trial_.state() == State::awaiting && ++awaited_ > 5) trial_.note_ready(rails);
       (trial_.spreads() ? spread_ : alone_).outstanding += message;
@@ -120,8 +120,8 @@ class Sender {
     pass(alone_, 1, each_flow, is_shut);
     pass(spread_, rails, each_flow, is_shut);
   }
-  void look(nanoseconds now, const SpreadTrial::Elsewhere& elsewhere) {
-    (void)trial_.look({now, now, alone_, spread_}, elsewhere);
+  void look(nanoseconds now, const SpreadTrial::Interfaces& interfaces) {
+    (void)trial_.look({now, now, alone_, spread_}, interfaces);
   }
 
  private:
@@ -186,9 +186,9 @@ class Simulation {
     for (size_t i = 0; i < senders_.size(); ++i) {
       if (now < stagger_ * static_cast<int64_t>(i)) continue;
       if (i > 0 && network_.quiet_ms > 0 && milliseconds(now) > network_.quiet_ms) continue;
-      const auto elsewhere = [&] { return acknowledged_but(*senders_[i]); };
-      senders_[i]->post(now, network_, elsewhere);
-      if (now / tick % 5 == 0) senders_[i]->look(now, elsewhere);
+      const auto interfaces = [&] { return acknowledged(); };
+      senders_[i]->post(now, network_, interfaces);
+      if (now / tick % 5 == 0) senders_[i]->look(now, interfaces);
       flows += senders_[i]->flows();
     }
     if (flows == 0) return;
@@ -202,9 +202,9 @@ class Simulation {
       each->move(rate * seconds * noise(random_), is_shut(now));
     }
   }
-  uint64_t acknowledged_but(const Sender& but) const {
+  uint64_t acknowledged() const {
     uint64_t bytes = 0;
-    for (const auto& each : senders_) bytes += each.get() == &but ? 0 : each->acknowledged();
+    for (const auto& each : senders_) bytes += each->acknowledged();
     return bytes;
   }
 
