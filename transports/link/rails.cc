@@ -224,13 +224,13 @@ void Rails::tell() {
   }
 }
 
-// What this process still has to write counts as outstanding, too.
-bool Rails::add_flow(const Rail& rail, Flow& sum) const {
+bool Rails::add_flow(const Rail& rail, SpreadTrial::Sample& sample) {
   Flow flow;
   if (!ask_flow(rail.conduits().socket(), &flow)) return false;
-  sum.acknowledged += flow.acknowledged;
-  sum.outstanding += rail.queued();
-  sum.shut += flow.shut;
+  sample.spread.acknowledged += flow.acknowledged;
+  sample.spread.outstanding += flow.outstanding;
+  sample.spread.shut += flow.shut;
+  sample.spread_waits |= rail.has_parts();
   return true;
 }
 
@@ -241,7 +241,7 @@ void Rails::watch(bool will_write) {
   SpreadTrial::Sample sample;
   sample.from = now.time_since_epoch();
   bool knows = ask_flow(link_.connection().socket(), &sample.alone);
-  for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample.spread);
+  for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample);
   sample.to = Clock::now().time_since_epoch();
   if (!knows) return;
   choice_.look(sample, [] { return sent_by_interfaces(); });

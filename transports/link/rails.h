@@ -137,7 +137,7 @@ class Rails {
 
   void look_for();
   void tell();
-  bool add_flow(const Rail& rail, Flow& sum) const;
+  static bool add_flow(const Rail& rail, SpreadTrial::Sample& sample);
   Rail* find(uint32_t number);
   Rail& add(std::unique_ptr<Rail> rail);
   void make();

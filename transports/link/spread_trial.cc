@@ -122,7 +122,7 @@ bool SpreadTrial::look(const Sample& sample, const Interfaces& interfaces) {
 
 void SpreadTrial::warm(const Sample& sample) {
   const uint64_t acknowledged = measured(sample).acknowledged;
-  const bool is_disturbed = !spreads() && sample.spread.outstanding > 0;
+  const bool is_disturbed = !spreads() && (sample.spread_waits || sample.spread.outstanding > 0);
   warm_from_ = is_disturbed ? acknowledged : std::min(warm_from_, acknowledged);
   const uint64_t enough = state_ == State::joining ? joint_warm_up : warm_up;
   if (acknowledged - warm_from_ >= enough) take(Event::warm);

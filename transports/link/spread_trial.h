@@ -86,6 +86,7 @@ class SpreadTrial {
     std::chrono::nanoseconds from{}, to{};  // between these times it was so
     Flow alone{};                           // of the one connection
     Flow spread{};                          // of the others, in sum
+    bool spread_waits = false;              // parts for these are still to be written
   };
   // Bytes that the host's interfaces have sent so far, of this link and of all else; called at the
   // ends of windows.

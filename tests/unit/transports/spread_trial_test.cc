@@ -377,6 +377,31 @@ TEST(SpreadTrial, AllHasArrived) {
             "one connection carries 10 MB/s, 6 carry 10: uses 1");
 }
 
+// A rank passes on what comes to it slowly: all has gone long before the next is written. That says
+// nothing of what the connections could carry.
+TEST(SpreadTrial, WhatComesSlowlySaysNothing) {
+  SpreadTrial trial;
+  const auto none = [] { return uint64_t{0}; };
+  SpreadTrial::Sample sample;
+  int slow = 0;
+  for (int i = 0; i < 10'000 && !trial.is_decided(); ++i) {
+    sample.from = sample.to += std::chrono::milliseconds(10);
+    const bool spreads = trial.spreads(), is_slow = spreads && slow < 300;
+    slow += is_slow ? 1 : 0;
+    Flow& used = spreads ? sample.spread : sample.alone;
+    used.acknowledged += spreads && !is_slow ? 1'190'000 : 250'000;
+    used.outstanding = is_slow ? 0 : message;
+    (spreads ? sample.alone : sample.spread).outstanding = 0;
+    sample.spread_waits = is_slow;
+    trial.note_send(message);
+    if (trial.state() == State::awaiting) trial.note_ready(rails);
+    (void)trial.look(sample, none);
+    ASSERT_TRUE(!is_slow || trial.spreads());
+  }
+  EXPECT_EQ(slow, 300);
+  EXPECT_STREQ(trial.findings().data(), "one connection carries 25 MB/s, 6 carry 119: uses 6");
+}
+
 // Another connection takes the place of one that broke: its count begins anew.
 TEST(SpreadTrial, CountsThatBeginAnew) {
   SpreadTrial trial;
