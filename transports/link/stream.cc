@@ -25,7 +25,9 @@ Stream::Stream(Link& link, const TeamId& team)
       to_peer_(link.shared().options.window),
       from_peer_(link.shared().options.window) {}
 
-Stream::~Stream() {
+Stream::~Stream() { drop_arrived(); }
+
+void Stream::drop_arrived() {
   for (UnexpectedMessage* unexpected = arrived_.remove_all(); unexpected != nullptr;) {
     if (unexpected->state == UnexpectedMessage::State::rts_only) --link_.demand.announced;
     delete std::exchange(unexpected, unexpected->next);
@@ -164,6 +166,8 @@ void Stream::set_aside(ReceiveInProgress& receiving) {
   if (!from_peer_.set_aside(frame.length)) {
     return link_.fail({Code::internal, link_.label() + " sent more than its window allows"});
   }
+  const size_t takes = sizeof(UnexpectedMessage) + frame.length;
+  if (unopened > 0 && !link_.streams().charge(*this, takes)) return;
   std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[frame.length]);
   if (memory == nullptr) {
     return link_.fail({Code::memory, "no memory for what " + link_.label() + " sent ahead"});

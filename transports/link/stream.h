@@ -77,6 +77,11 @@ class Stream {
   // Messages that no receive will take may still come for this team.
   bool left_open() const { return left_open_; }
 
+  // For the table: how many bytes it takes while no channel has opened it; 0: one has.
+  size_t unopened = 0;
+  // Frees all messages that wait here. The link must have ended.
+  void drop_arrived();
+
  private:
   void queue_message(Operation* operation, bool charged);
   void queue_data(Operation* operation, bool charged);

@@ -2,15 +2,28 @@
 #include "transports/link/stream_table.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+
+#include "transports/link/link.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t max_early_aborts = 64;
+// What streams that are not open may take: so many teams' full windows, or many thousand teams with
+// a few small messages each.
+constexpr size_t most_windows = 32, least_bytes = size_t{64} << 20;
 
 }  // namespace
 
 Stream& StreamTable::open(const TeamId& team) {
+  Stream& stream = make(team);
+  unopened_ -= std::exchange(stream.unopened, 0);
+  return stream;
+}
+
+Stream& StreamTable::make(const TeamId& team) {
   if (latest_ != nullptr && latest_->team() == team) return *latest_;
   auto found = streams_.find(team);
   if (found == streams_.end()) {
@@ -33,9 +46,29 @@ void StreamTable::close(Stream& stream) {
 
 Stream* StreamTable::look_up(const TeamId& team, bool make) {
   if (dead_teams_.contains(team)) return nullptr;
-  if (make) return &open(team);
   const auto found = streams_.find(team);
-  return found == streams_.end() ? nullptr : found->second.get();
+  if (found != streams_.end()) return latest_ = found->second.get();
+  if (!make) return nullptr;
+  Stream& made = this->make(team);
+  return charge(made, sizeof(Stream)) ? &made : nullptr;
+}
+
+size_t StreamTable::most_unopened() const {
+  return std::max(most_windows * link_.shared().options.window, least_bytes);
+}
+
+// What waits in them is not kept for a peer that does so.
+bool StreamTable::charge(Stream& stream, size_t bytes) {
+  stream.unopened += bytes;
+  unopened_ += bytes;
+  const size_t most = most_unopened();
+  if (unopened_ <= most) return true;
+  link_.fail({Code::internal, link_.label() + " sent more than " + std::to_string(most) +
+                                  " bytes for teams that this process has not opened"});
+  for (auto& [team, each] : streams_) {
+    if (each->unopened > 0) each->drop_arrived();
+  }
+  return false;
 }
 
 void StreamTable::take_abort(const TeamId& team, const std::string& cause) {

@@ -144,6 +144,87 @@ TEST_F(TcpReceiving, MoreAnnouncedThanAnyPlanHas) {
   expect_end("rank 0 sent RTS for more messages than 262144 that no receive awaits");
 }
 
+// A peer that is ahead: it sends for teams that this process has not opened yet.
+class TcpAhead : public TcpReceiving {
+ protected:
+  static constexpr uint32_t messages = 3;            // for each team: a window
+  static constexpr size_t limit = size_t{64} << 20;  // with so small a window
+
+  static TeamId ahead(uint32_t number) { return {Ranks::process(0), 1000 + number}; }
+  // Sends those of so many teams. The endpoint reads all of it, or its link ends.
+  void send(uint32_t first, uint32_t teams) {
+    constexpr uint32_t at_a_time = 50;
+    for (uint32_t at = first; at < first + teams && !keeps_reading_.done(); at += at_a_time) {
+      Script some;
+      for (uint32_t team = at; team < at + at_a_time; ++team) {
+        for (uint32_t i = 0; i < messages; ++i) {
+          Frame frame = data(bytes, i);
+          frame.team = ahead(team);
+          some.add(frame);
+        }
+      }
+      Message behind({3, at, 0, 0}, 0);
+      behind.receive(*other_);
+      some.add({FrameType::data, true, 0, alive_, {3, at, 0, 0}, 0}).say(peer_);
+      ASSERT_TRUE(done_in(behind, seconds(20)));
+    }
+  }
+  // Opens them, and receives what has come.
+  void receive(uint32_t first, uint32_t teams) {
+    for (uint32_t team = first; team < first + teams; ++team) {
+      const auto channel = open(ahead(team));
+      for (uint32_t i = 0; i < messages; ++i) {
+        Message message(tag(i), bytes);
+        message.receive(*channel);
+        ASSERT_TRUE(message.ok() && message.holds_pattern()) << message.why();
+      }
+    }
+  }
+};
+
+TEST_F(TcpAhead, ByThousandsOfTeamsAgainAndAgain) {
+  constexpr uint32_t teams = 2500;
+  for (uint32_t round = 0; round < 4; ++round) {
+    ASSERT_NO_FATAL_FAILURE(send(round * teams, teams));
+    ASSERT_NO_FATAL_FAILURE(receive(round * teams, teams));
+  }
+  EXPECT_GT(4 * teams * messages * bytes, limit);
+  EXPECT_FALSE(keeps_reading_.done()) << keeps_reading_.why();
+}
+
+// What a team takes once it is open does not count.
+TEST_F(TcpAhead, InTeamsThatAreOpen) {
+  constexpr uint32_t teams = 2500;
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (uint32_t team = 0; team < 3 * teams; ++team) channels.push_back(open(ahead(team)));
+  ASSERT_NO_FATAL_FAILURE(send(0, 3 * teams + 100));
+  EXPECT_FALSE(keeps_reading_.done()) << keeps_reading_.why();
+}
+
+TEST_F(TcpAhead, ByMoreThanThisProcessKeepsForIt) {
+  const auto most = static_cast<uint32_t>(limit / (messages * bytes));
+  ASSERT_NO_FATAL_FAILURE(send(0, most));
+  expect_end("rank 0 sent more than 67108864 bytes for teams that this process has not opened");
+}
+
+// Also of teams that get no message.
+TEST_F(TcpAhead, ByMoreTeamsThanThisProcessKeepsForIt) {
+  constexpr uint32_t at_a_time = 1 << 10;
+  uint32_t teams = 0;
+  while (teams < limit / 256 && !keeps_reading_.done()) {
+    Script some;
+    for (uint32_t i = 0; i < at_a_time; ++i) {
+      some.add({FrameType::rts, false, 0, ahead(teams++), tag(0), 0});
+    }
+    Message behind({3, teams, 0, 0}, 0);
+    behind.receive(*other_);
+    some.add({FrameType::data, true, 0, alive_, {3, teams, 0, 0}, 0}).say(peer_);
+    ASSERT_TRUE(done_in(behind, seconds(20)));
+  }
+  EXPECT_GT(teams, 10'000U);
+  expect_end("rank 0 sent more than 67108864 bytes for teams that this process has not opened");
+}
+
 TEST_F(TcpReceiving, SentTwice) {
   Script().add(data(100)).add(data(100)).say(peer_);
   expect_end("rank 0 sent a message twice");
