@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "transports/tcp/handshake.h"
@@ -15,6 +16,9 @@ namespace sluice {
 namespace {
 
 constexpr std::chrono::milliseconds longest_between_starts{250};
+// So that a host which answers again within a second or two of a limit is heard.
+constexpr std::chrono::milliseconds between_fresh{500};
+constexpr size_t descriptors_to_spare = 8;
 constexpr std::chrono::milliseconds between_retries{100};
 constexpr int most_retries = 100;
 // That one address is given to answer, before others are tried.
@@ -141,6 +145,7 @@ void Dialer::add_to(std::vector<pollfd>& polls) const {
   for (const Attempt& attempt : attempts_) {
     const int events = attempt.asks() ? POLLIN : POLLOUT;
     polls.push_back({attempt.socket.fd(), static_cast<short>(events), 0});
+    if (attempt.fresh) polls.push_back({attempt.fresh.fd(), POLLOUT, 0});
   }
 }
 
@@ -172,9 +177,13 @@ Result<Socket> Dialer::make_socket_for(const Candidate& candidate) const {
   return made;
 }
 
-SocketAddress Dialer::address_of(const Candidate& candidate) const {
-  return candidate.local ? local_address(greeting_.to, candidate.port)
-                         : to_socket_address(candidate.address, candidate.port);
+// Begins to. False, with errno, if that is not possible.
+bool Dialer::connects(const Socket& socket, const Candidate& candidate) const {
+  if (greeting_.resumes) reset_when_closed(socket, true);
+  const SocketAddress to = candidate.local ? local_address(greeting_.to, candidate.port)
+                                           : to_socket_address(candidate.address, candidate.port);
+  const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
+  return connect(socket.fd(), address, to.size) == 0 || errno == EINPROGRESS || errno == EINTR;
 }
 
 void Dialer::start_next() {
@@ -195,12 +204,9 @@ void Dialer::start_next() {
     failures_.push_back({made.status().message(), error});
     return;
   }
-  if (greeting_.resumes) reset_when_closed(*made, true);
   Attempt attempt{candidate, closed, std::move(*made), std::max(deadline_, next_start_)};
-  const SocketAddress to = address_of(candidate);
-  const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
-  if (connect(attempt.socket.fd(), address, to.size) != 0 && errno != EINPROGRESS &&
-      errno != EINTR) {
+  if (!candidate.local) attempt.renews_at = Clock::now() + between_fresh;
+  if (!connects(attempt.socket, candidate)) {
     // The queue of the peer's local socket is full, so the peer is there, and late.
     const bool is_late = errno == EAGAIN && candidate.local;
     if (!is_late) {
@@ -225,6 +231,9 @@ Dialer::Action Dialer::look_at(Attempt& attempt) {
       case Action::greet:
         event = greet(attempt);
         break;
+      case Action::renew:
+        renew(attempt);
+        return Action::wait;
       case Action::hear:
         attempt.asks_since = Clock::now();
         event = hear(attempt);
@@ -257,18 +266,31 @@ Dialer::Action Dialer::look_at(Attempt& attempt) {
   }
 }
 
+// If both sockets are ready, the host has answered both.
 Dialer::Event Dialer::connect_further(Attempt& attempt) const {
-  pollfd ready{attempt.socket.fd(), POLLOUT, 0};
-  if (poll(&ready, 1, 0) <= 0) {
-    if (Clock::now() < attempt.until) return Event::nothing;
+  pollfd ready[] = {{attempt.socket.fd(), POLLOUT, 0}, {attempt.fresh.fd(), POLLOUT, 0}};
+  if (poll(ready, std::size(ready), 0) <= 0) {
+    const Clock::time_point now = Clock::now();
+    if (now < attempt.until) return now < attempt.renews_at ? Event::nothing : Event::unanswered;
     attempt.error = ETIMEDOUT;
     return Event::overdue;
   }
+  if (ready[0].revents == 0) std::swap(attempt.socket, attempt.fresh);
+  attempt.fresh.close();
   int error = 0;
   socklen_t size = sizeof(error);
   getsockopt(attempt.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error == 0 && attempt.candidate.local && !is_of_this_user(attempt.socket)) error = EACCES;
   return error == 0 ? Event::connected : attempt.fails(error);
+}
+
+// Without another socket the first goes on.
+void Dialer::renew(Attempt& attempt) const {
+  attempt.renews_at = Clock::now() + between_fresh;
+  attempt.fresh.close();
+  if (!has_descriptors(descriptors_to_spare)) return;
+  auto made = make_socket_for(attempt.candidate);
+  if (made.ok() && connects(*made, attempt.candidate)) attempt.fresh = std::move(*made);
 }
 
 // (A new socket has room for the greeting.)

@@ -8,6 +8,12 @@
 // the peer may answer; then the next address is tried beside it, because networks that hosts have
 // alike may lead to other machines. The first proper answer wins.
 //
+// While a host does not answer, its kernel is asked less and less often (after 1, 3, 7 and 15 s). A
+// network that is back would be noticed late. So beside the socket that has been connecting for
+// half a second there is a second one to the same address, and a fresh one in its place each half
+// second. The first goes on, for networks as slow as that. The one that the host answers first is
+// kept; nothing was sent over the other.
+//
 // If all have failed, they are tried again each second until the deadline: a network may come back,
 // and the other side may dial, too (meeting.h). But if they lead to this host, it fails at once.
 //
@@ -108,6 +114,8 @@ class Dialer {
     Socket socket;
     Clock::time_point until;  // deadline for connecting, and for the greeting's acknowledgement
     bool adopted = false;     // made by the other side
+    Socket fresh{};           // the second one, while connecting
+    Clock::time_point renews_at = Clock::time_point::max();  // fresh is to be another one
     Dialing::State state = Dialing::State::connecting;
     bool asks() const { return state != Dialing::State::connecting; }
     Clock::time_point asks_since{};
@@ -127,9 +135,10 @@ class Dialer {
   void start_next();
   std::optional<IpAddress> source_for(const Candidate& candidate) const;
   Result<Socket> make_socket_for(const Candidate& candidate) const;
-  SocketAddress address_of(const Candidate& candidate) const;
+  bool connects(const Socket& socket, const Candidate& candidate) const;
   Action look_at(Attempt& attempt);
   Event connect_further(Attempt& attempt) const;
+  void renew(Attempt& attempt) const;
   Event greet(Attempt& attempt) const;
   Event hear(Attempt& attempt);
   Event wait_further(const Attempt& attempt) const;

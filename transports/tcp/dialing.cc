@@ -18,6 +18,7 @@ Dialing::Step Dialing::step(State state, Event event) {
     const char* why = nullptr;
   };
   static constexpr Row rows[] = {
+      {connecting, Event::unanswered, renew},
       {connecting, Event::overdue, fail},
       {connecting, Event::connected, greet},
       {connecting, Event::greeted, hear, asking},

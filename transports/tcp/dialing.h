@@ -20,6 +20,7 @@ class Dialing {
   };
   enum class Event : uint8_t {
     nothing,         // has come, or not all that is due
+    unanswered,      // the same, for so long that another socket may be answered sooner
     overdue,         // the same, and this wait's limit has passed
     spurned,         // nothing has come; long ago the address closed a connection without an answer
     connected,       // says the kernel
@@ -41,6 +42,7 @@ class Dialing {
   enum class Action : uint8_t {
     wait,
     wait_longer,  // until a new limit
+    renew,        // the second socket
     greet,
     look,  // whether the peer's kernel acknowledges
     hear,

@@ -25,19 +25,21 @@ using Reasons = Dialing::Reasons;
 constexpr State attempt_states[] = {State::connecting, State::asking, State::hearing,
                                     State::confirming};
 constexpr Event attempt_events[] = {
-    Event::nothing, Event::overdue,      Event::spurned,        Event::connected, Event::greeted,
-    Event::invited, Event::acknowledged, Event::unacknowledged, Event::part,      Event::answer,
-    Event::refusal, Event::noise,        Event::confirmed,      Event::absent,    Event::closed,
-    Event::ended,   Event::failed,       Event::spent};
+    Event::nothing, Event::unanswered, Event::overdue,      Event::spurned,        Event::connected,
+    Event::greeted, Event::invited,    Event::acknowledged, Event::unacknowledged, Event::part,
+    Event::answer,  Event::refusal,    Event::noise,        Event::confirmed,      Event::absent,
+    Event::closed,  Event::ended,      Event::failed,       Event::spent};
 
 // A row for each state, a column for each event in the order above.
 constexpr std::string_view expected_steps[] = {
-    //             nothing  spurned   greeted  ackn.  part   refusal  confirmed closed  failed
-    //                overdue  connected  invited  unackn. answer  noise   absent  ended   spent
-    /* connecting */ ".  F  .  g  h  t  .  .  .  .  .  .  .  m  r  .  F  F",
-    /* asking     */ ".  l  s  .  .  .  w  F  p  c  x  n  .  m  r  r  F  m",
-    /* hearing    */ ".  l  s  .  .  .  w  F  .  c  x  n  .  m  m  m  F  .",
-    /* confirming */ ".  .  .  .  .  .  .  .  .  .  .  .  t  .  r  .  F  m",
+    //                nothing     connected   unackn.     noise       ended
+    //                   unanswered  greeted     part        confirmed   failed
+    //                      overdue     invited     answer      absent      spent
+    //                         spurned     ackn.       refusal     closed
+    /* connecting */ ".  f  F  .  g  h  t  .  .  .  .  .  .  .  m  r  .  F  F",
+    /* asking     */ ".  .  l  s  .  .  .  w  F  p  c  x  n  .  m  r  r  F  m",
+    /* hearing    */ ".  .  l  s  .  .  .  w  F  .  c  x  n  .  m  m  m  F  .",
+    /* confirming */ ".  .  .  .  .  .  .  .  .  .  .  .  .  t  .  r  .  F  m",
 };
 
 // What a letter stands for: the action, the state afterwards (none: the same as before), and what
@@ -51,6 +53,7 @@ struct AttemptLetter {
 constexpr AttemptLetter attempt_letters[] = {
     {'.', Action::wait},
     {'w', Action::wait_longer},
+    {'f', Action::renew},
     {'g', Action::greet},
     {'h', Action::hear, State::asking},
     {'p', Action::wait, State::hearing},
@@ -98,8 +101,8 @@ std::vector<Event> events_after(Action action, State state, bool invites) {
       break;
   }
   if (state == State::connecting) {
-    return {Event::nothing, Event::overdue, Event::connected,
-            Event::absent,  Event::closed,  Event::failed};
+    return {Event::nothing, Event::unanswered, Event::overdue, Event::connected,
+            Event::absent,  Event::closed,     Event::failed};
   }
   return {Event::nothing, Event::overdue, Event::spurned, Event::part,
           Event::answer,  Event::refusal, Event::noise,   Event::absent,

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "src/base/knobs.h"
+#include "tests/unit/transports/breaks.h"
 #include "tests/unit/transports/tcp_played.h"
 #include "transports/tcp/dialer.h"
 #include "transports/tcp/local_socket.h"
@@ -252,6 +253,106 @@ TEST(TcpDialer, WaitsForRoomInTheQueueOfALocalSocket) {
     ASSERT_EQ(second.advance(), Dialer::State::dialing) << second.failures();
   }
   EXPECT_TRUE(second.has_greeted());
+}
+
+// A firewall in the kernel before a listener: drops what comes from that port, or from any but
+// that, or all.
+class Firewall {
+ public:
+  explicit Firewall(const Listener& listener) : listener_(listener) { set(0, dropped, dropped); }
+  void pass_only(uint16_t port) { set(port, passed, dropped); }
+  void drop_only(uint16_t port) { set(port, dropped, passed); }
+
+ private:
+  static constexpr uint32_t dropped = 0, passed = 0xffff;
+  void set(uint16_t port, uint32_t same, uint32_t others) {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),  // the source port
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, same),
+        BPF_STMT(BPF_RET | BPF_K, others),
+    };
+    const sock_fprog filter{std::size(program), program};
+    ASSERT_EQ(
+        setsockopt(listener_.socket.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)),
+        0);
+  }
+  const Listener& listener_;
+};
+
+// A dialer, and what connects meanwhile.
+class DialerInAnOutage : public testing::Test {
+ protected:
+  DialerInAnOutage() {
+    context_.options.self = Ranks::process(0);
+    context_.options.connect_timeout = seconds(60);
+    Candidate there;
+    there.address = loopback();
+    there.port = listener_.port;
+    const Greeting greeting{wire_version, Ranks::process(0), Ranks::process(1), {}, 0};
+    dialer_ = std::make_unique<Dialer>(context_, std::span(&there, 1), greeting, PairKey{});
+  }
+  // The ports of the sockets that connect.
+  std::vector<uint16_t> ports() {
+    EXPECT_EQ(dialer_->advance(), Dialer::State::dialing) << dialer_->failures();
+    std::vector<pollfd> polls;
+    dialer_->add_to(polls);
+    std::vector<uint16_t> ports;
+    for (const pollfd& each : polls) ports.push_back(port_of(each.fd, false));
+    return ports;
+  }
+  // Until so many have been made beside the first, one after the other.
+  uint16_t await_fresh(size_t count) {
+    const uint16_t first = ports().front();
+    std::set<uint16_t> fresh;
+    for (int i = 0; i < 2000 && fresh.size() < count; ++i) {
+      std::this_thread::sleep_for(milliseconds(10));
+      const std::vector<uint16_t> now = ports();
+      EXPECT_EQ(now.front(), first);
+      EXPECT_LE(now.size(), 2U);
+      if (now.size() > 1) fresh.insert(now[1]);
+    }
+    EXPECT_EQ(fresh.size(), count);
+    return first;
+  }
+  // The port from which the greeting comes.
+  uint16_t await_greeting() {
+    Socket accepted;
+    for (int i = 0; i < 2000 && !accepted; ++i) {
+      std::this_thread::sleep_for(milliseconds(10));
+      ports();
+      accepted = std::move(*accept_from(listener_.socket));
+    }
+    EXPECT_TRUE(accepted);
+    for (int i = 0; i < 100 && !dialer_->has_greeted(); ++i) {
+      std::this_thread::sleep_for(milliseconds(10));
+      ports();
+    }
+    EXPECT_EQ(ports().size(), 1U);
+    std::byte bytes[Greeting::bytes];
+    EXPECT_EQ(recv(accepted.fd(), bytes, sizeof(bytes), MSG_DONTWAIT), ssize_t{sizeof(bytes)});
+    EXPECT_FALSE(*accept_from(listener_.socket)) << "the other one connects, too";
+    return port_of(accepted.fd(), true);
+  }
+
+  const Listener listener_ = std::move(*listen_on(loopback(), {}));
+  Firewall firewall_{listener_};
+  TcpContext context_;
+  std::unique_ptr<Dialer> dialer_;
+};
+
+// Whose kernel would wait for seconds until it asks once more.
+TEST_F(DialerInAnOutage, AFreshSocketGetsThroughBeforeTheFirst) {
+  const uint16_t first = await_fresh(2);
+  firewall_.drop_only(first);
+  EXPECT_NE(await_greeting(), first);
+}
+
+// Answers take longer than the fresh ones live.
+TEST_F(DialerInAnOutage, TheFirstSocketGetsThroughWhereFreshOnesDoNot) {
+  const uint16_t first = await_fresh(1);
+  firewall_.pass_only(first);
+  EXPECT_EQ(await_greeting(), first);
 }
 
 // As if /proc is hidden from one of them.
