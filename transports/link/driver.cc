@@ -19,8 +19,6 @@ namespace {
 
 // Up to this number, links are driven one by one; above it, one poll selects those to drive.
 constexpr size_t few_links = 2;
-// How long close_all waits for the peers' kernels to take what was sent.
-constexpr std::chrono::seconds linger_limit{10};
 constexpr std::chrono::microseconds longest_sleep{std::chrono::milliseconds(250)};
 constexpr std::chrono::milliseconds look_after_every{500};  // a death is noticed within a second
 constexpr std::chrono::milliseconds look_for_ends_every{100};
@@ -402,7 +400,7 @@ void Driver::say_bye() {
 
 void Driver::close_all() {
   say_bye();
-  const Clock::time_point until = Clock::now() + linger_limit;
+  const Clock::time_point until = Clock::now() + shared_.options.linger;
   while (!all_flushed() && Clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
@@ -421,6 +419,7 @@ bool Driver::all_flushed() {
   for (auto& [process, link] : links_) {
     (void)link->hear();  // notes dead peers, which take no more bytes
     link->drive();
+    link->look_for_end();  // a peer that has said BYE awaits nothing
     flushed &= link->flushed();
   }
   return flushed;

@@ -59,7 +59,8 @@ class Driver {
   bool progress();
   void wait(std::chrono::microseconds limit);
   void say_bye();
-  // Sends BYE, waits up to 10 s until the peers' kernels have all data, and closes all links.
+  // Sends BYE, waits until the peers' kernels have all data, or the peers have said BYE, but no
+  // longer than TcpOptions::linger, and closes all links.
   void close_all();
 
  private:

@@ -140,8 +140,9 @@ class Link {
 
   // Sends BYE after all queued frames.
   void say_bye() { connection_.say_bye(); }
-  // The peer's kernel has acknowledged everything but perhaps the BYE.
-  bool flushed() { return connection_.flushed() && (!rails_ || rails_->flushed()); }
+  // The peer's kernel has acknowledged everything but perhaps the BYE, or the peer has said BYE,
+  // and awaits nothing.
+  bool flushed() { return has_bye() || (connection_.flushed() && (!rails_ || rails_->flushed())); }
 
   // Closes the socket over which the peer was told that this link has failed, whether it knows or
   // not. False if there is none.

@@ -55,6 +55,8 @@ struct TcpOptions {
   // A peer's host that acknowledges nothing for so long, while an operation waits for it, is taken
   // for dead. 0: it never is.
   std::chrono::milliseconds peer_timeout{60000};
+  // How long closing waits at most until the peers' kernels have taken what was sent.
+  std::chrono::milliseconds linger{10000};
 
   // What links are upgraded with, where both sides can: the first of these that serves.
   std::vector<std::shared_ptr<UpgradeMaker>> upgrades{};

@@ -280,6 +280,51 @@ TEST_F(RailsThatEnd, ByeWaitsForUnreadParts) {
   EXPECT_NE(never.why().find("finished (MPI_Finalize)"), std::string::npos) << never.why();
 }
 
+class RailsOfALeavingRank : public RailsThatEnd {
+ protected:
+  static TcpOptions options() {
+    TcpOptions made = with(streams, size_t{32} << 20);
+    made.linger = std::chrono::hours(1);  // this test's limit is shorter
+    return made;
+  }
+  RailsOfALeavingRank() : RailsThatEnd(options()) {}
+  // Bytes that have no acknowledgement.
+  static int queued(const std::vector<Socket>& sockets) {
+    int sum = 0;
+    for (const Socket& each : sockets) {
+      int left = 0;
+      EXPECT_EQ(ioctl(each.fd(), SIOCOUTQ, &left), 0);
+      sum += left;
+    }
+    return sum;
+  }
+};
+
+// An outage hit the last acknowledgements, and the kernel does not soon send again. But the peer
+// has finished, so it has all that it wants.
+TEST_F(RailsOfALeavingRank, AnAcknowledgementIsNotAwaitedFromAPeerThatFinished) {
+  const auto entries = address_of(ranks_.at(1)).entries;
+  std::vector<Socket> kept;  // of rank 0
+  std::vector<std::unique_ptr<Outage>> outages;
+  for (const int each : rails_) {
+    const auto listens_there = [port = port_of(each, true)](const auto& entry) {
+      return entry.port == port;
+    };
+    if (!std::ranges::any_of(entries, listens_there)) continue;
+    kept.emplace_back(fcntl(each, F_DUPFD_CLOEXEC, 0));
+    outages.push_back(std::make_unique<Outage>(kept.back().fd()));
+  }
+  ASSERT_EQ(outages.size(), streams);
+  Messages messages;
+  add(messages, tag(0), 100 * kib).fill().send(ranks_.channel(0, 1));
+  add(messages, tag(0), 100 * kib).receive(ranks_.channel(1, 0));
+  ASSERT_TRUE(ranks_.drive(messages));
+  for (auto& message : messages) EXPECT_TRUE(message->ok()) << message->why();
+  ranks_.leave(1);
+  EXPECT_GT(queued(kept), 0);
+  ranks_.leave(0);
+}
+
 TEST_F(RailsThatEnd, UnreadPartsAreReadThoughNothingIsPending) {
   Message sent(tag(0), 100 * kib), received(tag(0), 100 * kib);
   sent.fill().send(ranks_.channel(0, 1));
