@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// threads [--seed S], threads handlers, threads funneled. Without a mode: MPI_THREAD_MULTIPLE with
-// several threads in collectives at once. Each thread has its own communicators, which other
-// threads use on other ranks; first and last collectives included. One thread passes messages.
-// "handlers": one thread sets error handlers and makes errors while another is in collectives.
-// "funneled": MPI_THREAD_FUNNELED, but two threads make collectives, each on a communicator that
-// already had one. Programs do this, and MPI libraries survive it.
+// threads [MODE] [--seed S] [--rounds N]. Without a mode: MPI_THREAD_MULTIPLE with several threads
+// in collectives at once. Each thread has its own communicators, which other threads use on other
+// ranks; first and last collectives included. One thread passes messages. "handlers": one thread
+// sets error handlers and makes errors while another is in collectives. "funneled":
+// MPI_THREAD_FUNNELED, but two threads make collectives, each on a communicator that already had
+// one. Programs do this, and MPI libraries survive it.
 #include <sched.h>
 #include <unistd.h>
 
@@ -21,9 +21,8 @@ namespace {
 
 constexpr int threads = 4;
 constexpr int comms_of_each = 2;
-constexpr int rounds = 60;
 
-int rank = 0, size = 0;
+int rank = 0, size = 0, rounds = 60;
 
 // A random delay, so that threads and ranks come at different times.
 void linger(test::Random& random) {
@@ -180,6 +179,8 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, wanted, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const test::Options options(argc, argv);
+  rounds = static_cast<int>(options.number("rounds", 60));
   if (level < wanted) {
     std::puts("this MPI has no such threads");
     MPI_Finalize();
@@ -190,13 +191,13 @@ int main(int argc, char** argv) {
     if (mode == "handlers") {
       run_handlers();
     } else {
-      run_funneled(test::agree_on_seed({argc, argv}));
+      run_funneled(test::agree_on_seed(options));
     }
     test::summarize("threads");
     MPI_Finalize();
     return 0;
   }
-  const uint64_t seed = test::agree_on_seed({argc, argv});
+  const uint64_t seed = test::agree_on_seed(options);
   std::vector<MPI_Comm> comms(threads * comms_of_each);
   for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   std::vector<std::string> wrong(threads + 1);
