@@ -119,6 +119,8 @@ links_tests = \
   tests/unit/transports/flow_test.cc \
   tests/unit/transports/frames_test.cc \
   tests/unit/transports/meeting_test.cc \
+  tests/unit/transports/rails_decoy_test.cc \
+  tests/unit/transports/rails_proved_test.cc \
   tests/unit/transports/rails_test.cc \
   tests/unit/transports/resumption_test.cc \
   tests/unit/transports/spread_choice_test.cc \

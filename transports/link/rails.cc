@@ -57,6 +57,7 @@ void Rails::make() {
   if (!has_descriptors(descriptors_to_spare + shared_.options.streams)) {
     return note_short("this process has few descriptors left");
   }
+  heard_ = link_.connection().counts().received;
   while (has_room() && next_number_ <= last_number) {
     auto dialer = connector_.dial_rail(next_number_);
     if (!dialer.ok()) return note_short(dialer.status().message());
@@ -70,9 +71,18 @@ void Rails::note_short(const std::string& why) {
       peer_.label.c_str(), open(), shared_.options.streams, why.c_str());
 }
 
+void Rails::note_heard() {
+  const uint64_t received = link_.connection().counts().received;
+  if (received == std::exchange(heard_, received)) return;
+  for (const auto& each : rails_) {
+    if (each->dialer() != nullptr) each->dialer()->note_heard();
+  }
+}
+
 // Goes on dialing.
 void Rails::dial() try {
   make();
+  note_heard();
   for (size_t i = 0; i < rails_.size();) {
     Rail& rail = *rails_[i];
     const auto state = rail.dialer() ? rail.dialer()->advance() : Dialer::State::dialing;
@@ -106,6 +116,7 @@ void Rails::accept(Socket socket, const Greeting& theirs) {
   const bool agrees = check_settings(shared_, peer_, theirs).ok() &&
                       check_terms(shared_, peer_, theirs, within_host).ok();
   if (!agrees || !has_descriptors(descriptors_to_spare)) return;
+  seen_.set(theirs.rail);  // it may come by several addresses, and is answered once
   if (!theirs.proves && !answer(socket, theirs)) return;
   auto rail = std::make_unique<Rail>(theirs.rail, std::move(socket), within_host,
                                      shared_.options.peer_timeout);

@@ -17,6 +17,8 @@
 //
 // The asking side (transports/tcp/meeting.h) makes the rails, with greetings that say the number,
 // when its connection 0 is settled on a TCP socket and it first sends or expects a large message.
+// Where an address leads to another machine that stays silent, it tries the next one, too, once
+// bytes over connection 0 show that the peer is in a call.
 // The answering side takes as many as SLUICE_TCP_STREAMS says, and closes others. Until a rail is
 // there, messages go over connection 0; a rail that cannot be made is no error.
 //
@@ -142,6 +144,7 @@ class Rails {
   Rail& add(std::unique_ptr<Rail> rail);
   void make();
   void dial();
+  void note_heard();
   bool take_dialed(Rail& rail);
   bool open_filter(Rail& rail) const;
   bool answer(const Socket& socket, const Greeting& theirs) const;
@@ -166,6 +169,7 @@ class Rails {
   uint32_t next_number_ = 1;           // asking side
   size_t turn_ = 0;                    // which of equal rails is the first
   Clock::time_point make_at_{};        // asking side: not before
+  uint64_t heard_ = 0;                 // bytes over connection 0, when last looked while dialing
   Clock::time_point awaited_until_{};  // answering side
   SpreadChoice choice_;
   uint64_t carried_ = 0;  // bytes, by rails that have ended

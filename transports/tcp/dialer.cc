@@ -63,7 +63,8 @@ Dialer::Dialer(const TcpContext& context, std::span<const Candidate> candidates,
       between_starts_(std::min<Clock::duration>(
           longest_between_starts,
           context.options.connect_timeout / std::max<size_t>(candidates.size(), 1))),
-      addresses_(candidates.size()) {
+      addresses_(candidates.size()),
+      heard_(greeting.rail == 0 ? Clock::time_point{} : Clock::time_point::max()) {
   for (const Candidate& each : candidates) targets_.push_back({each});
 }
 
@@ -136,8 +137,7 @@ bool Dialer::awaits_certain() const {
   const auto time = std::min(time_to_answer, context_.options.connect_timeout / 3);
   const Clock::time_point now = Clock::now();
   return std::ranges::any_of(attempts_, [&](const Attempt& each) {
-    return each.asks() && each.candidate.certain &&
-           (greeting_.rail != 0 || now - each.asks_since < time);
+    return each.asks() && each.candidate.certain && now - std::max(each.asks_since, heard_) < time;
   });
 }
 

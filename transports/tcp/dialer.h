@@ -6,7 +6,8 @@
 // this process was busy or an earlier attempt used up the deadline, still gets its quarter of a
 // second. One that connects to an address that is certain to be the peer's gets a second, in which
 // the peer may answer; then the next address is tried beside it, because networks that hosts have
-// alike may lead to other machines. The first proper answer wins.
+// alike may lead to other machines. The first proper answer wins. (Of the greetings for a rail,
+// which all say its number, the peer answers one without proofs, and takes one with.)
 //
 // While a host does not answer, its kernel is asked less and less often (after 1, 3, 7 and 15 s). A
 // network that is back would be noticed late. So beside the socket that has been connecting for
@@ -40,6 +41,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -79,6 +81,10 @@ class Dialer {
   // Goes on as far as possible now.
   State advance();
 
+  // For a rail: its peer is in a call, as far as is known, and so about to take connections. The
+  // next address is not tried before it has been for a second: rails to a peer that computes are to
+  // stay on the networks that they were meant for.
+  void note_heard() { heard_ = std::min(heard_, Clock::now()); }
   // While dialing: adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const;
   // Once connected; to be called once.
@@ -159,6 +165,7 @@ class Dialer {
   size_t next_ = 0;               // index in targets_
   Clock::time_point next_start_;  // latest time to start the next attempt
   int retries_ = 0;               // of addresses that are certain
+  Clock::time_point heard_;       // when the peer first was; zero: it need not be known
   std::vector<Attempt> attempts_;
   Socket connected_;
   std::optional<Greeting> answer_;
