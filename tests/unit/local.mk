@@ -133,6 +133,7 @@ links_tests = \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
+  tests/unit/transports/tcp_late_test.cc \
   tests/unit/transports/tcp_meeting_test.cc \
   tests/unit/transports/tcp_receiving_test.cc \
   tests/unit/transports/tcp_resuming_test.cc \

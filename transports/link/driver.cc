@@ -128,12 +128,14 @@ void Driver::meet(std::span<const Peer> peers, std::vector<ProcessId>* met) {
     peer_keys_.add(peer);
     met->push_back(peer.process);
   }
+  acceptor_.expect(peer_keys_.size());
   section.note_post();  // a peer that waits to be known can be answered
 }
 
 void Driver::part(std::span<const ProcessId> met) noexcept {
   Section section(*this);
   for (const ProcessId& process : met) peer_keys_.remove(process);
+  acceptor_.expect(peer_keys_.size());  // no more than before
 }
 
 Link& Driver::link(const ProcessId& process) {
@@ -291,6 +293,7 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) c
   const bool failed = reaction == Meeting::Action::refuse;
   if (link != nullptr && link->is_known()) {
     return {true,
+            true,
             expected,
             failed,
             link->public_key(),
@@ -301,8 +304,8 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) c
             link->met_at()};
   }
   const std::optional<PublicKey>* const met = peer_keys_.find(process);
-  if (met == nullptr || invites) return {false, expected, failed};
-  return {true, expected, failed, *met};
+  if (met == nullptr || invites) return {false, met != nullptr, expected, failed};
+  return {true, true, expected, failed, *met};
 }
 
 void Driver::look_after(Clock::time_point now) {

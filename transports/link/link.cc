@@ -350,6 +350,8 @@ void Link::read_rest() {
 // itself.
 Acceptor::Response Link::prepare(const Greeting& asked) {
   using Kind = Acceptor::Response::Kind;
+  missed_ = {};
+  since_.greeted = Clock::now();
   if (!asked.resumes) return {};
   const bool reads_later = connection_.uses_upgrade();
   read_rest();
@@ -476,9 +478,12 @@ void Link::look_for_overdue() {
   meet(Meeting::Event::overdue);
 }
 
-// A peer that closes all invitations, and says nothing, may be up, and its answers lost.
+// A peer that closes all invitations, and says nothing, may be up, and its answers lost. (One that
+// has greeted may keep another connection.)
 void Link::look_for_spurning() {
   if (is_parted() || !connector_.is_spurned()) return;
+  const auto time = Acceptor::deadlines_to_prove * shared_.options.connect_timeout;
+  if (Clock::now() - since_.greeted < time) return;
   fail({Code::timeout, connector_.lead() +
                            "it has closed invitations to connect, and answers none; are packets "
                            "from it lost?"});

@@ -83,7 +83,8 @@ class Link {
   bool awaits_rails() const { return rails_ && rails_->awaits(); }
   // Called when the connection with this side's invitation has ended.
   void uninvited(Acceptor::Reply reply, const std::string& address);
-  // Called when somebody greeted as the peer, and left without the last proof.
+  // Called when somebody greeted as the peer, and left without the last proof. It is taken for the
+  // peer's end if none comes again within the connect deadline.
   void note_missed() { missed_ = std::chrono::steady_clock::now(); }
 
   // Moves what can be moved. True if anything moved.
@@ -225,7 +226,7 @@ class Link {
   std::optional<Key> said_key_;  // once known: what answers without proofs say
   Meeting meeting_;
   struct {
-    Clock::time_point needed{}, waits{}, met{};
+    Clock::time_point needed{}, waits{}, met{}, greeted{};
   } since_;  // zero: it never was
   Connector connector_;
   Connection connection_;

@@ -18,7 +18,8 @@
 namespace sluice {
 namespace {
 
-constexpr size_t max_pending = 32;
+// Connections on which each peer may have said something, on average, and all.
+constexpr size_t for_each_peer = 2, most_of_peers = 1024;
 constexpr size_t descriptors_to_spare = 8;
 constexpr std::chrono::milliseconds time_to_greet{100}, time_to_prove{2000};
 constexpr uint64_t times_as_many = 10;      // from one report to the next
@@ -64,7 +65,7 @@ Status Acceptor::open() {
         "others with SLUICE_TCP_INTERFACES",
         entries_.size(), without_room.c_str());
   }
-  pending_.reserve(max_pending);
+  pending_.reserve(room_);
   if (!is_reachable()) return {Code::unavailable, troubles};
   if (!troubles.empty()) {
     log(chooses() ? Level::warning : Level::info,
@@ -104,6 +105,18 @@ void Acceptor::open_local() {
   }
 }
 
+void Acceptor::expect(size_t peers) {
+  const size_t room = most_silent + std::min(for_each_peer * peers, most_of_peers);
+  if (room > room_) pending_.reserve(room);
+  room_ = room;
+}
+
+bool Acceptor::is_full() const {
+  const auto silent =
+      std::ranges::count(pending_, Admission::State::silent, &PendingConnection::state);
+  return lacks_ || pending_.size() >= room_ || silent >= ptrdiff_t{most_silent};
+}
+
 void Acceptor::close() {
   if (turned_away_ > std::exchange(reported_, turned_away_)) {
     log(Level::warning, "turned away %llu connections in all",
@@ -127,7 +140,7 @@ Result<bool> Acceptor::admit(const Welcome& welcome) {
 
 Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welcome) {
   for (bool any = false;; any = true) {
-    if (full_ && !(is_waited_at(listener.socket) && make_room(welcome))) return any;
+    if (is_full() && !(is_waited_at(listener.socket) && make_room(welcome))) return any;
     auto accepted = accept_from(listener.socket);
     if (!accepted.ok() && drop_invitation()) continue;
     if (!accepted.ok() && pending_.empty()) return accepted.status();
@@ -142,8 +155,7 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
       std::string from = peer_text(accepted->fd());
       pending_.push_back({std::move(*accepted), std::move(from), since});
     }
-    full_ =
-        !accepted.ok() || pending_.size() >= max_pending || !has_descriptors(descriptors_to_spare);
+    lacks_ = !accepted.ok() || !has_descriptors(descriptors_to_spare);
   }
 }
 
@@ -162,27 +174,27 @@ void Acceptor::look_for_overflow(const Listener& listener) {
 // Passes on connections that have greeted before it closes any.
 bool Acceptor::make_room(const Welcome& welcome) {
   hear_all(welcome);
-  if (!full_) return true;
+  if (!is_full()) return true;
   const auto pending = least();
   const auto time = pending->proves() ? time_to_prove : time_to_greet;
   if (Clock::now() - pending->since >= time) {
     count_turned_away(pending->from, no_room);
     drop_one();
   }
-  return !full_;
+  return !is_full();
 }
 
 // The first to go: those that have not greeted before those that have, then the oldest.
 std::vector<Acceptor::PendingConnection>::iterator Acceptor::least() {
   return std::ranges::min_element(pending_, {}, [](const PendingConnection& each) {
-    return std::pair(each.proves(), each.since);
+    return std::pair(each.state, each.since);
   });
 }
 
 bool Acceptor::drop_one() {
   if (pending_.empty()) return drop_invitation();
   pending_.erase(least());
-  full_ = false;
+  lacks_ = false;
   return true;
 }
 
@@ -213,7 +225,7 @@ void Acceptor::hear_each(std::vector<PendingConnection>& all, const Welcome& wel
     }
     PendingConnection pending = std::move(all[i]);
     all.erase(all.begin() + static_cast<ptrdiff_t>(i));
-    if (!pending.invitation) full_ = false;
+    if (!pending.invitation) lacks_ = false;
     if (action == Action::welcome) {
       welcome(std::move(pending.socket), pending.greeting);
     } else {
@@ -230,9 +242,18 @@ void Acceptor::end(const PendingConnection& pending, Action action) {
                         : action == Action::lose  ? Reply::unacknowledged
                                                   : Reply::none;
     uninvited_(pending.invitation->to, reply, pending.from);
-  } else if (pending.proves() && action == Action::leave && pending.greeting.rail == 0) {
+  } else if (pending.proves() && action == Action::leave && pending.greeting.rail == 0 &&
+             !has_another(pending.greeting.from)) {
     left_(pending.greeting.from);
   }
+}
+
+// A peer connects at several addresses, and keeps one of them.
+bool Acceptor::has_another(const ProcessId& process) const {
+  const auto is_its = [&](const PendingConnection& each) {
+    return each.proves() && each.greeting.from == process;
+  };
+  return std::ranges::any_of(pending_, is_its) || std::ranges::any_of(invited_, is_its);
 }
 
 void Acceptor::count_turned_away(const std::string& from, const char* what_it_did) {
@@ -253,10 +274,19 @@ Acceptor::Action Acceptor::hear(PendingConnection& pending) const try {
   const bool needed = !pending.invitation || knows_(pending.invitation->to, false).expected;
   Action action = needed ? Action::answer : Action::leave;
   // The last proof may have come when this side has answered.
-  while (action == Action::answer) action = decide(pending, receive(pending));
+  while (action == Action::answer) {
+    const bool late = is_late(pending);  // what comes after this look is read
+    action = decide(pending, receive(pending), late);
+  }
   return action;
 } catch (const std::bad_alloc&) {
-  return decide(pending, Event::no_memory);
+  return decide(pending, Event::no_memory, is_late(pending));
+}
+
+bool Acceptor::is_late(const PendingConnection& pending) const {
+  const bool owes_proof = pending.proves() && !pending.invitation;
+  const auto limit = context_.options.connect_timeout * (owes_proof ? deadlines_to_prove : 1);
+  return Clock::now() - pending.since >= limit;
 }
 
 // Reads what is due, and says what it is.
@@ -281,10 +311,10 @@ Acceptor::Event Acceptor::receive(PendingConnection& pending) const {
 }
 
 // Does what the table says, until that is how the connection goes on.
-Acceptor::Action Acceptor::decide(PendingConnection& pending, Event event) const {
+Acceptor::Action Acceptor::decide(PendingConnection& pending, Event event, bool late) const {
   constexpr Fact replies[] = {Fact::welcomed, Fact::deferred, Fact::refused, Fact::dropped};
   Greeter from;
-  Admission::Facts facts = learn(pending, event, from);
+  Admission::Facts facts = learn(pending, event, late, from);
   PairKey key;
   Response reply;
   for (;;) {
@@ -315,19 +345,19 @@ Acceptor::Action Acceptor::decide(PendingConnection& pending, Event event) const
 }
 
 // What this side knows of the connection and, if the event is the word of one, of a process.
-Admission::Facts Acceptor::learn(const PendingConnection& pending, Event event,
+Admission::Facts Acceptor::learn(const PendingConnection& pending, Event event, bool late,
                                  Greeter& from) const {
   const Greeting& said = pending.greeting;
   Admission::Facts facts{};
-  if (Clock::now() - pending.since >= context_.options.connect_timeout) {
-    facts.add(pending.invitation ? Fact::unanswered : Fact::overdue);
-  }
+  if (late) facts.add(pending.invitation ? Fact::unanswered : Fact::overdue);
   if (event == Event::last_proof) {
     Key proof;
     std::copy_n(pending.bytes.begin(), proof.size(), proof.begin());
     facts.add(are_equal(proof, pending.proof) ? Fact::proof : Fact::wrong);
   } else if (Admission::names_process(event)) {
     from = knows_(said.from, event == Event::invitation);
+    // It waits for a call in which this process needs it, too.
+    if (event == Event::invitation && from.in_team) facts.remove(Fact::overdue);
     const bool can_prove = bool(context_.options.prover);
     facts.add(Admission::standing_of(from, said, pending.since));
     facts.add(Admission::credential_of(from, said, can_prove, context_.knows_key(said)));
@@ -382,8 +412,9 @@ Acceptor::Action Acceptor::tell(PendingConnection& pending, const Admission::Ste
 }
 
 void Acceptor::add_to(std::vector<pollfd>& polls) const {
+  const bool full = is_full();
   for (const Listener& listener : listeners_) {
-    if (!full_) polls.push_back({listener.socket.fd(), POLLIN, 0});
+    if (!full) polls.push_back({listener.socket.fd(), POLLIN, 0});
   }
   for (const auto* const all : {&pending_, &invited_}) {
     for (const PendingConnection& pending : *all) {

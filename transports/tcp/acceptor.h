@@ -12,11 +12,14 @@
 // greets, when it enters a call: they have no deadline, and take no stranger's room.
 //
 // Any user of the host can connect and send nothing, and whoever has recorded a greeting can send
-// it again and get an answer. So there are few pending connections, they leave some descriptors
-// free for peers and for the program, and none stays longer than the connect deadline. If there is
-// no room for another, one that has not greeted is closed, but not in its first tenth of a second,
-// in which a peer's greeting arrives; or else one that has not proved itself for two seconds. Until
-// then new connections wait in the kernel. What was turned away is counted. The log says why and
+// it again and get an answer. So few pending connections may be silent, they leave some descriptors
+// free for peers and for the program, and none stays longer than the connect deadline, or four
+// times as long after an answer. Those that have said something may be more where there are many
+// peers: all may come at once to a process that is late, each at several addresses. Invitations of
+// peers stay until this process needs them, which may be in a later call. If there is no room for
+// another, one that has not greeted is closed, but not in its first tenth of a second, in which a
+// peer's greeting arrives; or else one that has not proved itself for two seconds. Until then new
+// connections wait in the kernel. What was turned away is counted. The log says why and
 // from where the first came, then the tenth, the hundredth and so on, and the number at the end. It
 // does not guess who that was: also a peer's greeting may arrive damaged.
 #pragma once
@@ -56,8 +59,9 @@ class Acceptor {
   // Allocates what the process of this greeting or invitation needs, which has proved to be a peer,
   // before it is answered; makes ready for one that resumes. May throw std::bad_alloc.
   using Prepare = std::function<Response(const Greeting&)>;
-  // Told of whoever greeted as that process, was answered, and left without the last proof: the
-  // process itself, which has ended, or somebody who replayed its greeting.
+  // Told of whoever greeted as that process, was answered, and left without the last proof, and has
+  // no other connection here: the process itself, which has ended, or somebody who replayed its
+  // greeting. What this side closes says nothing of the process, which comes again.
   using Left = std::function<void(const ProcessId&)>;
   // Told that the connection with the invitation for that process has ended without a greeting, and
   // to which address it led.
@@ -74,14 +78,20 @@ class Acceptor {
         knows_(std::move(knows)),
         prepare_(std::move(prepare)),
         left_(std::move(left)),
-        uninvited_(std::move(uninvited)) {}
+        uninvited_(std::move(uninvited)),
+        room_(most_silent) {}
 
   // Listens on every chosen interface for which the address has room, and with
   // TcpContext::proves_host on a local socket, if that is to be had. An interface where that is not
   // possible is left out; an error if that leaves none, or only loopback of what the user has
   // chosen.
   Status open();
+  // How many times the connect deadline a process that was answered may take for its last proof. It
+  // waited for the answer in a call, but on a busy host its turn may come late.
+  static constexpr int deadlines_to_prove = 4;
   void close();
+  // So many peers are known, which may connect. Throws std::bad_alloc, if there are more than ever.
+  void expect(size_t peers);
   // The entries of this process's address.
   const std::vector<AddressBlob::Entry>& entries() const { return entries_; }
 
@@ -99,6 +109,7 @@ class Acceptor {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr size_t most_silent = 32;
   struct PendingConnection {
     Socket socket;
     std::string from;                      // the address of the other side, for the log
@@ -118,6 +129,8 @@ class Acceptor {
   using Fact = Admission::Fact;
 
   bool has_room_for(const Interface& interface) const;
+  bool is_full() const;
+  bool has_another(const ProcessId& process) const;
   bool chooses() const;
   bool is_reachable() const;
   void open_local();
@@ -131,8 +144,10 @@ class Acceptor {
   bool drop_invitation();
   Action hear(PendingConnection& pending) const;
   Event receive(PendingConnection& pending) const;
-  Action decide(PendingConnection& pending, Event event) const;
-  Admission::Facts learn(const PendingConnection& pending, Event event, Greeter& from) const;
+  bool is_late(const PendingConnection& pending) const;
+  Action decide(PendingConnection& pending, Event event, bool late) const;
+  Admission::Facts learn(const PendingConnection& pending, Event event, bool late,
+                         Greeter& from) const;
   Fact check(const PendingConnection& pending, const Greeter& from, PairKey& key) const;
   Action tell(PendingConnection& pending, const Admission::Step& step, const Greeter& from,
               const PairKey& key, const ByteCounts& counts) const;
@@ -150,7 +165,8 @@ class Acceptor {
   uint64_t turned_away_ = 0;
   uint64_t reported_ = 0;        // of these, at the last report
   bool has_overflowed_ = false;  // the queue of a listening socket was seen full
-  bool full_ = false;            // pending_ is not empty, and there is no room for another
+  size_t room_;                  // for pending_
+  bool lacks_ = false;           // it is not empty, and there is no descriptor for another
 };
 
 }  // namespace sluice

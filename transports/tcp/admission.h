@@ -108,6 +108,7 @@ class Admission {
   // What this process knows of another.
   struct Greeter {
     bool known = false;    // its key is; where it invites, all that its link needs
+    bool in_team = false;  // its key is, so that the rest may follow at any time
     bool expected = true;  // may greet, or invite (who replays a greeting later gets no answer)
     bool failed = false;   // not expected, because its link has failed: it is told so
     std::optional<PublicKey> key{};  // if known; none: it cannot prove itself

@@ -5,6 +5,7 @@
 // before this process has a channel to it. So an endpoint is told of all peers of each team.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,6 +27,7 @@ class PeerKeys {
     const auto found = known_.find(process);
     if (found != known_.end() && --found->second.teams == 0) known_.erase(found);
   }
+  size_t size() const { return known_.size(); }
   // nullptr: the process is not known (yet). A known one without a key has no Prover.
   const std::optional<PublicKey>* find(const ProcessId& process) const {
     const auto found = known_.find(process);

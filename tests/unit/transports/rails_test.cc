@@ -300,8 +300,7 @@ class RailsOfALeavingRank : public RailsThatEnd {
   }
 };
 
-// An outage hit the last acknowledgements, and the kernel does not soon send again. But the peer
-// has finished, so it has all that it wants.
+// An outage hit the last acknowledgements. But the peer has finished, so it has all that it wants.
 TEST_F(RailsOfALeavingRank, AnAcknowledgementIsNotAwaitedFromAPeerThatFinished) {
   const auto entries = address_of(ranks_.at(1)).entries;
   std::vector<Socket> kept;  // of rank 0

@@ -107,16 +107,21 @@ INSTANTIATE_TEST_SUITE_P(Proofs, TcpBothDial, testing::Bool());
 // An endpoint that asks, and its simulated peer, which invites.
 class TcpInvited : public testing::TestWithParam<bool> {
  protected:
-  TcpInvited() : endpoint_(tcp(options_)(Ranks::process(0))), blob_(address_of(*endpoint_)) {}
+  explicit TcpInvited(const TcpOptions& options = options_for(GetParam()))
+      : options_(options),
+        endpoint_(tcp(options_)(Ranks::process(0))),
+        blob_(address_of(*endpoint_)) {}
 
-  void open() {
+  Peer peer() const {
     AddressBlob mine{0, key_, {wall_.entry()}};
     if (options_.prover) {
       mine.proves = true;
       mine.public_key = options_.prover->public_key();
     }
-    auto opened =
-        endpoint_->open({Ranks::process(0), 1}, {Ranks::process(1), mine.encode(), "rank 1"});
+    return {Ranks::process(1), mine.encode(), "rank 1"};
+  }
+  void open() {
+    auto opened = endpoint_->open({Ranks::process(0), 1}, peer());
     ASSERT_TRUE(opened.ok());
     channel_ = std::move(*opened);
   }
@@ -160,7 +165,7 @@ class TcpInvited : public testing::TestWithParam<bool> {
     EXPECT_TRUE(message.ok()) << message.why();
   }
 
-  const TcpOptions options_ = options_for(GetParam());
+  const TcpOptions options_;
   const Key key_{std::byte{42}};
   const Silent wall_;
   std::unique_ptr<Endpoint> endpoint_;
@@ -209,6 +214,34 @@ TEST_P(TcpInvited, WaitsUntilThePeerIsKnown) {
   ASSERT_TRUE(asked);
   expect_link(peer, *asked);
 }
+
+class TcpInvitedEarly : public TcpInvited {
+ protected:
+  static TcpOptions options() {
+    TcpOptions made = options_for(GetParam());
+    made.connect_timeout = milliseconds(300);
+    return made;
+  }
+  TcpInvitedEarly() : TcpInvited(options()) {}
+};
+
+// The peer is a call ahead. This process knows that it is one, but not when it will need it.
+TEST_P(TcpInvitedEarly, KeepsAnInvitationOfAPeerForALaterCall) {
+  const std::vector<Peer> peers{peer()};
+  const auto met = endpoint_->meet(peers);
+  Stranger early(blob_.entries[0]);
+  early.say(invitation());
+  for (int i = 0; i < 30; ++i) endpoint_->wait(milliseconds(50));
+  EXPECT_FALSE(early.sent_away());
+  open();
+  Message message({1, 0, 0, 0}, 8);
+  message.send(*channel_);
+  const auto asked = hear(early);
+  ASSERT_TRUE(asked);
+  EXPECT_FALSE(asked->invites || asked->refuses);
+}
+
+INSTANTIATE_TEST_SUITE_P(Proofs, TcpInvitedEarly, testing::Bool());
 
 // Its link has failed: the peer, which waits, is told.
 TEST_P(TcpInvited, RefusesAfterAFailure) {

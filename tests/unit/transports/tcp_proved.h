@@ -19,13 +19,14 @@ class TcpProved : public TcpPlayed {
   PairKey pair_key(const ProcessId& process = Ranks::process(0)) const {
     return *options_.prover->agree(process, Ranks::process(1), blob_.public_key);
   }
-  // The peer's greeting. Each has another nonce.
-  Greeting asked() {
+  // The peer's greeting, or another process's. Each has another nonce.
+  Greeting asked(const ProcessId& process = Ranks::process(0)) {
     Greeting made = greeting();
+    made.from = process;
     made.proves = true;
     made.filters = options_.filter != nullptr;
     made.nonce[0] = static_cast<std::byte>(++nonces_);
-    made.key = *first_proof(*options_.prover, pair_key(), made);
+    made.key = *first_proof(*options_.prover, pair_key(process), made);
     return made;
   }
   // The endpoint's answer, if it is one byte for byte.
