@@ -28,6 +28,8 @@ MPIFORT = os.environ.get("MPIFORT", "")
 OPEN_MPI = os.environ.get("MPI_FLAVOUR") == "openmpi"
 LONG = os.environ.get("CHECK_LONG") == "1"
 SPEED = os.environ.get("CHECK_SPEED") == "1"
+# With the programs of a second MPI, in `make check` (second_mpi.py).
+BRIEF = os.environ.get("CHECK_BRIEF") == "1"
 # Seconds for any one job, so that what hangs fails. No right one takes as long: not on a busy machine, and not where
 # mpirun takes half a minute to start, as it may on a host whose own name does not resolve (build-aux/check-host-name).
 LIMIT = 300
@@ -184,6 +186,11 @@ def left_behind(before):
             continue
         names = {name for name in names if name not in text}
     return names
+
+
+def few(all_of_them, enough):
+    """What a test repeats its jobs for: with a second MPI in `make check` those that are enough there."""
+    return enough if BRIEF else all_of_them
 
 
 def await_that(condition, what):

@@ -19,7 +19,8 @@ DRIVERS = ("tests/cuda/standin/libcuda.so.1", "tests/cuda/standin/old/libcuda.so
 
 class SecondMpi:
     """wrapper: its compiler wrapper. programs: of the build folder, what `make` is to make, and `tests`, what it is to run;
-    in `make check-long` it makes and runs all of tests/mpi. more: of both, in any case."""
+    in `make check-long` it makes and runs all of tests/mpi. more: of both, in any case. (In `make check` its tests start
+    fewer jobs of a kind: jobs.few.)"""
 
     def __init__(self, wrapper, folder, programs, tests, more=((), ())):
         self.wrapper, self.folder = wrapper, os.path.join(jobs.BUILD, folder)
@@ -39,8 +40,9 @@ class SecondMpi:
     def make(self, *words):
         # What the outer make says to its children is not for this one, which has its own tests take turns: this test holds
         # the machine for them, one seat of it.
-        ours = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK_LONG", "MACHINE_IS_HELD")
+        ours = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK_LONG", "CHECK_BRIEF", "MACHINE_IS_HELD")
         env = {k: v for k, v in os.environ.items() if k not in ours}
+        env |= {} if jobs.LONG else {"CHECK_BRIEF": "1"}
         env |= {"SEATS": "1", "MACHINE_LOCK": os.path.join(self.folder, "tests.lock")}
         command = [os.environ.get("MAKE") or "make", "-C", self.folder, *words]
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -14,6 +14,7 @@
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
+#include "tests/unit/support/sweep.h"
 #include "transports/tcp/tcp.h"
 
 namespace sluice::testing {
@@ -154,7 +155,7 @@ TEST_P(InFlight, ends_in_any_order) {
   for (Rank ranks = 2; ranks <= 5; ++ranks) {
     run(ranks, [&](Member& member) {
       std::mt19937 shared(seed_ + ranks), own(seed_ + 100 * ranks + member.rank);
-      for (int round = 0; round < 12; ++round) {
+      for (int round = 0; round < sweep(12, 12, 4); ++round) {
         run_some(member, shared, own);
         if (::testing::Test::HasFatalFailure()) return;
       }
