@@ -45,6 +45,7 @@ struct LinkShared : TcpContext {
   Completions completions;
   // Whether any link is connected to that host.
   std::function<bool(const std::string& host)> reaches;
+  size_t spreading = 0;  // links of which a trial has chosen several connections (spread_trial.h)
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 };
 

@@ -228,11 +228,12 @@ void Rails::note_expected(size_t bytes) {
   want();
 }
 
-// Logs what the trial has found.
+// What the trial has found.
 void Rails::tell() {
-  if (const auto news = choice_.news()) {
-    log(Level::info, "to %s %s", peer_.label.c_str(), news->data());
-  }
+  const auto news = choice_.news();
+  if (!news) return;
+  log(Level::info, "to %s %s", peer_.label.c_str(), news->data());
+  if (choice_.has_chosen_several()) ++shared_.spreading;
 }
 
 bool Rails::add_flow(const Rail& rail, SpreadTrial::Sample& sample) {
@@ -254,6 +255,7 @@ void Rails::watch(bool will_write) {
   bool knows = ask_flow(link_.connection().socket(), &sample.alone);
   for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample);
   sample.to = Clock::now().time_since_epoch();
+  sample.neighbours = shared_.spreading > 0;  // this link still tries
   if (!knows) return;
   choice_.look(sample, [] { return sent_by_interfaces(); });
   tell();

@@ -62,6 +62,11 @@ class Rails {
         peer_(peer),
         connector_(connector),
         choice_(shared.options.tries_streams, shared.options.streams) {}
+  ~Rails() {
+    if (choice_.has_chosen_several()) --shared_.spreading;
+  }
+  Rails(const Rails&) = delete;
+  Rails& operator=(const Rails&) = delete;
 
   // A large message is sent or expected: rails are to be made, unless a trial decides.
   void want() {

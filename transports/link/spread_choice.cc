@@ -45,8 +45,6 @@ std::optional<std::array<char, 128>> SpreadChoice::news() {
   return is_new ? std::optional(trial_->findings()) : std::nullopt;
 }
 
-bool SpreadChoice::is_in_use() const {
-  return !trial_ || trial_->state() == SpreadTrial::State::several || peer_spreads_;
-}
+bool SpreadChoice::is_in_use() const { return !trial_ || has_chosen_several() || peer_spreads_; }
 
 }  // namespace sluice

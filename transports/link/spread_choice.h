@@ -44,6 +44,10 @@ class SpreadChoice {
 
   // What the trial has found, once it has ended. Only the first call gets it.
   std::optional<std::array<char, 128>> news();
+  // A trial has chosen several.
+  bool has_chosen_several() const {
+    return trial_ && trial_->state() == SpreadTrial::State::several;
+  }
   // One of the two sides spreads, not only to try it.
   bool is_in_use() const;
 

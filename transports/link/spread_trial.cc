@@ -171,13 +171,14 @@ void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces)
   } else if (found_.front().here > result.here) {
     result = found_.front();
   }
-  state_ == State::alone ? take(Event::measured) : decide();
+  state_ == State::alone ? take(Event::measured) : decide(sample.neighbours);
 }
 
-void SpreadTrial::decide() {
+void SpreadTrial::decide(bool neighbours) {
   const auto& [one, several] = result_;
   const double gained = several.here - one.here, lost_elsewhere = one.elsewhere - several.elsewhere;
-  const bool is_better = several.here >= margin * one.here && lost_elsewhere <= gained / 2;
+  const bool is_fair = neighbours || lost_elsewhere <= gained / 2;
+  const bool is_better = several.here >= margin * one.here && is_fair;
   if (is_better) return take(Event::better);
   const bool others_sent =
       std::max(one.elsewhere / one.here, several.elsewhere / several.here) > much;

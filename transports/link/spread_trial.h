@@ -24,6 +24,8 @@
 // share of it, at the expense of others, although no flow is capped. So what all else on the host's
 // interfaces lost meanwhile may be at most half of what this link gained. If all try in step, as in
 // an alltoall, none gains. While others sent, that one connection was enough is not final either.
+// Where another link of the process has chosen several, a link that keeps one would get less than
+// its share of a full card: then it does not matter what others lose.
 //
 // It knows no socket and no clock: who has it tells it times and bytes. To count what is
 // delivered only over time in which there was enough to send is an idea of BBR's (Cardwell et al.,
@@ -87,6 +89,7 @@ class SpreadTrial {
     Flow alone{};                           // of the one connection
     Flow spread{};                          // of the others, in sum
     bool spread_waits = false;              // parts for these are still to be written
+    bool neighbours = false;                // another link of the process has chosen several
   };
   // Bytes that the host's interfaces have sent so far, of this link and of all else; called at the
   // ends of windows.
@@ -135,7 +138,7 @@ class SpreadTrial {
   void begin_window(const Sample& sample, const Interfaces& interfaces);
   void end_window(const Sample& sample, const Interfaces& interfaces);
   void give_up();
-  void decide();
+  void decide(bool neighbours);
 
   State state_ = State::warming;
   uint64_t sent_ = 0;                   // bytes of messages in this state

@@ -103,9 +103,10 @@ class Sender {
   }
 
   // Posts what the program has ready.
-  void post(nanoseconds now, const Network& network, const SpreadTrial::Interfaces& interfaces) {
+  void post(nanoseconds now, const Network& network, bool neighbours,
+            const SpreadTrial::Interfaces& interfaces) {
     while (now >= ready_at_ && outstanding() <= network.ahead * message) {
-      look(now, interfaces);
+      look(now, neighbours, interfaces);
       trial_.note_send(message);
       if (trial_.state() == State::awaiting && ++awaited_ > 5) trial_.note_ready(rails);
       (trial_.spreads() ? spread_ : alone_).outstanding += message;
@@ -120,8 +121,8 @@ class Sender {
     pass(alone_, 1, each_flow, is_shut);
     pass(spread_, rails, each_flow, is_shut);
   }
-  void look(nanoseconds now, const SpreadTrial::Interfaces& interfaces) {
-    (void)trial_.look({now, now, alone_, spread_}, interfaces);
+  void look(nanoseconds now, bool neighbours, const SpreadTrial::Interfaces& interfaces) {
+    (void)trial_.look({now, now, alone_, spread_, false, neighbours}, interfaces);
   }
 
  private:
@@ -187,8 +188,9 @@ class Simulation {
       if (now < stagger_ * static_cast<int64_t>(i)) continue;
       if (i > 0 && network_.quiet_ms > 0 && milliseconds(now) > network_.quiet_ms) continue;
       const auto interfaces = [&] { return acknowledged(); };
-      senders_[i]->post(now, network_, interfaces);
-      if (now / tick % 5 == 0) senders_[i]->look(now, interfaces);
+      const bool neighbours = chose(State::several) > 0;
+      senders_[i]->post(now, network_, neighbours, interfaces);
+      if (now / tick % 5 == 0) senders_[i]->look(now, neighbours, interfaces);
       flows += senders_[i]->flows();
     }
     if (flows == 0) return;
@@ -331,6 +333,19 @@ TEST(SpreadTrial, CappedFlowsToMany) {
       const auto done =
           simulate({.card = 1.2e9, .cap = 20e6}, links, std::chrono::milliseconds(stagger_ms));
       EXPECT_EQ(done.chose(State::several), links) << stagger_ms << " ms";
+    }
+  }
+}
+
+// They fill a card that has room for some of them with one connection each: none is left behind.
+TEST(SpreadTrial, CappedFlowsFillTheCard) {
+  for (const size_t links : {3, 4}) {
+    for (const int64_t stagger_ms : {0, 3, 40, 400}) {
+      const auto done =
+          simulate({.card = 119e6, .cap = 25e6}, links, std::chrono::milliseconds(stagger_ms));
+      const size_t chose = done.chose(State::several);
+      EXPECT_TRUE(chose == links || chose == 0) << chose << " of " << links << ", " << stagger_ms;
+      EXPECT_TRUE(links > 3 || chose == links) << stagger_ms;
     }
   }
 }
