@@ -168,8 +168,9 @@ void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces)
   Rates& result = result_[joint ? 1 : 0];
   if (joint) {
     result = found_[windows / 2];
-  } else if (found_.front().here > result.here) {
-    result = found_.front();
+  } else {
+    result.here = std::max(result.here, found_.front().here);
+    for (const Rates& each : found_) result.elsewhere = std::max(result.elsewhere, each.elsewhere);
   }
   state_ == State::alone ? take(Event::measured) : decide(sample.neighbours);
 }

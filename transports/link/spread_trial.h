@@ -22,7 +22,8 @@
 //
 // All links of a host share its network card. If that is full, several connections get a larger
 // share of it, at the expense of others, although no flow is capped. So what all else on the host's
-// interfaces lost meanwhile may be at most half of what this link gained. If all try in step, as in
+// interfaces lost meanwhile may be at most half of what this link gained; what it had is the most
+// of all windows, because others try, too. If all try in step, as in
 // an alltoall, none gains. While others sent, that one connection was enough is not final either.
 // Where another link of the process has chosen several, a link that keeps one would get less than
 // its share of a full card: then it does not matter what others lose.
