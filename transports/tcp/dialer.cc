@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds longest_between_starts{250};
 // So that a host which answers again within a second or two of a limit is heard.
 constexpr std::chrono::milliseconds between_fresh{500};
-constexpr size_t descriptors_to_spare = 8;
+constexpr size_t descriptors_for_others = 8;
 constexpr std::chrono::milliseconds between_retries{100};
 constexpr int most_retries = 100;
 // That one address is given to answer, before others are tried.
@@ -288,7 +288,7 @@ Dialer::Event Dialer::connect_further(Attempt& attempt) const {
 void Dialer::renew(Attempt& attempt) const {
   attempt.renews_at = Clock::now() + between_fresh;
   attempt.fresh.close();
-  if (!has_descriptors(descriptors_to_spare)) return;
+  if (!has_descriptors(descriptors_for_others)) return;
   auto made = make_socket_for(attempt.candidate);
   if (made.ok() && connects(*made, attempt.candidate)) attempt.fresh = std::move(*made);
 }
