@@ -71,6 +71,11 @@ void keep_alive(const Socket& socket, Vigil::Duration limit) {
   set_keepalive(socket, TCP_KEEPIDLE, interval.count());
 }
 
+bool Doubt::ask(const Socket& socket, Vigil::Duration limit) {
+  const uint64_t before = std::exchange(used_in_, period());
+  return used_in_ - before > pause && look(socket, limit);
+}
+
 // What keepalive does not probe because data is on its way is sent again by the kernel instead. (To
 // set the idle time makes Linux look at once whether it is over.)
 bool Doubt::look(const Socket& socket, Vigil::Duration limit) {
@@ -78,7 +83,7 @@ bool Doubt::look(const Socket& socket, Vigil::Duration limit) {
   const bool lives = ask_kernel(socket, &info) && info.tcpi_state != TCP_CLOSE;
   const bool unanswered = lives && (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
   const bool did = std::exchange(lasts_, unanswered);
-  asked_in_ = lasts_ ? 0 : period();
+  if (lasts_) used_in_ = 0;
   if (did && !lasts_) keep_alive(socket, limit);
   if (lasts_ && !did) probe_often(socket, info.tcpi_probes, limit);
   return lasts_;

@@ -209,6 +209,28 @@ TEST(SilentForLong, TheKernelWaitsAsLongAsALink) {
   }
 }
 
+// A packet is lost, and sent again, while messages follow each other.
+TEST(Doubts, NotWhatIsInUse) {
+  Ranks ranks(tcp(TcpOptions()), 2);
+  ASSERT_TRUE(exchange(ranks));
+  const Socket end(fcntl(end_of(ranks, 0), F_DUPFD_CLOEXEC, 0));
+  const Socket other(fcntl(end_of(ranks, 1), F_DUPFD_CLOEXEC, 0));
+  Doubt doubt;
+  ASSERT_FALSE(doubt.forbids(end, seconds(60)));
+  const Outage outage(other.fd());
+  ASSERT_EQ(send(end.fd(), "x", 1, 0), 1);
+  auto last = Vigil::Clock::now();
+  for (int sent_again = 0; sent_again < 200;) {
+    std::this_thread::sleep_for(milliseconds(5));
+    const auto now = Vigil::Clock::now(), before = std::exchange(last, now);
+    if (Vigil::Clock::now() - before > milliseconds(200)) return;  // this process had no processor
+    ASSERT_FALSE(doubt.forbids(end, seconds(60)));
+    Vigil::Signs signs;
+    ASSERT_TRUE(ask_kernel(end, &signs));
+    sent_again += signs.tries > 0 ? 1 : 0;
+  }
+}
+
 // Sleeping ranks look for ends.
 TEST_P(Broken, WhatIsNoticedBetweenCallsTakesNoDescriptor) {
   ASSERT_TRUE(breaker_.hit(ranks_, side(), Break::reset));
