@@ -26,26 +26,39 @@ enum class Break {
 };
 constexpr Break all_breaks[] = {Break::reset, Break::forget};
 
-// A port of a connected socket of TCP; 0: it is none.
+// One end of a connected socket of TCP; of no family: it is none.
+inline SocketAddress end_address(int fd, bool peers) {
+  SocketAddress end;
+  end.size = sizeof(end.storage);
+  auto* const at = reinterpret_cast<sockaddr*>(&end.storage);
+  const int failed = peers ? getpeername(fd, at, &end.size) : getsockname(fd, at, &end.size);
+  return failed != 0 || (at->sa_family != AF_INET && at->sa_family != AF_INET6) ? SocketAddress()
+                                                                                : end;
+}
+
+// Its port; 0: it is none.
 inline uint16_t port_of(int fd, bool peers) {
-  sockaddr_in6 address{};
-  socklen_t size = sizeof(address);
-  auto* const at = reinterpret_cast<sockaddr*>(&address);
-  if ((peers ? getpeername(fd, at, &size) : getsockname(fd, at, &size)) != 0) return 0;
-  if (at->sa_family != AF_INET && at->sa_family != AF_INET6) return 0;
-  return ntohs(address.sin6_port);  // same offset in both families
+  const SocketAddress end = end_address(fd, peers);
+  return ntohs(reinterpret_cast<const sockaddr_in6&>(end.storage).sin6_port);  // IPv4: same offset
+}
+
+// Whether that end of a connected socket is one at which the endpoint listens. (Another process, or
+// another endpoint of this one, may have the same port of another address.)
+inline bool listens_at(Endpoint& endpoint, int fd, bool peers) {
+  const SocketAddress end = end_address(fd, peers);
+  const uint16_t port = port_of(fd, peers);
+  return port != 0 && std::ranges::any_of(address_of(endpoint).entries, [&](const auto& each) {
+           return each.port == port && each.address == to_ip_address(end);
+         });
 }
 
 // The rank's end of the connection of ranks 0 and 1; -1: there is none.
 inline int end_of(Ranks& ranks, size_t rank) {
-  const auto listens_at = [](Endpoint& endpoint, uint16_t port) {
-    const auto entries = address_of(endpoint).entries;
-    return std::ranges::any_of(entries, [&](const auto& each) { return each.port == port; });
-  };
   for (const int fd : descriptors()) {
-    const uint16_t peers = port_of(fd, true), own = port_of(fd, false);
-    if (peers == 0) continue;
-    if (listens_at(ranks.at(rank), own) || listens_at(ranks.at(1 - rank), peers)) return fd;
+    if (port_of(fd, true) == 0) continue;
+    if (listens_at(ranks.at(rank), fd, false) || listens_at(ranks.at(1 - rank), fd, true)) {
+      return fd;
+    }
   }
   return -1;
 }

@@ -302,14 +302,10 @@ class RailsOfALeavingRank : public RailsThatEnd {
 
 // An outage hit the last acknowledgements. But the peer has finished, so it has all that it wants.
 TEST_F(RailsOfALeavingRank, AnAcknowledgementIsNotAwaitedFromAPeerThatFinished) {
-  const auto entries = address_of(ranks_.at(1)).entries;
   std::vector<Socket> kept;  // of rank 0
   std::vector<std::unique_ptr<Outage>> outages;
   for (const int each : rails_) {
-    const auto listens_there = [port = port_of(each, true)](const auto& entry) {
-      return entry.port == port;
-    };
-    if (!std::ranges::any_of(entries, listens_there)) continue;
+    if (!listens_at(ranks_.at(1), each, true)) continue;
     kept.emplace_back(fcntl(each, F_DUPFD_CLOEXEC, 0));
     outages.push_back(std::make_unique<Outage>(kept.back().fd()));
   }
