@@ -413,9 +413,10 @@ Rails* Link::make_rails() {
 
 Acceptor::Greeter::Rails Link::takes_rails() const {
   using Answer = Acceptor::Greeter::Rails;
-  const bool never = shared_.options.streams < 2 || meeting_.asks() || !status_.ok();
-  if (never || !connection_ || connection_.uses_upgrade()) return Answer::none;
-  return connection_.is_settled() ? Answer::some : Answer::later;
+  if (shared_.options.streams < 2 || meeting_.asks()) return Answer::none;
+  if (!status_.ok()) return Answer::past;
+  if (connection_ && connection_.uses_upgrade()) return Answer::none;
+  return connection_ && connection_.is_settled() ? Answer::some : Answer::later;
 }
 
 // (For lack of memory there is no rail.)

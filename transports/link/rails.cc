@@ -168,8 +168,8 @@ bool Rails::drop(Rail& rail, const std::string& how) {
     return false;
   }
   carried_ += rail.carried();
-  note_short(how);
   std::erase_if(rails_, [&](const auto& each) { return each.get() == &rail; });
+  note_short(how);
   return true;
 }
 

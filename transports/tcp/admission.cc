@@ -42,7 +42,7 @@ constexpr Row table[] = {
     {{proving}, {last_proof}, {}, turn_away, Faults::no_proof},
 
     // What the process may not do costs no proof, and gets no answer.
-    {owing, greets, {met}, leave},
+    {owing, joins, {met}, leave},
     {owing, greets, {unexpected}, turn_away, Faults::not_expected},
     {owing, speaks, {wrong}, turn_away, Faults::no_key},
     {owing, {rail}, {unexpected}, turn_away, Faults::not_expected},
@@ -98,8 +98,10 @@ Admission::Fact Admission::standing_of(const Greeter& from, const Greeting& said
                                        std::chrono::steady_clock::time_point since) {
   using Rails = Greeter::Rails;
   using enum Fact;
-  if (said.rail != 0 && from.rails == Rails::later) return undecided;
-  if (said.rail != 0) return from.rails == Rails::some ? expected : unexpected;
+  if (said.rail != 0) {
+    constexpr Fact answers[] = {unexpected, undecided, expected, met};  // none, later, some, past
+    return answers[static_cast<size_t>(from.rails)];
+  }
   if (from.failed) return failed;
   if (said.resumes ? from.resumes : from.expected && !from.parted) return expected;
   return said.invites || since <= from.met ? met : unexpected;

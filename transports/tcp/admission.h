@@ -53,7 +53,7 @@ class Admission {
     unanswered,  // instead, where this side has invited: as long has passed since it last looked
     // One of: whether the process may do what it says.
     unexpected,
-    met,        // no longer: the two have met
+    met,        // no longer: the two have met, or parted for good
     undecided,  // it is not settled yet whether the link may have rails
     failed,     // no, and it is told: the link has failed
     expected,
@@ -115,8 +115,9 @@ class Admission {
     std::optional<Key> said_key{};   // if its link knows it: what answers without proofs say
     bool parted = false;             // their connection broke: it may only resume
     bool resumes = false;            // it may, because the two have or had a connection
-    // Whether a connection may become a rail of its link; later: when that is settled.
-    enum class Rails : uint8_t { none, later, some } rails = Rails::none;
+    // Whether a connection may become a rail of its link; later: when that is settled; past: the
+    // link has ended.
+    enum class Rails : uint8_t { none, later, some, past } rails = Rails::none;
     std::chrono::steady_clock::time_point met{};  // when its link got its first connection
   };
   static Event event_of(const Greeting& said, bool invited);

@@ -129,7 +129,7 @@ Expected expected_of_peer(const Case& each) {
 // Of a greeting, an invitation, a rail or a refusal that comes in its turn.
 Expected expected_of_words(const Case& each) {
   const bool rail = each.is(Event::rail), refusal = each.is(Event::refusal);
-  if (each.greets() && each.standing == Fact::met) return {Action::leave};
+  if (!refusal && each.standing == Fact::met) return {Action::leave};
   if (each.greets() && each.standing == Fact::unexpected) return away(Faults::not_expected);
   if (each.credential == Fact::wrong) return away(Faults::no_key);
   if (rail && each.standing == Fact::unexpected) return away(Faults::not_expected);
@@ -280,17 +280,18 @@ TEST(AdmissionTable, OfEveryGreeterTheStandingIsAsExpected) {
     const bool may = said.resumes ? bit(5) : bit(2) && !bit(4);
     const bool replays = !said.invites && bit(6);
     const Fact otherwise = replays ? Fact::unexpected : Fact::met;
-    for (const Rails rails : {Rails::none, Rails::later, Rails::some}) {
+    const std::pair<Rails, Fact> of_rails[] = {{Rails::none, Fact::unexpected},
+                                               {Rails::later, Fact::undecided},
+                                               {Rails::some, Fact::expected},
+                                               {Rails::past, Fact::met}};
+    for (const auto& [rails, standing] : of_rails) {
       from.rails = rails;
       EXPECT_EQ(Admission::standing_of(from, said, since), bit(3) ? Fact::failed
                                                            : may  ? Fact::expected
                                                                   : otherwise);
       Greeting rail = said;
       rail.rail = 1;
-      EXPECT_EQ(Admission::standing_of(from, rail, since), rails == Rails::none ? Fact::unexpected
-                                                           : rails == Rails::later
-                                                               ? Fact::undecided
-                                                               : Fact::expected);
+      EXPECT_EQ(Admission::standing_of(from, rail, since), standing);
     }
   });
 }

@@ -470,9 +470,6 @@ TEST_F(RailsPlayed, CarryWhatSpreadSays) {
 }
 
 TEST_F(RailsPlayed, OthersAreClosed) {
-  Stranger early = connect();
-  early.say(rail(1));
-  EXPECT_TRUE(is_closed(early));
   Stranger peer = connect();
   greet(peer);
   Message large({1, 0, 0, 0}, 100 * kib);
@@ -502,6 +499,33 @@ TEST_F(RailsPlayed, OthersAreClosed) {
   Message message({1, 9, 0, 0}, 8);
   message.receive(*channel_);
   EXPECT_TRUE(done_in(message, std::chrono::seconds(5)) && message.ok());
+}
+
+// Another connection's bytes may come first.
+TEST_F(RailsPlayed, WaitForTheFirstConnection) {
+  Stranger early = connect();
+  early.say(rail(1));
+  progress_a_while();
+  EXPECT_FALSE(early.sent_away());
+  Stranger peer = connect();
+  greet(peer);
+  EXPECT_TRUE(is_answered(early, 1));
+}
+
+// They may be on their way when the peer finishes, which nobody needs to be warned of.
+TEST_F(RailsPlayed, LateOnesAreClosed) {
+  Stranger peer = connect();
+  greet(peer);
+  Message last({1, 9, 0, 0}, 8);
+  last.receive(*channel_);
+  say(peer, {FrameType::bye, true, 0, team_, {0, 0, 0, 0}, 0});
+  ASSERT_TRUE(done_in(last, std::chrono::seconds(5)));
+  ASSERT_EQ(last.code(), Code::peer_lost) << last.why();
+  testing::internal::CaptureStderr();
+  Stranger late = connect();
+  late.say(rail(1));
+  EXPECT_TRUE(is_closed(late));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 class WrongSpreads : public RailsPlayed, public testing::WithParamInterface<int> {};
