@@ -96,7 +96,6 @@ Admission::Event Admission::event_of(const Greeting& said, bool invited) {
 
 Admission::Fact Admission::standing_of(const Greeter& from, const Greeting& said,
                                        std::chrono::steady_clock::time_point since) {
-  using Rails = Greeter::Rails;
   using enum Fact;
   if (said.rail != 0) {
     constexpr Fact answers[] = {unexpected, undecided, expected, met};  // none, later, some, past
