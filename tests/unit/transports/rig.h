@@ -177,8 +177,13 @@ class Ranks {
   bool drive(const std::function<bool()>& holds, std::chrono::seconds limit = limit_) {
     const auto begin = std::chrono::steady_clock::now();
     auto looked = begin;
+    uint32_t idle = 0;
     while (!holds()) {
-      if (!progress()) std::this_thread::yield();
+      idle = progress() ? 0 : idle + 1;
+      if (idle >= between_yields_) {
+        std::this_thread::yield();
+        idle = 0;
+      }
       const auto now = std::chrono::steady_clock::now();
       if (now - begin > limit) return false;
       if (now - looked < between_looks_) continue;
@@ -213,6 +218,7 @@ class Ranks {
 
   static constexpr std::chrono::seconds limit_{30};
   static constexpr std::chrono::milliseconds between_looks_{100};
+  static constexpr uint32_t between_yields_ = 64;  // turns in a row in which nothing moved
 
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::vector<std::shared_ptr<const void>> met_;
