@@ -46,12 +46,23 @@ uint32_t key_of(const Call& call) {
          (Selection::is_ordered(call) ? 2U : 0U) | (call.ragged ? 1U : 0U);
 }
 
-// (Open MPI 4.1.4 saturates them with AVX.)
+bool is_unsigned(Type type) {
+  return type == Type::uint8 || type == Type::uint16 || type == Type::uint32 ||
+         type == Type::uint64;
+}
 bool is_narrow_integer(Type type) {
   return type == Type::int8 || type == Type::int16 || type == Type::uint8 || type == Type::uint16;
 }
 
-bool is_sum_or_product(Op op) { return op == Op::sum || op == Op::prod; }
+// Whether MPI libraries compute what MPI defines. Open MPI 4.1.4 saturates sums of narrow integers
+// with AVX, and compares MPI_UNSIGNED_LONG as if it were signed, MPI_OFFSET as if it were not;
+// MPICH 4.0.2 compares all unsigned integers as signed.
+bool is_right_by_mpi(const Arithmetic& each) {
+  const auto [type, op] = each;
+  if (op == Op::sum || op == Op::prod) return !is_narrow_integer(type);
+  const bool compares = op == Op::min || op == Op::max;
+  return !compares || (!is_unsigned(type) && type != Type::int64);
+}
 
 // Bytes that this rank sends in a call whose size the ranks do not know.
 float weight_of(const Call& call, Rank ranks) {
@@ -123,8 +134,7 @@ Trials::Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& 
 bool Trials::is_tried(const Call& call) const {
   if (!call.reduction.kernel) return true;
   if (knobs_.reproducible || !call.reduction.arithmetic) return false;
-  const auto [type, op] = *call.reduction.arithmetic;
-  return !is_narrow_integer(type) || !is_sum_or_product(op);
+  return is_right_by_mpi(*call.reduction.arithmetic);
 }
 
 CallClass& Trials::find_class(const Call& call, const Algorithm& ruled) {
