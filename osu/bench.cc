@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "osu/command_line.h"
 #include "osu/options.h"
 #include "osu/trial.h"
 
@@ -226,7 +227,8 @@ int run_benchmark(const char* name, int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int status = run_parsed(*function, parse_options(*function, argc, argv));
   MPI_Finalize();
-  return status;
+  const std::string program = std::string("osu_") + name;
+  return status == 0 ? exit_status(program.c_str(), true) : status;
 }
 
 }  // namespace sluice::osu

@@ -52,11 +52,22 @@ void CommandLine::sizes(ByteRange* range, const std::string& help, size_t least)
 }
 
 void CommandLine::parse(int argc, char** argv) {
+  const std::string program = parser_->app.get_name();
   try {
     parser_->app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(parser_->app.help().c_str(), stdout);
+    std::exit(exit_status(program.c_str(), true));
   } catch (const CLI::ParseError& error) {
-    std::exit(parser_->app.exit(error));
+    std::fprintf(stderr, "%s: %s (-h lists the options)\n", program.c_str(), error.what());
+    std::exit(1);
   }
+}
+
+int exit_status(const char* program, bool good) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return good ? 0 : 1;
+  std::fprintf(stderr, "%s: cannot write all of the output\n", program);
+  return 1;
 }
 
 }  // namespace sluice::osu

@@ -29,12 +29,16 @@ class CommandLine {
   // -m, --message-size MIN:MAX in bytes, with MIN at least `least`.
   void sizes(ByteRange* range, const std::string& help, size_t least);
 
-  // Prints help, or an error that names the option, and exits if there is one.
+  // Prints help, or an error that names the program and the option, and exits if there is one.
   void parse(int argc, char** argv);
 
  private:
   struct Parser;
   std::unique_ptr<Parser> parser_;
 };
+
+// What main returns. Prints an error if not all output could be written, on a full disk for
+// example.
+int exit_status(const char* program, bool good);
 
 }  // namespace sluice::osu

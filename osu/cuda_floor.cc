@@ -75,4 +75,5 @@ int main(int argc, char** argv) {
     return 1;
   }
   measure(options);
+  return exit_status("osu_cuda_floor", true);
 }

@@ -170,5 +170,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "osu_face: it takes 2 ranks that share memory\n");
   }
   MPI_Finalize();
-  return size == 2 ? 0 : 1;
+  return sluice::osu::exit_status("osu_face", size == 2);
 }

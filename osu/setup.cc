@@ -86,4 +86,5 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   measure(options);
   MPI_Finalize();
+  return sluice::osu::exit_status("osu_setup", true);
 }

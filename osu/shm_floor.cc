@@ -202,5 +202,6 @@ int main(int argc, char** argv) {
   line.parse(argc, argv);
   sluice::osu::Shared* const shared = sluice::osu::share();
   const auto body = [&](int number) { sluice::osu::run(*shared, settings, number); };
-  return sluice::osu::run_processes(settings.ranks, body) ? 0 : 1;
+  const bool good = sluice::osu::run_processes(settings.ranks, body);
+  return sluice::osu::exit_status("osu_shm_floor", good);
 }

@@ -151,5 +151,6 @@ int main(int argc, char** argv) {
   line.parse(argc, argv);
   std::vector<sluice::osu::Rank> all = sluice::osu::make_ranks(ranks);
   const auto body = [&](int number) { sluice::osu::run_alone(all, number, range, iterations); };
-  return sluice::osu::run_processes(ranks, body) ? 0 : 1;
+  const bool good = sluice::osu::run_processes(ranks, body);
+  return sluice::osu::exit_status("osu_tcp_floor", good);
 }
