@@ -15,6 +15,7 @@ namespace sluice {
 namespace {
 
 constexpr std::chrono::seconds between_makings{10};
+constexpr std::chrono::microseconds between_dialings{100};
 constexpr std::chrono::seconds awaited{2};
 constexpr size_t descriptors_to_spare = 32;
 
@@ -79,10 +80,21 @@ void Rails::note_heard() {
   }
 }
 
+// Whether to look at those that dial: each takes a system call or two, perhaps for minutes.
+bool Rails::is_dialing_due() {
+  const auto dials = [](const auto& each) { return each->dialer() != nullptr; };
+  if (std::ranges::none_of(rails_, dials)) return false;
+  const auto now = Clock::now();
+  if (now < dial_at_) return false;
+  dial_at_ = now + between_dialings;
+  return true;
+}
+
 // Goes on dialing.
 void Rails::dial() try {
   make();
   note_heard();
+  if (!is_dialing_due()) return;
   for (size_t i = 0; i < rails_.size();) {
     Rail& rail = *rails_[i];
     const auto state = rail.dialer() ? rail.dialer()->advance() : Dialer::State::dialing;

@@ -148,6 +148,7 @@ class Rails {
   Rail* find(uint32_t number);
   Rail& add(std::unique_ptr<Rail> rail);
   void make();
+  bool is_dialing_due();
   void dial();
   void note_heard();
   bool take_dialed(Rail& rail);
@@ -174,6 +175,7 @@ class Rails {
   uint32_t next_number_ = 1;           // asking side
   size_t turn_ = 0;                    // which of equal rails is the first
   Clock::time_point make_at_{};        // asking side: not before
+  Clock::time_point dial_at_{};        // the same
   uint64_t heard_ = 0;                 // bytes over connection 0, when last looked while dialing
   Clock::time_point awaited_until_{};  // answering side
   SpreadChoice choice_;
