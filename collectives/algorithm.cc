@@ -24,6 +24,7 @@ std::string_view to_string(Collective collective) {
 }
 
 bool parse(std::string_view name, Collective* collective) {
+  if (name == "bcast") name = "broadcast";  // as MPI and SLUICE_BCAST call it
   const auto found = std::find(std::begin(names), std::end(names), name);
   if (found == std::end(names)) return false;
   *collective = static_cast<Collective>(found - std::begin(names));

@@ -31,7 +31,7 @@ CommandLine::~CommandLine() = default;
 
 void CommandLine::number(const std::string& names, int* value, const std::string& help, int least,
                          int most) {
-  parser_->app.add_option(names, *value, help)->check(CLI::Range(least, most));
+  parser_->app.add_option(names, *value, help)->type_name("N")->check(CLI::Range(least, most));
 }
 
 void CommandLine::choice(const std::string& names, int* value, const std::string& help,

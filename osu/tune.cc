@@ -41,6 +41,8 @@ void add_options(CLI::App* app, TuneOptions* options) {
   app->add_option("--sizes", options->sizes, "bytes, ascending")->delimiter(',')->required();
   app->add_option("--time", options->seconds, "seconds after which no point is begun; 0: no limit");
   app->add_option("--rounds", options->rounds, "samples of each candidate");
+  app->add_option("--writes", options->outputs, "a file that THEN writes: it must be possible")
+      ->take_all();
   app->add_option("THEN", options->then, "what rank 0 becomes");
   app->positionals_at_end();
 }
@@ -62,7 +64,11 @@ int main(int argc, char** argv) {
   CLI::App app("Measures collectives by each of Sluice's algorithms; started by `sluice tune`.",
                "osu_tune");
   add_options(&app, &options);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 1;
+  }
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

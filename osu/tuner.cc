@@ -37,6 +37,7 @@ class Journal {
  public:
   // Reads what an earlier run left. Returns an error message, or an empty string.
   std::string open(const std::string& path, const std::string& job) {
+    path_ = path;
     file_.reset(std::fopen(path.c_str(), "a+e"));
     if (!file_) return path + ": " + std::strerror(errno);
     const Result<std::string> text = read_file(path);
@@ -50,12 +51,15 @@ class Journal {
     if (ftruncate(fileno(file_.get()), static_cast<off_t>(whole)) != 0)
       return path + ": is no file";
     if (whole == 0) write("job " + job);
-    return "";
+    return trouble_;
   }
   void write(const std::string& line) {
-    std::fprintf(file_.get(), "%s\n", line.c_str());
-    std::fflush(file_.get());
+    if (std::fprintf(file_.get(), "%s\n", line.c_str()) < 0 || std::fflush(file_.get()) != 0) {
+      trouble_ = path_ + " cannot be written: " + std::strerror(errno);
+    }
   }
+  // What went wrong in writing, or an empty string.
+  const std::string& trouble() const { return trouble_; }
   const std::set<std::string>& done() const { return done_; }
 
  private:
@@ -79,8 +83,18 @@ class Journal {
     void operator()(FILE* file) const { std::fclose(file); }
   };
   std::unique_ptr<FILE, Close> file_;
+  std::string path_, trouble_;
   std::set<std::string> done_;
 };
+
+// An error message if no such file can be written; else an empty string.
+std::string find_obstacle(const std::string& path) {
+  const bool is_there = access(path.c_str(), F_OK) == 0;
+  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "ae"), std::fclose);
+  if (!file) return path + " cannot be written: " + std::strerror(errno);
+  if (!is_there) (void)unlink(path.c_str());
+  return "";
+}
 
 class Tuner {
  public:
@@ -166,6 +180,9 @@ std::string Tuner::find_trouble() {
     if (ranks < 2 || ranks > size_) {
       return "--ranks " + std::to_string(ranks) + ": the job has " + std::to_string(size_);
     }
+  }
+  for (const std::string& path : options_.outputs) {
+    if (std::string obstacle = find_obstacle(path); !obstacle.empty()) return obstacle;
   }
   return "";
 }
@@ -275,7 +292,8 @@ void Tuner::compete(const Block& block, MPI_Comm members, MPI_Comm control) {
     if (stop_) break;
     report(block, bytes);
     record(block, bytes, contest.run(bytes, options_.rounds));
-    stop_ = options_.seconds > 0 && MPI_Wtime() - began_ > options_.seconds ? 1 : 0;
+    const bool is_late = options_.seconds > 0 && MPI_Wtime() - began_ > options_.seconds;
+    stop_ = is_late || !journal_.trouble().empty() ? 1 : 0;
     MPI_Bcast(&stop_, 1, MPI_INT, 0, control);
   }
 }
@@ -316,6 +334,7 @@ bool Tuner::run() {
   for (const Block& block : blocks) {
     if (!stop_) run_block(block);
   }
+  if (!all_agree_on(journal_.trouble())) return false;
   if (rank_ == 0) {
     std::fprintf(stderr, "sluice tune: %zu of %zu points, %.0f s%s\n", made_, total_,
                  MPI_Wtime() - began_,

@@ -20,6 +20,7 @@ struct TuneOptions {
   std::vector<size_t> sizes;  // ascending; bytes counted as in rules (Call::bytes)
   double seconds = 0;         // 0: no limit
   int rounds = 7;
+  std::vector<std::string> outputs;  // files that the command after it writes
   std::vector<std::string> then;
 };
 

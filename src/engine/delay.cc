@@ -7,6 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "collectives/algorithm.h"
+#include "src/engine/rules.h"
+
 namespace sluice {
 namespace {
 
@@ -28,6 +31,12 @@ bool parse_number(std::string_view text, Number* number) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *number);
   return error == std::errc() && stop == end;
+}
+
+// Of any collective, or MPI's.
+bool is_algorithm(std::string_view name) {
+  return name == leave_to_mpi ||
+         std::ranges::any_of(algorithms(), [&](const auto& each) { return each.name == name; });
 }
 
 }  // namespace
@@ -57,6 +66,10 @@ Result<Delay> Delay::parse(const std::string& text) {
       return Status(Code::invalid,
                     "SLUICE_DELAY: '" + std::string(word) +
                         "' is not ALGORITHM:MICROSECONDS or ALGORITHM:MICROSECONDS:FIRST-LAST");
+    }
+    if (!is_algorithm(item.algorithm)) {
+      return Status(Code::invalid,
+                    "SLUICE_DELAY: no collective has an algorithm '" + item.algorithm + "'");
     }
     if (item.microseconds > most_microseconds) {
       return Status(Code::invalid, "SLUICE_DELAY: '" + std::string(word) +

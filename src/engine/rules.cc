@@ -93,6 +93,9 @@ Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
     }
     rule.collective = collective;
   }
+  if (words[1] != "*" && words[1] != "shm" && words[1] != "tcp") {
+    return Status{Code::invalid, "'" + std::string(words[1]) + "' is no transport: shm, tcp or *"};
+  }
   rule.transport = words[1];
   for (size_t i = 2; i + 2 < words.size(); ++i) {
     if (Status status = parse_condition(words[i], &rule); !status.ok()) return status;

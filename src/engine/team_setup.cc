@@ -455,7 +455,7 @@ Status TeamSetup::differ() {
   } catch (const std::bad_alloc&) {
   }
   if (is_strict()) {
-    const bool may_go_on = process_.knobs.tls == "off";
+    const bool may_go_on = process_.knobs.tls == "off" && !is_any(is_unfit);
     return {Code::mismatch, "ranks differ: " + text +
                                 (may_go_on ? " (SLUICE_ON_MISMATCH=mpi goes on in MPI)" : "")};
   }
@@ -481,7 +481,8 @@ std::string TeamSetup::find_differences() {
     if (is_unfit(hellos_[rank])) unable.push_back(rank);
   }
   const std::string text = describe_differences(versions);
-  return text.empty() ? describe_ranks(unable) + " can't use the transport" : "Sluice's " + text;
+  return text.empty() ? describe_ranks(unable) + " could not set it up, and said why"
+                      : "Sluice's " + text;
 }
 
 // Agrees on an arena by the last exchanges, and gives it to the team. The caller reports an error

@@ -12,14 +12,6 @@ constexpr size_t most_pieces = 3;  // shown one by one
 
 Status reject(const std::string& what) { return {Code::invalid, what}; }
 
-std::string collective_names() {
-  std::string names;
-  for (uint32_t i = 0; i < collective_count; ++i) {
-    names += (i ? ", " : "") + std::string(to_string(static_cast<Collective>(i)));
-  }
-  return names;
-}
-
 std::string algorithm_names(Collective collective) {
   std::string names;
   for (const Algorithm& each : algorithms(collective)) {
@@ -88,6 +80,14 @@ std::string piece_text(const Piece& piece) {
 }
 
 }  // namespace
+
+std::string collective_names() {
+  std::string names;
+  for (uint32_t i = 0; i < collective_count; ++i) {
+    names += (i ? ", " : "") + std::string(to_string(static_cast<Collective>(i)));
+  }
+  return names;
+}
 
 Result<Study> make_study(const StudyOptions& options) {
   const Result<const Algorithm*> algorithm = chosen_algorithm(options);

@@ -40,6 +40,9 @@ struct Study {
   size_t bytes_of(size_t elements) const { return elements * element; }
 };
 
+// All collectives, with commas.
+std::string collective_names();
+
 // An error names the wrong option and the valid choices. A plan in which the model finds a fault is
 // also an error.
 Result<Study> make_study(const StudyOptions& options);

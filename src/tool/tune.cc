@@ -15,6 +15,7 @@
 #include "src/tool/build.h"
 #include "src/tool/preload.h"
 #include "src/tool/run.h"
+#include "src/tool/study.h"
 #include "src/tool/text.h"
 #include "src/tool/tuning.h"
 #include "src/tool/winners.h"
@@ -74,8 +75,9 @@ Status add_candidates(const std::vector<std::string>& names, std::vector<std::st
   std::vector<Collective> wanted;
   for (const std::string& name : names) {
     Collective collective;
-    if (!parse(name == "bcast" ? "broadcast" : name, &collective)) {
-      return {Code::invalid, "--collectives " + name + ": there is no such collective"};
+    if (!parse(name, &collective)) {
+      return {Code::invalid,
+              "--collectives " + name + ": no such collective; there are " + collective_names()};
     }
     wanted.push_back(collective);
   }
@@ -104,6 +106,9 @@ Status measure(const TuneOptions& options) {
   if (Status status = add_candidates(options.collectives, &command); !status.ok()) return status;
   command.insert(command.end(), {"--sizes", joined(*sizes), "--time", short_number(options.seconds),
                                  "--rounds", std::to_string(options.rounds)});
+  for (const std::string& file : {options.output, options.svg}) {
+    if (!file.empty()) command.insert(command.end(), {"--writes", file});
+  }
   if (!options.ranks.empty()) {
     command.insert(command.end(), {"--ranks", joined(options.ranks)});
   }
@@ -151,10 +156,11 @@ Status make(const TuneOptions& options) {
     if (!status.ok()) return status;
   }
   printf(
-      "%s%s has %zu rules. MPI's own collective keeps %zu of %zu points. To use it:\n"
+      "%s%s has %zu rule%s. MPI's own collective keeps %zu of %zu points. To use it:\n"
       "  export SLUICE_RULES=%s\n",
       winners_table(measured, tuning).c_str(), options.output.c_str(), tuning.rules.size(),
-      tuning.mpi_wins, measured.points.size(), options.output.c_str());
+      tuning.rules.size() == 1 ? "" : "s", tuning.mpi_wins, measured.points.size(),
+      options.output.c_str());
   return {};
 }
 

@@ -176,7 +176,7 @@ TEST(Agreement, ARankWithoutATransportIsNamed) {
       },
       &teams);
   for (const Status& status : formed) {
-    EXPECT_NE(status.message().find("rank 1 can't use the transport"), std::string::npos)
+    EXPECT_NE(status.message().find("rank 1 could not set it up, and said why"), std::string::npos)
         << status.message();
   }
 }

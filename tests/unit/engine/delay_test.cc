@@ -11,7 +11,7 @@ namespace {
 TEST(Delay, takes_lists_of_algorithms) {
   for (const char* text :
        {"flat:3", "mpi:2.5", "flat:0", "flat:1e3", "flat:3,mpi:2.5:1000-1999", "flat:3:7-7",
-        "flat:3:7-", "flat:3:-7", "flat:3:7-18446744073709551615", "a:1,a:2:5-6,b:0.001"}) {
+        "flat:3:7-", "flat:3:-7", "flat:3:7-18446744073709551615", "flat:1,flat:2:5-6,ring:0.1"}) {
     const Result<Delay> delay = Delay::parse(text);
     ASSERT_TRUE(delay.ok()) << text << ": " << delay.status().message();
     EXPECT_FALSE(delay->empty()) << text;
@@ -37,6 +37,12 @@ TEST(Delay, names_what_is_wrong) {
     }
   }
   for (const char* text : {",", "mpi:1,,flat:3"}) EXPECT_FALSE(Delay::parse(text).ok()) << text;
+}
+
+TEST(Delay, is_of_an_algorithm) {
+  const Result<Delay> delay = Delay::parse("ring:1,rings:1");
+  ASSERT_FALSE(delay.ok());
+  EXPECT_EQ(delay.status().message(), "SLUICE_DELAY: no collective has an algorithm 'rings'");
 }
 
 TEST(Delay, is_of_an_hour_at_most) {

@@ -293,6 +293,7 @@ TEST(Rules, ErrorsNameTheLineAndWhatIsWrong) {
       {"allreduce tcp -> nonsense", "line 1: allreduce has no algorithm 'nonsense'"},
       {"\nallreduce tcp", "line 2: expected: collective transport"},
       {"sum tcp -> ring", "'sum' is no collective"},
+      {"allreduce tls -> ring", "'tls' is no transport: shm, tcp or *"},
       {"allreduce tcp size:0-1 -> ring", "'size:0-1' is no condition"},
       {"allreduce tcp bytes:9-1 -> ring", "'bytes:9-1' is no condition"},
       {"allreduce tcp bytes:- -> ring", "'bytes:-' is no condition"},

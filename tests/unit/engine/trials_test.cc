@@ -571,7 +571,7 @@ TEST_P(Trials, find_out_what_is_slow) {
   run(2, [&](Member& member) {
     std::array<std::byte, 512> memory{};
     const Call call = small_call(Collective::barrier, memory);
-    Result<Delay> delay = Delay::parse("sluice:40000");
+    Result<Delay> delay = Delay::parse("flat:40000");
     ASSERT_TRUE(delay.ok());
     Way way;
     do {
@@ -581,7 +581,7 @@ TEST_P(Trials, find_out_what_is_slow) {
         mpi.arrive_and_wait();
       } else {
         ASSERT_TRUE(member.team->run_by(*way.algorithm, call).ok());
-        delay->prolong("sluice");
+        delay->prolong("flat");
       }
       way.end();
     } while (way.of->trial.choice() == Trial::ruled);
