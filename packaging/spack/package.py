@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For Spack: `spack repo create`, put this into packages/sluice/, `spack install sluice ^openmpi`. One installation serves
-programs of any MPI: that of the spec builds the benchmarks and tests."""
+"""For Spack: `spack repo create`, put this into packages/sluice/, `spack install sluice ^openmpi`.
+One installation serves programs of any MPI: that of the spec builds the benchmarks and tests."""
 import os
 
 from spack.package import *
@@ -16,8 +16,9 @@ MODULES = (("hwloc", "hwloc", "hwloc"), ("tls", "openssl", "tls"), ("verbs", "ve
 
 
 class Sluice(AutotoolsPackage):
-    """Sluice makes the collective operations of MPI programs faster: a shared library that is preloaded into
-    unmodified programs, and carries their collectives over its own algorithms and transports."""
+    """Sluice makes the collective operations of MPI programs faster: a shared library that is
+    preloaded into unmodified programs, and carries their collectives over its own algorithms and
+    transports."""
 
     homepage = "https://example.org/sluice"
     url = "https://example.org/sluice/sluice-0.1.0.tar.xz"
@@ -25,7 +26,8 @@ class Sluice(AutotoolsPackage):
 
     license("BSD-3-Clause")
 
-    # A release has the checksum that `make dist` prints; until there is one, the sources are taken from git.
+    # A release has the checksum that `make dist` prints; until there is one, the sources are taken
+    # from git.
     version("main", branch="main")
 
     variant("hwloc", default=True, description="Group ranks that share a cache or a NUMA node")
@@ -39,7 +41,8 @@ class Sluice(AutotoolsPackage):
     depends_on("libtool@2.4.6:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("cli11@2:", type="build")
-    depends_on("mpi")  # of the benchmarks; the library serves Open MPI, MPICH and MPI 5's ABI with any
+    # Of the benchmarks; the library serves Open MPI, MPICH and MPI 5's ABI with any.
+    depends_on("mpi")
     depends_on("hwloc@2:", when="+hwloc")
     depends_on("openssl@3:", when="+tls")
     depends_on("rdma-core", when="+verbs")
@@ -48,11 +51,17 @@ class Sluice(AutotoolsPackage):
     conflicts("%gcc@:10", msg="Sluice needs C++20: GCC 11 or later")
 
     def configure_args(self):
-        args = [f"--with-mpi={self.spec['mpi'].mpicc}", "--without-clang", "--without-cuda", "--without-nccl"]
+        args = [f"--with-mpi={self.spec['mpi'].mpicc}"]
+        args += ["--without-clang", "--without-cuda", "--without-nccl"]
         # (Spack's compilers know where the libraries are.)
         for variant, option, _ in MODULES:
-            args.append(f"--with-{option}" if f"+{variant}" in self.spec else f"--without-{option}")
+            sense = "with" if f"+{variant}" in self.spec else "without"
+            args.append(f"--{sense}-{option}")
         return args
+
+    def check(self):
+        """Of `spack install --test=root`. (`make check` takes an hour, and many packages.)"""
+        make("smoke")
 
     @run_after("install")
     def check_modules(self):
@@ -66,7 +75,7 @@ class Sluice(AutotoolsPackage):
         env.set("LIBSLUICE", os.path.join(self.prefix.lib, "libsluice.so"))
 
     def test_smoke(self):
-        """every collective on two ranks, with checked results; encryption; a program without MPI"""
+        """every collective on two ranks, results checked; encryption; a program without MPI"""
         smoke = Executable(os.path.join(self.prefix.libexec, "sluice", "smoke"))
         smoke.add_default_env("MPIRUN", os.path.join(self.spec["mpi"].prefix.bin, "mpirun"))
         out = smoke(output=str.split, error=str.split)
