@@ -66,6 +66,9 @@ struct Call {
   // plan.
   DeviceWork* device = nullptr;
   bool ragged = false;  // allgatherv and reduce_scatter: blocks differ in size (equal on all ranks)
+  // MPI is never tried (trials.h): an alltoall or alltoallv in place, which all ranks of an MPI
+  // library must make so (equal on all ranks).
+  bool stays = false;
 };
 
 // Whether the result has the same bits whoever computes it, and in whatever order: data is moved,

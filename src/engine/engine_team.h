@@ -48,6 +48,7 @@ class EngineTeam final : public NewTeam {
     return selection_.choose(call, can_use_shm(call));
   }
   Status find_way(const Call& call, Way* way) override;
+  void abandon_trial_memory() override { trials_.abandon_memory(); }
   void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) override;
   Status run_by(const Algorithm& algorithm, const Call& call) override;
   DeviceNeeds measure(const Algorithm& algorithm, const Call& call) override {

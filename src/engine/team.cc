@@ -68,7 +68,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       waiter_(process.endpoint.get(), process.progress_mpi, process.knobs.spin,
               process.oversubscription),
       selection_(process, name_, rank, channels_.size(), hosts_),
-      trials_(*this, selection_, channels_.size(), process.knobs, name_),
+      trials_(*this, selection_, channels_.size(), process, name_),
       blocking_(process.knobs),
       resources_{process.knobs, process.endpoint.get(), channels_, schedules_,
                  rank,          channels_.size(),       hosts_},
@@ -111,7 +111,7 @@ void EngineTeam::settle_accounts() {
 
 bool EngineTeam::retire() {
   settle_accounts();
-  trials_.leave_windows();
+  trials_.give_memory_back();
   plan_.trim();
   cells_.trim();
   cells_.reset();

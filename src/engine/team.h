@@ -133,6 +133,8 @@ class Team : public CopyWait {
   // each call that is not made under a lease, in the order of calls. Equal on all ranks. May block
   // in exchanges of the team, and fail as a call does; may throw std::bad_alloc.
   virtual Status find_way(const Call& call, Way* way) = 0;
+  // To be called when MPI has failed in a call that was made aside, on Way::aside.
+  virtual void abandon_trial_memory() = 0;
   // To be called when MPI has done a call (of such a collective and so many bytes), if its way is
   // counted. Throws nothing.
   virtual void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) = 0;

@@ -11,12 +11,20 @@ void Trial::enter(State state) {
   calls_ = 0;
 }
 
-Trial::Due Trial::due() const {
+void Trial::begin_window_if_time() {
+  const bool is_time = (state_ == State::waiting && calls_ == calls_before_trying) ||
+                       (state_ == State::settled && calls_ == gap_);
+  if (is_time) enter(State::trying);
+}
+
+Trial::Due Trial::due() {
+  begin_window_if_time();
   if (state_ == State::waiting) {
     return !has_looked_ && calls_ == calls_before_look ? Due::time_spent : Due::nothing;
   }
-  const bool is_full = state_ == State::trying && calls_ == window_length();
-  return is_full ? Due::window : Due::nothing;
+  if (state_ != State::trying) return Due::nothing;
+  if (calls_ == window_length()) return Due::window;
+  return has_memory_ ? Due::nothing : Due::memory;
 }
 
 void Trial::learn_time_spent(std::chrono::nanoseconds spent) {
@@ -24,9 +32,15 @@ void Trial::learn_time_spent(std::chrono::nanoseconds spent) {
   if (spent >= long_enough) enter(State::trying);
 }
 
+void Trial::learn_memory(bool all) {
+  has_memory_ = all;
+  if (all) return;
+  gap_ = std::max(gap_, std::min(gap_ * 2, usual_gap));
+  end_window();
+}
+
 Trial::Next Trial::next(size_t bytes) {
-  if (state_ == State::waiting && calls_ == calls_before_trying) enter(State::trying);
-  if (state_ == State::settled && calls_ == gap_) enter(State::trying);
+  begin_window_if_time();
   if (state_ == State::trying)
     return is_alike(bytes) ? next_of_window() : Next{choice_, false, false, 0};
   const auto place = static_cast<uint8_t>(calls_++);
@@ -124,9 +138,14 @@ void Trial::settle(const Result& result, bool has_changed) {
     is_new_ = false;
     last_ = result;
   }
+  end_window();
+}
+
+void Trial::end_window() {
   leader_ = choice_;
   wins_ = 0;
   has_repeated_ = false;
+  lose_memory();
   enter(State::settled);
 }
 

@@ -10,7 +10,8 @@
 //   trying    a window of calls, by all candidates in turns. Before the next call the ranks
 //             exchange the samples of the window. A candidate that is clearly faster in two windows
 //             in a row becomes the choice. A window takes calls of about one size; others of the
-//             class go by the choice meanwhile.
+//             class go by the choice meanwhile. If its calls need memory of their own, all ranks
+//             must have that first; otherwise there is no window until after the next gap.
 //   settled   the choice carries the calls. After a gap the class is tried again. The gap doubles
 //             while nothing changes, up to 1024 calls; it is longer where windows cost much.
 //
@@ -64,7 +65,7 @@ class Trial {
 
   enum class State : uint8_t { waiting, trying, settled, closed };
   // What the ranks must agree on before the next call.
-  enum class Due : uint8_t { nothing, time_spent, window };
+  enum class Due : uint8_t { nothing, time_spent, memory, window };
 
   // How long calls take, in nanoseconds: between these bounds. Unknown if low is greater.
   struct Bounds {
@@ -88,10 +89,16 @@ class Trial {
     uint8_t place;  // among the window's samples, or among calls 1 to 7; if it is timed
   };
 
-  explicit Trial(uint8_t candidates) : candidates_(candidates) {}
+  // Whether the calls of windows need memory that not every rank may have.
+  enum class Needs : uint8_t { nothing, memory };
 
-  Due due() const;
+  explicit Trial(uint8_t candidates, Needs needs = Needs::nothing)
+      : candidates_(candidates), has_memory_(needs == Needs::nothing), needs_(needs) {}
+
+  Due due();
   void learn_time_spent(std::chrono::nanoseconds spent);
+  // all: whether all ranks have it.
+  void learn_memory(bool all);
   // In place of it: the choice stays for good.
   void give_up() { enter(State::closed); }
   void learn(const Result& result);
@@ -101,10 +108,9 @@ class Trial {
   // `skip` counts such calls.
   uint32_t uneventful() const;
   void skip(uint32_t calls) { calls_ += calls; }
-  // Forgets the calls of a window that is not complete.
-  void leave_window() {
-    if (state_ == State::trying) enter(State::trying);
-  }
+  // The ranks have given the memory back. A window that has begun goes on once they have it again.
+  void lose_memory() { has_memory_ = needs_ == Needs::nothing; }
+  bool holds_memory() const { return has_memory_ && needs_ == Needs::memory; }
 
   State state() const { return state_; }
   uint8_t choice() const { return choice_; }
@@ -119,15 +125,19 @@ class Trial {
 
  private:
   void enter(State state);
+  void begin_window_if_time();
   Next next_of_window();
   bool is_alike(size_t bytes);
   uint8_t find_leader(const Result& result) const;
   void settle(const Result& result, bool has_changed);
+  void end_window();
   uint32_t least_gap(const Result& result) const;
   uint32_t settling_calls(const Result& result) const;
   uint32_t needed_wins() const;
 
   const uint8_t candidates_;
+  bool has_memory_;  // or needs none
+  const Needs needs_;
   State state_ = State::waiting;
   bool has_looked_ = false;    // at the time spent
   bool has_repeated_ = false;  // a window, because times had shifted

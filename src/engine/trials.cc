@@ -2,11 +2,11 @@
 #include "src/engine/trials.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "src/base/log.h"
@@ -46,22 +46,26 @@ uint32_t key_of(const Call& call) {
          (Selection::is_ordered(call) ? 2U : 0U) | (call.ragged ? 1U : 0U);
 }
 
-bool is_unsigned(Type type) {
-  return type == Type::uint8 || type == Type::uint16 || type == Type::uint32 ||
-         type == Type::uint64;
-}
-bool is_narrow_integer(Type type) {
-  return type == Type::int8 || type == Type::int16 || type == Type::uint8 || type == Type::uint16;
-}
-
-// Whether MPI libraries compute what MPI defines. Open MPI 4.1.4 saturates sums of narrow integers
-// with AVX, and compares MPI_UNSIGNED_LONG as if it were signed, MPI_OFFSET as if it were not;
-// MPICH 4.0.2 compares all unsigned integers as signed.
+// Reductions that MPI libraries do as Sluice does, to the bit, of any operands:
+// `tests/mpi/test_choice` compares them. (Open MPI 4.1.4 saturates sums of narrow integers with
+// AVX, compares MPI_UNSIGNED_LONG as if it were signed and MPI_OFFSET as if it were not, and fails
+// in quadruple precision; MPICH 4.0.2 compares all unsigned integers as signed, and its maxima of
+// NaNs depend on the order of ranks.)
 bool is_right_by_mpi(const Arithmetic& each) {
   const auto [type, op] = each;
-  if (op == Op::sum || op == Op::prod) return !is_narrow_integer(type);
   const bool compares = op == Op::min || op == Op::max;
-  return !compares || (!is_unsigned(type) && type != Type::int64);
+  if (compares) return type == Type::int32;
+  if (op != Op::sum && op != Op::prod) return false;
+  const bool is_float = type == Type::float32 || type == Type::float64;
+  const bool is_complex = type == Type::complex64 || type == Type::complex128;
+  return is_wide_integer(type) || is_float || (is_complex && op == Op::sum);
+}
+
+// Beyond these, MPI does no calls that Sluice could do.
+constexpr size_t most_moved = size_t{1} << 31, most_reduced = size_t{64} << 20;
+
+bool has_a_common_size(const Call& call) {
+  return call.collective != Collective::alltoallv && call.collective != Collective::barrier;
 }
 
 // Bytes that this rank sends in a call whose size the ranks do not know.
@@ -122,16 +126,21 @@ Trials::~Trials() {
   }
 }
 
-Trials::Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
+Trials::Trials(Team& team, const Selection& selection, Rank ranks, Process& process,
                const std::string& name)
     : team_(team),
       selection_(selection),
-      knobs_(knobs),
+      process_(process),
+      knobs_(process.knobs),
       name_(name),
-      are_on_(knobs.choice != "rules" && knobs.tls == "off" && ranks > 1) {}
+      are_on_(knobs_.choice != "rules" && knobs_.tls == "off" && ranks > 1) {}
 
 // Equal on all ranks.
 bool Trials::is_tried(const Call& call) const {
+  if (call.stays) return false;
+  if (!has_a_common_size(call)) return true;
+  const size_t most = call.reduction.kernel ? most_reduced : most_moved;
+  if (call.bytes == 0 || call.bytes >= most) return false;
   if (!call.reduction.kernel) return true;
   if (knobs_.reproducible || !call.reduction.arithmetic) return false;
   return is_right_by_mpi(*call.reduction.arithmetic);
@@ -163,7 +172,8 @@ CallClass& Trials::make_class(uint32_t key, const Call& call, const Algorithm& r
   } else if (knobs_.choice == "free" || (knobs_.choice == "online" && is_exact(call))) {
     for (const Algorithm* const rival : selection_.find_rivals(call, ruled)) add(rival);
   }
-  CallClass& made = *classes_.emplace_back(new CallClass{key, Trial(candidates)});
+  const auto needs = is_interchangeable(call) ? Trial::Needs::nothing : Trial::Needs::memory;
+  CallClass& made = *classes_.emplace_back(new CallClass{key, Trial(candidates, needs)});
   made.algorithms = algorithms;
   made.known = known;
   if (known) made.trial.give_up();
@@ -207,16 +217,16 @@ void Trials::hand_over(const TeamId& team, std::span<const uint32_t> hosts,
 } catch (const std::bad_alloc&) {
 }
 
-// Whether a candidate may do the call in place of the choice: otherwise it does it aside.
-bool Trials::may_go_straight(const Call& call, const CallClass& of, uint8_t candidate) const {
-  return candidate == of.trial.choice() || is_exact(call) || knobs_.choice == "free";
+// Whether any candidate may do the call in place of the choice: otherwise it is tried aside.
+bool Trials::is_interchangeable(const Call& call) const {
+  return is_exact(call) || knobs_.choice == "free";
 }
 
 Status Trials::find_way(const Call& call, Way* way) {
   if (!is_tried(call)) return {};
   CallClass& of = find_class(call, *way->algorithm);
   if (of.lease) of.lease->end();
-  if (of.trial.due() != Trial::Due::nothing) {
+  while (of.trial.due() != Trial::Due::nothing) {
     if (Status status = agree(call, of); !status.ok()) return status;
   }
   const Trial::Next next = of.trial.next(call.bytes);
@@ -233,24 +243,64 @@ void Trials::take_part(const Call& call, const Trial::Next& next, Way* way) cons
   way->place = next.place;
   way->is_timed = next.is_timed;
   if (next.is_timed) of.samples[next.place] = {0, Sample::unknown, weight_of(call, team_.size())};
-  if (may_go_straight(call, of, next.candidate)) return;
+  if (next.candidate == of.trial.choice() || is_interchangeable(call)) return;
   if (!next.is_timed) return way->go_by(of.trial.choice());
   way->by = next.candidate == Trial::mpi ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
   way->is_to_warm = true;
+  way->aside = {scratch_.get() + of.most_bytes(), scratch_.get()};
   of.had_asides = true;
 }
 
-void Trials::leave_windows() {
-  for (const auto& each : classes_) each->trial.leave_window();
+void Trials::give_memory_back() {
+  for (const auto& each : classes_) each->trial.lose_memory();
+  free_scratch_if_unused();
+}
+
+void Trials::abandon_memory() {
+  (void)scratch_.release();
+  scratch_bytes_ = 0;
+}
+
+bool Trials::reserve_scratch(size_t bytes) {
+  if (bytes <= scratch_bytes_) return true;
+  std::unique_ptr<std::byte[]> larger(new (std::nothrow) std::byte[bytes]);
+  if (!larger) return false;
+  scratch_ = std::move(larger);
+  scratch_bytes_ = bytes;
+  return true;
+}
+
+void Trials::free_scratch_if_unused() {
+  const auto uses = [](const auto& each) { return each->trial.holds_memory(); };
+  if (std::ranges::any_of(classes_, uses)) return;
+  scratch_.reset();
+  scratch_bytes_ = 0;
 }
 
 Status Trials::agree(const Call& call, CallClass& of) {
-  if (of.trial.due() == Trial::Due::time_spent) return agree_on_time_spent(call, of);
-  const uint8_t before = of.trial.choice();
-  ++of.windows;
-  Status status = agree_on_window(call, of);
-  if (status.ok() && of.trial.choice() != before) report(of, call);
-  return status;
+  switch (of.trial.due()) {
+    case Trial::Due::nothing:
+      break;
+    case Trial::Due::time_spent:
+      return agree_on_time_spent(call, of);
+    case Trial::Due::memory:
+      return agree_on_memory(call, of);
+    case Trial::Due::window:
+      return agree_on_window(call, of);
+  }
+  return {};
+}
+
+// Tries again with the reserve's memory, for what all ranks do alike after an exchange: a rank that
+// failed in it would leave the others alone.
+template <typename Work>
+void Trials::by_all_means(Work work) const {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    process_.reserve.release();
+  }
+  work();
 }
 
 // Gathers all ranks' `mine`, of one length on all, piece by piece. times_: of the pieces.
@@ -258,6 +308,7 @@ Status Trials::gather(const Call& call, std::span<const std::byte> mine,
                       std::vector<std::byte>* all) {
   all->resize(team_.size() * mine.size());
   std::vector<std::byte> pieces(team_.size() * std::min(mine.size(), Team::longest_exchange));
+  times_.reserve(times_.size() + mine.size() / Team::longest_exchange + 1);
   for (size_t begin = 0; begin < mine.size(); begin += Team::longest_exchange) {
     const size_t length = std::min(mine.size() - begin, Team::longest_exchange);
     const auto piece = std::span(pieces).first(team_.size() * length);
@@ -299,66 +350,96 @@ Status Trials::agree_on_time_spent(const Call& call, CallClass& of) {
   return {};
 }
 
+// Of what the window's calls need on this rank, which tells the others whether it has it. (Memory
+// that is not touched costs nothing.)
+Status Trials::agree_on_memory(const Call& call, CallClass& of) {
+  const auto mine = static_cast<std::byte>(reserve_scratch(2 * of.most_bytes()));
+  std::vector<std::byte> all;
+  times_.clear();
+  if (Status status = gather(call, std::span(&mine, 1), &all); !status.ok()) return status;
+  const bool have_all = std::ranges::all_of(all, [](std::byte has) { return has == std::byte{1}; });
+  of.trial.learn_memory(have_all);
+  free_scratch_if_unused();
+  return {};
+}
+
 // (The second part is longer than one exchange, so clocks of several hosts have two to go by. A
 // third tells their times.)
 Status Trials::agree_on_window(const Call& call, CallClass& of) {
+  using Both = std::array<ExchangeTimes, 2>;
   const int64_t began = now();
+  const uint8_t before = of.trial.choice();
   const WindowReport mine{overhead_, of.samples};
   times_.clear();
-  std::vector<std::byte> all;
+  std::vector<std::byte> reports, times;
   const size_t bytes = offsetof(WindowReport, samples) + of.trial.sample_count() * sizeof(Sample);
-  if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &all);
-      !status.ok())
-    return status;
-  std::vector<WindowReport> reports(team_.size());
+  Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &reports);
+  if (status.ok() && team_.spans_hosts()) {
+    const Both clock{times_[0], times_[1]};
+    status = gather(call, std::as_bytes(std::span(&clock, 1)), &times);
+  }
+  if (!status.ok()) return status;
+  Trial::Result result;
+  by_all_means([&] { result = judge(of, reports, times); });
+  of.trial.learn(result);
+  ++of.windows;
+  of.had_asides = false;
+  free_scratch_if_unused();
+  const int64_t spent = now() - began;
+  overhead_ = overhead_ == 0 ? spent : std::min(overhead_, spent);
+  log_window(of, call, result);
+  if (of.trial.choice() != before) report(of, call);
+  return {};
+}
+
+namespace {
+
+// Clocks, and a time of then on rank 0's, from what the ranks told of two exchanges.
+struct Clocks {
+  std::vector<ClockOffset> offsets;
+  int64_t reference;
+};
+Clocks compare_clocks(std::span<const std::byte> times, size_t ranks) {
+  std::array<std::vector<ExchangeTimes>, 2> exchanges;
+  for (size_t which = 0; which < exchanges.size(); ++which) {
+    exchanges[which].resize(ranks);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const size_t at = (rank * exchanges.size() + which) * sizeof(ExchangeTimes);
+      std::memcpy(&exchanges[which][rank], times.data() + at, sizeof(ExchangeTimes));
+    }
+  }
+  return {clock_offsets(exchanges), exchanges[1][0].exit};
+}
+
+}  // namespace
+
+// What a window says. reports: all ranks' WindowReport, cut. times: see compare_clocks; none on one
+// host. Equal on all ranks.
+Trial::Result Trials::judge(const CallClass& of, std::span<const std::byte> reports,
+                            std::span<const std::byte> times) const {
+  const size_t bytes = reports.size() / team_.size();
+  std::vector<WindowReport> each(team_.size());
   std::vector<std::span<const Sample>> windows;
-  int64_t overhead = overhead_;
+  int64_t overhead = std::numeric_limits<int64_t>::max();
   for (size_t rank = 0; rank < team_.size(); ++rank) {
-    std::memcpy(&reports[rank], all.data() + rank * bytes, bytes);
-    overhead = std::min(overhead, reports[rank].overhead);  // others have waited for the last one
-    windows.emplace_back(reports[rank].samples);
+    std::memcpy(&each[rank], reports.data() + rank * bytes, bytes);
+    overhead = std::min(overhead, each[rank].overhead);  // others have waited for the last one
+    windows.emplace_back(each[rank].samples);
   }
-  std::vector<ClockOffset> clocks;
-  int64_t reference = reports[0].samples[0].entry;
-  if (team_.spans_hosts()) {
-    if (Status status = compare_clocks(call, &clocks, &reference); !status.ok()) return status;
-  }
-  Trial::Result result = result_of(of.trial, windows, clocks, reference);
+  const Clocks clocks =
+      times.empty() ? Clocks{{}, each[0].samples[0].entry} : compare_clocks(times, team_.size());
+  Trial::Result result = result_of(of.trial, windows, clocks.offsets, clocks.reference);
   result.overhead = static_cast<double>(std::max(overhead, least_overhead));
   result.by_candidate[Trial::mpi].low += handover;
   result.by_candidate[Trial::mpi].high += handover;
   result.mean[Trial::mpi] += handover;
-  // (What was tried aside came on top.)
-  if (std::exchange(of.had_asides, false)) {
-    result.overhead += Trial::turns * Trial::calls_in_turn *
-                       std::max(result.by_candidate[of.trial.choice()].high, 0.0);
+  // (What was tried aside came on top, and the exchange before.)
+  if (of.had_asides) {
+    result.overhead +=
+        result.overhead + Trial::turns * Trial::calls_in_turn *
+                              std::max(result.by_candidate[of.trial.choice()].high, 0.0);
   }
-  of.trial.learn(result);
-  const int64_t spent = now() - began;
-  overhead_ = overhead_ == 0 ? spent : std::min(overhead_, spent);
-  log_window(of, call, result);
-  return {};
-}
-
-// From the times of the first two exchanges. *reference: a time of then, on rank 0's clock.
-Status Trials::compare_clocks(const Call& call, std::vector<ClockOffset>* clocks,
-                              int64_t* reference) {
-  using Both = std::array<ExchangeTimes, 2>;
-  const Both mine{times_[0], times_[1]};
-  std::vector<std::byte> all;
-  if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)), &all); !status.ok())
-    return status;
-  std::vector<ExchangeTimes> first(team_.size()), second(team_.size());
-  for (size_t rank = 0; rank < team_.size(); ++rank) {
-    Both both;
-    std::memcpy(&both, all.data() + rank * sizeof(both), sizeof(both));
-    first[rank] = both[0];
-    second[rank] = both[1];
-  }
-  const std::array exchanges{first, second};
-  *clocks = clock_offsets(exchanges);
-  *reference = second[0].exit;
-  return {};
+  return result;
 }
 
 namespace {
@@ -389,24 +470,24 @@ std::string describe_times(const CallClass& of, const Trial::Result& result) {
 
 }  // namespace
 
-void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const {
+// (What is told is lost without memory: the ranks have agreed, and none may fail alone.)
+void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const
+    try {
   if (team_.rank() != 0 || !log_shown(Level::debug)) return;
   log(Level::debug, "trial of %s on %s: %s; next %u", name_of(call).c_str(), name_.c_str(),
       describe_times(of, result).c_str(), of.trial.uneventful());
+} catch (const std::bad_alloc&) {
 }
 
-// One rank says it; as a warning once in a process for each collective that MPI takes over.
-void Trials::report(const CallClass& of, const Call& call) const {
-  static constinit std::atomic<bool> said[collective_count] = {};
-  if (team_.rank() != 0) return;
-  const uint8_t choice = of.trial.choice();
-  const bool by_mpi = choice == Trial::mpi;
-  const bool is_first = by_mpi && !said[static_cast<uint32_t>(call.collective)].exchange(true);
-  log(is_first ? Level::warning : Level::info,
+// One rank says it.
+void Trials::report(const CallClass& of, const Call& call) const try {
+  if (team_.rank() != 0 || !log_shown(Level::info)) return;
+  log(Level::info,
       "%s on %s: %s is faster, and does these calls from now on (%s). SLUICE_CHOICE=rules "
       "keeps to the rules, `sluice tune` writes better ones",
-      name_of(call).c_str(), name_.c_str(), name_of(of, choice).c_str(),
+      name_of(call).c_str(), name_.c_str(), name_of(of, of.trial.choice()).c_str(),
       describe_times(of, of.trial.last_result()).c_str());
+} catch (const std::bad_alloc&) {
 }
 
 }  // namespace sluice

@@ -8,9 +8,10 @@
 // With SLUICE_CHOICE=guard, the algorithm that the rules have chosen is tried against MPI's
 // function, so that a preload does no harm where MPI is faster. What the trials change is the time
 // alone, until one way has won: of a reduction whose bits may depend on who does it, the other way
-// is tried aside, before the one in force, and its results are dropped. The one in force does the
+// is tried aside, before the one in force, on memory of the trial's own. The one in force does the
 // first call of such a turn alone; of the second, the other way does it twice, and the second time
-// counts.
+// counts. Each rank gets that memory before a window begins, and the ranks tell each other; if one
+// lacks it, the window is not held.
 //
 // With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals),
 // where the bits can't change; with `free`, everywhere, and nothing is made aside. (MVAPICH-Plus
@@ -18,8 +19,9 @@
 //
 // What is not tried: what the user has decided (a variable, a hint, a rule of SLUICE_RULES,
 // SLUICE_REPRODUCIBLE); with SLUICE_TLS, because MPI sends in clear; with SLUICE_TIMEOUT, because
-// MPI's calls have no deadline; operations that the program defines; and sums and products of 8 and
-// 16 bits, which some versions of MPI get wrong.
+// MPI's calls have no deadline; calls of no bytes, and of 2 GiB or more, which some MPI libraries
+// fail in; reductions of 64 MiB or more, for which MPI and trials take memory; and all reductions
+// but those that is_right_by_mpi lists (`tests/mpi/test_choice` compares them with MPI's).
 #pragma once
 
 #include <array>
@@ -40,6 +42,7 @@
 namespace sluice {
 
 struct Knobs;
+struct Process;
 class Selection;
 class Team;
 class CallLease;
@@ -57,6 +60,9 @@ struct CallClass {
   // By candidate; of the rules the latest one, of MPI null.
   std::array<const Algorithm*, Trial::most_candidates> algorithms = {};
   uint32_t windows = 0;
+
+  // Bytes of any call's vector, or less.
+  size_t most_bytes() const { return size_t{1} << (key >> 8 & 0xff); }
 };
 
 // Calls that somebody makes again without asking (a call cache), all of them by Sluice or all by
@@ -95,10 +101,15 @@ class CallLease {
   uint32_t left_ = 1, left_for_mpi_ = 1;  // and one
 };
 
+// Memory on which a call is made aside: twice the length of the call's vector, or more.
+struct AsideMemory {
+  std::byte *operand = nullptr, *result = nullptr;
+};
+
 // Which way a call goes.
 struct Way {
   using Clock = std::chrono::steady_clock;
-  // Who does the call. If both, the results of the first are dropped.
+  // Who does the call. If both, the first does it aside: on memory of its own.
   enum class By : uint8_t { sluice, mpi, mpi_then_sluice, sluice_then_mpi };
 
   By by = By::mpi;
@@ -107,6 +118,7 @@ struct Way {
   bool is_timed = false;                 // the call, or the first part of it
   bool takes_part = false;               // in the class's trial, timed or not
   bool is_to_warm = false;               // the first of both does it once more before
+  AsideMemory aside = {};                // if it is made aside
   bool is_counted = false;               // its part by MPI, for statistics
   uint8_t place = 0;                     // of the sample
   Clock::time_point began = {};
@@ -128,7 +140,7 @@ struct Way {
 class Trials {
  public:
   // team, and what else is referred to, must outlive this. name: of the communicator.
-  Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
+  Trials(Team& team, const Selection& selection, Rank ranks, Process& process,
          const std::string& name);
   ~Trials();
 
@@ -145,32 +157,45 @@ class Trials {
   void hand_over(const TeamId& team, std::span<const uint32_t> hosts, Outcomes* outcomes) const;
   // Whether calls are tried at all. Equal on all ranks.
   bool are_on() const { return are_on_; }
-  // To be called when the communicator is freed: the next one begins its windows anew.
-  void leave_windows();
+  // Leaves the scratch to MPI, which has failed in a call on it and may still write there.
+  void abandon_memory();
+  // To be called when the communicator is freed. Windows go on with the next one of the same
+  // processes: programs make communicators for a few calls each.
+  void give_memory_back();
 
  private:
   bool is_tried(const Call& call) const;
   CallClass& find_class(const Call& call, const Algorithm& ruled);
   CallClass& make_class(uint32_t key, const Call& call, const Algorithm& ruled);
   void take_part(const Call& call, const Trial::Next& next, Way* way) const;
-  bool may_go_straight(const Call& call, const CallClass& of, uint8_t candidate) const;
+  bool is_interchangeable(const Call& call) const;
   Outcomes::Class describe(uint32_t key, std::span<const uint32_t> hosts) const;
   Status agree(const Call& call, CallClass& of);
   Status agree_on_time_spent(const Call& call, CallClass& of);
+  Status agree_on_memory(const Call& call, CallClass& of);
+  bool reserve_scratch(size_t bytes);
+  void free_scratch_if_unused();
   Status agree_on_window(const Call& call, CallClass& of);
-  Status compare_clocks(const Call& call, std::vector<ClockOffset>* clocks, int64_t* reference);
   Status gather(const Call& call, std::span<const std::byte> mine, std::vector<std::byte>* all);
+  Trial::Result judge(const CallClass& of, std::span<const std::byte> reports,
+                      std::span<const std::byte> times) const;
+  template <typename Work>
+  void by_all_means(Work work) const;
   void log_window(const CallClass& of, const Call& call, const Trial::Result& result) const;
   void report(const CallClass& of, const Call& call) const;
 
   Team& team_;
   const Selection& selection_;
-  const Knobs& knobs_;
+  Process& process_;
+  const Knobs& knobs_;  // of the process
   const std::string& name_;
   const bool are_on_;
   const Outcomes* earlier_ = nullptr;
   std::span<const uint32_t> hosts_;  // if there is `earlier_`
   std::vector<std::unique_ptr<CallClass>> classes_;
+  // Of the classes that are in windows: as large as one of them needs. Not touched without need.
+  std::unique_ptr<std::byte[]> scratch_;
+  size_t scratch_bytes_ = 0;
   // Of the running agreement: its exchanges' times on this rank.
   std::vector<ExchangeTimes> times_;
   int64_t overhead_ = 0;  // nanoseconds that this rank spent on an agreement, at least; 0: none yet

@@ -8,7 +8,6 @@ core_sources += \
   src/memory/layout.cc src/memory/layout.h \
   src/memory/numbers.h \
   src/memory/placement.cc src/memory/placement.h \
-  src/memory/saved_operand.cc src/memory/saved_operand.h \
   src/memory/several_buffers.cc src/memory/several_buffers.h \
   src/memory/side.h \
   src/memory/staged_side.cc src/memory/staged_side.h \

@@ -15,7 +15,7 @@ bool is_plain(const View& view) { return !view.source && !view.sink; }
 }  // namespace
 
 void CallCache::keep(const char* name, const Arguments& with, const Exchange& exchange,
-                     const Way& way, Rank size) {
+                     const Way& way, Position where) {
   entry = nullptr;
   lease.end();
   const bool plain = is_plain(exchange.call.input) && is_plain(exchange.call.output);
@@ -26,11 +26,12 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
   if (!plain || !is_kept(input) || !is_kept(output)) return;
   if (exchange.user_op || exchange.set_aside || !exchange.others.empty()) return;
   arguments = with;
-  ranks = size;
+  position = where;
   call = exchange.call;
-  if (!keep_arrays()) return;
-  types_freed = exchange.types_freed;
   algorithm = way.by == Way::By::mpi ? nullptr : way.algorithm;
+  was_handed_over = !algorithm && way.of;
+  if (!keep_arrays() || (was_handed_over && !keep_plain(exchange))) return;
+  types_freed = exchange.types_freed;
   has_input = input.type != nullptr;
   has_output = output.type != nullptr;
   in_place = has_input && with.sendbuf == MPI_IN_PLACE;
@@ -40,10 +41,10 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
   entry = name;
 }
 
-// (A call that MPI makes has no views.)
+// (A call that was left to MPI has no views.)
 void CallCache::keep_starts(const Exchange& exchange) {
   const Side &input = exchange.input, &output = exchange.output;
-  if (!algorithm) {
+  if (!algorithm && !was_handed_over) {
     output_start = has_output ? output.type->start : 0;
     input_start = has_input ? input.type->start : 0;
     return;
@@ -54,10 +55,17 @@ void CallCache::keep_starts(const Exchange& exchange) {
   }
 }
 
+bool CallCache::keep_plain(const Exchange& exchange) try {
+  return plain_.set(exchange, arguments, position);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 // Copies the arrays: the program may have changed its own by the next call. False if out of memory.
 bool CallCache::keep_arrays() try {
   Numbers* const all[] = {&arguments.sendcounts, &arguments.recvcounts, &arguments.sdispls,
                           &arguments.rdispls};
+  const Rank ranks = position.size;
   size_t bytes = 0;
   for (const Numbers* numbers : all) bytes += *numbers ? ranks * numbers->width() : 0;
   arrays_.resize(bytes);

@@ -11,6 +11,7 @@
 
 #include "src/engine/trials.h"
 #include "src/mpi/describe.h"
+#include "src/mpi/plain_arguments.h"
 
 namespace sluice {
 
@@ -34,9 +35,10 @@ inline constexpr auto function_count = static_cast<size_t>(Function::count);
 struct CallCache {
   const char* entry = nullptr;  // "MPI_Bcast", compared by address; null: nothing is cached
   Arguments arguments;          // arrays are copies
-  Rank ranks = 0;
+  Position position{};
   uint64_t types_freed = 0;              // if it has changed, a handle may mean another type
   const Algorithm* algorithm = nullptr;  // null: MPI does the call
+  bool was_handed_over = false;          // to MPI, with plain arguments in place of the program's
   CallLease lease;
   Call call;
   ptrdiff_t input_start = 0, output_start = 0;  // from the program's buffer to the view's memory
@@ -45,9 +47,10 @@ struct CallCache {
   ptrdiff_t alias_at = 0;  // see Exchange
 
   // Caches a call that Sluice has made, if its data was dense in the program's memory, or one that
-  // MPI is about to make; else caches nothing. Throws nothing.
+  // MPI is about to make (its views are set if it was handed over); else caches nothing. Throws
+  // nothing. with: the program's arguments.
   void keep(const char* name, const Arguments& with, const Exchange& exchange, const Way& way,
-            Rank size);
+            Position where);
   // Whether an argument allows the cached call to be repeated: it is the same, or it is a buffer.
   // (With MPI_IN_PLACE the arrays for the input may be anything: compare the buffers first.)
   template <typename T>
@@ -56,10 +59,15 @@ struct CallCache {
                   std::is_void_v<std::remove_cv_t<std::remove_pointer_t<T>>>) {
       return (now == MPI_IN_PLACE) == (then == MPI_IN_PLACE);
     } else if constexpr (std::is_same_v<T, Numbers>) {
-      return now && now.begin_alike(then, ranks);
+      return now && now.begin_alike(then, position.size);
     } else {
       return now == then;
     }
+  }
+  // With which MPI does the call that was handed over to it, on the buffers that were set.
+  const Arguments& for_mpi() {
+    plain_.put_buffers(call);
+    return plain_.get();
   }
   // Sets the buffers of the cached call; false if they need the full check. (MPI's call needs it
   // too: a call that MPI finds invalid is not counted.)
@@ -70,6 +78,9 @@ struct CallCache {
   bool keep_arrays();
   [[gnu::cold]] bool any_on_device(const Buffers& buffers) const;
 
+  bool keep_plain(const Exchange& exchange);
+
+  PlainArguments plain_;
   std::vector<std::byte> arrays_;
   std::vector<size_t> extents_;  // counts and offsets of the call's views
 };

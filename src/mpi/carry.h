@@ -21,6 +21,7 @@ struct Row {
   Function row;
   bool (*describe)(const Arguments& arguments, Position position, Exchange* exchange);
   int (*attempt)(const Probe& probe);
+  int (*call)(const Arguments& arguments);  // MPI's own function; counts are ints
 };
 
 // Further buffers of a call, of the output's type and count (UnplacedCall::others).
@@ -35,13 +36,8 @@ struct FurtherBuffers {
 // Whether this call bypasses Sluice.
 inline bool is_passing() { return this_thread.inside || all_pass.load(std::memory_order_relaxed); }
 
-// Runs a call; false if MPI is to do it. *is_awaited: then set if the communicator has to know when
-// MPI has done it. further: nullptr if there are none; must live until then.
-bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further, bool* is_awaited,
-           int* result);
-
-// To be called when MPI has done a call that is awaited: who awaits it. nullptr if nobody does any
-// longer, because MPI's error handler has freed the communicator.
-Communicator* find_awaiting(MPI_Comm handle);
+// Runs a call, by whoever is to do it; false: MPI is, with the program's arguments. further:
+// nullptr if there are none.
+bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further, int* result);
 
 }  // namespace sluice

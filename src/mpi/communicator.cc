@@ -14,19 +14,6 @@
 #include "src/mpi/user_operation.h"
 
 namespace sluice {
-namespace {
-
-// While it exists, calls that MPI or its callbacks make on this thread bypass Sluice.
-class Inside {
- public:
-  Inside() { this_thread.inside = true; }
-  ~Inside() { this_thread.inside = false; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-};
-
-}  // namespace
-
 Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle), runtime_(runtime) {
   int rank = 0, size = 0;
   real().Comm_test_inter(handle, &is_inter_);
@@ -76,8 +63,7 @@ void Communicator::end_team(Owner next) {
   last_algorithm_ = nullptr;
   rounds_.reset();
   offload_.reset();
-  way_ = {};  // (MPI's call in a trial may have failed: its error handler may be calling this)
-  aside_ = {};
+  in_mpi_ = false;  // (an error handler of MPI's call may be calling this)
   team_.reset();
   owner_ = next;
 }
@@ -110,173 +96,138 @@ Status Communicator::form_team(const char* function) {
 
 // On return this rank has taken part in the call, or has told its peers that it cannot, even if it
 // lacks memory. Otherwise ranks would number later calls differently.
-bool Communicator::perform(const char* function, Function row, const Arguments& arguments,
-                           Exchange* exchange, int* result) {
+Communicator::Performed Communicator::perform(const char* function, Function row,
+                                              const Arguments& arguments, Exchange* exchange,
+                                              HandedOver* handed, int* result) {
   Status status = broken_;
   {
     const Inside inside;
+    auto performed = Performed::done;
     try {
-      if (status.ok() && !carry(function, row, arguments, exchange, &status)) return false;
+      if (status.ok()) performed = carry(function, row, arguments, exchange, handed, &status);
     } catch (const std::bad_alloc&) {
       runtime_.process().reserve.release();
       status = team_ ? team_->fail_call(no_memory_) : no_memory_;
     }
+    if (performed != Performed::done) return performed;
     if (!status.ok() && others_may_wait_) report_failed_rank(function);
   }
   *result = status.ok() ? MPI_SUCCESS : fail(function, status);
-  return true;
+  return Performed::done;
 }
 
-bool Communicator::carry(const char* function, Function row, const Arguments& arguments,
-                         Exchange* exchange, Status* status) {
+Communicator::Performed Communicator::carry(const char* function, Function row,
+                                            const Arguments& arguments, Exchange* exchange,
+                                            HandedOver* handed, Status* status) {
   if (owner_ == Owner::undecided) *status = form_team(function);
-  if (!status->ok()) return true;
-  if (!team_) return false;
+  if (!status->ok()) return Performed::done;
+  if (!team_) return Performed::left_to_mpi;
+  const auto end_with = [status](Status is) {
+    *status = std::move(is);
+    return Performed::done;
+  };
   if (!exchange) {
-    *status = team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"});
-    return true;
+    return end_with(
+        team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"}));
   }
   bool was_asked = false;
   const bool has_others = rounds_ || offload_;
-  if (has_others && carry_elsewhere(*exchange, &was_asked, status)) return true;
-  if (way_.by == Way::By::mpi_then_sluice) {
-    *status = team_->fail_call({Code::internal, "an error handler has left a trial call of MPI's"});
-    return true;
+  if (has_others && carry_elsewhere(*exchange, &was_asked, status)) return Performed::done;
+  in_mpi_ = false;  // (an error handler of MPI's call may have left it, or be making this one)
+  Way way;
+  if (Status found = team_->find_way(exchange->call, &way); !found.ok()) {
+    return end_with(std::move(found));
   }
-  if (Status found = team_->find_way(exchange->call, &way_); !found.ok()) {
-    *status = std::move(found);
-    return true;
+  using By = Way::By;
+  // (A call that is replayed has no vote.)
+  const bool may_keep = !was_asked && !way.takes_part && !way.is_counted;
+  if (way.by == By::sluice) [[likely]] {
+    last_algorithm_ = way.algorithm;
+    way.begin();
+    *status = run(function, *way.algorithm, *exchange);
+    if (!status->ok()) return Performed::done;
+    way.end();
+    if (may_keep) keep(function, row, arguments, *exchange, way);
+    return Performed::done;
   }
-  const bool may_keep = !was_asked && !way_.takes_part;
-  if (!go(function, *exchange, status)) {
-    if (may_keep && !awaits_mpi()) keep(function, row, arguments, *exchange);
+  last_algorithm_ = way.by == By::mpi_then_sluice ? way.algorithm : nullptr;
+  if (!way.of) {
+    if (may_keep) keep(function, row, arguments, *exchange, way);
+    return Performed::left_to_mpi;
+  }
+  if (way.by == By::sluice_then_mpi) try_aside(function, *exchange, way);
+  *handed = {way, may_keep};
+  return Performed::handed_over;
+}
+
+// Sluice does a call aside, twice; the second time counts. (Whatever fails, the others go on by
+// MPI, and so does this rank. The team is broken then, and later calls fail.)
+void Communicator::try_aside(const char* function, const Exchange& exchange, Way& way) try {
+  Aside aside(exchange, way.aside);
+  if (!aside.is_telling()) way.is_timed = false;
+  for (const bool counts : {false, true}) {
+    Status status = aside.prepare(*team_);
+    if (!status.ok()) return void(team_->fail_call(status.with(function)));
+    way.begin();
+    status = run(function, *way.algorithm, aside.exchange());
+    if (!status.ok()) return;
+    if (counts) way.end();
+  }
+} catch (const std::bad_alloc&) {
+  runtime_.process().reserve.release();
+  (void)team_->fail_call(no_memory_);
+}
+
+bool Communicator::enter_mpi(const char* function, Function row, CallByMpi& call, int* result) {
+  const Inside inside;
+  if (!call.begin()) {
+    runtime_.process().reserve.release();
+    *result = fail(function, team_->fail_call(call.failure().with(function)));
     return false;
   }
-  // (A call that is replayed has no vote.)
-  if (status->ok() && may_keep) keep(function, row, arguments, *exchange);
+  if (call.may_be_kept()) keep(function, row, call.program(), call.exchange(), call.way());
+  in_mpi_ = true;
+  handed_over_ = &call;
   return true;
 }
 
-// Goes the call's way, as far as it is Sluice's. False if MPI is to go on.
-bool Communicator::go(const char* function, Exchange& exchange, Status* status) {
-  using By = Way::By;
-  last_algorithm_ = way_.by == By::mpi || way_.by == By::sluice_then_mpi ? nullptr : way_.algorithm;
-  if (way_.by != By::sluice) [[unlikely]] {
-    if (!prepare_for_mpi(exchange, status)) return true;
-    if (way_.by == By::sluice_then_mpi && !warm(function, exchange, status)) return true;
-    way_.begin();
-    if (way_.begins_with_mpi()) return false;
-  } else {
-    way_.begin();
+bool Communicator::leave_mpi(const char* function, CallByMpi& call, int* result) {
+  if (!in_mpi_ || handed_over_ != &call) return false;
+  if (call.stage() == CallByMpi::Stage::warming) {
+    (void)call.end(*result);
+    call.advance();
+    return true;
   }
-  *status = run(function, *way_.algorithm, exchange);
-  if (!status->ok()) return true;
-  way_.end();
-  if (way_.by == By::sluice) return true;
-  *status = restore_operand(exchange);
-  if (way_.is_counted) way_.began = Way::Clock::now();
-  return !status->ok();
-}
-
-// False if it failed.
-bool Communicator::prepare_for_mpi(const Exchange& exchange, Status* status) {
-  left_to_mpi_ = exchange.call.collective;
-  bytes_left_to_mpi_ = exchange.call.bytes;
-  warming_result_ = MPI_SUCCESS;
-  if (way_.is_by_both()) *status = save_operand(exchange);
-  if (way_.by == Way::By::mpi_then_sluice) aside_ = exchange;
-  return status->ok();
-}
-
-// Only an operand in the output's memory is overwritten by whoever does the call first.
-Status Communicator::save_operand(const Exchange& exchange) {
-  if (!exchange.in_place) return {};
-  further_operands_.resize(exchange.others.size());
-  Status status = operand_.save(exchange.input, *team_);
-  auto operand = further_operands_.begin();
-  for (const Side& side : exchange.others) {
-    if (status.ok()) status = operand->save(side, *team_);
-    ++operand;
-  }
-  return status.ok() ? status : team_->fail_call(status);
-}
-
-Status Communicator::restore_operand(const Exchange& exchange) {
-  if (!exchange.in_place) return {};
-  Status status = operand_.restore(exchange.input, *team_);
-  auto operand = further_operands_.begin();
-  for (const Side& side : exchange.others) {
-    if (status.ok()) status = operand->restore(side, *team_);
-    ++operand;
-  }
-  further_operands_.clear();
-  return status.ok() ? status : team_->fail_call(status);
-}
-
-Status Communicator::put_operand_back(const Exchange& exchange) {
-  if (!exchange.in_place) return {};
-  Status status = operand_.put_back(exchange.input, *team_);
-  auto operand = further_operands_.begin();
-  for (const Side& side : exchange.others) {
-    if (status.ok()) status = operand->put_back(side, *team_);
-    ++operand;
-  }
-  return status.ok() ? status : team_->fail_call(status);
-}
-
-// Does Sluice's part of a trial made aside for the first time. False if it failed.
-bool Communicator::warm(const char* function, const Exchange& exchange, Status* status) {
-  way_.is_to_warm = false;
-  Exchange copy = exchange;  // running it writes into its views
-  *status = run(function, *way_.algorithm, copy);
-  if (status->ok()) *status = put_operand_back(exchange);
-  return status->ok();
-}
-
-// (Whatever has failed on this rank, the others wait for it in MPI. `finish_aside` tells them.)
-bool Communicator::repeats_for_mpi(int result) {
-  if (!std::exchange(way_.is_to_warm, false)) return false;
-  warming_result_ = result;
-  const Inside inside;
-  try {
-    (void)put_operand_back(aside_);
-  } catch (const std::bad_alloc&) {
-    runtime_.process().reserve.release();
-    (void)team_->fail_call(no_memory_);
-  }
-  way_.begin();
-  return true;
-}
-
-int Communicator::finish_for_mpi(const char* function, int result) {
-  if (result == MPI_SUCCESS) result = std::exchange(warming_result_, MPI_SUCCESS);
-  if (way_.is_counted) team_->count_mpi(left_to_mpi_, bytes_left_to_mpi_, way_.began);
-  way_.is_counted = false;
-  if (result == MPI_SUCCESS) way_.end();
-  way_.is_timed = false;
-  if (std::exchange(way_.by, Way::By::mpi) != Way::By::mpi_then_sluice) return result;
+  in_mpi_ = false;
   Status status;
   {
     const Inside inside;
     try {
-      status = finish_aside(function, result);
+      status = finish_by_mpi(function, call, *result);
     } catch (const std::bad_alloc&) {
       runtime_.process().reserve.release();
       status = team_->fail_call(no_memory_);
     }
   }
-  if (result != MPI_SUCCESS) return result;
-  return status.ok() ? MPI_SUCCESS : fail(function, status);
+  *result = call.error();
+  if (*result == MPI_SUCCESS && !status.ok()) *result = fail(function, status);
+  return false;
 }
 
-// (An error of MPI's on this rank is told to the others, which go on by Sluice.)
-Status Communicator::finish_aside(const char* function, int result) {
-  Exchange exchange = std::exchange(aside_, {});
-  if (result != MPI_SUCCESS) {
+// (An error of MPI's in a trial made aside is told to the other ranks, which go on by Sluice.)
+Status Communicator::finish_by_mpi(const char* function, CallByMpi& call, int result) {
+  Status status = call.end(result);
+  const Way& way = call.way();
+  Exchange& exchange = call.exchange();
+  if (way.is_counted) team_->count_mpi(exchange.call.collective, exchange.call.bytes, way.began);
+  if (status.ok()) status = call.failure();
+  if (!status.ok()) return team_->fail_call(status.with(function));
+  if (!call.is_aside()) return {};
+  if (call.error() != MPI_SUCCESS) {
+    team_->abandon_trial_memory();
     return team_->fail_call({Code::internal, "MPI's own function has failed in a trial"});
   }
-  Status status = restore_operand(exchange);
-  return status.ok() ? run(function, *way_.algorithm, exchange) : status;
+  return run(function, *way.algorithm, exchange);
 }
 
 bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status) {
@@ -293,10 +244,10 @@ bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* 
 }
 
 void Communicator::keep(const char* function, Function row, const Arguments& arguments,
-                        const Exchange& exchange) {
+                        const Exchange& exchange, const Way& way) {
   auto& last = last_[static_cast<size_t>(row)];
   if (!last) last.reset(new (std::nothrow) CallCache);
-  if (last) last->keep(function, arguments, exchange, way_, size_);
+  if (last) last->keep(function, arguments, exchange, way, {rank_, size_});
 }
 
 Communicator::Replay Communicator::replay_by_mpi(CallCache& last) {

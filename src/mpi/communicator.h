@@ -7,7 +7,6 @@
 #pragma once
 
 #include <array>
-#include <list>
 #include <memory>
 #include <optional>
 
@@ -15,7 +14,7 @@
 #include "src/engine/team.h"
 #include "src/ipc/device_rounds.h"
 #include "src/memory/placement.h"
-#include "src/memory/saved_operand.h"
+#include "src/mpi/call_by_mpi.h"
 #include "src/mpi/call_cache.h"
 #include "src/mpi/real.h"
 #include "src/nccl/offload.h"
@@ -40,22 +39,23 @@ class Communicator {
   // does that); or its ranks agreed to leave them to MPI.
   bool is_left_to_mpi() const { return owner_ == Owner::mpi; }
 
-  // Runs a call of `function` ("MPI_Bcast"); the first call sets the team up. Blocks. Returns false
-  // if MPI is to do the call: then all ranks agree and nothing has happened. Otherwise *result is
-  // what the function returns, and the error handler has been called for a failure. One thread at a
-  // time.
+  // What `perform` has done.
+  enum class Performed : uint8_t {
+    done,         // *result is what the function returns
+    left_to_mpi,  // nothing: MPI is to do the call with the program's arguments
+    handed_over,  // *handed says how MPI is to do it: by a CallByMpi
+  };
+  // Runs a call of `function` ("MPI_Bcast"); the first call sets the team up. Blocks. Who does it
+  // is equal on all ranks. The error handler has been called for a failure. One thread at a time.
   // exchange: nullptr if this rank had no memory to describe the call.
-  bool perform(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
-               int* result);
-  // Whether these two are to be called when MPI has done the call that `perform` left to it.
-  bool awaits_mpi() const {
-    return way_.is_timed || way_.is_counted || way_.by == Way::By::mpi_then_sluice;
-  }
-  // result: MPI's. Whether MPI is to do the call again: a trial made aside warms first.
-  bool repeats_for_mpi(int result);
-  // result: MPI's. Returns what the function returns. If MPI's call was a trial made aside, Sluice
-  // does the call now.
-  int finish_for_mpi(const char* function, int result);
+  Performed perform(const char* function, Function row, const Arguments& arguments,
+                    Exchange* exchange, HandedOver* handed, int* result);
+  // These two enclose each call of MPI's function in a CallByMpi. False: the call has failed; then
+  // *result is what the function returns.
+  bool enter_mpi(const char* function, Function row, CallByMpi& call, int* result);
+  // *result: in, MPI's. Whether MPI is to be called again; otherwise *result is what the function
+  // returns. Of a trial made aside, Sluice does the call now.
+  bool leave_mpi(const char* function, CallByMpi& call, int* result);
 
   // The call cache of a function; nullptr if there is none. `replay` makes that call again on other
   // buffers.
@@ -95,20 +95,15 @@ class Communicator {
   Status form_team(const char* function);
   void report_failed_rank(const char* function);
   void end_team(Owner next);
-  bool carry(const char* function, Function row, const Arguments& arguments, Exchange* exchange,
-             Status* status);
+  Performed carry(const char* function, Function row, const Arguments& arguments,
+                  Exchange* exchange, HandedOver* handed, Status* status);
   // Whether a call went by CUDA IPC or NCCL, or has failed there.
   [[gnu::cold]] bool carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status);
   [[gnu::cold]] Replay replay_by_mpi(CallCache& last);
-  bool go(const char* function, Exchange& exchange, Status* status);
-  [[gnu::cold]] bool prepare_for_mpi(const Exchange& exchange, Status* status);
-  Status save_operand(const Exchange& exchange);
-  Status restore_operand(const Exchange& exchange);
-  Status put_operand_back(const Exchange& exchange);
-  [[gnu::cold]] bool warm(const char* function, const Exchange& exchange, Status* status);
-  Status finish_aside(const char* function, int result);
+  [[gnu::cold]] void try_aside(const char* function, const Exchange& exchange, Way& way);
+  Status finish_by_mpi(const char* function, CallByMpi& call, int result);
   void keep(const char* function, Function row, const Arguments& arguments,
-            const Exchange& exchange);
+            const Exchange& exchange, const Way& way);
   [[gnu::cold]] std::optional<Status> run_on_device(const char* function,
                                                     const Algorithm& algorithm, Exchange& exchange);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
@@ -130,14 +125,9 @@ class Communicator {
   Hints hints_;
   Staging input_, output_;
   std::array<std::unique_ptr<CallCache>, function_count> last_;
-  // The way of the last call that had a way of its own; while MPI does it aside, the call as well.
-  Way way_;
-  Exchange aside_;
-  Collective left_to_mpi_ = Collective::barrier;  // and its bytes, if it is counted
-  size_t bytes_left_to_mpi_ = 0;
-  int warming_result_ = MPI_SUCCESS;  // of MPI's first call, if there are two
-  SavedOperand operand_;
-  std::list<SavedOperand> further_operands_;  // of a call with several buffers
+  // Whether MPI's function is in a CallByMpi, and which one that is.
+  bool in_mpi_ = false;
+  const CallByMpi* handed_over_ = nullptr;  // compared only: its function may have been left
   const Algorithm* last_algorithm_ = nullptr;
 };
 

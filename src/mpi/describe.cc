@@ -191,7 +191,7 @@ bool describe_Alltoall(const Arguments& a, Position position, Exchange* x) {
   }
   x->call.collective = Collective::alltoall;
   x->call.bytes = x->output.bytes();
-  x->set_aside = is_in_place(a.sendbuf);
+  x->set_aside = x->call.stays = is_in_place(a.sendbuf);
   if (x->set_aside) return take_in_place(x, x->output);
   x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, a.recvbuf);
   return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, position.size, &x->input) &&
@@ -204,7 +204,7 @@ bool describe_Alltoallv(const Arguments& a, Position position, Exchange* x) {
     return false;
   }
   x->call.collective = Collective::alltoallv;
-  x->set_aside = is_in_place(a.sendbuf);
+  x->set_aside = x->call.stays = is_in_place(a.sendbuf);
   if (x->set_aside) return take_in_place(x, x->output);
   x->aliased =
       a.sendtype == a.recvtype && a.sendcounts == a.recvcounts && are_aliased(a.sendbuf, a.recvbuf);

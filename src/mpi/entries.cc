@@ -58,28 +58,6 @@ namespace {
   return raise_error(arguments.comm, status);
 }
 
-using MpiCall = int (*)(const Arguments& arguments);
-
-// Ends a call that MPI has done, and that somebody awaits; MPI may do it again first.
-[[gnu::cold]] int finish_awaited(const Row& row, const Arguments& arguments, int result,
-                                 MpiCall call) {
-  Communicator* awaiting = find_awaiting(arguments.comm);
-  while (awaiting && awaiting->repeats_for_mpi(result)) {
-    std::optional<HostCopyForMpi> host_copy;
-    if (!prepare_for_mpi(row, arguments, &host_copy, &result)) return result;
-    Arguments changed = arguments;
-    if (host_copy) {
-      host_copy->put(changed.sendbuf);
-      host_copy->put(changed.recvbuf);
-      host_copy->put(changed.buffer);
-    }
-    result = call(changed);
-    if (host_copy) result = finish_for_mpi(row, arguments, &*host_copy, result);
-    awaiting = find_awaiting(arguments.comm);
-  }
-  return awaiting ? awaiting->finish_for_mpi(row.function, result) : result;
-}
-
 // Becomes the array that a parameter of MPI's takes.
 struct ArrayForMpi {
   Numbers numbers;
@@ -150,6 +128,7 @@ int finalize() {
         case sluice::Communicator::Replay::done:                                     \
           return result;                                                             \
         case sluice::Communicator::Replay::by_mpi:                                   \
+          if (last.was_handed_over) return table_row.call(kept->for_mpi());          \
           return sluice::real().function(SLUICE_LIST(SLUICE_OF_KEPT, __VA_ARGS__));  \
         case sluice::Communicator::Replay::refused:                                  \
           break;                                                                     \
@@ -162,16 +141,19 @@ int finalize() {
   int PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                                   \
     static constexpr char entry[] = "MPI_" #function;                                          \
     static constexpr sluice::Row table_row{                                                    \
-        entry, sluice::Function::row, sluice::describe_##row, [](const sluice::Probe& probe) { \
+        entry, sluice::Function::row, sluice::describe_##row,                                  \
+        [](const sluice::Probe& probe) {                                                       \
           return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
+        },                                                                                     \
+        [](const sluice::Arguments& arguments) {                                               \
+          return sluice::real().row(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));            \
         }};                                                                                    \
     int result;                                                                                \
     SLUICE_REPLAY(function, row, __VA_ARGS__)                                                  \
     sluice::Arguments arguments;                                                               \
     SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
-    bool is_awaited = false;                                                                   \
-    if (sluice::carry(table_row, arguments, nullptr, &is_awaited, &result)) return result;     \
-    if (!is_awaited && !sluice::may_be_on_device())                                            \
+    if (sluice::carry(table_row, arguments, nullptr, &result)) return result;                  \
+    if (!sluice::may_be_on_device())                                                           \
       return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
     std::optional<sluice::HostCopyForMpi> host_copy;                                           \
     if (!sluice::prepare_for_mpi(table_row, arguments, &host_copy, &result)) return result;    \
@@ -180,11 +162,7 @@ int finalize() {
     }                                                                                          \
     result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
     if (host_copy) result = sluice::finish_for_mpi(table_row, arguments, &*host_copy, result); \
-    if (!is_awaited) return result;                                                            \
-    return sluice::finish_awaited(                                                             \
-        table_row, arguments, result, [](const sluice::Arguments& arguments) {                 \
-          return sluice::real().function(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));       \
-        });                                                                                    \
+    return result;                                                                             \
   }
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)

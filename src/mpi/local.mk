@@ -2,7 +2,9 @@
 # The face: face_sources.
 face_sources += \
   src/mpi/abi/mpich/mpi.h src/mpi/abi/openmpi/mpi.h src/mpi/abi/prototypes.h src/mpi/abi/standard/mpi.h \
+  src/mpi/aside.cc src/mpi/aside.h \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
+  src/mpi/call_by_mpi.cc src/mpi/call_by_mpi.h \
   src/mpi/carry.cc src/mpi/carry.h \
   src/mpi/communicator.cc src/mpi/communicator.h \
   src/mpi/communicators.cc src/mpi/communicators.h \
@@ -19,6 +21,7 @@ face_sources += \
   src/mpi/info_entries.cc \
   src/mpi/module.cc \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
+  src/mpi/plain_arguments.cc src/mpi/plain_arguments.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \
   src/mpi/reductions.cc src/mpi/reductions.h \

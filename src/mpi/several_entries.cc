@@ -205,15 +205,9 @@ int run_several(const Row& row, const Arguments& arguments, void* const buffers[
   const std::span<void* const> all(buffers, buffers ? static_cast<size_t>(std::max(n, 0)) : 0);
   if (const int fault = check_buffers(row, arguments, all); fault != MPI_SUCCESS) return fault;
   FurtherBuffers further{all.subspan(1), {}};
-  bool is_awaited = false;
   int result = MPI_SUCCESS;
-  if (carry(row, arguments, &further, &is_awaited, &result)) return result;
-  Communicator* awaiting = nullptr;
-  do {
-    result = call_mpi(row, arguments, further, buffers[0], real_call);
-    if (is_awaited) awaiting = find_awaiting(arguments.comm);
-  } while (awaiting && awaiting->repeats_for_mpi(result));
-  return awaiting ? awaiting->finish_for_mpi(row.function, result) : result;
+  if (carry(row, arguments, &further, &result)) return result;
+  return call_mpi(row, arguments, further, buffers[0], real_call);
 }
 
 }  // namespace
@@ -223,12 +217,16 @@ extern "C" {
 
 int sluice_allreduce_multi(void* const buffers[], int n, int count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm) {
-  static constexpr sluice::Row row{"sluice_allreduce_multi", sluice::Function::Allreduce,
-                                   sluice::describe_Allreduce, [](const sluice::Probe& probe) {
-                                     return sluice::real().Allreduce(probe.sendbuf, probe.recvbuf,
-                                                                     probe.count, probe.datatype,
-                                                                     probe.op, probe.comm);
-                                   }};
+  static constexpr sluice::Row row{
+      "sluice_allreduce_multi", sluice::Function::Allreduce, sluice::describe_Allreduce,
+      [](const sluice::Probe& probe) {
+        return sluice::real().Allreduce(probe.sendbuf, probe.recvbuf, probe.count, probe.datatype,
+                                        probe.op, probe.comm);
+      },
+      [](const sluice::Arguments& of) {
+        return sluice::real().Allreduce(of.sendbuf, of.recvbuf, static_cast<int>(of.count),
+                                        of.datatype, of.op, of.comm);
+      }};
   sluice::Arguments arguments;
   arguments.sendbuf = MPI_IN_PLACE;
   arguments.recvbuf = buffers && n > 0 ? buffers[0] : nullptr;
@@ -244,12 +242,16 @@ int sluice_allreduce_multi(void* const buffers[], int n, int count, MPI_Datatype
 
 int sluice_bcast_multi(void* const buffers[], int n, int count, MPI_Datatype datatype, int root,
                        MPI_Comm comm) {
-  static constexpr sluice::Row row{"sluice_bcast_multi", sluice::Function::Bcast,
-                                   sluice::describe_Bcast, [](const sluice::Probe& probe) {
-                                     return sluice::real().Bcast(probe.buffer, probe.count,
-                                                                 probe.datatype, probe.root,
-                                                                 probe.comm);
-                                   }};
+  static constexpr sluice::Row row{
+      "sluice_bcast_multi", sluice::Function::Bcast, sluice::describe_Bcast,
+      [](const sluice::Probe& probe) {
+        return sluice::real().Bcast(probe.buffer, probe.count, probe.datatype, probe.root,
+                                    probe.comm);
+      },
+      [](const sluice::Arguments& of) {
+        return sluice::real().Bcast(of.buffer, static_cast<int>(of.count), of.datatype, of.root,
+                                    of.comm);
+      }};
   sluice::Arguments arguments;
   arguments.buffer = buffers && n > 0 ? buffers[0] : nullptr;
   arguments.count = count;

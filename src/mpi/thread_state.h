@@ -54,4 +54,13 @@ struct ThreadState {
 
 extern constinit thread_local ThreadState this_thread __attribute__((tls_model("initial-exec")));
 
+// While it exists, calls that MPI or its callbacks make on this thread bypass Sluice.
+class Inside {
+ public:
+  Inside() { this_thread.inside = true; }
+  ~Inside() { this_thread.inside = false; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
 }  // namespace sluice

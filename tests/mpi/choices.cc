@@ -13,23 +13,40 @@
 //   roots      MPI_Reduce of floating-point numbers, with changing roots; the same
 //   moves      MPI_Bcast, with changing roots
 //   uneven     MPI_Alltoallv
+//   spellings  MPI_Bcast and MPI_Allgatherv in turns, of one signature that each rank spells with
+//              other datatypes, and data with gaps
+//   empty      MPI_Bcast of nothing: of a type without data, by another count on each rank
+//   outside    MPI_Allreduce of types and by operations that are not tried, in turns
+//   poor       MPI_Allreduce of doubles. From call 4 on rank 1 has 32 MB more at most
 //   barriers   MPI_Barrier
 //   cut        MPI_Bcast. Rank 0 sends too much in call 69, the first timed one of MPI's. The
 //              other's error handler leaves the communicator to MPI by a hint, and so does rank 0
 //              then
 //   gone       The same, but the other's error handler frees the communicator, and so does rank 0;
 //              both go on with another one
+//   aside      MPI_Allreduce of doubles. Rank 0 has more of them in call 69, which MPI does aside.
+//              The others' error handlers are called once, and reduce other data on MPI_COMM_SELF;
+//              all go on with another communicator
+//   bits       each reduction that is tried, of all pairs of special values, by Sluice and by MPI:
+//              the same bits
 //   timed      MPI_Allreduce of integers in a bare loop, without checks; prints "timed: N ms"
 //
 // --communicators: each makes the calls, and is freed; MPI's calls are those of the last one.
 // --threads: each with a communicator of its own.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "tests/mpi/harness.h"
 
@@ -104,8 +121,13 @@ class Loop {
     if (job_.what == "moves") return move();
     if (job_.what == "uneven") return exchange();
     if (job_.what == "barriers") return void(MPI_Barrier(comm_));
+    if (job_.what == "spellings") return spell();
+    if (job_.what == "empty") return move_nothing();
+    if (job_.what == "outside") return reduce_outside();
+    if (job_.what == "poor") return reduce_poorly();
+    if (job_.what == "aside") return reduce_too_much();
     if (job_.what == "cut" || job_.what == "gone") return move_too_much();
-    test::fail("--what takes sums, doubles, roots, moves, uneven, barriers, cut or gone");
+    test::fail("--what is unknown: see the head of choices.cc");
   }
 
   void add_integers() {
@@ -160,6 +182,132 @@ class Loop {
     if (rank_ == root) data = right;
     MPI_Bcast(data.data(), job_.count, MPI_INT, root, comm_);
     test::check(data == right, "data of call " + std::to_string(call_));
+  }
+
+  // Ints as ints, in pairs, as one element, or each before a gap.
+  struct Spelling {
+    MPI_Datatype type;
+    int count, stride;  // of elements; ints from one of the data to the next
+  };
+  Spelling spelling() {
+    const int n = job_.count;
+    MPI_Datatype type = MPI_INT;
+    switch ((rank_ + call_) % 4) {
+      case 0:
+        return {type, n, 1};
+      case 1:
+        MPI_Type_contiguous(n / 2, MPI_INT, &type);
+        MPI_Type_commit(&type);
+        return {type, 2, 1};
+      case 2:
+        MPI_Type_contiguous(n, MPI_INT, &type);
+        MPI_Type_commit(&type);
+        return {type, 1, 1};
+      default:
+        MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &type);
+        MPI_Type_commit(&type);
+        return {type, n, 2};
+    }
+  }
+
+  void spell() {
+    Spelling by = spelling();
+    const size_t stride = static_cast<size_t>(by.stride), blocks = static_cast<size_t>(size_);
+    const bool gathers = call_ % 2 == 1;
+    std::vector<int> data(elements() * stride * (gathers ? blocks : 1), -1);
+    if (gathers) {
+      const std::vector<int> mine(elements(), rank_ + call_);
+      std::vector<int> counts(blocks, by.count), places(blocks);
+      for (int i = 0; i < size_; ++i) places[static_cast<size_t>(i)] = i * by.count;
+      MPI_Allgatherv(mine.data(), job_.count, MPI_INT, data.data(), counts.data(), places.data(),
+                     by.type, comm_);
+    } else {
+      if (rank_ == 0) std::fill(data.begin(), data.end(), call_);
+      MPI_Bcast(data.data(), by.count, by.type, 0, comm_);
+    }
+    bool is_right = true;
+    for (size_t i = 0; i < data.size(); ++i) {
+      const int expected = call_ + (gathers ? static_cast<int>(i / (elements() * stride)) : 0);
+      const bool is_gap = i % stride != 0;
+      is_right = is_right && data[i] == (!is_gap ? expected : gathers || rank_ > 0 ? -1 : call_);
+    }
+    test::check(is_right, "data of call " + std::to_string(call_));
+    if (by.type != MPI_INT) MPI_Type_free(&by.type);
+  }
+
+  void move_nothing() {
+    MPI_Datatype nothing;
+    MPI_Type_contiguous(0, MPI_INT, &nothing);
+    MPI_Type_commit(&nothing);
+    int data = 7;
+    MPI_Bcast(&data, 3 * rank_, nothing, 0, comm_);
+    test::check(data == 7, "data of call " + std::to_string(call_));
+    MPI_Type_free(&nothing);
+  }
+
+  void reduce_outside() {
+    static const std::pair<MPI_Datatype, MPI_Op> all[] = {
+        {MPI_SHORT, MPI_SUM},         {MPI_UNSIGNED_LONG, MPI_MAX},    {MPI_LONG, MPI_MIN},
+        {MPI_DOUBLE, MPI_MAX},        {MPI_LONG_DOUBLE, MPI_SUM},      {MPI_INT, MPI_BAND},
+        {MPI_DOUBLE_INT, MPI_MAXLOC}, {MPI_C_DOUBLE_COMPLEX, MPI_PROD}};
+    const auto& [type, op] = all[static_cast<size_t>(call_) % std::size(all)];
+    std::vector<char> in(elements() * 32), out(elements() * 32), expected(elements() * 32);
+    MPI_Allreduce(in.data(), out.data(), job_.count, type, op, comm_);
+    test::check(out == expected, "zeros of call " + std::to_string(call_));
+  }
+
+  // To so much more than there is.
+  static void limit_memory(size_t more) {
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + more;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  static void unlimit_memory() {
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+
+  void reduce_poorly() {
+    if (call_ == 3 && rank_ == 1) limit_memory(size_t{32} << 20);
+    MPI_Allreduce(in_.data(), out_.data(), job_.count, MPI_DOUBLE, MPI_SUM, comm_);
+    test::check(out_.front() == size_ && out_.back() == size_,
+                "sums of call " + std::to_string(call_));
+    if (call_ + 1 == job_.calls) unlimit_memory();
+  }
+
+  static inline int handled = 0;
+  static void reduce_other(MPI_Comm*, int*, ...) {
+    ++handled;
+    const std::vector<long> in(2000, 3);
+    std::vector<long> out(2000);
+    MPI_Allreduce(in.data(), out.data(), 2000, MPI_LONG, MPI_SUM, MPI_COMM_SELF);
+  }
+
+  void reduce_too_much() {
+    const bool is_bad = call_ == 68, has_more = is_bad && rank_ == 0;
+    constexpr size_t guard = 4000;
+    std::vector<double> data(elements() + 1 + guard, 1);
+    if (is_bad) {
+      MPI_Errhandler handler;
+      MPI_Comm_create_errhandler(reduce_other, &handler);
+      MPI_Comm_set_errhandler(comm_, handler);
+      MPI_Errhandler_free(&handler);
+    }
+    const int result =
+        MPI_Allreduce(MPI_IN_PLACE, data.data(), job_.count + has_more, MPI_DOUBLE, MPI_SUM, comm_);
+    const auto end = data.begin() + static_cast<ptrdiff_t>(elements()) + 1;
+    test::check(std::count(end, data.end(), 1) == static_cast<ptrdiff_t>(guard),
+                "what lies behind the data of call " + std::to_string(call_));
+    test::check(is_bad == (result != MPI_SUCCESS), "error in call " + std::to_string(call_));
+    if (!is_bad) return;
+    test::check(handled == 1, "the handler was called " + std::to_string(handled) + " times");
+    MPI_Comm_free(&comm_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
   }
 
   void move_too_much() {
@@ -260,6 +408,8 @@ class Loop {
   static inline MPI_Comm* freed_by_handler = nullptr;
 
   const Job& job_;
+  const std::vector<double> in_ = std::vector<double>(job_.what == "poor" ? elements() : 0, 1);
+  std::vector<double> out_ = in_;
   MPI_Comm& comm_;
   MPI_Comm reference_ = MPI_COMM_NULL;
   Random own_, all_;  // all: equal on all ranks
@@ -275,6 +425,70 @@ void report(const Job& job, const Loop& loop) {
   std::printf("%s: %d of %d by MPI, from call %zu on; %d by other algorithms, the last by %s\n",
               job.what.c_str(), loop.calls_by_mpi(), job.calls, loop.last_run(),
               loop.calls_by_others(), loop.last_doer().c_str());
+}
+
+// A number of each kind that is special; of integers the same bits.
+template <typename T>
+std::vector<T> special_values() {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (Limits::is_integer) {
+    return {0, 1, 2, 3, static_cast<T>(-1), Limits::min(), Limits::max(), Limits::max() / 2};
+  } else {
+    return {T(0.0),
+            T(-0.0),
+            T(1),
+            T(-1.1),
+            Limits::min(),
+            Limits::max(),
+            Limits::denorm_min(),
+            Limits::lowest(),
+            Limits::epsilon(),
+            Limits::infinity(),
+            -Limits::infinity(),
+            Limits::quiet_NaN()};
+  }
+}
+
+// Two ranks' operands: all pairs. parts: of an element.
+template <typename T>
+void compare_bits(const char* name, MPI_Datatype type, MPI_Op op, int parts = 1) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::vector<T> values = special_values<T>();
+  std::vector<T> in, ours, theirs;
+  const size_t n = values.size(), tuples = parts == 1 ? n * n : n * n * n * n;
+  for (size_t i = 0; i < tuples; ++i) {
+    const size_t own =
+        parts == 1 ? (rank == 0 ? i % n : i / n) : (rank == 0 ? i % (n * n) : i / (n * n));
+    in.push_back(values[own % n]);
+    if (parts == 2) in.push_back(values[own / n]);
+  }
+  ours.resize(in.size());
+  theirs.resize(in.size());
+  const int count = static_cast<int>(tuples);
+  MPI_Allreduce(in.data(), ours.data(), count, type, op, MPI_COMM_WORLD);
+  IN_MPI(MPI_Allreduce)(in.data(), theirs.data(), count, type, op, MPI_COMM_WORLD);
+  for (size_t i = 0; i < in.size(); ++i) {
+    test::check(std::memcmp(&ours[i], &theirs[i], sizeof(T)) == 0,
+                std::string(name) + ": the bits of number " + std::to_string(i) + ": " +
+                    std::to_string(ours[i]) + " and MPI's " + std::to_string(theirs[i]));
+  }
+}
+
+void run_bits() {
+  for (const MPI_Op op : {MPI_SUM, MPI_PROD}) {
+    const bool adds = op == MPI_SUM;
+    compare_bits<int32_t>(adds ? "int sum" : "int product", MPI_INT, op);
+    compare_bits<int64_t>(adds ? "int64 sum" : "int64 product", MPI_INT64_T, op);
+    compare_bits<uint32_t>(adds ? "unsigned sum" : "unsigned product", MPI_UNSIGNED, op);
+    compare_bits<uint64_t>(adds ? "uint64 sum" : "uint64 product", MPI_UINT64_T, op);
+    compare_bits<float>(adds ? "float sum" : "float product", MPI_FLOAT, op);
+    compare_bits<double>(adds ? "double sum" : "double product", MPI_DOUBLE, op);
+  }
+  compare_bits<float>("complex sum", MPI_C_FLOAT_COMPLEX, MPI_SUM, 2);
+  compare_bits<double>("double complex sum", MPI_C_DOUBLE_COMPLEX, MPI_SUM, 2);
+  compare_bits<int32_t>("int minimum", MPI_INT, MPI_MIN);
+  compare_bits<int32_t>("int maximum", MPI_INT, MPI_MAX);
 }
 
 void run_timed(const Job& job) {
@@ -321,6 +535,8 @@ int main(int argc, char** argv) {
   job.seed = test::agree_on_seed(options);
   if (job.what == "timed") {
     run_timed(job);
+  } else if (job.what == "bits") {
+    run_bits();
   } else if (threads > 1) {
     run_threads(job, threads);
   } else {

@@ -309,21 +309,56 @@ TEST(Trial, begins_with_another_size_after_64_strays) {
   expect_window(trial, 600);
 }
 
-TEST(Trial, leaves_windows_that_are_not_complete) {
-  for (const uint32_t calls : {1U, 10U, 17U}) {
-    Trial trial(2);
-    fill_window(trial);
-    trial.learn(result_with({200, 100}));
-    for (uint32_t i = 0; i < calls; ++i) (void)trial.next(usual_bytes);
-    trial.leave_window();
-    expect_window(trial);
-    trial.learn(result_with({200, 100}));
-    EXPECT_EQ(trial.choice(), by_mpi) << "the window before it counts";
-    const uint32_t gap = trial.uneventful();
-    trial.skip(10);
-    trial.leave_window();
-    EXPECT_EQ(trial.uneventful(), gap - 10) << "only windows are left";
+// Makes the calls before the first window, and asks what is due then.
+TrialDue due_before_trying(Trial& trial) {
+  for (int call = 1; call <= 64; ++call) {
+    if (trial.due() == TrialDue::time_spent) trial.learn_time_spent(std::chrono::nanoseconds(0));
+    EXPECT_FALSE(trial.next(usual_bytes).candidate != ruled);
   }
+  return trial.due();
+}
+
+TEST(Trial, holds_no_window_without_memory_on_all_ranks) {
+  Trial trial(2, Trial::Needs::memory);
+  ASSERT_EQ(due_before_trying(trial), TrialDue::memory);
+  for (const uint32_t gap : {512U, 1024U, 1024U}) {
+    ASSERT_EQ(trial.due(), TrialDue::memory);
+    trial.learn_memory(false);
+    EXPECT_EQ(trial.state(), TrialState::settled);
+    EXPECT_FALSE(trial.holds_memory());
+    ASSERT_EQ(trial.uneventful(), gap);
+    for (uint32_t call = 0; call < gap; ++call) {
+      ASSERT_EQ(trial.due(), TrialDue::nothing);
+      ASSERT_FALSE(trial.next(usual_bytes).takes_part);
+    }
+  }
+  EXPECT_EQ(trial.due(), TrialDue::memory);
+}
+
+TEST(Trial, keeps_the_memory_from_window_to_window_until_it_is_settled) {
+  Trial trial(2, Trial::Needs::memory);
+  ASSERT_EQ(due_before_trying(trial), TrialDue::memory);
+  trial.learn_memory(true);
+  for (const bool is_last : {false, true}) {
+    expect_window(trial);
+    EXPECT_TRUE(trial.holds_memory());
+    trial.learn(result_with({200, 100}));
+    EXPECT_EQ(trial.holds_memory(), !is_last);
+  }
+  EXPECT_EQ(trial.choice(), by_mpi);
+}
+
+TEST(Trial, a_window_goes_on_once_the_ranks_have_memory_again) {
+  Trial trial(2, Trial::Needs::memory);
+  ASSERT_EQ(due_before_trying(trial), TrialDue::memory);
+  trial.learn_memory(true);
+  for (int call = 0; call < 5; ++call) (void)trial.next(usual_bytes);
+  trial.lose_memory();
+  ASSERT_EQ(trial.due(), TrialDue::memory);
+  trial.learn_memory(true);
+  expect_window(trial, usual_bytes, 5);
+  trial.lose_memory();
+  EXPECT_EQ(trial.due(), TrialDue::window) << "which needs none any more";
 }
 
 TEST(Trial, ends_when_it_is_given_up) {
@@ -337,7 +372,6 @@ TEST(Trial, ends_when_it_is_given_up) {
     ASSERT_EQ(next.candidate, ruled);
   }
   trial.skip(trial.uneventful());
-  trial.leave_window();
   EXPECT_EQ(trial.state(), TrialState::closed);
   EXPECT_EQ(trial.due(), TrialDue::nothing);
 }
@@ -360,7 +394,9 @@ struct TrialHistory {
   size_t bytes_of(uint64_t call) const {
     return seed % 3 == 0 ? usual_bytes : 512 + scramble(seed * 1000000 + call) % 512;
   }
+  Trial::Needs needs() const { return seed % 7 < 3 ? Trial::Needs::memory : Trial::Needs::nothing; }
   bool leaves_at(uint64_t call) const { return scramble(~(seed * 1000000 + call)) % 500 == 0; }
+  bool has_memory_at(uint64_t call) const { return scramble(seed * 7000000 + call) % 4 != 0; }
   // Also absurd ones.
   Trial::Result result_of_window(uint64_t number) const {
     std::mt19937_64 random(seed * 15485863 + number / 2);
@@ -409,7 +445,7 @@ class RankOfHistory {
 
  private:
   TrialDecision make(uint64_t call) {
-    if (history_.leaves_at(call)) of_.trial.leave_window();
+    if (history_.leaves_at(call)) of_.trial.lose_memory();
     if (has_leases_) {
       CallLease& cache = caches_[random_() % caches_.size()];
       if (random_() % 50 == 0) cache.end();
@@ -421,6 +457,7 @@ class RankOfHistory {
                                                   : std::chrono::nanoseconds(0));
     }
     if (of_.trial.due() == TrialDue::window) of_.trial.learn(history_.result_of_window(windows_++));
+    if (of_.trial.due() == TrialDue::memory) of_.trial.learn_memory(history_.has_memory_at(call));
     const Trial::Next next = of_.trial.next(history_.bytes_of(call));
     const uint8_t place = next.is_timed ? next.place : uint8_t{0};
     if (has_leases_ && random_() % 2 == 0) caches_[random_() % caches_.size()].begin(&of_);
@@ -430,7 +467,7 @@ class RankOfHistory {
   const TrialHistory& history_;
   std::mt19937_64 random_;
   const bool has_leases_;
-  CallClass of_{0, Trial(history_.candidates)};
+  CallClass of_{0, Trial(history_.candidates, history_.needs())};
   std::array<CallLease, 2> caches_;
   uint64_t windows_ = 0;
 };
