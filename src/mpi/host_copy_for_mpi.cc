@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/host_copy_for_mpi.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <new>
 #include <string>
 
 namespace sluice {
@@ -82,11 +83,17 @@ Status HostCopyForMpi::find(const Side& side, Range* range) {
 Status HostCopyForMpi::Image::make(const Range& range) {
   const size_t bytes = range.high - range.low;
   if (bytes == 0) return {};
+  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return {Code::memory, "no memory for a copy of " + std::to_string(bytes) + " bytes"};
+  }
   low = range.low;
-  memory.reset(new (std::nothrow) std::byte[bytes]);
-  if (memory) return {};
-  return {Code::memory, "no memory for a copy of " + std::to_string(bytes) + " bytes"};
+  memory = {static_cast<std::byte*>(mapped), Unmap{bytes}};
+  return {};
 }
+
+void HostCopyForMpi::Image::Unmap::operator()(std::byte* mapped) const { munmap(mapped, bytes); }
 
 std::byte* HostCopyForMpi::Image::at(const void* address) const {
   const uintptr_t offset = reinterpret_cast<uintptr_t>(address) - low;

@@ -44,9 +44,14 @@ class HostCopyForMpi {
     bool overlaps(const Range& other) const { return low < other.high && other.low < high; }
     Range with(const Range& other) const;
   };
-  // A copy in host memory, with the same layout, of a range.
+  // A copy in host memory, with the same layout, of a range. (Data may lie in allocations that are
+  // far apart: what is between them is address space alone.)
   struct Image {
-    std::unique_ptr<std::byte[]> memory;
+    struct Unmap {
+      size_t bytes;
+      void operator()(std::byte* memory) const;
+    };
+    std::unique_ptr<std::byte, Unmap> memory;
     uintptr_t low = 0;
 
     Status make(const Range& range);
