@@ -297,7 +297,7 @@ bool Link::is_within_host(const Socket& socket) const {
 void Link::run_short(const Status& lack) {
   if (connection_) return fail(lack);
   meet(Meeting::Event::short_of);
-  streams_.lose(lack);
+  streams_.end_pending(lack);
 }
 
 // How another connection takes the place of one that broke.

@@ -249,7 +249,7 @@ void Stream::aborted(const std::string& cause) {
   if (!aborted_.ok()) return;
   aborted_ = {Code::aborted, cause};
   left_open_ = true;
-  end_all(std::nullopt, [&](Operation* operation) { operation->status = aborted_; });
+  end_pending(aborted_);
 }
 
 // Ends all pending operations of a call that the peer says is another.
@@ -258,9 +258,12 @@ void Stream::disagree(const Tag& theirs) {
           [&](Operation* operation) { end_with_other_call(operation, theirs, link_.label()); });
 }
 
-void Stream::lose(const Status& status) {
+void Stream::end_pending(const Status& status) {
   end_all(std::nullopt, [&](Operation* operation) { operation->status = status; });
-  // Receives can still get only messages that have arrived whole.
+}
+
+void Stream::lose(const Status& status) {
+  end_pending(status);
   UnexpectedMessage* lost = arrived_.remove_if([](const UnexpectedMessage& unexpected) {
     return unexpected.state != UnexpectedMessage::State::complete;
   });
