@@ -300,28 +300,29 @@ Status Trials::agree_on_time_spent(const Call& call, CallClass& of) {
 }
 
 // (The second part is longer than one exchange, so clocks of several hosts have two to go by. A
-// third tells their times.)
+// third tells their times. Once a rank has heard all others it needs no more memory: they go on,
+// and perhaps into MPI's function, whether it does or not.)
 Status Trials::agree_on_window(const Call& call, CallClass& of) {
   const int64_t began = now();
   const WindowReport mine{overhead_, of.samples};
   times_.clear();
+  std::vector<WindowReport> reports(team_.size());
+  std::vector<std::span<const Sample>> windows(team_.size());
+  std::vector<ClockOffset> clocks(team_.spans_hosts() ? team_.size() : 0);
   std::vector<std::byte> all;
   const size_t bytes = offsetof(WindowReport, samples) + of.trial.sample_count() * sizeof(Sample);
   if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &all);
       !status.ok())
     return status;
-  std::vector<WindowReport> reports(team_.size());
-  std::vector<std::span<const Sample>> windows;
   int64_t overhead = overhead_;
   for (size_t rank = 0; rank < team_.size(); ++rank) {
     std::memcpy(&reports[rank], all.data() + rank * bytes, bytes);
     overhead = std::min(overhead, reports[rank].overhead);  // others have waited for the last one
-    windows.emplace_back(reports[rank].samples);
+    windows[rank] = reports[rank].samples;
   }
-  std::vector<ClockOffset> clocks;
   int64_t reference = reports[0].samples[0].entry;
-  if (team_.spans_hosts()) {
-    if (Status status = compare_clocks(call, &clocks, &reference); !status.ok()) return status;
+  if (!clocks.empty()) {
+    if (Status status = compare_clocks(call, clocks, &reference); !status.ok()) return status;
   }
   Trial::Result result = result_of(of.trial, windows, clocks, reference);
   result.overhead = static_cast<double>(std::max(overhead, least_overhead));
@@ -341,23 +342,21 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
 }
 
 // From the times of the first two exchanges. *reference: a time of then, on rank 0's clock.
-Status Trials::compare_clocks(const Call& call, std::vector<ClockOffset>* clocks,
-                              int64_t* reference) {
+Status Trials::compare_clocks(const Call& call, std::span<ClockOffset> clocks, int64_t* reference) {
   using Both = std::array<ExchangeTimes, 2>;
   const Both mine{times_[0], times_[1]};
+  const std::vector<ExchangeTimes> none(team_.size());
+  std::array exchanges{none, none};
   std::vector<std::byte> all;
   if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)), &all); !status.ok())
     return status;
-  std::vector<ExchangeTimes> first(team_.size()), second(team_.size());
   for (size_t rank = 0; rank < team_.size(); ++rank) {
     Both both;
     std::memcpy(&both, all.data() + rank * sizeof(both), sizeof(both));
-    first[rank] = both[0];
-    second[rank] = both[1];
+    for (size_t i = 0; i < both.size(); ++i) exchanges[i][rank] = both[i];
   }
-  const std::array exchanges{first, second};
-  *clocks = clock_offsets(exchanges);
-  *reference = second[0].exit;
+  find_clock_offsets(exchanges, clocks);
+  *reference = exchanges[1][0].exit;
   return {};
 }
 
@@ -389,14 +388,17 @@ std::string describe_times(const CallClass& of, const Trial::Result& result) {
 
 }  // namespace
 
-void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const {
+// (Without memory it is not said.)
+void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const
+    try {
   if (team_.rank() != 0 || !log_shown(Level::debug)) return;
   log(Level::debug, "trial of %s on %s: %s; next %u", name_of(call).c_str(), name_.c_str(),
       describe_times(of, result).c_str(), of.trial.uneventful());
+} catch (const std::bad_alloc&) {
 }
 
 // One rank says it; as a warning once in a process for each collective that MPI takes over.
-void Trials::report(const CallClass& of, const Call& call) const {
+void Trials::report(const CallClass& of, const Call& call) const try {
   static constinit std::atomic<bool> said[collective_count] = {};
   if (team_.rank() != 0) return;
   const uint8_t choice = of.trial.choice();
@@ -407,6 +409,7 @@ void Trials::report(const CallClass& of, const Call& call) const {
       "keeps to the rules, `sluice tune` writes better ones",
       name_of(call).c_str(), name_.c_str(), name_of(of, choice).c_str(),
       describe_times(of, of.trial.last_result()).c_str());
+} catch (const std::bad_alloc&) {
 }
 
 }  // namespace sluice

@@ -158,7 +158,7 @@ class Trials {
   Status agree(const Call& call, CallClass& of);
   Status agree_on_time_spent(const Call& call, CallClass& of);
   Status agree_on_window(const Call& call, CallClass& of);
-  Status compare_clocks(const Call& call, std::vector<ClockOffset>* clocks, int64_t* reference);
+  Status compare_clocks(const Call& call, std::span<ClockOffset> clocks, int64_t* reference);
   Status gather(const Call& call, std::span<const std::byte> mine, std::vector<std::byte>* all);
   void log_window(const CallClass& of, const Call& call, const Trial::Result& result) const;
   void report(const CallClass& of, const Call& call) const;

@@ -5,6 +5,7 @@ unit_sources += tests/unit/main.cc
 EXTRA_DIST += tests/unit/gtest-is-missing
 unit_sources += \
   tests/unit/engine/played_trial.h \
+  tests/unit/engine/programs_rank.h \
   tests/unit/loopback/hub.h \
   tests/unit/loopback/loopback.h \
   tests/unit/support/allocations.h \
