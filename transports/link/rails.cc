@@ -277,14 +277,12 @@ size_t Rails::in_use() const { return choice_.is_in_use() ? open() : 0; }
 
 // How messages go over them.
 
-bool Rails::can_send(size_t bytes) {
+bool Rails::spreads(size_t bytes) {
   const bool spreads = choice_.spreads(bytes, open());
   want();
   tell();
-  if (!spreads) return false;
-  drop_ended();
-  const auto limit = shared_.options.peer_timeout;
-  return std::ranges::any_of(rails_, [&](const auto& each) { return each->takes_parts(limit); });
+  if (spreads) drop_ended();
+  return spreads;
 }
 
 std::vector<Share> Rails::plan(const Operation& send) {

@@ -90,11 +90,11 @@ class Rails {
   // Whether this side may have one more rail.
   bool has_room() const { return rails_.size() < shared_.options.streams; }
 
-  // Whether a large message of so many bytes, which is to be sent now, is to be spread, and there
-  // is a rail to send on. Drops those that have ended.
-  bool can_send(size_t bytes);
+  // Whether a large message of so many bytes, which is to be sent now, is to be spread. Drops rails
+  // that have ended.
+  bool spreads(size_t bytes);
   // Spreads a message; returns the payload of its SPREAD, which must be queued first: then commit.
-  // May throw std::bad_alloc, with no effect.
+  // Empty: there is no rail to send on. May throw std::bad_alloc, with no effect.
   std::vector<Share> plan(const Operation& send);
   void commit(Operation* send, const TeamId& team, const std::vector<Share>& parts);
   // A SPREAD has come, of a message of so many bytes. The caller sets SpreadReceive::at. nullptr:

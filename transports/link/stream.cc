@@ -65,10 +65,11 @@ void Stream::queue_data(Operation* operation, bool charged) {
 bool Stream::queue_spread(Operation* operation, bool charged) try {
   Rails* const rails = link_.want_rails(operation->bytes);
   if (rails == nullptr || operation->pieces.size() > Rails::most_pieces ||
-      !rails->can_send(operation->bytes)) {
+      !rails->spreads(operation->bytes)) {
     return false;
   }
   const std::vector<Share> parts = rails->plan(*operation);
+  if (parts.empty()) return false;
   Frame frame{FrameType::spread, charged, 0, team_, operation->tag};
   frame.number = static_cast<uint32_t>(operation->bytes);
   link_.connection().out().push(frame, encode(parts), false, operation);
