@@ -26,7 +26,8 @@ unit_sources += \
   tests/unit/transports/tcp_proved.h \
   tests/unit/transports/tcp_rig.h \
   tests/unit/transports/tls_rig.h \
-  tests/unit/transports/upgrade_rig.h
+  tests/unit/transports/upgrade_rig.h \
+  tests/unit/transports/wiretap.h
 
 # For the sanitizers each of these groups is compiled together, like the folders of the library: files of a group may
 # not give two things one name.

@@ -83,9 +83,10 @@ class Link {
   bool awaits_rails() const { return rails_ && rails_->awaits(); }
   // Called when the connection with this side's invitation has ended.
   void uninvited(Acceptor::Reply reply, const std::string& address);
-  // Called when somebody greeted as the peer, and left without the last proof. It is taken for the
-  // peer's end if none comes again within the connect deadline.
-  void note_missed() { missed_ = std::chrono::steady_clock::now(); }
+  // Called when somebody greeted as the peer, was answered, and left without the last proof. It is
+  // taken for the peer's end if none comes again within the connect deadline. error: errno if the
+  // connection broke.
+  void note_missed(int error) { missed_ = {Clock::now(), error}; }
 
   // Moves what can be moved. True if anything moved.
   bool drive();
@@ -232,9 +233,12 @@ class Link {
   Connection connection_;
   std::unique_ptr<Rails> rails_;
   StreamTable streams_;
-  Clock::time_point missed_{};  // zero: never
-  bool poll_idle_ = false;      // reads although nothing is pending
-  bool listed_ = false;         // in the ready list
+  struct {
+    Clock::time_point when{};  // zero: never
+    int error = 0;
+  } missed_;
+  bool poll_idle_ = false;  // reads although nothing is pending
+  bool listed_ = false;     // in the ready list
   Status status_;
   Resumption resumption_;
   std::string broken_by_;  // why the connection ended

@@ -246,7 +246,7 @@ void Acceptor::end(const PendingConnection& pending, Action action) {
     uninvited_(pending.invitation->to, reply, pending.from);
   } else if (pending.proves() && action == Action::leave && pending.greeting.rail == 0 &&
              !has_another(pending.greeting.from)) {
-    left_(pending.greeting.from);
+    left_(pending.greeting.from, pending.error);
   }
 }
 
@@ -298,6 +298,7 @@ Acceptor::Event Acceptor::receive(PendingConnection& pending) const {
                              pending.due() - pending.got, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Event::nothing;
+    pending.error = got < 0 ? errno : 0;
     if (got <= 0) return pending.got == 0 || pending.proves() ? Event::end : Event::noise;
     pending.got += static_cast<size_t>(got);
     if (!pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got)) {
