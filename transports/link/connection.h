@@ -94,6 +94,7 @@ class Connection {
   bool uses_upgrade() const { return conduits_.uses_upgrade(); }
   const Socket& socket() const { return conduits_.socket(); }
   bool has_filter() const { return conduits_.filter() != nullptr; }
+  bool within_host() const { return conduits_.within_host(); }
   // It is open, and stays on its TCP socket, or on a filter over that.
   bool is_settled() const;
   // Before and after this process polls: see Link.
@@ -152,9 +153,6 @@ class Connection {
   void push_greeting();
   void answer();
   void take(const Greeting& theirs);
-  bool filters() const { return is_filtered(shared_, conduits_.within_host()); }
-  bool lacks_filter() const { return conduits_.filter() == nullptr && filters(); }
-  Status open_filter();
   void negotiate(const Status& outcome);
   void look_for_upgrade();
   bool tries_upgrade() const { return conduits_.upgrade() != nullptr && !uses_upgrade(); }

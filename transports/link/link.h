@@ -171,10 +171,10 @@ class Link {
   // The link's rails; nullptr: none yet.
   Rails* rails() { return rails_.get(); }
   // A message of so many bytes is to be sent or received: if it is large, rails are to be made. The
-  // rails, if it may be spread; else nullptr.
+  // rails, if this side may spread it; else nullptr.
   Rails* want_rails(size_t bytes) {
     const bool large = shared_.options.streams > 1 && bytes >= least_spread;
-    const bool never = shared_.options.tries_streams && connector_.may_be_within_host();
+    const bool never = shared_.options.tries_streams && may_be_within_host();
     return large && !never ? make_rails() : nullptr;
   }
 
@@ -216,6 +216,10 @@ class Link {
   bool is_whole(const ByteCounts& theirs);
   void read_rest();
   bool is_within_host(const Socket& socket) const;
+  // The connection is; or without one, the next may be.
+  bool may_be_within_host() const {
+    return connection_ ? connection_.within_host() : connector_.may_be_within_host();
+  }
   bool is_next_door() const;
   bool is_pardoned() const;
   void look_for_missed();
