@@ -20,6 +20,7 @@ unit_sources += \
   tests/unit/transports/breaks.h \
   tests/unit/transports/conformance.h \
   tests/unit/transports/fake_verbs.h \
+  tests/unit/transports/rails_rig.h \
   tests/unit/transports/rig.h \
   tests/unit/transports/slow_filter.h \
   tests/unit/transports/tcp_played.h \

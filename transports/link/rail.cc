@@ -219,10 +219,15 @@ Rail::Outcome Rail::read() {
   return outcome;
 }
 
-bool Rail::has_ended() const {
-  if (!is_open()) return false;
-  pollfd end{conduits_.socket().fd(), POLLRDHUP, 0};
-  if (poll(&end, 1, 0) <= 0) return false;
+// (Nobody may have needed the filter yet, so that the peer's handshake is there to be read.)
+bool Rail::has_ended() {
+  if (!is_open() || !sluice::has_ended(conduits_.socket())) return false;
+  if (conduits_.filter() != nullptr) {
+    using Result = Conduit::Moved::Result;
+    const Result shaken = conduits_.way_in().read({}).result;
+    if (shaken == Result::closed || shaken == Result::failed) return true;
+    if (conduits_.way_in().buffered()) return false;
+  }
   char byte;
   const ssize_t got = recv(conduits_.socket().fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
@@ -242,7 +247,7 @@ pollfd Rail::poll_for(bool reads) const {
   return {conduits_.socket().fd(), static_cast<short>(events), 0};
 }
 
-bool Rail::is_delivered() const {
+bool Rail::is_delivered() {
   int left = 0;
   if (!is_open()) return true;
   return !sends() &&

@@ -91,8 +91,9 @@ class Rail {
   Outcome flush();
   // Reads what is due and has come; counts it in SpreadReceive::missing.
   Outcome read();
-  // Whether it has ended, and everything that came before has been read. Makes a system call.
-  bool has_ended() const;
+  // Whether it has ended, and everything that came before has been read, but for what is no part of
+  // a message (a filter's handshake). Makes a system call.
+  bool has_ended();
   // How poll should look at it; reads: the link reads now. Without a socket, descriptor -1.
   pollfd poll_for(bool reads) const;
   // Whether a poll with that has found anything.
@@ -104,7 +105,7 @@ class Rail {
   Vigil::Duration look(Vigil::Clock::time_point now, Vigil::Duration limit);
   void rest() { vigil_.rest(); }
   // All that was pushed has left this process, and as far as is known, arrived.
-  bool is_delivered() const;
+  bool is_delivered();
 
   // Gives up the parts of the team's sends, all or those of one call: completes them from copies,
   // because the peer counts on them. Returns the sends that have no part left, linked by `next`.
