@@ -17,6 +17,7 @@ core_sources += \
   transports/transport.h
 
 core_sources += \
+  transports/link/conduit_stack.cc \
   transports/link/conduit_stack.h \
   transports/link/connection.cc \
   transports/link/connection.h \

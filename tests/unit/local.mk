@@ -45,6 +45,7 @@ support_tests = \
 # Teams: set-up, hints, ends.
 teams_tests = \
   tests/unit/engine/agreement_test.cc \
+  tests/unit/transports/rails_memory_test.cc \
   tests/unit/transports/verbs_memory_test.cc \
   tests/unit/engine/team_setup_test.cc \
   tests/unit/engine/exchange_test.cc \

@@ -53,9 +53,9 @@ class Rail::Runs {
   size_t count_ = 0, bytes_ = 0;
 };
 
-void Rail::connect(Socket socket, bool within_host, Vigil::Duration peer_timeout) {
+void Rail::connect(Socket socket, bool within_host, bool filters, Vigil::Duration peer_timeout) {
   dialer_.reset();
-  conduits_.connect(std::move(socket), within_host, false);
+  conduits_.connect(std::move(socket), within_host, false, filters);
   keep_alive(conduits_.socket(), peer_timeout);
 }
 

@@ -40,10 +40,10 @@ class Rail {
   // Asking side: while it dials, parts may be due already, because the peer may send on it at once.
   Rail(uint32_t number, std::unique_ptr<Dialer> dialer)
       : number_(number), dialer_(std::move(dialer)) {}
-  // Connected, and both sides have greeted.
-  Rail(uint32_t number, Socket socket, bool within_host, Vigil::Duration peer_timeout)
+  // Connected, and both sides have greeted. filters: see connect.
+  Rail(uint32_t number, Socket socket, bool within_host, bool filters, Vigil::Duration peer_timeout)
       : number_(number) {
-    connect(std::move(socket), within_host, peer_timeout);
+    connect(std::move(socket), within_host, filters, peer_timeout);
     confirm();
   }
   Rail(const Rail&) = delete;
@@ -51,7 +51,8 @@ class Rail {
 
   uint32_t number() const { return number_; }
   Dialer* dialer() const { return dialer_.get(); }
-  bool is_open() const { return bool(conduits_); }
+  // Connected, and not without the filter that it needs.
+  bool is_open() const { return conduits_ && !conduits_.lacks_filter(); }
   // The peer has it, as far as is known, so parts may be sent.
   bool may_send() const { return is_open() && is_confirmed_; }
   void confirm() { is_confirmed_ = true; }
@@ -59,8 +60,9 @@ class Rail {
   bool takes_parts(Vigil::Duration limit) {
     return may_send() && !doubt_.forbids(conduits_.socket(), limit);
   }
-  // The dialer has connected. peer_timeout: for keepalive.
-  void connect(Socket socket, bool within_host, Vigil::Duration peer_timeout);
+  // The dialer has connected. filters: the rail carries nothing before a filter has been added.
+  // peer_timeout: for keepalive.
+  void connect(Socket socket, bool within_host, bool filters, Vigil::Duration peer_timeout);
   ConduitStack& conduits() { return conduits_; }
   const ConduitStack& conduits() const { return conduits_; }
 

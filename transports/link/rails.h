@@ -151,8 +151,10 @@ class Rails {
   bool is_dialing_due();
   void dial();
   void note_heard();
-  bool take_dialed(Rail& rail);
-  bool open_filter(Rail& rail) const;
+  bool go_on(Rail& rail);
+  Status take_dialed(Rail& rail);
+  Status check(const Greeting& theirs, bool within_host) const;
+  Status open_filter(Rail& rail) const;
   bool answer(const Socket& socket, const Greeting& theirs) const;
   void note_short(const std::string& why);
   bool is_buffered() const;
