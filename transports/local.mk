@@ -44,6 +44,7 @@ core_sources += \
   transports/link/rails.cc \
   transports/link/rails.h \
   transports/link/spread.cc \
+  transports/link/shortage.h \
   transports/link/spread.h \
   transports/link/spread_choice.cc \
   transports/link/spread_choice.h \

@@ -123,6 +123,7 @@ links_tests = \
   tests/unit/transports/flow_test.cc \
   tests/unit/transports/frames_test.cc \
   tests/unit/transports/meeting_test.cc \
+  tests/unit/transports/rail_test.cc \
   tests/unit/transports/rails_decoy_test.cc \
   tests/unit/transports/rails_proved_test.cc \
   tests/unit/transports/rails_test.cc \

@@ -81,7 +81,7 @@ void Connection::resume(Socket socket, bool within_host, const Greeting& theirs)
   open();
   sending_ = Sending::ready;
   theirs_ = theirs;
-  short_since_ = {};
+  shortage_ = {};
   shaking_since_ = {};
   overdue_ = 0;
   vigil_ = {};
@@ -267,9 +267,8 @@ bool Connection::flush() {
   }
   const bool blocked = flushed.result == Outbox::Result::blocked;
   sending_ = blocked ? Sending::blocked : Sending::ready;
-  if (flushed.result != Outbox::Result::failed) {
-    short_since_ = {};
-  } else if (!sits_out(flushed)) {
+  if (flushed.moved || flushed.result != Outbox::Result::failed) shortage_.end();
+  if (flushed.result == Outbox::Result::failed && !sits_out(flushed.error)) {
     note_send_error(flushed.error);
   }
   end_sending();
@@ -306,13 +305,10 @@ void Connection::finish_sends(Operation* sent) {
 }
 
 // A write that failed because the kernel lacks memory has moved nothing, and is tried again, as
-// long as connecting may take. (A filter's can't be repeated.)
-bool Connection::sits_out(const Outbox::Flushed& failed) {
-  if (!is_shortage(failed.error) || conduits_.filter() != nullptr || conduits_.sends_upgraded())
-    return false;
-  const auto now = std::chrono::steady_clock::now();
-  if (failed.moved || short_since_ == decltype(short_since_){}) short_since_ = now;
-  return now - short_since_ < shared_.options.connect_timeout;
+// long as connecting may take.
+bool Connection::sits_out(int error) {
+  return is_shortage(error) && !conduits_.sends_upgraded() &&
+         shortage_.is_young(shared_.options.connect_timeout);
 }
 
 // If the peer is gone, what it sent before may still be read, and explains more than errno. Any

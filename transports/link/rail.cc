@@ -114,41 +114,46 @@ void Rail::complete(Outcome& outcome) {
 
 void Rail::end(const Conduit& conduit, const Conduit::Moved& moved, Outcome& outcome) const {
   outcome.ended = true;
+  outcome.ran_short = moved.ran_short();
   outcome.how = conduit.problem();
   if (outcome.how.empty())
     outcome.how = moved.error != 0 ? error_text(moved.error) : "it was closed";
 }
 
-Rail::Outcome Rail::flush() {
+// Nothing has been sent now.
+void Rail::stop(const Conduit& conduit, const Conduit::Moved& moved,
+                Shortage::Clock::duration most_shortage, Outcome& outcome) {
+  if (moved.result == Conduit::Moved::Result::nothing) return;
+  if (!moved.ran_short() || !shortage_.is_young(most_shortage)) end(conduit, moved, outcome);
+}
+
+Rail::Outcome Rail::flush(Shortage::Clock::duration most_shortage) {
   using Result = Conduit::Moved::Result;
   Outcome outcome;
   if (!is_open()) return outcome;
   Conduit& conduit = conduits_.way_out();
   if (conduits_.filter_waits()) {
     const Conduit::Moved moved = conduit.flush();
+    if (moved.result != Result::some) stop(conduit, moved, most_shortage, outcome);
+    if (outcome.ended) return outcome;
     outcome.moved = moved.result == Result::some;
-    if (moved.result == Result::failed || moved.result == Result::closed) {
-      end(conduit, moved, outcome);
-      return outcome;
-    }
     complete(outcome);
   }
   is_full_ = false;
-  for (int i = 0; i < most_turns && first_ < out_.size(); ++i) {
+  for (int i = 0; i < most_turns && first_ < out_.size() && !is_full_; ++i) {
     Runs runs;
     fill(runs);
     const Conduit::Moved moved = conduit.write(runs.all());
-    is_full_ = moved.result == Result::nothing || moved.bytes < runs.bytes();
-    if (moved.result == Result::nothing || (moved.error != 0 && is_shortage(moved.error))) break;
+    is_full_ = moved.bytes < runs.bytes();
     if (moved.result != Result::some) {
-      end(conduit, moved, outcome);
-      return outcome;
+      stop(conduit, moved, most_shortage, outcome);
+      break;
     }
     outcome.moved = true;
     note_taken(moved.bytes);
     complete(outcome);
-    if (is_full_) break;
   }
+  if (outcome.moved) shortage_.end();
   return outcome;
 }
 
@@ -207,7 +212,7 @@ Rail::Outcome Rail::read() {
     bool copies;
     place(runs, spare, &copies);
     const Conduit::Moved moved = conduit.read(runs.all());
-    if (moved.result == Result::nothing || (moved.error != 0 && is_shortage(moved.error))) break;
+    if (moved.result == Result::nothing) break;
     if (moved.result != Result::some) {
       end(conduit, moved, outcome);
       break;

@@ -20,6 +20,7 @@
 
 #include "transports/link/conduit_stack.h"
 #include "transports/link/flow.h"
+#include "transports/link/shortage.h"
 #include "transports/link/stream.h"
 #include "transports/link/vigil.h"
 #include "transports/tcp/dialer.h"
@@ -86,11 +87,12 @@ class Rail {
     bool moved = false;
     bool ended = false;
     std::string how{};          // it ended
+    bool ran_short = false;     // because this host's kernel lacks memory
     Operation* done = nullptr;  // sends that have left whole, linked by `next`
     bool unfinished = false;    // reading stopped although it could go on
   };
-  // Sends what the conduit takes.
-  Outcome flush();
+  // Sends what the conduit takes. most_shortage: how long the kernel may lack memory for that.
+  Outcome flush(Shortage::Clock::duration most_shortage);
   // Reads what is due and has come; counts it in SpreadReceive::missing.
   Outcome read();
   // Whether it has ended, and everything that came before has been read, but for what is no part of
@@ -136,6 +138,8 @@ class Rail {
   void fill(Runs& runs) const;
   void note_taken(size_t bytes);
   void complete(Outcome& outcome);
+  void stop(const Conduit& conduit, const Conduit::Moved& moved,
+            Shortage::Clock::duration most_shortage, Outcome& outcome);
   void end(const Conduit& conduit, const Conduit::Moved& moved, Outcome& outcome) const;
   void place(Runs& runs, std::span<std::byte> spare, bool* copies) const;
   void note_received(size_t bytes, const std::byte* copied);
@@ -148,6 +152,7 @@ class Rail {
   bool is_confirmed_ = false;
   bool is_full_ = false;   // the conduit took less than offered last time
   bool is_ready_ = false;  // poll says so
+  Shortage shortage_;      // to send
   Vigil vigil_;
   Doubt doubt_;
   std::deque<Due> due_;

@@ -171,6 +171,12 @@ Status Rails::open_filter(Rail& rail) const {
 
 // How they end.
 
+// It ended when it was to be moved on.
+void Rails::end(Rail& rail, const Rail::Outcome& outcome, const char* shortage) {
+  if (!outcome.ran_short) return (void)drop(rail, outcome.how);
+  link_.fail({Code::memory, shortage + peer_.label + ": " + outcome.how});
+}
+
 // The rail has ended, or never began. False if the link fails, because something is on its way.
 bool Rails::drop(Rail& rail, const std::string& how) {
   if (rail.is_due() || rail.has_parts()) {
@@ -371,7 +377,7 @@ bool Rails::move(auto is_so, auto act) {
 bool Rails::read_from(Rail& rail) {
   const Rail::Outcome outcome = rail.read();
   shared_.ready.unfinished |= outcome.unfinished;
-  if (outcome.ended) (void)drop(rail, outcome.how);
+  if (outcome.ended) end(rail, outcome, "no memory to receive from ");
   return outcome.moved || outcome.ended;
 }
 
@@ -382,7 +388,7 @@ bool Rails::flush(Rail& rail) {
   }
   const Rail::Outcome outcome = rail.flush(shared_.options.connect_timeout);
   finish_sends(outcome.done);
-  if (outcome.ended) (void)drop(rail, outcome.how);
+  if (outcome.ended) end(rail, outcome, "no memory to send to ");
   return outcome.moved || outcome.ended;
 }
 

@@ -162,6 +162,7 @@ class Rails {
   bool receive(auto is_so);
   void drop_ended();
   bool drop(Rail& rail, const std::string& how);
+  void end(Rail& rail, const Rail::Outcome& outcome, const char* shortage);
   bool read_from(Rail& rail);
   bool flush(Rail& rail);
   void finish_receives();
