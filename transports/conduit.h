@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -52,6 +53,10 @@ class Conduit {
     Result result;
     size_t bytes = 0;  // if some
     int error = 0;     // errno if it failed
+
+    // It failed because the kernel lacked memory. A write or a flush has taken nothing then, and
+    // may be tried again.
+    bool ran_short() const { return error == ENOBUFS || error == ENOMEM; }
   };
 
   virtual ~Conduit() = default;

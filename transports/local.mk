@@ -17,6 +17,7 @@ core_sources += \
   transports/transport.h
 
 core_sources += \
+  transports/link/conduit_stack.cc \
   transports/link/conduit_stack.h \
   transports/link/connection.cc \
   transports/link/connection.h \
@@ -43,6 +44,7 @@ core_sources += \
   transports/link/rails.cc \
   transports/link/rails.h \
   transports/link/spread.cc \
+  transports/link/shortage.h \
   transports/link/spread.h \
   transports/link/spread_choice.cc \
   transports/link/spread_choice.h \

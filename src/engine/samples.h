@@ -11,7 +11,8 @@
 // is an interval for that reason. It is cut with the shortest and the longest duration of
 // any rank, between which the team's time lies whatever the clocks say.
 //
-// Pure functions of what the ranks have told each other; equal on all ranks.
+// Pure functions of what the ranks have told each other; equal on all ranks. They allocate nothing,
+// because a rank that has heard the others must not fail alone.
 #pragma once
 
 #include <array>
@@ -44,8 +45,10 @@ struct ClockOffset {
   double ahead = 0, error = 0;
 };
 
-// times[e][i]: of exchange e on rank i. (Several exchanges give narrower bounds than one.)
-std::vector<ClockOffset> clock_offsets(std::span<const std::vector<ExchangeTimes>> times);
+// times[e][i]: of exchange e on rank i. (Several exchanges give narrower bounds than one.) offsets:
+// of all ranks.
+void find_clock_offsets(std::span<const std::vector<ExchangeTimes>> times,
+                        std::span<ClockOffset> offsets);
 
 // How long a call took the team. samples: of all ranks. clocks: of all ranks; empty: they have one
 // clock. now: on rank 0's clock, when the offsets were measured; clocks drift before and after.

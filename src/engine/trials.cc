@@ -126,14 +126,13 @@ Trials::~Trials() {
   }
 }
 
-Trials::Trials(Team& team, const Selection& selection, Rank ranks, Process& process,
+Trials::Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
                const std::string& name)
     : team_(team),
       selection_(selection),
-      process_(process),
-      knobs_(process.knobs),
+      knobs_(knobs),
       name_(name),
-      are_on_(knobs_.choice != "rules" && knobs_.tls == "off" && ranks > 1) {}
+      are_on_(knobs.choice != "rules" && knobs.tls == "off" && ranks > 1) {}
 
 // Equal on all ranks.
 bool Trials::is_tried(const Call& call) const {
@@ -291,18 +290,6 @@ Status Trials::agree(const Call& call, CallClass& of) {
   return {};
 }
 
-// Tries again with the reserve's memory, for what all ranks do alike after an exchange: a rank that
-// failed in it would leave the others alone.
-template <typename Work>
-void Trials::by_all_means(Work work) const {
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    process_.reserve.release();
-  }
-  work();
-}
-
 // Gathers all ranks' `mine`, of one length on all, piece by piece. times_: of the pieces.
 Status Trials::gather(const Call& call, std::span<const std::byte> mine,
                       std::vector<std::byte>* all) {
@@ -364,23 +351,30 @@ Status Trials::agree_on_memory(const Call& call, CallClass& of) {
 }
 
 // (The second part is longer than one exchange, so clocks of several hosts have two to go by. A
-// third tells their times.)
+// third tells their times. Once a rank has heard all others it needs no more memory: they go on,
+// and perhaps into MPI's function, whether it does or not.)
 Status Trials::agree_on_window(const Call& call, CallClass& of) {
-  using Both = std::array<ExchangeTimes, 2>;
   const int64_t began = now();
   const uint8_t before = of.trial.choice();
   const WindowReport mine{overhead_, of.samples};
   times_.clear();
-  std::vector<std::byte> reports, times;
+  std::vector<WindowReport> reports(team_.size());
+  std::vector<std::span<const Sample>> windows(team_.size());
+  std::vector<ClockOffset> clocks(team_.spans_hosts() ? team_.size() : 0);
+  std::vector<std::byte> all;
   const size_t bytes = offsetof(WindowReport, samples) + of.trial.sample_count() * sizeof(Sample);
-  Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &reports);
-  if (status.ok() && team_.spans_hosts()) {
-    const Both clock{times_[0], times_[1]};
-    status = gather(call, std::as_bytes(std::span(&clock, 1)), &times);
-  }
+  Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &all);
   if (!status.ok()) return status;
-  Trial::Result result;
-  by_all_means([&] { result = judge(of, reports, times); });
+  int64_t overhead = overhead_;
+  for (size_t rank = 0; rank < team_.size(); ++rank) {
+    std::memcpy(&reports[rank], all.data() + rank * bytes, bytes);
+    overhead = std::min(overhead, reports[rank].overhead);  // others have waited for the last one
+    windows[rank] = reports[rank].samples;
+  }
+  int64_t reference = reports[0].samples[0].entry;
+  if (!clocks.empty()) status = compare_clocks(call, clocks, &reference);
+  if (!status.ok()) return status;
+  const Trial::Result result = judge(of, result_of(of.trial, windows, clocks, reference), overhead);
   of.trial.learn(result);
   ++of.windows;
   of.had_asides = false;
@@ -392,54 +386,38 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
   return {};
 }
 
-namespace {
-
-// Clocks, and a time of then on rank 0's, from what the ranks told of two exchanges.
-struct Clocks {
-  std::vector<ClockOffset> offsets;
-  int64_t reference;
-};
-Clocks compare_clocks(std::span<const std::byte> times, size_t ranks) {
-  std::array<std::vector<ExchangeTimes>, 2> exchanges;
-  for (size_t which = 0; which < exchanges.size(); ++which) {
-    exchanges[which].resize(ranks);
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      const size_t at = (rank * exchanges.size() + which) * sizeof(ExchangeTimes);
-      std::memcpy(&exchanges[which][rank], times.data() + at, sizeof(ExchangeTimes));
-    }
-  }
-  return {clock_offsets(exchanges), exchanges[1][0].exit};
-}
-
-}  // namespace
-
-// What a window says. reports: all ranks' WindowReport, cut. times: see compare_clocks; none on one
-// host. Equal on all ranks.
-Trial::Result Trials::judge(const CallClass& of, std::span<const std::byte> reports,
-                            std::span<const std::byte> times) const {
-  const size_t bytes = reports.size() / team_.size();
-  std::vector<WindowReport> each(team_.size());
-  std::vector<std::span<const Sample>> windows;
-  int64_t overhead = std::numeric_limits<int64_t>::max();
-  for (size_t rank = 0; rank < team_.size(); ++rank) {
-    std::memcpy(&each[rank], reports.data() + rank * bytes, bytes);
-    overhead = std::min(overhead, each[rank].overhead);  // others have waited for the last one
-    windows.emplace_back(each[rank].samples);
-  }
-  const Clocks clocks =
-      times.empty() ? Clocks{{}, each[0].samples[0].entry} : compare_clocks(times, team_.size());
-  Trial::Result result = result_of(of.trial, windows, clocks.offsets, clocks.reference);
-  result.overhead = static_cast<double>(std::max(overhead, least_overhead));
-  result.by_candidate[Trial::mpi].low += handover;
-  result.by_candidate[Trial::mpi].high += handover;
-  result.mean[Trial::mpi] += handover;
+// What a window's times mean for the class. overhead: of the exchanges. Equal on all ranks.
+Trial::Result Trials::judge(const CallClass& of, Trial::Result times, int64_t overhead) {
+  Trial::Bounds& by_mpi = times.by_candidate[Trial::mpi];
+  by_mpi.low += handover;
+  by_mpi.high += handover;
+  times.mean[Trial::mpi] += handover;
+  times.overhead = static_cast<double>(std::max(overhead, least_overhead));
   // (What was tried aside came on top, and the exchange before.)
   if (of.had_asides) {
-    result.overhead +=
-        result.overhead + Trial::turns * Trial::calls_in_turn *
-                              std::max(result.by_candidate[of.trial.choice()].high, 0.0);
+    const double usual = std::max(times.by_candidate[of.trial.choice()].high, 0.0);
+    times.overhead += times.overhead + Trial::turns * Trial::calls_in_turn * usual;
   }
-  return result;
+  return times;
+}
+
+// From the times of the first two exchanges. *reference: a time of then, on rank 0's clock.
+Status Trials::compare_clocks(const Call& call, std::span<ClockOffset> clocks, int64_t* reference) {
+  using Both = std::array<ExchangeTimes, 2>;
+  const Both mine{times_[0], times_[1]};
+  const std::vector<ExchangeTimes> none(team_.size());
+  std::array exchanges{none, none};
+  std::vector<std::byte> all;
+  if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)), &all); !status.ok())
+    return status;
+  for (size_t rank = 0; rank < team_.size(); ++rank) {
+    Both both;
+    std::memcpy(&both, all.data() + rank * sizeof(both), sizeof(both));
+    for (size_t i = 0; i < both.size(); ++i) exchanges[i][rank] = both[i];
+  }
+  find_clock_offsets(exchanges, clocks);
+  *reference = exchanges[1][0].exit;
+  return {};
 }
 
 namespace {

@@ -42,7 +42,6 @@
 namespace sluice {
 
 struct Knobs;
-struct Process;
 class Selection;
 class Team;
 class CallLease;
@@ -140,7 +139,7 @@ struct Way {
 class Trials {
  public:
   // team, and what else is referred to, must outlive this. name: of the communicator.
-  Trials(Team& team, const Selection& selection, Rank ranks, Process& process,
+  Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
          const std::string& name);
   ~Trials();
 
@@ -176,18 +175,15 @@ class Trials {
   bool reserve_scratch(size_t bytes);
   void free_scratch_if_unused();
   Status agree_on_window(const Call& call, CallClass& of);
+  Status compare_clocks(const Call& call, std::span<ClockOffset> clocks, int64_t* reference);
   Status gather(const Call& call, std::span<const std::byte> mine, std::vector<std::byte>* all);
-  Trial::Result judge(const CallClass& of, std::span<const std::byte> reports,
-                      std::span<const std::byte> times) const;
-  template <typename Work>
-  void by_all_means(Work work) const;
+  static Trial::Result judge(const CallClass& of, Trial::Result times, int64_t overhead);
   void log_window(const CallClass& of, const Call& call, const Trial::Result& result) const;
   void report(const CallClass& of, const Call& call) const;
 
   Team& team_;
   const Selection& selection_;
-  Process& process_;
-  const Knobs& knobs_;  // of the process
+  const Knobs& knobs_;
   const std::string& name_;
   const bool are_on_;
   const Outcomes* earlier_ = nullptr;

@@ -309,7 +309,7 @@ bool fails(int result, int* waited) {
   if (result == MPI_SUCCESS) return false;
   MPI_Error_string(result, text, &length);
   for (const char* late : {"_TIMEOUT)", "is a firewall between?", "came to a halt",
-                           "ended before this process answered"}) {
+                           "ended before it had proved itself"}) {
     *waited |= std::strstr(text, late) != nullptr;
   }
   return true;

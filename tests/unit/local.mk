@@ -5,6 +5,7 @@ unit_sources += tests/unit/main.cc
 EXTRA_DIST += tests/unit/gtest-is-missing
 unit_sources += \
   tests/unit/engine/played_trial.h \
+  tests/unit/engine/programs_rank.h \
   tests/unit/loopback/hub.h \
   tests/unit/loopback/loopback.h \
   tests/unit/support/allocations.h \
@@ -19,13 +20,15 @@ unit_sources += \
   tests/unit/transports/breaks.h \
   tests/unit/transports/conformance.h \
   tests/unit/transports/fake_verbs.h \
+  tests/unit/transports/rails_rig.h \
   tests/unit/transports/rig.h \
   tests/unit/transports/slow_filter.h \
   tests/unit/transports/tcp_played.h \
   tests/unit/transports/tcp_proved.h \
   tests/unit/transports/tcp_rig.h \
   tests/unit/transports/tls_rig.h \
-  tests/unit/transports/upgrade_rig.h
+  tests/unit/transports/upgrade_rig.h \
+  tests/unit/transports/wiretap.h
 
 # For the sanitizers each of these groups is compiled together, like the folders of the library: files of a group may
 # not give two things one name.
@@ -42,6 +45,7 @@ support_tests = \
 # Teams: set-up, hints, ends.
 teams_tests = \
   tests/unit/engine/agreement_test.cc \
+  tests/unit/transports/rails_memory_test.cc \
   tests/unit/transports/verbs_memory_test.cc \
   tests/unit/engine/team_setup_test.cc \
   tests/unit/engine/exchange_test.cc \
@@ -119,6 +123,7 @@ links_tests = \
   tests/unit/transports/flow_test.cc \
   tests/unit/transports/frames_test.cc \
   tests/unit/transports/meeting_test.cc \
+  tests/unit/transports/rail_test.cc \
   tests/unit/transports/rails_decoy_test.cc \
   tests/unit/transports/rails_proved_test.cc \
   tests/unit/transports/rails_test.cc \

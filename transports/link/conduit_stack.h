@@ -16,10 +16,22 @@
 #include <memory>
 #include <utility>
 
+#include "src/base/status.h"
 #include "transports/conduit.h"
+#include "transports/tcp/handshake.h"
 #include "transports/tcp/socket.h"
 
 namespace sluice {
+
+// Carries nothing. It stands for a filter that is still to be made, so that nothing passes without
+// one.
+class NoConduit final : public Conduit {
+ public:
+  const char* name() const override { return "tcp"; }
+  Moved write(std::span<const iovec>) override { return {Moved::Result::nothing}; }
+  Moved read(std::span<const iovec>) override { return {Moved::Result::nothing}; }
+  short interest(bool, bool) const override { return 0; }
+};
 
 class ConduitStack {
  public:
@@ -30,23 +42,26 @@ class ConduitStack {
   // Without a socket it is not connected (yet, or any more), and carries nothing.
   explicit operator bool() const { return bool(socket_); }
   const Socket& socket() const { return socket_; }
-  // is_proved: that it is within this host, not only that both sides say so.
-  void connect(Socket socket, bool within_host, bool is_proved) {
+  // is_proved: that it is within this host, not only that both sides say so. filters: carries
+  // nothing before a filter is added.
+  void connect(Socket socket, bool within_host, bool is_proved, bool filters) {
     left_.reset();
     left_base_.reset();
     socket_ = std::move(socket);
     plain_.renew();
+    in_ = out_ = base_ = filters ? static_cast<Conduit*>(&none_) : &plain_;
     carrier_ = "tcp";
     within_host_ = within_host;
     if (within_host && is_proved) carrier_ = "unix";
   }
   bool within_host() const { return within_host_; }
+  // A filter is still to be added.
+  bool lacks_filter() const { return base_ == &none_; }
   // The socket itself, for a filter.
   Conduit& plain() { return plain_; }
-  // Before anything but the greetings has gone either way.
   void add_filter(std::unique_ptr<Conduit> filter) {
     filter_ = std::move(filter);
-    in_ = out_ = filter_.get();
+    in_ = out_ = base_ = filter_.get();
     carrier_ = filter_->name();
   }
   // The connection has broken, or another is to take its place: keeps only what the peer may have
@@ -56,9 +71,7 @@ class ConduitStack {
       left_ = std::move(upgrade_);
       left_base_ = std::move(filter_);
     }
-    in_ = out_ = &plain_;
-    upgrade_.reset();
-    filter_.reset();
+    drop_conduits();
     reset_when_closed(socket_, true);
     socket_.close();
   }
@@ -68,9 +81,7 @@ class ConduitStack {
   void end() {
     left_.reset();
     left_base_.reset();
-    in_ = out_ = &plain_;
-    upgrade_.reset();
-    filter_.reset();
+    drop_conduits();
     if (!socket_) return;
     shutdown(socket_.fd(), SHUT_WR);
     ended_ = std::move(socket_);
@@ -86,7 +97,7 @@ class ConduitStack {
 
   // nullptr: none.
   Conduit* filter() const { return filter_.get(); }
-  Conduit& base() { return filter_ ? *filter_ : plain_; }
+  Conduit& base() { return *base_; }
   Conduit& way_in() const { return *in_; }
   Conduit& way_out() const { return *out_; }
   // Bytes of the filter's own wait in it.
@@ -117,18 +128,30 @@ class ConduitStack {
   void note_upgraded() {
     if (in_ == out_) carrier_ = upgrade_->name();
   }
+  void drop_conduits() {
+    in_ = out_ = base_ = &none_;
+    upgrade_.reset();
+    filter_.reset();
+  }
 
   Socket socket_;
   Socket ended_;  // sends and reads no more
   bool within_host_ = false;
+  NoConduit none_;
   SocketConduit plain_{socket_};
   std::unique_ptr<Conduit> filter_;
   std::unique_ptr<Upgrade> upgrade_;
   std::unique_ptr<Conduit> left_base_;  // under left_, if that was over a filter
   std::unique_ptr<Upgrade> left_;
-  Conduit* in_ = &plain_;
-  Conduit* out_ = &plain_;
+  Conduit* base_ = &none_;
+  Conduit* in_ = &none_;
+  Conduit* out_ = &none_;
   const char* carrier_ = "tcp";
 };
+
+// Makes the filter that it lacks, if it does, between this process and the peer, which is known.
+// Called when both sides' greetings are known to come first over the connection. May throw
+// std::bad_alloc.
+Status add_filter(const TcpContext& context, const PeerIdentity& peer, ConduitStack& conduits);
 
 }  // namespace sluice

@@ -81,14 +81,14 @@ void Connection::resume(Socket socket, bool within_host, const Greeting& theirs)
   open();
   sending_ = Sending::ready;
   theirs_ = theirs;
-  short_since_ = {};
+  shortage_ = {};
   shaking_since_ = {};
   overdue_ = 0;
   vigil_ = {};
   doubt_ = {};
   Status status = check_settings(shared_, peer_, theirs);
   if (status.ok()) status = check_terms(shared_, peer_, theirs, conduits_.within_host());
-  if (status.ok()) status = open_filter();
+  if (status.ok()) status = add_filter(shared_, peer_, conduits_);
   if (!status.ok()) return fail(status);
   if (shared_.options.self < peer_.process) negotiate(negotiation_.offer());
   if (link_.status().ok() && !out_.empty()) (void)flush();
@@ -104,7 +104,8 @@ void Connection::close() {
 // How the two greet.
 
 void Connection::connect(Socket socket, bool within_host) {
-  conduits_.connect(std::move(socket), within_host, shared_.proves_host());
+  const bool filters = is_filtered(shared_, within_host);
+  conduits_.connect(std::move(socket), within_host, shared_.proves_host(), filters);
 }
 
 void Connection::greet(Socket socket, bool within_host, const Greeting& answer) {
@@ -124,7 +125,7 @@ void Connection::accept(Socket socket, bool within_host, const Greeting& theirs)
 
 // Without proofs: queues the greeting before everything else.
 void Connection::push_greeting() {
-  const auto words = make_greeting(shared_, peer_, {}, filters());
+  const auto words = make_greeting(shared_, peer_, {}, false);
   if (!words.ok()) return fail(words.status());
   Outgoing greeting{Frame{FrameType::data, false, Greeting::bytes}};
   greeting.bare = true;
@@ -152,7 +153,7 @@ void Connection::begin() {
   answer();
   if (!link_.status().ok()) return;
   Status status = check_terms(shared_, peer_, theirs_, conduits_.within_host());
-  if (status.ok()) status = open_filter();
+  if (status.ok()) status = add_filter(shared_, peer_, conduits_);
   if (!status.ok()) fail(status);
 }
 
@@ -167,25 +168,11 @@ void Connection::take(const Greeting& theirs) {
   if (link_.status().ok()) negotiate(negotiation_.offer());
 }
 
-// Called when both sides' greetings are known to come first over this connection.
-Status Connection::open_filter() {
-  if (!lacks_filter()) return {};
-  const auto key = agree(shared_, peer_);
-  if (!key.ok()) return key.status();
-  const bool connects = shared_.options.self < peer_.process;
-  const ConduitEnds ends{shared_.options.self, peer_.process, *key, connects, peer_.host};
-  auto made = shared_.options.filter->make(conduits_.plain(), ends);
-  if (!made.ok()) return made.status().with(peer_.label);
-  conduits_.add_filter(std::move(*made));
-  return {};
-}
-
 bool Connection::is_settled() const {
   const bool shaken =
       conduits_.filter() == nullptr || conduits_.filter()->handshake() == Conduit::Handshake::done;
-  const bool is_local = shared_.proves_host() && conduits_.within_host();
-  return state_ == State::open && negotiation_.is_settled() && !lacks_filter() && shaken &&
-         !is_local && goodbye_ == Goodbye::unsaid;
+  return state_ == State::open && negotiation_.is_settled() && !conduits_.lacks_filter() &&
+         shaken && !is_local() && goodbye_ == Goodbye::unsaid;
 }
 
 // How they change to an upgrade.
@@ -270,12 +257,6 @@ void Connection::look_after() {
 bool Connection::flush() {
   if (sending_ >= Sending::torn) return cannot_send();
   if (send_error_ != 0) return false;
-  if (peer_.known && lacks_filter()) {
-    // Memory ran out when it was to be made. Nothing goes out in clear instead.
-    if (conduits_ && has_greeted_us())
-      fail({Code::memory, "no memory to encrypt for " + peer_.label});
-    return false;
-  }
   if (is_doubtful()) return false;
   const Outbox::Flushed flushed = out_.flush(conduits_.way_out());
   finish_sends(flushed.done);
@@ -286,9 +267,8 @@ bool Connection::flush() {
   }
   const bool blocked = flushed.result == Outbox::Result::blocked;
   sending_ = blocked ? Sending::blocked : Sending::ready;
-  if (flushed.result != Outbox::Result::failed) {
-    short_since_ = {};
-  } else if (!sits_out(flushed)) {
+  if (flushed.moved || flushed.result != Outbox::Result::failed) shortage_.end();
+  if (flushed.result == Outbox::Result::failed && !sits_out(flushed.error)) {
     note_send_error(flushed.error);
   }
   end_sending();
@@ -325,13 +305,10 @@ void Connection::finish_sends(Operation* sent) {
 }
 
 // A write that failed because the kernel lacks memory has moved nothing, and is tried again, as
-// long as connecting may take. (A filter's can't be repeated.)
-bool Connection::sits_out(const Outbox::Flushed& failed) {
-  if (!is_shortage(failed.error) || conduits_.filter() != nullptr || conduits_.sends_upgraded())
-    return false;
-  const auto now = std::chrono::steady_clock::now();
-  if (failed.moved || short_since_ == decltype(short_since_){}) short_since_ = now;
-  return now - short_since_ < shared_.options.connect_timeout;
+// long as connecting may take.
+bool Connection::sits_out(int error) {
+  return is_shortage(error) && !conduits_.sends_upgraded() &&
+         shortage_.is_young(shared_.options.connect_timeout);
 }
 
 // If the peer is gone, what it sent before may still be read, and explains more than errno. Any
@@ -363,9 +340,8 @@ bool Connection::read() {
       !conduits_.upgrade()->has_arrived()) {
     return false;
   }
-  // The filter needs the peer's key.
-  const bool needs_filter = has_greeted_us() && (!peer_.known || lacks_filter());
-  if (shared_.options.filter && needs_filter) return false;
+  // Whether the two agree on a filter shows when the peer is known.
+  if (shared_.options.filter && has_greeted_us() && !peer_.known) return false;
   bool moved = false;
   for (int i = 0; i < max_reads; ++i) {
     parse();

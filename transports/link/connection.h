@@ -25,6 +25,7 @@
 #include "transports/link/frame_reader.h"
 #include "transports/link/link_shared.h"
 #include "transports/link/outbox.h"
+#include "transports/link/shortage.h"
 #include "transports/link/upgrade_negotiation.h"
 #include "transports/link/vigil.h"
 #include "transports/tcp/handshake.h"
@@ -93,6 +94,7 @@ class Connection {
   int descriptor() const { return uses_upgrade() ? conduits_.upgrade()->descriptor() : -1; }
   bool uses_upgrade() const { return conduits_.uses_upgrade(); }
   const Socket& socket() const { return conduits_.socket(); }
+  bool within_host() const { return conduits_.within_host(); }
   bool has_filter() const { return conduits_.filter() != nullptr; }
   // It is open, and stays on its TCP socket, or on a filter over that.
   bool is_settled() const;
@@ -152,9 +154,6 @@ class Connection {
   void push_greeting();
   void answer();
   void take(const Greeting& theirs);
-  bool filters() const { return is_filtered(shared_, conduits_.within_host()); }
-  bool lacks_filter() const { return conduits_.filter() == nullptr && filters(); }
-  Status open_filter();
   void negotiate(const Status& outcome);
   void look_for_upgrade();
   bool tries_upgrade() const { return conduits_.upgrade() != nullptr && !uses_upgrade(); }
@@ -166,7 +165,7 @@ class Connection {
   bool look_for_doubt();
   bool cannot_send();
   void finish_sends(Operation* sent);
-  bool sits_out(const Outbox::Flushed& failed);
+  bool sits_out(int error);
   void note_send_error(int error);
   void end_sending();
 
@@ -193,8 +192,7 @@ class Connection {
   Sending sending_ = Sending::ready;
   Goodbye goodbye_ = Goodbye::unsaid;
   int send_error_ = 0;  // errno; the peer's earlier bytes may still be read
-  std::chrono::steady_clock::time_point
-      short_since_{};  // the kernel lacks memory to send; zero: no
+  Shortage shortage_;   // of memory in the kernel, to send
 
   FrameReader reader_;
   Vigil vigil_;

@@ -65,7 +65,7 @@ Driver::Driver(const TcpOptions& options)
           shared_,
           [this](const ProcessId& process, bool invites) { return find_greeter(process, invites); },
           [this](const Greeting& said) { return link(said.from).prepare(said); },
-          [this](const ProcessId& process) { link(process).note_missed(); },
+          [this](const ProcessId& process, int error) { link(process).note_missed(error); },
           [this](const ProcessId& process, Acceptor::Reply reply, const std::string& address) {
             link(process).uninvited(reply, address);
           }) {

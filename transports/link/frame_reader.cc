@@ -137,11 +137,11 @@ FrameReader::Step FrameReader::finish_receive() {
   return Step::moved;
 }
 
-// What follows comes over rails.
+// What follows comes over rails. That the peer spreads its messages is its own affair.
 FrameReader::Step FrameReader::begin_spread(Stream* to) {
   std::vector<Share> parts;
   Frame frame = receiving_.frame;
-  Rails* const rails = link_.want_rails(frame.number);
+  Rails* const rails = link_.rails();
   if (rails == nullptr || !decode(text_, frame.number, &parts)) {
     link_.fail({Code::internal, link_.label() + " sent an invalid SPREAD"});
     return Step::starved;

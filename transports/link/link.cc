@@ -297,7 +297,7 @@ bool Link::is_within_host(const Socket& socket) const {
 void Link::run_short(const Status& lack) {
   if (connection_) return fail(lack);
   meet(Meeting::Event::short_of);
-  streams_.lose(lack);
+  streams_.end_pending(lack);
 }
 
 // How another connection takes the place of one that broke.
@@ -313,7 +313,9 @@ void Link::broke(const std::string& how) {
 // The peer was not to be had now, or never will be.
 void Link::miss() {
   const Status why = connector_.failure();
-  if (connector_.is_refused()) return fail(why);
+  if (connector_.is_refused()) {
+    return lost(broken_by_ + "; since then it has given up its connection to this process");
+  }
   if (why.code() == Code::peer_lost) {
     (void)resumption_.take(Resumption::Event::absent);
     return lost(broken_by_);
@@ -350,7 +352,7 @@ void Link::read_rest() {
 // itself.
 Acceptor::Response Link::prepare(const Greeting& asked) {
   using Kind = Acceptor::Response::Kind;
-  missed_ = {};
+  missed_.when = {};
   since_.greeted = Clock::now();
   if (!asked.resumes) return {};
   const bool reads_later = connection_.uses_upgrade();
@@ -494,8 +496,9 @@ void Link::look_for_spurning() {
 // the peer from coming.)
 void Link::look_for_missed() {
   const auto limit = shared_.options.connect_timeout;
-  if (missed_ == decltype(missed_){} || std::chrono::steady_clock::now() - missed_ < limit) return;
-  lost("it connected, and ended before this process answered");
+  if (missed_.when == Clock::time_point{} || Clock::now() - missed_.when < limit) return;
+  lost("its connection ended before it had proved itself" +
+       (missed_.error == 0 ? "" : ": " + error_text(missed_.error)));
 }
 
 // The peer can't come if this process can prove nothing any more. It may be no better off, and

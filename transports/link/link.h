@@ -83,9 +83,10 @@ class Link {
   bool awaits_rails() const { return rails_ && rails_->awaits(); }
   // Called when the connection with this side's invitation has ended.
   void uninvited(Acceptor::Reply reply, const std::string& address);
-  // Called when somebody greeted as the peer, and left without the last proof. It is taken for the
-  // peer's end if none comes again within the connect deadline.
-  void note_missed() { missed_ = std::chrono::steady_clock::now(); }
+  // Called when somebody greeted as the peer, was answered, and left without the last proof. It is
+  // taken for the peer's end if none comes again within the connect deadline. error: errno if the
+  // connection broke.
+  void note_missed(int error) { missed_ = {Clock::now(), error}; }
 
   // Moves what can be moved. True if anything moved.
   bool drive();
@@ -170,10 +171,10 @@ class Link {
   // The link's rails; nullptr: none yet.
   Rails* rails() { return rails_.get(); }
   // A message of so many bytes is to be sent or received: if it is large, rails are to be made. The
-  // rails, if it may be spread; else nullptr.
+  // rails, if this side may spread it; else nullptr.
   Rails* want_rails(size_t bytes) {
     const bool large = shared_.options.streams > 1 && bytes >= least_spread;
-    const bool never = shared_.options.tries_streams && connector_.may_be_within_host();
+    const bool never = shared_.options.tries_streams && may_be_within_host();
     return large && !never ? make_rails() : nullptr;
   }
 
@@ -215,6 +216,10 @@ class Link {
   bool is_whole(const ByteCounts& theirs);
   void read_rest();
   bool is_within_host(const Socket& socket) const;
+  // The connection is; or without one, the next may be.
+  bool may_be_within_host() const {
+    return connection_ ? connection_.within_host() : connector_.may_be_within_host();
+  }
   bool is_next_door() const;
   bool is_pardoned() const;
   void look_for_missed();
@@ -232,9 +237,12 @@ class Link {
   Connection connection_;
   std::unique_ptr<Rails> rails_;
   StreamTable streams_;
-  Clock::time_point missed_{};  // zero: never
-  bool poll_idle_ = false;      // reads although nothing is pending
-  bool listed_ = false;         // in the ready list
+  struct {
+    Clock::time_point when{};  // zero: never
+    int error = 0;
+  } missed_;
+  bool poll_idle_ = false;  // reads although nothing is pending
+  bool listed_ = false;     // in the ready list
   Status status_;
   Resumption resumption_;
   std::string broken_by_;  // why the connection ended

@@ -53,9 +53,9 @@ class Rail::Runs {
   size_t count_ = 0, bytes_ = 0;
 };
 
-void Rail::connect(Socket socket, bool within_host, Vigil::Duration peer_timeout) {
+void Rail::connect(Socket socket, bool within_host, bool filters, Vigil::Duration peer_timeout) {
   dialer_.reset();
-  conduits_.connect(std::move(socket), within_host, false);
+  conduits_.connect(std::move(socket), within_host, false, filters);
   keep_alive(conduits_.socket(), peer_timeout);
 }
 
@@ -114,41 +114,46 @@ void Rail::complete(Outcome& outcome) {
 
 void Rail::end(const Conduit& conduit, const Conduit::Moved& moved, Outcome& outcome) const {
   outcome.ended = true;
+  outcome.ran_short = moved.ran_short();
   outcome.how = conduit.problem();
   if (outcome.how.empty())
     outcome.how = moved.error != 0 ? error_text(moved.error) : "it was closed";
 }
 
-Rail::Outcome Rail::flush() {
+// Nothing has been sent now.
+void Rail::stop(const Conduit& conduit, const Conduit::Moved& moved,
+                Shortage::Clock::duration most_shortage, Outcome& outcome) {
+  if (moved.result == Conduit::Moved::Result::nothing) return;
+  if (!moved.ran_short() || !shortage_.is_young(most_shortage)) end(conduit, moved, outcome);
+}
+
+Rail::Outcome Rail::flush(Shortage::Clock::duration most_shortage) {
   using Result = Conduit::Moved::Result;
   Outcome outcome;
   if (!is_open()) return outcome;
   Conduit& conduit = conduits_.way_out();
   if (conduits_.filter_waits()) {
     const Conduit::Moved moved = conduit.flush();
+    if (moved.result != Result::some) stop(conduit, moved, most_shortage, outcome);
+    if (outcome.ended) return outcome;
     outcome.moved = moved.result == Result::some;
-    if (moved.result == Result::failed || moved.result == Result::closed) {
-      end(conduit, moved, outcome);
-      return outcome;
-    }
     complete(outcome);
   }
   is_full_ = false;
-  for (int i = 0; i < most_turns && first_ < out_.size(); ++i) {
+  for (int i = 0; i < most_turns && first_ < out_.size() && !is_full_; ++i) {
     Runs runs;
     fill(runs);
     const Conduit::Moved moved = conduit.write(runs.all());
-    is_full_ = moved.result == Result::nothing || moved.bytes < runs.bytes();
-    if (moved.result == Result::nothing || (moved.error != 0 && is_shortage(moved.error))) break;
+    is_full_ = moved.bytes < runs.bytes();
     if (moved.result != Result::some) {
-      end(conduit, moved, outcome);
-      return outcome;
+      stop(conduit, moved, most_shortage, outcome);
+      break;
     }
     outcome.moved = true;
     note_taken(moved.bytes);
     complete(outcome);
-    if (is_full_) break;
   }
+  if (outcome.moved) shortage_.end();
   return outcome;
 }
 
@@ -207,7 +212,7 @@ Rail::Outcome Rail::read() {
     bool copies;
     place(runs, spare, &copies);
     const Conduit::Moved moved = conduit.read(runs.all());
-    if (moved.result == Result::nothing || (moved.error != 0 && is_shortage(moved.error))) break;
+    if (moved.result == Result::nothing) break;
     if (moved.result != Result::some) {
       end(conduit, moved, outcome);
       break;
@@ -219,10 +224,15 @@ Rail::Outcome Rail::read() {
   return outcome;
 }
 
-bool Rail::has_ended() const {
-  if (!is_open()) return false;
-  pollfd end{conduits_.socket().fd(), POLLRDHUP, 0};
-  if (poll(&end, 1, 0) <= 0) return false;
+// (Nobody may have needed the filter yet, so that the peer's handshake is there to be read.)
+bool Rail::has_ended() {
+  if (!is_open() || !sluice::has_ended(conduits_.socket())) return false;
+  if (conduits_.filter() != nullptr) {
+    using Result = Conduit::Moved::Result;
+    const Result shaken = conduits_.way_in().read({}).result;
+    if (shaken == Result::closed || shaken == Result::failed) return true;
+    if (conduits_.way_in().buffered()) return false;
+  }
   char byte;
   const ssize_t got = recv(conduits_.socket().fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
@@ -242,7 +252,7 @@ pollfd Rail::poll_for(bool reads) const {
   return {conduits_.socket().fd(), static_cast<short>(events), 0};
 }
 
-bool Rail::is_delivered() const {
+bool Rail::is_delivered() {
   int left = 0;
   if (!is_open()) return true;
   return !sends() &&

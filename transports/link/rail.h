@@ -20,6 +20,7 @@
 
 #include "transports/link/conduit_stack.h"
 #include "transports/link/flow.h"
+#include "transports/link/shortage.h"
 #include "transports/link/stream.h"
 #include "transports/link/vigil.h"
 #include "transports/tcp/dialer.h"
@@ -40,10 +41,10 @@ class Rail {
   // Asking side: while it dials, parts may be due already, because the peer may send on it at once.
   Rail(uint32_t number, std::unique_ptr<Dialer> dialer)
       : number_(number), dialer_(std::move(dialer)) {}
-  // Connected, and both sides have greeted.
-  Rail(uint32_t number, Socket socket, bool within_host, Vigil::Duration peer_timeout)
+  // Connected, and both sides have greeted. filters: see connect.
+  Rail(uint32_t number, Socket socket, bool within_host, bool filters, Vigil::Duration peer_timeout)
       : number_(number) {
-    connect(std::move(socket), within_host, peer_timeout);
+    connect(std::move(socket), within_host, filters, peer_timeout);
     confirm();
   }
   Rail(const Rail&) = delete;
@@ -51,7 +52,8 @@ class Rail {
 
   uint32_t number() const { return number_; }
   Dialer* dialer() const { return dialer_.get(); }
-  bool is_open() const { return bool(conduits_); }
+  // Connected, and not without the filter that it needs.
+  bool is_open() const { return conduits_ && !conduits_.lacks_filter(); }
   // The peer has it, as far as is known, so parts may be sent.
   bool may_send() const { return is_open() && is_confirmed_; }
   void confirm() { is_confirmed_ = true; }
@@ -59,8 +61,9 @@ class Rail {
   bool takes_parts(Vigil::Duration limit) {
     return may_send() && !doubt_.forbids(conduits_.socket(), limit);
   }
-  // The dialer has connected. peer_timeout: for keepalive.
-  void connect(Socket socket, bool within_host, Vigil::Duration peer_timeout);
+  // The dialer has connected. filters: the rail carries nothing before a filter has been added.
+  // peer_timeout: for keepalive.
+  void connect(Socket socket, bool within_host, bool filters, Vigil::Duration peer_timeout);
   ConduitStack& conduits() { return conduits_; }
   const ConduitStack& conduits() const { return conduits_; }
 
@@ -84,15 +87,17 @@ class Rail {
     bool moved = false;
     bool ended = false;
     std::string how{};          // it ended
+    bool ran_short = false;     // because this host's kernel lacks memory
     Operation* done = nullptr;  // sends that have left whole, linked by `next`
     bool unfinished = false;    // reading stopped although it could go on
   };
-  // Sends what the conduit takes.
-  Outcome flush();
+  // Sends what the conduit takes. most_shortage: how long the kernel may lack memory for that.
+  Outcome flush(Shortage::Clock::duration most_shortage);
   // Reads what is due and has come; counts it in SpreadReceive::missing.
   Outcome read();
-  // Whether it has ended, and everything that came before has been read. Makes a system call.
-  bool has_ended() const;
+  // Whether it has ended, and everything that came before has been read, but for what is no part of
+  // a message (a filter's handshake). Makes a system call.
+  bool has_ended();
   // How poll should look at it; reads: the link reads now. Without a socket, descriptor -1.
   pollfd poll_for(bool reads) const;
   // Whether a poll with that has found anything.
@@ -104,7 +109,7 @@ class Rail {
   Vigil::Duration look(Vigil::Clock::time_point now, Vigil::Duration limit);
   void rest() { vigil_.rest(); }
   // All that was pushed has left this process, and as far as is known, arrived.
-  bool is_delivered() const;
+  bool is_delivered();
 
   // Gives up the parts of the team's sends, all or those of one call: completes them from copies,
   // because the peer counts on them. Returns the sends that have no part left, linked by `next`.
@@ -133,6 +138,8 @@ class Rail {
   void fill(Runs& runs) const;
   void note_taken(size_t bytes);
   void complete(Outcome& outcome);
+  void stop(const Conduit& conduit, const Conduit::Moved& moved,
+            Shortage::Clock::duration most_shortage, Outcome& outcome);
   void end(const Conduit& conduit, const Conduit::Moved& moved, Outcome& outcome) const;
   void place(Runs& runs, std::span<std::byte> spare, bool* copies) const;
   void note_received(size_t bytes, const std::byte* copied);
@@ -145,6 +152,7 @@ class Rail {
   bool is_confirmed_ = false;
   bool is_full_ = false;   // the conduit took less than offered last time
   bool is_ready_ = false;  // poll says so
+  Shortage shortage_;      // to send
   Vigil vigil_;
   Doubt doubt_;
   std::deque<Due> due_;

@@ -82,8 +82,7 @@ void Rails::note_heard() {
 
 // Whether to look at those that dial: each takes a system call or two, perhaps for minutes.
 bool Rails::is_dialing_due() {
-  const auto dials = [](const auto& each) { return each->dialer() != nullptr; };
-  if (std::ranges::none_of(rails_, dials)) return false;
+  if (std::ranges::all_of(rails_, [](const auto& each) { return each->is_open(); })) return false;
   const auto now = Clock::now();
   if (now < dial_at_) return false;
   dial_at_ = now + between_dialings;
@@ -94,30 +93,38 @@ bool Rails::is_dialing_due() {
 void Rails::dial() try {
   make();
   note_heard();
-  if (!is_dialing_due()) return;
-  for (size_t i = 0; i < rails_.size();) {
-    Rail& rail = *rails_[i];
-    const auto state = rail.dialer() ? rail.dialer()->advance() : Dialer::State::dialing;
-    if (state == Dialer::State::connected && take_dialed(rail)) continue;
-    if (state != Dialer::State::dialing) {
-      const std::string why = rail.dialer() ? rail.dialer()->failures() : "the two do not agree";
-      if (!drop(rail, why)) return;
-      continue;
-    }
-    ++i;
+  if (is_dialing_due()) {
+    (void)move([](Rail& each) { return !each.is_open(); },
+               [this](Rail& each) { return go_on(each); });
   }
 } catch (const std::bad_alloc&) {
   make_at_ = Clock::now() + between_makings;
 }
 
-// False if it is none.
-bool Rails::take_dialed(Rail& rail) {
-  const auto answer = rail.dialer()->answer();
+// With one that is not open.
+bool Rails::go_on(Rail& rail) {
+  if (rail.dialer() == nullptr) return drop(rail, "no memory for its filter");
+  const auto state = rail.dialer()->advance();
+  if (state == Dialer::State::dialing) return false;
+  if (state == Dialer::State::failed) return drop(rail, rail.dialer()->failures());
+  const Status taken = take_dialed(rail);
+  return taken.ok() || drop(rail, taken.message());
+}
+
+Status Rails::take_dialed(Rail& rail) {
+  const Greeting answer = *rail.dialer()->answer();
   const bool within_host = connector_.counts_as_within_host();
-  rail.connect(rail.dialer()->take(), within_host, shared_.options.peer_timeout);
-  if (answer && !answer->proves) rail.confirm();
-  return answer && check_settings(shared_, peer_, *answer).ok() &&
-         check_terms(shared_, peer_, *answer, within_host).ok() && open_filter(rail);
+  Status agreed = check(answer, within_host);
+  if (!agreed.ok()) return agreed;
+  rail.connect(rail.dialer()->take(), within_host, is_filtered(shared_, within_host),
+               shared_.options.peer_timeout);
+  if (!answer.proves) rail.confirm();
+  return open_filter(rail);
+}
+
+Status Rails::check(const Greeting& theirs, bool within_host) const {
+  Status same = check_settings(shared_, peer_, theirs);
+  return same.ok() ? check_terms(shared_, peer_, theirs, within_host) : same;
 }
 
 void Rails::accept(Socket socket, const Greeting& theirs) {
@@ -125,20 +132,18 @@ void Rails::accept(Socket socket, const Greeting& theirs) {
   const bool is_new = theirs.rail > 0 && theirs.rail <= last_number && !seen_[theirs.rail];
   if (!is_new || link_.asks() || !has_room() || !link_.connection().is_settled()) return;
   const bool within_host = connector_.counts_as_within_host();
-  const bool agrees = check_settings(shared_, peer_, theirs).ok() &&
-                      check_terms(shared_, peer_, theirs, within_host).ok();
-  if (!agrees || !has_descriptors(descriptors_to_spare)) return;
+  if (!check(theirs, within_host).ok() || !has_descriptors(descriptors_to_spare)) return;
   seen_.set(theirs.rail);  // it may come by several addresses, and is answered once
   if (!theirs.proves && !answer(socket, theirs)) return;
-  auto rail = std::make_unique<Rail>(theirs.rail, std::move(socket), within_host,
-                                     shared_.options.peer_timeout);
-  if (!open_filter(*rail)) return;
-  if (theirs.proves) {
-    Frame frame{FrameType::rail};
-    frame.number = theirs.rail;
-    link_.connection().out().push({frame});
-  }
+  auto rail =
+      std::make_unique<Rail>(theirs.rail, std::move(socket), within_host,
+                             is_filtered(shared_, within_host), shared_.options.peer_timeout);
+  if (!open_filter(*rail).ok()) return;
   add(std::move(rail));
+  if (!theirs.proves) return;
+  Frame frame{FrameType::rail};
+  frame.number = theirs.rail;
+  link_.connection().out().push({frame});
 }
 
 bool Rails::confirm(uint32_t number) {
@@ -157,20 +162,20 @@ bool Rails::answer(const Socket& socket, const Greeting& theirs) const {
   return send_all(socket, bytes);
 }
 
-bool Rails::open_filter(Rail& rail) const {
-  if (!is_filtered(shared_, rail.conduits().within_host())) return true;
-  const auto key = agree(shared_, peer_);
-  if (!key.ok()) return false;
-  const bool connects = shared_.options.self < peer_.process;
-  auto made = shared_.options.filter->make(
-      rail.conduits().plain(), {shared_.options.self, peer_.process, *key, connects, peer_.host});
-  if (!made.ok()) return false;
-  rail.conduits().add_filter(std::move(*made));
-  (void)rail.conduits().way_in().read({});  // begins its handshake: nobody else would
-  return true;
+Status Rails::open_filter(Rail& rail) const {
+  Status added = add_filter(shared_, peer_, rail.conduits());
+  // Begins the handshake, as nobody else would.
+  if (added.ok() && rail.conduits().filter()) (void)rail.conduits().way_in().read({});
+  return added;
 }
 
 // How they end.
+
+// It ended when it was to be moved on.
+void Rails::end(Rail& rail, const Rail::Outcome& outcome, const char* shortage) {
+  if (!outcome.ran_short) return (void)drop(rail, outcome.how);
+  link_.fail({Code::memory, shortage + peer_.label + ": " + outcome.how});
+}
 
 // The rail has ended, or never began. False if the link fails, because something is on its way.
 bool Rails::drop(Rail& rail, const std::string& how) {
@@ -277,14 +282,12 @@ size_t Rails::in_use() const { return choice_.is_in_use() ? open() : 0; }
 
 // How messages go over them.
 
-bool Rails::can_send(size_t bytes) {
+bool Rails::spreads(size_t bytes) {
   const bool spreads = choice_.spreads(bytes, open());
   want();
   tell();
-  if (!spreads) return false;
-  drop_ended();
-  const auto limit = shared_.options.peer_timeout;
-  return std::ranges::any_of(rails_, [&](const auto& each) { return each->takes_parts(limit); });
+  if (spreads) drop_ended();
+  return spreads;
 }
 
 std::vector<Share> Rails::plan(const Operation& send) {
@@ -374,7 +377,7 @@ bool Rails::move(auto is_so, auto act) {
 bool Rails::read_from(Rail& rail) {
   const Rail::Outcome outcome = rail.read();
   shared_.ready.unfinished |= outcome.unfinished;
-  if (outcome.ended) (void)drop(rail, outcome.how);
+  if (outcome.ended) end(rail, outcome, "no memory to receive from ");
   return outcome.moved || outcome.ended;
 }
 
@@ -383,9 +386,9 @@ bool Rails::flush(Rail& rail) {
     link_.fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
     return true;
   }
-  const Rail::Outcome outcome = rail.flush();
+  const Rail::Outcome outcome = rail.flush(shared_.options.connect_timeout);
   finish_sends(outcome.done);
-  if (outcome.ended) (void)drop(rail, outcome.how);
+  if (outcome.ended) end(rail, outcome, "no memory to send to ");
   return outcome.moved || outcome.ended;
 }
 

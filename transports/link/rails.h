@@ -90,11 +90,11 @@ class Rails {
   // Whether this side may have one more rail.
   bool has_room() const { return rails_.size() < shared_.options.streams; }
 
-  // Whether a large message of so many bytes, which is to be sent now, is to be spread, and there
-  // is a rail to send on. Drops those that have ended.
-  bool can_send(size_t bytes);
+  // Whether a large message of so many bytes, which is to be sent now, is to be spread. Drops rails
+  // that have ended.
+  bool spreads(size_t bytes);
   // Spreads a message; returns the payload of its SPREAD, which must be queued first: then commit.
-  // May throw std::bad_alloc, with no effect.
+  // Empty: there is no rail to send on. May throw std::bad_alloc, with no effect.
   std::vector<Share> plan(const Operation& send);
   void commit(Operation* send, const TeamId& team, const std::vector<Share>& parts);
   // A SPREAD has come, of a message of so many bytes. The caller sets SpreadReceive::at. nullptr:
@@ -151,8 +151,10 @@ class Rails {
   bool is_dialing_due();
   void dial();
   void note_heard();
-  bool take_dialed(Rail& rail);
-  bool open_filter(Rail& rail) const;
+  bool go_on(Rail& rail);
+  Status take_dialed(Rail& rail);
+  Status check(const Greeting& theirs, bool within_host) const;
+  Status open_filter(Rail& rail) const;
   bool answer(const Socket& socket, const Greeting& theirs) const;
   void note_short(const std::string& why);
   bool is_buffered() const;
@@ -160,6 +162,7 @@ class Rails {
   bool receive(auto is_so);
   void drop_ended();
   bool drop(Rail& rail, const std::string& how);
+  void end(Rail& rail, const Rail::Outcome& outcome, const char* shortage);
   bool read_from(Rail& rail);
   bool flush(Rail& rail);
   void finish_receives();

@@ -15,6 +15,7 @@ constexpr size_t alignment = 64;  // of where parts begin
 
 // Fills the rails up to a level, like vessels with water.
 std::vector<Share> cut(size_t bytes, std::vector<Load> rails) {
+  if (rails.empty()) return {};
   std::ranges::stable_sort(rails, {}, &Load::queued);
   size_t count = std::clamp<size_t>(bytes / least_part, 1, rails.size());
   size_t below = bytes;  // what would lie on the first `count` rails

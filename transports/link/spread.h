@@ -30,7 +30,7 @@ inline constexpr size_t least_spread = size_t{64} << 10, least_part = size_t{32}
 
 // Cuts a message so that all rails that get a part would come to their ends together if they were
 // equally fast. So a slow one, where more is queued, gets less. Of equal loads the first go first.
-// There is at least one rail.
+// Without a rail there is no part.
 std::vector<Share> cut(size_t bytes, std::vector<Load> rails);
 
 // The payload of a SPREAD frame: each part's rail and bytes, 4 bytes each, little-endian.

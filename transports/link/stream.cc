@@ -65,10 +65,11 @@ void Stream::queue_data(Operation* operation, bool charged) {
 bool Stream::queue_spread(Operation* operation, bool charged) try {
   Rails* const rails = link_.want_rails(operation->bytes);
   if (rails == nullptr || operation->pieces.size() > Rails::most_pieces ||
-      !rails->can_send(operation->bytes)) {
+      !rails->spreads(operation->bytes)) {
     return false;
   }
   const std::vector<Share> parts = rails->plan(*operation);
+  if (parts.empty()) return false;
   Frame frame{FrameType::spread, charged, 0, team_, operation->tag};
   frame.number = static_cast<uint32_t>(operation->bytes);
   link_.connection().out().push(frame, encode(parts), false, operation);
@@ -249,7 +250,7 @@ void Stream::aborted(const std::string& cause) {
   if (!aborted_.ok()) return;
   aborted_ = {Code::aborted, cause};
   left_open_ = true;
-  end_all(std::nullopt, [&](Operation* operation) { operation->status = aborted_; });
+  end_pending(aborted_);
 }
 
 // Ends all pending operations of a call that the peer says is another.
@@ -258,9 +259,12 @@ void Stream::disagree(const Tag& theirs) {
           [&](Operation* operation) { end_with_other_call(operation, theirs, link_.label()); });
 }
 
-void Stream::lose(const Status& status) {
+void Stream::end_pending(const Status& status) {
   end_all(std::nullopt, [&](Operation* operation) { operation->status = status; });
-  // Receives can still get only messages that have arrived whole.
+}
+
+void Stream::lose(const Status& status) {
+  end_pending(status);
   UnexpectedMessage* lost = arrived_.remove_if([](const UnexpectedMessage& unexpected) {
     return unexpected.state != UnexpectedMessage::State::complete;
   });

@@ -71,7 +71,9 @@ class Stream {
 
   const Status& aborted_by_peer() const { return aborted_; }
 
-  // The link has ended: ends all pending operations.
+  // Ends all pending operations. What has arrived of messages without a receive stays.
+  void end_pending(const Status& status);
+  // The same once the link has ended: only messages that have arrived whole stay.
   void lose(const Status& status);
 
   // Messages that no receive will take may still come for this team.

@@ -78,6 +78,10 @@ void StreamTable::take_abort(const TeamId& team, const std::string& cause) {
   early_aborts_.push_back({team, cause});
 }
 
+void StreamTable::end_pending(const Status& status) {
+  for (auto& [team, stream] : streams_) stream->end_pending(status);
+}
+
 void StreamTable::lose(const Status& status) {
   for (auto& [team, stream] : streams_) stream->lose(status);
 }

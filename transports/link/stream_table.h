@@ -41,7 +41,8 @@ class StreamTable {
 
   // The peer has aborted the team, which may have no stream yet.
   void take_abort(const TeamId& team, const std::string& cause);
-  // The link has ended, or what waits for the connection has: ends all pending operations.
+  // What waits for the connection has ended, or the link has: see Stream.
+  void end_pending(const Status& status);
   void lose(const Status& status);
 
  private:

@@ -138,13 +138,14 @@ Result<bool> Acceptor::admit(const Welcome& welcome) {
   return any;
 }
 
+// In a turn it takes no more than it has room for, however many come.
 Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welcome) {
-  for (bool any = false;; any = true) {
-    if (is_full() && !(is_waited_at(listener.socket) && make_room(welcome))) return any;
+  for (size_t taken = 0; taken < room_; ++taken) {
+    if (is_full() && !(is_waited_at(listener.socket) && make_room(welcome))) return taken > 0;
     auto accepted = accept_from(listener.socket);
     if (!accepted.ok() && drop_invitation()) continue;
     if (!accepted.ok() && pending_.empty()) return accepted.status();
-    if (accepted.ok() && !*accepted) return any;
+    if (accepted.ok() && !*accepted) return taken > 0;
     if (accepted.ok() && is_local(*accepted) && !is_of_this_user(*accepted)) {
       count_turned_away(peer_text(accepted->fd()), other_user);
       continue;
@@ -157,6 +158,7 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
     }
     lacks_ = !accepted.ok() || !has_descriptors(descriptors_to_spare);
   }
+  return true;
 }
 
 // What finds the queue full is made again a second or more later, by its kernel, or not in time.
@@ -244,7 +246,7 @@ void Acceptor::end(const PendingConnection& pending, Action action) {
     uninvited_(pending.invitation->to, reply, pending.from);
   } else if (pending.proves() && action == Action::leave && pending.greeting.rail == 0 &&
              !has_another(pending.greeting.from)) {
-    left_(pending.greeting.from);
+    left_(pending.greeting.from, pending.error);
   }
 }
 
@@ -296,6 +298,7 @@ Acceptor::Event Acceptor::receive(PendingConnection& pending) const {
                              pending.due() - pending.got, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Event::nothing;
+    pending.error = got < 0 ? errno : 0;
     if (got <= 0) return pending.got == 0 || pending.proves() ? Event::end : Event::noise;
     pending.got += static_cast<size_t>(got);
     if (!pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got)) {

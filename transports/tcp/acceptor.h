@@ -60,9 +60,10 @@ class Acceptor {
   // before it is answered; makes ready for one that resumes. May throw std::bad_alloc.
   using Prepare = std::function<Response(const Greeting&)>;
   // Told of whoever greeted as that process, was answered, and left without the last proof, and has
-  // no other connection here: the process itself, which has ended, or somebody who replayed its
-  // greeting. What this side closes says nothing of the process, which comes again.
-  using Left = std::function<void(const ProcessId&)>;
+  // no other connection here: the process itself, which has ended, or whose connection broke, or
+  // somebody who replayed its greeting. error: an errno value if it broke, else 0. What this side
+  // closes says nothing of the process, which comes again.
+  using Left = std::function<void(const ProcessId&, int error)>;
   // Told that the connection with the invitation for that process has ended without a greeting, and
   // to which address it led.
   enum class Reply : uint8_t {
@@ -121,6 +122,7 @@ class Acceptor {
     Greeting greeting{};
     Key proof{};                  // the last proof must be this
     const char* fault = nullptr;  // why it is turned away
+    int error = 0;                // errno with which it broke
     bool proves() const { return state == Admission::State::proving; }
     size_t due() const;
   };

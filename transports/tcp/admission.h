@@ -99,7 +99,7 @@ class Admission {
     static constexpr const char* no_key = "sent a greeting without a valid key";
     static constexpr const char* no_proof = "sent a greeting, but no valid proof after it";
     static constexpr const char* no_team = "sent the greeting of a process of no team";
-    static constexpr const char* not_expected = "repeated the greeting of a connected peer";
+    static constexpr const char* not_expected = "sent a peer's greeting out of turn";
     static constexpr const char* unread =
         "takes the place of one that broke, and more was sent over that than came";
     static constexpr const char* no_means =

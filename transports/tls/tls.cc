@@ -103,7 +103,8 @@ class TlsFilter final : public Conduit {
  private:
   static bool is_some(const Moved& moved) { return moved.result == Moved::Result::some; }
   static bool has_ended(const Moved& moved) {
-    return moved.result == Moved::Result::closed || moved.result == Moved::Result::failed;
+    return moved.result == Moved::Result::closed ||
+           (moved.result == Moved::Result::failed && !moved.ran_short());
   }
   static Moved some(size_t bytes) {
     return {bytes > 0 ? Moved::Result::some : Moved::Result::nothing, bytes};

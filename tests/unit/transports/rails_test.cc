@@ -4,38 +4,13 @@
 #include <fcntl.h>
 
 #include "tests/unit/support/sweep.h"
-#include "tests/unit/transports/breaks.h"
+#include "tests/unit/transports/rails_rig.h"
 #include "tests/unit/transports/tcp_played.h"
 #include "tests/unit/transports/tls_rig.h"
 #include "transports/link/spread.h"
 
 namespace sluice {
 namespace {
-
-constexpr size_t kib = 1024;
-
-TcpOptions with(unsigned streams, size_t window = size_t{4} << 20, size_t buffer = 0) {
-  TcpOptions options;
-  options.streams = streams;
-  options.window = window;
-  options.socket_buffer = buffer;
-  return options;
-}
-
-std::string carrier_of(unsigned streams) {
-  return streams > 1 ? "tcp*" + std::to_string(streams) : "tcp";
-}
-
-// Exchanges until both sides have all rails. False if that never comes.
-bool make_rails(Ranks& ranks, unsigned streams, uint32_t team = 1) {
-  for (int i = 0; i < 2000; ++i) {
-    const std::string here = ranks.channel(0, 1, team).carrier();
-    const std::string there = ranks.channel(1, 0, team).carrier();
-    if (here == there && here.ends_with("*" + std::to_string(streams))) return true;
-    if (!exchange(ranks, team, 64 * kib)) return false;
-  }
-  return false;
-}
 
 struct Way {
   unsigned streams;
@@ -147,39 +122,73 @@ TEST(RailsTried, WithinAHostThereAreNone) {
   EXPECT_STREQ(ranks.channel(0, 1).carrier(), "tcp");
 }
 
-// Two ranks with rails, and their descriptors.
-class RailsThatEnd : public testing::Test {
- protected:
-  static constexpr unsigned streams = 3;
-  explicit RailsThatEnd(const TcpOptions& options = with(streams, size_t{32} << 20))
-      : ranks_(tcp(options), 2) {}
-  void SetUp() override {
-    ASSERT_TRUE(exchange(ranks_));
-    const std::set<int> before = descriptors();
-    ASSERT_TRUE(make_rails(ranks_, streams));
-    for (const int each : descriptors()) {
-      if (!before.contains(each)) rails_.push_back(each);
-    }
-    ASSERT_EQ(rails_.size(), 2 * streams);
+// But each side says of itself what it knows of hosts: a peer may spread that is taken to be on
+// this one.
+TEST(RailsTried, AreReadWhateverThisSideWouldDo) {
+  const auto make = [](const ProcessId& self) {
+    TcpOptions options = with(2);
+    options.tries_streams = self == Ranks::process(1);
+    return tcp(options)(self);
+  };
+  Ranks ranks(make, 2);
+  const std::string both = carrier_of(2);
+  // (Who makes none looks for others' rarely.)
+  for (int i = 0; i < 10'000 && both != ranks.channel(0, 1).carrier(); ++i) {
+    ASSERT_TRUE(exchange(ranks, 1, 300 * kib));
+    ranks.at(1).wait(std::chrono::milliseconds(1));
   }
-  static void cut(int rail) { (void)shutdown(rail, SHUT_RDWR); }  // may have been closed
-  static Tag tag(uint32_t ordinal) { return {50, ordinal, 0, 0}; }
+  EXPECT_EQ(ranks.channel(0, 1).carrier(), both);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks, 1, 300 * kib));
+}
 
-  Ranks ranks_;
-  std::vector<int> rails_;  // descriptors of both sides
+TcpOptions with_rails(bool encrypts, unsigned streams) {
+  TcpOptions options = with(streams, size_t{32} << 20);
+  options.interfaces = "127.0.0.0/8";
+  if (!encrypts || !describe_tls(tls_options().folder).ok()) return options;
+  options.filter = tls_filters();
+  options.prover = tls_prover();
+  return options;
+}
+
+// In clear, or encrypted.
+class IdleRails : public RailsThatEnd, public testing::WithParamInterface<bool> {
+ protected:
+  IdleRails() : RailsThatEnd(with_rails(GetParam(), streams)) {}
+  static const char* carrier() { return GetParam() ? "tls" : "tcp"; }
+  void expect_exchanges() {
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
+  }
 };
 
-TEST_F(RailsThatEnd, IdleOnesAreDropped) {
+// (Some may not have been used, so that a handshake is still to be read.)
+TEST_P(IdleRails, AreDroppedWhenTheyEnd) {
+  if (GetParam() && !with_rails(true, 1).filter) GTEST_SKIP() << "built without OpenSSL?";
   for (const int each : {rails_[0], rails_[3]}) {
     cut(each);
-    ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
+    expect_exchanges();
   }
-  EXPECT_NE(ranks_.channel(0, 1).carrier(), carrier_of(streams));
+  EXPECT_NE(ranks_.channel(0, 1).carrier(), carrier() + ("*" + std::to_string(streams)));
   for (const int each : rails_) cut(each);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(exchange(ranks_, 1, 300 * kib));
-  EXPECT_STREQ(ranks_.channel(0, 1).carrier(), "tcp");
-  EXPECT_STREQ(ranks_.channel(1, 0).carrier(), "tcp");
+  expect_exchanges();
+  EXPECT_STREQ(ranks_.channel(0, 1).carrier(), carrier());
+  EXPECT_STREQ(ranks_.channel(1, 0).carrier(), carrier());
 }
+
+// As a firewall or a router does that has forgotten them all, but for what one side hears.
+TEST_P(IdleRails, AreDroppedWhenTheyBreak) {
+  if (GetParam() && !with_rails(true, 1).filter) GTEST_SKIP() << "built without OpenSSL?";
+  for (const int each : rails_) {
+    if (!listens_at(ranks_.at(1), each, true)) continue;
+    sockaddr none{};
+    none.sa_family = AF_UNSPEC;
+    ASSERT_EQ(connect(each, &none, sizeof(none)), 0);
+  }
+  expect_exchanges();
+  EXPECT_STREQ(ranks_.channel(0, 1).carrier(), carrier());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, IdleRails, testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "tls" : "clear"; });
 
 // One network of two is down, or the peer has ended them, and this side does not know it yet.
 TEST_F(RailsThatEnd, SilentOnesAreNotSentOn) {

@@ -38,6 +38,9 @@ TEST(Spread, ARailWithMoreQueuedGetsLess) {
   EXPECT_NEAR(parts[1].bytes, 150000, 128);
 }
 
+// All may have fallen silent since.
+TEST(Spread, WithoutARailThereIsNoPart) { EXPECT_TRUE(cut(300000, {}).empty()); }
+
 TEST(Spread, PartsAreNotTooSmall) {
   const auto parts = cut(least_spread, std::vector<Load>(16, Load{7, 0}));
   EXPECT_EQ(parts.size(), least_spread / least_part);

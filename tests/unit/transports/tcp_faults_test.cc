@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tests/unit/transports/breaks.h"
 #include "tests/unit/transports/tcp_played.h"
 
 namespace sluice {
@@ -303,6 +304,65 @@ TEST_F(TcpPlayed, AMessageThatCantBeFinishedEndsTheLink) {
   ASSERT_TRUE(behind.done());
   EXPECT_EQ(behind.code(), Code::memory);
 }
+
+// A connection broke amid a message that no receive awaits yet, and there are no descriptors for
+// another. What waits for one fails; the message goes on once there are some.
+class BrokenWithoutDescriptors : public testing::TestWithParam<size_t> {
+ protected:
+  static constexpr size_t fits = 500'000, announced = 700'000;
+  static size_t waits() { return GetParam(); }  // 0: it would dial; 1: it would be dialed
+  static size_t sends() { return 1 - waits(); }
+  static TcpOptions options() {
+    TcpOptions made;
+    made.window = 600'000;
+    made.socket_buffer = 16 << 10;
+    made.interfaces = "127.0.0.0/8";
+    return made;
+  }
+  Channel& channel(uint32_t team) { return ranks_.channel(waits(), sends(), team); }
+  // Reads all that has come, though nothing is pending.
+  void look_around() {
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_TRUE(channel(1).aborted_by_peer().ok());
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+  void fail_for_lack(Message& waiting) {
+    const Socket comes(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const FewDescriptors none(0);
+    const auto entry = address_of(ranks_.at(1)).entries.front();
+    const SocketAddress at = to_socket_address(entry.address, entry.port);
+    waiting.receive(channel(1));
+    ASSERT_EQ(connect(comes.fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size), 0);
+    ASSERT_TRUE(wait_for(ranks_.at(waits()), [&] { return waiting.done(); }));
+    EXPECT_EQ(waiting.code(), Code::unavailable) << waiting.why();
+  }
+
+  Ranks ranks_{tcp(options()), 2};
+};
+
+TEST_P(BrokenWithoutDescriptors, OtherTeamsMessagesStay) {
+  ASSERT_TRUE(exchange(ranks_, 1) && exchange(ranks_, 2) && exchange(ranks_, 3));
+  Channel &to_second = ranks_.channel(sends(), waits(), 2),
+          &to_third = ranks_.channel(sends(), waits(), 3);
+  Message waiting({5, 0, 0, 0}, 8), rts({5, 0, 0, 0}, announced), part({5, 0, 0, 0}, fits);
+  rts.fill().send(to_third);
+  part.fill().send(to_second);
+  look_around();
+  ASSERT_FALSE(part.done() || rts.done());
+  Breaker breaker;
+  ASSERT_TRUE(breaker.hit(ranks_, waits(), Break::reset));
+  EXPECT_TRUE(channel(1).aborted_by_peer().ok());  // now it knows
+  fail_for_lack(waiting);
+  Message second({5, 0, 0, 0}, fits), third({5, 0, 0, 0}, announced);
+  second.receive(channel(2));
+  third.receive(channel(3));
+  EXPECT_TRUE(ranks_.drive([&] { return second.done() && third.done(); }));
+  EXPECT_TRUE(second.ok() && second.holds_pattern()) << second.why();
+  EXPECT_TRUE(third.ok() && third.holds_pattern()) << third.why();
+}
+
+INSTANTIATE_TEST_SUITE_P(Sides, BrokenWithoutDescriptors, testing::Values(0, 1));
 
 size_t times_in(const std::string& text, const std::string& part) {
   size_t found = 0;

@@ -7,6 +7,7 @@
 
 #include "tests/unit/transports/slow_filter.h"
 #include "tests/unit/transports/tcp_proved.h"
+#include "tests/unit/transports/wiretap.h"
 
 namespace sluice {
 namespace {
@@ -66,8 +67,37 @@ TEST_F(TcpTwoConnections, ThatThePeerLeavesAreItsEnd) {
     for (Stranger* each : {&one, &other}) EXPECT_TRUE(hear_answer(*each));
   }
   ASSERT_TRUE(done_in(message, seconds(30)));
-  EXPECT_NE(message.why().find("ended before this process answered"), std::string::npos)
+  EXPECT_NE(message.why().find("ended before it had proved itself"), std::string::npos)
       << message.why();
+}
+
+// The network resets the first connection when rank 1 has answered, and rank 0 has sent its last
+// proof. What both say of it is that, though rank 0 looks for another, in clear, and is refused.
+TEST(TcpLastProofs, ThatAResetHasTakenAreNamedOnBothSides) {
+  for (const bool filters : {false, true}) {
+    TcpOptions options = with_deadline(milliseconds(400));
+    if (filters) options.filter = std::make_shared<SlowFilters>(1);
+    Ranks ranks(tcp(options), 2);
+    AddressBlob blob = address_of(ranks.at(1));
+    Wiretap tap(blob.entries.front());
+    tap.reset_after(Greeting::bytes_with_proof);
+    blob.entries = {tap.entry()};
+    const auto channel =
+        ranks.at(0).open({Ranks::process(0), 1}, {Ranks::process(1), blob.encode(), "rank 1"});
+    ASSERT_TRUE(channel.ok());
+    Message here({1, 0, 0, 0}, 8), there({1, 0, 0, 0}, 8);
+    here.receive(**channel);
+    there.receive(ranks.channel(1, 0));
+    ASSERT_TRUE(ranks.drive([&] {
+      tap.pass_on();
+      return here.done() && there.done();
+    }));
+    EXPECT_NE(here.why().find("is gone: Connection reset by peer"), std::string::npos)
+        << here.why();
+    EXPECT_NE(there.why().find("before it had proved itself: Connection reset by peer"),
+              std::string::npos)
+        << there.why();
+  }
 }
 
 // The peers of a rank that is late come all at once, each at two addresses, and are slow, too.

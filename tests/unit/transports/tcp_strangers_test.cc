@@ -97,6 +97,20 @@ TEST_F(TcpStrangers, ACrowd) {
   EXPECT_LT(descriptors().size() - before - crowd.size(), 40U);
 }
 
+// However many come, others get their turn between.
+TEST_F(TcpStrangers, AFloodIsTurnedAwayInTurns) {
+  const AwaitsNobody waits(ranks_.at(1));
+  std::vector<Stranger> flood;
+  for (int i = 0; i < 400; ++i) {
+    flood.push_back(visit());
+    flood.back().say("GET / HTTP/1.0\r\n\r\n", 18);
+  }
+  const auto gone = [&] { return std::ranges::count_if(flood, &Stranger::sent_away); };
+  ranks_.at(1).progress();
+  EXPECT_LT(gone(), 50);
+  EXPECT_TRUE(ranks_.drive([&] { return gone() == 400; }));
+}
+
 TEST_F(TcpStrangers, ACrowdTakesNoPeersDescriptors) {
   ranks_.channel(0, 1);
   ranks_.channel(1, 0);
