@@ -3,6 +3,11 @@
 // The public interface of libsluice, for C and C++. A program does not need it: Sluice is preloaded
 // or linked, and intercepts the MPI calls. A program can ask here whether Sluice is loaded, which
 // version it is, and what it did; and it finds datatypes here that MPI lacks.
+//
+// The library defines functions of MPI 4 over every MPI. If MPI lacks those with large counts
+// (MPI_Bcast_c), a call that Sluice leaves to MPI is one of MPI_Bcast, if all counts and
+// displacements fit in an int, and else an error of class MPI_ERR_COUNT. If MPI lacks
+// MPI_Comm_create_from_group, a call of that is an error of class MPI_ERR_UNSUPPORTED_OPERATION.
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
 

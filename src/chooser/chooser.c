@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What happens at a process's first call: finds out which MPI library it has, opens the module for
- * it and fills the table of jumps. Nothing is locked, since whoever loads a library may be in a
- * loader's lock: threads that come here at once all do the same and write the same.
+ * it and fills the table of jumps. What cannot work is said, and left to MPI; nothing here ends the
+ * process. Nothing is locked, since whoever loads a library may be in a loader's lock: threads that
+ * come here at once all do the same and write the same.
+ *
+ * Calls of a process may reach several libraries: plugins that were opened with RTLD_LOCAL have an
+ * MPI library each, or a stand-in for one. What initialises MPI is looked up at each call, if not
+ * all reach the same, so a second library is noticed then. From then on each call is looked up, and
+ * goes to its caller's library.
  */
 #define _GNU_SOURCE /* dladdr1 */
 #include <dlfcn.h>
@@ -20,14 +26,15 @@
 #include <unistd.h>
 
 #include "sluice/sluice.h"
+#include "src/chooser/chooser.h"
 #include "src/chooser/find_mpi.h"
 #include "src/chooser/jumps.h"
+#include "src/chooser/large_counts.h"
 #include "src/chooser/module.h"
 
 const char* sluice_version(void) { return SLUICE_VERSION; }
 
-/* As src/base/log.h: a line, by one system call. */
-__attribute__((format(printf, 1, 2))) static void print(const char* format, ...) {
+void sluice_print(const char* format, ...) {
   char line[1000];
   va_list arguments;
   va_start(arguments, format);
@@ -39,15 +46,49 @@ __attribute__((format(printf, 1, 2))) static void print(const char* format, ...)
   if (write(STDERR_FILENO, line, size) < 0) return; /* nowhere left to report to */
 }
 
-__attribute__((noreturn)) static void end(void) { _exit(EXIT_FAILURE); }
-
 /* The names in the table's order, as programs and libraries know them. */
 #define MPI_ROW(name) "PMPI_" #name,
 #define OWN_ROW(name) #name,
 static const char* const names[] = {SLUICE_MPI_FUNCTIONS(MPI_ROW) SLUICE_OWN_FUNCTIONS(OWN_ROW)};
 
+static int is_own(unsigned index) { return *names[index] != 'P'; }
+
+/* Which libraries calls have reached: a bit for each SluiceReach. */
+static unsigned reached_so_far;
+enum { one_mpi = 1 << sluice_reaches_mpi, several = one_mpi | 1 << sluice_reaches_another };
+
+static unsigned load_reached(void) { return __atomic_load_n(&reached_so_far, __ATOMIC_SEQ_CST); }
+
+int sluice_has_one_mpi(void) { return load_reached() == one_mpi; }
+
+static void reset_jump(unsigned index) {
+  __atomic_store_n(&sluice_jumps[index], sluice_first_jumps[index], __ATOMIC_SEQ_CST);
+}
+
+/* (If there are several meanwhile, this thread sees it, or the one that resets all comes later.) */
 static void write_jump(unsigned index, void* function) {
-  __atomic_store_n(&sluice_jumps[index], function, __ATOMIC_RELEASE);
+  void* first = sluice_first_jumps[index];
+  __atomic_compare_exchange_n(&sluice_jumps[index], &first, function, 0, __ATOMIC_SEQ_CST,
+                              __ATOMIC_RELAXED);
+  if (load_reached() == several) reset_jump(index);
+}
+
+static int is_quiet(void) {
+  const char* const level = getenv("SLUICE_LOG");
+  return level && strcmp(level, "error") == 0;
+}
+
+static void note(const struct SluiceReached* reached) {
+  if (reached->reach == sluice_reaches_nothing) return;
+  const unsigned bit = 1U << reached->reach;
+  const unsigned before = __atomic_fetch_or(&reached_so_far, bit, __ATOMIC_SEQ_CST);
+  if (before == several || (before | bit) != several) return;
+  for (unsigned i = 0; i < sluice_jump_count; ++i) reset_jump(i);
+  if (is_quiet()) return;
+  sluice_print(
+      "sluice: warning: this process has several MPI libraries: Sluice serves who uses %s, and "
+      "leaves calls of others to %s\n",
+      sluice_mpi_file(), reached->library ? reached->library : "theirs");
 }
 
 /* Whether there is room for the path. */
@@ -93,88 +134,150 @@ static const char* defect(const char* path) {
   return end > (uint64_t)about.st_size ? "its end is missing" : NULL;
 }
 
-static const struct SluiceModule* open_module(const char* file, const char* mpi) {
-  char path[PATH_MAX];
-  if (!find_module(file, path)) {
-    print("sluice: error: %s, for %s, is not beside libsluice.so\n", file, mpi);
-    end();
-  }
-  const char* const why = defect(path);
-  if (why) {
-    print("sluice: error: %s cannot be loaded: %s\n", path, why);
-    end();
-  }
-  void* const opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  SluiceStart* const start = opened ? (SluiceStart*)dlsym(opened, "sluice_module") : NULL;
-  if (!start) {
-    print("sluice: error: %s cannot be loaded: %s\n", path, dlerror());
-    end();
-  }
-  const struct SluiceModule* const module = start(&sluice_look_up);
-  if (module->version != SLUICE_MODULE_VERSION || module->count != sluice_jump_count ||
-      strcmp(module->release, SLUICE_VERSION) != 0) {
-    print("sluice: error: %s is of Sluice %s, and libsluice.so of %s\n", path, module->release,
-          SLUICE_VERSION);
-    end();
-  }
-  if (strcmp(module->file, file) != 0) {
-    print("sluice: error: %s is %s by another name, which does not serve %s\n", path, module->file,
-          mpi);
-    end();
-  }
-  return module;
-}
-
 /* What sluice.h declares, where Sluice leaves MPI alone. (The error is a class of every MPI.) */
 static int refuse(void) { return 16; }
 static const char* last_algorithm(void) { return "mpi"; }
 
+static void* own_function(unsigned index) {
+  return index == sluice_index_sluice_last_algorithm ? (void*)&last_algorithm : (void*)&refuse;
+}
+
 static void* function_of_mpi(const char* name) {
-  if (strcmp(name, "sluice_last_algorithm") == 0) return (void*)&last_algorithm;
-  if (strncmp(name, "sluice_", 7) == 0) return (void*)&refuse;
   void* const function = sluice_look_up.function(name);
   return function ? function : sluice_look_up.function(name + 1);
 }
 
-static void* leave_alone(const char* mpi, unsigned wanted) {
-  static int told;
-  const char* const level = getenv("SLUICE_LOG");
-  if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) && !(level && strcmp(level, "error") == 0)) {
-    print(
-        "sluice: warning: Sluice leaves all calls to MPI: this MPI library is neither Open MPI "
-        "nor of MPICH's kin, nor has it MPI 5's ABI: %s\n",
-        *mpi ? mpi : "it does not tell its name");
-  }
-  void* found = NULL;
-  for (unsigned i = 0; i < sluice_jump_count; ++i) {
-    void* const function = function_of_mpi(names[i]);
-    if (function) write_jump(i, function);
-    if (i == wanted) found = function;
-  }
-  return found;
+static int is_among(const char* word, const char* const* words) {
+  while (*words && strcmp(word, *words) != 0) ++words;
+  return *words != NULL;
 }
 
-/* Returns the function with the index `wanted`; null if no MPI library has it. */
-static void* fill(unsigned wanted) {
+/* What must not go in clear does not go at all. (Files of settings are not read here.) */
+static int is_encryption_wanted(void) {
+  static const char* const clear[] = {"", "default", "off", NULL};
+  static const char* const off[] = {"off", "0", "no", "false", NULL};
+  const char* const wanted = getenv("SLUICE_TLS");
+  const char* const enabled = getenv("SLUICE_ENABLE");
+  return wanted && !is_among(wanted, clear) && !(enabled && is_among(enabled, off));
+}
+
+static void* const* functions_of_mpi(int are_refused) {
+  static void* functions[sluice_jump_count];
+  for (unsigned i = 0; i < sluice_jump_count; ++i) {
+    void* const mpis = are_refused ? (void*)&refuse : function_of_mpi(names[i]);
+    functions[i] = is_own(i) ? own_function(i) : mpis;
+  }
+  return functions;
+}
+
+/* Says so, once, if there is a level. Returns the functions that do all calls. */
+__attribute__((format(printf, 2, 3))) static void* const* leave_alone(const char* level,
+                                                                      const char* format, ...) {
+  static int told;
+  char why[800];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why, sizeof why, format, arguments);
+  va_end(arguments);
+  const int are_refused = is_encryption_wanted();
+  if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) return functions_of_mpi(are_refused);
+  if (are_refused) {
+    sluice_print("sluice: error: SLUICE_TLS=%s cannot be had, and calls of MPI fail: %s\n",
+                 getenv("SLUICE_TLS"), why);
+  } else if (level) {
+    sluice_print("sluice: %s: Sluice leaves all calls to MPI: %s\n", level, why);
+  }
+  return functions_of_mpi(are_refused);
+}
+
+/* The functions of a module. */
+static void* const* open_module(const char* file, const char* mpi) {
+  char path[PATH_MAX];
+  const char* missing = NULL;
+  if (!find_module(file, path))
+    return leave_alone("error", "%s, for %s, is not beside libsluice.so", file, mpi);
+  const char* const why = defect(path);
+  if (why) return leave_alone("error", "%s cannot be loaded: %s", path, why);
+  void* const opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  SluiceStart* const start = opened ? (SluiceStart*)dlsym(opened, "sluice_module") : NULL;
+  if (!start) return leave_alone("error", "%s cannot be loaded: %s", path, dlerror());
+  const struct SluiceModule* const module = start(&sluice_look_up, &missing);
+  if (module->version != SLUICE_MODULE_VERSION || module->count != sluice_jump_count ||
+      strcmp(module->release, SLUICE_VERSION) != 0) {
+    return leave_alone("error", "%s is of Sluice %s, and libsluice.so of %s", path, module->release,
+                       SLUICE_VERSION);
+  }
+  if (strcmp(module->file, file) != 0) {
+    return leave_alone("error", "%s is %s by another name, which does not serve %s", path,
+                       module->file, mpi);
+  }
+  if (missing) return leave_alone("error", "%s lacks %s", mpi, missing);
+  return module->functions;
+}
+
+/* Those that do the calls to the process's MPI. */
+static void* const* choose_functions(void) {
   static const char* const files[] = {[sluice_mpi_open] = "libsluice-openmpi.so",
                                       [sluice_mpi_mpich] = "libsluice-mpich.so",
                                       [sluice_mpi_5] = "libsluice-mpi5.so"};
   char mpi[200];
   const enum SluiceMpi kind = sluice_find_mpi(mpi, sizeof mpi);
-  if (kind == sluice_mpi_none) return NULL;
-  if (kind == sluice_mpi_unknown) return leave_alone(mpi, wanted);
-  const struct SluiceModule* const module = open_module(files[kind], mpi);
-  for (unsigned i = 0; i < sluice_jump_count; ++i) write_jump(i, module->functions[i]);
-  return module->functions[wanted];
+  if (kind != sluice_mpi_unknown) return open_module(files[kind], mpi);
+  return leave_alone(
+      is_quiet() ? NULL : "warning",
+      "this MPI library is neither Open MPI nor of MPICH's kin, nor has it MPI 5's ABI: %s",
+      *mpi ? mpi : "it does not tell its name");
 }
 
-void* sluice_choose(unsigned index) {
-  const int saved_errno = errno;
-  void* const function = fill(index);
-  if (!function) {
-    print("sluice: error: no MPI library has %s\n", names[index]);
-    end();
+static int is_first_call(unsigned index) {
+  return index == sluice_index_Init || index == sluice_index_Init_thread ||
+         index == sluice_index_Comm_create_from_group;
+}
+
+/* is_for_all: whether whoever calls MPI reaches this library. */
+static void* const* fill(int is_for_all) {
+  static void* const* known;
+  void* const* functions = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+  if (functions) return functions;
+  functions = choose_functions();
+  __atomic_store_n(&known, functions, __ATOMIC_RELEASE);
+  for (unsigned i = 0; i < sluice_jump_count; ++i) {
+    if (functions[i] && (is_for_all || !is_first_call(i))) write_jump(i, functions[i]);
   }
+  return functions;
+}
+
+/* Of another library, which is left alone. */
+static void* find_anothers(unsigned index, const struct SluiceReached* reached) {
+  if (is_own(index)) return NULL;
+  if (!reached->function) return sluice_large_counts(names[index]);
+  if (reached->is_for_all) write_jump(index, reached->function);
+  return reached->function;
+}
+
+static void* refuse_missing(unsigned index, int is_optional) {
+  static int told[sluice_jump_count];
+  if (!is_optional && !__atomic_exchange_n(&told[index], 1, __ATOMIC_RELAXED)) {
+    sluice_print("sluice: error: no MPI library has %s: the call fails\n", names[index] + 1);
+  }
+  return (void*)&refuse;
+}
+
+void* sluice_choose(unsigned index, void* caller) {
+  const int saved_errno = errno;
+  const struct SluiceReached reached =
+      sluice_reach(is_own(index) ? "PMPI_Init" : names[index], caller);
+  void* function = NULL;
+  note(&reached);
+  if (reached.reach == sluice_reaches_mpi) function = fill(reached.is_for_all)[index];
+  if (reached.reach == sluice_reaches_another) function = find_anothers(index, &reached);
+  if (!function && is_own(index)) function = own_function(index);
+  if (!function) function = refuse_missing(index, reached.is_optional);
   errno = saved_errno;
   return function;
+}
+
+void* sluice_function(const char* name, void* caller) {
+  const struct SluiceReached reached = sluice_reach(name, caller);
+  return reached.reach == sluice_reaches_mpi ? function_of_mpi(name) : reached.function;
 }

@@ -8,6 +8,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/chooser/large_counts.h"
+#include "src/chooser/objects.h"
+
+/* A handle of the process's MPI library, which then stays loaded; and of one that all could see
+ * before any was known. (Open MPI lets all see it in MPI_Init.) */
+static void *process_mpi, *global_mpi;
+
+static void* mpi_library(void) { return __atomic_load_n(&process_mpi, __ATOMIC_ACQUIRE); }
+
+static int is_sluices(void* symbol) {
+  const struct link_map* const object = sluice_object_of(symbol);
+  void* const version = object && !sluice_is_program(object)
+                            ? sluice_find_in(object->l_name, "sluice_version")
+                            : NULL;
+  return version && sluice_object_of(version) == object;
+}
+
+/* What comes after this library in the order of look-up. (dlsym takes "next" from where it is
+ * called, so that call must not be the last: the compiler would make a jump of it.) */
+static void* find_next(const char* name) {
+  void* const found = dlsym(RTLD_NEXT, name);
+  return found && !is_sluices(found) ? found : NULL;
+}
+
+/* Whether this MPI_X is of a tool, which calls PMPI_X: it names that, or comes before Sluice. */
+static int is_of_tool(void* symbol, const char* name) {
+  char called[64] = "P";
+  strncat(called, name, sizeof called - 2);
+  return dlsym(RTLD_DEFAULT, name) == symbol ||
+         sluice_reference(sluice_object_of(symbol), called) != sluice_refers_not;
+}
+
+static int is_of_mpi(void* symbol, const char* name) {
+  return !is_sluices(symbol) && (*name == 'P' || !is_of_tool(symbol, name));
+}
+
+/* What an object or the libraries that it is linked with have by this name. (A look-up by the
+ * program's handle would find what was preloaded.) */
+static void* find_below(const struct link_map* object, const char* name) {
+  if (!object) return NULL;
+  if (!sluice_is_program(object)) {
+    void* const found = sluice_find_in(object->l_name, name);
+    if (!found || is_of_mpi(found, name)) return found;
+  }
+  return sluice_find_in_needed(object, name, is_of_mpi);
+}
+
 /* Names of libraries that may be MPI's. */
 struct Names {
   char* list[16];
@@ -27,50 +74,96 @@ static int collect_name(struct dl_phdr_info* object, size_t size, void* to) {
   return 0;
 }
 
-/* Looked for at each call until there is one: the program may load it late. */
-static void* hidden_library(void) {
-  static void* found;
-  void* library = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+/* PMPI_Init of a library that only those see who have loaded it; not this one. */
+static void* find_hidden(const void* but) {
   struct Names names = {{NULL}, 0};
-  if (library) return library;
+  void* found = NULL;
   dl_iterate_phdr(collect_name, &names);
   for (unsigned i = 0; i < names.count; ++i) {
-    void* const opened = library ? NULL : dlopen(names.list[i], RTLD_LAZY | RTLD_NOLOAD);
-    if (opened && dlsym(opened, "PMPI_Init")) library = opened;
+    if (!found) found = sluice_find_in(names.list[i], "PMPI_Init");
+    if (found == but) found = NULL;
     free(names.list[i]);
   }
-  __atomic_store_n(&found, library, __ATOMIC_RELEASE);
-  return library;
+  return found;
 }
 
-/* A handle of the library that this address is in, which then stays loaded; null for the program.
- */
-static void* library_of(void* address) {
+/* The process's MPI, which is the library of this function unless it is known already. */
+static void* decide(void* init, int is_global) {
+  void* known = mpi_library();
+  const struct link_map* const object = known ? NULL : sluice_object_of(init);
+  void* const opened =
+      object && !sluice_is_program(object) ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  if (!opened) return known;
+  if (is_global) __atomic_store_n(&global_mpi, opened, __ATOMIC_RELEASE);
+  const int is_first = __atomic_compare_exchange_n(&process_mpi, &known, opened, 0,
+                                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  return is_first ? opened : known;
+}
+
+static int is_for_all(void) {
+  void* const known = mpi_library();
+  return known && known == __atomic_load_n(&global_mpi, __ATOMIC_ACQUIRE);
+}
+
+/* A function of a library without PMPI_Init: this MPI_X, or MPI_Init if it lacks that. */
+static void* find_stand_in(const char* name, const struct link_map* caller) {
+  void* found = find_next(name);
+  if (found && is_of_mpi(found, name) &&
+      !sluice_find_in(sluice_object_of(found)->l_name, "PMPI_Init"))
+    return found;
+  found = find_below(caller, name);
+  return found || strcmp(name, "MPI_Init") == 0 ? found : find_stand_in("MPI_Init", caller);
+}
+
+/* symbol: of that library; name: PMPI_X. */
+static struct SluiceReached reach_another(const char* name, void* symbol) {
+  const char* const file = sluice_object_of(symbol)->l_name;
+  const char* const mpi_name = name + 1;
+  void* found = sluice_find_in(file, name);
+  if (!found) found = sluice_find_in(file, mpi_name);
+  return (struct SluiceReached){.reach = sluice_reaches_another,
+                                .function = found,
+                                .library = file,
+                                .is_for_all = found && found == find_next(mpi_name)};
+}
+
+static struct SluiceReached reach_mpi(void) {
+  return (struct SluiceReached){.reach = sluice_reaches_mpi, .is_for_all = is_for_all()};
+}
+
+/* A call of MPI_Init is not for a library that is initialised, if there is another. */
+static void* find_uninitialized(const char* name, void* mpi) {
+  if (!mpi || strncmp(name, "PMPI_Init", 9) != 0) return NULL;
+  int (*const ask)(int*) = (int (*)(int*))dlsym(mpi, "PMPI_Initialized");
+  int is_initialized = 0;
+  if (ask) ask(&is_initialized);
+  return is_initialized ? find_hidden(dlsym(mpi, "PMPI_Init")) : NULL;
+}
+
+struct SluiceReached sluice_reach(const char* name, void* caller) {
+  if (is_for_all()) return reach_mpi();
+  const struct link_map* const from = sluice_object_of(caller);
+  void* const global = mpi_library() ? NULL : find_next("PMPI_Init");
+  void* const init = global ? global : find_below(from, "PMPI_Init");
+  void* const known = init ? decide(init, global != NULL) : mpi_library();
+  if (init && dlsym(known, "PMPI_Init") == init) return reach_mpi();
+  void* other = init ? init : find_stand_in(name + 1, from);
+  if (!other) other = find_uninitialized(name, known);
+  if (other) return reach_another(name, other);
+  if (known || decide(find_hidden(NULL), 0)) return reach_mpi();
+  const int is_optional = from && sluice_reference(from, name + 1) == sluice_refers_weakly;
+  return (struct SluiceReached){.is_optional = is_optional};
+}
+
+const char* sluice_mpi_file(void) {
   struct link_map* map = NULL;
-  Dl_info about;
-  if (!dladdr1(address, &about, (void**)&map, RTLD_DL_LINKMAP) || !map || !*map->l_name)
-    return NULL;
-  return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-}
-
-/* The one whose MPI_Init comes next, unless that is a second copy of Sluice. (dlsym takes "next"
- * from where it is called, so that call must not be the last: the compiler would make a jump of
- * it.) */
-static void* mpi_library(void) {
-  static void* found;
-  void* library = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
-  if (library) return library;
-  void* const init = dlsym(RTLD_NEXT, "PMPI_Init");
-  library = init ? library_of(init) : NULL;
-  if (!init || (library && dlsym(library, "sluice_version"))) library = hidden_library();
-  __atomic_store_n(&found, library, __ATOMIC_RELEASE);
-  return library;
+  return dlinfo(mpi_library(), RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
 }
 
 static int is_of_another_mpi(void* symbol, void* mpi) {
-  void* const library = library_of(symbol);
-  void* const init = library ? dlsym(library, "PMPI_Init") : NULL;
-  if (library) dlclose(library);
+  const struct link_map* const object = sluice_object_of(symbol);
+  void* const init =
+      object && !sluice_is_program(object) ? sluice_find_in(object->l_name, "PMPI_Init") : NULL;
   return init && init != dlsym(mpi, "PMPI_Init");
 }
 
@@ -83,7 +176,10 @@ static void* of_one_mpi(const char* name, void* found) {
   return !found || is_of_another_mpi(found, mpi) ? its : found;
 }
 
-static void* find_function(const char* name) { return of_one_mpi(name, dlsym(RTLD_NEXT, name)); }
+static void* find_function(const char* name) {
+  void* const found = of_one_mpi(name, find_next(name));
+  return found ? found : sluice_large_counts(name);
+}
 
 /* The global scope comes first: a program that is not position-independent has copies of MPI's
  * data, and these are the ones in use. */
@@ -121,8 +217,6 @@ static int is_kin_of_mpich(const char* version) {
 }
 
 enum SluiceMpi sluice_find_mpi(char* text, unsigned room) {
-  text[0] = '\0';
-  if (!find_function("PMPI_Init")) return sluice_mpi_none;
   get_version(text, room);
   if (has_standard_abi()) return sluice_mpi_5;
   if (find_data("ompi_mpi_comm_world")) return sluice_mpi_open;

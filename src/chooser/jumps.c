@@ -35,6 +35,7 @@ __asm__(
     "  pushq %r9\n"
     "  .cfi_adjust_cfa_offset 48\n"
     "  movl 48(%rsp), %edi\n"
+    "  movq 56(%rsp), %rsi\n"
     "  call sluice_choose\n"
     "  popq %r9\n"
     "  popq %r8\n"
@@ -85,6 +86,7 @@ __asm__(
     "  stp x4, x5, [sp, #48]\n"
     "  stp x6, x7, [sp, #64]\n"
     "  mov w0, w17\n"
+    "  mov x1, x30\n"
     "  bl sluice_choose\n"
     "  mov x16, x0\n"
     "  ldp x0, x1, [sp, #16]\n"
@@ -111,14 +113,23 @@ __asm__(
     ".globl sluice_jumps\n"
     "sluice_jumps:\n"
     ".popsection\n"
+    ".pushsection .data.rel.ro, \"aw\"\n"
+    ".p2align 3\n"
+    ".hidden sluice_first_jumps\n"
+    ".globl sluice_first_jumps\n"
+    "sluice_first_jumps:\n"
+    ".popsection\n"
     ".hidden sluice_choose\n"
 
-    /* What follows a function: its kind, and the table's entry. */
+    /* What follows a function: its kind, and the tables' entries. */
     ".macro sluice_entry name\n"
     "  .globl \\name\n"
     "  .type \\name, %function\n"
     "  .size \\name, . - \\name\n"
     "  .pushsection .data\n"
+    "  .quad 7b\n"
+    "  .popsection\n"
+    "  .pushsection .data.rel.ro, \"aw\"\n"
     "  .quad 7b\n"
     "  .popsection\n"
     "  .set sluice_index, sluice_index + 1\n"
@@ -138,19 +149,22 @@ SLUICE_OWN_FUNCTIONS(OWN_JUMP)
 #elif defined(__LP64__)
 
 /* Elsewhere in C: no function has more than nine arguments, each a number or an address in a
- * register or on the stack, and those behind a function's last are passed for nothing. */
+ * register or on the stack, and those behind a function's last are passed for nothing. (The caller
+ * is known if the compiler makes jumps of last calls, as optimizing ones do.) */
 typedef long Jump(long, long, long, long, long, long, long, long, long);
 #define PARAMETERS long a, long b, long c, long d, long e, long f, long g, long h, long i
 #define ARGUMENTS a, b, c, d, e, f, g, h, i
-#define INDEX_ROW(name) index_##name,
-enum { SLUICE_MPI_FUNCTIONS(INDEX_ROW) SLUICE_OWN_FUNCTIONS(INDEX_ROW) };
 #define EXPORTED __attribute__((visibility("default")))
 
-#define DEFINE(symbol, name)                                                                       \
-  static long first_##name(PARAMETERS) { return ((Jump*)sluice_choose(index_##name))(ARGUMENTS); } \
-  EXPORTED long symbol(PARAMETERS);                                                                \
-  long symbol(PARAMETERS) {                                                                        \
-    return ((Jump*)__atomic_load_n(&sluice_jumps[index_##name], __ATOMIC_ACQUIRE))(ARGUMENTS);     \
+#define DEFINE(symbol, name)                                                                  \
+  static long first_##name(PARAMETERS) {                                                      \
+    void* const caller = __builtin_return_address(0);                                         \
+    return ((Jump*)sluice_choose(sluice_index_##name, caller))(ARGUMENTS);                    \
+  }                                                                                           \
+  EXPORTED long symbol(PARAMETERS);                                                           \
+  long symbol(PARAMETERS) {                                                                   \
+    void* const jump = __atomic_load_n(&sluice_jumps[sluice_index_##name], __ATOMIC_ACQUIRE); \
+    return ((Jump*)jump)(ARGUMENTS);                                                          \
   }
 #define MPI_JUMP(name)      \
   DEFINE(PMPI_##name, name) \
@@ -161,6 +175,8 @@ SLUICE_OWN_FUNCTIONS(OWN_JUMP)
 
 #define FIRST_ROW(name) (void*)&first_##name,
 void* sluice_jumps[] = {SLUICE_MPI_FUNCTIONS(FIRST_ROW) SLUICE_OWN_FUNCTIONS(FIRST_ROW)};
+void* const sluice_first_jumps[] = {SLUICE_MPI_FUNCTIONS(FIRST_ROW)
+                                        SLUICE_OWN_FUNCTIONS(FIRST_ROW)};
 
 #else
 #error "Sluice needs 64 bits"

@@ -7,18 +7,19 @@
 
 #include "src/chooser/functions.h"
 
-#define SLUICE_COUNT_ROW(name) +1
+/* Indices of the functions. */
+#define SLUICE_INDEX_ROW(name) sluice_index_##name,
 enum {
-  sluice_jump_count =
-      0 SLUICE_MPI_FUNCTIONS(SLUICE_COUNT_ROW) SLUICE_OWN_FUNCTIONS(SLUICE_COUNT_ROW)
+  SLUICE_MPI_FUNCTIONS(SLUICE_INDEX_ROW) SLUICE_OWN_FUNCTIONS(SLUICE_INDEX_ROW) sluice_jump_count
 };
-#undef SLUICE_COUNT_ROW
+#undef SLUICE_INDEX_ROW
 
-/* In the order of functions.h. At first each entry leads to code that keeps the call's arguments,
- * calls sluice_choose and goes on where that says. Written by sluice_choose while other threads
- * read, so: atomically, with release. */
+/* By index. Each entry is at first that of sluice_first_jumps, which leads to code that keeps the
+ * call's arguments, calls sluice_choose and goes on where that says. Written by sluice_choose while
+ * other threads read, so: atomically. */
 extern void* sluice_jumps[];
+extern void* const sluice_first_jumps[];
 
-/* The address of the function with this index. Called by any thread, for each call until the
- * entry is written. */
-void* sluice_choose(unsigned index);
+/* The address of the function for a call that returns to `caller`; never null. Called by any
+ * thread, for each call whose entry is as at first. */
+void* sluice_choose(unsigned index, void* caller);

@@ -16,11 +16,12 @@ extern "C" {
 #endif
 
 /* Changes with what follows and with the list of functions (functions.h). */
-#define SLUICE_MODULE_VERSION 2
+#define SLUICE_MODULE_VERSION 3
 
 /* Symbols of the process's MPI library; null if it lacks them. Thread-safe. */
 struct SluiceLookUp {
-  /* A function: the one that follows libsluice.so in the order of look-up, so never Sluice's. */
+  /* A function: the one that follows libsluice.so in the order of look-up, so never Sluice's. For
+   * collectives with counts of 64 bits there are stand-ins where MPI lacks them. */
   void* (*function)(const char* name);
   /* Data, or a function that Sluice does not define: the one that the program uses. */
   void* (*data)(const char* name);
@@ -36,8 +37,10 @@ struct SluiceModule {
 };
 
 /* The one function that a module exports, as `sluice_module`. May be called several times, by any
- * thread, with the same look_up, which must stay valid. Calls nothing of MPI. */
-typedef const struct SluiceModule* SluiceStart(const struct SluiceLookUp* look_up);
+ * thread, with the same look_up, which must stay valid. Calls nothing of MPI. *missing gets the
+ * name of a function that the module needs and MPI lacks; nothing if there is none. */
+typedef const struct SluiceModule* SluiceStart(const struct SluiceLookUp* look_up,
+                                               const char** missing);
 
 #ifdef __cplusplus
 }

@@ -61,6 +61,21 @@ int got(int result, MPI_Comm comm, const MPI_Info* info) try {
   return result;
 }
 
+// MPI calls the error handler that the communicator would have got; so a communicator gets it.
+int cannot_create_from_group(MPI_Errhandler errors, MPI_Comm* made) {
+  log(Level::error, "MPI_Comm_create_from_group: this MPI library lacks it");
+  const int error = MPI_ERR_UNSUPPORTED_OPERATION;
+  int is_initialized = 0;
+  MPI_Comm own;
+  real().Initialized(&is_initialized);
+  if (made) *made = real().comm_null;
+  if (!is_initialized || real().Comm_split(real().comm_self, 0, 0, &own)) return error;
+  if (real().Comm_set_errhandler(own, errors) == MPI_SUCCESS)
+    real().Comm_call_errhandler(own, error);
+  real().Comm_free(&own);
+  return error;
+}
+
 }  // namespace
 }  // namespace sluice
 
@@ -84,8 +99,9 @@ int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Co
 
 int PMPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                 MPI_Errhandler errors, MPI_Comm* made) {
-  return sluice::made(sluice::real().Comm_create_from_group(group, tag, info, errors, made), made,
-                      info);
+  const auto create = sluice::real().Comm_create_from_group;
+  if (!create) return sluice::cannot_create_from_group(errors, made);
+  return sluice::made(create(group, tag, info, errors, made), made, info);
 }
 
 }  // extern "C"

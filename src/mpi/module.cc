@@ -19,7 +19,7 @@
 extern "C" {
 
 __attribute__((visibility("default"))) const SluiceModule* sluice_module(
-    const SluiceLookUp* look_up) {
+    const SluiceLookUp* look_up, const char** missing) {
 #define SLUICE_MPI_ADDRESS(name) reinterpret_cast<void*>(&PMPI_##name),
 #define SLUICE_OWN_ADDRESS(name) reinterpret_cast<void*>(&(name)),
   static void* const functions[] = {SLUICE_MPI_FUNCTIONS(SLUICE_MPI_ADDRESS)
@@ -30,6 +30,7 @@ __attribute__((visibility("default"))) const SluiceModule* sluice_module(
                                        sizeof functions / sizeof *functions, functions,
                                        SLUICE_MODULE_FILE};
   sluice::use_look_up(look_up);
+  *missing = sluice::real().missing;
   return &module;
 }
 

@@ -3,11 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <string>
 #include <string_view>
-
-#include "src/base/log.h"
 
 namespace sluice {
 namespace {
@@ -18,11 +15,6 @@ void* find_function(const char* symbol) {
   return look_up_by.load(std::memory_order_acquire)->function(symbol);
 }
 
-[[noreturn]] void end_without(const char* symbol) {
-  log(Level::error, "no MPI library has %s", symbol);
-  std::_Exit(EXIT_FAILURE);
-}
-
 // Sets the pointer to null if MPI lacks the function.
 template <typename Function>
 void look_up_if_there(Function*& pointer, const char* symbol) {
@@ -30,9 +22,9 @@ void look_up_if_there(Function*& pointer, const char* symbol) {
 }
 
 template <typename Function>
-void look_up(Function*& pointer, const char* symbol) {
+void look_up(Function*& pointer, const char* symbol, const char** missing) {
   look_up_if_there(pointer, symbol);
-  if (!pointer) end_without(symbol);
+  if (!pointer) *missing = symbol;
 }
 
 }  // namespace
@@ -42,8 +34,8 @@ std::string library_version() {
   std::string text(8192, '\0');
   int length = 0;
   int (*get_library_version)(char*, int*);
-  look_up(get_library_version, "PMPI_Get_library_version");
-  get_library_version(text.data(), &length);
+  look_up_if_there(get_library_version, "PMPI_Get_library_version");
+  if (get_library_version) get_library_version(text.data(), &length);
   text.resize(text.find_first_of(std::string_view(",\n\0", 3)));
   std::ranges::replace(text, '\t', ' ');
   return text;
@@ -53,23 +45,16 @@ namespace {
 
 Real look_up_all() {
   Real found;
-#define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function);
+#define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function, &found.missing);
+#define SLUICE_LOOK_UP_LARGE(function, ...) SLUICE_LOOK_UP(function##_c)
 #define SLUICE_LOOK_UP_IF_THERE(function) look_up_if_there(found.function, "PMPI_" #function);
-#define SLUICE_LOOK_UP_LATE(function)                                        \
-  SLUICE_LOOK_UP_IF_THERE(function)                                          \
-  if (!found.function) {                                                     \
-    found.function = [](auto...) -> int { end_without("PMPI_" #function); }; \
-  }
-#define SLUICE_LOOK_UP_LARGE(function, ...) SLUICE_LOOK_UP_LATE(function##_c)
   SLUICE_COLLECTIVES(SLUICE_LOOK_UP)
   SLUICE_COUNTING_COLLECTIVES(SLUICE_LOOK_UP_LARGE)
-  SLUICE_LOOK_UP_LATE(Comm_create_from_group)
   SLUICE_USED(SLUICE_LOOK_UP)
   SLUICE_USED_OF_MPI_4(SLUICE_LOOK_UP_IF_THERE)
   SLUICE_USED_OF_ONE(SLUICE_LOOK_UP)
-#undef SLUICE_LOOK_UP_LARGE
-#undef SLUICE_LOOK_UP_LATE
 #undef SLUICE_LOOK_UP_IF_THERE
+#undef SLUICE_LOOK_UP_LARGE
 #undef SLUICE_LOOK_UP
   found.comm_null = MPI_COMM_NULL;
   found.comm_self = MPI_COMM_SELF;

@@ -36,8 +36,9 @@ void* find_data(const char* symbol);
               Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,              \
               Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait)
 // And those that MPI libraries before MPI 4 lack: null there.
-#define SLUICE_USED_OF_MPI_4(ROW) \
-  SLUICE_EACH(ROW, Info_get_string, Type_get_contents_c, Type_get_envelope_c)
+#define SLUICE_USED_OF_MPI_4(ROW)                                                \
+  SLUICE_EACH(ROW, Comm_create_from_group, Info_get_string, Type_get_contents_c, \
+              Type_get_envelope_c)
 // And those that it calls in one kind of MPI only.
 #ifdef SLUICE_OPEN_MPI
 #define SLUICE_USED_OF_ONE(ROW) ROW(Comm_c2f)
@@ -49,10 +50,8 @@ struct Real {
 #define SLUICE_POINTER(function, ...) decltype(&PMPI_##function) function = nullptr;
 #define SLUICE_LARGE_POINTER(function, ...) SLUICE_POINTER(function##_c)
   SLUICE_COLLECTIVES(SLUICE_POINTER)
-  // If the MPI library lacks one of these (MPI 4 added them), the pointer leads to a function that
-  // says so and ends the process.
+  // (With libsluice.so's stand-ins, where the MPI library lacks them: SluiceLookUp.)
   SLUICE_COUNTING_COLLECTIVES(SLUICE_LARGE_POINTER)
-  SLUICE_POINTER(Comm_create_from_group)
   SLUICE_USED(SLUICE_POINTER)
   SLUICE_USED_OF_MPI_4(SLUICE_POINTER)
   SLUICE_USED_OF_ONE(SLUICE_POINTER)
@@ -64,9 +63,10 @@ struct Real {
   MPI_Errhandler errors_return;
   MPI_Info info_null;
   MPI_Op op_null;
+  const char* missing = nullptr;  // a function that Sluice needs and MPI lacks; nullptr: none
 };
 
-// Looked up at the first use, by any thread. Ends the process if MPI lacks a function.
+// Looked up at the first use, by any thread. No other part of Sluice runs if one is missing.
 const Real& real();
 
 // Room for the texts that MPI libraries write: the most that any has. (Open MPI's limits are set

@@ -195,7 +195,7 @@ mpi_tests = \
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/test_mpi5 tests/mpi/second_mpi.py tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/fortran_info.c tests/mpi/ctypes_program.py tests/mpi/handles.c tests/mpi/jobs.py tests/mpi/linked.c \
-  tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c \
+  tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c tests/mpi/weak.c \
   tests/mpi/on-rank
 
 # tests/mpi/test_other_mpi and test_mpi5 make them in folders of their own, with the other MPI and MPI 5's ABI.

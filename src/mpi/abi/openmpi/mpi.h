@@ -36,6 +36,7 @@ using MPI_Status = ompi_status_public_t;
 #define MPI_SUCCESS 0
 #define MPI_ERR_NO_MEM 39
 #define MPI_ERR_OTHER 16
+#define MPI_ERR_UNSUPPORTED_OPERATION 52
 
 #define MPI_ANY_SOURCE (-1)
 #define MPI_ANY_TAG (-1)
