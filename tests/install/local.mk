@@ -15,7 +15,7 @@ smoke: all
 .PHONY: smoke
 
 EXTRA_DIST += tests/install/install tests/install/in-layer tests/install/test_harmless tests/install/test_packages tests/install/symbols tests/install/installed \
-  tests/install/probe.c
+  tests/install/probe.c tests/install/probe.f90
 
 installcheck-local:
 	@$(AM_TESTS_ENVIRONMENT) \
