@@ -51,7 +51,7 @@ bool audits_each_call() {
 }  // namespace
 
 Result<AuditChoice> choose_audit(AuditWish wish, const Program& program, const Loaded& loaded,
-                                 const std::string& library) {
+                                 const std::string& library, const Preload& preload) {
   AuditChoice choice;
   if (wish == AuditWish::no) return choice;
   if (wish == AuditWish::if_useful) {
@@ -62,11 +62,12 @@ Result<AuditChoice> choose_audit(AuditWish wish, const Program& program, const L
   const Status status =
       module.empty()
           ? Status(Code::unavailable, "the module libsluice-audit.so is not beside " + library)
-          : try_audit(program, module);
+          : try_audit(program, module, preload);
+  if (!status.ok() && wish == AuditWish::yes) return status;
   if (status.ok()) {
     choice.module = module;
-  } else if (wish == AuditWish::yes) {
-    return status;
+  } else if (!module.empty()) {
+    choice.problem = status.message();
   }
   return choice;
 }

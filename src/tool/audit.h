@@ -18,13 +18,14 @@ enum class AuditWish { if_useful, yes, no };
 struct AuditChoice {
   std::string module;    // the path; empty: none is loaded
   std::string language;  // if it was not asked for: whose interpreter the program is
+  std::string problem;   // why none is loaded, though the language is known and the module there
 };
 
-// library: the path of libsluice.so. If nothing is wished, the module is loaded for interpreters of
-// languages that call libraries by handles, unless they are linked with MPI themselves. An error if
-// it is wished and missing, or would not be loaded.
+// library: the path of libsluice.so, which `preload` has. If nothing is wished, the module is
+// loaded for interpreters of languages that call libraries by handles, unless they are linked with
+// MPI themselves. An error if it is wished and missing, or would not be loaded.
 Result<AuditChoice> choose_audit(AuditWish wish, const Program& program, const Loaded& loaded,
-                                 const std::string& library);
+                                 const std::string& library, const Preload& preload);
 
 // Puts the module into this process's environment, which the program inherits. Where the C library
 // would send each call between libraries through its audit code (glibc before 2.35), it also has

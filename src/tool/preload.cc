@@ -36,17 +36,24 @@ std::string own_folder() {
   return self.substr(0, self.rfind('/'));
 }
 
-// Where the library may be: in a build tree, in libtool's .libs; installed, in the configured
-// folder, or, if the whole installation was moved, in the lib folder beside this command's, which
-// may be called lib64 or have a folder for each architecture. Without the package for developers
-// there is only the name with its number.
+// The folder that has this way from this command's which `configured` has from the configured one:
+// itself unless the installation was copied or moved.
+std::string beside_own(const char* configured) {
+  const auto way = std::filesystem::path(configured).lexically_relative(SLUICE_BINDIR);
+  return own_folder() + "/" + way.string();
+}
+
+// Where the library may be: in a build tree, in libtool's .libs; installed, beside this command as
+// configured, or, if the installation was moved piece by piece, in the lib folder beside this
+// command's, which may be called lib64 or have a folder for each architecture, or where it was
+// configured. Without the package for developers there is only the name with its number.
 std::vector<std::string> usual_places() {
   const std::string own = own_folder();
   const auto configured = std::string(SLUICE_LIBDIR);
   const std::string last = configured.substr(configured.rfind('/') + 1);
   std::vector<std::string> places;
-  for (const std::string& folder : {own + "/.libs", own, configured, own + "/../lib",
-                                    own + "/../" + last, own + "/../lib/" + last}) {
+  for (const std::string& folder : {own + "/.libs", own, beside_own(SLUICE_LIBDIR), own + "/../lib",
+                                    own + "/../" + last, own + "/../lib/" + last, configured}) {
     for (const char* const ending : {"", ".0"}) {
       places.push_back(folder + "/" + library_name + ending);
     }
@@ -125,10 +132,15 @@ std::string read_all(int fd) {
   }
 }
 
-// Runs a command with these settings ("NAME=VALUE") in its environment; returns its standard output
-// and standard error.
-Result<std::string> output_of(std::vector<std::string> command,
-                              const std::vector<std::string>& settings) {
+// What came of a command.
+struct Output {
+  std::string text;  // its standard output and standard error
+  bool is_good;      // its exit status was 0
+};
+
+// Runs a command with these settings ("NAME=VALUE") in its environment.
+Result<Output> output_of(std::vector<std::string> command,
+                         const std::vector<std::string>& settings) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Status(Code::unavailable, strerror(errno));
   std::vector<std::string> variables = environment_with(settings);
@@ -144,10 +156,10 @@ Result<std::string> output_of(std::vector<std::string> command,
   const std::string text = error ? "" : read_all(ends[0]);
   close(ends[0]);
   if (error) return Status(Code::unavailable, command.front() + ": " + strerror(error));
-  int ignored = 0;
-  while (waitpid(child, &ignored, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return text;
+  return Output{text, WIFEXITED(status) && WEXITSTATUS(status) == 0};
 }
 
 std::string value_of(const char* variable) {
@@ -180,6 +192,15 @@ Status check_path(const std::string& library) {
           "LD_PRELOAD takes no file name with spaces or colons, and LD_LIBRARY_PATH no folder with "
           "colons or semicolons; name a link to the library that has none, by --library: " +
               library};
+}
+
+// "NAME=VALUE" for the environment.
+std::vector<std::string> settings_of(const Preload& preload) {
+  std::vector<std::string> settings{"LD_PRELOAD=" + preload.list};
+  if (!preload.library_path.empty()) {
+    settings.push_back("LD_LIBRARY_PATH=" + preload.library_path);
+  }
+  return settings;
 }
 
 // A list of libraries without this one, whatever its folder. Each that is left ends with ":".
@@ -242,7 +263,8 @@ Result<std::string> find_program(const std::string& name) {
   const std::string own = own_folder();
   std::string looked;
   for (const std::string& place :
-       {own + "/osu/", std::string(SLUICE_PKGLIBEXECDIR) + "/", own + "/../libexec/sluice/"}) {
+       {own + "/osu/", beside_own(SLUICE_PKGLIBEXECDIR) + "/", own + "/../libexec/sluice/",
+        std::string(SLUICE_PKGLIBEXECDIR) + "/"}) {
     if (access((place + name).c_str(), X_OK) == 0) return absolute(place + name);
     looked += "\n  " + place + name;
   }
@@ -299,15 +321,12 @@ Result<Loaded> try_preload(const Program& program, const std::string& library,
                            const Preload& preload) {
   const Status path = check_path(library);
   if (!path.ok()) return path;
-  std::vector<std::string> settings{"LD_PRELOAD=" + preload.list};
-  if (!preload.library_path.empty()) {
-    settings.push_back("LD_LIBRARY_PATH=" + preload.library_path);
-  }
-  Result<std::string> said = output_of({program.dynamic_linker, "--list", program.elf()}, settings);
+  const Result<Output> said =
+      output_of({program.dynamic_linker, "--list", program.elf()}, settings_of(preload));
   if (!said.ok()) return said.status().with("the dynamic linker of " + program.elf());
   Loaded loaded;
   bool has_library = false;
-  for (const Entry& entry : parse_list(*said)) {
+  for (const Entry& entry : parse_list(said->text)) {
     has_library = has_library || entry.path == library;
     if (loaded.mpi.empty() && is_mpi(entry.name)) {
       loaded.mpi = entry.name;
@@ -317,21 +336,27 @@ Result<Loaded> try_preload(const Program& program, const std::string& library,
   }
   if (!has_library) {
     return Status(Code::invalid, "the dynamic linker would not load " + library + " into " +
-                                     program.elf() + ":\n" + complaint(*said, library));
+                                     program.elf() + ":\n" + complaint(said->text, library));
   }
   return loaded;
 }
 
-Status try_audit(const Program& program, const std::string& module) {
+Status try_audit(const Program& program, const std::string& module, const Preload& preload) {
   if (module.find(':') != std::string::npos) {
     return {Code::invalid, "LD_AUDIT takes no path with colons: " + module};
   }
-  const Result<std::string> said =
-      output_of({program.dynamic_linker, "--list", program.elf()}, {"LD_AUDIT=" + module});
+  std::vector<std::string> settings = settings_of(preload);
+  settings.push_back("LD_AUDIT=" + audit_value(module, value_of("LD_AUDIT")));
+  settings.insert(settings.end(), {"LD_TRACE_LOADED_OBJECTS=1", "LD_WARN=yes"});
+  const Result<Output> said = output_of({program.dynamic_linker, program.elf()}, settings);
   if (!said.ok()) return said.status().with("the dynamic linker of " + program.elf());
-  if (said->find(module) == std::string::npos) return {};  // (It names what it cannot load.)
-  return {Code::invalid, "the dynamic linker would not load " + module + " for " + program.elf() +
-                             ":\n" + complaint(*said, module)};
+  if (said->text.find(module) != std::string::npos) {  // as what cannot be loaded
+    return {Code::invalid, "the dynamic linker would not load " + module + " for " + program.elf() +
+                               ":\n" + complaint(said->text, module)};
+  }
+  if (said->is_good) return {};
+  return {Code::invalid, "the dynamic linker would not start " + program.elf() + " with " + module +
+                             ":\n" + complaint(said->text, program.elf())};
 }
 
 }  // namespace sluice

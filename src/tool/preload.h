@@ -73,7 +73,9 @@ struct Loaded {
 Result<Loaded> try_preload(const Program& program, const std::string& library,
                            const Preload& preload);
 
-// The same of the audit module.
-Status try_audit(const Program& program, const std::string& module);
+// The same of the audit module, with what is preloaded: the linker also binds all, so it tells what
+// of it cannot be loaded beside an audit module. (It then has less room for thread-local data that
+// a library wants at a fixed place, as jemalloc does.)
+Status try_audit(const Program& program, const std::string& module, const Preload& preload);
 
 }  // namespace sluice

@@ -90,6 +90,8 @@ void describe(const PreloadOptions& options, const Program& program, const Loade
   if (!audit.module.empty()) {
     printf("audit        %s: would be loaded%s\n", audit.module.c_str(),
            audit.language.empty() ? "" : (": " + reason(audit)).c_str());
+  } else if (!audit.problem.empty()) {
+    printf("audit        none: %s\n", audit.problem.c_str());
   }
   if (loaded.mpi.empty()) {
     printf("MPI          not linked with one itself; it may load one later\n");
@@ -108,16 +110,26 @@ void describe(const PreloadOptions& options, const Program& program, const Loade
   printf("would start  %s %s\n", settings.c_str(), quoted(options.command).c_str());
 }
 
-// Says so where the module was chosen here: once a job, as far as launchers tell the rank.
-void tell(const AuditChoice& audit) {
-  if (audit.module.empty() || audit.language.empty()) return;
+// Whether this process speaks for its job, as far as launchers tell the rank.
+bool is_first_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     const char* const rank = getenv(name);
-    if (rank && strcmp(rank, "0") != 0) return;
+    if (rank && strcmp(rank, "0") != 0) return false;
   }
-  fprintf(stderr,
-          "sluice: %s, so those get Sluice's by libsluice-audit.so (--no-audit: MPI's own)\n",
-          reason(audit).c_str());
+  return true;
+}
+
+// Says so where the module was chosen here, or could not be: once a job.
+void tell(const AuditChoice& audit) {
+  if (audit.language.empty() || !is_first_rank()) return;
+  if (!audit.module.empty()) {
+    fprintf(stderr,
+            "sluice: %s, so those get Sluice's by libsluice-audit.so (--no-audit: MPI's own)\n",
+            reason(audit).c_str());
+  } else if (!audit.problem.empty()) {
+    fprintf(stderr, "sluice: warning: %s, and those are MPI's own: %s\n", reason(audit).c_str(),
+            audit.problem.c_str());
+  }
 }
 
 Status start(const std::string& file, const std::vector<std::string>& command) {
@@ -145,7 +157,8 @@ Status run(const PreloadOptions& options) {
   const Result<Loaded> loaded = try_preload(*program, *library, preload);
   if (!loaded.ok()) return loaded.status();
   if (!loaded->late_sanitizer.empty()) preload.list.insert(0, loaded->late_sanitizer + ":");
-  const Result<AuditChoice> audit = choose_audit(options.audit, *program, *loaded, *library);
+  const Result<AuditChoice> audit =
+      choose_audit(options.audit, *program, *loaded, *library, preload);
   if (!audit.ok()) return audit.status();
   apply_preload(preload);
   apply_audit(*audit);
