@@ -108,6 +108,61 @@ TEST_F(RailEnds, DoNotSendWithoutMemory) {
   EXPECT_NE(outcome.how.find("No buffer space"), std::string::npos) << outcome.how;
 }
 
+// Both ends are encrypted, and the connection ends or breaks at the first.
+class EncryptedRails : public RailEnds {
+ protected:
+  void SetUp() override {
+    if (!describe_tls(tls_options().folder).ok()) GTEST_SKIP() << "built without OpenSSL?";
+    open((filters_ = tls_filters()).get());
+  }
+  void end_first(bool resets) {
+    reset_when_closed(rails_[0]->conduits().socket(), resets);
+    rails_[0].reset();
+    pollfd ended{rails_[1]->conduits().socket().fd(), POLLRDHUP, 0};
+    ASSERT_EQ(poll(&ended, 1, -1), 1);
+  }
+
+  // The other has not read the handshake yet, because it has had nothing to read.
+  void expect_end_before_a_handshake(bool resets) {
+    (void)rails_[0]->conduits().way_in().read({});
+    EXPECT_FALSE(rails_[1]->has_ended());
+    end_first(resets);
+    EXPECT_TRUE(rails_[1]->has_ended());
+  }
+
+  std::shared_ptr<FilterMaker> filters_;
+};
+
+TEST_F(EncryptedRails, HaveEndedThoughAHandshakeIsUnread) { expect_end_before_a_handshake(false); }
+
+TEST_F(EncryptedRails, HaveBrokenThoughAHandshakeIsUnread) { expect_end_before_a_handshake(true); }
+
+// What came before is read once it is due.
+TEST_F(EncryptedRails, HaveNotEndedWhileBytesAreUnread) {
+  constexpr size_t bytes = 1000;
+  Message sent({1, 0, 0, 0}, 2 * bytes), received({1, 0, 0, 0}, 2 * bytes);
+  sent.fill();
+  sent.operation.parts = 2;
+  SpreadReceive receive;
+  receive.at.receive = &received.operation;
+  receive.missing = 2 * bytes;
+  for (const size_t at : {size_t{0}, bytes}) {
+    rails_[0]->push(&sent.operation, {}, at, bytes);
+    while (rails_[0]->has_parts()) {
+      ASSERT_TRUE(move());
+      (void)rails_[1]->conduits().way_in().read({});
+    }
+  }
+  end_first(false);
+  for (const size_t at : {size_t{0}, bytes}) {
+    EXPECT_FALSE(rails_[1]->has_ended());
+    rails_[1]->expect(&receive, at, bytes);
+    ASSERT_FALSE(rails_[1]->read().ended);
+  }
+  EXPECT_TRUE(received.holds_pattern());
+  EXPECT_TRUE(rails_[1]->has_ended());
+}
+
 // One whose filter could not be made carries nothing, in either direction.
 TEST_F(RailEnds, CarryNothingBeforeTheirFilter) {
   const Socket seen(fcntl(sockets_[1].fd(), F_DUPFD_CLOEXEC, 0));

@@ -160,8 +160,7 @@ class IdleRails : public RailsThatEnd, public testing::WithParamInterface<bool> 
   }
 };
 
-// (Some may not have been used, so that a handshake is still to be read.)
-TEST_P(IdleRails, AreDroppedWhenTheyEnd) {
+TEST_P(IdleRails, AreDropped) {
   if (GetParam() && !with_rails(true, 1).filter) GTEST_SKIP() << "built without OpenSSL?";
   for (const int each : {rails_[0], rails_[3]}) {
     cut(each);
@@ -174,21 +173,44 @@ TEST_P(IdleRails, AreDroppedWhenTheyEnd) {
   EXPECT_STREQ(ranks_.channel(1, 0).carrier(), carrier());
 }
 
-// As a firewall or a router does that has forgotten them all, but for what one side hears.
-TEST_P(IdleRails, AreDroppedWhenTheyBreak) {
-  if (GetParam() && !with_rails(true, 1).filter) GTEST_SKIP() << "built without OpenSSL?";
-  for (const int each : rails_) {
-    if (!listens_at(ranks_.at(1), each, true)) continue;
-    sockaddr none{};
-    none.sa_family = AF_UNSPEC;
-    ASSERT_EQ(connect(each, &none, sizeof(none)), 0);
-  }
-  expect_exchanges();
-  EXPECT_STREQ(ranks_.channel(0, 1).carrier(), carrier());
-}
-
 INSTANTIATE_TEST_SUITE_P(Ways, IdleRails, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "tls" : "clear"; });
+
+// They were made for messages that are sent later, and end or break before that.
+void expect_unused_rails_are_dropped(bool encrypts, Break how) {
+  Ranks ranks(tcp(with_rails(encrypts, 2)), 2);
+  ASSERT_TRUE(exchange(ranks));
+  const std::set<int> before = descriptors();
+  Messages messages;
+  for (const size_t rank : {0, 1}) {
+    add(messages, {2, 0, 0, 0}, 300 * kib).receive(ranks.channel(rank, 1 - rank));
+  }
+  ASSERT_TRUE(ranks.drive([&] {
+    return std::string(ranks.channel(0, 1).carrier()).ends_with("*2") &&
+           std::string(ranks.channel(1, 0).carrier()).ends_with("*2");
+  }));
+  for (const int each : descriptors()) {
+    if (before.contains(each) || !listens_at(ranks.at(1), each, true)) continue;
+    sockaddr none{};
+    none.sa_family = AF_UNSPEC;
+    ASSERT_EQ(how == Break::reset ? connect(each, &none, sizeof(none)) : shutdown(each, SHUT_RDWR),
+              0);
+  }
+  for (const size_t rank : {0, 1}) {
+    add(messages, {2, 0, 0, 0}, 300 * kib).fill().send(ranks.channel(rank, 1 - rank));
+  }
+  ASSERT_TRUE(ranks.drive(messages));
+  for (auto& message : messages) {
+    EXPECT_TRUE(message->ok() && message->holds_pattern()) << message->why();
+  }
+}
+
+TEST(UnusedRails, AreDropped) {
+  const bool has_tls = with_rails(true, 1).filter != nullptr;
+  for (const Break how : {Break::shutdown, Break::reset}) {
+    for (const bool encrypts : {false, has_tls}) expect_unused_rails_are_dropped(encrypts, how);
+  }
+}
 
 // One network of two is down, or the peer has ended them, and this side does not know it yet.
 TEST_F(RailsThatEnd, SilentOnesAreNotSentOn) {
