@@ -147,7 +147,12 @@ bool Communicator::carry(const char* function, Function row, const Arguments& ar
     *status = std::move(found);
     return true;
   }
-  const bool may_keep = !was_asked && !way_.takes_part;
+  const Status& refusal = exchange->refusal;
+  if (!refusal.ok() && way_.by != Way::By::mpi) {
+    *status = team_->fail_call(refusal.with(function));
+    return true;
+  }
+  const bool may_keep = !was_asked && !way_.takes_part && refusal.ok();
   if (!go(function, *exchange, status)) {
     if (may_keep && !awaits_mpi()) keep(function, row, arguments, *exchange);
     return false;
@@ -283,6 +288,10 @@ bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* 
   const auto ask = [&](auto& carrier) {
     if (!carrier || !carrier->is_eligible(exchange.call)) return false;
     *was_asked = true;
+    if (!exchange.refusal.ok()) {
+      *status = team_->fail_call(exchange.refusal);
+      return true;
+    }
     auto result = carrier->carry(exchange, input_, output_);
     if (!result) return false;
     last_algorithm_ = &carrier->algorithm(exchange.call.collective);
