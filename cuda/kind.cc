@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <iterator>
 
+#include "src/base/system_call.h"
+
 namespace sluice::cuda {
 namespace {
 
@@ -19,8 +21,10 @@ enum class Answer : uint8_t { unknown, no, yes };
 Answer is_readable(const void* address) {
   char byte = 0;
   const iovec here{&byte, 1}, there{const_cast<void*>(address), 1};
-  if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1) return Answer::yes;
-  return errno == EFAULT ? Answer::no : Answer::unknown;
+  const ssize_t read =
+      system_call([&] { return process_vm_readv(getpid(), &here, 1, &there, 1, 0); });
+  if (read == 1) return Answer::yes;
+  return read == -EFAULT ? Answer::no : Answer::unknown;
 }
 
 // A synchronous copy from pageable memory may return while its last bytes are still on their way,

@@ -29,7 +29,7 @@ osu_osu_shm_floor_LDADD = osu/libcommand_line.la
 osu_osu_tcp_floor_SOURCES = osu/tcp_floor.cc osu/floor.cc osu/floor.h
 osu_osu_tcp_floor_LDADD = osu/libcommand_line.la
 osu_osu_tune_SOURCES = osu/tune.cc osu/tuner.cc osu/tuner.h osu/contest.cc osu/contest.h \
-  src/base/file.cc src/base/status.cc
+  src/base/file.cc src/base/plain_text.cc src/base/status.cc src/base/system_call.cc src/base/write.cc
 osu_osu_tune_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 osu_osu_tune_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 osu_osu_tune_LDADD = $(osu_libraries)
@@ -71,7 +71,7 @@ dist_pkglibexec_SCRIPTS = osu/compare
 osu_modulesdir = $(pkglibexecdir)
 dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py osu/ratios.py osu/steady.py
 EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/results osu/tcp-bench osu/tls-bench tests/hosts/clone.c \
-  tests/hosts/flow_cap.c \
+  tests/hosts/flow_cap.c tests/hosts/fresh.c \
   tests/hosts/hosts
 dist_man_MANS += man/osu-benchmarks.1 man/osu-compare.1
 

@@ -3,11 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
 #include <utility>
+
+#include "src/base/plain_text.h"
 
 namespace sluice::osu {
 namespace {
@@ -29,7 +30,7 @@ bool parse_bytes(std::string_view text, size_t* bytes) {
   int shift = 0;
   if (unit.size() == 1) {
     constexpr std::string_view units = "kmg";
-    size_t power = units.find(static_cast<char>(std::tolower(unit[0])));
+    size_t power = units.find(lower(unit[0]));
     if (power == units.npos) return false;
     shift = 10 * static_cast<int>(power + 1);
   }
@@ -68,8 +69,8 @@ void read_types(const std::string& text, Options* options) {
   options->types.clear();
   std::string known = "all";
   for (const ElementType& type : element_types()) known += std::string(", ") + type.option;
-  for (std::string& item : split(text)) {
-    for (char& c : item) c = static_cast<char>(std::tolower(c));
+  for (const std::string& each : split(text)) {
+    const std::string item = lower(each);
     size_t before = options->types.size();
     for (const ElementType& type : element_types()) {
       if (item == type.option || item == "all") options->types.push_back(&type);

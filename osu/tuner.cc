@@ -14,6 +14,7 @@
 #include "osu/contest.h"
 #include "sluice/sluice.h"
 #include "src/base/file.h"
+#include "src/base/plain_text.h"
 
 namespace sluice::osu {
 namespace {
@@ -278,9 +279,7 @@ void Tuner::record(const Block& block, size_t bytes, const Contest::Result& resu
                      result.transport + " hosts=" + std::to_string(hosts_of(block.ranks)) +
                      " incumbent=" + result.incumbent;
   for (const auto& [name, time] : result.times) {
-    char text[64];
-    std::snprintf(text, sizeof text, " %s=%.4f", name.c_str(), time);
-    line += text;
+    line += " " + name + "=" + decimal(time, 4);
   }
   journal_.write(line + " end");
 }

@@ -7,10 +7,11 @@
 
 #include <atomic>
 #include <bit>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
@@ -53,10 +54,8 @@ void leave_all_to_parents() {
 
 int above_standard(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
-  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int error = errno;
+  const int moved = system_call([&] { return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });
   close(fd);
-  errno = error;
   return moved;
 }
 

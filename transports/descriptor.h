@@ -7,11 +7,12 @@
 
 namespace sluice {
 
-// Owns a newly made close-on-exec descriptor. -1: making it failed, and errno says why. A
-// descriptor with the number of standard input, output or error is moved to a higher number: a
-// program that closed one of those may still write to it, or open something else there at any time.
-// In a child of fork() the number stays taken but refers to /dev/null. Otherwise the child would
-// keep the file open, and a dead process would look alive to its peers while its child lives.
+// Owns a newly made close-on-exec descriptor. A negative number: making it failed, and is the errno
+// value, negated (system_call). A descriptor with the number of standard input, output or error is
+// moved to a higher number: a program that closed one of those may still write to it, or open
+// something else there at any time. In a child of fork() the number stays taken but refers to
+// /dev/null. Otherwise the child would keep the file open, and a dead process would look alive to
+// its peers while its child lives.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -25,6 +26,7 @@ class Descriptor {
 
   explicit operator bool() const { return fd_ >= 0; }
   int fd() const { return fd_; }
+  int error() const { return fd_ < 0 ? -fd_ : 0; }  // if making it failed
   void close();
 
  private:

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "src/base/file.h"
+#include "src/base/plain_text.h"
 #include "src/base/spelling.h"
 
 namespace sluice {
@@ -73,14 +74,14 @@ constexpr Knob table[] = {
      &Knobs::tls},
     {"SLUICE_TLS_LOCAL", KnobType::boolean, "off", on_off,
      "with SLUICE_TLS, connections within a host are encrypted too", true, &Knobs::tls_local},
-    {"SLUICE_TLS_CERT", KnobType::text, "", "a file's path",
+    {"SLUICE_TLS_CERT", KnobType::path, "", "a file's path",
      "with x509, this host's certificate, and those between it and the authority's", false,
      &Knobs::tls_cert},
-    {"SLUICE_TLS_KEY", KnobType::text, "", "a file's path",
+    {"SLUICE_TLS_KEY", KnobType::path, "", "a file's path",
      "with x509, the private key of the certificate", false, &Knobs::tls_key},
-    {"SLUICE_TLS_CA", KnobType::text, "", "a file's or folder's path",
+    {"SLUICE_TLS_CA", KnobType::path, "", "a file's or folder's path",
      "with x509, the authorities whose certificates this process accepts", false, &Knobs::tls_ca},
-    {"SLUICE_TLS_CRL", KnobType::text, "", "a file's path",
+    {"SLUICE_TLS_CRL", KnobType::path, "", "a file's path",
      "with x509, the lists of revoked certificates; nothing: none is looked up", false,
      &Knobs::tls_crl},
     {"SLUICE_VERBS_DEVICES", KnobType::text, "",
@@ -139,16 +140,16 @@ constexpr Knob table[] = {
      "how calls are carried: as the rules say; guard: by MPI, where it proves to be faster; "
      "online: by other algorithms too, where results keep their bits; free: for all calls",
      true, &Knobs::choice},
-    {"SLUICE_CHOICE_FILE", KnobType::text, "", "a file's path",
+    {"SLUICE_CHOICE_FILE", KnobType::path, "", "a file's path",
      "what trials have found out is kept there, and decides in the next job", false,
      &Knobs::choice_file},
     {"SLUICE_DELAY", KnobType::text, "",
      "ALGORITHM:MICROSECONDS[:FIRST-LAST] and pretend, by commas",
      "for tests: calls by an algorithm, or by mpi, take so much longer", false,
      &Knobs::delay},
-    {"SLUICE_RULES", KnobType::text, "", "a file's path",
+    {"SLUICE_RULES", KnobType::path, "", "a file's path",
      "selection rules that come before the built-in ones", true, &Knobs::rules},
-    {"SLUICE_LIBRARY", KnobType::text, "", "a file's path",
+    {"SLUICE_LIBRARY", KnobType::path, "", "a file's path",
      "the library that `sluice run` preloads; nothing: the installed one", false, &Knobs::library},
     {"SLUICE_ALLREDUCE", KnobType::word, "", any_algorithm,
      "how to do MPI_Allreduce; nothing: the rules decide", true, 0U},
@@ -172,13 +173,6 @@ constexpr Knob table[] = {
 // clang-format on
 
 using Value = std::variant<bool, int, double, size_t, std::string>;
-
-std::string lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -285,6 +279,10 @@ bool parse_value(const Knob& knob, const std::string& text, Value* value) {
       return parse_port_text(text, value);
     case KnobType::word:
       if (!is_word(text)) return false;
+      *value = text;
+      return true;
+    case KnobType::path:
+      if (text.starts_with('~') || text.starts_with('$')) return false;
       [[fallthrough]];
     case KnobType::text:
       *value = text;
@@ -309,6 +307,8 @@ const char* noun(KnobType type) {
       return "a port, or the first and the last of a range";
     case KnobType::word:
       return "a name";
+    case KnobType::path:
+      return "a path, which may begin with ~/ or $HOME/ if HOME is set";
     case KnobType::text:
       return "a text";
   }
@@ -324,11 +324,7 @@ std::string format_value(const Value& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "on" : "off";
   if (const int* number = std::get_if<int>(&value)) return std::to_string(*number);
   if (const size_t* bytes = std::get_if<size_t>(&value)) return format_size(*bytes);
-  if (const double* seconds = std::get_if<double>(&value)) {
-    char text[32];
-    snprintf(text, sizeof text, "%.9g", *seconds);
-    return text;
-  }
+  if (const double* seconds = std::get_if<double>(&value)) return significant(*seconds, 9);
   return std::get<std::string>(value);
 }
 
@@ -349,12 +345,24 @@ struct Chosen {
   std::string text, origin;
 };
 
-// As it is written, accepted or not.
+// The path with HOME in place of a beginning that means it. (No shell has seen a file's values.)
+std::string with_home(const std::string& path, const Environment& variables) {
+  const char* const home = variables ? variables("HOME") : nullptr;
+  for (const std::string_view mark : {"~", "$HOME", "${HOME}"}) {
+    const size_t end = std::min(path.find('/'), path.size());
+    if (home && *home == '/' && path.substr(0, end) == mark) return home + path.substr(end);
+  }
+  return path;
+}
+
+// As it is written, accepted or not, but for HOME.
 Chosen choose(const SettingSources& sources, const Knob& knob) {
   const SettingSources::Found found = sources.find(knob.name);
   if (!found.text) return {knob.fallback, "default"};
   const bool resets = std::string_view(found.text) == "default";
-  return {resets ? knob.fallback : found.text, found.origin};
+  if (resets) return {knob.fallback, found.origin};
+  const bool is_path = knob.type == KnobType::path;
+  return {is_path ? with_home(found.text, sources.variables) : found.text, found.origin};
 }
 
 bool is_known(const std::string& name) {

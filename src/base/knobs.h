@@ -81,8 +81,9 @@ struct Knobs {
 //   choice   one of the range's words, or a number in one of its intervals: "auto, off, 2 to 8"
 //   ports    a port, or the first and the last of a range with a - between; see parse_ports
 //   word     letters a-z, digits and underscores, or empty; the user of the value checks the name
+//   path     a file or folder; ~/ and $HOME/ at its beginning stand for the variable HOME
 //   text     anything
-enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, ports, word, text };
+enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, ports, word, path, text };
 
 // Where the value is stored; a number is an index into Knobs::algorithm.
 using KnobField = std::variant<bool Knobs::*, int Knobs::*, double Knobs::*, size_t Knobs::*,

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <string>
 
+#include "src/base/write.h"
+
 namespace sluice {
 namespace {
 
@@ -44,14 +46,8 @@ size_t write_head(Level level, char* line) {
       snprintf(line, line_limit + 1, "sluice: %s%s%s", prefix_text, separator, label(level)));
 }
 
-void write_whole(const char* text, size_t size) {
-  while (size > 0) {
-    const ssize_t written = write(STDERR_FILENO, text, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nowhere left to report to
-    text += written;
-    size -= static_cast<size_t>(written);
-  }
+void write_whole(std::string_view text) {
+  if (write_all(STDERR_FILENO, text) != 0) return;  // nowhere left to report to
 }
 
 }  // namespace
@@ -79,7 +75,7 @@ void log(Level level, const char* format, ...) {
   if (wanted > 0) size = std::min(line_limit, size + static_cast<size_t>(wanted));
   std::replace(line, line + size, '\n', ' ');
   line[size++] = '\n';
-  write_whole(line, size);
+  write_whole({line, size});
   errno = saved_errno;
 }
 
@@ -93,7 +89,7 @@ void log_lines(Level level, std::string_view lines) {
     end = std::min(lines.find('\n'), lines.size() - 1) + 1;
     text.append(prefix).append(lines.substr(0, end));
   }
-  write_whole(text.data(), text.size());
+  write_whole(text);
   errno = saved_errno;
 }
 

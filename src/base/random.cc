@@ -4,19 +4,16 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <cstring>
-#include <string>
+
+#include "src/base/system_call.h"
 
 namespace sluice {
 
 Status draw_random(void* to, size_t bytes) {
-  ssize_t drawn;
-  do {
-    drawn = getrandom(to, bytes, 0);
-  } while (drawn < 0 && errno == EINTR);
+  const ssize_t drawn = system_call([&] { return getrandom(to, bytes, 0); });
   if (drawn == static_cast<ssize_t>(bytes)) return {};
-  return {Code::unavailable,
-          std::string("the kernel gives no random numbers (getrandom): ") + strerror(errno)};
+  const int error = drawn < 0 ? static_cast<int>(-drawn) : EIO;
+  return system_error("the kernel gives no random numbers (getrandom)", error);
 }
 
 }  // namespace sluice

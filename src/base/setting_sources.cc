@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "src/base/file.h"
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
@@ -62,8 +63,8 @@ std::string add_line(std::string_view line, size_t number, SettingsFile* file) {
 // Whether nothing can be there, for this user.
 bool is_absent(const std::string& path) {
   struct stat about {};
-  return stat(path.c_str(), &about) != 0 &&
-         (errno == ENOENT || errno == ENOTDIR || errno == EACCES);
+  const int error = -system_call([&] { return stat(path.c_str(), &about); });
+  return error == ENOENT || error == ENOTDIR || error == EACCES;
 }
 
 std::string users_file(const Environment& variables) {

@@ -39,7 +39,7 @@ const std::string& Status::message() const {
 
 Status Status::with(const std::string& context) const {
   if (ok()) return {};
-  return {code(), context + ": " + message()};
+  return {code(), context + ": " + message(), error()};
 }
 
 }  // namespace sluice

@@ -29,20 +29,23 @@ const char* to_string(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message)
-      : detail_(std::make_shared<const Detail>(Detail{code, std::move(message)})) {}
+  Status(Code code, std::string message, int error = 0)
+      : detail_(std::make_shared<const Detail>(Detail{code, std::move(message), error})) {}
 
   bool ok() const { return !detail_; }
   Code code() const { return detail_ ? detail_->code : Code::ok; }
   const std::string& message() const;
+  // The errno value of the system call that failed; 0: none did.
+  int error() const { return detail_ ? detail_->error : 0; }
 
-  // The same code, with "context: " before the message. Ok stays ok.
+  // The same, with "context: " before the message. Ok stays ok.
   Status with(const std::string& context) const;
 
  private:
   struct Detail {
     Code code;
     std::string message;
+    int error;
   };
   std::shared_ptr<const Detail> detail_;
 };

@@ -2,10 +2,10 @@
 #include "src/engine/hints.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 
 #include "src/base/knobs.h"
+#include "src/base/plain_text.h"
 #include "src/base/spelling.h"
 #include "src/engine/agreement.h"
 
@@ -18,11 +18,7 @@ constexpr const char* nccl = "sluice_nccl";
 constexpr const char* no_hint = "auto";
 
 // SLUICE_BCAST -> sluice_bcast.
-std::string key_of(const Knob& knob) {
-  std::string key = knob.name;
-  std::ranges::transform(key, key.begin(), [](unsigned char c) { return std::tolower(c); });
-  return key;
-}
+std::string key_of(const Knob& knob) { return lower(knob.name); }
 
 // The keys of the hints for a collective, with that collective.
 std::map<std::string, Collective> collective_keys() {

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "src/base/log.h"
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
@@ -67,8 +68,9 @@ void LateRanks::begin() {
   event.sigev_notify = SIGEV_THREAD;
   event.sigev_value.sival_ptr = reinterpret_cast<void*>(number_);
   event.sigev_notify_function = LateRanksTimer::expire;
-  has_timer_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
-  if (!has_timer_) return warn_of_no_timer(errno);
+  const int error = -system_call([&] { return timer_create(CLOCK_MONOTONIC, &event, &timer_); });
+  has_timer_ = error == 0;
+  if (!has_timer_) return warn_of_no_timer(error);
   next_ = first;
   first = this;
   set_timer();

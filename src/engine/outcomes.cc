@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/knobs.h"
+#include "src/base/plain_text.h"
 #include "src/engine/agreement.h"
 #include "src/engine/rules.h"
 #include "src/engine/statistics.h"
@@ -51,9 +52,7 @@ std::string describe(const Outcomes::Class& of) {
 
 std::string in_microseconds(double nanoseconds) {
   if (nanoseconds == 0) return "not known";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g us", nanoseconds / 1000);
-  return text;
+  return significant(nanoseconds / 1000, 3) + " us";
 }
 
 std::string describe(const Outcomes::Outcome& outcome) {

@@ -2,10 +2,10 @@
 #include "src/engine/rules.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "src/base/file.h"
+#include "src/base/plain_text.h"
 
 namespace sluice {
 namespace {
@@ -14,7 +14,6 @@ std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
   line = line.substr(0, line.find('#'));
   size_t at = 0;
-  const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   while (at < line.size()) {
     while (at < line.size() && is_space(line[at])) ++at;
     const size_t begin = at;

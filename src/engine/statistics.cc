@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <vector>
 
 #include "src/base/knobs.h"
+#include "src/base/plain_text.h"
 
 namespace sluice {
 namespace {
@@ -17,12 +17,6 @@ using TableRow = std::array<std::string, columns>;
 // The first four columns are names, aligned left.
 constexpr size_t names = 4;
 constexpr size_t least_widths[columns] = {24, 14, 20, 9, 12, 10, 12, 11};
-
-std::string print(const char* format, double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, number);
-  return text;
-}
 
 std::string align(const std::vector<TableRow>& lines) {
   std::array<size_t, columns> widths{};
@@ -78,15 +72,14 @@ std::string Statistics::table(std::chrono::nanoseconds passed) const {
     const double microseconds = static_cast<double>(tally.nanoseconds) / 1e3;
     lines.push_back({shorten_name(communicator), std::string(to_string(collective)), algorithm,
                      transport, std::to_string(tally.calls), format_size(tally.bytes),
-                     print("%.3f", microseconds / 1e3),
-                     print("%.2f", microseconds / static_cast<double>(tally.calls))});
+                     decimal(microseconds / 1e3, 3),
+                     decimal(microseconds / static_cast<double>(tally.calls), 2)});
     total += microseconds;
   }
   const double seconds = std::chrono::duration<double>(passed).count();
-  char sum[128];
-  std::snprintf(sum, sizeof sum, "in all %.3f ms, %.1f %% of the %.3f s since the first call\n",
-                total / 1e3, total / 1e4 / seconds, seconds);
-  return align(lines) + sum;
+  return align(lines) + "in all " + decimal(total / 1e3, 3) + " ms, " +
+         decimal(total / 1e4 / seconds, 1) + " % of the " + decimal(seconds, 3) +
+         " s since the first call\n";
 }
 
 }  // namespace sluice

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <new>
 
 #include "src/base/log.h"
+#include "src/base/plain_text.h"
 #include "src/engine/selection.h"
 #include "src/engine/team.h"
 
@@ -438,10 +438,11 @@ std::string name_of(const CallClass& of, uint8_t candidate) {
 std::string describe_times(const CallClass& of, const Trial::Result& result) {
   std::string text;
   for (uint8_t each = 0; each < of.trial.candidates(); ++each) {
-    char times[64];
     const Trial::Bounds& bounds = result.by_candidate[each];
-    std::snprintf(times, sizeof times, " %.3g to %.3g us", bounds.low / 1000, bounds.high / 1000);
-    text += (each > 0 ? ", " : "") + name_of(of, each) + (bounds.is_known() ? times : " unknown");
+    const std::string times =
+        significant(bounds.low / 1000, 3) + " to " + significant(bounds.high / 1000, 3) + " us";
+    text +=
+        (each > 0 ? ", " : "") + name_of(of, each) + " " + (bounds.is_known() ? times : "unknown");
   }
   return text;
 }

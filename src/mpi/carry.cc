@@ -120,6 +120,7 @@ bool carry(const Row& row, const Arguments& arguments, FurtherBuffers* further, 
     const Position position{communicator->rank(), communicator->size()};
     if (!understand(row, arguments, position, further, &exchange)) return false;
     if (exchange && is_doubtful(*exchange) && is_error_of_mpi(*exchange, row.attempt)) return false;
+    if (exchange && !exchange->refusal.ok() && position.size == 1) return false;
   } catch (const std::bad_alloc&) {
     exchange = nullptr;
   }

@@ -139,8 +139,12 @@ Communicator::Performed Communicator::carry(const char* function, Function row,
     return end_with(std::move(found));
   }
   using By = Way::By;
+  const Status& refusal = exchange->refusal;
+  if (!refusal.ok() && way.by != By::mpi) {
+    return end_with(team_->fail_call(refusal.with(function)));
+  }
   // (A call that is replayed has no vote.)
-  const bool may_keep = !was_asked && !way.takes_part && !way.is_counted;
+  const bool may_keep = !was_asked && !way.takes_part && !way.is_counted && refusal.ok();
   if (way.by == By::sluice) [[likely]] {
     last_algorithm_ = way.algorithm;
     way.begin();
@@ -234,6 +238,10 @@ bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* 
   const auto ask = [&](auto& carrier) {
     if (!carrier || !carrier->is_eligible(exchange.call)) return false;
     *was_asked = true;
+    if (!exchange.refusal.ok()) {
+      *status = team_->fail_call(exchange.refusal);
+      return true;
+    }
     auto result = carrier->carry(exchange, input_, output_);
     if (!result) return false;
     last_algorithm_ = &carrier->algorithm(exchange.call.collective);

@@ -9,6 +9,7 @@
 namespace sluice {
 
 struct Datatype : ElementType {
+  bool is_read = true;    // whether its layout is known; if not, no data can be moved
   bool committed = true;  // at its first use; if not, it may have been committed since
   bool is_kept = true;    // for later calls; false: valid for this call only
   MPI_Datatype handle{};

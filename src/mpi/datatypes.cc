@@ -17,11 +17,12 @@ namespace {
 std::unique_ptr<Description> describe(MPI_Datatype handle, bool committed) {
   auto made = std::make_unique<Description>();
   Datatype& datatype = made->datatype;
-  if (!measure_datatype(handle, &datatype) || !read_layout(handle, &made->layout)) return nullptr;
-  if (made->layout.bytes() != datatype.size) return nullptr;
+  if (!measure_datatype(handle, &datatype)) return nullptr;
+  datatype.committed = committed;
+  datatype.is_read = read_layout(handle, &made->layout) && made->layout.bytes() == datatype.size;
+  if (!datatype.is_read) return made;
   datatype.start = made->layout.start();
   datatype.run = made->layout.is_run();
-  datatype.committed = committed;
   datatype.layout = &made->layout;
   return made;
 }
@@ -196,7 +197,8 @@ const Datatype* FreedDatatype::find(MPI_Datatype handle) const {
 const Datatype* FreedDatatype::describe(MPI_Datatype handle, bool committed) {
   const QuietErrors errors;
   std::unique_ptr<Description> made = sluice::describe(handle, committed);
-  return made ? &descriptions_.emplace_back(std::move(made))->datatype : nullptr;
+  const bool is_told = made && made->datatype.is_read;
+  return is_told ? &descriptions_.emplace_back(std::move(made))->datatype : nullptr;
 }
 
 void FreedDatatype::take(std::unique_ptr<Description>& description) {

@@ -18,7 +18,7 @@ struct Description {
   Layout layout;
 };
 
-// The description of a type; nullptr for MPI_DATATYPE_NULL, and if MPI does not describe the type.
+// The description of a type; nullptr for MPI_DATATYPE_NULL, and if MPI has no such type.
 // May throw std::bad_alloc.
 // From its second use on, the type keeps its description as an attribute until it is freed. The
 // description made at the first use is for that call only. (Many types are used once: ScaLAPACK

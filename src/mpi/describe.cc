@@ -2,6 +2,8 @@
 #include "src/mpi/describe.h"
 
 #include <cstdlib>
+#include <string>
+#include <utility>
 
 #include "src/mpi/datatypes.h"
 #include "src/mpi/reductions.h"
@@ -13,19 +15,40 @@ constexpr ptrdiff_t first_page = 4096;
 
 bool is_in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 
-// Finds out where the data of a side is; `address` is that of its first byte.
-void set_place(const void* address, Side* side) {
-  if (may_be_on_device()) side->place = find_place(address);
+void refuse(std::string why, Exchange* x) {
+  if (x->refusal.ok()) x->refusal = {Code::invalid, std::move(why)};
+}
+
+// The buffer of a side is MPI_IN_PLACE, where MPI does not allow it.
+void set_misplaced(bool empty, Exchange* x, Side* side) {
+  side->buffer = nullptr;
+  x->fault = Exchange::Fault::in_place;
+  if (!empty) refuse("a buffer is MPI_IN_PLACE, which it may not be here", x);
+}
+
+// Finds out where the data of a side is; `first` is the address of its first byte.
+void set_place(const void* first, Exchange* x, Side* side) {
+  if (!first) {
+    x->fault = Exchange::Fault::null;
+    refuse("a buffer is null", x);
+  } else if (!datatype_of(*side)->is_read) {
+    refuse("the layout of a datatype cannot be found out", x);
+  } else if (may_be_on_device()) {
+    side->place = find_place(first);
+  }
 }
 
 // A side of equal blocks; false if the arguments are invalid.
-bool set_uniform(const void* buffer, const ElementType* type, MPI_Count count, Rank blocks,
-                 Side* side) {
-  if (!type || count < 0 || is_in_place(buffer)) return false;
+bool set_uniform(const void* buffer, const Datatype* type, MPI_Count count, Rank blocks,
+                 Exchange* x, Side* side) {
+  if (!type || count < 0) return false;
   const bool empty = count == 0 || type->size == 0;
-  if (!empty && !offset_by(buffer, type->start)) return false;
   *side = {buffer, type, blocks, static_cast<size_t>(count), {}, {}};
-  if (!empty) set_place(offset_by(buffer, type->start), side);
+  if (is_in_place(buffer)) {
+    set_misplaced(empty, x, side);
+  } else if (!empty) {
+    set_place(offset_by(buffer, type->start), x, side);
+  }
   return true;
 }
 
@@ -54,16 +77,19 @@ const void* first_byte(const Side& side) {
 
 // A side of blocks of individual sizes, consecutive if there are no displacements; false if the
 // arguments are invalid.
-bool set_ragged(const void* buffer, const ElementType* type, Numbers counts, Numbers displacements,
-                Rank blocks, Side* side) {
-  if (!type || !counts || is_in_place(buffer)) return false;
+bool set_ragged(const void* buffer, const Datatype* type, Numbers counts, Numbers displacements,
+                Rank blocks, Exchange* x, Side* side) {
+  if (!type || !counts) return false;
   for (Rank i = 0; i < blocks; ++i) {
     if (counts[i] < 0) return false;
   }
   *side = {buffer, type, blocks, 0, counts, displacements};
   const bool empty = side->total_elements() == 0 || type->size == 0;
-  if (!empty && !buffer && !is_absolute(*side)) return false;
-  if (!empty) set_place(first_byte(*side), side);
+  if (is_in_place(buffer)) {
+    set_misplaced(empty, x, side);
+  } else if (!empty) {
+    set_place(buffer || is_absolute(*side) ? first_byte(*side) : nullptr, x, side);
+  }
   return true;
 }
 
@@ -96,6 +122,17 @@ bool take_in_place(Exchange* exchange, const Side& input) {
 
 size_t block_bytes(const Side& side, Rank block) { return side.elements(block) * side.type->size; }
 
+// MPI wants what a rank sends to itself (a block of the input) to be what it receives from itself,
+// and does not look. Always true.
+bool compare_own(Rank sent, Rank received, Exchange* x) {
+  const size_t out = block_bytes(x->input, sent), in = block_bytes(x->output, received);
+  if (out == in) return true;
+  refuse("this rank sends " + std::to_string(out) + " bytes to itself, but receives " +
+             std::to_string(in),
+         x);
+  return true;
+}
+
 // Sets what all reductions have in common and returns the type; nullptr if MPI is to do the call.
 const Datatype* set_reduction(const Arguments& arguments, Collective what, Exchange* exchange) {
   const Reducible* found = find_reducible(arguments.datatype, arguments.op);
@@ -111,11 +148,11 @@ const Datatype* set_reduction(const Arguments& arguments, Collective what, Excha
 
 bool describe_Allreduce(const Arguments& a, Position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::allreduce, x);
-  if (!set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
+  if (!set_uniform(a.recvbuf, type, a.count, 1, x, &x->output)) return false;
   x->call.bytes = x->output.count * type->size;
   if (is_in_place(a.sendbuf)) return take_in_place(x, x->output);
   x->aliased = are_aliased(a.sendbuf, a.recvbuf);
-  return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
+  return set_uniform(a.sendbuf, type, a.count, 1, x, &x->input);
 }
 
 bool describe_Reduce(const Arguments& a, Position position, Exchange* x) {
@@ -124,16 +161,19 @@ bool describe_Reduce(const Arguments& a, Position position, Exchange* x) {
     return false;
   x->call.root = static_cast<Rank>(a.root);
   const bool root = x->call.root == position.rank;
-  if (root && !set_uniform(a.recvbuf, type, a.count, 1, &x->output)) return false;
+  if (root && !set_uniform(a.recvbuf, type, a.count, 1, x, &x->output)) return false;
   x->call.bytes = static_cast<size_t>(a.count) * type->size;
   if (root && is_in_place(a.sendbuf)) return take_in_place(x, x->output);
   x->aliased = root && are_aliased(a.sendbuf, a.recvbuf);
-  return set_uniform(a.sendbuf, type, a.count, 1, &x->input);
+  if (!set_uniform(a.sendbuf, type, a.count, 1, x, &x->input)) return false;
+  // (An MPI that objects does so without data, too; one that does not may crash.)
+  if (!root && x->fault == Exchange::Fault::in_place) x->input.count = 0;
+  return true;
 }
 
 bool describe_Bcast(const Arguments& a, Position position, Exchange* x) {
   if (a.root < 0 || static_cast<Rank>(a.root) >= position.size) return false;
-  if (!set_uniform(a.buffer, find_datatype(a.datatype), a.count, 1, &x->output)) return false;
+  if (!set_uniform(a.buffer, find_datatype(a.datatype), a.count, 1, x, &x->output)) return false;
   x->call.collective = Collective::broadcast;
   x->call.root = static_cast<Rank>(a.root);
   x->call.bytes = x->output.bytes();
@@ -158,7 +198,8 @@ void set_gathered_aliasing(const Arguments& a, const Side& own, Exchange* x) {
 }  // namespace
 
 bool describe_Allgather(const Arguments& a, Position position, Exchange* x) {
-  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, position.size, &x->output)) {
+  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, position.size, x,
+                   &x->output)) {
     return false;
   }
   x->call.collective = Collective::allgather;
@@ -166,13 +207,13 @@ bool describe_Allgather(const Arguments& a, Position position, Exchange* x) {
   const Side own = block_of(x->output, position.rank);
   if (is_in_place(a.sendbuf)) return take_in_place(x, own);
   set_gathered_aliasing(a, own, x);
-  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
-         x->input.bytes() == block_bytes(x->output, position.rank);
+  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, x, &x->input) &&
+         compare_own(0, position.rank, x);
 }
 
 bool describe_Allgatherv(const Arguments& a, Position position, Exchange* x) {
   if (!a.rdispls || !set_ragged(a.recvbuf, find_datatype(a.recvtype), a.recvcounts, a.rdispls,
-                                position.size, &x->output)) {
+                                position.size, x, &x->output)) {
     return false;
   }
   x->call.collective = Collective::allgatherv;
@@ -181,12 +222,13 @@ bool describe_Allgatherv(const Arguments& a, Position position, Exchange* x) {
   const Side own = block_of(x->output, position.rank);
   if (is_in_place(a.sendbuf)) return take_in_place(x, own);
   set_gathered_aliasing(a, own, x);
-  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, &x->input) &&
-         x->input.bytes() == block_bytes(x->output, position.rank);
+  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, x, &x->input) &&
+         compare_own(0, position.rank, x);
 }
 
 bool describe_Alltoall(const Arguments& a, Position position, Exchange* x) {
-  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, position.size, &x->output)) {
+  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, position.size, x,
+                   &x->output)) {
     return false;
   }
   x->call.collective = Collective::alltoall;
@@ -194,13 +236,14 @@ bool describe_Alltoall(const Arguments& a, Position position, Exchange* x) {
   x->set_aside = x->call.stays = is_in_place(a.sendbuf);
   if (x->set_aside) return take_in_place(x, x->output);
   x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, a.recvbuf);
-  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, position.size, &x->input) &&
-         x->input.bytes() == x->output.bytes();
+  return set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, position.size, x,
+                     &x->input) &&
+         compare_own(position.rank, position.rank, x);
 }
 
 bool describe_Alltoallv(const Arguments& a, Position position, Exchange* x) {
   if (!a.rdispls || !set_ragged(a.recvbuf, find_datatype(a.recvtype), a.recvcounts, a.rdispls,
-                                position.size, &x->output)) {
+                                position.size, x, &x->output)) {
     return false;
   }
   x->call.collective = Collective::alltoallv;
@@ -209,9 +252,9 @@ bool describe_Alltoallv(const Arguments& a, Position position, Exchange* x) {
   x->aliased =
       a.sendtype == a.recvtype && a.sendcounts == a.recvcounts && are_aliased(a.sendbuf, a.recvbuf);
   return a.sdispls &&
-         set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls, position.size,
+         set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls, position.size, x,
                     &x->input) &&
-         block_bytes(x->input, position.rank) == block_bytes(x->output, position.rank);
+         compare_own(position.rank, position.rank, x);
 }
 
 namespace {
@@ -223,7 +266,8 @@ bool set_scattered(const Arguments& a, Position position, Exchange* x) {
   x->call.bytes = x->input.bytes();
   x->set_aside = x->in_place = is_in_place(a.sendbuf);
   x->aliased = are_aliased(a.sendbuf, a.recvbuf);
-  return set_uniform(a.recvbuf, x->input.type, static_cast<MPI_Count>(own), 1, &x->output);
+  return set_uniform(a.recvbuf, datatype_of(x->input), static_cast<MPI_Count>(own), 1, x,
+                     &x->output);
 }
 
 }  // namespace
@@ -231,7 +275,7 @@ bool set_scattered(const Arguments& a, Position position, Exchange* x) {
 bool describe_Reduce_scatter(const Arguments& a, Position position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::reduce_scatter, x);
   const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
-  if (!set_ragged(input, type, a.recvcounts, {}, position.size, &x->input)) return false;
+  if (!set_ragged(input, type, a.recvcounts, {}, position.size, x, &x->input)) return false;
   x->call.ragged = has_uneven_counts(a.recvcounts, position.size);
   return set_scattered(a, position, x);
 }
@@ -239,7 +283,7 @@ bool describe_Reduce_scatter(const Arguments& a, Position position, Exchange* x)
 bool describe_Reduce_scatter_block(const Arguments& a, Position position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::reduce_scatter, x);
   const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
-  if (!set_uniform(input, type, a.recvcount, position.size, &x->input)) return false;
+  if (!set_uniform(input, type, a.recvcount, position.size, x, &x->input)) return false;
   return set_scattered(a, position, x);
 }
 

@@ -35,6 +35,7 @@ namespace {
     Exchange exchange;
     this_thread.passing_datatype = nullptr;  // of an earlier call: its handle may mean another type
     if (!row.describe(arguments, {static_cast<Rank>(rank), static_cast<Rank>(ranks)}, &exchange) ||
+        !exchange.refusal.ok() ||
         (exchange.input.place.is_host() && exchange.output.place.is_host())) {
       return true;
     }

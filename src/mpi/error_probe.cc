@@ -82,6 +82,12 @@ struct EmptyTypes {
   MPI_Datatype committed{}, uncommitted{};
 };
 
+// Whether MPI looks at buffers. (Of one process, no data is touched.)
+bool checks_buffers() {
+  const Quiet quiet_errors;
+  return has_failed(real().Bcast(nullptr, 1, MPI_INT, 0, quiet_errors.comm()));
+}
+
 bool is_uncommitted(const Datatype* type) {
   return type && !type->committed && !is_committed(type->handle);
 }
@@ -165,13 +171,16 @@ bool is_operation(MPI_Op op) {
 }
 
 bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe)) {
+  using Fault = Exchange::Fault;
+  if (exchange.fault == Fault::null && checks_buffers()) return true;
+  const bool misplaced = exchange.fault == Fault::in_place;
   const Datatype *const in = datatype_of(exchange.input), *const out = datatype_of(exchange.output);
   const bool odd_in = is_uncommitted(in), odd_out = is_uncommitted(out);
-  if (!exchange.aliased && !odd_in && !odd_out) return false;
-  const Side& side = in ? exchange.input : exchange.output;
+  if (!exchange.aliased && !misplaced && !odd_in && !odd_out) return false;
+  const Side& side = in && !(misplaced && out) ? exchange.input : exchange.output;
   const auto count = static_cast<int>(std::min<size_t>(side.total_elements(), 2));
   int memory[4] = {}, none = 0;
-  int* const to = exchange.aliased ? memory : memory + 2;
+  void* const to = misplaced ? MPI_IN_PLACE : memory + (exchange.aliased ? 0 : 2);
   const void* const from = exchange.in_place ? MPI_IN_PLACE : memory;
   const EmptyTypes empty;
   const bool odd = odd_in || odd_out;
@@ -183,7 +192,7 @@ bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe
   const Quiet quiet_errors(true);
   const Probe probe{from,
                     to,
-                    memory,
+                    misplaced ? to : memory,
                     count,
                     count,
                     count,

@@ -49,13 +49,14 @@ struct Probe {
   MPI_Comm comm;
 };
 
-// Whether MPI may have an error for the call: input and output are the same memory, or a type is
-// not committed, as far as is known.
+// Whether MPI may have an error for the call: input and output are the same memory, a buffer is
+// none, or a type is not committed, as far as is known.
 inline bool is_doubtful(const Exchange& exchange) {
   const auto committed = [](const Side& side) {
     return !side.type || datatype_of(side)->committed;
   };
-  return exchange.aliased || !committed(exchange.input) || !committed(exchange.output);
+  return exchange.aliased || exchange.fault != Exchange::Fault::none ||
+         !committed(exchange.input) || !committed(exchange.output);
 }
 
 // Whether this MPI has an error for the call. Makes a probe: `attempt` calls MPI's own function

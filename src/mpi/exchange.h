@@ -24,6 +24,13 @@ struct Exchange : UnplacedCall {
   // The user-defined operation, if the call reduces with one. The kernel's context must still be
   // set (user_operation.h).
   std::optional<MPI_Op> user_op;
+  // Why this rank can't do its part, though the rest of the call is described; ok: it can. The
+  // others see nothing of it, and MPI may take the call.
+  Status refusal;
+  // A buffer that is none: MPI_IN_PLACE where MPI does not allow it, or null where there is data.
+  // MPI may have an error for it.
+  enum class Fault : uint8_t { none, in_place, null };
+  Fault fault = Fault::none;
   // The program passed MPI_IN_PLACE.
   bool in_place = false;
   // The program gave the same memory for input and output, which MPI does not allow. alias_at:

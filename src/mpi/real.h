@@ -27,14 +27,15 @@ void* find_data(const char* symbol);
   SLUICE_EACH(ROW, Add_error_class, Add_error_code, Add_error_string, Comm_call_errhandler,        \
               Comm_create_errhandler, Comm_create_keyval, Comm_delete_attr, Comm_disconnect,       \
               Comm_dup_with_info, Comm_free, Comm_get_errhandler, Comm_get_info, Comm_get_name,    \
-              Comm_group, Comm_rank, Comm_set_attr, Comm_set_errhandler, Comm_set_info, Comm_size, \
-              Comm_split, Comm_split_type, Comm_test_inter, Errhandler_free, Finalize, Finalized,  \
-              Grequest_complete, Grequest_start, Group_free, Group_translate_ranks, Info_delete,   \
-              Info_get, Info_get_nkeys, Info_get_nthkey, Info_set, Init, Init_thread, Initialized, \
-              Op_commutative, Op_create, Op_free, Pack, Query_thread, Reduce_local, Send, Test,    \
-              Type_commit, Type_contiguous, Type_delete_attr, Type_create_keyval, Type_free,       \
-              Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,              \
-              Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait)
+              Comm_get_parent, Comm_group, Comm_rank, Comm_set_attr, Comm_set_errhandler,          \
+              Comm_set_info, Comm_size, Comm_split, Comm_split_type, Comm_test_inter,              \
+              Errhandler_free, Finalize, Finalized, Grequest_complete, Grequest_start, Group_free, \
+              Group_translate_ranks, Info_delete, Info_get, Info_get_nkeys, Info_get_nthkey,       \
+              Info_set, Init, Init_thread, Initialized, Op_commutative, Op_create, Op_free, Pack,  \
+              Query_thread, Reduce_local, Send, Test, Type_commit, Type_contiguous,                \
+              Type_delete_attr, Type_create_keyval, Type_free, Type_get_attr, Type_get_contents,   \
+              Type_get_envelope, Type_get_extent_x, Type_get_true_extent_x, Type_set_attr,         \
+              Type_set_name, Type_size_x, Wait)
 // And those that MPI libraries before MPI 4 lack: null there.
 #define SLUICE_USED_OF_MPI_4(ROW)                                                \
   SLUICE_EACH(ROW, Comm_create_from_group, Info_get_string, Type_get_contents_c, \

@@ -214,7 +214,8 @@ void Runtime::close() {
   if (process_.endpoint) process_.endpoint->say_bye();
 }
 
-// With encryption or deadlines MPI gets no call by the file, as by trials (trials.h).
+// With encryption or deadlines MPI gets no call by the file, as by trials (trials.h). A world that
+// another has spawned leaves the file to that one.
 void Runtime::read_choices() {
   const Knobs& knobs = process_.knobs;
   if (knobs.choice_file.empty() || knobs.choice == "rules" || knobs.tls != "off" ||
@@ -222,6 +223,9 @@ void Runtime::read_choices() {
     return;
   int ranks = 0;
   real().Comm_size(real().comm_world, &ranks);
+  MPI_Comm parent = real().comm_null;
+  real().Comm_get_parent(&parent);
+  writes_choices_ = world_rank_ == 0 && parent == real().comm_null;
   Status status;
   const auto file = process_.outcomes.read(
       knobs.choice_file, {process_.version, ranks, digest(process_.settings), library_version()},
@@ -232,7 +236,7 @@ void Runtime::read_choices() {
 }
 
 void Runtime::write_choices() {
-  if (world_rank_ != 0) return;
+  if (!writes_choices_) return;
   const Status status = process_.outcomes.write();
   if (!status.ok()) log(Level::warning, "SLUICE_CHOICE_FILE: %s", status.message().c_str());
 }

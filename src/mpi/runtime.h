@@ -67,6 +67,7 @@ class Runtime {
 
   const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
   int world_rank_ = 0;
+  bool writes_choices_ = false;
   ProgressRequest progress_;
   Locator locator_;
   Process process_;

@@ -179,7 +179,8 @@ int call_mpi(const Row& row, const Arguments& arguments, FurtherBuffers& further
     Exchange exchange;
     this_thread.passing_datatype = nullptr;
     const Position position{static_cast<Rank>(rank), static_cast<Rank>(ranks)};
-    const bool is_described = status.ok() && row.describe(arguments, position, &exchange);
+    const bool is_described =
+        status.ok() && row.describe(arguments, position, &exchange) && exchange.refusal.ok();
     if (status.ok() && !is_described) {
       result = real_call(first);
       if (result == MPI_SUCCESS) status = judge_beyond(arguments, further);

@@ -2,12 +2,12 @@
 #include "src/tool/drawing.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <tuple>
 #include <vector>
 
+#include "src/base/plain_text.h"
 #include "src/tool/svg.h"
 #include "src/tool/text.h"
 
@@ -43,9 +43,7 @@ Piece resolved(const Plan& plan, Piece piece) {
 // Maps 0..1 to hues from red to violet; below 0: the default colour.
 std::string color_at(double position) {
   if (position < 0) return "#3b5b92";
-  char text[40];
-  snprintf(text, sizeof text, "hsl(%.0f,70%%,42%%)", position * 300);
-  return text;
+  return "hsl(" + decimal(position * 300, 0) + ",70%,42%)";
 }
 
 // The label of an arrow: the number of its part or block.

@@ -2,17 +2,14 @@
 #include "src/tool/svg.h"
 
 #include <cmath>
-#include <cstdio>
 #include <utility>
+
+#include "src/base/plain_text.h"
 
 namespace sluice {
 namespace {
 
-std::string pixels(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
+std::string pixels(double value) { return decimal(value, 1); }
 
 std::string pair(Point point) { return pixels(point.x) + "," + pixels(point.y); }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "src/base/plain_text.h"
+
 namespace sluice {
 namespace {
 
@@ -100,9 +102,7 @@ std::string with_commas(size_t number) {
 }
 
 std::string short_number(double number) {
-  char text[64];
-  snprintf(text, sizeof text, "%.4f", number);
-  std::string shortened = text;
+  std::string shortened = decimal(number, 4);
   shortened.erase(shortened.find_last_not_of('0') + 1);
   if (shortened.ends_with('.')) shortened.pop_back();
   return shortened;

@@ -8,6 +8,8 @@
 #include <limits>
 #include <set>
 
+#include "src/base/plain_text.h"
+
 namespace sluice {
 namespace {
 
@@ -283,10 +285,8 @@ std::string to_text(const TuningLog& log, const Tuning& tuning, std::string_view
           "# these, where these can't serve. Behind each rule: how much faster than the built-in "
           "choice.\n#\n# collective  transport conditions                    -> algorithm\n";
   for (const TunedRule& tuned : tuning.rules) {
-    char note[48];
-    std::snprintf(note, sizeof note, " # %.2f at %zu point%s\n", tuned.gain, tuned.points,
-                  tuned.points == 1 ? "" : "s");
-    text += to_text(tuned.rule) + note;
+    text += to_text(tuned.rule) + " # " + decimal(tuned.gain, 2) + " at " +
+            std::to_string(tuned.points) + (tuned.points == 1 ? " point\n" : " points\n");
   }
   return text;
 }

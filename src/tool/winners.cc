@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "src/base/knobs.h"
+#include "src/base/plain_text.h"
 #include "src/tool/svg.h"
 #include "src/tool/text.h"
 
@@ -49,10 +50,8 @@ std::string winners_table(const TuningLog& log, const Tuning& tuning) {
   table.right(5);
   for (const TunedRule& tuned : tuning.rules) {
     const Rule& rule = tuned.rule;
-    char gain[16];
-    std::snprintf(gain, sizeof gain, "%.2f", tuned.gain);
     table.add({std::string(to_string(*rule.collective)), rule.transport, range(rule.ranks),
-               range(rule.bytes), rule.algorithm, gain});
+               range(rule.bytes), rule.algorithm, decimal(tuned.gain, 2)});
   }
   return "Winners on " + log.job + " (gain: against the built-in rules' choice)\n" + table.text();
 }

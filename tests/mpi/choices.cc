@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // choices --what NAME [--calls N] [--count N] [--communicators N] [--threads N] [--pauses 1]
-// [--seed S]: makes calls in a loop, with operands of random layout, and checks each result.
-// Records who did each call, MPI or which algorithm; ends the job if two ranks differ, and prints
-// "NAME: 910 of 1000 by MPI, from call 84 on; 8 by other algorithms, the last by ring" (from: all
-// calls after the last one of Sluice's; other: than the first call's).
+// [--no-files 1] [--seed S]: makes calls in a loop, with operands of random layout, and checks each
+// result. Records who did each call, MPI or which algorithm; ends the job if two ranks differ, and
+// prints "NAME: 910 of 1000 by MPI, from call 84 on; 8 by other algorithms, the last by ring"
+// (from: all calls after the last one of Sluice's; other: than the first call's).
 //
 //   sums       MPI_Allreduce of integers
 //   doubles    MPI_Allreduce of floating-point numbers. While Sluice does the calls, the results
@@ -33,6 +33,7 @@
 //
 // --communicators: each makes the calls, and is freed; MPI's calls are those of the last one.
 // --threads: each with a communicator of its own.
+// --no-files: MPI_Finalize may write none (RLIMIT_FSIZE).
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -520,6 +521,11 @@ void run_threads(const Job& job, int threads) {
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
 }
 
+void forbid_files() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_FSIZE, &none);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -552,5 +558,6 @@ int main(int argc, char** argv) {
     }
   }
   test::summarize("choices");
+  if (options.number("no-files", 0) > 0) forbid_files();
   MPI_Finalize();
 }

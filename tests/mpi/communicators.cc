@@ -239,10 +239,20 @@ void connect() {
   MPI_Comm_free(&half);
 }
 
+// So often that trials have an outcome.
+void sum_often() {
+  for (int call = 0; call < 200; ++call) {
+    int one = 1, sum = 0;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    test::check(sum == world_size, "one of many sums");
+  }
+}
+
 int be_spawned() {
   MPI_Comm parents;
   MPI_Comm_get_parent(&parents);
   use(MPI_COMM_WORLD, "the children's world");
+  sum_often();
   meet(parents, true);
   MPI_Finalize();
   return 0;

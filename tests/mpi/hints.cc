@@ -3,6 +3,8 @@
 // hints: MPI info on communicators, given in every possible way, equal on all ranks or not. The
 // program checks what MPI_Comm_get_info returns; test_hints checks the algorithms used and the log
 // messages (each communicator has a name). With one rank, cases with differing hints are skipped.
+#include <clocale>
+#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <string>
@@ -178,9 +180,11 @@ void between_groups() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setlocale(LC_ALL, "");
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  if (world_rank == 0) std::printf("numbers have a %s\n", std::localeconv()->decimal_point);
   made_with();
   given_later();
   differing();

@@ -26,6 +26,7 @@ MPIRUN = os.environ["MPIRUN"]
 MPICC = os.environ["MPICC"]
 MPIFORT = os.environ.get("MPIFORT", "")
 OPEN_MPI = os.environ.get("MPI_FLAVOUR") == "openmpi"
+HAS_TLS = os.path.exists(os.path.join(os.path.dirname(LIBRARY), "libsluice-tls.so"))
 LONG = os.environ.get("CHECK_LONG") == "1"
 SPEED = os.environ.get("CHECK_SPEED") == "1"
 # With the programs of a second MPI, in `make check` (second_mpi.py).
@@ -205,6 +206,12 @@ def copied_library(folder):
     for name in ("libsluice-openmpi.so", "libsluice-mpich.so", "libsluice-mpi5.so"):
         shutil.copy(os.path.join(os.path.dirname(LIBRARY), name), folder)
     return shutil.copy(LIBRARY, os.path.join(folder, "libsluice.so"))
+
+
+def turkish_locale(folder):
+    """Makes it in the folder. The settings of a program in that locale."""
+    subprocess.run(["localedef", "-i", "tr_TR", "-f", "ISO-8859-9", os.path.join(folder, "tr_TR")], check=True, timeout=LIMIT)
+    return f"LOCPATH={folder}", "LC_ALL=tr_TR"
 
 
 def on_rank(rank, *settings):

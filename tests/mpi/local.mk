@@ -19,6 +19,7 @@ mpi_programs = \
   tests/mpi/meeting \
   tests/mpi/movement \
   tests/mpi/narrow_floats \
+  tests/mpi/odd \
   tests/mpi/operations \
   tests/mpi/payload \
   tests/mpi/progress \
@@ -66,6 +67,7 @@ tests_mpi_lifetimes_SOURCES = tests/mpi/lifetimes.cc
 tests_mpi_meeting_SOURCES = tests/mpi/meeting.cc
 tests_mpi_movement_SOURCES = tests/mpi/movement.cc
 tests_mpi_narrow_floats_SOURCES = tests/mpi/narrow_floats.cc
+tests_mpi_odd_SOURCES = tests/mpi/odd.cc
 tests_mpi_operations_SOURCES = tests/mpi/operations.cc
 tests_mpi_payload_SOURCES = tests/mpi/payload.cc
 tests_mpi_progress_SOURCES = tests/mpi/progress.cc
@@ -102,6 +104,7 @@ tests_mpi_lifetimes_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_meeting_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_movement_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_narrow_floats_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
+tests_mpi_odd_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_operations_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_payload_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_mpi_progress_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
@@ -138,6 +141,7 @@ tests_mpi_lifetimes_LDADD = $(mpi_harness)
 tests_mpi_meeting_LDADD = $(mpi_harness)
 tests_mpi_movement_LDADD = $(mpi_harness)
 tests_mpi_narrow_floats_LDADD = $(mpi_harness)
+tests_mpi_odd_LDADD = $(mpi_harness)
 tests_mpi_operations_LDADD = $(mpi_harness)
 tests_mpi_payload_LDADD = $(mpi_harness)
 tests_mpi_progress_LDADD = $(mpi_harness)
@@ -195,7 +199,7 @@ mpi_tests = \
 TESTS += $(mpi_tests)
 EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/test_mpi5 tests/mpi/second_mpi.py tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/fortran_info.c tests/mpi/ctypes_program.py tests/mpi/handles.c tests/mpi/jobs.py tests/mpi/linked.c \
-  tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c tests/mpi/weak.c \
+  tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c tests/mpi/unreadable.c tests/mpi/weak.c \
   tests/mpi/on-rank
 
 # tests/mpi/test_other_mpi and test_mpi5 make them in folders of their own, with the other MPI and MPI 5's ABI.

@@ -5,14 +5,22 @@
 //   environment   clearenv()
 //   random        getrandom fails, as under a seccomp filter
 //   stat          stat fails, in the same way
+//   accept4       accept4 fails, in the same way
+//   accept        accept4 and accept fail, in the same way
 //   root          FOLDER becomes the root directory: no /proc, /dev, /etc
+//   errno         a signal comes after every second system call that fails, before its caller has
+//                 read errno, and the handler leaves another value there
 //   nothing       for comparison
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,8 +38,56 @@ const std::vector<int> ways_to_stat = {
     SYS_stat,
 #endif
     SYS_newfstatat, SYS_statx};
+const std::vector<int> ways_to_accept = {
+#ifdef SYS_accept
+    SYS_accept,
+#endif
+    SYS_accept4};
 
 int rank = 0, size = 0;
+
+constexpr int errors_left[] = {ENOENT, ECONNRESET, EBADF, EPIPE};
+volatile sig_atomic_t signals = 0;
+bool disturbs = false;
+long failed = 0;
+
+void leave_errno(int) {
+  signals = signals + 1;
+  errno = errors_left[signals % 4];
+}
+
+// (MPI has threads of its own.)
+ssize_t disturbed(ssize_t result) {
+  if (result < 0 && disturbs && gettid() == getpid() && ++failed % 2 == 0) raise(SIGUSR1);
+  return result;
+}
+
+template <typename Function>
+Function* next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+#define DISTURBED(type, name, parameters, arguments)         \
+  type name parameters {                                     \
+    static auto* const real = next<decltype(::name)>(#name); \
+    return static_cast<type>(disturbed(real arguments));     \
+  }
+DISTURBED(ssize_t, recv, (int fd, void* to, size_t bytes, int flags), (fd, to, bytes, flags))
+DISTURBED(ssize_t, send, (int fd, const void* from, size_t bytes, int flags),
+          (fd, from, bytes, flags))
+DISTURBED(ssize_t, recvmsg, (int fd, msghdr* message, int flags), (fd, message, flags))
+DISTURBED(ssize_t, sendmsg, (int fd, const msghdr* message, int flags), (fd, message, flags))
+DISTURBED(int, connect, (int fd, const sockaddr* to, socklen_t bytes), (fd, to, bytes))
+DISTURBED(int, accept4, (int fd, sockaddr* from, socklen_t* bytes, int flags),
+          (fd, from, bytes, flags))
+}
+#pragma GCC visibility pop
+
+namespace {
 
 void add(void* left, void* right, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) static_cast<int*>(right)[i] += static_cast<int*>(left)[i];
@@ -72,6 +128,12 @@ void deprive(const std::string& what, const char* folder) {
   if (what == "environment") clearenv();
   if (what == "random") forbid({SYS_getrandom}, rank % 2 == 0 ? EPERM : ENOSYS);
   if (what == "stat") forbid(ways_to_stat, EACCES);
+  if (what == "accept4") forbid({SYS_accept4}, rank % 2 == 0 ? EPERM : ENOSYS);
+  if (what == "accept") forbid(ways_to_accept, EPERM);
+  if (what == "errno") {
+    signal(SIGUSR1, leave_errno);
+    disturbs = true;
+  }
   if (what == "root" && (chroot(folder) != 0 || chdir("/") != 0)) std::printf("no chroot here\n");
 }
 
@@ -92,6 +154,7 @@ int main(int argc, char** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   use(copy);
   MPI_Comm_free(&copy);
+  if (disturbs) test::check(signals > 0, "a signal came");
   test::summarize("restricted");
   MPI_Finalize();
 }

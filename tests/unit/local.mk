@@ -90,6 +90,8 @@ pure_tests = \
   tests/unit/base/log_test.cc \
   tests/unit/base/module_test.cc \
   tests/unit/base/setting_sources_test.cc \
+  tests/unit/base/system_call_test.cc \
+  tests/unit/base/write_test.cc \
   tests/unit/collectives/algorithm_test.cc \
   tests/unit/collectives/hosts_test.cc \
   tests/unit/collectives/model_test.cc \
@@ -97,6 +99,7 @@ pure_tests = \
   tests/unit/collectives/plan_test.cc \
   tests/unit/engine/packing_test.cc \
   tests/unit/engine/device_work_test.cc \
+  tests/unit/engine/locale_test.cc \
   tests/unit/engine/outcomes_test.cc \
   tests/unit/engine/rules_test.cc \
   tests/unit/engine/statistics_test.cc \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/link/connection.h"
+#include "src/base/system_call.h"
 
 #include <linux/sockios.h>
 #include <netinet/in.h>

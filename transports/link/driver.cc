@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -13,6 +12,7 @@
 
 #include "src/base/log.h"
 #include "src/base/random.h"
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
@@ -98,8 +98,8 @@ Status Driver::start() {
   if (!chosen.ok()) return chosen.status();
   shared_.chosen = std::move(*chosen);
   note_unmatched_items();
-  wakeup_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wakeup_) return {Code::unavailable, "no eventfd: " + error_text(errno)};
+  wakeup_ = Descriptor(system_call([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }));
+  if (!wakeup_) return system_error("no eventfd", wakeup_.error());
   return acceptor_.open();
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "src/base/system_call.h"
 #include "transports/tcp/local_socket.h"
 
 namespace sluice {

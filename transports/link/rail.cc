@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/link/rail.h"
+#include "src/base/system_call.h"
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -234,8 +235,8 @@ bool Rail::has_ended() {
     if (conduits_.way_in().buffered()) return false;
   }
   char byte;
-  const ssize_t got = recv(conduits_.socket().fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  const ssize_t got = receive(conduits_.socket(), &byte, 1, MSG_PEEK);
+  return got <= 0 && got != -EAGAIN;
 }
 
 Vigil::Duration Rail::look(Vigil::Clock::time_point now, Vigil::Duration limit) {

@@ -159,7 +159,7 @@ bool Rails::answer(const Socket& socket, const Greeting& theirs) const {
   std::byte bytes[Greeting::bytes];
   if (!words.ok() || words->size() != sizeof(bytes)) return false;
   words->encode(bytes);
-  return send_all(socket, bytes);
+  return send_all(socket, bytes) == 0;
 }
 
 Status Rails::open_filter(Rail& rail) const {

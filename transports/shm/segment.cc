@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +16,9 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/random.h"
+#include "src/base/system_call.h"
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif
@@ -26,11 +28,6 @@ namespace {
 
 constexpr const char* folder = "/dev/shm";
 constexpr const char* name_format = "sluice-%" PRId32 "-%" PRIx64;
-
-Status error(const std::string& what, int number) {
-  char buffer[128] = "";
-  return {Code::unavailable, what + ": " + strerror_r(number, buffer, sizeof(buffer))};
-}
 
 struct flock lock_of(short type, off_t first, off_t bytes) {
   struct flock lock {};
@@ -49,9 +46,24 @@ std::string label_of(const Segment::Handle& handle) {
 }
 
 Descriptor make_unnamed(const std::string& label) {
-  const int file = memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (file >= 0 || errno != EINVAL) return Descriptor(file);
-  return Descriptor(memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));  // before 6.3
+  const auto make = [&](unsigned flags) {
+    flags |= MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    return system_call([&] { return memfd_create(label.c_str(), flags); });
+  };
+  const int file = make(MFD_NOEXEC_SEAL);
+  return Descriptor(file == -EINVAL ? make(0) : file);  // before Linux 6.3
+}
+
+// A call that returns 0, as a Status.
+template <typename Call>
+Status attempt(const std::string& what, Call call) {
+  const int error = -system_call(call);
+  return error == 0 ? Status() : system_error(what, error);
+}
+
+// In /dev/shm, without a name yet.
+Descriptor make_nameless() {
+  return Descriptor(system_call([] { return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }));
 }
 
 bool has_label(const Segment::Handle& handle) {
@@ -120,28 +132,28 @@ Segment::Segment(const Handle& handle, Descriptor file, size_t bytes)
 Result<Segment> Segment::create(size_t bytes, Way way) {
   Handle handle;
   if (way == Way::named) remove_stale_names();
-  if (getrandom(&handle.number, sizeof(handle.number), 0) != sizeof(handle.number)) {
-    return error("no random numbers", errno);
+  if (Status status = draw_random(&handle.number, sizeof(handle.number)); !status.ok()) {
+    return status;
   }
-  if (!is_within_limit(bytes)) return error("making shared memory", EFBIG);
-  Descriptor file = way == Way::unnamed
-                        ? make_unnamed(label_of(handle))
-                        : Descriptor(::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!file) return error(way == Way::unnamed ? "memfd_create" : folder, errno);
+  if (!is_within_limit(bytes)) return system_error("making shared memory", EFBIG);
+  Descriptor file = way == Way::unnamed ? make_unnamed(label_of(handle)) : make_nameless();
+  if (!file) return system_error(way == Way::unnamed ? "memfd_create" : folder, file.error());
   const int fd = file.fd();
   handle.process = getpid();
   handle.file = way == Way::unnamed ? fd : -1;
   Segment segment(handle, std::move(file), bytes);
   struct stat about {};
-  if (fchmod(fd, 0600) != 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
-      fstat(fd, &about) != 0) {
-    return error("making shared memory", errno);
-  }
+  const Status made = attempt("making shared memory", [&] {
+    const bool done = fchmod(fd, 0600) == 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+                      fstat(fd, &about) == 0;
+    return done ? 0 : -1;
+  });
+  if (!made.ok()) return made;
   segment.handle_.device = about.st_dev;
   segment.handle_.inode = about.st_ino;
-  if (way == Way::unnamed && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
-    return error("sealing shared memory", errno);
-  }
+  const auto seal = [&] { return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW); };
+  const Status sealed = way == Way::unnamed ? attempt("sealing shared memory", seal) : Status();
+  if (!sealed.ok()) return sealed;
   if (Status status = segment.map(); !status.ok()) return status;
   return segment;
 }
@@ -152,12 +164,14 @@ Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
   const std::string path = handle.path();
   const bool has_name = handle.has_name();  // else the path is a link to the file
   struct stat about {};
-  if ((has_name ? lstat : stat)(path.c_str(), &about) != 0) return error(path, errno);
+  const Status found =
+      attempt(path, [&] { return (has_name ? lstat : stat)(path.c_str(), &about); });
+  if (!found.ok()) return found;
   const Status other{Code::unavailable, path + " is something else here"};
   if (!is_same(about, handle, bytes) || !(has_name || has_label(handle))) return other;
   const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | (has_name ? O_NOFOLLOW : 0);
-  Descriptor file(::open(path.c_str(), flags));
-  if (!file) return error(path, errno);
+  Descriptor file(system_call([&] { return ::open(path.c_str(), flags); }));
+  if (!file) return system_error(path, file.error());
   const int fd = file.fd();
   Segment segment(handle, std::move(file), bytes);
   if (fstat(fd, &about) != 0 || !is_same(about, handle, bytes)) return other;
@@ -168,16 +182,22 @@ Result<Segment> Segment::open(const Handle& handle, size_t bytes) {
 }
 
 Status Segment::map() {
-  void* const data = mmap(nullptr, bytes_, PROT_NONE, MAP_SHARED, file_.fd(), 0);
-  if (data == MAP_FAILED) return error("mapping shared memory", errno);
+  constexpr const char* mapping = "mapping shared memory";
+  void* data = nullptr;
+  const Status mapped = attempt(mapping, [&] {
+    data = mmap(nullptr, bytes_, PROT_NONE, MAP_SHARED, file_.fd(), 0);
+    return data == MAP_FAILED ? -1 : 0;
+  });
+  if (!mapped.ok()) return mapped;
   data_ = static_cast<std::byte*>(data);
   // (After mlockall(MCL_FUTURE), the kernel allocates all memory that is writable when mapped. So
   // this maps it inaccessible first.)
-  if (mprotect(data, bytes_, PROT_READ | PROT_WRITE) != 0) {
-    return error("mapping shared memory", errno);
-  }
-  if (madvise(data, bytes_, MADV_DONTFORK) != 0)
-    return error("keeping memory from children", errno);
+  const Status writable =
+      attempt(mapping, [&] { return mprotect(data, bytes_, PROT_READ | PROT_WRITE); });
+  if (!writable.ok()) return writable;
+  const Status own =
+      attempt("keeping memory from children", [&] { return madvise(data, bytes_, MADV_DONTFORK); });
+  if (!own.ok()) return own;
   // Most pages of a segment have no memory. Huge pages would allocate some, and a core dump would
   // visit all of them.
   (void)madvise(data, bytes_, MADV_NOHUGEPAGE);
@@ -206,7 +226,7 @@ Status Segment::reserve(size_t offset, size_t bytes) {
   }
   if (failure == 0) return {};
   const std::string where = handle_.has_name() ? folder : "shared memory";
-  return error(where + " has no room for " + std::to_string(bytes) + " bytes", failure);
+  return system_error(where + " has no room for " + std::to_string(bytes) + " bytes", failure);
 }
 
 void Segment::release(size_t offset, size_t bytes) {
@@ -217,11 +237,12 @@ void Segment::release(size_t offset, size_t bytes) {
 Status Segment::give_name() {
   if (!handle_.has_name()) return {};
   const std::string here = "/proc/self/fd/" + std::to_string(file_.fd());
-  if (linkat(AT_FDCWD, here.c_str(), AT_FDCWD, handle_.path().c_str(), AT_SYMLINK_FOLLOW) != 0) {
-    return error(folder, errno);
-  }
-  named_ = true;
-  return {};
+  const std::string path = handle_.path();
+  const Status linked = attempt(folder, [&] {
+    return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
+  });
+  named_ = linked.ok();
+  return linked;
 }
 
 void Segment::remove_name() {

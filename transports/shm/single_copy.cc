@@ -11,6 +11,7 @@
 #include <new>
 
 #include "src/base/copy.h"
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
@@ -20,14 +21,15 @@ constexpr size_t longest_stop = size_t{64} << 10;  // fits the second-level cach
 
 using Move = decltype(process_vm_readv);
 
-// Returns 0 or errno. A call that meets a page that can't be copied moves less than asked; the call
-// after it returns the error.
+// Returns 0 or an errno value. A call that meets a page that can't be copied moves less than asked;
+// the call after it returns the error.
 int move_all(Move move, uint64_t process, uint64_t address, std::byte* here, size_t bytes) {
   while (bytes > 0) {
     iovec local{here, std::min(bytes, longest_move)};
     iovec remote{reinterpret_cast<void*>(address), local.iov_len};
-    const ssize_t moved = move(static_cast<pid_t>(process), &local, 1, &remote, 1, 0);
-    if (moved <= 0) return moved < 0 ? errno : EFAULT;
+    const ssize_t moved =
+        system_call([&] { return move(static_cast<pid_t>(process), &local, 1, &remote, 1, 0); });
+    if (moved <= 0) return moved < 0 ? static_cast<int>(-moved) : EFAULT;
     address += static_cast<size_t>(moved);
     here += moved;
     bytes -= static_cast<size_t>(moved);

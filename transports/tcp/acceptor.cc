@@ -47,7 +47,9 @@ Status Acceptor::open() {
   std::string without_room, troubles;
   for (const Interface& interface : context_.chosen) {
     if (!has_room_for(interface)) {
-      add_to_list(without_room, ", ", interface.name + " " + interface.address.text());
+      if (interface.state == Interface::State::running) {
+        add_to_list(without_room, ", ", interface.name + " " + interface.address.text());
+      }
       continue;
     }
     auto listener = listen_on(interface.address, context_.options);
@@ -294,11 +296,10 @@ bool Acceptor::is_late(const PendingConnection& pending) const {
 // Reads what is due, and says what it is.
 Acceptor::Event Acceptor::receive(PendingConnection& pending) const {
   while (pending.got < pending.due()) {
-    const ssize_t got = recv(pending.socket.fd(), pending.bytes.data() + pending.got,
-                             pending.due() - pending.got, MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Event::nothing;
-    pending.error = got < 0 ? errno : 0;
+    const ssize_t got = sluice::receive(pending.socket, pending.bytes.data() + pending.got,
+                                        pending.due() - pending.got);
+    if (got == -EAGAIN) return Event::nothing;
+    pending.error = got < 0 ? static_cast<int>(-got) : 0;
     if (got <= 0) return pending.got == 0 || pending.proves() ? Event::end : Event::noise;
     pending.got += static_cast<size_t>(got);
     if (!pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got)) {
@@ -410,7 +411,7 @@ Acceptor::Action Acceptor::tell(PendingConnection& pending, const Admission::Ste
   pending.got = 0;
   std::byte bytes[Greeting::most_bytes];
   made->greeting.encode(bytes);
-  const bool sent = send_all(pending.socket, {bytes, made->greeting.size()});
+  const bool sent = send_all(pending.socket, {bytes, made->greeting.size()}) == 0;
   return sent || refuses ? step.action : Action::leave;
 }
 

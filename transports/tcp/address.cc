@@ -8,11 +8,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
+
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
@@ -49,7 +50,7 @@ Interface interface_of(const ifaddrs& entry) {
   if (has_ip(entry)) {
     made.address = from_socket_address(entry.ifa_addr);
     made.prefix = prefix_length(from_socket_address(entry.ifa_netmask));
-    made.state = (entry.ifa_flags & IFF_RUNNING) != 0 ? State::usable : State::no_carrier;
+    made.state = (entry.ifa_flags & IFF_RUNNING) != 0 ? State::running : State::no_carrier;
     if (made.address.is_link_local_v6()) made.state = State::link_local;
   }
   if ((entry.ifa_flags & IFF_UP) == 0) made.state = State::down;
@@ -68,18 +69,14 @@ std::string text_of(const Interface& interface) {
 
 // Those that can be used first.
 std::string list_text(std::vector<Interface> interfaces) {
-  const auto is_usable = [](const Interface& each) {
-    return each.state == Interface::State::usable;
-  };
-  std::stable_partition(interfaces.begin(), interfaces.end(), is_usable);
+  std::ranges::stable_partition(interfaces, &Interface::is_usable);
   std::string text;
   for (const Interface& each : interfaces) text += (text.empty() ? "" : ", ") + text_of(each);
   return text.empty() ? "no interface" : text;
 }
 
 bool is_usable(const Interface& interface, int family) {
-  return interface.state == Interface::State::usable &&
-         (family == 0 || family == interface.address.family);
+  return interface.is_usable() && (family == 0 || family == interface.address.family);
 }
 
 bool matches(const InterfaceList::Item& item, const Interface& interface) {
@@ -135,10 +132,8 @@ std::string peer_text(int socket) {
 
 Result<std::vector<Interface>> local_interfaces() {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
-    return Status(Code::unavailable,
-                  "cannot list the network interfaces: " + std::string(strerror(errno)));
-  }
+  const int error = -system_call([&] { return getifaddrs(&list); });
+  if (error != 0) return system_error("cannot list the network interfaces", error);
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<Interface> found;
   for (const bool with_ip : {true, false}) {
@@ -165,7 +160,8 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
     if (each.address.is_loopback() && std::exchange(has_loopback, true)) continue;
     chosen.push_back(each);
   }
-  std::ranges::stable_sort(chosen, {}, &Interface::rank);
+  std::ranges::stable_sort(chosen, {},
+                           [](const Interface& each) { return std::pair(each.state, each.rank); });
   if (!chosen.empty()) return chosen;
   return no_address(all, list, family);
 }

@@ -12,14 +12,15 @@
 // Each side decides from what it knows alone. The listener binds one socket to each address that it
 // offers, never to the wildcard address. Its address has room for some, the best first: that of
 // the default route, a loopback address, those of devices, of virtual interfaces, and last of
-// bridges, which many hosts have alike (docker0) and which lead nowhere else.
+// bridges, which many hosts have alike (docker0) and which lead nowhere else; after all of these
+// come interfaces without carrier.
 //
 // The connecting side orders the peer's addresses. If both are known to be on one host (same kernel
 // and network namespace), loopback comes first. Otherwise addresses on a subnet of this process
-// come first, and the socket is bound to this process's own address there. Addresses that this host
-// has too lead to this host. If the peer has any others it is not here, and they are not tried.
-// Else it may be on this host after all, which containers and a missing /proc can hide. Only the
-// peer's answer tells (transports/tcp/dialer.h).
+// (whose interface has a carrier) come first, and the socket is bound to this process's own address
+// there. Addresses that this host has too lead to this host. If the peer has any others it is not
+// here, and they are not tried. Else it may be on this host after all, which containers and a
+// missing /proc can hide. Only the peer's answer tells (transports/tcp/dialer.h).
 #pragma once
 
 #include <sys/socket.h>
@@ -54,13 +55,16 @@ std::string peer_text(int socket);
 
 // An address of an interface.
 struct Interface {
-  // Why it can't be used. A link-local address (of IPv6) means nothing to other hosts.
-  enum class State { usable, no_carrier, link_local, down, no_address };
+  // The first two can be used. The kernel may notice a carrier (IFF_RUNNING) up to a second after
+  // the interface carries packets, as in a container that has just started. A link-local address
+  // (of IPv6) means nothing to other hosts.
+  enum class State { running, no_carrier, link_local, down, no_address };
 
   std::string name;
   IpAddress address;  // unless it has none
   uint8_t prefix = 0;
-  State state = State::usable;
+  State state = State::running;
+  bool is_usable() const { return state == State::running || state == State::no_carrier; }
 
   // How likely other hosts reach it, the likeliest first.
   enum class Rank : uint8_t { default_route, loopback, device, virtual_device, bridge };
@@ -76,9 +80,9 @@ void rank_interfaces(std::vector<Interface>& interfaces);
 // All addresses of this host in the kernel's order, then the interfaces that have none.
 Result<std::vector<Interface>> local_interfaces();
 
-// The usable interfaces in `all` that the list and the family (0, 4, 6) allow, by rank, but at most
-// one loopback address. If there are none, the error lists all interfaces. Errors name the setting,
-// SLUICE_TCP_INTERFACES, unless the list is empty.
+// The usable interfaces in `all` that the list and the family (0, 4, 6) allow, by rank, those
+// without carrier last, but at most one loopback address. If there are none, the error lists all
+// interfaces. Errors name the setting, SLUICE_TCP_INTERFACES, unless the list is empty.
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all,
                                                  const std::string& list, int family);
 

@@ -21,19 +21,23 @@ size_t head_bytes_of(bool proves) { return head_bytes + (proves ? sizeof(PublicK
 size_t entry_bytes(uint8_t family) { return 4 + (family == 4 ? 4 : 16); }
 
 bool has_address(const std::vector<Interface>& interfaces, const IpAddress& address) {
-  using State = Interface::State;
   return std::ranges::any_of(interfaces, [&](const Interface& each) {
-    const bool is_local = each.state == State::usable || each.state == State::no_carrier;
-    return is_local && each.address == address;
+    return each.is_usable() && each.address == address;
   });
 }
 
-// The interface on a peer's subnet. Of several the narrowest, as routes choose: from the address of
-// another the peer's answer may take another way, or be dropped on it.
+bool has_carrier(const Interface& interface) {
+  return interface.state == Interface::State::running;
+}
+
+// The interface on a peer's subnet. Of several, one that has a carrier; then the narrowest, as
+// routes choose: from the address of another the peer's answer may take another way, or be dropped
+// on it.
 const Interface* interface_to(const AddressBlob::Entry& entry,
                               const std::vector<Interface>& chosen) {
   const auto fit = [&](const Interface& ours) {
-    return ours.address.shares_prefix(entry.address, ours.prefix) ? 1 + ours.prefix : 0;
+    const bool is_within = ours.address.shares_prefix(entry.address, ours.prefix);
+    return std::pair(has_carrier(ours), is_within ? 1 + ours.prefix : 0);
   };
   const Interface* found = nullptr;
   for (const Interface& ours : chosen) {
@@ -130,7 +134,8 @@ std::vector<Candidate> candidates(const AddressBlob& peer, uint64_t host,
     // host has for itself (docker0).
     candidate.here = same_host || loopback || has_address(all, entry.address);
     candidate.certain = same_host || !candidate.here;
-    const bool preferred = same_host ? loopback : !loopback && on_subnet != nullptr;
+    const bool leads_there = on_subnet != nullptr && has_carrier(*on_subnet);
+    const bool preferred = same_host ? loopback : !loopback && leads_there;
     tiers[candidate.certain ? !preferred : 2 + loopback].push_back(candidate);
   }
   const bool any_certain = !tiers[0].empty() || !tiers[1].empty();

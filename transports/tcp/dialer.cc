@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "src/base/system_call.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
@@ -170,20 +171,21 @@ Result<Socket> Dialer::make_socket_for(const Candidate& candidate) const {
   if (candidate.local) return make_local_socket(context_.options);
   auto made = make_socket(candidate.address, context_.options);
   const auto source = source_for(candidate);
-  if (made.ok() && source && !connect_from(*made, *source) &&
-      !context_.options.interfaces.empty()) {
-    return system_error("cannot connect from " + source->text());
+  const int error = made.ok() && source ? connect_from(*made, *source) : 0;
+  if (error != 0 && !context_.options.interfaces.empty()) {
+    return system_error("cannot connect from " + source->text(), error);
   }
   return made;
 }
 
-// Begins to. False, with errno, if that is not possible.
-bool Dialer::connects(const Socket& socket, const Candidate& candidate) const {
+// Begins to. 0, or an errno value if that is not possible.
+int Dialer::begin_to_connect(const Socket& socket, const Candidate& candidate) const {
   if (greeting_.resumes) reset_when_closed(socket, true);
   const SocketAddress to = candidate.local ? local_address(greeting_.to, candidate.port)
                                            : to_socket_address(candidate.address, candidate.port);
   const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
-  return connect(socket.fd(), address, to.size) == 0 || errno == EINPROGRESS || errno == EINTR;
+  const int error = -system_call([&] { return connect(socket.fd(), address, to.size); });
+  return error == EINPROGRESS || error == EALREADY || error == EISCONN ? 0 : error;
 }
 
 void Dialer::start_next() {
@@ -194,23 +196,21 @@ void Dialer::start_next() {
   const auto [candidate, closed] = targets_[next_++];
   next_start_ = Clock::now() + between_starts_;
   auto made = make_socket_for(candidate);
-  int error = errno;
   while (!made.ok() && !has_descriptors(1) && context_.make_room && context_.make_room()) {
     made = make_socket_for(candidate);
-    error = errno;
   }
   if (!made.ok()) {
     absent_ = false;
-    failures_.push_back({made.status().message(), error});
+    failures_.push_back({made.status().message(), made.status().error()});
     return;
   }
   Attempt attempt{candidate, closed, std::move(*made), std::max(deadline_, next_start_)};
   if (!candidate.local) attempt.renews_at = Clock::now() + between_fresh;
-  if (!connects(attempt.socket, candidate)) {
+  attempt.error = begin_to_connect(attempt.socket, candidate);
+  if (attempt.error != 0) {
     // The queue of the peer's local socket is full, so the peer is there, and late.
-    const bool is_late = errno == EAGAIN && candidate.local;
+    const bool is_late = attempt.error == EAGAIN && candidate.local;
     if (!is_late) {
-      attempt.error = errno;
       note_end(attempt, attempt.error == ECONNREFUSED, nullptr);
       return;
     }
@@ -290,26 +290,25 @@ void Dialer::renew(Attempt& attempt) const {
   attempt.fresh.close();
   if (!has_descriptors(descriptors_for_others)) return;
   auto made = make_socket_for(attempt.candidate);
-  if (made.ok() && connects(*made, attempt.candidate)) attempt.fresh = std::move(*made);
+  if (made.ok() && begin_to_connect(*made, attempt.candidate) == 0)
+    attempt.fresh = std::move(*made);
 }
 
 // (A new socket has room for the greeting.)
 Dialer::Event Dialer::greet(Attempt& attempt) const {
   std::byte bytes[Greeting::most_bytes];
   greeting_.encode(bytes);
-  if (!send_all(attempt.socket, {bytes, greeting_.size()})) return attempt.fails(errno);
+  const int error = send_all(attempt.socket, {bytes, greeting_.size()});
+  if (error != 0) return attempt.fails(error);
   return greeting_.invites ? Event::invited : Event::greeted;
 }
 
 Dialer::Event Dialer::hear(Attempt& attempt) {
   const size_t size = greeting_.size();
-  ssize_t got;
-  do {
-    got = recv(attempt.socket.fd(), attempt.bytes.data() + attempt.got, size - attempt.got,
-               MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return wait_further(attempt);
-  if (got < 0) return attempt.fails(errno);
+  const ssize_t got =
+      receive(attempt.socket, attempt.bytes.data() + attempt.got, size - attempt.got);
+  if (got == -EAGAIN) return wait_further(attempt);
+  if (got < 0) return attempt.fails(static_cast<int>(-got));
   if (got == 0) return Event::ended;
   attempt.got += static_cast<size_t>(got);
   if (!Greeting::may_begin(attempt.bytes.data(), attempt.got)) return Event::noise;
@@ -344,10 +343,9 @@ Dialer::Event Dialer::confirm(Attempt& attempt) const {
                        : greeting_.key;
   if (!proof.ok()) return attempt.fails(ENOMEM);
   std::byte next;
-  if (recv(attempt.socket.fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
-    return attempt.fails(EPIPE);
-  }
-  return send_all(attempt.socket, *proof) ? Event::confirmed : attempt.fails(errno);
+  if (receive(attempt.socket, &next, 1, MSG_PEEK) == 0) return attempt.fails(EPIPE);
+  const int error = send_all(attempt.socket, *proof);
+  return error == 0 ? Event::confirmed : attempt.fails(error);
 }
 
 Dialer::Event Dialer::Attempt::fails(int why) {

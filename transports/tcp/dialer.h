@@ -141,7 +141,7 @@ class Dialer {
   void start_next();
   std::optional<IpAddress> source_for(const Candidate& candidate) const;
   Result<Socket> make_socket_for(const Candidate& candidate) const;
-  bool connects(const Socket& socket, const Candidate& candidate) const;
+  int begin_to_connect(const Socket& socket, const Candidate& candidate) const;
   Action look_at(Attempt& attempt);
   Event connect_further(Attempt& attempt) const;
   void renew(Attempt& attempt) const;

@@ -5,16 +5,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
+#include "src/base/system_call.h"
+
 namespace sluice {
 namespace {
 
-constexpr int local_backlog = 65535;  // the kernel limits it to net.core.somaxconn
-constexpr uid_t nobody = 65534;       // what the kernel says of users that it can't name here
+constexpr uid_t nobody = 65534;  // what the kernel says of users that it can't name here
 
 }  // namespace
 
@@ -33,8 +33,8 @@ SocketAddress local_address(const ProcessId& process, uint16_t port) {
 }
 
 Result<Socket> make_local_socket(const TcpOptions& options) {
-  Socket made(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made) return system_error("no local socket");
+  Socket made = open_socket(AF_UNIX);
+  if (!made) return system_error("no local socket", made.error());
   if (options.socket_buffer > 0) {
     const int bytes = static_cast<int>(options.socket_buffer);
     setsockopt(made.fd(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -45,11 +45,8 @@ Result<Socket> make_local_socket(const TcpOptions& options) {
 Result<Socket> listen_locally(const ProcessId& self, uint16_t port, const TcpOptions& options) {
   auto made = make_local_socket(options);
   if (!made.ok()) return made;
-  const SocketAddress at = local_address(self, port);
-  if (bind(made->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) != 0 ||
-      listen(made->fd(), local_backlog) != 0) {
-    return system_error("cannot listen on a local socket");
-  }
+  const Status listens = listen_at(*made, local_address(self, port), "a local socket");
+  if (!listens.ok()) return listens;
   return made;
 }
 

@@ -16,6 +16,8 @@
 #include <iterator>
 #include <vector>
 
+#include "src/base/system_call.h"
+
 namespace sluice {
 namespace {
 
@@ -29,9 +31,12 @@ bool set(const Socket& socket, int level, int option, int value) {
   return setsockopt(socket.fd(), level, option, &value, sizeof(value)) == 0;
 }
 
-bool set_congestion(const Socket& socket, const std::string& name) {
-  return setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, name.c_str(),
-                    static_cast<socklen_t>(name.size())) == 0;
+// 0, or an errno value.
+int set_congestion(const Socket& socket, const std::string& name) {
+  return -system_call([&] {
+    return setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, name.c_str(),
+                      static_cast<socklen_t>(name.size()));
+  });
 }
 
 // TCP_USER_TIMEOUT is not set: it would also end connections to live peers that merely do not read
@@ -61,14 +66,6 @@ msghdr message_of(std::span<const iovec> runs) {
   return message;
 }
 
-Conduit::Moved moved(ssize_t bytes) {
-  using Result = Conduit::Moved::Result;
-  if (bytes > 0) return {Result::some, static_cast<size_t>(bytes)};
-  if (bytes == 0) return {Result::closed};
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return {Result::nothing};
-  return {Result::failed, 0, errno};
-}
-
 }  // namespace
 
 Conduit::Moved SocketConduit::write_more(std::span<const iovec> runs) {
@@ -78,24 +75,37 @@ Conduit::Moved SocketConduit::write_more(std::span<const iovec> runs) {
 Conduit::Moved SocketConduit::write(std::span<const iovec> runs, int flags) {
   flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
   const msghdr message = message_of(runs);
-  ssize_t sent;
-  do {
-    sent = runs.size() == 1 ? send(socket_.fd(), runs[0].iov_base, runs[0].iov_len, flags)
-                            : sendmsg(socket_.fd(), &message, flags);
-  } while (sent < 0 && errno == EINTR);
-  if (sent < 0 && is_break(errno) && errno != EPIPE) broken_ = errno;
-  return moved(sent);
+  int first = 0;
+  const ssize_t sent = system_call(
+      [&] {
+        return runs.size() == 1 ? send(socket_.fd(), runs[0].iov_base, runs[0].iov_len, flags)
+                                : sendmsg(socket_.fd(), &message, flags);
+      },
+      &first);
+  return moved(sent, first);
 }
 
 Conduit::Moved SocketConduit::read(std::span<const iovec> runs) {
   msghdr message = message_of(runs);
-  ssize_t got;
-  do {
-    got = runs.size() == 1 ? recv(socket_.fd(), runs[0].iov_base, runs[0].iov_len, MSG_DONTWAIT)
-                           : recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got == 0 && broken_ != 0) return {Moved::Result::failed, 0, broken_};
-  return moved(got);
+  int first = 0;
+  const ssize_t got = system_call(
+      [&] {
+        return runs.size() == 1
+                   ? recv(socket_.fd(), runs[0].iov_base, runs[0].iov_len, MSG_DONTWAIT)
+                   : recvmsg(socket_.fd(), &message, MSG_DONTWAIT);
+      },
+      &first);
+  return moved(got, first);
+}
+
+Conduit::Moved SocketConduit::moved(ssize_t bytes, int first) {
+  using Result = Moved::Result;
+  if (bytes > 0) return {Result::some, static_cast<size_t>(bytes)};
+  if (bytes == -EAGAIN) return {Result::nothing};
+  if (is_break(first) && first != EPIPE) broken_ = first;
+  const bool tells = bytes != 0 && bytes != -EPIPE;
+  const int error = tells || broken_ == 0 ? static_cast<int>(-bytes) : broken_;
+  return error == 0 ? Moved{Result::closed} : Moved{Result::failed, 0, error};
 }
 
 bool is_break(int error) {
@@ -126,9 +136,8 @@ bool drain(const Socket& socket) {
   constexpr int most_reads = 64;
   std::array<std::byte, 16384> dropped;
   for (int i = 0; i < most_reads; ++i) {
-    const ssize_t got = recv(socket.fd(), dropped.data(), dropped.size(), MSG_DONTWAIT);
-    const bool waits = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-    if (got <= 0) return !waits;
+    const ssize_t got = receive(socket, dropped.data(), dropped.size());
+    if (got <= 0) return got != -EAGAIN;
   }
   return false;
 }
@@ -147,62 +156,72 @@ void set_keepalive(const Socket& socket, std::chrono::milliseconds limit) {
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::clamp(seconds / 6, 1, most_between));
 }
 
-bool send_all(const Socket& socket, std::span<const std::byte> bytes) {
-  const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent >= 0 && sent < static_cast<ssize_t>(bytes.size())) errno = EAGAIN;
-  return sent == static_cast<ssize_t>(bytes.size());
+ssize_t receive(const Socket& socket, void* to, size_t bytes, int flags) {
+  return system_call([&] { return recv(socket.fd(), to, bytes, MSG_DONTWAIT | flags); });
 }
 
-std::string error_text(int error) {
-  char buffer[128] = "";
-  return strerror_r(error, buffer, sizeof(buffer));
+int send_all(const Socket& socket, std::span<const std::byte> bytes) {
+  const ssize_t sent = system_call(
+      [&] { return send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); });
+  if (sent < 0) return static_cast<int>(-sent);
+  return sent == static_cast<ssize_t>(bytes.size()) ? 0 : EAGAIN;
 }
 
 bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-Status system_error(const std::string& what) {
-  const int error = errno;
-  Status made(Code::unavailable, what + ": " + error_text(error));
-  errno = error;
-  return made;
+Socket open_socket(int family) {
+  constexpr int kind = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  return Socket(system_call([&] { return socket(family, kind, 0); }));
 }
 
 Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options) {
-  Socket made(::socket(address.family == 4 ? AF_INET : AF_INET6,
-                       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made) return system_error("no socket");
+  Socket made = open_socket(address.family == 4 ? AF_INET : AF_INET6);
+  if (!made) return system_error("no socket", made.error());
   set_manners(made);
   set_keepalive(made, options.connect_timeout);
   if (address.family == 6) set(made, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (options.socket_buffer > 0) set_buffers(made, options.socket_buffer);
-  if (!options.congestion.empty() && !set_congestion(made, options.congestion)) {
-    return system_error("congestion control '" + options.congestion + "' cannot be had");
+  const int error = options.congestion.empty() ? 0 : set_congestion(made, options.congestion);
+  if (error != 0) {
+    return system_error("congestion control '" + options.congestion + "' cannot be had", error);
   }
   if (options.congestion.empty() && address.is_loopback()) set_congestion(made, "reno");
   return made;
 }
 
-bool connect_from(const Socket& socket, const IpAddress& source) {
-  set(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // the port is chosen for the connection
-  const SocketAddress at = to_socket_address(source, 0);
-  return bind(socket.fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) == 0;
+int bind_to(const Socket& socket, const SocketAddress& at) {
+  return -system_call(
+      [&] { return bind(socket.fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size); });
 }
 
+int connect_from(const Socket& socket, const IpAddress& source) {
+  set(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // the port is chosen for the connection
+  return bind_to(socket, to_socket_address(source, 0));
+}
+
+Status listen_at(const Socket& socket, const SocketAddress& at, const std::string& name) {
+  int error = bind_to(socket, at);
+  if (error == 0) error = -system_call([&] { return listen(socket.fd(), backlog); });
+  return error == 0 ? Status() : system_error("cannot listen on " + name, error);
+}
+
+namespace {
+
 // At that port, or one that the kernel chooses.
-Result<Listener> listen_at(const IpAddress& address, uint16_t chosen, const TcpOptions& options) {
+Result<Listener> listen_at_port(const IpAddress& address, uint16_t chosen,
+                                const TcpOptions& options) {
   auto made = make_socket(address, options);
   if (!made.ok()) return made.status();
   Listener listener{std::move(*made)};
   // Else what is left of an earlier process's connections would hold its port for a minute.
   if (chosen != 0) set(listener.socket, SOL_SOCKET, SO_REUSEADDR, 1);
   SocketAddress at = to_socket_address(address, chosen);
+  if (Status status = listen_at(listener.socket, at, address.text()); !status.ok()) return status;
   const int fd = listener.socket.fd();
-  if (bind(fd, reinterpret_cast<sockaddr*>(&at.storage), at.size) != 0 ||
-      listen(fd, backlog) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&at.storage), &at.size) != 0) {
-    return system_error("cannot listen on " + address.text());
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&at.storage), &at.size) != 0) {
+    return Status(Code::unavailable, "the kernel does not say at which port it listens");
   }
   in_port_t port;  // same offset in both families
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
@@ -212,14 +231,17 @@ Result<Listener> listen_at(const IpAddress& address, uint16_t chosen, const TcpO
   return listener;
 }
 
+}  // namespace
+
 Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) {
   const auto [first, last] = options.ports;
-  if (first == 0) return listen_at(address, 0, options);
+  if (first == 0) return listen_at_port(address, 0, options);
   bool forbidden = false;
   for (uint32_t port = first; port <= last; ++port) {
-    auto made = listen_at(address, static_cast<uint16_t>(port), options);
-    if (made.ok() || (errno != EADDRINUSE && errno != EACCES)) return made;
-    forbidden |= errno == EACCES;
+    auto made = listen_at_port(address, static_cast<uint16_t>(port), options);
+    const int error = made.status().error();
+    if (made.ok() || (error != EADDRINUSE && error != EACCES)) return made;
+    forbidden |= error == EACCES;
   }
   const std::string range =
       std::to_string(first) + (last == first ? "" : "-" + std::to_string(last));
@@ -233,17 +255,18 @@ Result<Listener> listen_on(const IpAddress& address, const TcpOptions& options) 
 bool is_free(const IpAddress& address, uint16_t port) {
   const auto probe = make_socket(address, {});
   if (!probe.ok()) return false;
-  const SocketAddress at = to_socket_address(address, port);
-  return bind(probe->fd(), reinterpret_cast<const sockaddr*>(&at.storage), at.size) == 0;
+  return bind_to(*probe, to_socket_address(address, port)) == 0;
 }
 
-bool has_descriptors(size_t count) {
+int try_descriptors(size_t count) {
   std::vector<Socket> held;
   for (size_t i = 0; i < count; ++i) {
-    held.emplace_back(i == 0 ? eventfd(0, EFD_CLOEXEC) : fcntl(held[0].fd(), F_DUPFD_CLOEXEC, 0));
-    if (!held.back()) return false;
+    held.emplace_back(system_call([&] {
+      return i == 0 ? eventfd(0, EFD_CLOEXEC) : fcntl(held[0].fd(), F_DUPFD_CLOEXEC, 0);
+    }));
+    if (!held.back()) return held.back().error();
   }
-  return true;
+  return 0;
 }
 
 bool is_waited_at(const Socket& listener) {
@@ -259,22 +282,37 @@ std::optional<unsigned> room_of_full_queue(const Socket& listener) {
   return waiting >= most ? std::optional(most + 1) : std::nullopt;
 }
 
+namespace {
+
+// A filter of system calls may know accept alone. A negative number: an errno value, negated.
+int accept_next(const Socket& listener) {
+  const int fd = listener.fd();
+  const int made =
+      system_call([&] { return accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
+  if (made != -ENOSYS && made != -EPERM && made != -EACCES) return made;
+  const int plain = system_call([&] { return accept(fd, nullptr, nullptr); });
+  if (plain < 0) return plain;
+  fcntl(plain, F_SETFD, FD_CLOEXEC);
+  fcntl(plain, F_SETFL, O_NONBLOCK);
+  return plain;
+}
+
+}  // namespace
+
 Result<Socket> accept_from(const Socket& listener) {
-  constexpr const char* trouble = "cannot accept a connection: ";
-  Socket accepted;
-  if (!is_waited_at(listener)) return accepted;
+  constexpr const char* trouble = "cannot accept a connection";
+  if (!is_waited_at(listener)) return Socket();
   // Accepting may give a number that Descriptor must move; if moving fails, the connection is lost.
-  if (!has_descriptors(1)) return Status(Code::unavailable, trouble + error_text(errno));
-  do {
-    accepted = Socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  } while (!accepted && (errno == EINTR || errno == ECONNABORTED));
-  if (!accepted && is_shortage(errno)) {
-    const int error = errno;  // the kernel may report it although none waits
-    if (!is_waited_at(listener)) return accepted;
-    return Status(Code::unavailable, trouble + error_text(error));
+  if (const int lack = try_descriptors(1); lack != 0) return system_error(trouble, lack);
+  Socket accepted(accept_next(listener));
+  if (accepted) {
+    set_manners(accepted);  // keepalive is the listener's
+    return accepted;
   }
-  if (accepted) set_manners(accepted);  // keepalive is the listener's
-  return accepted;
+  const int error = accepted.error();
+  // (The kernel may report a shortage although none waits.)
+  if (error == EAGAIN || is_break(error) || !is_waited_at(listener)) return Socket();
+  return system_error(trouble, error);
 }
 
 }  // namespace sluice

@@ -35,13 +35,13 @@ class SocketConduit final : public Conduit {
 
  private:
   Moved write(std::span<const iovec> runs, int flags);
+  Moved moved(ssize_t bytes, int first);  // what system_call gave
 
   const Socket& socket_;
-  int broken_ = 0;  // errno with which a write found it broken: the kernel tells it once
+  int broken_ = 0;  // errno: how it broke, which the kernel tells once. Then a write fails with
+                    // EPIPE and a read finds the end
 };
 
-// The text of an errno value: "Connection refused".
-std::string error_text(int error);
 // Whether an errno value says that this process or its host lacks descriptors or memory. That may
 // pass, and says nothing about the peer.
 bool is_shortage(int error);
@@ -74,24 +74,32 @@ void reset_if_unacknowledged(const Socket& socket);
 // limit, as long as it is being made, and within half a minute later.
 void set_keepalive(const Socket& socket, std::chrono::milliseconds limit);
 
-// Sends a few bytes over a new connection, which has room for them. False, with errno, if not all
-// were taken.
-bool send_all(const Socket& socket, std::span<const std::byte> bytes);
+// How many bytes have come, of those that there is room for. 0: the other side has ended the
+// connection. Else an errno value, negated: -EAGAIN if nothing has come.
+ssize_t receive(const Socket& socket, void* to, size_t bytes, int flags = 0);
+// Sends a few bytes over a new connection, which has room for them. 0, or an errno value: EAGAIN if
+// not all were taken.
+int send_all(const Socket& socket, std::span<const std::byte> bytes);
 
-// Whether this process may open `count` more descriptors. Makes system calls.
-bool has_descriptors(size_t count);
+// Whether this process may open `count` more descriptors: 0, or the errno value why not. Makes
+// system calls.
+int try_descriptors(size_t count);
+inline bool has_descriptors(size_t count) { return try_descriptors(count) == 0; }
 
-// An error of the system's: Code::unavailable, with the text of errno, which stays as it is.
-Status system_error(const std::string& what);
+// A stream socket; closed, with Descriptor::error, if none can be had.
+Socket open_socket(int family);
 
 // A socket with these options, to be bound or connected to that address. On loopback, which has no
 // congestion, it uses reno unless the options name another: every kernel has reno, and it does not
 // pace. Errors are system_error's.
 Result<Socket> make_socket(const IpAddress& address, const TcpOptions& options);
 
-// Binds a socket to an address of this host, from which it will connect. False, with errno, if that
-// is not to be had.
-bool connect_from(const Socket& socket, const IpAddress& source);
+// Binds a socket to an address of this host, from which it will connect. 0, or an errno value.
+int connect_from(const Socket& socket, const IpAddress& source);
+
+// Binds a socket to an address of this host, which a message calls so, and listens there. Errors
+// are system_error's.
+Status listen_at(const Socket& socket, const SocketAddress& at, const std::string& name);
 
 // Listens on that address only, at the first free port of the options' range, or else at one that
 // the kernel chooses. If none is to be had, Code::unavailable, with the range and the setting.
@@ -111,8 +119,9 @@ bool is_waited_at(const Socket& listener);
 // one has just been accepted. nullopt: fewer, or it is a local socket.
 std::optional<unsigned> room_of_full_queue(const Socket& listener);
 
-// Accepts the next waiting connection; a closed socket if there is none. Never blocks. An error if
-// one waits but can't be accepted for lack of descriptors or memory.
+// Accepts the next waiting connection; a closed socket if there is none. Never blocks. system_error
+// if one waits but can't be accepted: for lack of descriptors or memory, or because a filter of
+// system calls forbids it.
 Result<Socket> accept_from(const Socket& listener);
 
 }  // namespace sluice

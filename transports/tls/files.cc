@@ -5,14 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string_view>
 
 #include "src/base/file.h"
 #include "src/base/log.h"
+#include "src/base/plain_text.h"
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
@@ -34,20 +33,22 @@ bool is_folder(const std::string& path) {
 // "1a2b3c4d.0" holds a certificate, "1a2b3c4d.r0" a revocation list: the hash of a name, a number.
 bool is_hashed(std::string_view name) {
   constexpr size_t digits = 8;
-  const auto all = [](std::string_view text, int (*is)(int)) {
-    return !text.empty() && std::ranges::all_of(text, [&](char c) {
-      return is(static_cast<unsigned char>(c)) != 0;
-    });
+  const auto all = [](std::string_view text, bool (*is)(char)) {
+    return !text.empty() && std::ranges::all_of(text, is);
   };
   if (name.size() < digits + 2 || name[digits] != '.') return false;
   std::string_view number = name.substr(digits + 1);
   if (number.front() == 'r') number.remove_prefix(1);
-  return all(name.substr(0, digits), std::isxdigit) && all(number, std::isdigit);
+  return all(name.substr(0, digits), is_hex_digit) && all(number, is_digit);
 }
 
 Status read_folder(std::string* text, const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
-  if (!folder) return {Code::invalid, "cannot read " + path + ": " + strerror(errno)};
+  std::unique_ptr<DIR, int (*)(DIR*)> folder(nullptr, closedir);
+  const int error = -system_call([&] {
+    folder.reset(opendir(path.c_str()));
+    return folder ? 0 : -1;
+  });
+  if (error != 0) return {Code::invalid, "cannot read " + path + ": " + error_text(error)};
   while (const dirent* const entry = readdir(folder.get())) {
     if (!is_hashed(entry->d_name)) continue;
     const auto read = read_file(path + "/" + entry->d_name);

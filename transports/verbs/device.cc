@@ -7,18 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "src/base/module.h"
+#include "src/base/system_call.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t most_late = 3;
-
-std::string text_of(int error) { return strerror(error); }
 
 std::array<uint8_t, 16> words_of(const uint8_t* gid) {
   std::array<uint8_t, 16> words{};
@@ -55,7 +53,7 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(const SluiceVerbs& table,
   void* handle = nullptr;
   int descriptor = -1;
   if (const int error = table.open(port.port.device, &handle, &descriptor); error != 0) {
-    return Status(Code::unavailable, port.label() + ": " + text_of(error));
+    return Status(Code::unavailable, port.label() + ": " + error_text(error));
   }
   return std::shared_ptr<VerbsDevice>(new VerbsDevice(table, handle, descriptor, port));
 }
@@ -69,8 +67,13 @@ void VerbsDevice::awake() {
 void VerbsDevice::take_events() {
   SluiceVerbsEvent event{};
   int got = 0;
-  while (lost_.empty() && (got = table_.next_event(handle_, &event)) > 0) take(event);
-  if (got < 0) lost_ = "the device is lost: " + text_of(-got);
+  const auto next = [&] {
+    got = table_.next_event(handle_, &event);
+    if (got < 0) errno = -got;
+    return got;
+  };
+  while (lost_.empty() && (got = system_call(next)) > 0) take(event);
+  if (got < 0) lost_ = "the device is lost: " + error_text(-got);
 }
 
 void VerbsDevice::take(const SluiceVerbsEvent& event) {
@@ -127,17 +130,20 @@ std::string VerbsDevice::given_up() const {
 
 Result<std::unique_ptr<VerbsMemory>> VerbsMemory::make(std::shared_ptr<VerbsDevice> device,
                                                        size_t bytes, bool remote) {
-  void* const data =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) return Status(Code::memory, "no memory for RDMA: " + text_of(errno));
+  void* data = nullptr;
+  int error = -system_call([&] {
+    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? -1 : 0;
+  });
+  if (error != 0) return Status(Code::memory, "no memory for RDMA: " + error_text(error));
   (void)madvise(data, bytes, MADV_DONTFORK);
   std::unique_ptr<VerbsMemory> memory(
       new VerbsMemory(std::move(device), static_cast<std::byte*>(data), bytes));
   const VerbsDevice& of = *memory->device_;
   SluiceVerbsRegion region{};
-  const int error = of.table().add_region(of.handle(), data, bytes, remote ? 1 : 0, &region);
+  error = of.table().add_region(of.handle(), data, bytes, remote ? 1 : 0, &region);
   if (error != 0) {
-    return Status(Code::unavailable, of.label() + ": cannot register memory: " + text_of(error) +
+    return Status(Code::unavailable, of.label() + ": cannot register memory: " + error_text(error) +
                                          limit_of_locked_memory(error));
   }
   memory->region_ = region;

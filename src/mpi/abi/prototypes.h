@@ -60,6 +60,7 @@ int PMPI_Comm_dup_with_info(MPI_Comm, MPI_Info, MPI_Comm*);
 int PMPI_Comm_free(MPI_Comm*);
 int PMPI_Comm_get_info(MPI_Comm, MPI_Info*);
 int PMPI_Comm_get_name(MPI_Comm, char*, int*);
+int PMPI_Comm_get_parent(MPI_Comm*);
 int PMPI_Comm_group(MPI_Comm, MPI_Group*);
 int PMPI_Comm_rank(MPI_Comm, int*);
 int PMPI_Comm_set_attr(MPI_Comm, int, void*);

@@ -300,6 +300,29 @@ TEST(Knobs, Sizes) {
   }
 }
 
+TEST(Knobs, PathsMayBeginWithTheHomeFolder) {
+  const auto path_of = [](const std::string& value, const std::string& home) {
+    Knobs knobs;
+    const Settings settings{{"SLUICE_CHOICE_FILE", value}, {"HOME", home}};
+    const Status status = read_knobs(environment_of(settings), &knobs);
+    return status.ok() ? knobs.choice_file : status.message();
+  };
+  for (const char* home : {"~", "$HOME", "${HOME}"}) {
+    EXPECT_EQ(path_of(std::string(home) + "/a b/~x", "/home/u"), "/home/u/a b/~x");
+    EXPECT_EQ(path_of(home, "/home/u"), "/home/u");
+    EXPECT_NE(path_of(std::string(home) + "/x", "").find("if HOME is set"), std::string::npos);
+  }
+  for (const char* plain : {"/tmp/~/x", "x$HOME/y", "./~x", "x~"}) {
+    EXPECT_EQ(path_of(plain, "/home/u"), plain);
+  }
+  for (const char* other : {"~root/x", "$SCRATCH/x", "$HOMES/x"}) {
+    EXPECT_EQ(path_of(other, "/home/u"),
+              std::string("SLUICE_CHOICE_FILE=") + other +
+                  " is not accepted: it takes a path, which may begin with ~/ or $HOME/ if HOME is "
+                  "set (a file's path)");
+  }
+}
+
 TEST(Knobs, AChoiceMayBeANumberToo) {
   Knobs knobs;
   EXPECT_TRUE(read_one("SLUICE_GROUPS", "OFF", &knobs).ok());

@@ -357,7 +357,7 @@ TEST_P(TcpInvites, NoMoreIfItIsRefused) {
   if (asked.proves) answer.key = *second_proof(*options_.prover, pair_key(), asked, answer);
   std::byte bytes[Greeting::bytes_with_proof];
   answer.encode(bytes);
-  ASSERT_TRUE(send_all(peer, {bytes, answer.size()}));
+  ASSERT_EQ(send_all(peer, {bytes, answer.size()}), 0);
   ASSERT_TRUE(wait_for(*endpoint_, [&] { return message.done(); }));
   EXPECT_EQ(message.code(), Code::peer_lost);
   EXPECT_NE(message.why().find("cannot connect to rank 0: it has given up its connection"),

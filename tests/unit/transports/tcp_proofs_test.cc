@@ -452,7 +452,7 @@ class TcpAsks : public testing::Test {
   static void say(const Socket& to, const Greeting& words) {
     std::byte bytes[Greeting::bytes_with_proof];
     words.encode(bytes);
-    ASSERT_TRUE(send_all(to, bytes));
+    ASSERT_EQ(send_all(to, bytes), 0);
   }
 
   const TcpOptions options_ = with_prover();

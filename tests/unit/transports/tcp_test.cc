@@ -159,7 +159,7 @@ TEST(Tcp, OverAnInterfaceByName) {
   const auto all = local_interfaces();
   ASSERT_TRUE(all.ok());
   for (const Interface& each : *all) {
-    if (each.state != Interface::State::usable) continue;
+    if (!each.is_usable()) continue;
     TcpOptions options;
     options.interfaces = each.name;
     Ranks ranks(tcp(options), 2);
