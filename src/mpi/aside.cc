@@ -11,9 +11,13 @@ namespace {
 
 bool is_on_host(const Side& side) { return !side.type || side.place.is_host(); }
 
+bool stays_in_place(const Exchange& call) {
+  return call.in_place && (reduces_in_place || call.call.collective != Collective::reduce);
+}
+
 // Where the operand must be copied to; nullptr: nowhere.
 std::byte* find_place(const Exchange& call, const AsideMemory& scratch) {
-  if (call.in_place) return scratch.result;
+  if (call.in_place) return stays_in_place(call) ? scratch.result : scratch.operand;
   return is_on_host(call.input) ? nullptr : scratch.operand;
 }
 
@@ -42,6 +46,7 @@ Aside::Aside(const Exchange& call, const AsideMemory& scratch)
   if (aside_.output.type) put_at(scratch.result, &aside_.output);
   if (copy_) put_at(copy_, &aside_.input);
   aside_.others = {};
+  aside_.in_place = stays_in_place(call);
 }
 
 Status Aside::prepare(CopyWait& wait) {

@@ -11,6 +11,14 @@
 
 namespace sluice {
 
+// Whether MPI_Reduce takes MPI_IN_PLACE. (In MPICH 4.0.2 it reads from that address if the root is
+// not rank 0.)
+#ifdef SLUICE_OPEN_MPI
+inline constexpr bool reduces_in_place = true;
+#else
+inline constexpr bool reduces_in_place = false;
+#endif
+
 class Aside {
  public:
   // scratch: for the operand and the result, each as long as the call's vector or less.

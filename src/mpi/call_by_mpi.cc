@@ -36,7 +36,12 @@ CallByMpi::CallByMpi(const Arguments& program, const Exchange& call, Position po
       wait_(process.progress_mpi, process.knobs, process.oversubscription) {
   own(&call_.input, &input_type_);
   own(&call_.output, &output_type_);
-  if (is_aside()) aside_.emplace(call_, handed.way.aside);
+  if (is_aside()) {
+    aside_.emplace(call_, handed.way.aside);
+  } else if (!reduces_in_place && call_.in_place && call_.call.collective == Collective::reduce) {
+    call_.in_place = false;
+    call_.set_aside = true;
+  }
 }
 
 // (What describes a type may be valid until the thread's next call, which MPI may make, or until
@@ -72,7 +77,7 @@ bool CallByMpi::place() {
 
 bool CallByMpi::place_where_it_lies(Exchange& call) {
   const bool reduces = call.call.reduction.kernel != nullptr;
-  if (!call.others.empty()) return false;
+  if (!call.others.empty() || (call.set_aside && !call.in_place)) return false;
   if (!is_takeable(call.input, reduces) || !is_takeable(call.output, reduces)) return false;
   const auto place = [&](const Side& side, Staging& numbers, View* view) {
     if (side.type) view_in_place(side, units_of(side, call.call), call.call.element, numbers, view);

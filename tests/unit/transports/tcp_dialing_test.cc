@@ -17,9 +17,9 @@
 #include <thread>
 
 #include "src/base/knobs.h"
+#include "src/base/system_call.h"
 #include "tests/unit/transports/breaks.h"
 #include "tests/unit/transports/tcp_played.h"
-#include "src/base/system_call.h"
 #include "transports/tcp/dialer.h"
 #include "transports/tcp/local_socket.h"
 
