@@ -39,7 +39,7 @@ TEST(Spread, ARailWithMoreQueuedGetsLess) {
 }
 
 // All may have fallen silent since.
-TEST(Spread, WithoutARailThereIsNoPart) { EXPECT_TRUE(cut(300000, {}).empty()); }
+TEST(Spread, WithoutARailThereIsNoPart) { EXPECT_TRUE(cut(300000, std::vector<Load>()).empty()); }
 
 TEST(Spread, PartsAreNotTooSmall) {
   const auto parts = cut(least_spread, std::vector<Load>(16, Load{7, 0}));
