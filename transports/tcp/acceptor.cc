@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/system_call.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/local_socket.h"
 #include "transports/tcp/proofs.h"
@@ -296,10 +297,15 @@ bool Acceptor::is_late(const PendingConnection& pending) const {
 // Reads what is due, and says what it is.
 Acceptor::Event Acceptor::receive(PendingConnection& pending) const {
   while (pending.got < pending.due()) {
-    const ssize_t got = sluice::receive(pending.socket, pending.bytes.data() + pending.got,
-                                        pending.due() - pending.got);
+    int first = 0;  // (A socket says once what broke its connection.)
+    const ssize_t got = system_call(
+        [&] {
+          return recv(pending.socket.fd(), pending.bytes.data() + pending.got,
+                      pending.due() - pending.got, MSG_DONTWAIT);
+        },
+        &first);
     if (got == -EAGAIN) return Event::nothing;
-    pending.error = got < 0 ? static_cast<int>(-got) : 0;
+    pending.error = got <= 0 ? first : 0;
     if (got <= 0) return pending.got == 0 || pending.proves() ? Event::end : Event::noise;
     pending.got += static_cast<size_t>(got);
     if (!pending.proves() && !Greeting::may_begin(pending.bytes.data(), pending.got)) {

@@ -114,7 +114,8 @@ TEST(Forming, TheFileOfChoicesSaysNothingOfOperationsThatAreNotTried) {
   EXPECT_EQ(who_does(Op::sum, Type::int32, false), by_mpi);
   EXPECT_EQ(who_does(Op::sum, Type::int32, true), by_sluice);
   EXPECT_EQ(who_does(Op::sum, Type::int8, false), by_sluice);
-  EXPECT_EQ(who_does(Op::max, Type::int8, false), by_mpi);
+  EXPECT_EQ(who_does(Op::max, Type::int8, false), by_sluice);
+  EXPECT_EQ(who_does(Op::max, Type::int32, false), by_mpi);
 }
 
 // A ProgressMpi that can be copied only so many times.
