@@ -24,6 +24,15 @@ bool is_within_int(const Side& side) {
   return !side.type || side.bytes() <= size_t{std::numeric_limits<int>::max()};
 }
 
+// Whether the counts are ints, which MPI's function takes (MPI_X_c takes wider ones).
+bool has_ints(const Arguments& program, Collective collective) {
+  constexpr auto most = MPI_Count{std::numeric_limits<int>::max()};
+  if (collective == Collective::alltoall) {
+    return program.sendcount <= most && program.recvcount <= most;
+  }
+  return program.sendcounts.width() == sizeof(int) && program.recvcounts.width() == sizeof(int);
+}
+
 }  // namespace
 
 CallByMpi::CallByMpi(const Arguments& program, const Exchange& call, Position position,
@@ -116,7 +125,8 @@ void CallByMpi::put_input_in_place(Call& call) const {
 bool CallByMpi::may_use_programs() const {
   const bool sends_blocks = call_.call.collective == Collective::alltoall ||
                             call_.call.collective == Collective::alltoallv;
-  return sends_blocks && is_within_reach(call_.input) && is_within_reach(call_.output);
+  return sends_blocks && has_ints(program_, call_.call.collective) &&
+         is_within_reach(call_.input) && is_within_reach(call_.output);
 }
 
 bool CallByMpi::fall_back(Status why) {
