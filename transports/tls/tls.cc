@@ -251,9 +251,8 @@ Conduit::Moved TlsFilter::read(std::span<const iovec> runs) {
       const int got = tls_.unseal(session_, to, std::min(run.iov_len - at, record));
       if (got == SLUICE_TLS_FAILED) return given > 0 ? some(given) : fail();
       if (got == SLUICE_TLS_WAITS) {
-        if (!has_ended(received_)) return some(given);
-        ended_ = received_;
-        return given == 0 ? ended_ : some(given);
+        if (has_ended(received_)) ended_ = received_;
+        return given > 0 || is_some(received_) ? some(given) : received_;
       }
       at += static_cast<size_t>(got);
       given += static_cast<size_t>(got);

@@ -29,7 +29,11 @@ class PoorConduit final : public Conduit {
   Moved write(std::span<const iovec> runs) override {
     return random_() % 4 < lacks_ ? Moved{Moved::Result::failed, 0, ENOBUFS} : rich_.write(runs);
   }
-  Moved read(std::span<const iovec> runs) override { return rich_.read(runs); }
+  Moved read(std::span<const iovec> runs) override {
+    return lacks_to_read ? Moved{Moved::Result::failed, 0, ENOMEM} : rich_.read(runs);
+  }
+
+  bool lacks_to_read = false;
 
  private:
   Conduit& rich_;
@@ -136,6 +140,22 @@ class EncryptedRails : public RailEnds {
 TEST_F(EncryptedRails, HaveEndedThoughAHandshakeIsUnread) { expect_end_before_a_handshake(false); }
 
 TEST_F(EncryptedRails, HaveBrokenThoughAHandshakeIsUnread) { expect_end_before_a_handshake(true); }
+
+TEST_F(EncryptedRails, DoNotReceiveWithoutMemory) {
+  Message sent({1, 0, 0, 0}, 2000);
+  sent.operation.parts = 2;
+  SpreadReceive receive;
+  receive.missing = 2000;
+  rails_[0]->push(&sent.fill().operation, {}, 0, 1000);
+  rails_[1]->expect(&receive, 0, 1000);
+  while (receive.missing > 1000) ASSERT_TRUE(move());
+  rails_[0]->push(&sent.operation, {}, 1000, 1000);
+  rails_[1]->expect(&receive, 1000, 1000);
+  EXPECT_FALSE(rails_[0]->flush(no_limit).ended);
+  poor_[1]->lacks_to_read = true;
+  const Rail::Outcome outcome = rails_[1]->read();
+  EXPECT_TRUE(outcome.ended && outcome.ran_short) << outcome.how;
+}
 
 // What came before is read once it is due.
 TEST_F(EncryptedRails, HaveNotEndedWhileBytesAreUnread) {

@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tests/unit/transports/breaks.h"
+#include "tests/unit/transports/rails_rig.h"
 #include "tests/unit/transports/tcp_played.h"
 
 namespace sluice {
@@ -307,15 +307,14 @@ TEST_F(TcpPlayed, AMessageThatCantBeFinishedEndsTheLink) {
 
 // A connection broke amid a message that no receive awaits yet, and there are no descriptors for
 // another. What waits for one fails; the message goes on once there are some.
-class BrokenWithoutDescriptors : public testing::TestWithParam<size_t> {
+class BrokenWithoutDescriptors : public testing::TestWithParam<std::tuple<size_t, unsigned>> {
  protected:
   static constexpr size_t fits = 500'000, announced = 700'000;
-  static size_t waits() { return GetParam(); }  // 0: it would dial; 1: it would be dialed
+  static size_t waits() { return std::get<0>(GetParam()); }  // 0: it would dial; 1: be dialed
   static size_t sends() { return 1 - waits(); }
+  static unsigned streams() { return std::get<1>(GetParam()); }
   static TcpOptions options() {
-    TcpOptions made;
-    made.window = 600'000;
-    made.socket_buffer = 16 << 10;
+    TcpOptions made = with(streams(), 600'000, 16 << 10);
     made.interfaces = "127.0.0.0/8";
     return made;
   }
@@ -343,6 +342,7 @@ class BrokenWithoutDescriptors : public testing::TestWithParam<size_t> {
 
 TEST_P(BrokenWithoutDescriptors, OtherTeamsMessagesStay) {
   ASSERT_TRUE(exchange(ranks_, 1) && exchange(ranks_, 2) && exchange(ranks_, 3));
+  ASSERT_TRUE(streams() == 1 || make_rails(ranks_, streams()));
   Channel &to_second = ranks_.channel(sends(), waits(), 2),
           &to_third = ranks_.channel(sends(), waits(), 3);
   Message waiting({5, 0, 0, 0}, 8), rts({5, 0, 0, 0}, announced), part({5, 0, 0, 0}, fits);
@@ -362,7 +362,8 @@ TEST_P(BrokenWithoutDescriptors, OtherTeamsMessagesStay) {
   EXPECT_TRUE(third.ok() && third.holds_pattern()) << third.why();
 }
 
-INSTANTIATE_TEST_SUITE_P(Sides, BrokenWithoutDescriptors, testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(Sides, BrokenWithoutDescriptors,
+                         testing::Combine(testing::Values(0, 1), testing::Values(1U, 2U)));
 
 size_t times_in(const std::string& text, const std::string& part) {
   size_t found = 0;
