@@ -98,7 +98,7 @@ std::vector<const Algorithm*> Selection::find_rivals(const Call& call,
   for (const Algorithm& each : algorithms(call.collective)) {
     if (each.plan && each.cost) by_cost.emplace_back(predict(each, call.bytes), &each);
   }
-  std::ranges::sort(by_cost);
+  std::ranges::sort(by_cost);  // (of equal ones as they are listed: they lie in one table)
   for (const auto& [time, rival] : by_cost) offer(rival);
   return rivals;
 }
