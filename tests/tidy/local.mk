@@ -11,7 +11,7 @@ endif
 EXTRA_DIST += $(tidy_tests) $(style_tests) tests/tidy/tools.py
 
 TIDY_FLAGS = -I$(abs_top_srcdir) -I$(abs_top_srcdir)/include -I$(abs_top_builddir) $(CXX_STANDARD) \
-  -DHAVE_CONFIG_H -DSLUICE_LIBDIR="" -DSLUICE_PKGLIBEXECDIR="" -DSLUICE_SYSCONFDIR="" -I$(abs_top_srcdir)/src/mpi/abi/openmpi
+  -DHAVE_CONFIG_H -DSLUICE_BINDIR="" -DSLUICE_LIBDIR="" -DSLUICE_PKGLIBEXECDIR="" -DSLUICE_SYSCONFDIR="" -I$(abs_top_srcdir)/src/mpi/abi/openmpi
 
 tidy:
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS check_PROGRAMS= check_LTLIBRARIES= TESTS='$(tidy_tests) $(style_tests)'

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -69,7 +70,7 @@ std::string text_of(const Interface& interface) {
 
 // Those that can be used first.
 std::string list_text(std::vector<Interface> interfaces) {
-  std::ranges::stable_partition(interfaces, &Interface::is_usable);
+  std::stable_partition(interfaces.begin(), interfaces.end(), std::mem_fn(&Interface::is_usable));
   std::string text;
   for (const Interface& each : interfaces) text += (text.empty() ? "" : ", ") + text_of(each);
   return text.empty() ? "no interface" : text;
