@@ -159,6 +159,8 @@ class Upgrade : public Conduit {
   // Takes the wake-up bytes from the base, once the peer sends no frames over it any more. Also
   // notes the peer's end, which read and write report from then on. True if there was anything.
   virtual bool hear() = 0;
+  // What this side has written lies where the peer reads it, also when the base has failed.
+  virtual bool keeps_output() const { return false; }
   // A descriptor to poll for reading beside the socket's while this process sleeps; -1: none. Many
   // upgrades may have the same.
   virtual int descriptor() const { return -1; }

@@ -38,7 +38,9 @@ core_sources += \
   transports/link/outbox.cc \
   transports/link/outbox.h \
   transports/link/resumption.cc \
+  transports/link/search.cc \
   transports/link/resumption.h \
+  transports/link/search.h \
   transports/link/rail.cc \
   transports/link/rail.h \
   transports/link/rails.cc \

@@ -131,6 +131,7 @@ links_tests = \
   tests/unit/transports/rails_proved_test.cc \
   tests/unit/transports/rails_test.cc \
   tests/unit/transports/resumption_test.cc \
+  tests/unit/transports/search_test.cc \
   tests/unit/transports/spread_choice_test.cc \
   tests/unit/transports/spread_test.cc \
   tests/unit/transports/spread_trial_test.cc \

@@ -47,6 +47,7 @@ class ConduitStack {
   void connect(Socket socket, bool within_host, bool is_proved, bool filters) {
     left_.reset();
     left_base_.reset();
+    left_output_ = false;
     socket_ = std::move(socket);
     plain_.renew();
     in_ = out_ = base_ = filters ? static_cast<Conduit*>(&none_) : &plain_;
@@ -67,6 +68,7 @@ class ConduitStack {
   // The connection has broken, or another is to take its place: keeps only what the peer may have
   // written to an upgrade.
   void part() {
+    left_output_ = keeps_output();
     if (reads_upgraded()) {
       left_ = std::move(upgrade_);
       left_base_ = std::move(filter_);
@@ -77,6 +79,10 @@ class ConduitStack {
   }
   // That upgrade, to be read; nullptr: there is none.
   Conduit* left() const { return left_.get(); }
+  // The peer will read all that has been sent, whatever becomes of the connection.
+  bool keeps_output() const {
+    return left_output_ || (sends_upgraded() && upgrade_ && upgrade_->keeps_output());
+  }
   // Ends the connection, and drops everything that it carries.
   void end() {
     left_.reset();
@@ -143,6 +149,7 @@ class ConduitStack {
   std::unique_ptr<Upgrade> upgrade_;
   std::unique_ptr<Conduit> left_base_;  // under left_, if that was over a filter
   std::unique_ptr<Upgrade> left_;
+  bool left_output_ = false;
   Conduit* base_ = &none_;
   Conduit* in_ = &none_;
   Conduit* out_ = &none_;

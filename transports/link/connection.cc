@@ -79,6 +79,7 @@ void Connection::resume(Socket socket, bool within_host, const Greeting& theirs)
   negotiation_.restart();
   connect(std::move(socket), within_host);
   reset_when_closed(conduits_.socket(), false);
+  turn_ = Turn::later;
   open();
   sending_ = Sending::ready;
   theirs_ = theirs;
@@ -447,9 +448,14 @@ void Connection::look_for_handshake() {
     shaking_since_ = now;
     overdue_ = 0;
   } else if (now - shaking_since_ > shared_.options.connect_timeout && ++overdue_ > 1) {
-    fail({Code::timeout,
-          "the handshake with " + peer_.label + " came to a halt: " + conduits_.filter()->name()});
+    note_stall({Code::timeout, "the handshake with " + peer_.label +
+                                   " came to a halt: " + conduits_.filter()->name()});
   }
+}
+
+// One that takes another's place carried no frame yet, and another can take its own.
+void Connection::note_stall(const Status& why) {
+  turn_ == Turn::first ? fail(why) : link_.broke(why.message());
 }
 
 // Until the filter's handshake is done.
@@ -462,10 +468,10 @@ bool Connection::is_opening() const {
 void Connection::look_for_acknowledgement() {
   const auto limit = shared_.options.connect_timeout;
   if (!is_opening() || !is_unacknowledged(conduits_.socket(), limit)) return;
-  fail({Code::timeout, "cannot connect to " + peer_.label +
-                           ": its host took the connection, but has acknowledged no byte for " +
-                           std::to_string(limit.count() / 1000) +
-                           " s; does a firewall between drop data?"});
+  note_stall({Code::timeout,
+              "cannot connect to " + peer_.label +
+                  ": its host took the connection, but has acknowledged no byte for " +
+                  std::to_string(limit.count() / 1000) + " s; does a firewall between drop data?"});
 }
 
 // A dead host acknowledges nothing. Where nothing was sent, a firewall may have forgotten the

@@ -62,9 +62,15 @@ class Connection {
   void accept(Socket socket, bool within_host, const Greeting& theirs);
   // It broke: may another one go on?
   bool can_resume() const {
-    return state_ == State::open && !is_opening() && goodbye_ == Goodbye::unsaid &&
+    return state_ == State::open && !is_shaking_first() && goodbye_ == Goodbye::unsaid &&
            sending_ != Sending::torn && !is_local();
   }
+  // The handshake of the link's first filter is under way: the other side may not have met this
+  // one.
+  bool is_shaking_first() const { return turn_ == Turn::first && is_opening(); }
+  // What has been sent is not lost with the connection: an upgrade keeps it until the peer reads
+  // it.
+  bool keeps_output() const { return conduits_.keeps_output(); }
   // It broke, all that came has been read, and another one may go on.
   void part();
   // Reads what came before it broke, or what has come if it has not. True if anything moved.
@@ -139,6 +145,10 @@ class Connection {
     torn,
     parted
   };
+  enum class Turn : uint8_t {
+    first,
+    later  // it takes the place of one that broke
+  };
   enum class Goodbye : uint8_t {
     unsaid,
     said,  // the BYE is queued
@@ -180,12 +190,14 @@ class Connection {
   void look_for_acknowledgement();
   void look_for_life();
   void look_for_handshake();
+  void note_stall(const Status& why);
 
   Link& link_;
   LinkShared& shared_;
   const PeerIdentity& peer_;
   ConduitStack conduits_;
   State state_ = State::apart;
+  Turn turn_ = Turn::first;
   Greeting theirs_;  // once the peer has greeted
   Outbox out_;
   UpgradeNegotiation negotiation_;

@@ -17,8 +17,6 @@ constexpr uint64_t max_ended = 256;
 // Before a peer that was not reached is tried again.
 constexpr std::chrono::milliseconds between_dials{100};
 constexpr std::chrono::seconds between_looks_around{2};  // at most, of a rank that waits
-// Invitations that a peer closes, although its kernel takes the connections: it can't answer.
-constexpr int most_uninvited = 10;
 // How long a peer that cannot be reached is waited for because its host is known to live.
 constexpr int most_deadlines = 4;
 
@@ -155,18 +153,17 @@ void Link::need() {
     return meet(Meeting::Event::needed);
   }
   if (resumption_.take(Resumption::Event::needed) == Resumption::Action::seek) {
-    sought_.since = Clock::now();
-    dial_at_ = {};
+    search_.begin(Clock::now());
+    connector_.forget_invitations();
     unreached_.clear();
-    uninvited_ = 0;
   }
-  if (Clock::now() < dial_at_) return;
+  if (!search_.may_dial(Clock::now())) return;
   if (!connector_.dials()) connector_.resume(connection_.counts(), resumption_.number());
   meet(Meeting::Event::urged);
 }
 
 bool Link::is_looked_for() const {
-  return resumption_.seeks() && Clock::now() - sought_.looked_around < between_looks_around;
+  return resumption_.seeks() && Clock::now() - since_.looked_around < between_looks_around;
 }
 
 void Link::seek() {
@@ -208,6 +205,7 @@ void Link::take_dialed() {
   }
   meet(Meeting::Event::connected);
   if (is_parted()) return resume(std::move(made.socket), *made.answer);
+  connector_.note_met(made.socket);
   const bool within_host = is_within_host(made.socket);
   since_.met = Clock::now();
   connection_.greet(std::move(made.socket), within_host, *made.answer);
@@ -237,7 +235,7 @@ bool Link::is_next_door() const {
 
 // The answering side need not connect.
 void Link::fall_short(const Status& lack) {
-  if (is_parted()) dial_at_ = Clock::now() + between_dials;
+  if (is_parted()) search_.pause(Clock::now(), between_dials);
   meeting_.asks() ? run_short(lack) : meet(Meeting::Event::short_of);
 }
 
@@ -256,6 +254,7 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
     connector_.stop();
     connector_.forget_invitations();
     since_.met = Clock::now();
+    connector_.note_met(socket);
     const bool within_host = is_within_host(socket);
     connection_.accept(std::move(socket), within_host, greeting);
   }
@@ -284,8 +283,8 @@ void Link::uninvited(Acceptor::Reply reply, const std::string& address) {
   }
   connector_.try_another();
   if (is_parted()) {
-    dial_at_ = Clock::now() + shared_.options.dial_after;
-    if (++uninvited_ > most_uninvited) return lost(broken_by_);
+    search_.pause(Clock::now(), shared_.options.dial_after);
+    if (reply != Acceptor::Reply::dropped) search_.take_back();
   }
   meet(Meeting::Event::uninvited);
 }
@@ -304,6 +303,10 @@ void Link::run_short(const Status& lack) {
 // How another connection takes the place of one that broke.
 
 void Link::broke(const std::string& how) {
+  if (connection_.is_shaking_first()) {
+    return fail({Code::peer_lost, "the connection to " + peer_.label + " broke (" + how +
+                                      ") while the two agreed on encryption"});
+  }
   if (!connection_.can_resume() || !connector_.has_address()) return lost(how);
   broken_by_ = how;
   if (resumption_.take(Resumption::Event::broke) != Resumption::Action::part) return;
@@ -319,20 +322,36 @@ void Link::miss() {
   }
   if (why.code() == Code::peer_lost) {
     (void)resumption_.take(Resumption::Event::absent);
-    return lost(broken_by_);
+    return lost(broken_by_ + "; since then nobody answers as it did: " + why.message());
   }
   (void)resumption_.take(Resumption::Event::unreached);
   unreached_ = why.message();
-  dial_at_ = Clock::now() + between_dials;
+  search_.pause(Clock::now(), between_dials);
   meet(Meeting::Event::short_of);
 }
 
-// A peer whose kernel has this side's greeting or invitation is waited for.
+Search::Sign Link::sign_of_life() const {
+  const auto proof_due = Acceptor::deadlines_to_prove * shared_.options.connect_timeout;
+  const bool welcomed = since_.welcomed != Clock::time_point{};
+  if (welcomed && Clock::now() - since_.welcomed < proof_due) return Search::Sign::proves;
+  const bool invited = meeting_.state() == Meeting::State::invites &&
+                       connector_.has_invited_peer() &&
+                       Clock::now() - since_.waits >= Search::time_to_hold;
+  const bool held = invited || connector_.is_held(Search::time_to_hold);
+  return held ? Search::Sign::held : Search::Sign::none;
+}
+
+// An address that has never answered as the peer has a second to.
 void Link::look_after_search() {
-  const auto limit = shared_.options.peer_timeout, none = limit.zero();
-  const Clock::time_point now = Clock::now();
-  if (connector_.has_greeted() || meeting_.state() == Meeting::State::invites) sought_.since = now;
-  if (!resumption_.seeks() || limit == none || now - sought_.since < limit) return;
+  const auto limit = shared_.options.peer_timeout;
+  if (!resumption_.seeks()) return;
+  const bool invites = meeting_.state() == Meeting::State::invites;
+  const bool others = !connector_.has_invited_peer() && connector_.may_invite_elsewhere();
+  if (invites && others && Clock::now() - since_.waits >= Search::time_to_hold) {
+    connector_.try_another();
+    meet(Meeting::Event::overdue);
+  }
+  if (!search_.look(Clock::now(), sign_of_life(), limit)) return;
   (void)resumption_.take(Resumption::Event::late);
   lost(broken_by_ + "; since then its host has not answered for " +
        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s" +
@@ -356,20 +375,24 @@ Acceptor::Response Link::prepare(const Greeting& asked) {
   missed_.when = {};
   since_.greeted = Clock::now();
   if (!asked.resumes) return {};
-  const bool reads_later = connection_.uses_upgrade();
+  const bool reads_later = connection_.keeps_output();
   read_rest();
   if (!status_.ok()) return {Kind::refuse};
   if (!connection_.may_resume() || !resumption_.takes(meeting_.side(), asked.search)) {
     return {Kind::close};
   }
   const ByteCounts counts = connection_.counts();
-  if (!connection_) return {Kind::welcome, counts};
+  const auto welcome = [&] {
+    if (!asked.invites) since_.welcomed = Clock::now();
+    return Acceptor::Response{Kind::welcome, counts};
+  };
+  if (!connection_) return welcome();
   const bool same = asked.counts.sent == counts.received &&
                     (asked.counts.received == counts.sent ||
                      (reads_later && asked.counts.received < counts.sent));
   if (asked.counts.sent > counts.received || !(same || asked.proves)) return {Kind::later};
   broke("it has connected again");
-  return {Kind::welcome, counts};
+  return welcome();
 }
 
 void Link::resume(Socket socket, const Greeting& theirs) {
@@ -380,16 +403,22 @@ void Link::resume(Socket socket, const Greeting& theirs) {
   if (connection_) broke("it has connected again");
   if (!meeting_.asks()) meet(Meeting::Event::greeted);
   connector_.stop();
+  connector_.forget_invitations();
+  connector_.note_met(socket);
+  since_.welcomed = {};
   const bool within_host = is_within_host(socket);
   (void)resumption_.take(Resumption::Event::resumed);
   resumption_.bring(theirs.search);
   connection_.resume(std::move(socket), within_host, theirs);
 }
 
-// Whether each side has what the other has sent. Else the link fails.
+// Whether each side has what the other has sent. Else the link fails. (What it had not read when it
+// greeted, and this side has sent over an upgrade that keeps it, the peer reads and judges.)
 bool Link::is_whole(const ByteCounts& theirs) {
   const ByteCounts ours = connection_.counts();
-  if (ours.sent == theirs.received && theirs.sent == ours.received) return true;
+  const bool has_come =
+      ours.sent == theirs.received || (connection_.keeps_output() && theirs.received < ours.sent);
+  if (has_come && theirs.sent == ours.received) return true;
   (void)resumption_.take(Resumption::Event::differed);
   const auto missing = [](uint64_t sent, uint64_t received) {
     return std::to_string(sent - std::min(sent, received)) + " bytes ";
@@ -522,7 +551,7 @@ void Link::look_for_end() {
 // (Whether the peer of a connection that broke lives shows when it is looked for.)
 void Link::look_around() {
   if (is_parted() && status_.ok()) {
-    sought_.looked_around = Clock::now();
+    since_.looked_around = Clock::now();
     seek();
     return list();
   }

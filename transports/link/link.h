@@ -25,6 +25,7 @@
 #include "transports/link/link_shared.h"
 #include "transports/link/rails.h"
 #include "transports/link/resumption.h"
+#include "transports/link/search.h"
 #include "transports/link/stream_table.h"
 #include "transports/tcp/acceptor.h"
 #include "transports/tcp/connector.h"
@@ -86,7 +87,10 @@ class Link {
   // Called when somebody greeted as the peer, was answered, and left without the last proof. It is
   // taken for the peer's end if none comes again within the connect deadline. error: errno if the
   // connection broke.
-  void note_missed(int error) { missed_ = {Clock::now(), error}; }
+  void note_missed(int error) {
+    missed_ = {Clock::now(), error};
+    since_.welcomed = {};
+  }
 
   // Moves what can be moved. True if anything moved.
   bool drive();
@@ -212,6 +216,7 @@ class Link {
   void look_for_spurning();
   void miss();
   void look_after_search();
+  Search::Sign sign_of_life() const;
   void resume(Socket socket, const Greeting& theirs);
   bool is_whole(const ByteCounts& theirs);
   void read_rest();
@@ -231,8 +236,8 @@ class Link {
   std::optional<Key> said_key_;  // once known: what answers without proofs say
   Meeting meeting_;
   struct {
-    Clock::time_point needed{}, waits{}, met{}, greeted{};
-  } since_;  // zero: it never was
+    Clock::time_point needed{}, waits{}, met{}, greeted{}, welcomed{}, looked_around{};
+  } since_;  // zero: it never was; welcomed: nor is a last proof awaited
   Connector connector_;
   Connection connection_;
   std::unique_ptr<Rails> rails_;
@@ -247,12 +252,8 @@ class Link {
   Resumption resumption_;
   std::string broken_by_;  // why the connection ended
   std::string unreached_;  // why it could not be made again so far
-  struct {
-    Clock::time_point since{}, looked_around{};
-  } sought_;                     // when another was first needed, and when one was last looked for
-  Clock::time_point dial_at_{};  // not before
-  int uninvited_ = 0;            // invitations to go on that came to nothing
-  uint64_t ended_ = 0;           // its number among the links that ended
+  Search search_;          // for another
+  uint64_t ended_ = 0;     // its number among the links that ended
 };
 
 }  // namespace sluice

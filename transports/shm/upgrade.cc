@@ -42,6 +42,8 @@ class ShmUpgrade final : public Upgrade {
     return {Moved::Result::some, bytes};
   }
 
+  bool keeps_output() const override { return true; }
+
   Moved read(std::span<const iovec> runs) override {
     const size_t bytes = in_.read(runs);
     if (in_.corrupt()) return {Moved::Result::failed, 0, EPROTO};

@@ -123,6 +123,15 @@ std::string endpoint_text(const IpAddress& address, uint16_t port) {
   return ip + ":" + std::to_string(port);
 }
 
+std::optional<AddressBlob::Entry> far_end(int socket) {
+  SocketAddress peer;
+  peer.size = sizeof(peer.storage);
+  auto* const address = reinterpret_cast<sockaddr*>(&peer.storage);
+  if (getpeername(socket, address, &peer.size) != 0 || address->sa_family == AF_UNIX) return {};
+  const auto* const ip6 = reinterpret_cast<const sockaddr_in6*>(address);  // (IPv4's port is there)
+  return AddressBlob::Entry{from_socket_address(address), 0, ntohs(ip6->sin6_port)};
+}
+
 std::string peer_text(int socket) {
   SocketAddress peer;
   peer.size = sizeof(peer.storage);

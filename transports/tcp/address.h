@@ -117,6 +117,9 @@ struct AddressBlob {
   static std::optional<PublicKey> public_key_of(std::span<const std::byte> bytes);
 };
 
+// The peer's end of a connected socket; nullopt: the connection has ended, or is a local one.
+std::optional<AddressBlob::Entry> far_end(int socket);
+
 // False also if either side does not know its host identity.
 bool is_same_host(const AddressBlob& peer, uint64_t host);
 
@@ -126,8 +129,10 @@ struct Candidate {
   uint16_t port = 0;
   std::string interface;
   std::optional<IpAddress> source{};  // that interface's address, to connect from
-  bool certain = false;  // surely the peer's: same host, or not an address of this host
-  bool local = false;    // the peer's local socket (local_socket.h) instead, named by that port
+  bool certain = false;   // surely the peer's: same host, or not an address of this host
+  bool local = false;     // the peer's local socket (local_socket.h) instead, named by that port
+  bool answered = false;  // the peer has been met there
+  bool carried = false;  // the connection that this process made last, and that was kept, led there
   bool here = false;     // leads to this host: what fails there is not worth another try
   bool leads_away() const { return !here && !local; }
 };

@@ -50,6 +50,24 @@ bool Connector::leads_away() const {
   return std::ranges::any_of(candidates_, &Candidate::leads_away);
 }
 
+// (A connection that the peer made comes from another port. Through a network that translates
+// addresses none of them may be known.)
+void Connector::note_met(const Socket& socket) {
+  const auto end = far_end(socket.fd());
+  if (!end) return;
+  for (Candidate& each : candidates_) {
+    const bool is_there = each.address == end->address;
+    each.answered |= is_there;
+    each.carried = is_there && each.port == end->port;
+  }
+}
+
+bool Connector::has_answered(const std::string& address) const {
+  return std::ranges::any_of(candidates_, [&](const Candidate& each) {
+    return each.answered && each.address.text() == address;
+  });
+}
+
 void Connector::try_another() {
   if (dials_locally() || candidates_.empty()) return;
   std::rotate(candidates_.begin(), candidates_.begin() + 1, candidates_.end());
@@ -57,6 +75,7 @@ void Connector::try_another() {
 
 void Connector::note_invited(const std::string& address) {
   invited_.try_emplace(address);
+  latest_ = address;
   ++invitations_;
 }
 

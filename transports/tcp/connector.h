@@ -48,9 +48,10 @@ class Connector {
   // Dials on this connection too, over which the peer has invited. May throw std::bad_alloc.
   void adopt(Socket socket);
   bool dials() const { return bool(dialer_); }
-  // While it dials: the peer has this side's greeting, as far as this side knows, and may answer at
-  // any time.
-  bool has_greeted() const { return dialer_ && dialer_->has_greeted(); }
+  // While it dials: Dialer::is_held.
+  bool is_held(std::chrono::milliseconds time) const { return dialer_ && dialer_->is_held(time); }
+  // Over this socket, which is connected, the two have met.
+  void note_met(const Socket& socket);
   // While it dials: adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const { dialer_->add_to(polls); }
   // Once connected; to be called once.
@@ -71,6 +72,8 @@ class Connector {
   void note_dropped(const std::string& address) { invited_.erase(address); }
   // There have been fewer invitations than the peer has addresses.
   bool may_invite_elsewhere() const { return invitations_ < candidates_.size(); }
+  // The latest led to an address that has answered as the peer before.
+  bool has_invited_peer() const { return has_answered(latest_); }
   // One is open, as far as this side knows.
   bool has_invited() const;
   // Each address that was invited has closed an invitation, the latest to do so a deadline ago.
@@ -97,6 +100,7 @@ class Connector {
   Dialer::State fail();
   Dialer::State dial_between_hosts();
   Status unreachable() const;
+  bool has_answered(const std::string& address) const;
 
   const TcpContext& context_;
   const PeerIdentity& peer_;
@@ -105,6 +109,7 @@ class Connector {
   bool same_host_ = false;
   std::map<std::string, Dialer::Clock::time_point> invited_;  // when closed first; zero: not yet
   size_t invitations_ = 0;                                    // so far
+  std::string latest_;                                        // to where the latest went
   std::optional<Resuming> resuming_;
   uint64_t searches_ = 0;  // asking side: so far
   std::unique_ptr<Dialer> dialer_;

@@ -116,9 +116,11 @@ Dialer::State Dialer::advance() {
   }
 }
 
-bool Dialer::has_greeted() const {
-  return std::ranges::any_of(attempts_,
-                             [](const Attempt& each) { return each.asks() && !each.adopted; });
+bool Dialer::is_held(std::chrono::milliseconds time) const {
+  return std::ranges::any_of(attempts_, [&](const Attempt& each) {
+    return each.asks() && !each.adopted && each.candidate.answered &&
+           Clock::now() - each.asks_since >= time && has_acknowledged(each.socket);
+  });
 }
 
 // After all have failed. False if it is not worth while to try again, or too late.
@@ -371,7 +373,7 @@ void Dialer::note_end(const Attempt& attempt, bool absent, const char* why) {
   const Candidate& candidate = attempt.candidate;
   const int error = attempt.error;
   absent_ &= absent;
-  gone_ |= greeting_.resumes && error == ECONNREFUSED && candidate.certain;
+  gone_ |= greeting_.resumes && error == ECONNREFUSED && candidate.carried;
   std::string text = "the connection that it made";
   if (!attempt.adopted) {
     text = candidate.local ? "its local socket" : endpoint_text(candidate.address, candidate.port);

@@ -94,16 +94,17 @@ class Dialer {
   const std::optional<Greeting>& answer() const { return answer_; }
   const Greeting& words() const { return greeting_; }
   // Once failed: each address and its error; what the user may do, after a semicolon each; and the
-  // kind: Code::peer_lost if at every address nobody or another process was listening, or
-  // nobody at one that is surely the peer's, which this process was connected to before;
+  // kind: Code::peer_lost if at every address nobody or another process was listening, or if it
+  // resumes, and nobody at the one that carried the connection which broke;
   // Code::timeout if a deadline passed, else Code::unavailable.
   std::string failures() const;
   std::string hints() const;
   Code code() const;
   // Once failed: an address could not be tried for lack of descriptors or memory.
   bool ran_short() const;
-  // While dialing: the peer's kernel has this side's greeting, or will have it.
-  bool has_greeted() const;
+  // While dialing: an address that has answered as the peer before (Candidate::answered) has held
+  // this side's greeting for so long, and acknowledged it.
+  bool is_held(std::chrono::milliseconds time) const;
   // True if the peer has said that it accepts no connection of this process any more.
   bool refused() const { return refused_; }
 

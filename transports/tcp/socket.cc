@@ -150,6 +150,13 @@ bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit)
          std::chrono::milliseconds(info.tcpi_last_ack_recv) >= limit;
 }
 
+bool has_acknowledged(const Socket& connected) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  const int failed = getsockopt(connected.fd(), IPPROTO_TCP, TCP_INFO, &info, &size);
+  return failed != 0 || info.tcpi_unacked == 0;
+}
+
 void set_keepalive(const Socket& socket, std::chrono::milliseconds limit) {
   const int seconds = static_cast<int>(limit / std::chrono::seconds(1));
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, std::clamp(seconds / 3, 1, most_idle));

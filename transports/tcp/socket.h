@@ -64,6 +64,8 @@ bool drain(const Socket& socket);
 // hours: so this tells a host that is dead or cut off from a process that is only late. False of a
 // local socket.
 bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit);
+// Whether its kernel has acknowledged all that was sent; true of a local socket.
+bool has_acknowledged(const Socket& connected);
 
 // Before it is closed: lets that reset the connection if the peer's host has not acknowledged what
 // was sent, and sent again. A FIN follows that, and never comes where it is lost; the peer would

@@ -55,6 +55,12 @@ class Broken : public testing::TestWithParam<std::tuple<Kind, size_t>> {
       look_once();
     }
   }
+  void let_look(size_t rank) {
+    for (int i = 0; i < 15; ++i) {
+      if (i % 3 == 0) std::this_thread::sleep_for(milliseconds(110));
+      ranks_.at(rank).wait(milliseconds(1));
+    }
+  }
   // (One that has just heard of something does not sleep.)
   void look_once() {
     for (const size_t rank : {0, 1}) {
@@ -116,6 +122,52 @@ TEST_P(Broken, BetweenCallsNobodyNotices) {
       ASSERT_TRUE(is_at_rest());
     }
   }
+}
+
+// What the other side wrote to an upgrade, before it heard of the break, is there to be read.
+TEST_P(Broken, WhatAnUpgradeKeepsIsNotLost) {
+  if (!is_upgraded()) return;  // (a socket drops it)
+  uint32_t call = 10;
+  for (const Break how : all_breaks) {
+    SCOPED_TRACE(static_cast<int>(how));
+    Messages messages;
+    ASSERT_TRUE(breaker_.hit(ranks_, side(), how));
+    const size_t aware = side(), other = 1 - side();
+    add(messages, {++call, 0, 0, 0}, 500).fill().send(ranks_.channel(other, aware));
+    let_look(aware);
+    add(messages, {call, 0, 0, 0}, 500).receive(ranks_.channel(aware, other));
+    add(messages, {call, 0, 0, 0}, 500).fill().send(ranks_.channel(aware, other));
+    add(messages, {call, 0, 0, 0}, 500).receive(ranks_.channel(other, aware));
+    EXPECT_EQ(outcome(messages), "");
+    ASSERT_TRUE(is_at_rest());
+  }
+}
+
+// The connection that takes the place of the first breaks, too, after any number of turns. (An
+// upgrade goes on without.)
+TEST_P(Broken, TheNextOneBreaksAsWell) {
+  if (is_upgraded()) return;
+  int whole = 0, second = 0;
+  for (int turns = 0; turns < 24; ++turns) {
+    SCOPED_TRACE(turns);
+    Ranks ranks(tcp(options()), 2);
+    ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
+    for (int i = 0; i < 100; ++i) ranks.progress();
+    ASSERT_TRUE(breaker_.hit(ranks, side(), Break::reset));
+    Message sent({10, 0, 0, 0}, 8), got({10, 0, 0, 0}, 8);
+    got.receive(ranks.channel(1 - side(), side()));
+    sent.fill().send(ranks.channel(side(), 1 - side()));
+    for (int i = 0; i < turns; ++i) {
+      ranks.at(i % 2).progress();
+      std::this_thread::yield();
+    }
+    second += breaker_.hit(ranks, side(), Break::reset) ? 1 : 0;
+    ASSERT_TRUE(ranks.drive([&] { return sent.done() && got.done(); }));
+    whole += got.ok() && got.holds_pattern() ? 1 : 0;
+    EXPECT_TRUE(got.ok() || got.why().find("were lost") != std::string::npos) << got.why();
+  }
+  EXPECT_GT(second, 0);
+  EXPECT_GT(whole, 0);
 }
 
 class SilentLinks : public Broken {};

@@ -241,19 +241,19 @@ TEST(TcpDialer, WaitsForRoomInTheQueueOfALocalSocket) {
   ASSERT_EQ(listen(listener->fd(), 0), 0);  // which has room for one
   Candidate local;
   local.port = port;
-  local.certain = local.local = local.here = true;
+  local.certain = local.local = local.here = local.answered = true;
   const Greeting greeting{wire_version, Ranks::process(0), Ranks::process(1), {}, 0};
   Dialer first(context, {&local, 1}, greeting, {}), second(context, {&local, 1}, greeting, {});
   EXPECT_EQ(first.advance(), Dialer::State::dialing);
-  EXPECT_TRUE(first.has_greeted());
+  EXPECT_TRUE(first.is_held(milliseconds(0)));
   EXPECT_EQ(second.advance(), Dialer::State::dialing);
-  EXPECT_FALSE(second.has_greeted());
+  EXPECT_FALSE(second.is_held(milliseconds(0)));
   const Socket accepted = std::move(*accept_from(*listener));
-  for (int i = 0; i < 1000 && !second.has_greeted(); ++i) {
+  for (int i = 0; i < 1000 && !second.is_held(milliseconds(0)); ++i) {
     std::this_thread::sleep_for(milliseconds(10));
     ASSERT_EQ(second.advance(), Dialer::State::dialing) << second.failures();
   }
-  EXPECT_TRUE(second.has_greeted());
+  EXPECT_TRUE(second.is_held(milliseconds(0)));
 }
 
 // A firewall in the kernel before a listener: drops what comes from that port, or from any but
@@ -290,6 +290,7 @@ class DialerInAnOutage : public testing::Test {
     Candidate there;
     there.address = loopback();
     there.port = listener_.port;
+    there.answered = true;
     const Greeting greeting{wire_version, Ranks::process(0), Ranks::process(1), {}, 0};
     dialer_ = std::make_unique<Dialer>(context_, std::span(&there, 1), greeting, PairKey{});
   }
@@ -325,7 +326,7 @@ class DialerInAnOutage : public testing::Test {
       accepted = std::move(*accept_from(listener_.socket));
     }
     EXPECT_TRUE(accepted);
-    for (int i = 0; i < 100 && !dialer_->has_greeted(); ++i) {
+    for (int i = 0; i < 100 && !dialer_->is_held(milliseconds(0)); ++i) {
       std::this_thread::sleep_for(milliseconds(10));
       ports();
     }

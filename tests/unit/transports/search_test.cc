@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// For how long a peer is looked for whose connection broke: what shows that it lives, and what only
+// seems to.
+#include "transports/link/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/transports/breaks.h"
+#include "transports/tcp/dialer.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Sign = Search::Sign;
+
+constexpr milliseconds half{500};
+constexpr seconds limit{10};
+
+class Searching : public testing::Test {
+ protected:
+  Searching() { search_.begin(now_); }
+  // Looks twice a second, as the driver does. Whether it is over in that time.
+  bool look(milliseconds time, Sign sign, milliseconds until = limit) {
+    for (const auto end = now_ + time; now_ < end;) {
+      now_ += half;
+      if (search_.look(now_, sign, until)) return true;
+    }
+    return false;
+  }
+
+  Search::Clock::time_point now_ = Search::Clock::time_point(hours(1));
+  Search search_;
+};
+
+TEST_F(Searching, EndsWhereNobodyAnswers) {
+  EXPECT_FALSE(look(limit - half, Sign::none));
+  EXPECT_TRUE(look(half, Sign::none));
+}
+
+TEST_F(Searching, HasNoEndWithoutALimit) { EXPECT_FALSE(look(hours(2), Sign::none, seconds(0))); }
+
+TEST_F(Searching, GoesOnWhileThePeerHoldsWords) {
+  for (const Sign sign : {Sign::held, Sign::proves}) {
+    EXPECT_FALSE(look(10 * limit, sign));
+    EXPECT_FALSE(look(limit - half, Sign::none));
+  }
+  EXPECT_TRUE(look(half, Sign::none));
+}
+
+TEST_F(Searching, GoesOnWhileANetworkComesAndGoes) {
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(look(seconds(5), Sign::none));
+    EXPECT_FALSE(look(half, Sign::held));
+  }
+}
+
+// A stranger holds this side's words for a second, and then closes the connection, again and again.
+TEST_F(Searching, DoesNotGoOnForWhoDropsThem) {
+  int rounds = 0;
+  for (; rounds < 100 && !look(seconds(1), Sign::none); ++rounds) {
+    EXPECT_FALSE(look(seconds(1), Sign::held));
+    search_.take_back();
+  }
+  EXPECT_LE(rounds, limit / seconds(2));
+}
+
+// As while the process was stopped, or the program did not call MPI.
+TEST_F(Searching, CountsNoTimeInWhichNobodyLooked) {
+  EXPECT_FALSE(look(limit - half, Sign::none));
+  now_ += hours(1);
+  EXPECT_FALSE(look(limit - half, Sign::none));
+}
+
+TEST_F(Searching, Pauses) {
+  EXPECT_TRUE(search_.may_dial(now_));
+  search_.pause(now_, seconds(1));
+  EXPECT_FALSE(search_.may_dial(now_ + half));
+  EXPECT_TRUE(search_.may_dial(now_ + 2 * half));
+  search_.begin(now_);
+  EXPECT_TRUE(search_.may_dial(now_));
+}
+
+// A dialer that resumes, to a peer with two addresses.
+class Resuming : public testing::Test {
+ protected:
+  // Nobody listens at one of them, and at the other is a peer that is late.
+  Dialer::State dial(bool refuser_carried) {
+    Candidate late, refuser;
+    late.address = refuser.address = loopback();
+    late.port = peer_.port;
+    refuser.port = std::move(*listen_on(loopback(), {})).port;  // which is closed again
+    late.certain = refuser.certain = true;
+    (refuser_carried ? refuser : late).carried = true;
+    const Candidate both[] = {late, refuser};
+    Greeting greeting{wire_version, Ranks::process(0), Ranks::process(1), {}, 0};
+    greeting.resumes = true;
+    context_.options.self = Ranks::process(0);
+    context_.options.connect_timeout = seconds(60);
+    dialer_ = std::make_unique<Dialer>(context_, both, greeting, PairKey{});
+    Dialer::State state = Dialer::State::dialing;
+    for (int i = 0; i < 200 && state == Dialer::State::dialing; ++i) {  // the second: after one
+      std::this_thread::sleep_for(milliseconds(10));
+      state = dialer_->advance();
+    }
+    return state;
+  }
+
+  const Listener peer_ = std::move(*listen_on(loopback(), {}));
+  TcpContext context_;
+  std::unique_ptr<Dialer> dialer_;
+};
+
+TEST_F(Resuming, IsNotRefusedByAnotherAddress) {
+  EXPECT_EQ(dial(false), Dialer::State::dialing);
+  EXPECT_TRUE(accept_from(peer_.socket)->fd() >= 0);
+}
+
+TEST_F(Resuming, IsRefusedByTheOneThatCarriedTheConnection) {
+  EXPECT_EQ(dial(true), Dialer::State::failed);
+  EXPECT_EQ(dialer_->code(), Code::peer_lost);
+}
+
+// Links whose connection broke, to a peer that is not driven.
+class LinksThatSearch : public testing::Test {
+ protected:
+  static TcpOptions options() {
+    TcpOptions made;
+    made.interfaces = "127.0.0.0/8";
+    made.dial_after = milliseconds(10);
+    made.peer_timeout = seconds(3);
+    return made;
+  }
+  LinksThatSearch() : ranks_(tcp(options()), 2) {}
+
+  // Nothing reaches the rank's listeners, as if its host was down.
+  void cut_off(size_t rank) {
+    sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
+    const sock_fprog all{1, &drop};
+    size_t found = 0;
+    for (const int fd : descriptors()) {
+      int listens = 0;
+      socklen_t size = sizeof(listens);
+      if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+      if (!listens_at(ranks_.at(rank), fd, false)) continue;
+      EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)), 0);
+      ++found;
+    }
+    EXPECT_GT(found, 0U);
+  }
+
+  Ranks ranks_;
+  Breaker breaker_;
+};
+
+class FromEitherSide : public LinksThatSearch, public testing::WithParamInterface<size_t> {};
+
+// Another of the peer's addresses leads to a machine that takes connections and says nothing.
+TEST_P(FromEitherSide, FindADeadHostBesideASilentMachine) {
+  const size_t seeker = GetParam(), peer = 1 - seeker;
+  IpAddress elsewhere = loopback();
+  elsewhere.bytes[3] = 2;
+  const Listener decoy = std::move(*listen_on(elsewhere, {}));
+  AddressBlob blob = address_of(ranks_.at(peer));
+  blob.entries = {blob.entries.front(), {elsewhere, 8, decoy.port}};
+  auto opened = ranks_.at(seeker).open({Ranks::process(0), 1},
+                                       {Ranks::process(peer), blob.encode(), "the peer"});
+  ASSERT_TRUE(opened.ok());
+  Message sent({1, 0, 0, 0}, 8), got({1, 0, 0, 0}, 8), awaited({2, 0, 0, 0}, 8);
+  sent.fill().send(**opened);
+  got.receive(ranks_.channel(peer, seeker));
+  ASSERT_TRUE(ranks_.drive([&] { return sent.done() && got.done(); }));
+  cut_off(peer);
+  ASSERT_TRUE(breaker_.hit(ranks_, seeker, Break::reset));
+  awaited.receive(**opened);
+  ASSERT_TRUE(wait_for(ranks_.at(seeker), [&] { return awaited.done(); }));
+  EXPECT_NE(awaited.why().find("its host has not answered for 3 s"), std::string::npos)
+      << awaited.why();
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, FromEitherSide, testing::Values(0, 1));
+
+// The peer computes, and each connection to it breaks.
+TEST_F(LinksThatSearch, CountNoInvitations) {
+  ASSERT_TRUE(exchange(ranks_));
+  ASSERT_TRUE(breaker_.hit(ranks_, 1, Break::reset));
+  Message awaited({2, 0, 0, 0}, 8);
+  awaited.receive(ranks_.channel(1, 0));
+  for (int broken = 0; broken < 15;) {
+    (void)ranks_.at(1).progress();
+    ranks_.at(1).wait(milliseconds(2));
+    ASSERT_FALSE(awaited.done()) << awaited.why() << " after " << broken;
+    broken += breaker_.hit(ranks_, 1, Break::reset) ? 1 : 0;
+  }
+  Message sent({2, 0, 0, 0}, 8);
+  sent.fill().send(ranks_.channel(0, 1));
+  ASSERT_TRUE(ranks_.drive([&] { return awaited.done() && sent.done(); }));
+  EXPECT_TRUE(awaited.ok()) << awaited.why();
+}
+
+}  // namespace
+}  // namespace sluice
