@@ -27,6 +27,7 @@
 
 #include "sluice/sluice.h"
 #include "src/chooser/chooser.h"
+#include "src/chooser/encryption.h"
 #include "src/chooser/find_mpi.h"
 #include "src/chooser/jumps.h"
 #include "src/chooser/large_counts.h"
@@ -147,20 +148,7 @@ static void* function_of_mpi(const char* name) {
   return function ? function : sluice_look_up.function(name + 1);
 }
 
-static int is_among(const char* word, const char* const* words) {
-  while (*words && strcmp(word, *words) != 0) ++words;
-  return *words != NULL;
-}
-
-/* What must not go in clear does not go at all. (Files of settings are not read here.) */
-static int is_encryption_wanted(void) {
-  static const char* const clear[] = {"", "default", "off", NULL};
-  static const char* const off[] = {"off", "0", "no", "false", NULL};
-  const char* const wanted = getenv("SLUICE_TLS");
-  const char* const enabled = getenv("SLUICE_ENABLE");
-  return wanted && !is_among(wanted, clear) && !(enabled && is_among(enabled, off));
-}
-
+/* What must not go in clear does not go at all. */
 static void* const* functions_of_mpi(int are_refused) {
   static void* functions[sluice_jump_count];
   for (unsigned i = 0; i < sluice_jump_count; ++i) {
@@ -174,16 +162,15 @@ static void* const* functions_of_mpi(int are_refused) {
 __attribute__((format(printf, 2, 3))) static void* const* leave_alone(const char* level,
                                                                       const char* format, ...) {
   static int told;
-  char why[800];
+  char why[800], demand[300];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(why, sizeof why, format, arguments);
   va_end(arguments);
-  const int are_refused = is_encryption_wanted();
+  const int are_refused = sluice_demands_encryption(demand, sizeof demand);
   if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) return functions_of_mpi(are_refused);
   if (are_refused) {
-    sluice_print("sluice: error: SLUICE_TLS=%s cannot be had, and calls of MPI fail: %s\n",
-                 getenv("SLUICE_TLS"), why);
+    sluice_print("sluice: error: %s cannot be had, and calls of MPI fail: %s\n", demand, why);
   } else if (level) {
     sluice_print("sluice: %s: Sluice leaves all calls to MPI: %s\n", level, why);
   }

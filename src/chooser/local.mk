@@ -2,6 +2,7 @@
 # libsluice.so: the exported functions, and which module they lead to.
 chooser_sources += \
   src/chooser/chooser.c src/chooser/chooser.h \
+  src/chooser/encryption.c src/chooser/encryption.h \
   src/chooser/find_mpi.c src/chooser/find_mpi.h \
   src/chooser/functions.h \
   src/chooser/jumps.c src/chooser/jumps.h \
