@@ -59,7 +59,9 @@ core_sources += \
   transports/link/upgrade_negotiation.cc \
   transports/link/upgrade_negotiation.h \
   transports/link/vigil.cc \
+  transports/link/watch.cc \
   transports/link/vigil.h \
+  transports/link/watch.h \
   transports/link/window.cc \
   transports/link/window.h
 

@@ -154,6 +154,7 @@ links_tests = \
   tests/unit/transports/upgrade_trial_test.cc \
   tests/unit/transports/verbs_ends_test.cc \
   tests/unit/transports/vigil_test.cc \
+  tests/unit/transports/watch_test.cc \
   tests/unit/transports/window_test.cc
 # Shared memory between ranks that one thread drives.
 segments_tests = \

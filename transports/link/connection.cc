@@ -86,7 +86,7 @@ void Connection::resume(Socket socket, bool within_host, const Greeting& theirs)
   shortage_ = {};
   shaking_since_ = {};
   overdue_ = 0;
-  vigil_ = {};
+  watch_ = {};
   doubt_ = {};
   Status status = check_settings(shared_, peer_, theirs);
   if (status.ok()) status = check_terms(shared_, peer_, theirs, conduits_.within_host());
@@ -477,20 +477,22 @@ void Connection::look_for_acknowledgement() {
 // A dead host acknowledges nothing. Where nothing was sent, a firewall may have forgotten the
 // connection, and another one is tried.
 void Connection::look_for_life() {
-  Vigil::Signs signs;
-  if (!ask_kernel(conduits_.socket(), &signs)) return;
-  const auto silence = vigil_.look(Vigil::Clock::now(), signs, shared_.options.peer_timeout);
-  if (silence == Vigil::Duration(0)) return;
-  if (doubt_.lasts()) {
-    const std::string time = std::to_string(silence.count() / 1000);
-    return link_.broke("its host has not answered for " + time + " s");
+  const auto limit = shared_.options.peer_timeout;
+  const auto verdict = watch_.look(link_.connector(), conduits_.socket(), limit);
+  const std::string time = std::to_string(watch_.silence().count() / 1000) + " s";
+  if (watch_.silence() > Vigil::Duration(0) && doubt_.lasts()) {
+    return link_.broke("its host has not answered for " + time);
+  }
+  if (verdict == Watch::Verdict::lives) return;
+  if (verdict == Watch::Verdict::deaf) {
+    return link_.broke("its host has answered nothing on it for " + time);
   }
   const size_t receives = link_.demand.receives, sends = link_.demand.sends;
   const bool both = receives > 0 && sends > 0;
   const char* const what =
       both ? "receive from it and to send to it" : (sends > 0 ? "send to it" : "receive from it");
-  lost("its host has not answered for " + std::to_string(silence.count() / 1000) +
-       " s, in which this rank waited to " + what + (sends > 0 ? mtu_hint : ""));
+  lost("its host has not answered for " + time + ", in which this rank waited to " + what +
+       ", nor on another connection" + (sends > 0 ? mtu_hint : ""));
 }
 
 }  // namespace sluice

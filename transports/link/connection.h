@@ -28,6 +28,7 @@
 #include "transports/link/shortage.h"
 #include "transports/link/upgrade_negotiation.h"
 #include "transports/link/vigil.h"
+#include "transports/link/watch.h"
 #include "transports/tcp/handshake.h"
 #include "transports/transport.h"
 
@@ -116,7 +117,7 @@ class Connection {
   // Called from time to time while something is pending: checks whether the peer is still there.
   void look_after();
   // Nothing is pending any more.
-  void rest() { vigil_.rest(); }
+  void rest() { watch_.rest(); }
 
   // Everything that was to be sent arrives although this process ends now, or it never will.
   bool all_sent() const {
@@ -207,7 +208,7 @@ class Connection {
   Shortage shortage_;   // of memory in the kernel, to send
 
   FrameReader reader_;
-  Vigil vigil_;
+  Watch watch_;
   Doubt doubt_;
 
   // Of the filter's handshake: since when it is under way (zero: it is not), and looks at it since

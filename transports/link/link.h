@@ -171,6 +171,7 @@ class Link {
   const std::string& label() const { return peer_.label; }
   const Status& status() const { return status_; }
   Connection& connection() { return connection_; }
+  const Connector& connector() const { return connector_; }
   bool asks() const { return meeting_.asks(); }
   // The link's rails; nullptr: none yet.
   Rails* rails() { return rails_.get(); }

@@ -239,10 +239,8 @@ bool Rail::has_ended() {
   return got <= 0 && got != -EAGAIN;
 }
 
-Vigil::Duration Rail::look(Vigil::Clock::time_point now, Vigil::Duration limit) {
-  Vigil::Signs signs;
-  const bool asked = is_open() && ask_kernel(conduits_.socket(), &signs);
-  return asked ? vigil_.look(now, signs, limit) : Vigil::Duration(0);
+Watch::Verdict Rail::look(const Connector& connector, Vigil::Duration limit) {
+  return is_open() ? watch_.look(connector, conduits_.socket(), limit) : Watch::Verdict::lives;
 }
 
 pollfd Rail::poll_for(bool reads) const {

@@ -23,6 +23,7 @@
 #include "transports/link/shortage.h"
 #include "transports/link/stream.h"
 #include "transports/link/vigil.h"
+#include "transports/link/watch.h"
 #include "transports/tcp/dialer.h"
 #include "transports/transport.h"
 
@@ -105,9 +106,10 @@ class Rail {
   bool is_ready() const { return is_ready_; }
   // What is due can be read although poll may say nothing.
   bool is_buffered() const { return is_due() && is_open() && conduits_.way_in().buffered(); }
-  // How long its host has not answered, if it is to be taken for dead; else 0 (vigil.h).
-  Vigil::Duration look(Vigil::Clock::time_point now, Vigil::Duration limit);
-  void rest() { vigil_.rest(); }
+  // Called about twice a second while it is due, or sends (watch.h).
+  Watch::Verdict look(const Connector& connector, Vigil::Duration limit);
+  Vigil::Duration silence() const { return watch_.silence(); }
+  void rest() { watch_.rest(); }
   // All that was pushed has left this process, and as far as is known, arrived.
   bool is_delivered();
 
@@ -153,7 +155,7 @@ class Rail {
   bool is_full_ = false;   // the conduit took less than offered last time
   bool is_ready_ = false;  // poll says so
   Shortage shortage_;      // to send
-  Vigil vigil_;
+  Watch watch_;
   Doubt doubt_;
   std::deque<Due> due_;
   uint64_t taken_ = 0, received_ = 0;

@@ -206,11 +206,13 @@ void Rails::look_after() {
   drop_ended();
   for (const auto& each : rails_) {
     if (!each->is_due() && !each->sends()) continue;
-    const auto silence = each->look(Clock::now(), shared_.options.peer_timeout);
-    if (silence == Vigil::Duration(0)) continue;
+    const auto verdict = each->look(connector_, shared_.options.peer_timeout);
+    if (verdict == Watch::Verdict::lives) continue;
+    const bool answers = verdict == Watch::Verdict::deaf;
     return link_.fail({Code::peer_lost, peer_.label + " is gone: its host has not answered for " +
-                                            std::to_string(silence.count() / 1000) +
-                                            " s on a connection for large messages"});
+                                            std::to_string(each->silence().count() / 1000) +
+                                            " s on a connection for large messages" +
+                                            (answers ? ", though it does on others" : "")});
   }
 }
 

@@ -54,9 +54,16 @@ Vigil::Duration Vigil::look(Clock::time_point now, const Signs& signs, Duration 
   if (begins || signs.tries < tries_before_) tries_before_ = signs.tries;
   looked_ = now;
   const auto waited = std::chrono::duration_cast<Duration>(now - since_);
+  if (begins || signs.silence < waited) is_pardoned_ = false;
   const Duration silence = std::min(signs.silence, waited);
   const bool tried = signs.tries >= least_tries && signs.tries > tries_before_;
   return limit > Duration(0) && silence >= limit && tried ? silence : Duration(0);
+}
+
+void Vigil::pardon(Clock::time_point now, const Signs& signs) {
+  since_ = now;
+  tries_before_ = signs.tries;
+  is_pardoned_ = true;
 }
 
 // TCP_USER_TIMEOUT is not set: it would also end connections to live peers that merely do not read
@@ -65,7 +72,7 @@ void keep_alive(const Socket& socket, Vigil::Duration limit) {
   limit = or_usual(limit);
   const auto each = std::chrono::duration_cast<seconds>(limit / probes_in_limit);
   const auto interval = std::clamp(each, shortest_interval, longest_interval);
-  const auto probes = std::min<int64_t>(limit / interval + 1, most_probes);
+  const auto probes = std::min<int64_t>((limit + Vigil::time_to_ask) / interval + 1, most_probes);
   set_keepalive(socket, TCP_KEEPINTVL, interval.count());
   set_keepalive(socket, TCP_KEEPCNT, probes);
   set_keepalive(socket, TCP_KEEPIDLE, interval.count());

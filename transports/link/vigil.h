@@ -25,6 +25,8 @@ class Vigil {
   static constexpr Duration longest_gap{2000};
   // Retransmissions and probes without an answer until a host can be dead.
   static constexpr unsigned least_tries = 3;
+  // For how long a silent host is asked over other connections before it is taken for dead (Watch).
+  static constexpr Duration time_to_ask{2000};
 
   // What the kernel says of a connection.
   struct Signs {
@@ -36,17 +38,22 @@ class Vigil {
   // has not answered in this vigil, if it is to be taken for dead; else 0. limit: 0: never. So that
   // the host of a network that has just come back is not, a try must have failed in this vigil.
   Duration look(Clock::time_point now, const Signs& signs, Duration limit);
+  // It answers on another connection: what follows is another wait.
+  void pardon(Clock::time_point now, const Signs& signs);
+  // Since then it has not answered on this one.
+  bool is_pardoned() const { return is_pardoned_; }
   // Nothing is pending: what follows is another wait.
   void rest() { looked_ = {}; }
 
  private:
   Clock::time_point since_{}, looked_{};
   unsigned tries_before_ = 0;  // of those that the kernel counts
+  bool is_pardoned_ = false;
 };
 
 // Has the kernel probe an idle connection about six times in the limit, at least every 10 s, and
-// end it after a little more: so during a call the vigil decides, and says why. The link makes a
-// connection that ended between calls again. limit: 0: as of a minute.
+// end it after a little more than asking takes: so during a call the watch decides, and says why.
+// The link makes a connection that ended between calls again. limit: 0: as of a minute.
 void keep_alive(const Socket& socket, Vigil::Duration limit);
 
 // Keeps an idle connection from being used while it may be gone. After an outage one end's kernel

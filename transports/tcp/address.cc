@@ -94,6 +94,16 @@ Status no_address(const std::vector<Interface>& all, const std::string& list, in
   return {Code::unavailable, why + "; this host has: " + list_text(all)};
 }
 
+// (The ports of IPv4 and IPv6 are at one place.)
+std::optional<AddressBlob::Entry> end_of(int socket, decltype(getpeername)* name) {
+  SocketAddress end;
+  end.size = sizeof(end.storage);
+  auto* const address = reinterpret_cast<sockaddr*>(&end.storage);
+  if (name(socket, address, &end.size) != 0 || address->sa_family == AF_UNIX) return {};
+  const auto* const ip6 = reinterpret_cast<const sockaddr_in6*>(address);
+  return AddressBlob::Entry{from_socket_address(address), 0, ntohs(ip6->sin6_port)};
+}
+
 }  // namespace
 
 SocketAddress to_socket_address(const IpAddress& address, uint16_t port) {
@@ -123,14 +133,8 @@ std::string endpoint_text(const IpAddress& address, uint16_t port) {
   return ip + ":" + std::to_string(port);
 }
 
-std::optional<AddressBlob::Entry> far_end(int socket) {
-  SocketAddress peer;
-  peer.size = sizeof(peer.storage);
-  auto* const address = reinterpret_cast<sockaddr*>(&peer.storage);
-  if (getpeername(socket, address, &peer.size) != 0 || address->sa_family == AF_UNIX) return {};
-  const auto* const ip6 = reinterpret_cast<const sockaddr_in6*>(address);  // (IPv4's port is there)
-  return AddressBlob::Entry{from_socket_address(address), 0, ntohs(ip6->sin6_port)};
-}
+std::optional<AddressBlob::Entry> far_end(int socket) { return end_of(socket, getpeername); }
+std::optional<AddressBlob::Entry> near_end(int socket) { return end_of(socket, getsockname); }
 
 std::string peer_text(int socket) {
   SocketAddress peer;

@@ -117,8 +117,10 @@ struct AddressBlob {
   static std::optional<PublicKey> public_key_of(std::span<const std::byte> bytes);
 };
 
-// The peer's end of a connected socket; nullopt: the connection has ended, or is a local one.
+// The peer's end of a connected socket, and this side's; nullopt: the connection has ended, or is a
+// local one.
 std::optional<AddressBlob::Entry> far_end(int socket);
+std::optional<AddressBlob::Entry> near_end(int socket);
 
 // False also if either side does not know its host identity.
 bool is_same_host(const AddressBlob& peer, uint64_t host);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/tcp/connector.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <span>
 #include <string>
 
 #include "src/base/log.h"
+#include "src/base/system_call.h"
 #include "transports/tcp/local_socket.h"
 
 namespace sluice {
@@ -60,6 +64,24 @@ void Connector::note_met(const Socket& socket) {
     each.answered |= is_there;
     each.carried = is_there && each.port == end->port;
   }
+}
+
+Result<Socket> Connector::connect_beside(const Socket& connected) const {
+  const auto far = far_end(connected.fd()), near = near_end(connected.fd());
+  const auto there = std::ranges::find_if(
+      candidates_, [&](const Candidate& each) { return far && each.address == far->address; });
+  if (!near || there == candidates_.end())
+    return Status(Code::unavailable, "it is not known where");
+  auto made = make_socket(there->address, context_.options);
+  if (!made.ok()) return made;
+  if (const int error = connect_from(*made, near->address); error != 0) {
+    return system_error("cannot connect from " + near->address.text(), error);
+  }
+  const SocketAddress to = to_socket_address(there->address, there->port);
+  const auto* const address = reinterpret_cast<const sockaddr*>(&to.storage);
+  const int error = -system_call([&] { return connect(made->fd(), address, to.size); });
+  if (error == 0 || error == EINPROGRESS) return made;
+  return system_error("cannot connect to " + there->address.text(), error);
 }
 
 bool Connector::has_answered(const std::string& address) const {

@@ -64,6 +64,9 @@ class Connector {
   // A dialer for a rail. Several networks that both hosts are on are used in turns, by its number.
   // May throw std::bad_alloc.
   Result<std::unique_ptr<Dialer>> dial_rail(uint32_t number) const;
+  // Begins another connection between the hosts of one, to where the peer listens. An error if that
+  // is not known, or for lack of descriptors.
+  Result<Socket> connect_beside(const Socket& connected) const;
   // An invitation came to nothing, or is not answered: the next is for the peer's next address.
   void try_another();
   // What became of invitations, by the addresses to which they went.

@@ -107,6 +107,27 @@ class Outage {
   const int fd_;
 };
 
+// The rank's listeners.
+inline std::vector<int> listeners_of(Ranks& ranks, size_t rank) {
+  std::vector<int> found;
+  for (const int fd : descriptors()) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    if (listens_at(ranks.at(rank), fd, false)) found.push_back(fd);
+  }
+  return found;
+}
+
+// Nothing reaches them any more, as if the rank's host was down.
+inline void cut_off(Ranks& ranks, size_t rank) {
+  sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
+  const sock_fprog all{1, &drop};
+  for (const int fd : listeners_of(ranks, rank)) {
+    EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)), 0);
+  }
+}
+
 class Breaker {
  public:
   // False if there is no connection.

@@ -19,16 +19,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Sign = Search::Sign;
 
-constexpr milliseconds half{500};
-constexpr seconds limit{10};
+constexpr milliseconds step{500};
+constexpr seconds wait_limit{10};
 
 class Searching : public testing::Test {
  protected:
   Searching() { search_.begin(now_); }
   // Looks twice a second, as the driver does. Whether it is over in that time.
-  bool look(milliseconds time, Sign sign, milliseconds until = limit) {
+  bool look(milliseconds time, Sign sign, milliseconds until = wait_limit) {
     for (const auto end = now_ + time; now_ < end;) {
-      now_ += half;
+      now_ += step;
       if (search_.look(now_, sign, until)) return true;
     }
     return false;
@@ -39,24 +39,24 @@ class Searching : public testing::Test {
 };
 
 TEST_F(Searching, EndsWhereNobodyAnswers) {
-  EXPECT_FALSE(look(limit - half, Sign::none));
-  EXPECT_TRUE(look(half, Sign::none));
+  EXPECT_FALSE(look(wait_limit - step, Sign::none));
+  EXPECT_TRUE(look(step, Sign::none));
 }
 
 TEST_F(Searching, HasNoEndWithoutALimit) { EXPECT_FALSE(look(hours(2), Sign::none, seconds(0))); }
 
 TEST_F(Searching, GoesOnWhileThePeerHoldsWords) {
   for (const Sign sign : {Sign::held, Sign::proves}) {
-    EXPECT_FALSE(look(10 * limit, sign));
-    EXPECT_FALSE(look(limit - half, Sign::none));
+    EXPECT_FALSE(look(10 * wait_limit, sign));
+    EXPECT_FALSE(look(wait_limit - step, Sign::none));
   }
-  EXPECT_TRUE(look(half, Sign::none));
+  EXPECT_TRUE(look(step, Sign::none));
 }
 
 TEST_F(Searching, GoesOnWhileANetworkComesAndGoes) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(look(seconds(5), Sign::none));
-    EXPECT_FALSE(look(half, Sign::held));
+    EXPECT_FALSE(look(step, Sign::held));
   }
 }
 
@@ -67,21 +67,21 @@ TEST_F(Searching, DoesNotGoOnForWhoDropsThem) {
     EXPECT_FALSE(look(seconds(1), Sign::held));
     search_.take_back();
   }
-  EXPECT_LE(rounds, limit / seconds(2));
+  EXPECT_LE(rounds, wait_limit / seconds(2));
 }
 
 // As while the process was stopped, or the program did not call MPI.
 TEST_F(Searching, CountsNoTimeInWhichNobodyLooked) {
-  EXPECT_FALSE(look(limit - half, Sign::none));
+  EXPECT_FALSE(look(wait_limit - step, Sign::none));
   now_ += hours(1);
-  EXPECT_FALSE(look(limit - half, Sign::none));
+  EXPECT_FALSE(look(wait_limit - step, Sign::none));
 }
 
 TEST_F(Searching, Pauses) {
   EXPECT_TRUE(search_.may_dial(now_));
   search_.pause(now_, seconds(1));
-  EXPECT_FALSE(search_.may_dial(now_ + half));
-  EXPECT_TRUE(search_.may_dial(now_ + 2 * half));
+  EXPECT_FALSE(search_.may_dial(now_ + step));
+  EXPECT_TRUE(search_.may_dial(now_ + 2 * step));
   search_.begin(now_);
   EXPECT_TRUE(search_.may_dial(now_));
 }
@@ -138,22 +138,6 @@ class LinksThatSearch : public testing::Test {
   }
   LinksThatSearch() : ranks_(tcp(options()), 2) {}
 
-  // Nothing reaches the rank's listeners, as if its host was down.
-  void cut_off(size_t rank) {
-    sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
-    const sock_fprog all{1, &drop};
-    size_t found = 0;
-    for (const int fd : descriptors()) {
-      int listens = 0;
-      socklen_t size = sizeof(listens);
-      if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
-      if (!listens_at(ranks_.at(rank), fd, false)) continue;
-      EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)), 0);
-      ++found;
-    }
-    EXPECT_GT(found, 0U);
-  }
-
   Ranks ranks_;
   Breaker breaker_;
 };
@@ -175,7 +159,7 @@ TEST_P(FromEitherSide, FindADeadHostBesideASilentMachine) {
   sent.fill().send(**opened);
   got.receive(ranks_.channel(peer, seeker));
   ASSERT_TRUE(ranks_.drive([&] { return sent.done() && got.done(); }));
-  cut_off(peer);
+  cut_off(ranks_, peer);
   ASSERT_TRUE(breaker_.hit(ranks_, seeker, Break::reset));
   awaited.receive(**opened);
   ASSERT_TRUE(wait_for(ranks_.at(seeker), [&] { return awaited.done(); }));

@@ -110,6 +110,28 @@ TEST(Vigil, OneLostPacketIsNoDeath) {
   }
 }
 
+// A host that answers on another connection has as long again, and until a further try has failed.
+TEST(Vigil, APardonedHostHasAsLongAgain) {
+  Vigil vigil;
+  auto now = Vigil::Clock::time_point(hours(1));
+  const auto look = [&](milliseconds silence, unsigned tries) {
+    now += half;
+    return vigil.look(now, {silence, tries}, seconds(3));
+  };
+  milliseconds silence(0);
+  while (look(silence, 4) == milliseconds(0) && silence < minutes(1)) silence += half;
+  EXPECT_EQ(silence, minutes(1)) << "no try failed in this wait";
+  ASSERT_GE(look(silence, 5), seconds(3));
+  EXPECT_FALSE(vigil.is_pardoned());
+  vigil.pardon(now, {silence, 5});
+  EXPECT_EQ(look(silence += half, 6), milliseconds(0));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(look(silence += half, 5), milliseconds(0));
+  EXPECT_GE(look(silence += half, 6), seconds(3));
+  EXPECT_TRUE(vigil.is_pardoned());
+  EXPECT_EQ(look(milliseconds(10), 0), milliseconds(0));
+  EXPECT_FALSE(vigil.is_pardoned());
+}
+
 TEST(Vigil, WithoutALimitNobodyIsDead) {
   Watcher watcher(seconds(0));
   EXPECT_EQ(watcher.look(1000, hours(1), 1000), milliseconds(0));
@@ -120,7 +142,7 @@ TEST(Vigil, KeepaliveDerivesFromTheLimit) {
   struct {
     seconds limit;
     int idle, interval, probes;
-  } const rows[] = {{seconds(0), 10, 10, 7},  {seconds(3), 1, 1, 4},      {seconds(30), 5, 5, 7},
+  } const rows[] = {{seconds(0), 10, 10, 7},  {seconds(3), 1, 1, 6},      {seconds(30), 5, 5, 7},
                     {seconds(60), 10, 10, 7}, {seconds(600), 10, 10, 61}, {hours(24), 10, 10, 127}};
   const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
   for (const auto& row : rows) {
