@@ -79,17 +79,30 @@ static int is_quiet(void) {
   return level && strcmp(level, "error") == 0;
 }
 
+/* (Only the library that Sluice serves is known, if the stand-in came first.) */
+static void tell_several(const struct SluiceReached* reached) {
+  char demand[300];
+  const char* const other = reached->library ? reached->library : "theirs";
+  if (reached->is_second_mpi && sluice_demands_encryption(demand, sizeof demand)) {
+    sluice_print(
+        "sluice: error: this process has several MPI libraries: Sluice serves who uses %s; %s "
+        "cannot be had for calls of %s, which fail\n",
+        sluice_mpi_file(), demand, other);
+  } else if (!is_quiet()) {
+    sluice_print(
+        "sluice: warning: this process has several MPI libraries: Sluice serves who uses %s, and "
+        "leaves calls of others to %s\n",
+        sluice_mpi_file(), other);
+  }
+}
+
 static void note(const struct SluiceReached* reached) {
   if (reached->reach == sluice_reaches_nothing) return;
   const unsigned bit = 1U << reached->reach;
   const unsigned before = __atomic_fetch_or(&reached_so_far, bit, __ATOMIC_SEQ_CST);
   if (before == several || (before | bit) != several) return;
   for (unsigned i = 0; i < sluice_jump_count; ++i) reset_jump(i);
-  if (is_quiet()) return;
-  sluice_print(
-      "sluice: warning: this process has several MPI libraries: Sluice serves who uses %s, and "
-      "leaves calls of others to %s\n",
-      sluice_mpi_file(), reached->library ? reached->library : "theirs");
+  tell_several(reached);
 }
 
 /* Whether there is room for the path. */
@@ -234,9 +247,21 @@ static void* const* fill(int is_for_all) {
   return functions;
 }
 
-/* Of another library, which is left alone. */
+static int is_encryption_demanded(void) {
+  static int known; /* 0: not yet; 1: no; 2: yes */
+  char demand[300];
+  if (!__atomic_load_n(&known, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&known, 1 + sluice_demands_encryption(demand, sizeof demand),
+                     __ATOMIC_RELAXED);
+  }
+  return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
+}
+
+/* Of another library, which is left alone, unless its calls would go in clear. (A stand-in sends
+ * nothing.) */
 static void* find_anothers(unsigned index, const struct SluiceReached* reached) {
   if (is_own(index)) return NULL;
+  if (reached->is_second_mpi && is_encryption_demanded()) return (void*)&refuse;
   if (!reached->function) return sluice_large_counts(names[index]);
   if (reached->is_for_all) write_jump(index, reached->function);
   return reached->function;

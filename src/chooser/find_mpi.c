@@ -124,6 +124,7 @@ static struct SluiceReached reach_another(const char* name, void* symbol) {
   return (struct SluiceReached){.reach = sluice_reaches_another,
                                 .function = found,
                                 .library = file,
+                                .is_second_mpi = sluice_find_in(file, "PMPI_Init") != NULL,
                                 .is_for_all = found && found == find_next(mpi_name)};
 }
 

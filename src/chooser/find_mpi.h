@@ -17,6 +17,7 @@ struct SluiceReached {
   enum SluiceReach reach;
   void* function;      /* of the other library; null if it lacks it */
   const char* library; /* the other's file; valid while it is loaded */
+  int is_second_mpi;   /* the other is no stand-in: it has PMPI_Init */
   int is_for_all;      /* whoever calls the function reaches that library */
   int is_optional;     /* the caller can do without the function: it refers to it weakly */
 };
