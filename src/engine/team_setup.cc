@@ -49,6 +49,31 @@ struct ReadyMessage {
   ArenaOffer offer;
 };
 
+// A text of each rank, of lengths that all ranks know.
+class Texts {
+ public:
+  // The memory for the exchange. May throw std::bad_alloc.
+  void prepare(std::vector<uint32_t> sizes, const std::string& mine) {
+    sizes_ = std::move(sizes);
+    mine_.resize(*std::ranges::max_element(sizes_));
+    std::ranges::copy(std::as_bytes(std::span(mine)), mine_.begin());
+    all_.resize(mine_.size() * sizes_.size());
+  }
+  // Returns all ranks' texts, in rank order. May throw std::bad_alloc, but only after the exchange.
+  Result<std::vector<std::string>> exchange(Bootstrap& bootstrap) {
+    if (Status status = bootstrap.allgather(mine_, all_); !status.ok()) return status;
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      texts.emplace_back(reinterpret_cast<const char*>(all_.data()) + i * mine_.size(), sizes_[i]);
+    }
+    return texts;
+  }
+
+ private:
+  std::vector<uint32_t> sizes_;
+  std::vector<std::byte> mine_, all_;  // padded to the longest
+};
+
 // Team set-up on one rank: a sequence of exchanges. All ranks take part in each, and all know from
 // the hellos and texts which ones follow:
 //
@@ -98,7 +123,6 @@ class TeamSetup {
   std::string find_differences();
   Status share_memory();
   void prepare_texts();
-  Result<std::vector<std::string>> exchange_texts();
 
   // Runs a step that may lack memory. If it does, this rank's next hello or word says so.
   template <typename Step>
@@ -144,8 +168,7 @@ class TeamSetup {
   ArenaOffer offer_;
   std::unique_ptr<NewTeam> kept_;  // named in the hello
   std::vector<Hello> hellos_;
-  std::vector<uint32_t> text_sizes_;     // of the texts that are exchanged next
-  std::vector<std::byte> text_, texts_;  // this rank's, and all ranks'; padded to the longest
+  Texts texts_;  // that are exchanged next
   Outcome outcome_ = Outcome::team;
   std::unique_ptr<NewTeam> team_;  // made before it is known whether all ranks want it
   std::optional<ArenaAgreement> arena_;
@@ -185,7 +208,7 @@ Result<std::unique_ptr<Team>> TeamSetup::finish() {
 void TeamSetup::prepare() {
   group_fingerprint_ = bootstrap_.group_fingerprint();
   if (hints_->empty()) {
-    kept_ = process_.team_cache.take(group_fingerprint_, bootstrap_.rank(), bootstrap_.size());
+    kept_ = process_.team_cache.remove(group_fingerprint_, bootstrap_.rank(), bootstrap_.size());
   }
   if (kept_) {
     kept_->serve(name_);
@@ -238,10 +261,10 @@ SegmentName TeamSetup::prepare_known() {
 Result<std::unique_ptr<Team>> TeamSetup::join_known(uint32_t number, const ArenaOffer& offer) try {
   team_->set_id({known_->peers[0].process, number});
   if (!arena_) return finish();
-  auto arena = arena_->take(offer);
+  auto arena = arena_->accept(offer);
   if (arena.status().code() == Code::memory) {
     process_.reserve.release();
-    arena = arena_->take(offer);
+    arena = arena_->accept(offer);
   }
   if (!arena.ok()) {
     arena_->reject(offer, arena.status());
@@ -402,31 +425,18 @@ Status TeamSetup::settle() {
 void TeamSetup::prepare_texts() {
   const bool hints = outcome_ == Outcome::asks;
   if (!hints && !(outcome_ == Outcome::differs && has_other_settings())) return;
+  std::vector<uint32_t> sizes;
   for (const Hello& hello : hellos_) {
-    text_sizes_.push_back(hints ? hello.current.hints_size : hello.settings_size);
+    sizes.push_back(hints ? hello.current.hints_size : hello.settings_size);
   }
-  const std::string mine = hints ? to_text(*hints_) : process_.settings;
-  text_.resize(*std::ranges::max_element(text_sizes_));
-  std::ranges::copy(std::as_bytes(std::span(mine)), text_.begin());
-  texts_.resize(text_.size() * text_sizes_.size());
-}
-
-// Returns all ranks' texts, in rank order. May throw std::bad_alloc, but only after the exchange.
-Result<std::vector<std::string>> TeamSetup::exchange_texts() {
-  if (Status status = bootstrap_.allgather(text_, texts_); !status.ok()) return status;
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < text_sizes_.size(); ++i) {
-    texts.emplace_back(reinterpret_cast<const char*>(texts_.data()) + i * text_.size(),
-                       text_sizes_[i]);
-  }
-  return texts;
+  texts_.prepare(std::move(sizes), hints ? to_text(*hints_) : process_.settings);
 }
 
 // Reduces *hints_ to those that all ranks gave alike.
 Status TeamSetup::agree_on_hints() {
   Status status;
   attempt([&] {
-    const auto texts = exchange_texts();
+    const auto texts = texts_.exchange(bootstrap_);
     status = texts.status();
     if (!texts.ok()) return;
     std::string differences;
@@ -470,7 +480,7 @@ Status TeamSetup::differ() {
 // the exchange, if there is one.
 std::string TeamSetup::find_differences() {
   if (has_other_settings()) {
-    const auto texts = exchange_texts();
+    const auto texts = texts_.exchange(bootstrap_);
     return texts.ok() ? describe_differences(*texts)
                       : "settings (" + texts.status().message() + ")";
   }
