@@ -13,7 +13,7 @@
 
 namespace sluice::osu {
 
-void give_up(const char* what) {
+void fail(const char* what) {
   std::fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, std::strerror(errno));
   std::exit(1);
 }
@@ -36,7 +36,7 @@ bool run_processes(int count, const std::function<void(int number)>& body) {
   std::vector<pid_t> children;
   for (int number = count - 1; number >= 0; --number) {
     const pid_t child = number > 0 ? fork() : 0;
-    if (child < 0) give_up("fork");
+    if (child < 0) fail("fork");
     if (child > 0) {
       children.push_back(child);
       continue;

@@ -9,7 +9,7 @@
 namespace sluice::osu {
 
 // Prints what failed and strerror(errno), then exits.
-[[noreturn]] void give_up(const char* what);
+[[noreturn]] void fail(const char* what);
 
 // Pins the caller to the n-th of its allowed processors, modulo their number. `of` is the number of
 // processes; returns false if there are fewer processors, so that some are shared.

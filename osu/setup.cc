@@ -36,9 +36,9 @@ Function* in_mpi(Function*, const char* name) {
 
 // Microseconds, on the slowest rank.
 double time(const Options& options, decltype(&MPI_Allreduce) allreduce) {
-  static const auto meet = in_mpi(&PMPI_Barrier, "PMPI_Barrier");
+  static const auto barrier = in_mpi(&PMPI_Barrier, "PMPI_Barrier");
   static const auto most = in_mpi(&PMPI_Allreduce, "PMPI_Allreduce");
-  meet(MPI_COMM_WORLD);
+  barrier(MPI_COMM_WORLD);
   const double begun = MPI_Wtime();
   MPI_Comm made;
   MPI_Comm_dup(MPI_COMM_WORLD, &made);

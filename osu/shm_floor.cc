@@ -66,7 +66,7 @@ class Rank {
         in_(ranks_ * std::max<size_t>(settings.bytes.max, 1)) {
     shared_.processes[me_] = getpid();
     shared_.sides[me_].address = reinterpret_cast<uintptr_t>(out_.data());
-    meet();
+    wait_for_all();
   }
 
   // Microseconds per exchange of so many bytes, averaged over iterations and processes.
@@ -74,10 +74,10 @@ class Rank {
     const int iterations = bytes > 65536 ? settings_.iterations / 10 + 1 : settings_.iterations;
     Clock::duration took{};
     for (int i = -iterations / 10 - 1; i < iterations; ++i) {
-      meet();
+      wait_for_all();
       const auto began = Clock::now();
       if (bytes == 0) {
-        meet();
+        wait_for_all();
       } else if (by_kernel) {
         fetch(bytes);
       } else {
@@ -87,10 +87,10 @@ class Rank {
     }
     shared_.sides[me_].microseconds =
         std::chrono::duration<double, std::micro>(took).count() / iterations;
-    meet();
+    wait_for_all();
     double sum = 0;
     for (size_t rank = 0; rank < ranks_; ++rank) sum += shared_.sides[rank].microseconds;
-    meet();
+    wait_for_all();
     return sum / static_cast<double>(ranks_);
   }
 
@@ -107,7 +107,7 @@ class Rank {
       }
     }
   }
-  void meet() {
+  void wait_for_all() {
     say();
     for (size_t rank = 0; rank < ranks_; ++rank) await(rank);
   }
@@ -145,10 +145,10 @@ class Rank {
       const iovec there{reinterpret_cast<void*>(address), bytes};
       if (process_vm_readv(shared_.processes[rank], &here, 1, &there, 1, 0) !=
           static_cast<ssize_t>(bytes)) {
-        give_up("process_vm_readv");
+        fail("process_vm_readv");
       }
     }
-    meet();  // until then others may read this process's memory
+    wait_for_all();  // until then others may read this process's memory
   }
 
   Shared& shared_;
@@ -181,7 +181,7 @@ void run(Shared& shared, const Settings& settings, int number) {
 Shared* share() {
   constexpr int access = PROT_READ | PROT_WRITE;
   void* const memory = mmap(nullptr, sizeof(Shared), access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) give_up("mmap");
+  if (memory == MAP_FAILED) fail("mmap");
   return new (memory) Shared;
 }
 

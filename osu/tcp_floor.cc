@@ -36,7 +36,7 @@ struct Rank {
 };
 
 void need(bool good, const char* what) {
-  if (!good) give_up(what);
+  if (!good) fail(what);
 }
 
 void set_manners(int socket) {

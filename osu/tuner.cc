@@ -45,7 +45,7 @@ class Journal {
     if (!text.ok()) return text.status().message();
     size_t whole = 0;  // an incomplete last line is truncated
     for (size_t end; (end = text->find('\n', whole)) != text->npos; whole = end + 1) {
-      if (std::string wrong = take(text->substr(whole, end - whole), job); !wrong.empty()) {
+      if (std::string wrong = parse(text->substr(whole, end - whole), job); !wrong.empty()) {
         return path + wrong;
       }
     }
@@ -64,7 +64,7 @@ class Journal {
   const std::set<std::string>& done() const { return done_; }
 
  private:
-  std::string take(const std::string& line, const std::string& job) {
+  std::string parse(const std::string& line, const std::string& job) {
     char collective[32] = "";
     int ranks = 0;
     size_t bytes = 0;
@@ -126,7 +126,7 @@ class Tuner {
   void compete(const Block& block, MPI_Comm members, MPI_Comm control);
   void record(const Block& block, size_t bytes, const Contest::Result& result);
   void report(const Block& block, size_t bytes);
-  void meet();
+  void wait_for_all();
 
   const TuneOptions& options_;
   int rank_ = 0, size_ = 1;
@@ -298,7 +298,7 @@ void Tuner::compete(const Block& block, MPI_Comm members, MPI_Comm control) {
 }
 
 // Waits for all ranks. Idle ranks sleep, because the measuring ranks need the processors.
-void Tuner::meet() {
+void Tuner::wait_for_all() {
   MPI_Request request;
   MPI_Ibarrier(control_, &request);
   for (int done = 0; !done; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) usleep(1000);
@@ -314,7 +314,7 @@ void Tuner::run_block(const Block& block) {
     MPI_Comm_free(&control);
     MPI_Comm_free(&members);
   }
-  meet();
+  wait_for_all();
 }
 
 bool Tuner::run() {

@@ -121,7 +121,7 @@ class CompletionQueue {
                                           std::memory_order_relaxed));
   }
   // All operations done since the last call, linked by `next`, latest first; nullptr if none.
-  Operation* take() {
+  Operation* pop_all() {
     if (!head_.load(std::memory_order_relaxed)) return nullptr;
     return head_.exchange(nullptr, std::memory_order_acquire);
   }
@@ -197,7 +197,7 @@ class Endpoint {
   // Tells the endpoint that these peers may connect, as long as the returned object lives, which
   // may outlive the endpoint. A team calls this when it is formed; until then a peer's connection
   // waits. Throws std::bad_alloc, with no effect.
-  virtual std::shared_ptr<const void> meet(std::span<const Peer> peers) {
+  virtual std::shared_ptr<const void> expect(std::span<const Peer> peers) {
     (void)peers;
     return nullptr;
   }

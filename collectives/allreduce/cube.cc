@@ -52,13 +52,13 @@ void reduce_scatter(PlanBuilder& plan, const Round& round, const Piece& source,
       [&](uint32_t member) { plan.send(round.rank(member), round.part(source, member)); });
   const uint32_t own = round.own();
   Piece sum = round.part(source, own);
-  const auto take = [&](uint32_t member) {
+  const auto add_operand_of = [&](uint32_t member) {
     const Piece total = round.part(result, own);
     plan.recv_reduce(round.rank(member), sum, total, member < own);
     sum = total;
   };
-  for (uint32_t member = own; member-- > 0;) take(member);
-  for (uint32_t member = own + 1; member < round.digit.radix; ++member) take(member);
+  for (uint32_t member = own; member-- > 0;) add_operand_of(member);
+  for (uint32_t member = own + 1; member < round.digit.radix; ++member) add_operand_of(member);
 }
 
 void allgather(PlanBuilder& plan, const Round& round, const Piece& result) {

@@ -33,7 +33,7 @@ class ScratchVectors {
   // Returns a vector other than `passed_on`, which is still being sent: if each rank received where
   // it sends from, all would wait for each other round the ring. If free at all, `passed_on` was
   // freed last.
-  Piece take(const Piece& passed_on) {
+  Piece borrow(const Piece& passed_on) {
     if (free_.empty() || free_.front() == passed_on) return plan_.scratch(all_input);
     const Piece scratch = free_.front();
     free_.pop_front();
@@ -98,7 +98,7 @@ Plan plan_ring_whole(const Shape& shape) {
   combination.add(rank, all_input);
   Piece passed_on = all_input;
   for (Rank step = 1; step < size; ++step) {
-    const Piece scratch = vectors.take(passed_on);
+    const Piece scratch = vectors.borrow(passed_on);
     plan.send(next_in_ring(rank, size), passed_on);
     plan.recv(previous_in_ring(rank, size), scratch);
     combination.add(behind(rank, step, size), scratch);

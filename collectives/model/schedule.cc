@@ -22,7 +22,7 @@ class Scheduler {
       for (StepId id = 0; id < states_[rank].size(); ++id) post_ready({rank, id});
     }
     while (next_ < runnable_.size()) {
-      const Unit unit = take();
+      const Unit unit = pop();
       finish(unit.at, unit.segment);
       if (has_partner(unit.at)) finish(partner(unit.at), unit.segment);
     }
@@ -97,7 +97,7 @@ class Scheduler {
     }
   }
 
-  Unit take() {
+  Unit pop() {
     if (random_)
       std::swap(runnable_[next_], runnable_[next_ + (*random_)() % (runnable_.size() - next_)]);
     return runnable_[next_++];

@@ -22,12 +22,12 @@ struct Cut {
 void gather(PlanBuilder& plan, const Hosts& hosts, const Cut& cut, Rank share) {
   const Piece total = cut.of_share(Area::output, share);
   Piece sum = cut.of_share(Area::input, share);
-  const auto take = [&](Rank from) {
+  const auto add_operand_of = [&](Rank from) {
     plan.recv_reduce(from, sum, total, from < hosts.place);
     sum = total;
   };
-  for (Rank from = hosts.place; from-- > 0;) take(from);
-  for (Rank from = hosts.place + 1; from < hosts.size_of(hosts.own); ++from) take(from);
+  for (Rank from = hosts.place; from-- > 0;) add_operand_of(from);
+  for (Rank from = hosts.place + 1; from < hosts.size_of(hosts.own); ++from) add_operand_of(from);
 }
 
 }  // namespace

@@ -90,11 +90,11 @@ class PublishedBuffers {
   }
   // This rank moves nothing more. Waits until no other rank will touch its memory any more.
   bool end_with_all() {
-    rounds_.take(1);
+    rounds_.mark_taken(1);
     return rounds_.await_taken(1) && end();
   }
   bool end_alone() {
-    rounds_.take(1);
+    rounds_.mark_taken(1);
     return end();
   }
 
@@ -263,7 +263,7 @@ class CmaExchange {
     for (Rank step = 1; step < ranks_; ++step) {  // not all from the same rank at once
       if (!get_from((me_ + step) % ranks_)) return false;
     }
-    rounds_.take(1);
+    rounds_.mark_taken(1);
     // If so, repeats the exchange. Its first round waits for all ranks, as some may still be
     // copying.
     if (table_.largest() == out_of_reach) {

@@ -19,7 +19,7 @@ bool run_barrier_grouped(Rounds& rounds, const ShmCall& call) {
     if (!grouped.await_leaders(1, 0) || !rounds.open(2, 0)) return false;
     rounds.publish(2, 0);
   }
-  rounds.take(2);
+  rounds.mark_taken(2);
   rounds.end(2);
   return true;
 }
@@ -46,7 +46,7 @@ bool run_broadcast_grouped(Rounds& rounds, const ShmCall& call) {
       from = own;
     }
     if (me != call.root) copy_bytes(here, from, bytes);
-    rounds.take(k);
+    rounds.mark_taken(k);
   }
   rounds.end(pieces.count());
   return true;
@@ -69,7 +69,7 @@ class GroupedGathering {
     const uint64_t last = Cuts{longest_, piece_}.count();
     for (uint64_t k = 1; k <= last; ++k) {
       if (!(grouped_.leads() ? lead(k) : follow(k))) return false;
-      rounds_.take(2 * k);
+      rounds_.mark_taken(2 * k);
     }
     rounds_.end(2 * last);
     return true;

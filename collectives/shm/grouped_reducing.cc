@@ -70,7 +70,7 @@ bool run_reduce_grouped(Rounds& rounds, const ShmCall& call) {
         !reduction.combine_groups(k, k, call.output.base + pieces.begin(k))) {
       return false;
     }
-    rounds.take(k);
+    rounds.mark_taken(k);
   }
   rounds.end(pieces.count());
   return true;
@@ -99,7 +99,7 @@ bool run_allreduce_grouped(Rounds& rounds, const ShmCall& call) {
       rounds.publish(last, bytes);
       copy_bytes(out, own, bytes);
     }
-    rounds.take(last);
+    rounds.mark_taken(last);
   }
   rounds.end(2 * pieces.count());
   return true;

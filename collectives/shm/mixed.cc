@@ -24,7 +24,7 @@ bool run_alltoallv_mixed(Rounds& rounds, const ShmCall& call) {
     uint64_t unused;
     if (!table.get((me + step) % ranks, &unused)) return false;
   }
-  rounds.take(1);
+  rounds.mark_taken(1);
   rounds.end(1);
   return true;
 }

@@ -10,7 +10,7 @@ bool run_barrier(Rounds& rounds, const ShmCall&) {
   if (!rounds.open(1, 0)) return false;
   rounds.publish(1, 0);
   if (!await_all(rounds, 1, 0)) return false;
-  rounds.take(1);
+  rounds.mark_taken(1);
   rounds.end(1);
   return true;
 }
@@ -31,7 +31,7 @@ bool run_broadcast(Rounds& rounds, const ShmCall& call) {
       if (!rounds.await(call.root, k, bytes)) return false;
       copy_bytes(here, there, bytes);
     }
-    rounds.take(k);
+    rounds.mark_taken(k);
   }
   rounds.end(pieces.count());
   return true;
@@ -79,7 +79,7 @@ class Gathering {
       if (!rounds_.await(rank, k, bytes)) return false;
       move_bytes(block.data + cuts.begin(k), rounds_.data(rank, k, bytes), bytes);
     }
-    rounds_.take(k);
+    rounds_.mark_taken(k);
     return true;
   }
 

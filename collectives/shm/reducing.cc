@@ -72,7 +72,7 @@ class SplitReduction {
         move_bytes(output_ + pieces_.begin(k) + (from.data - slot(rank, k)), from.data, from.size);
       }
     }
-    rounds_.take(k);
+    rounds_.mark_taken(k);
     return true;
   }
 
@@ -104,7 +104,7 @@ bool run_allreduce(Rounds& rounds, const ShmCall& call) {
     if (!await_all(rounds, k, bytes)) return false;
     const auto operand = [&](Rank rank) { return rounds.data(rank, k, bytes); };
     combine_in_order(call, rounds.size(), operand, call.output.base + pieces.begin(k), bytes);
-    rounds.take(k);
+    rounds.mark_taken(k);
   }
   rounds.end(last);
   return true;
@@ -132,7 +132,7 @@ bool run_reduce(Rounds& rounds, const ShmCall& call) {
       };
       combine_in_order(call, rounds.size(), operand, call.output.base + at, bytes);
     }
-    rounds.take(k);
+    rounds.mark_taken(k);
   }
   rounds.end(pieces.count());
   return true;
@@ -181,7 +181,7 @@ bool run_reduce_scatter(Rounds& rounds, const ShmCall& call) {
       return rank == me ? own.data + mine.begin(k) : dealing.place(rank, me, k);
     };
     combine_in_order(call, ranks, operand, call.output.base + mine.begin(k), mine.size(k));
-    rounds.take(k);
+    rounds.mark_taken(k);
   }
   rounds.end(last);
   return true;

@@ -75,7 +75,7 @@ class SlotExchange {
       std::byte* const to = call_.block(call_.output, rank).data + of.begin(k);
       move_bytes(to, dealing_.place(rank, me, before_ + k), of.size(k));
     }
-    rounds_.take(before_ + k);
+    rounds_.mark_taken(before_ + k);
     return true;
   }
 

@@ -72,7 +72,7 @@ void PaddedAlltoallv::pack(Rank rank) const {
   if (!is_own) copy_bytes(to + sizeof(header), place_of(call_.input, rank), bytes);
 }
 
-Status PaddedAlltoallv::take(Rank* rank) {
+Status PaddedAlltoallv::unpack(Rank* rank) {
   uint64_t short_blocks = own_.short_blocks;
   for (*rank = 0; *rank < ranks_; ++*rank) {
     if (*rank == rank_) continue;

@@ -69,7 +69,7 @@ class PaddedAlltoallv {
 
   // To be called after the exchange of cells: copies the short blocks to the output. An error if a
   // rank's block has another length than this rank expects; *rank is then that rank.
-  Status take(Rank* rank);
+  Status unpack(Rank* rank);
 
   // To be called between communicators: frees the memory, and forgets earlier exchanges.
   void reset() { *this = {}; }

@@ -21,24 +21,24 @@ std::string carrier_of(const Algorithm& algorithm, const std::string& links) {
 
 void CallCounts::add(const Algorithm& algorithm, const Call& call, Rank ranks,
                      Clock::time_point began) {
-  Tally& sum = tally(&algorithm);
+  Tally& sum = tally(call.collective, &algorithm);
   ++sum.calls;
   sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, ranks) : call.bytes;
   sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
 }
 
-Tally& CallCounts::tally(const Algorithm* algorithm) {
-  for (auto& [known, sum] : tallies_) {
-    if (known == algorithm) return sum;
+Tally& CallCounts::tally(Collective collective, const Algorithm* algorithm) {
+  for (Row& row : tallies_) {
+    if (row.collective == collective && row.algorithm == algorithm) return row.tally;
   }
-  return tallies_.emplace_back(algorithm, Tally{}).second;
+  return tallies_.emplace_back(Row{collective, algorithm, {}}).tally;
 }
 
 void CallCounts::hand_over(const std::string& communicator, const std::string& links,
                            Statistics* statistics) {
-  for (const auto& [algorithm, tally] : tallies_) {
-    statistics->add(communicator, algorithm->collective, algorithm->name,
-                    carrier_of(*algorithm, links), tally);
+  for (const Row& row : tallies_) {
+    statistics->add(communicator, row.collective, row.algorithm->name,
+                    carrier_of(*row.algorithm, links), row.tally);
   }
   tallies_.clear();
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a team has run so far, for statistics: a tally for each algorithm.
+// What a team has run so far, for statistics: a tally for each collective and algorithm.
 #pragma once
 
 #include <chrono>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "src/engine/call.h"
@@ -24,9 +23,14 @@ class CallCounts {
   bool empty() const { return tallies_.empty(); }
 
  private:
-  Tally& tally(const Algorithm* algorithm);
+  struct Row {
+    Collective collective;
+    const Algorithm* algorithm;
+    Tally tally;
+  };
+  Tally& tally(Collective collective, const Algorithm* algorithm);
 
-  std::vector<std::pair<const Algorithm*, Tally>> tallies_;
+  std::vector<Row> tallies_;
 };
 
 }  // namespace sluice

@@ -24,7 +24,7 @@ Executor::State CellsExecutor::advance() {
 
 Executor::State CellsExecutor::end_cells() {
   Rank rank = 0;
-  failure_.status = padded_.take(&rank);
+  failure_.status = padded_.unpack(&rank);
   if (!failure_.status.ok()) failure_.peer = rank;
   if (!failure_.status.ok()) return State::failed;
   if (!padded_.rest().any()) return State::done;

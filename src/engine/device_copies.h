@@ -38,7 +38,7 @@ class DeviceCopies {
   }
   Use use(uint32_t slot) const { return slots_[slot].use; }
   // The oldest copy, if it is done; its slot becomes free. (A younger one is not done before it.)
-  std::optional<Done> take() {
+  std::optional<Done> pop_done() {
     if (under_way_.empty()) return {};
     const uint32_t slot = under_way_.front();
     if (!device_->reached(slots_[slot].ticket)) return {};

@@ -56,8 +56,9 @@ class EngineTeam final : public NewTeam {
   }
   Status run_with(Executor& executor, const Algorithm& name, const Call& call) override;
   void count(const Algorithm& name, const Call& call, Way::Clock::time_point began) override;
-  Status exchange(const Call& before, std::span<const std::byte> mine,
-                  std::span<std::byte> all) override;
+  using Team::exchange;
+  Status exchange(const Call& before, std::span<const std::byte> mine, std::span<std::byte> all,
+                  std::vector<ExchangeTimes>* times) override;
   bool is_forced(Collective collective) const override { return selection_.is_forced(collective); }
   bool spans_hosts() const override { return count_hosts(hosts_) > 1; }
   const ProcessId& process(Rank rank) const override { return channels_.process(rank); }
@@ -78,7 +79,9 @@ class EngineTeam final : public NewTeam {
   [[gnu::noinline]] Status run_otherwise(const Algorithm& algorithm, const Call& call);
   Status execute(const Algorithm& algorithm, const Call& call);
   Status execute(Executor& by, const Algorithm& algorithm);
-  [[gnu::cold]] Status give_up_shm(const Call& call);
+  [[gnu::cold]] Status break_by_shm(const Call& call);
+  Status exchange_piece(const Call& before, std::span<const std::byte> mine,
+                        std::span<std::byte> all);
   Executor& executor_for(const Algorithm& algorithm);
   Status start(CallInFlight& call, const Algorithm& algorithm);
   bool advance(CallInFlight& call);
@@ -88,9 +91,9 @@ class EngineTeam final : public NewTeam {
   Status check_wait(CallInFlight& call);
   Status watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what);
   Status watch_arena(std::chrono::nanoseconds waited, Rank peer);
-  [[gnu::cold]] Status give_up(const Status& cause, const CallInFlight& call);
+  [[gnu::cold]] Status break_team(const Status& cause, const CallInFlight& call);
   bool tell(const Status& cause, const CallInFlight& call);
-  [[gnu::cold]] Status give_up(const Status& cause) { return give_up(cause, blocking_); }
+  [[gnu::cold]] Status break_team(const Status& cause) { return break_team(cause, blocking_); }
   void cancel_all();
   std::string describe(const CallInFlight& call) const;
   void watch_call(const Algorithm& algorithm, const Call& call, Clock::time_point began);

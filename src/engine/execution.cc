@@ -45,7 +45,7 @@ Execution::State Execution::advance() {
 // Handles the operations that the transport has completed, oldest first.
 void Execution::drain() {
   Operation* oldest = nullptr;
-  for (Operation* latest = completed_.take(); latest;) {
+  for (Operation* latest = completed_.pop_all(); latest;) {
     Operation* next = latest->next;
     latest->next = oldest;
     oldest = latest;
@@ -61,7 +61,7 @@ void Execution::drain() {
 // Goes on with the messages whose copies from or to the device are done.
 void Execution::follow_copies() {
   while (status_.ok()) {
-    const auto done = copies_.take();
+    const auto done = copies_.pop_done();
     if (!done) return;
     if (done->use == DeviceCopies::Use::fills) {
       post(done->slot / depth, messages_[done->slot].tag.segment);
@@ -427,7 +427,7 @@ void Execution::cancel() {
   for (const Progress& progress : progress_) {
     if (progress.channel) progress.channel->withdraw();
   }
-  (void)completed_.take();
+  (void)completed_.pop_all();
 }
 
 }  // namespace sluice

@@ -34,7 +34,7 @@ struct LateRanksTimer {
     const auto wanted = reinterpret_cast<uintptr_t>(number.sival_ptr);
     LateRanks* each = first;
     while (each && each->number_ != wanted) each = each->next_;
-    if (each) each->look();
+    if (each) each->report_if_due();
   }
 };
 
@@ -88,7 +88,7 @@ void LateRanks::set_timer() {
 }
 
 // (MPI does not tell which ranks are missing.)
-void LateRanks::look() {
+void LateRanks::report_if_due() {
   constexpr const char* cause =
       "one has not called a collective on it yet, or runs without Sluice because";
   const double waited = std::chrono::duration<double>(Clock::now() - began_).count();

@@ -54,7 +54,7 @@ class LateRanks {
   void begin();
   void warn_of_no_timer(int error) const;
   void set_timer();
-  void look();
+  void report_if_due();
 
   const char* const function_;
   const std::string& name_;

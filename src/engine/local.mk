@@ -26,6 +26,7 @@ core_sources += \
 	src/engine/localities.cc src/engine/localities.h \
 	src/engine/outcomes.cc src/engine/outcomes.h \
 	src/engine/plan_executor.cc src/engine/plan_executor.h \
+	src/engine/routes.h \
 	src/engine/rules.cc src/engine/rules.h \
 	src/engine/samples.cc src/engine/samples.h \
 	src/engine/schedule.cc src/engine/schedule.h \

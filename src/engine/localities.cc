@@ -116,7 +116,7 @@ bool measure_round_trip(Rounds& rounds, WaitPolicy& wait_policy, uint32_t* nanos
     if (!rounds.await(1 - me, k, 0)) return false;
     if (me == 1) rounds.publish(k, 0);
     least = std::min(least, static_cast<uint64_t>((Clock::now() - begun).count()));
-    rounds.take(k);
+    rounds.mark_taken(k);
   }
   constexpr uint64_t told = trips + 1;
   if (me == 0) {
@@ -126,7 +126,7 @@ bool measure_round_trip(Rounds& rounds, WaitPolicy& wait_policy, uint32_t* nanos
   }
   if (!rounds.await(0, told, sizeof(least))) return false;
   std::memcpy(&least, rounds.data(0, told, sizeof(least)), sizeof(least));
-  rounds.take(told);
+  rounds.mark_taken(told);
   rounds.end(told);
   *nanoseconds = static_cast<uint32_t>(least);
   return true;

@@ -34,6 +34,10 @@ struct Sample {
   float weight = 0;  // bytes of the rank's part, where the ranks know no common size
 };
 
+inline int64_t in_nanoseconds(std::chrono::steady_clock::time_point time) {
+  return time.time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
 // A rank's entry into an exchange and its exit from it, on its clock.
 struct ExchangeTimes {
   int64_t entry = 0, exit = 0;

@@ -58,7 +58,7 @@ std::unique_ptr<Arena> ArenaAgreement::take_up(const ArenaOffer& offered) try {
   return nullptr;
 }
 
-Result<std::unique_ptr<Arena>> ArenaAgreement::take(const ArenaOffer& offered) {
+Result<std::unique_ptr<Arena>> ArenaAgreement::accept(const ArenaOffer& offered) {
   std::unique_ptr<Arena> arena = take_up(offered);
   if (leads()) source_.settle(offered.where, 0);
   if (!arena) return trouble_;
@@ -142,7 +142,7 @@ Status join_arena(Arena& arena, WaitPolicy& wait_policy, ArenaMember mine,
   if (!is_known) {
     for (Rank rank = 0; rank < ranks; ++rank) {
       const bool is_met = rank == me || cma->met(rank);
-      if (!is_met && !cma->meet(rank, (*members)[rank].introduction)) all_good = false;
+      if (!is_met && !cma->probe(rank, (*members)[rank].introduction)) all_good = false;
     }
     const auto apply = [&](Rank, bool theirs) { all_good = all_good && theirs; };
     if (!rounds.exchange(lines + 1, all_good, apply)) return why_not_met(rounds);

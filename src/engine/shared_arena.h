@@ -34,7 +34,7 @@ class ArenaAgreement {
   }
   // Takes up an offer in a segment that all ranks map already. Local; fails only for lack of memory
   // (Code::memory).
-  Result<std::unique_ptr<Arena>> take(const ArenaOffer& offered);
+  Result<std::unique_ptr<Arena>> accept(const ArenaOffer& offered);
   // To be called if that failed: aborts the arena, so the others see the cause when they use it.
   void reject(const ArenaOffer& offered, const Status& cause);
   // To be called in place of `agree`, if all ranks know that none will take the offer up.

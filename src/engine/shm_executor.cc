@@ -21,7 +21,7 @@ ShmExecutor::ShmExecutor(Process& process, const TeamChannels& channels, Rank ra
       wait_policy_(waiter, *arena_, std::move(watch)),
       slots_(*arena_) {}
 
-Status ShmExecutor::meet(const std::string& name) {
+Status ShmExecutor::exchange_members(const std::string& name) {
   Status status = learn_members(name);
   if (status.ok()) return status;
   if (!wait_policy_.status().ok()) status = wait_policy_.status();

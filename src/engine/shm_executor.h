@@ -31,7 +31,7 @@ class ShmExecutor {
 
   // The ranks tell each other where they run, form groups and try CMA. Collective over the ranks;
   // blocks. If it fails, the others are told. name: of the communicator. May throw std::bad_alloc.
-  Status meet(const std::string& name);
+  Status exchange_members(const std::string& name);
   // What `meet` found out, for the rules.
   Selection::Arena traits() const;
 

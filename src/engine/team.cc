@@ -7,22 +7,9 @@
 
 #include "src/base/log.h"
 #include "src/engine/agreement.h"
+#include "src/engine/routes.h"
 
 namespace sluice {
-
-namespace {
-
-constexpr Algorithm mpi_algorithm(Collective collective) {
-  return {.collective = collective, .name = "mpi", .help = "MPI's own function"};
-}
-constexpr Algorithm mpi_algorithms[collective_count] = {
-    mpi_algorithm(Collective::allreduce),  mpi_algorithm(Collective::reduce),
-    mpi_algorithm(Collective::broadcast),  mpi_algorithm(Collective::allgather),
-    mpi_algorithm(Collective::allgatherv), mpi_algorithm(Collective::reduce_scatter),
-    mpi_algorithm(Collective::alltoall),   mpi_algorithm(Collective::alltoallv),
-    mpi_algorithm(Collective::barrier)};
-
-}  // namespace
 
 // Runs a plan on what is long of a call in shared memory. It is packed already.
 class EngineTeam::LongBlocksByLinks final : public OverLinks {
@@ -34,7 +21,7 @@ class EngineTeam::LongBlocksByLinks final : public OverLinks {
     Call packed = *call.call;
     packed.input.source = nullptr;
     if (!blocks_.leave(packed, team_.rank_, team_.size(), shorter)) {
-      return team_.give_up(team_.process_.no_memory_for_call).ok();
+      return team_.break_team(team_.process_.no_memory_for_call).ok();
     }
     if (!blocks_.any()) return true;
     call.call = &blocks_.call();
@@ -85,7 +72,7 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
       process_, channels_, rank_, std::move(arena), waiter_,
       [this](std::chrono::nanoseconds waited, Rank peer) { return watch_arena(waited, peer); },
       *links_);
-  Status status = shm_->meet(name_);
+  Status status = shm_->exchange_members(name_);
   if (status.ok()) selection_.learn(shm_->traits());
   return status;
 }
@@ -99,8 +86,8 @@ void EngineTeam::apply(const Hints& hints) try {
 EngineTeam::~EngineTeam() {
   settle_accounts();
   if (in_flight_.empty() || !broken_.ok()) return;
-  (void)give_up({Code::invalid, "its communicator was freed while it was in flight"},
-                **in_flight_.begin());
+  (void)break_team({Code::invalid, "its communicator was freed while it was in flight"},
+                   **in_flight_.begin());
 }
 
 void EngineTeam::settle_accounts() {
@@ -155,7 +142,7 @@ void EngineTeam::count_mpi(Collective collective, size_t bytes, Clock::time_poin
   Call call;
   call.collective = collective;
   call.bytes = bytes;
-  count(mpi_algorithms[static_cast<uint32_t>(collective)], call, began);
+  count(routes::mpi, call, began);
 }
 
 // (What was counted is lost without memory.)
@@ -176,7 +163,7 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   const bool is_plain =
       algorithm.shm && !is_watched_ && !shm_->concerns_slots(algorithm, call, blocking_.number);
   if (!is_plain) return run_otherwise(algorithm, call);
-  if (!shm_->run(algorithm, call)) return give_up_shm(call);
+  if (!shm_->run(algorithm, call)) return break_by_shm(call);
   blocking_.call = nullptr;
   return {};
 }
@@ -200,9 +187,28 @@ Status EngineTeam::run_with(Executor& executor, const Algorithm& name, const Cal
   return end(status);
 }
 
-// (No rule is asked: the program's allgathers may be MPI's. All ranks take the same algorithm.)
 Status EngineTeam::exchange(const Call& before, std::span<const std::byte> mine,
-                            std::span<std::byte> all) {
+                            std::span<std::byte> all, std::vector<ExchangeTimes>* times) {
+  if (mine.size() <= exchange_at_once && !times) return exchange_piece(before, mine, all);
+  std::vector<std::byte> pieces(size() * exchange_at_once);
+  if (times) times->reserve(mine.size() / exchange_at_once + 1);
+  for (size_t begin = 0; begin < mine.size(); begin += exchange_at_once) {
+    const size_t length = std::min(mine.size() - begin, exchange_at_once);
+    const auto piece = std::span(pieces).first(size() * length);
+    const int64_t entry = times ? in_nanoseconds(Clock::now()) : 0;
+    Status status = exchange_piece(before, mine.subspan(begin, length), piece);
+    if (!status.ok()) return status;
+    if (times) times->push_back({entry, in_nanoseconds(Clock::now())});
+    for (Rank rank = 0; rank < size(); ++rank) {
+      copy_bytes(all.data() + rank * mine.size() + begin, piece.data() + rank * length, length);
+    }
+  }
+  return {};
+}
+
+// (No rule is asked: the program's allgathers may be MPI's. All ranks take the same algorithm.)
+Status EngineTeam::exchange_piece(const Call& before, std::span<const std::byte> mine,
+                                  std::span<std::byte> all) {
   if (!broken_.ok()) return broken_;
   Call call;
   call.collective = Collective::allgather;
@@ -219,8 +225,8 @@ Status EngineTeam::exchange(const Call& before, std::span<const std::byte> mine,
   return end(status);
 }
 
-Status EngineTeam::give_up_shm(const Call& call) {
-  return broken_.ok() ? give_up(shm_->failure(call)) : broken_;
+Status EngineTeam::break_by_shm(const Call& call) {
+  return broken_.ok() ? break_team(shm_->failure(call)) : broken_;
 }
 
 // The algorithm for the call: the one given, or one without slots if it needs them and not all
@@ -235,7 +241,7 @@ const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call
     case Slots::Answer::failed:
       break;
   }
-  (void)give_up_shm(call);
+  (void)break_by_shm(call);
   return nullptr;
 }
 
@@ -247,10 +253,10 @@ const Algorithm* EngineTeam::choose_without_slots(const Call& call) try {
         name_.c_str(), why.message().c_str());
   }
   const Algorithm* const plan = selection_.choose_without_shm(call);
-  if (!plan) (void)give_up({Code::internal, "no algorithm serves it without slots"});
+  if (!plan) (void)break_team({Code::internal, "no algorithm serves it without slots"});
   return plan;
 } catch (const std::bad_alloc&) {
-  (void)give_up(process_.no_memory_for_call);
+  (void)break_team(process_.no_memory_for_call);
   return nullptr;
 }
 
@@ -258,11 +264,11 @@ Status EngineTeam::fail_call(const Status& cause) {
   if (!broken_.ok()) return broken_;
   blocking_.call = blocking_.preceded = nullptr;
   blocking_.number = ++number_;
-  return give_up(cause);
+  return break_team(cause);
 }
 
 Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
-  if (algorithm.shm) return shm_->run(algorithm, call) ? Status() : give_up_shm(call);
+  if (algorithm.shm) return shm_->run(algorithm, call) ? Status() : break_by_shm(call);
   return execute(executor_for(algorithm), algorithm);
 }
 
@@ -283,9 +289,9 @@ Status EngineTeam::start(CallInFlight& call, const Algorithm& algorithm) try {
   call.state = Executor::State::waiting;
   call.has_lost_rank = false;
   const Status status = call.by->start(algorithm, *call.call, call.number);
-  return status.ok() ? status : give_up(status, call);
+  return status.ok() ? status : break_team(status, call);
 } catch (const std::bad_alloc&) {
-  return give_up(process_.no_memory_for_call, call);
+  return break_team(process_.no_memory_for_call, call);
 }
 
 std::string EngineTeam::describe(const CallInFlight& call) const {
@@ -312,7 +318,7 @@ bool EngineTeam::tell(const Status& cause, const CallInFlight& call) try {
   return false;
 }
 
-Status EngineTeam::give_up(const Status& cause, const CallInFlight& call) {
+Status EngineTeam::break_team(const Status& cause, const CallInFlight& call) {
   if (cause.code() == Code::memory) process_.reserve.release();
   cancel_all();
   broken_ = cause;

@@ -161,10 +161,15 @@ class Team : public CopyWait {
   // An exchange of the team's own, before a call that all ranks are about to make: gathers all
   // ranks' `mine` (of one length on all) in rank order into `all`. It has a place in the order of
   // calls, but counts as none. Blocks, and fails, as a call does; a rank that is in another call
-  // gets a mismatch. May throw std::bad_alloc.
-  static constexpr size_t longest_exchange = 96;  // bytes of each rank: no memory is reserved
+  // gets a mismatch. One longer than `exchange_at_once` bytes of each rank is cut. May throw
+  // std::bad_alloc, before this rank has taken part.
+  static constexpr size_t exchange_at_once = 96;  // shared memory reserves nothing for it
+  Status exchange(const Call& before, std::span<const std::byte> mine, std::span<std::byte> all) {
+    return exchange(before, mine, all, nullptr);
+  }
+  // times: gets those of its pieces.
   virtual Status exchange(const Call& before, std::span<const std::byte> mine,
-                          std::span<std::byte> all) = 0;
+                          std::span<std::byte> all, std::vector<ExchangeTimes>* times) = 0;
 
   // Whether a knob or a hint says how that collective is done. Equal on all ranks.
   virtual bool is_forced(Collective collective) const = 0;

@@ -26,7 +26,8 @@ void TeamCache::put(uint64_t group_fingerprint, std::unique_ptr<NewTeam> team) {
   kept_.push_back({group_fingerprint, std::move(team)});
 }
 
-std::unique_ptr<NewTeam> TeamCache::take(uint64_t group_fingerprint, uint32_t rank, uint32_t size) {
+std::unique_ptr<NewTeam> TeamCache::remove(uint64_t group_fingerprint, uint32_t rank,
+                                           uint32_t size) {
   const std::lock_guard lock(mutex_);
   auto found = kept_.end();
   for (auto each = kept_.begin(); each != kept_.end(); ++each) {

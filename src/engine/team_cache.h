@@ -30,7 +30,7 @@ class TeamCache {
   void put(uint64_t group_fingerprint, std::unique_ptr<NewTeam> team);
   // Removes and returns a team of this group_fingerprint, rank and size; nullptr if there is none.
   // Of several, the one with the lowest id, because the other ranks are likely to take the same.
-  std::unique_ptr<NewTeam> take(uint64_t group_fingerprint, uint32_t rank, uint32_t size);
+  std::unique_ptr<NewTeam> remove(uint64_t group_fingerprint, uint32_t rank, uint32_t size);
   // Ends the teams of this group_fingerprint, rank and size with ids up to `last`, because not all
   // ranks have cached them. After that the caches of all ranks agree again.
   void drop(uint64_t group_fingerprint, uint32_t rank, uint32_t size, const TeamId& last);

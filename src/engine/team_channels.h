@@ -23,7 +23,7 @@ class TeamChannels final : public Channels {
  public:
   TeamChannels(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
       : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {
-    if (endpoint_ != nullptr) met_ = endpoint_->meet(peers_);
+    if (endpoint_ != nullptr) met_ = endpoint_->expect(peers_);
   }
 
   Result<Channel*> channel(Rank peer) override {

@@ -5,7 +5,7 @@
 
 namespace sluice {
 
-Status TeamFailures::look(CallInFlight& call) {
+Status TeamFailures::find_failure(CallInFlight& call) {
   if (is_aborted_in_arena()) return aborted_in_arena();
   if (waiter_.now() - looked_ < look_every) return {};
   looked_ = waiter_.now();

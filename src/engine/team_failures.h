@@ -39,14 +39,14 @@ class TeamFailures {
   }
   // Whether a rank has aborted, ranks disagree about the call, or a rank is lost that the call
   // would wait for in vain. Looked at now and then, because it takes long.
-  Status look(CallInFlight& call);
+  Status find_failure(CallInFlight& call);
   // To be called at every turn of a call's wait, with how long that has lasted: warns if it gets
-  // long, ends it at its deadline or if `look` finds something. what: is waited for; name: of the
-  // call. Functions that make texts.
+  // long, ends it at its deadline or if `find_failure` finds something. what: is waited for; name:
+  // of the call. Functions that make texts.
   Status watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what,
                const auto& name) {
     if (waited < first_look_) return {};
-    if (Status status = look(call); !status.ok()) return status;
+    if (Status status = find_failure(call); !status.ok()) return status;
     return call.limits.check(waited, what, name, call.number);
   }
   // Why a call's executor has failed.

@@ -32,7 +32,7 @@ bool EngineTeam::advance(CallInFlight& call) {
   if (!broken_.ok() || call.state == Executor::State::done) return true;
   call.state = call.by->advance();
   if (call.state != Executor::State::failed) return call.state == Executor::State::done;
-  (void)give_up(failures_.why_failed(call), call);
+  (void)break_team(failures_.why_failed(call), call);
   return true;
 }
 
@@ -44,11 +44,11 @@ bool EngineTeam::has_ended(CallInFlight& call) try {
   if (advance(call)) return true;
   waiter_.turn();
   advance_all();
-  if (Status status = failures_.look(call); broken_.ok() && !status.ok())
-    (void)give_up(status, call);
+  if (Status status = failures_.find_failure(call); broken_.ok() && !status.ok())
+    (void)break_team(status, call);
   return advance(call);
 } catch (const std::bad_alloc&) {
-  (void)give_up(process_.no_memory_for_call);
+  (void)break_team(process_.no_memory_for_call);
   return true;
 }
 
@@ -66,13 +66,13 @@ Status EngineTeam::wait(CallInFlight& call) try {
       process_.endpoint->progress();
     } else {
       waiter_.turn();
-      if (Status status = check_wait(call); !status.ok()) return give_up(status, call);
+      if (Status status = check_wait(call); !status.ok()) return break_team(status, call);
     }
     if (!in_flight_.empty()) advance_all();
   }
   return call.state == Executor::State::done ? Status() : broken_;
 } catch (const std::bad_alloc&) {
-  return give_up(process_.no_memory_for_call, call);
+  return break_team(process_.no_memory_for_call, call);
 }
 
 Status EngineTeam::watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what) {

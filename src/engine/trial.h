@@ -100,7 +100,7 @@ class Trial {
   // all: whether all ranks have it.
   void learn_memory(bool all);
   // In place of it: the choice stays for good.
-  void give_up() { enter(State::closed); }
+  void close() { enter(State::closed); }
   void learn(const Result& result);
   // Counts a call of so many bytes, before which nothing is due.
   Next next(size_t bytes);

@@ -17,10 +17,6 @@ namespace sluice {
 
 namespace {
 
-int64_t in_nanoseconds(Way::Clock::time_point time) {
-  return time.time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
 // What MPI's calls take longer than their samples say, in nanoseconds. To hand a call over takes
 // some 150, while a settled call of Sluice's goes through the call cache; and among calls of MPI's,
 // those of Sluice's take longer than by themselves. (Without this, MPI took over allreduces of 64
@@ -175,7 +171,7 @@ CallClass& Trials::make_class(uint32_t key, const Call& call, const Algorithm& r
   CallClass& made = *classes_.emplace_back(new CallClass{key, Trial(candidates, needs)});
   made.algorithms = algorithms;
   made.known = known;
-  if (known) made.trial.give_up();
+  if (known) made.trial.close();
   return made;
 }
 
@@ -290,27 +286,15 @@ Status Trials::agree(const Call& call, CallClass& of) {
   return {};
 }
 
-// Gathers all ranks' `mine`, of one length on all, piece by piece. times_: of the pieces.
-Status Trials::gather(const Call& call, std::span<const std::byte> mine,
-                      std::vector<std::byte>* all) {
-  all->resize(team_.size() * mine.size());
-  std::vector<std::byte> pieces(team_.size() * std::min(mine.size(), Team::longest_exchange));
-  times_.reserve(times_.size() + mine.size() / Team::longest_exchange + 1);
-  for (size_t begin = 0; begin < mine.size(); begin += Team::longest_exchange) {
-    const size_t length = std::min(mine.size() - begin, Team::longest_exchange);
-    const auto piece = std::span(pieces).first(team_.size() * length);
-    ExchangeTimes& times = times_.emplace_back(ExchangeTimes{now(), 0});
-    if (Status status = team_.exchange(call, mine.subspan(begin, length), piece); !status.ok())
-      return status;
-    times.exit = now();
-    for (size_t rank = 0; rank < team_.size(); ++rank) {
-      std::memcpy(all->data() + rank * mine.size() + begin, piece.data() + rank * length, length);
-    }
-  }
-  return {};
-}
-
 namespace {
+
+// Gathers all ranks' records.
+template <typename Record>
+Status gather(Team& team, const Call& call, const Record& mine, std::vector<Record>* all) {
+  all->assign(team.size(), Record{});
+  return team.exchange(call, std::as_bytes(std::span(&mine, 1)),
+                       std::as_writable_bytes(std::span(*all)));
+}
 
 // What a rank says before trials begin.
 struct Start {
@@ -321,19 +305,13 @@ struct Start {
 }  // namespace
 
 Status Trials::agree_on_time_spent(const Call& call, CallClass& of) {
+  std::vector<Start> all;
   const Start mine{of.spent, knobs_.timeout > 0 ? 0 : 1};
-  std::vector<std::byte> all;
-  Status status = gather(call, std::as_bytes(std::span(&mine, 1)), &all);
-  if (!status.ok()) return status;
-  int64_t most = 0;
-  bool may_try = true;
-  for (size_t rank = 0; rank < team_.size(); ++rank) {
-    Start start;
-    std::memcpy(&start, all.data() + rank * sizeof(start), sizeof(start));
-    most = std::max(most, start.spent);
-    may_try = may_try && start.may_try == 1;
-  }
-  may_try ? of.trial.learn_time_spent(std::chrono::nanoseconds(most)) : of.trial.give_up();
+  if (Status status = gather(team_, call, mine, &all); !status.ok()) return status;
+  const int64_t most = std::max<int64_t>(0, std::ranges::max(all, {}, &Start::spent).spent);
+  const bool may_try =
+      std::ranges::all_of(all, [](const Start& each) { return each.may_try == 1; });
+  may_try ? of.trial.learn_time_spent(std::chrono::nanoseconds(most)) : of.trial.close();
   return {};
 }
 
@@ -342,8 +320,7 @@ Status Trials::agree_on_time_spent(const Call& call, CallClass& of) {
 Status Trials::agree_on_memory(const Call& call, CallClass& of) {
   const auto mine = static_cast<std::byte>(reserve_scratch(2 * of.most_bytes()));
   std::vector<std::byte> all;
-  times_.clear();
-  if (Status status = gather(call, std::span(&mine, 1), &all); !status.ok()) return status;
+  if (Status status = gather(team_, call, mine, &all); !status.ok()) return status;
   const bool have_all = std::ranges::all_of(all, [](std::byte has) { return has == std::byte{1}; });
   of.trial.learn_memory(have_all);
   free_scratch_if_unused();
@@ -357,13 +334,14 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
   const int64_t began = now();
   const uint8_t before = of.trial.choice();
   const WindowReport mine{overhead_, of.samples};
-  times_.clear();
   std::vector<WindowReport> reports(team_.size());
   std::vector<std::span<const Sample>> windows(team_.size());
   std::vector<ClockOffset> clocks(team_.spans_hosts() ? team_.size() : 0);
-  std::vector<std::byte> all;
   const size_t bytes = offsetof(WindowReport, samples) + of.trial.sample_count() * sizeof(Sample);
-  Status status = gather(call, std::as_bytes(std::span(&mine, 1)).first(bytes), &all);
+  std::vector<std::byte> all(team_.size() * bytes);
+  std::vector<ExchangeTimes> times;
+  Status status =
+      team_.exchange(call, std::as_bytes(std::span(&mine, 1)).first(bytes), all, &times);
   if (!status.ok()) return status;
   int64_t overhead = overhead_;
   for (size_t rank = 0; rank < team_.size(); ++rank) {
@@ -372,7 +350,7 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
     windows[rank] = reports[rank].samples;
   }
   int64_t reference = reports[0].samples[0].entry;
-  if (!clocks.empty()) status = compare_clocks(call, clocks, &reference);
+  if (!clocks.empty()) status = compare_clocks(call, {times[0], times[1]}, clocks, &reference);
   if (!status.ok()) return status;
   const Trial::Result result = judge(of, result_of(of.trial, windows, clocks, reference), overhead);
   of.trial.learn(result);
@@ -401,19 +379,15 @@ Trial::Result Trials::judge(const CallClass& of, Trial::Result times, int64_t ov
   return times;
 }
 
-// From the times of the first two exchanges. *reference: a time of then, on rank 0's clock.
-Status Trials::compare_clocks(const Call& call, std::span<ClockOffset> clocks, int64_t* reference) {
-  using Both = std::array<ExchangeTimes, 2>;
-  const Both mine{times_[0], times_[1]};
+// mine: the times of two exchanges. *reference: a time of then, on rank 0's clock.
+Status Trials::compare_clocks(const Call& call, const BothTimes& mine,
+                              std::span<ClockOffset> clocks, int64_t* reference) {
   const std::vector<ExchangeTimes> none(team_.size());
   std::array exchanges{none, none};
-  std::vector<std::byte> all;
-  if (Status status = gather(call, std::as_bytes(std::span(&mine, 1)), &all); !status.ok())
-    return status;
+  std::vector<BothTimes> all;
+  if (Status status = gather(team_, call, mine, &all); !status.ok()) return status;
   for (size_t rank = 0; rank < team_.size(); ++rank) {
-    Both both;
-    std::memcpy(&both, all.data() + rank * sizeof(both), sizeof(both));
-    for (size_t i = 0; i < both.size(); ++i) exchanges[i][rank] = both[i];
+    for (size_t i = 0; i < mine.size(); ++i) exchanges[i][rank] = all[rank][i];
   }
   find_clock_offsets(exchanges, clocks);
   *reference = exchanges[1][0].exit;

@@ -82,9 +82,9 @@ class CallLease {
   }
   void end();
   // Takes a call of Sluice's. False: none is left.
-  bool take() { return --left_ != 0 || refuse(); }
+  bool use() { return --left_ != 0 || refuse(); }
   // To be called then: takes a call of MPI's. False: the call must ask, and the lease ends.
-  bool take_for_mpi() { return --left_for_mpi_ != 0 || refuse_for_mpi(); }
+  bool use_for_mpi() { return --left_for_mpi_ != 0 || refuse_for_mpi(); }
 
  private:
   static constexpr uint32_t unlimited = ~uint32_t{0};
@@ -175,8 +175,9 @@ class Trials {
   bool reserve_scratch(size_t bytes);
   void free_scratch_if_unused();
   Status agree_on_window(const Call& call, CallClass& of);
-  Status compare_clocks(const Call& call, std::span<ClockOffset> clocks, int64_t* reference);
-  Status gather(const Call& call, std::span<const std::byte> mine, std::vector<std::byte>* all);
+  using BothTimes = std::array<ExchangeTimes, 2>;
+  Status compare_clocks(const Call& call, const BothTimes& mine, std::span<ClockOffset> clocks,
+                        int64_t* reference);
   static Trial::Result judge(const CallClass& of, Trial::Result times, int64_t overhead);
   void log_window(const CallClass& of, const Call& call, const Trial::Result& result) const;
   void report(const CallClass& of, const Call& call) const;
@@ -192,8 +193,6 @@ class Trials {
   // Of the classes that are in windows: as large as one of them needs. Not touched without need.
   std::unique_ptr<std::byte[]> scratch_;
   size_t scratch_bytes_ = 0;
-  // Of the running agreement: its exchanges' times on this rank.
-  std::vector<ExchangeTimes> times_;
   int64_t overhead_ = 0;  // nanoseconds that this rank spent on an agreement, at least; 0: none yet
 };
 

@@ -14,19 +14,8 @@
 namespace sluice {
 namespace {
 
-constexpr Algorithm ipc_algorithm(Collective collective) {
-  return {
-      .collective = collective, .name = "ipc", .help = "CUDA IPC, for data on devices of one host"};
-}
-constexpr Algorithm ipc_algorithms[collective_count] = {
-    ipc_algorithm(Collective::allreduce),  ipc_algorithm(Collective::reduce),
-    ipc_algorithm(Collective::broadcast),  ipc_algorithm(Collective::allgather),
-    ipc_algorithm(Collective::allgatherv), ipc_algorithm(Collective::reduce_scatter),
-    ipc_algorithm(Collective::alltoall),   ipc_algorithm(Collective::alltoallv),
-    ipc_algorithm(Collective::barrier)};
-
 constexpr size_t longest_record = 96;
-static_assert(longest_record <= Team::longest_exchange && SlabVote::packed_size <= longest_record &&
+static_assert(longest_record <= Team::exchange_at_once && SlabVote::packed_size <= longest_record &&
               RankReport::packed_size <= longest_record &&
               SlabOffer::packed_size <= longest_record);
 
@@ -52,10 +41,6 @@ uint32_t bit_of(SlabVote::Lack lack) { return 1U << static_cast<unsigned>(lack);
 constexpr uint32_t bit_of_connecting = 1U << 31;
 
 }  // namespace
-
-const Algorithm& DeviceRounds::algorithm(Collective collective) {
-  return ipc_algorithms[static_cast<uint32_t>(collective)];
-}
 
 // (Between the ranks of one host SLUICE_TLS encrypts only if SLUICE_TLS_LOCAL says so.)
 std::unique_ptr<DeviceRounds> DeviceRounds::make(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
@@ -338,14 +323,14 @@ Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, Staging& input,
     if (own.ok()) own = stream.wait();
     if (slab && !own.ok()) slab->fail(stream.is_abandoned());
     if (stream.is_abandoned()) return abandon(call, own);
-    if (Status status = meet(call, own); !status.ok()) return status;
+    if (Status status = synchronize(call, own); !status.ok()) return status;
   }
-  team_.count(algorithm(call.collective), call, began);
+  team_.count(route, call, began);
   return {};
 }
 
 // Tells the others how this rank is, and learns how they are. All fail if one has.
-Status DeviceRounds::meet(const Call& call, const Status& own) {
+Status DeviceRounds::synchronize(const Call& call, const Status& own) {
   Rank ill = 0;
   RankReport report;
   const RankReport mine{own.ok(), own.message()};

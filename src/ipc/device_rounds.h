@@ -16,6 +16,7 @@
 
 #include "src/base/knobs.h"
 #include "src/base/log.h"
+#include "src/engine/routes.h"
 #include "src/engine/team.h"
 #include "src/ipc/device_slabs.h"
 #include "src/ipc/slab_phases.h"
@@ -42,7 +43,7 @@ class DeviceRounds {
   std::optional<Status> carry(UnplacedCall& unplaced, Staging& input, Staging& output);
 
   // What these calls are counted as.
-  static const Algorithm& algorithm(Collective collective);
+  static constexpr const Algorithm& route = routes::ipc;
 
  private:
   using Slab = DeviceSlabs::Slab;
@@ -60,7 +61,7 @@ class DeviceRounds {
   Status run(UnplacedCall& unplaced, size_t longest, Staging& input, Staging& output);
   void begin(const Call& call, const SlabWork& work, DeviceStream& stream);
   std::byte* address_of(const Call& call, const SlabWork::Spot& spot) const;
-  Status meet(const Call& call, const Status& own);
+  Status synchronize(const Call& call, const Status& own);
   Status abandon(const Call& call, const Status& why);
   void report(const SlabBallot& ballot);
   void tell(uint32_t reason, Level level, const std::string& text);

@@ -67,7 +67,7 @@ void DeviceReduction::describe(Staging& input, Staging& output) {
 
 bool DeviceReduction::begin(const DeviceNeeds& needs) {
   char why[sluice_cuda_why] = "no memory for segments can be pinned";
-  if (take(needs, why)) {
+  if (acquire(needs, why)) {
     combine_buffers();
     return true;
   }
@@ -79,7 +79,7 @@ bool DeviceReduction::begin(const DeviceNeeds& needs) {
   return false;
 }
 
-bool DeviceReduction::take(const DeviceNeeds& needs, char* why) {
+bool DeviceReduction::acquire(const DeviceNeeds& needs, char* why) {
   const SluiceCuda& module = cuda_module();
   const Arithmetic& arithmetic = *unplaced_.call.reduction.arithmetic;
   stream_ = module.open(&place_, why);

@@ -63,7 +63,7 @@ class DeviceReduction final : public DeviceWork {
   std::string name() const override { return "CUDA device " + std::to_string(place_.device); }
 
  private:
-  bool take(const DeviceNeeds& needs, char* why);
+  bool acquire(const DeviceNeeds& needs, char* why);
   bool can_reach(const Side& other) const;
   bool is_near(const Side& other) const { return are_together(place_, other.place); }
   size_t piece_of_far() const;

@@ -77,7 +77,7 @@ void use(void* driver) {
 
 // The module, if there is a driver. (What is loaded while this looks is in the list or behind it.)
 // Until that is known, other threads' calls must come here too: their buffers may be on a device.
-const SluiceCuda* look() {
+const SluiceCuda* find_module() {
   const std::lock_guard lock(looking);
   if (const SluiceCuda* const known = cuda.load(std::memory_order_acquire)) return known;
   if (!wanted || !may_be_on_device()) return nullptr;
@@ -119,7 +119,7 @@ DevicePlace find_place(const void* address, Status* why) {
   DevicePlace place;
   char text[sluice_cuda_why] = "";
   const SluiceCuda* module = cuda.load(std::memory_order_acquire);
-  if (!module) module = look();
+  if (!module) module = find_module();
   if (!module || module->find(address, &place, text) == 0) return place;
   if (why) *why = {Code::unavailable, std::string("can't tell where a buffer is: ") + text};
   place.device = DevicePlace::unknown;

@@ -18,7 +18,7 @@ constexpr size_t kept = 256 << 10;  // bytes a communicator keeps; programs make
 class Spares {
  public:
   // Memory of at least so many bytes, and its size; nullptr if there is none.
-  std::pair<std::byte*, size_t> take(size_t bytes) {
+  std::pair<std::byte*, size_t> acquire(size_t bytes) {
     const std::lock_guard lock(mutex_);
     for (auto& spare : spares_) {
       if (spare.second >= bytes) return std::exchange(spare, {});
@@ -63,7 +63,7 @@ std::byte* Staging::reserve(size_t bytes) {
   data_.reset();
   bytes_ = 0;
   if (bytes > kept) {
-    const auto [spare, size] = spares.take(bytes);
+    const auto [spare, size] = spares.acquire(bytes);
     data_.reset(spare);
     bytes_ = size;
     if (spare) return spare;

@@ -99,7 +99,7 @@ bool CallCache::any_on_device(const Buffers& buffers) const {
          (has_input && is_on_device(buffers.send, input_start));
 }
 
-bool CallCache::put_on(const Buffers& buffers) {
+bool CallCache::rebind(const Buffers& buffers) {
   const auto is_memory = [](const void* buffer) { return buffer && buffer != MPI_IN_PLACE; };
   if (may_be_on_device() && any_on_device(buffers)) return false;
   if (types_freed != datatypes_freed.load(std::memory_order_acquire)) return false;

@@ -20,10 +20,10 @@ struct Buffers {
   const void* send = nullptr;
   void* receive = nullptr;
 
-  void take(const void* sendbuf) { send = sendbuf; }
-  void take(void* recvbuf) { receive = recvbuf; }  // MPI_Bcast's buffer, too
+  void set(const void* sendbuf) { send = sendbuf; }
+  void set(void* recvbuf) { receive = recvbuf; }  // MPI_Bcast's buffer, too
   template <typename T>
-  void take(const T&) {}
+  void set(const T&) {}
 };
 
 // The rows of the table (functions.h), and their number.
@@ -71,7 +71,7 @@ struct CallCache {
   }
   // Sets the buffers of the cached call; false if they need the full check. (MPI's call needs it
   // too: a call that MPI finds invalid is not counted.)
-  bool put_on(const Buffers& buffers);
+  bool rebind(const Buffers& buffers);
 
  private:
   void keep_starts(const Exchange& exchange);

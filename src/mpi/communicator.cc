@@ -26,7 +26,7 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
 
 Communicator::~Communicator() {
   for (auto& cache : last_) cache.reset();
-  rounds_.reset();
+  device_rounds_.reset();
   offload_.reset();
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
@@ -50,7 +50,7 @@ void Communicator::report_failed_rank(const char* function) try {
   log(Level::error, "no memory to tell others that a communicator's calls fail here");
 }
 
-void Communicator::give_up() {
+void Communicator::fail_all_calls() {
   if (is_mpis()) return;
   broken_ = no_memory_;
   others_may_wait_ = true;
@@ -61,7 +61,7 @@ void Communicator::leave_to_mpi() { end_team(Owner::mpi); }
 void Communicator::end_team(Owner next) {
   for (auto& cache : last_) cache.reset();
   last_algorithm_ = nullptr;
-  rounds_.reset();
+  device_rounds_.reset();
   offload_.reset();
   in_mpi_ = false;  // (an error handler of MPI's call may be calling this)
   team_.reset();
@@ -87,8 +87,8 @@ Status Communicator::form_team(const char* function) {
   team_ = std::move(*formed);
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
-  rounds_ = DeviceRounds::make(*team_, runtime_.device_slabs(), runtime_.process().knobs,
-                               bootstrap.name());
+  device_rounds_ = DeviceRounds::make(*team_, runtime_.device_slabs(), runtime_.process().knobs,
+                                      bootstrap.name());
   offload_ = Offload::make(*team_, runtime_.device_groups(), runtime_.process().knobs,
                            nccl_hint(hints_), bootstrap.name());
   return {};
@@ -131,7 +131,7 @@ Communicator::Performed Communicator::carry(const char* function, Function row,
         team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"}));
   }
   bool was_asked = false;
-  const bool has_others = rounds_ || offload_;
+  const bool has_others = device_rounds_ || offload_;
   if (has_others && carry_elsewhere(*exchange, &was_asked, status)) return Performed::done;
   in_mpi_ = false;  // (an error handler of MPI's call may have left it, or be making this one)
   Way way;
@@ -244,11 +244,11 @@ bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* 
     }
     auto result = carrier->carry(exchange, input_, output_);
     if (!result) return false;
-    last_algorithm_ = &carrier->algorithm(exchange.call.collective);
+    last_algorithm_ = &carrier->route;
     *status = std::move(*result);
     return true;
   };
-  return ask(rounds_) || ask(offload_);
+  return ask(device_rounds_) || ask(offload_);
 }
 
 void Communicator::keep(const char* function, Function row, const Arguments& arguments,
@@ -259,14 +259,14 @@ void Communicator::keep(const char* function, Function row, const Arguments& arg
 }
 
 Communicator::Replay Communicator::replay_by_mpi(CallCache& last) {
-  if (!broken_.ok() || !last.lease.take_for_mpi()) return Replay::refused;
+  if (!broken_.ok() || !last.lease.use_for_mpi()) return Replay::refused;
   last_algorithm_ = nullptr;
   return Replay::by_mpi;
 }
 
 Communicator::Replay Communicator::replay(CallCache& last, const Buffers& buffers, int* result) {
-  if (!last.put_on(buffers)) return Replay::refused;
-  if (!last.lease.take()) return replay_by_mpi(last);
+  if (!last.rebind(buffers)) return Replay::refused;
+  if (!last.lease.use()) return replay_by_mpi(last);
   last_algorithm_ = last.algorithm;
   Status status;
   {

@@ -81,7 +81,7 @@ class Communicator {
   void leave_to_mpi();
   // For lack of memory: makes every later call fail, on this rank and on the others. These learn of
   // it at this rank's next call.
-  void give_up();
+  void fail_all_calls();
 
  private:
   enum class Owner { undecided, team, mpi };
@@ -116,7 +116,7 @@ class Communicator {
   int is_inter_ = 0;
   Owner owner_ = Owner::undecided;
   std::unique_ptr<Team> team_;
-  std::unique_ptr<DeviceRounds> rounds_;               // of the team; null: no calls by CUDA IPC
+  std::unique_ptr<DeviceRounds> device_rounds_;        // of the team; null: no calls by CUDA IPC
   std::unique_ptr<Offload> offload_;                   // of the team; null: NCCL is off
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;

@@ -88,7 +88,7 @@ Communicator* Communicators::find(MPI_Comm handle) {
 
 Communicator* Communicators::make(MPI_Comm handle, Runtime& runtime) {
   auto made = std::make_unique<Communicator>(handle, runtime);
-  if (communicators_missed.load(std::memory_order_relaxed)) made->give_up();
+  if (communicators_missed.load(std::memory_order_relaxed)) made->fail_all_calls();
   {
     const std::lock_guard lock(mutex_);
     made_.emplace(handle, made.get());

@@ -39,7 +39,7 @@ class SeenTypes {
                                                           : &found->second.attached->datatype;
   }
   // At the first use of a type: keeps its description for this call. False: it was used before.
-  bool meet(std::unique_ptr<Description>& description) {
+  bool keep_first(std::unique_ptr<Description>& description) {
     const std::lock_guard lock(mutex_);
     description->datatype.is_kept = false;
     const auto [place, is_new] = met_.try_emplace(description->datatype.handle);
@@ -98,7 +98,7 @@ int release(MPI_Datatype, int, void* attribute, void*) {
   datatypes_freed.fetch_add(1, std::memory_order_release);
   std::unique_ptr<Description> description(static_cast<Description*>(attribute));
   seen_types().forget(description->datatype.handle);
-  if (this_thread.freed_datatype) this_thread.freed_datatype->take(description);
+  if (this_thread.freed_datatype) this_thread.freed_datatype->adopt(description);
   return MPI_SUCCESS;
 }
 
@@ -140,7 +140,7 @@ const Datatype* look_up(MPI_Datatype handle) {
   std::unique_ptr<Description> made = describe(handle, committed);
   if (!made) return nullptr;
   const Datatype* const type = &made->datatype;
-  if (!seen_types().meet(made)) return attach(std::move(made));
+  if (!seen_types().keep_first(made)) return attach(std::move(made));
   this_thread.passing_datatype = type;
   return type;
 }
@@ -201,7 +201,7 @@ const Datatype* FreedDatatype::describe(MPI_Datatype handle, bool committed) {
   return is_told ? &descriptions_.emplace_back(std::move(made))->datatype : nullptr;
 }
 
-void FreedDatatype::take(std::unique_ptr<Description>& description) {
+void FreedDatatype::adopt(std::unique_ptr<Description>& description) {
   if (description->datatype.handle == handle_) own_ = std::move(description);
 }
 

@@ -41,7 +41,7 @@ class FreedDatatype {
   // Describes a type and keeps the description here; nullptr if MPI no longer describes the type.
   const Datatype* describe(MPI_Datatype handle, bool committed);
   // Takes over a description that was attached to a type, if it is the type being freed.
-  void take(std::unique_ptr<Description>& description);
+  void adopt(std::unique_ptr<Description>& description);
 
  private:
   const MPI_Datatype handle_;

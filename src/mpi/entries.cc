@@ -107,7 +107,7 @@ int finalize() {
 #define SLUICE_SMALL(role) sluice::SmallRoles::role role
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
-#define SLUICE_TAKE(role) buffers.take(role);
+#define SLUICE_SET_BUFFER(role) buffers.set(role);
 #define SLUICE_PUT(role) host_copy->put(role);
 #define SLUICE_OF_ARGUMENTS(role) \
   sluice::for_mpi<std::string_view(#role) == "op">(arguments, arguments.role)
@@ -124,7 +124,7 @@ int finalize() {
     const sluice::CallCache& last = *kept;                                           \
     if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)) {              \
       sluice::Buffers buffers;                                                       \
-      SLUICE_EACH(SLUICE_TAKE, __VA_ARGS__)                                          \
+      SLUICE_EACH(SLUICE_SET_BUFFER, __VA_ARGS__)                                    \
       switch (known->replay(*kept, buffers, &result)) {                              \
         case sluice::Communicator::Replay::done:                                     \
           return result;                                                             \

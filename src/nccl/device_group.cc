@@ -114,7 +114,7 @@ void DeviceGroups::release() {
   } while (has_wishes() && mutex_.try_lock());
 }
 
-void DeviceGroups::give_up(uint64_t id, uint64_t last_user) {
+void DeviceGroups::abandon(uint64_t id, uint64_t last_user) {
   if (is_of_parent() || id == 0) return;
   if (const Token token = try_take()) return fulfil({id, last_user});
   try {

@@ -114,7 +114,7 @@ class DeviceGroups {
   // For a thread that does not hold the token: aborts the group of this id, if there still is one,
   // and if last_user was the last to use it (0: in any case). If another thread has the token, that
   // does it when it gives the token back. Never waits for that.
-  void give_up(uint64_t id, uint64_t last_user);
+  void abandon(uint64_t id, uint64_t last_user);
 
   // All that follow are for the token's holder.
   // The group of these processes; nullptr if there is none.

@@ -12,34 +12,30 @@
 namespace sluice {
 namespace {
 
-constexpr const char* help = "NCCL, for data on CUDA devices";
-constexpr Algorithm algorithm_for(Collective collective) {
-  return {.collective = collective, .name = "nccl", .help = help};
-}
-constexpr Algorithm nccl_algorithms[collective_count] = {
-    algorithm_for(Collective::allreduce),  algorithm_for(Collective::reduce),
-    algorithm_for(Collective::broadcast),  algorithm_for(Collective::allgather),
-    algorithm_for(Collective::allgatherv), algorithm_for(Collective::reduce_scatter),
-    algorithm_for(Collective::alltoall),   algorithm_for(Collective::alltoallv),
-    algorithm_for(Collective::barrier)};
-
 // Uneven blocks are reduced one by one: with more ranks the host is faster.
 constexpr Rank most_uneven = 16;
 
-// One of two parts of an id, and whether this rank can take part.
-struct IdPart {
-  static constexpr size_t length = sluice_nccl_id / 2;
-  uint32_t able;
-  char text[length];
+// Whether this rank can take part, and, from the leader, the id.
+struct IdOffer {
+  uint32_t able = 0;
+  std::array<char, sluice_nccl_id> id = {};
 };
-static_assert(sizeof(IdPart) <= Team::longest_exchange);
 
 std::atomic<uint64_t> last_made{0};
 
 }  // namespace
 
-const Algorithm& Offload::algorithm(Collective collective) {
-  return nccl_algorithms[static_cast<uint32_t>(collective)];
+bool NcclLibrary::open(bool shares) {
+  if (std::exchange(was_tried_, true)) return nccl_ != nullptr;
+  char why[sluice_cuda_why] = "";
+  nccl_ = find_nccl(&failure_);
+  if (nccl_ && nccl_->open(&library_, why) != 0) {
+    failure_ = {Code::unavailable, why};
+  } else if (nccl_ && library_.was_loaded_already && !shares) {
+    failure_ = {Code::unavailable, "the program uses NCCL itself (SLUICE_NCCL=on uses it too)"};
+  }
+  if (!failure_.ok()) nccl_ = nullptr;
+  return nccl_ != nullptr;
 }
 
 std::unique_ptr<Offload> Offload::make(Team& team, DeviceGroups& groups, const Knobs& knobs,
@@ -61,9 +57,8 @@ Offload::Offload(Team& team, DeviceGroups& groups, const Knobs& knobs, Mode mode
       communicator_(communicator),
       id_(++last_made),
       job_(team.rank()),
-      packed_(team.size() * sizeof(IdPart)),
+      packed_(team.size() * Vote::packed_size),
       votes_(team.size()) {
-  static_assert(Vote::packed_size <= sizeof(IdPart));
   for (Rank rank = 0; rank < team.size(); ++rank) processes_.push_back(team.process(rank));
 }
 
@@ -91,7 +86,7 @@ std::optional<Status> Offload::carry(UnplacedCall& unplaced, Staging& input, Sta
       if (Status status = start(call, ballot); !status.ok()) return status;
       break;
     case VoteSchedule::Action::give_up:
-      token ? abort() : groups_.give_up(votes_[ballot.rank].group, 0);
+      token ? abort() : groups_.abandon(votes_[ballot.rank].group, 0);
       break;
     case VoteSchedule::Action::carry_on:
       break;
@@ -186,33 +181,20 @@ Vote::Lack Offload::reserve(DeviceGroup& group, const Vote& vote, const Unplaced
   return Vote::Lack::memory;
 }
 
-// Opens the library if this rank has not tried yet.
 bool Offload::find_library(Vote* vote) {
-  if (!std::exchange(has_looked_, true)) {
-    char why[sluice_cuda_why] = "";
-    nccl_ = find_nccl(&no_library_);
-    if (nccl_ && nccl_->open(&library_, why) != 0) {
-      no_library_ = {Code::unavailable, why};
-    } else if (nccl_ && library_.was_loaded_already && mode_ == Mode::automatic) {
-      no_library_ = {Code::unavailable,
-                     "the program uses NCCL itself (SLUICE_NCCL=on uses it too)"};
-    }
-    if (!no_library_.ok()) nccl_ = nullptr;
-    if (!no_library_.ok()) tell_here(Level::info, no_library_.message());
-  }
-  if (!nccl_) why_ = no_library_.message();
-  vote->version = nccl_ ? static_cast<uint32_t>(library_.version) : 0;
-  return nccl_ != nullptr;
+  const bool is_open = nccl_.open(mode_ == Mode::on);
+  if (!is_open) tell_here(Level::info, why_ = nccl_.why_not());
+  vote->version = is_open ? nccl_.version() : 0;
+  return is_open;
 }
 
 // Gathers all ranks' votes.
 Status Offload::count(const Call& call, const Vote& mine, Ballot* ballot) {
   std::array<std::byte, Vote::packed_size> packed;
   mine.pack(packed);
-  const auto all = std::span(packed_).first(votes_.size() * packed.size());
-  if (Status status = team_.exchange(call, packed, all); !status.ok()) return status;
+  if (Status status = team_.exchange(call, packed, packed_); !status.ok()) return status;
   for (size_t rank = 0; rank < votes_.size(); ++rank) {
-    votes_[rank] = Vote::unpack(all.subspan(rank * packed.size(), packed.size()));
+    votes_[rank] = Vote::unpack(std::span(packed_).subspan(rank * packed.size(), packed.size()));
   }
   *ballot = count_votes(votes_);
   if (ballot->result != Ballot::Result::mismatch) return {};
@@ -236,10 +218,16 @@ Status Offload::start(const Call& call, const Ballot& ballot) {
   bool able = group != nullptr;
   if (able && team_.rank() == 0) able = nccl_->unique_id(id.data(), why) == 0;
   if (*why) tell_here(mode_ == Mode::on ? Level::warning : Level::info, why);
-  Status status = agree_on_id(call, &able, &id);
+  Status status;
+  try {
+    status = agree_on_id(call, &able, &id);
+  } catch (const std::bad_alloc&) {
+    if (group) groups_.drop(*group);
+    throw;
+  }
   if (status.ok() && able) {
     group->begin(*nccl_, id, static_cast<int>(team_.rank()));
-    take(*group);
+    use(*group);
   } else if (group) {
     groups_.drop(*group);
   }
@@ -248,20 +236,15 @@ Status Offload::start(const Call& call, const Ballot& ballot) {
 
 // The leader tells its id. *able: in, this rank is; out, all ranks are.
 Status Offload::agree_on_id(const Call& call, bool* able, Id* id) {
-  bool all_able = true;
-  for (size_t begin = 0; begin < id->size(); begin += IdPart::length) {
-    IdPart part{*able ? 1U : 0U, {}};
-    std::memcpy(part.text, id->data() + begin, IdPart::length);
-    const auto mine = std::as_bytes(std::span(&part, 1));
-    if (Status status = team_.exchange(call, mine, packed_); !status.ok()) return status;
-    for (Rank rank = 0; rank < team_.size(); ++rank) {
-      IdPart theirs;
-      std::memcpy(&theirs, packed_.data() + rank * sizeof(theirs), sizeof(theirs));
-      all_able = all_able && theirs.able == 1;
-      if (rank == 0) std::memcpy(id->data() + begin, theirs.text, IdPart::length);
-    }
+  const IdOffer mine{*able ? 1U : 0U, *id};
+  std::vector<IdOffer> all(team_.size());
+  if (Status status = team_.exchange(call, std::as_bytes(std::span(&mine, 1)),
+                                     std::as_writable_bytes(std::span(all)));
+      !status.ok()) {
+    return status;
   }
-  *able = all_able;
+  *able = std::ranges::all_of(all, [](const IdOffer& each) { return each.able == 1; });
+  *id = all[0].id;
   return {};
 }
 
@@ -271,7 +254,7 @@ void Offload::abort() {
   if (group && group->advance() != DeviceGroup::State::ended) group->abort();
 }
 
-void Offload::take(DeviceGroup& group) {
+void Offload::use(DeviceGroup& group) {
   group.set_last_user(id_);
   group_ = group.id();
 }
@@ -280,7 +263,7 @@ void Offload::take(DeviceGroup& group) {
 // the others do.
 Status Offload::run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
                     Staging& output) try {
-  take(*groups_.find(processes_));
+  use(*groups_.find(processes_));
   Status status = on_device ? run_job(unplaced.call) : run_on_host(unplaced, terms, input, output);
   status.ok() ? void(has_carried_ = true) : abort();
   return status;
@@ -312,7 +295,7 @@ Status Offload::run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Stag
 Status Offload::run_job(const Call& call) {
   DeviceGroup& group = *groups_.find(processes_);
   NcclExecutor executor(group, job_.job());
-  const Status status = team_.run_with(executor, algorithm(call.collective), call);
+  const Status status = team_.run_with(executor, route, call);
   if (!status.ok() && !is_quiet()) {
     log(Level::error, "%s: NCCL can't be ended, and may still write to the call's buffers",
         communicator_.c_str());
@@ -326,7 +309,7 @@ bool Offload::is_quiet() {
   return !group || group->advance() == DeviceGroup::State::ended;
 }
 
-void Offload::abandon() { groups_.give_up(group_, id_); }
+void Offload::abandon() { groups_.abandon(group_, id_); }
 
 // What only this rank knows.
 void Offload::tell_here(Level level, const std::string& why) {

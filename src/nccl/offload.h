@@ -21,6 +21,7 @@
 #include "src/base/knobs.h"
 #include "src/base/log.h"
 #include "src/engine/ballot.h"
+#include "src/engine/routes.h"
 #include "src/engine/team.h"
 #include "src/memory/side.h"
 #include "src/memory/staging.h"
@@ -29,6 +30,25 @@
 #include "src/nccl/device_job.h"
 
 namespace sluice {
+
+// NCCL's library, opened when it is first needed.
+class NcclLibrary {
+ public:
+  // Opens it, if that has not been tried. False: it cannot be used, see why_not(). shares: also
+  // where the program uses NCCL itself.
+  bool open(bool shares);
+  // Once it is open.
+  const SluiceNccl* operator->() const { return nccl_; }
+  const SluiceNccl& operator*() const { return *nccl_; }
+  uint32_t version() const { return static_cast<uint32_t>(library_.version); }
+  const std::string& why_not() const { return failure_.message(); }
+
+ private:
+  const SluiceNccl* nccl_ = nullptr;
+  SluiceNcclLibrary library_{};
+  bool was_tried_ = false;
+  Status failure_;
+};
 
 class Offload {
  public:
@@ -49,7 +69,7 @@ class Offload {
   void abandon();
 
   // What NCCL's calls are counted as.
-  static const Algorithm& algorithm(Collective collective);
+  static constexpr const Algorithm& route = routes::nccl;
 
  private:
   enum class Mode : uint8_t { automatic, on };
@@ -71,7 +91,7 @@ class Offload {
   Status count(const Call& call, const Vote& mine, Ballot* ballot);
   Status start(const Call& call, const Ballot& ballot);
   Status agree_on_id(const Call& call, bool* able, Id* id);
-  void take(DeviceGroup& group);
+  void use(DeviceGroup& group);
   void abort();
   Status run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
              Staging& output);
@@ -91,10 +111,7 @@ class Offload {
   const uint64_t id_;               // among all of this process
   std::vector<ProcessId> processes_;
   VoteSchedule schedule_;
-  const SluiceNccl* nccl_ = nullptr;  // once it was needed
-  SluiceNcclLibrary library_{};
-  bool has_looked_ = false;  // for the library
-  Status no_library_;
+  NcclLibrary nccl_;
   Whereabouts data_;  // of the current call
   DeviceJob job_;
   std::vector<std::byte> packed_;  // all ranks' votes, and other exchanges

@@ -103,7 +103,7 @@ class Player {
       if (!endpoint_->progress() && settings_.nap >= 0) {
         endpoint_->wait(std::chrono::microseconds(settings_.nap));
       }
-      done = queue_.take() != nullptr;
+      done = queue_.pop_all() != nullptr;
     }
     if (!operation.status.ok()) end(operation.status.message());
   }

@@ -73,7 +73,7 @@ class TcpEndpoint : public Endpoint {
   const char* name() const override { return "tcp"; }
   Caps caps() const override { return {driver_->options().max_message}; }
   std::vector<std::byte> address() const override { return driver_->address(); }
-  std::shared_ptr<const void> meet(std::span<const Peer> peers) override {
+  std::shared_ptr<const void> expect(std::span<const Peer> peers) override {
     return std::make_shared<const Met>(driver_, peers);
   }
 

@@ -154,8 +154,8 @@ class Cma {
   virtual ~Cma() = default;
   virtual Introduction introduction() const = 0;
   // Tries whether that rank's memory can be read and written. System calls.
-  virtual bool meet(uint32_t rank, const Introduction& theirs) = 0;
-  // The result of meet() for that rank's process in an earlier team, so that it need not be
+  virtual bool probe(uint32_t rank, const Introduction& theirs) = 0;
+  // The result of probe() for that rank's process in an earlier team, so that it need not be
   // repeated; no value if there was none.
   virtual std::optional<bool> met(uint32_t) const { return {}; }
   // Whether others can reach all of this memory, which is this process's own. The kernel does not
@@ -284,7 +284,7 @@ class Rounds {
       }
       hear(rank, theirs);
     }
-    take(k + lines_of<T> - 1);
+    mark_taken(k + lines_of<T> - 1);
     return true;
   }
   void combine(uint64_t k) { own().combined.round.store(round_ + k, std::memory_order_release); }
@@ -296,7 +296,7 @@ class Rounds {
   bool has_left(uint32_t rank) const {
     return area(rank).left.round.load(std::memory_order_acquire) != 0;
   }
-  void take(uint64_t k) { own().taken.round.store(round_ + k, std::memory_order_release); }
+  void mark_taken(uint64_t k) { own().taken.round.store(round_ + k, std::memory_order_release); }
 
   // Address of a rank's data of round k. `bytes` selects line, short slot or slot, as in `open`.
   std::byte* data(uint32_t rank, uint64_t k, size_t bytes) const {

@@ -10,7 +10,7 @@ namespace sluice {
 // The other side's count is between what this side saw last and what it has published, but for the
 // lead of the writer.
 template <bool writes>
-void RingSide<writes>::look() {
+void RingSide<writes>::refresh() {
   constexpr uint64_t others_lead = Ring::capacity - lead;
   const uint64_t count = (writes ? ring_.taken : ring_.written).load();
   corrupt_ |= count < seen_ || count > published_ + others_lead;
@@ -36,7 +36,7 @@ size_t RingSide<writes>::move(std::span<const iovec> runs) {
 template <bool writes>
 bool RingSide<writes>::move(std::byte* memory, size_t left) {
   while (left > 0) {
-    if (movable() < left) look();
+    if (movable() < left) refresh();
     const size_t at = moved_ % Ring::capacity;
     const size_t bytes =
         std::min({left, corrupt_ ? 0 : movable(), Ring::capacity - at, Ring::stride});
@@ -53,7 +53,7 @@ bool RingSide<writes>::move(std::byte* memory, size_t left) {
 template <bool writes>
 bool RingSide<writes>::sleeps() {
   flag().store(1);
-  look();
+  refresh();
   return !corrupt_ && movable() == 0;
 }
 

@@ -47,7 +47,7 @@ class RingSide {
   bool corrupt() const { return corrupt_; }
   // Whether there is anything to read, or room to write; also if the ring is corrupt.
   bool has_any() {
-    if (movable() == 0) look();
+    if (movable() == 0) refresh();
     return movable() > 0 || corrupt_;
   }
 
@@ -68,7 +68,7 @@ class RingSide {
   bool move(std::byte* memory, size_t left);
   // Bytes that this side can move, by the other's count as last seen.
   size_t movable() const { return seen_ + lead - moved_; }
-  void look();
+  void refresh();
   void publish();
   auto& flag() { return writes ? ring_.writer_sleeps : ring_.reader_sleeps; }
 

@@ -94,7 +94,7 @@ Cma::Introduction SingleCopy::introduction() const {
   return {static_cast<uint64_t>(getpid()), reinterpret_cast<uintptr_t>(&content_), content_};
 }
 
-bool SingleCopy::meet(uint32_t rank, const Introduction& theirs) {
+bool SingleCopy::probe(uint32_t rank, const Introduction& theirs) {
   processes_[rank] = theirs.process;
   uint64_t seen = 0;
   const bool good =

@@ -62,7 +62,7 @@ class SingleCopy final : public Cma {
   SingleCopy(ReachCache& cache, std::span<const ProcessId> ids);
   Introduction introduction() const override;
   std::optional<bool> met(uint32_t rank) const override { return met_[rank]; }
-  bool meet(uint32_t rank, const Introduction& theirs) override;
+  bool probe(uint32_t rank, const Introduction& theirs) override;
   bool is_in_reach(const std::byte* data, size_t bytes) override;
   int cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override;
   int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override;

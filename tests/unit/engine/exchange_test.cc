@@ -93,6 +93,31 @@ TEST_P(Exchange, stands_between_calls) {
   }
 }
 
+// One that is longer than a piece, whose pieces' times are told.
+TEST_P(Exchange, takes_any_length) {
+  for (const size_t length : {Team::exchange_at_once, Team::exchange_at_once + 1, size_t{1000}}) {
+    run(3, [&](Member& member) {
+      std::vector<std::byte> mine(length), all(member.size * length);
+      for (size_t i = 0; i < length; ++i) mine[i] = std::byte(i * 7 + member.rank);
+      std::vector<ExchangeTimes> times;
+      const Call call = large_allreduce();
+      ASSERT_TRUE(member.team->exchange(call, mine, all, member.rank == 1 ? &times : nullptr).ok());
+      for (size_t i = 0; i < all.size(); ++i) {
+        ASSERT_EQ(all[i], std::byte(i % length * 7 + i / length)) << i << " of " << length;
+      }
+      std::vector<uint64_t> numbers;
+      ASSERT_TRUE(gather_numbers(member, member.rank, &numbers).ok());
+      if (member.rank != 1) return;
+      const size_t pieces = (length + Team::exchange_at_once - 1) / Team::exchange_at_once;
+      ASSERT_EQ(times.size(), pieces);
+      for (size_t i = 0; i < pieces; ++i) {
+        EXPECT_LT(times[i].entry, times[i].exit);
+        EXPECT_LE(times[i == 0 ? 0 : i - 1].entry, times[i].entry);
+      }
+    });
+  }
+}
+
 // Also where the program's allgathers are MPI's.
 TEST_P(Exchange, is_never_left_to_mpi) {
   const Hinter hints = [](Rank) { return Hints{{"sluice_allgather", "mpi"}}; };

@@ -103,7 +103,7 @@ TEST(Keeping, ATeamThatSomeKeptIsGivenUpByAll) {
     ASSERT_TRUE(team.ok());
     EXPECT_EQ(bootstrap.exchanges, 2 * for_a_new_one);
     EXPECT_TRUE(meet(**team).ok());
-    EXPECT_FALSE(member.process.team_cache.take(2, member.rank, member.size));
+    EXPECT_FALSE(member.process.team_cache.remove(2, member.rank, member.size));
   });
 }
 
@@ -127,7 +127,7 @@ TEST(Keeping, BrokenTeamsAndThoseWithHintsAreNotKept) {
     EXPECT_FALSE((*broken)->fail_call({Code::memory, "a test"}).ok());
     Team::retire(member.process, std::move(*hinted));
     Team::retire(member.process, std::move(*broken));
-    EXPECT_FALSE(member.process.team_cache.take(1, member.rank, member.size));
+    EXPECT_FALSE(member.process.team_cache.remove(1, member.rank, member.size));
   });
 }
 
@@ -251,15 +251,15 @@ TEST(Keeping, AShelfHoldsSoManyAndGivesTheLowestNumber) {
           Team::retire(member.process, std::move(teams[i]));
         }
         TeamCache& team_cache = member.process.team_cache;
-        EXPECT_FALSE(team_cache.take(1, 0, 2));
-        EXPECT_FALSE(team_cache.take(3, 0, 1));
-        const auto one = team_cache.take(1, 0, 1),
-                   two = team_cache.take(1, 0, 1);  // 3 and 0 were evicted
+        EXPECT_FALSE(team_cache.remove(1, 0, 2));
+        EXPECT_FALSE(team_cache.remove(3, 0, 1));
+        const auto one = team_cache.remove(1, 0, 1),
+                   two = team_cache.remove(1, 0, 1);  // 3 and 0 were evicted
         ASSERT_TRUE(one && two);
         EXPECT_LT(one->id(), two->id());
-        EXPECT_FALSE(team_cache.take(1, 0, 1));
+        EXPECT_FALSE(team_cache.remove(1, 0, 1));
         size_t others = 0;
-        while (team_cache.take(2, 0, 1)) ++others;
+        while (team_cache.remove(2, 0, 1)) ++others;
         EXPECT_EQ(others, TeamCache::most - 2);
       });
 }

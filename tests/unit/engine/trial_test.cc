@@ -364,7 +364,7 @@ TEST(Trial, a_window_goes_on_once_the_ranks_have_memory_again) {
 TEST(Trial, ends_when_it_is_given_up) {
   Trial trial(2);
   for (int call = 1; call <= 7; ++call) (void)trial.next(usual_bytes);
-  trial.give_up();
+  trial.close();
   for (uint32_t call = 0; call < 100000; ++call) {
     ASSERT_EQ(trial.due(), TrialDue::nothing);
     const Trial::Next next = trial.next(usual_bytes);
@@ -449,7 +449,7 @@ class RankOfHistory {
     if (has_leases_) {
       CallLease& cache = caches_[random_() % caches_.size()];
       if (random_() % 50 == 0) cache.end();
-      if (of_.lease == &cache && cache.take()) return {of_.trial.choice(), false, 0};
+      if (of_.lease == &cache && cache.use()) return {of_.trial.choice(), false, 0};
     }
     if (of_.lease) of_.lease->end();
     if (of_.trial.due() == TrialDue::time_spent) {

@@ -83,7 +83,7 @@ class MixedProgram {
       const Call call = next_call(kind);
       Kept& kept = kept_[kind];
       if (own_() % 100 == 0) kept.lease.end();
-      if (own_() % 8 != 0 && kept.lease.take()) {
+      if (own_() % 8 != 0 && kept.lease.use()) {
         const Status status =
             rank_.only_decides ? Status() : member_.team->run_by(*kept.algorithm, call);
         EXPECT_TRUE(status.ok()) << status.message();

@@ -62,7 +62,7 @@ class DeviceGroupsTest : public ::testing::Test {
     return made;
   }
   void give_up_in_a_thread(const DeviceGroup& group, uint64_t user) {
-    std::thread([&] { groups_.give_up(group.id(), user); }).join();
+    std::thread([&] { groups_.abandon(group.id(), user); }).join();
   }
   static bool is_aborted(DeviceGroup& group) { return !group.failure().ok(); }
 
@@ -85,14 +85,14 @@ TEST_F(DeviceGroupsTest, HaveATokenForOneThread) {
 TEST_F(DeviceGroupsTest, AreGivenUpByTheCommunicatorThatUsedThemLast) {
   DeviceGroup& group = begin(1, 11);
   group.set_last_user(22);
-  groups_.give_up(group.id(), 11);
+  groups_.abandon(group.id(), 11);
   EXPECT_FALSE(is_aborted(group));
-  groups_.give_up(group.id() + 1, 22);
+  groups_.abandon(group.id() + 1, 22);
   EXPECT_FALSE(is_aborted(group)) << "another group";
-  groups_.give_up(group.id(), 22);
+  groups_.abandon(group.id(), 22);
   EXPECT_TRUE(is_aborted(group));
   DeviceGroup& other = begin(2, 11);
-  groups_.give_up(other.id(), 0);
+  groups_.abandon(other.id(), 0);
   EXPECT_TRUE(is_aborted(other)) << "whoever used it";
 }
 
@@ -118,7 +118,7 @@ TEST_F(DeviceGroupsTest, LoseNoWish) {
     std::thread holder([&] {
       for (int i = 0; i < 20; ++i) (void)groups_.try_take();
     });
-    std::thread([&] { groups_.give_up(group.id(), 11); }).join();
+    std::thread([&] { groups_.abandon(group.id(), 11); }).join();
     holder.join();
     ASSERT_TRUE(is_aborted(group));
   }

@@ -12,7 +12,7 @@ class HeapCma final : public Cma {
  public:
   HeapCma(ArenaHub& hub, uint32_t rank) : hub_(hub), rank_(rank) {}
   Introduction introduction() const override { return {1, 2, 3}; }
-  bool meet(uint32_t rank, const Introduction& theirs) override {
+  bool probe(uint32_t rank, const Introduction& theirs) override {
     const bool are_parted = rank_ == hub_.parted_.mover && rank == hub_.parted_.owner;
     return theirs.content == 3 && !are_parted;
   }

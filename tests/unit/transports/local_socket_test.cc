@@ -30,7 +30,7 @@ class TwoEndpoints {
     Peer peers[2];
     for (const size_t rank : {0, 1}) peers[rank] = peer(rank, view);
     for (const size_t rank : {0, 1}) {
-      met_[rank] = endpoints_[rank]->meet(peers);
+      met_[rank] = endpoints_[rank]->expect(peers);
       auto opened = endpoints_[rank]->open({Ranks::process(0), 1}, peers[1 - rank]);
       EXPECT_TRUE(opened.ok());
       channels_[rank] = std::move(*opened);

@@ -77,7 +77,7 @@ class Message {
     done_ = channel.post_recv(&operation);
   }
   bool done() {
-    if (queue_.take() != nullptr) {
+    if (queue_.pop_all() != nullptr) {
       EXPECT_FALSE(done_) << "queued though done at once";
       done_ = true;
     }
@@ -135,7 +135,7 @@ class Ranks {
     for (size_t i = 0; i < count; ++i) endpoints_.push_back(make(process(i)));
     std::vector<Peer> peers;
     for (size_t i = 0; i < count; ++i) peers.push_back(peer(i));
-    for (const auto& endpoint : endpoints_) met_.push_back(endpoint->meet(peers));
+    for (const auto& endpoint : endpoints_) met_.push_back(endpoint->expect(peers));
   }
 
   static ProcessId process(size_t rank) { return {0x5150, 100 + rank}; }

@@ -51,7 +51,7 @@ int meet(Rounds& rounds) {
     rounds.publish(1, 1);
     if (!rounds.await(other, 1, 1)) return 2;
     if (*rounds.data(other, 1, 1) != static_cast<std::byte>(i + other)) return 3;
-    rounds.take(1);
+    rounds.mark_taken(1);
     rounds.end(1);
   }
   return 0;
@@ -234,7 +234,7 @@ void expect_rounds(const std::vector<std::unique_ptr<Arena>>& arenas) {
       ASSERT_TRUE(rounds.await(rank, 1, 1));
       EXPECT_EQ(*rounds.data(rank, 1, 1), static_cast<std::byte>(rank + 1));
     }
-    rounds.take(1);
+    rounds.mark_taken(1);
     rounds.end(1);
   }
 }

@@ -22,7 +22,7 @@ namespace {
 TEST(SingleCopy, MovesWhatLiesAnyhow) {
   constexpr size_t page = 4096, most = 200000;
   SingleCopy mine(2);
-  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays both sides
+  ASSERT_TRUE(mine.probe(1, mine.introduction()));  // this process plays both sides
   std::vector<std::byte> here(most + 3 * page), there(most + 3 * page);
   for (size_t i = 0; i < there.size(); ++i) there[i] = static_cast<std::byte>(i % 251);
   const auto aligned = [&](std::vector<std::byte>& memory) {
@@ -67,13 +67,13 @@ TEST(SingleCopy, ReadsWhatAnotherProcessNames) {
   uint64_t address = 0;
   ASSERT_EQ(read(up[0], &introduction, sizeof(introduction)), ssize_t{sizeof(introduction)});
   ASSERT_EQ(read(up[0], &address, sizeof(address)), ssize_t{sizeof(address)});
-  ASSERT_TRUE(mine.meet(1, introduction));
+  ASSERT_TRUE(mine.probe(1, introduction));
   std::vector<std::byte> text(100000);
   EXPECT_EQ(mine.cma_get(1, address, text.data(), text.size()), 0);
   EXPECT_EQ(text[99999], std::byte{'x'});
   EXPECT_EQ(mine.cma_get(1, 0, text.data(), 1), EFAULT) << "nothing is there";
   introduction.content += 1;
-  EXPECT_FALSE(mine.meet(1, introduction)) << "some other process";
+  EXPECT_FALSE(mine.probe(1, introduction)) << "some other process";
   ASSERT_EQ(write(down[1], "", 1), 1);
   waitpid(child, nullptr, 0);
   EXPECT_EQ(mine.cma_get(1, address, text.data(), 1), ESRCH) << "the process is gone";
@@ -155,7 +155,7 @@ void unprotect(int, siginfo_t* info, void*) {
 TEST(SingleCopy, FetchesIntoMemoryThatAHandlerUnprotects) {
   constexpr size_t pages = 40, bytes = (pages - 4) * page;
   SingleCopy mine(2);
-  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays both sides
+  ASSERT_TRUE(mine.probe(1, mine.introduction()));  // this process plays both sides
   struct sigaction handler = {}, before = {};
   handler.sa_sigaction = unprotect;
   handler.sa_flags = SA_SIGINFO;
@@ -181,7 +181,7 @@ TEST(SingleCopy, FetchesIntoMemoryThatAHandlerUnprotects) {
 TEST(SingleCopy, APartialMoveIsAnError) {
   constexpr size_t pages = 64, hole = 40, bytes = (pages - 1) * page;
   SingleCopy mine(2);
-  ASSERT_TRUE(mine.meet(1, mine.introduction()));  // this process plays both sides
+  ASSERT_TRUE(mine.probe(1, mine.introduction()));  // this process plays both sides
   const Pages here(pages), there(pages);
   there.make_hole(hole);
   for (const size_t shift : {0, 16}) {
@@ -202,9 +202,9 @@ TEST(SingleCopy, MeetsOnlyWhoseMemoryItCanWrite) {
   SingleCopy mine(2);
   const Cma::Introduction self{static_cast<uint64_t>(getpid()), reinterpret_cast<uintptr_t>(word),
                                42};
-  EXPECT_TRUE(mine.meet(1, self));
+  EXPECT_TRUE(mine.probe(1, self));
   mprotect(page, 4096, PROT_READ);
-  EXPECT_FALSE(mine.meet(1, self));
+  EXPECT_FALSE(mine.probe(1, self));
   munmap(page, 4096);
 }
 

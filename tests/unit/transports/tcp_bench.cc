@@ -123,7 +123,7 @@ class Bench {
   }
   void progress() {
     if (pending_ > 0) endpoint_->progress();
-    for (Operation* done = queue_.take(); done != nullptr; done = done->next) {
+    for (Operation* done = queue_.pop_all(); done != nullptr; done = done->next) {
       reinterpret_cast<Posted*>(done)->done = true;
       --pending_;
       if (!done->status.ok()) {

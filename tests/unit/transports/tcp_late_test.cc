@@ -113,7 +113,7 @@ TEST_F(TcpCrowd, OfPeersIsAnsweredAtOnce) {
     peers.push_back(peer());
     peers.back().process.low -= i;
   }
-  const auto met = endpoint_->meet(peers);
+  const auto met = endpoint_->expect(peers);
   Message message({1, 0, 0, 0}, 8);
   message.receive(*channel_);
   std::vector<std::unique_ptr<Stranger>> all;

@@ -228,7 +228,7 @@ class TcpInvitedEarly : public TcpInvited {
 // The peer is a call ahead. This process knows that it is one, but not when it will need it.
 TEST_P(TcpInvitedEarly, KeepsAnInvitationOfAPeerForALaterCall) {
   const std::vector<Peer> peers{peer()};
-  const auto met = endpoint_->meet(peers);
+  const auto met = endpoint_->expect(peers);
   Stranger early(blob_.entries[0]);
   early.say(invitation());
   for (int i = 0; i < 30; ++i) endpoint_->wait(milliseconds(50));

@@ -254,7 +254,7 @@ TEST_F(TcpProofs, WaitUntilThePeerIsKnown) {
   char byte;
   EXPECT_EQ(recv(early.fd(), &byte, 1, MSG_DONTWAIT), -1);
   EXPECT_FALSE(early.sent_away());
-  auto met = endpoint_->meet({&other, 1});
+  auto met = endpoint_->expect({&other, 1});
   const auto answer = hear_answer(early);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->to, other.process);
@@ -285,7 +285,7 @@ TEST_F(TcpProofs, OfTheUnknownAreNotReplacedByTheKeyEither) {
   EXPECT_EQ(recv(honest.fd(), &byte, 1, MSG_DONTWAIT), -1);
   EXPECT_FALSE(stranger.sent_away());
   const std::array<Peer, 2> team{other, plain};
-  const auto met = endpoint_->meet(team);
+  const auto met = endpoint_->expect(team);
   EXPECT_TRUE(is_turned_away(stranger));
   EXPECT_FALSE(honest.sent_away());
 }

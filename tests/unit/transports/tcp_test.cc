@@ -120,7 +120,7 @@ TEST(Tcp, BothSendHundredsOfMegabytesFirst) {
     post(3 * count + i, count - 1 - i, false, 1);
   }
   const auto all = [&] {
-    for (Operation* each = queue.take(); each != nullptr; each = each->next) ++done;
+    for (Operation* each = queue.pop_all(); each != nullptr; each = each->next) ++done;
     return done == operations.size();
   };
   ASSERT_TRUE(ranks.drive(all));
