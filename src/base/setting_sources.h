@@ -3,7 +3,7 @@
 // Where settings come from: variables, the user's file, the site's file, in this order. A file has
 // lines NAME=value; comments begin with # at the line's beginning or behind a blank; blanks around
 // name and value do not count, nor do the carriage returns and the byte order mark of some editors.
-// man/sluice.7, FILES, says the same to users.
+// man/sluice-settings.5, FILES, says the same to users.
 //
 // A file that should not be used is harmless: find_settings leaves it out and says why. One that
 // SLUICE_CONFIG names is demanded, and a line that is none is a mistake; these are errors, like a
