@@ -6,12 +6,17 @@
 // ranks. Root and memory are no part of it.
 //
 // With SLUICE_CHOICE=guard, the algorithm that the rules have chosen is tried against MPI's
-// function, so that a preload does no harm where MPI is faster. What the trials change is the time
-// alone, until one way has won: of a reduction whose bits may depend on who does it, the other way
-// is tried aside, before the one in force, on memory of the trial's own. The one in force does the
-// first call of such a turn alone; of the second, the other way does it twice, and the second time
-// counts. Each rank gets that memory before a window begins, and the ranks tell each other; if one
-// lacks it, the window is not held.
+// function, because the rules were measured on few machines and a preload must do no harm where MPI
+// is faster. Each rank keeps when it entered and left a timed call; a call by MPI returns to
+// src/mpi/entries.cc, which ends its sample. Before the call after the window the ranks tell each
+// other their samples (Team::exchange), and all compute the same choice from them (samples.h).
+//
+// Until one way has won, trials change the time alone. The bits of a reduction may depend on who
+// does it; then the other way is tried aside, before the one in force, on memory of the trial's
+// own, and its results are dropped. The one in force does the first call of such a turn alone; the
+// other way does the second call twice, and the second time counts. Each rank gets that memory
+// before a window begins, and the ranks tell each other; if one lacks it, the window is not held.
+// All ranks count the same calls: see CallLease. SLUICE_DELAY slows one candidate in tests.
 //
 // With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals),
 // where the bits can't change; with `free`, everywhere, and nothing is made aside. (MVAPICH-Plus
