@@ -31,9 +31,9 @@ class Executor {
   virtual ~Executor() = default;
 
   // Begins a call. All that can fail for lack of memory fails here, before the first send; may
-  // throw std::bad_alloc. After a failure, `cancel`. What `call` points to must stay valid until
-  // the call is done or cancelled. number: of the call; ranks
-  // start the calls of a team in one order.
+  // throw std::bad_alloc. After a failure, `cancel`. The memory that `call` points to must stay
+  // valid until the call is done or cancelled. number: of the call; ranks start the calls of a team
+  // in one order.
   virtual Status start(const Algorithm& algorithm, const Call& call, uint32_t number) = 0;
   // May throw std::bad_alloc.
   virtual State advance() = 0;

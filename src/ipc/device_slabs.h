@@ -48,7 +48,7 @@ class DeviceSlabs {
     // The types whose kernels have run on its device, a bit for each.
     uint32_t kernels() const { return kernels_; }
     void add_kernel(Type type) { kernels_ |= 1U << static_cast<unsigned>(type); }
-    // Whether it is never to be used again: copies have failed.
+    // Whether this must not be used again, because copies have failed.
     bool has_failed() const { return has_failed_; }
     // is_busy: they may still run. Then nothing that is open is closed any more.
     void fail(bool is_busy) {

@@ -39,7 +39,7 @@ std::vector<ServedMpi> served_mpis(const std::string& folder);
 // missing.
 std::string audit_module(const std::string& folder);
 
-// What tells the dynamic linker of the library: values of environment variables.
+// The environment variables that make the dynamic linker load the library.
 struct Preload {
   std::string list;          // LD_PRELOAD
   std::string library_path;  // LD_LIBRARY_PATH; empty: it stays as it is
