@@ -179,9 +179,9 @@ class PlanBuilder {
   // `later` also waits until all of `earlier` is done, though they share no memory. For tokens, and
   // to limit how much is in flight.
   void order(StepId earlier, StepId later);
-  // All later steps wait for all steps so far. Adds a joint, a copy without pieces, which waits for
-  // the steps before it and which the steps after it wait for. So m steps before and n after need m
-  // + n edges.
+  // All later steps wait for all steps so far. Adds a joint: a copy without pieces that waits for
+  // the steps before it, and for which the steps after it wait. So m steps before and n after need
+  // m + n edges.
   void fence();
 
   // Adds a block of scratch with as many elements as `like`, a piece of input or output or another

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The module's kernels, as the driver has loaded them: an image (images.h) in a context when one of
-// its kernels is first launched there. A driver compiles it then, once a context; it keeps what it
-// made in a cache of its own, on disk. What belongs to a context that the program has destroyed or
-// reset is forgotten, and nothing is done with its handles.
+// The module's kernels that the driver has loaded. An image (images.h) is loaded into a context
+// when one of its kernels is first launched there. The driver then compiles it, and keeps the
+// result in its own cache on disk. When the program destroys or resets a context, its kernels are
+// forgotten and their handles are not used again.
 #pragma once
 
 #include "cuda/contexts.h"

@@ -11,9 +11,9 @@
 
 namespace sluice::cuda {
 
-// Begins copies of the first kinds of runs, if a kernel pays for these; *packed: how many that
-// were, 0 also if there is no scratch or no kernel to be had. The stream's context must be current.
-// False, with the reason, if a launch or a copy failed.
+// Begins copies of the first kinds of runs, if a kernel pays off for them. *packed: the number of
+// these kinds; 0 also without scratch or a kernel. The stream's context must be current. False,
+// with the reason, if a launch or a copy failed.
 bool begin_packed(SluiceCudaStream* stream, const SluiceCudaRuns* runs, size_t count,
                   bool to_device, size_t* packed, char* why);
 

@@ -97,7 +97,7 @@ bool ScratchPool::make_room(size_t bytes) {
   return true;
 }
 
-// (What is in use stays listed, so that whoever has it can release it.)
+// (A block in use stays listed, so that its user can release it.)
 void ScratchPool::drop_gone() {
   for (Block** link = &blocks_; *link;) {
     Block* const block = *link;

@@ -70,8 +70,8 @@ class PublishedBuffers {
     }
     return true;
   }
-  // Whether the kernel can copy all buffers that are known, this rank's included. When an algorithm
-  // decides by it, all ranks know the same ones.
+  // Whether the kernel can copy all buffers that this rank knows, its own included. When an
+  // algorithm decides by it, all ranks know the same buffers.
   bool all_in_reach() const { return all_in_reach_; }
   // Runs the call through the slots, because some memory is out of reach. If ranks may have copied
   // here (allgather), none leaves that algorithm before all have entered it.
@@ -181,8 +181,9 @@ class Combining {
 
 bool keep(size_t, const Bytes&) { return true; }
 
-// What a rank has for itself, which it moves while the others get ready; or, if all ranks' data is
-// so much that the caches are of no use, past these once it has what others would wait for.
+// The block that a rank has for itself. The rank moves it first, while the others get ready. If all
+// ranks' data outgrows the caches, the rank moves it last, past the caches, so that no other rank
+// waits for that.
 struct OwnBlock {
   std::byte* to;
   Bytes from;
@@ -197,12 +198,11 @@ struct OwnBlock {
   }
 };
 
-// The same with one copy (CMA): ranks publish the addresses of their data, then get or put it. A
+// A broadcast with one copy (CMA): ranks publish the addresses of their data, then get or put it. A
 // rank leaves when no other rank needs its memory any more. If the kernel can't copy some rank's
-// memory, the call uses the slots.
-// With two ranks, the root puts the first half into the other's memory, which gets the rest;
-// otherwise the root would be idle. (More ranks may be oversubscribed: there the root waits for no
-// rank before all have their data.)
+// memory, the call uses the slots. With two ranks, the root puts the first half into the other's
+// memory, which gets the rest; otherwise the root would be idle. (More ranks may be oversubscribed:
+// there the root waits for no rank before all have their data.)
 bool run_broadcast_cma(Rounds& rounds, const ShmCall& call) {
   const Bytes data = call.all(call.output);
   const Bytes half = share(data.data, data.size, call.element, 0, 2);

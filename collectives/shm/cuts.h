@@ -26,7 +26,7 @@ inline size_t long_piece(const ShmCall& call) {
   return call.in_turns ? ArenaSlot::capacity : ArenaSlot::capacity / 2;
 }
 
-// The same for data that passes through the slots. Two ranks use short slots, unless
+// Bytes of a round of data that passes through the slots. Two ranks use short slots, unless
 // oversubscribed.
 inline size_t slot_piece(const Rounds& rounds, const ShmCall& call) {
   return rounds.size() == 2 && !call.in_turns ? ArenaShortSlot::capacity : long_piece(call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the algorithms in groups share: who waits for whom in a round.
+// What the algorithms in groups share: which rank waits for which in a round.
 #pragma once
 
 #include "collectives/shm/cuts.h"
@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// A call's groups as this rank has a part in them: it leads its own, or follows who does.
+// This rank's part in a call's groups: it leads its group, or follows the leader.
 class Grouped {
  public:
   Grouped(Rounds& rounds, const ShmCall& call, Rank root)

@@ -6,8 +6,8 @@
 namespace sluice {
 namespace {
 
-// The same in groups (groups.h), for short data.
-// Round 1: a rank is there; a leader's: its whole group is. Round 2, of leaders: all are.
+// A barrier in groups (groups.h). A rank publishes round 1 when it has entered, a leader when its
+// whole group has. Leaders publish round 2 when all ranks have entered.
 bool run_barrier_grouped(Rounds& rounds, const ShmCall& call) {
   const Grouped grouped(rounds, call, 0);
   if (grouped.leads() && !grouped.await_followers(1, 0)) return false;
@@ -24,8 +24,7 @@ bool run_barrier_grouped(Rounds& rounds, const ShmCall& call) {
   return true;
 }
 
-// Leaders copy out of the root's slots, their groups out of theirs.
-// Leaders copy the root's data into slots of their own, from where their groups take it.
+// Leaders copy the root's data into their own slots, from which their groups copy it.
 bool run_broadcast_grouped(Rounds& rounds, const ShmCall& call) {
   const Grouped grouped(rounds, call, call.root);
   const Bytes data = call.all(call.output);
@@ -52,9 +51,9 @@ bool run_broadcast_grouped(Rounds& rounds, const ShmCall& call) {
   return true;
 }
 
-// The k-th piece of everybody's block takes rounds 2k - 1 and 2k. In the first a follower has its
-// own, and a leader its group's, one behind the other at equal distances; in the second a leader
-// has all groups', in their order.
+// The k-th piece of every rank's block takes rounds 2k - 1 and 2k. In the first, a follower
+// publishes its piece, and a leader the pieces of its group, one after the other at equal
+// distances. In the second, a leader publishes the pieces of all groups, in their order.
 class GroupedGathering {
  public:
   GroupedGathering(Rounds& rounds, const ShmCall& call)

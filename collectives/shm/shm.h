@@ -34,16 +34,16 @@ class Groups;
 // time. (std::has_single_bit calls a function when compiled for any processor.)
 inline bool is_power_of_two(size_t n) { return (n & (n - 1)) == 0; }
 
-// What of a call goes over links: the blocks between this rank and others
-// that are not short, both ways. False where it failed, which the team knows then.
+// The part of a call that goes over links: the long blocks from this rank to others and back. False
+// if it failed; the team then knows the error.
 class OverLinks {
  public:
   virtual ~OverLinks() = default;
   // by: the algorithm whose plan moves them. shorter: a short block's bytes at most. Nothing has
   // been sent when this fails.
   virtual bool start(const Algorithm& by, size_t shorter) = 0;
-  // Moves them; waits for the ranks concerned and no others. is_sound: asked once that takes long;
-  // false where ranks disagree.
+  // Moves them, and waits for no other ranks. is_sound: asked if that takes long; false if ranks
+  // disagree.
   virtual bool finish(const std::function<bool()>& is_sound) = 0;
 };
 

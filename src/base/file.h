@@ -21,17 +21,16 @@ struct FileDemands {
 };
 
 // The content of a regular file, or of what a symbolic link leads to. Does not wait: a pipe, a
-// device or a folder is an error, as is a file that is not as demanded. Code::invalid:
-// "cannot read PATH: Is a directory". The content is in one piece of memory, so whoever erases a
-// secret there has erased it.
+// device or a folder is an error, as is a file that is not as demanded. Code::invalid: "cannot read
+// PATH: Is a directory". The content lies in one piece of memory, so erasing that erases a secret.
 Result<std::string> read_file(const std::string& path, const FileDemands& demands = {});
 
 // Whether there is anything by that name; a link that leads nowhere counts.
 bool file_exists(const std::string& path);
 
-// Puts a regular file with that content in the place of what is there, in one step: whoever reads
-// meanwhile gets all of one or all of the other. Code::invalid: "cannot write PATH: Permission
-// denied"; nothing has changed then.
+// Puts a regular file with that content at the path, atomically: a process that reads meanwhile
+// gets the old or the new content, never a mixture. Code::invalid: "cannot write PATH: Permission
+// denied"; then nothing has changed.
 Status replace_file(const std::string& path, const std::string& text);
 
 }  // namespace sluice

@@ -6,17 +6,17 @@
 // those (interposition). BoringSSL before OpenSSL is a case: OpenSSL then works on another
 // library's objects, and crashes. RTLD_DEEPBIND helps only libraries that the module itself brings.
 //
-// A call goes through a slot that a dynamic relocation names. Looked at are the slots of all
-// libraries that the module needs, except those that this library itself runs with (libc). (The
-// module's own are right: nobody has loaded it before.) A slot is wrong if it leads out of these
-// libraries though one of them defines the function. If it is not bound yet (lazy binding), what
-// counts is what the loader would find now.
+// A call goes through a slot that a dynamic relocation names. The slots of all libraries that the
+// module needs are examined, except those that this library itself runs with (libc). (The module's
+// own slots are right, because it has not been loaded before.) A slot is wrong if it leads out of
+// these libraries although one of them defines the function. If it is not bound yet (lazy binding),
+// the function that the loader would find now counts.
 //
-// Right all the same are: functions that none of the libraries defines (the program's allocator);
-// weak definitions, which any object may replace (C++ inline functions, operator new); data, which
-// a program may have copied; and the address that a function has in a program that is not
-// position-independent. Not seen is what only a lazy binding among libraries opened by
-// RTLD_LOCAL would find; and of a library with symbol versions it is believed that they differ.
+// These slots count as right: functions that none of the libraries defines (the program's
+// allocator); weak definitions, which any object may replace (C++ inline functions, operator new);
+// data, which a program may have copied; and the address of a function in a program that is not
+// position-independent. Two cases are missed: bindings that only a lazy look-up among libraries
+// opened by RTLD_LOCAL would make, and libraries with symbol versions, which are assumed to differ.
 #pragma once
 
 #include <string>

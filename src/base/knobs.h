@@ -111,9 +111,9 @@ struct KnobValue {
 std::span<const Knob> knob_table();
 
 // Fills `knobs` from the table's defaults and the sources. A value out of range is an error that
-// names the setting, the value, the accepted range and, if it is from one, the file and line; what
-// is wrong with a file is one, too. The value "default" stands for the table's. Outputs are set
-// only on success.
+// names the setting, the value, the accepted range and, for a value from a file, the file and line.
+// A faulty file is an error, too. The value "default" stands for the table's. Outputs are set only
+// on success.
 Status read_knobs(const SettingSources& sources, Knobs* knobs);
 
 // Warns of unknown variables: one line for each SLUICE_* name in `environment` that the table
@@ -121,7 +121,8 @@ Status read_knobs(const SettingSources& sources, Knobs* knobs);
 // array of "NAME=value" strings, or nullptr for none.
 std::vector<std::string> unknown_knobs(const char* const* environment);
 
-// The same of files: "FILE:LINE: SLUICE_SEGMNT is not a setting of Sluice; did you mean ...".
+// Warns of unknown names in files: "FILE:LINE: SLUICE_SEGMNT is not a setting of Sluice; did you
+// mean ...".
 std::vector<std::string> unknown_knobs(std::span<const SettingsFile> files);
 
 // An error about a setting whose value is from a file gets "FILE:LINE: " before its message; others

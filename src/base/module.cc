@@ -29,7 +29,7 @@ std::string path_of(const Module& module, const std::string& folder) {
 int version_of(const void* table) { return *static_cast<const int*>(table); }
 
 // The path in a line of /proc/self/maps, if the line's addresses include this one. (A newline in a
-// path is written \012, as those four characters are: nobody can tell.)
+// path is written \012, like those four characters, so the two look alike.)
 std::string path_at(uintptr_t address, const char* line) {
   uintptr_t begin = 0, end = 0;
   int before = 0;
@@ -56,8 +56,7 @@ std::string mapped_at(const void* address) {
   return found;
 }
 
-// The same, as the loader was told it, if that was an absolute path: links in it may lead elsewhere
-// by now.
+// The path that the loader was given, if it is absolute: links in it may lead elsewhere by now.
 std::string loaded_at(const void* address) {
   Dl_info about{};
   if (dladdr(address, &about) == 0 || !about.dli_fname || about.dli_fname[0] != '/') return {};

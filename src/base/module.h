@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Optional modules: shared libraries of Sluice's own that are linked with, or made for, what not
-// every host has (hwloc, OpenSSL, verbs, CUDA). The library itself needs only libc, and opens a
-// module when it first needs it. A module exports one C function without arguments, which returns
-// a constant table of C functions; the table begins with its version, an int. Who owns the table's
-// contract declares it in a header of its own (src/host/module.h is one).
+// Optional modules: Sluice's own shared libraries for what not every host has (hwloc, OpenSSL,
+// verbs, CUDA). The library itself needs only libc, and opens a module when it first needs it. A
+// module exports one C function without arguments, which returns a constant table of C functions;
+// the table begins with its version, an int. The folder that uses the table declares it in a header
+// (src/host/module.h is one).
 //
 // A module and its library look names up in themselves before they do in the program
 // (RTLD_DEEPBIND), which may have functions of the same names: BoringSSL's, or another libibverbs.
-// That does not help a library that the program has loaded before; if such a one calls others'
-// functions in place of its own, the module is not used (interposition.h).
-// What must be the program's all the same is the allocator (module_allocator.c). They are opened by
-// dlmopen, because sanitizers, whose dlopen refuses RTLD_DEEPBIND lest two allocators mix, leave
-// that alone; it opens them in the program's namespace.
+// That does not help if the program has loaded the library before. If such a library calls
+// functions of another one instead of its own, the module is not used (interposition.h). The
+// allocator must be the program's nevertheless (module_allocator.c). Modules are opened by dlmopen,
+// in the program's namespace, because the dlopen of sanitizers refuses RTLD_DEEPBIND, lest two
+// allocators mix.
 #pragma once
 
 #include <cstddef>

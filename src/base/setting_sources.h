@@ -3,11 +3,11 @@
 // Where settings come from: variables, the user's file, the site's file, in this order. A file has
 // lines NAME=value; comments begin with # at the line's beginning or behind a blank; blanks around
 // name and value do not count, nor do the carriage returns and the byte order mark of some editors.
-// man/sluice.7, FILES, says the same to users.
+// man/sluice-settings.5, FILES, says the same to users.
 //
-// A file that should not be used is harmless: find_settings leaves it out and says why. One that
-// SLUICE_CONFIG names is demanded, and a line that is none is a mistake; these are errors, like a
-// variable's value that is not accepted.
+// A file that should not be used is harmless: find_settings leaves it out and says why. A file that
+// SLUICE_CONFIG names must be usable, and each line must be valid; otherwise that is an error, like
+// a variable's value that is not accepted.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ constexpr size_t most_settings_bytes = size_t{64} << 10;
 // up here.
 Result<SettingsFile> parse_settings(const std::string& path, std::string_view text);
 
-// What a process has been told.
+// The variables and files of a process.
 struct SettingSources {
   struct Found {
     const char* text = nullptr;  // lives as long as the sources; nullptr: unset
@@ -51,7 +51,7 @@ struct SettingSources {
 
   SettingSources(Environment of = {}) : variables(std::move(of)) {}  // NOLINT: implicit by intent
 
-  // What is empty counts as unset: the next source is asked.
+  // An empty value counts as unset: the next source is asked.
   Found find(const char* name) const;
 
   Environment variables;
@@ -60,12 +60,13 @@ struct SettingSources {
   Status problem;                   // then there are no files
 };
 
-// Reads the files, unless SLUICE_CONFIG is none: the one that SLUICE_CONFIG names, or else
-// sluice.conf in $XDG_CONFIG_HOME ($HOME/.config), and `site`. `is_privileged`: the process has
-// more rights than whoever started it (set-user-id); it reads `site` alone. A file is left out if
-// it cannot be read, is no regular file, has zero bytes or more than most_settings_bytes, or may be
-// written by all users; the user's, if it is neither this user's nor root's. Files that are not
-// there count for nothing. May block as opening a file does, and throw std::bad_alloc.
+// Reads the file that SLUICE_CONFIG names; without that, sluice.conf in $XDG_CONFIG_HOME
+// ($HOME/.config), and `site`. With SLUICE_CONFIG=none it reads no file. `is_privileged`: the
+// process has more rights than the user who started it (set-user-id); it reads only `site`. A file
+// is ignored if it cannot be read, is not a regular file, contains a zero byte, is larger than
+// most_settings_bytes, or is writable by all users. The user's file is also ignored if it belongs
+// to neither this user nor root. A missing file counts as empty. May block as opening a file does,
+// and throw std::bad_alloc.
 SettingSources find_settings(const Environment& variables, const std::string& site,
                              bool is_privileged);
 

@@ -122,8 +122,8 @@ const char* describe(Ballot::Reason reason) {
     case Reason::library:
       return "NCCL can't be used there";
     case Reason::settings:
-      return "SLUICE_TLS, SLUICE_TCP_INTERFACES or SLUICE_TRANSPORT is set there, which NCCL does "
-             "not keep to";
+      return "SLUICE_TLS, SLUICE_TCP_INTERFACES or SLUICE_TRANSPORT is set there, "
+             "which NCCL does not keep to";
     case Reason::memory:
       return "it has no memory on its device for data that is not dense there";
     case Reason::busy:

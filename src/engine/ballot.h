@@ -100,8 +100,8 @@ Ballot count_votes(std::span<const Vote> votes);
 // Which reasons a communicator's users have been told. All ranks call it alike.
 class Announced {
  public:
-  // Whether this is to be said: why NCCL does not carry calls although all ranks' data is on
-  // devices, or that it will never; each reason once.
+  // Whether to log this: why NCCL does not carry calls although all ranks' data is on devices, or
+  // that it never will. Each reason is logged once.
   bool is_news(const Ballot& ballot);
 
  private:

@@ -71,9 +71,10 @@ struct Call {
   bool stays = false;
 };
 
-// Whether the result has the same bits whoever computes it, and in whatever order: data is moved,
-// or wide integers are reduced. (Not of max: of 0 and -0, and if there are NaNs. Truth has several
-// representations in Fortran. Open MPI 4.1.4 saturates narrow integers.) Equal on all ranks.
+// Whether the result has the same bits for every order of operands and every implementation: data
+// is moved, or wide integers are reduced. (Not of max: of 0 and -0, and if there are NaNs. Truth
+// has several representations in Fortran. Open MPI 4.1.4 saturates narrow integers.) Equal on all
+// ranks.
 inline bool is_exact(const Call& call) {
   const Reduction& reduction = call.reduction;
   return !reduction.kernel || (reduction.arithmetic && is_wide_integer(reduction.arithmetic->type));

@@ -11,7 +11,7 @@ size_t bytes_sent(const Call& call, Rank ranks) {
   return elements * call.element;
 }
 
-// What has neither a plan nor shared memory is carried by what it is named after.
+// An algorithm without a plan or shared memory (nccl, ipc, mpi) is named after its transport.
 std::string carrier_of(const Algorithm& algorithm, const std::string& links) {
   if (algorithm.shm) return "shm";
   return algorithm.plan ? links : algorithm.name;

@@ -3,9 +3,9 @@
 // A call that a team runs. There may be several, over links; each has its executor. They share the
 // team's order of calls, its sticky error and its waiter.
 //
-// For MPI's non-blocking collectives, what is missing yet: calls of other communicators do not
-// advance in this one's waits; a copy from a device blocks `advance`; one thread at a time may use
-// a team. Ranks that disagree about a call more than 8 calls ago find out by SLUICE_TIMEOUT only.
+// Not ready for MPI's non-blocking collectives: a wait in one communicator does not advance calls
+// of others; a copy from a device blocks `advance`; only one thread at a time may use a team. If
+// ranks disagree about a call more than 8 calls ago, only SLUICE_TIMEOUT ends the wait.
 #pragma once
 
 #include <chrono>

@@ -23,7 +23,7 @@ class CopyWait {
   virtual Status wait_for_copy(const IsDone& is_done, const std::string& what) = 0;
 };
 
-// For calls that MPI does: there is no team that another rank could tell of its failure.
+// For calls by MPI: no team tells this rank of another rank's failure.
 class LoneWait final : public CopyWait {
  public:
   LoneWait(const ProgressMpi& progress_mpi, const Knobs& knobs,

@@ -17,7 +17,7 @@ namespace sluice {
 
 class DeviceCopies {
  public:
-  // What the device does with a slot.
+  // The device's use of a slot.
   enum class Use : uint8_t { none, fills, empties };
   struct Done {
     uint32_t slot;

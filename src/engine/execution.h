@@ -16,9 +16,9 @@
 //
 // Devices. If the call has one, its views and scratch are the device's memory, and each message has
 // host memory of its own for `depth` segments (device_copies.h). The device does its work in order.
-// So a step's local work counts as done as soon as the device has been given it, and what a message
-// brought counts as received when the device has been told to copy it; but no segment is sent
-// before its copy is here, and the call is not done before all work is.
+// So a step's local work counts as done once the device has been given it, and a received segment
+// once the device has been told to copy it. But a segment is sent only after its copy has arrived,
+// and the call is done only after all work is done.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,7 @@ class Execution {
   Status start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
                Channels& channels);
 
-  // What such a call, which has a device, will ask of it. Between calls only.
+  // What a call with a device will need of it. Between calls only.
   DeviceNeeds measure(const Schedule& schedule, const Call& call, size_t segment);
 
   State advance();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a team runs a call that does not end at once. There is one executor class for each way; an
+// Runs a call that does not end at once. There is one executor class for each way to run calls. An
 // executor runs one call at a time, and keeps its memory for the next. It never blocks: the team
-// advances it, drives the endpoint, and watches for what must end the wait. (Shared-memory
-// algorithms block, see shm_executor.h.)
+// advances it, drives the endpoint, and checks whether the wait must end. (Shared-memory algorithms
+// block, see shm_executor.h.)
 //
-// What runs calls by other means than the engine's (src/nccl) implements this too.
+// Ways outside the engine (src/nccl) implement it too.
 //
 // The model is ucc's ucc_coll_task, and Aluminum's state with its `step`.
 #pragma once
@@ -31,9 +31,9 @@ class Executor {
   virtual ~Executor() = default;
 
   // Begins a call. All that can fail for lack of memory fails here, before the first send; may
-  // throw std::bad_alloc. After a failure, `cancel`. What `call` points to must stay valid until
-  // the call is done or cancelled. number: of the call; ranks
-  // start the calls of a team in one order.
+  // throw std::bad_alloc. After a failure, `cancel`. The memory that `call` points to must stay
+  // valid until the call is done or cancelled. number: of the call; ranks start the calls of a team
+  // in one order.
   virtual Status start(const Algorithm& algorithm, const Call& call, uint32_t number) = 0;
   // May throw std::bad_alloc.
   virtual State advance() = 0;

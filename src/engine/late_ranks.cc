@@ -95,17 +95,16 @@ void LateRanks::report_if_due() {
   const bool waits = waits_.load(std::memory_order_relaxed);
   if (waits && timeout_ > 0 && waited >= timeout_) {
     log(Level::error,
-        "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s %s; this "
-        "process "
-        "ends now (SLUICE_SETUP_TIMEOUT)",
+        "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s %s; "
+        "this process ends now (SLUICE_SETUP_TIMEOUT)",
         function_, name_.c_str(), size_, waited, cause, why_without_sluice);
     std::_Exit(EXIT_FAILURE);
   }
   if (waited >= report_after_) {
     if (waits) {
       log(Level::warning,
-          "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s %s; still "
-          "waiting",
+          "%s: setting up %s: not all of its %u ranks have answered within %.0f s: %s %s; "
+          "still waiting",
           function_, name_.c_str(), size_, waited, cause, why_without_sluice);
     }
     report_after_ *= 2;

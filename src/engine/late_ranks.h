@@ -15,11 +15,10 @@ namespace sluice {
 
 // Why a rank may take part in MPI's calls without Sluice, for messages.
 constexpr const char* why_without_sluice =
-    "the preload did not reach it (mpirun -x LD_PRELOAD reaches all), SLUICE_ENABLE is off there, "
-    "or "
-    "it takes MPI's functions from the MPI library's handle, as Julia and Python's ctypes do "
-    "(sluice "
-    "run --audit serves these)";
+    "the preload did not reach it (mpirun -x LD_PRELOAD reaches all), "
+    "SLUICE_ENABLE is off there, "
+    "or it takes MPI's functions from the MPI library's handle, as Julia and Python's ctypes do "
+    "(sluice run --audit serves these)";
 
 // One set-up. Its kernel timer is made at the first wait, and deleted with this object.
 class LateRanks {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the ranks of a team in an arena know about each other's localities on the host, and what
-// follows from that: whether they are oversubscribed, and the groups that they form. All ranks hold
-// the same localities, so all ranks draw the same conclusions.
+// The localities of a team's ranks on their host, and what follows from them: whether the ranks are
+// oversubscribed, and which groups they form. All ranks hold the same localities, so all ranks draw
+// the same conclusions.
 #pragma once
 
 #include <functional>
@@ -36,18 +36,19 @@ class RoundTrips {
   std::map<ProcessId, uint32_t> known_;
 };
 
-// Collective over the arena of two ranks with processors of their own: how long a flag takes from
-// one to the other and back, in nanoseconds, as rank 0 saw it at best. (Through a cache that both
-// have 50 to 200, between sockets 250 to 500; thousands where they took turns all the same.) False
-// where the wait was given up.
+// Collective over the arena of two ranks that do not share a processor: the shortest time that rank
+// 0 saw a flag take to the other rank and back, in nanoseconds. (50 to 200 through a shared cache,
+// 250 to 500 between sockets, thousands if they did share a processor.) False if the wait was given
+// up.
 bool measure_round_trip(Rounds& rounds, WaitPolicy& wait_policy, uint32_t* nanoseconds);
 
 // The number of ranks for each processor of `rank`, rounded up; 1 if unknown. It is the largest of
-// three: ranks confined to the processors that this rank's thread may run on, per such processor;
-// ranks under the same cgroup quota, per processor that the quota pays for; and what this rank's
-// process has learned in other teams, because ranks of small teams share processors with others.
+// three numbers: ranks confined to the processors that this rank's thread may run on, per
+// processor; ranks under the same cgroup quota, per processor of the quota; and the number that
+// this rank's process has found in other teams, because ranks of small teams share processors with
+// others.
 uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank);
-// The same for the rank that has most.
+// The largest such number of any rank.
 uint32_t most_per_processor(std::span<const Locality> localities);
 
 // The group of each rank, numbered in the order of their lowest ranks; empty: all are one. how:

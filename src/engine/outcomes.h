@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the trials of a process's teams have found out (trials.h), and what earlier jobs have: the
-// file of SLUICE_CHOICE_FILE. It has a line for each class of calls, in the language of rules
-// (rules.h), after two lines that name what it holds for:
+// The findings of the trials of a process's teams (trials.h), and those of earlier jobs: the file
+// of SLUICE_CHOICE_FILE. It has a line for each class of calls, in the language of rules (rules.h),
+// after two lines that name what it holds for:
 //
 //   # Choices of Sluice, found by trials (SLUICE_CHOICE_FILE); rewritten when a job ends
 //   # Sluice 1.0, 4 ranks, settings 84222325cbf29ce4, Open MPI v4.1.4
@@ -85,8 +85,8 @@ class Outcomes {
   // At most so many lines, and one that counts the others. Empty if there is nothing to say.
   static constexpr size_t most_lines = 20;
   std::string report() const;
-  // The file as it should be now: what it said, and what has been found out since. A class about
-  // which teams differ is left out. Empty if nothing has been found out.
+  // The new text of the file: the old findings and those of this job. A class about which teams
+  // differ is left out. Empty if there are no findings.
   std::string text() const;
   // Replaces the file by that, if there is something new. An error names the file.
   Status write() const;

@@ -30,10 +30,9 @@ class PlanExecutor final : public Executor {
   Status start(const Algorithm& algorithm, const Call& call, uint32_t number) override {
     return start_exchange(algorithm, call, number & ~Tag::second_exchange);
   }
-  // The same for one exchange of a call. tag: Tag::call.
+  // Starts one exchange of a call. tag: Tag::call.
   Status start_exchange(const Algorithm& algorithm, const Call& call, uint32_t tag);
-  // What such a call, which has a device, will ask of it. Between calls only; may throw
-  // std::bad_alloc.
+  // What a call with a device will need of it. Between calls only; may throw std::bad_alloc.
   DeviceNeeds measure(const Algorithm& algorithm, const Call& call);
   State advance() override {
     const State state = execution_.advance();

@@ -59,9 +59,9 @@ void find_clock_offsets(std::span<const std::vector<ExchangeTimes>> times,
 Trial::Bounds time_of_team(std::span<const Sample> samples, std::span<const ClockOffset> clocks,
                            int64_t now);
 
-// What a window says. windows: of all ranks, each with a sample for each place (of calls that count
-// alone). Calls that moved much more or less than most are left out. A candidate with fewer than
-// three samples is unknown. Else its bounds are the two in the middle of its samples' bounds.
+// The result of a window. windows: of all ranks, each with a sample for each call that counts.
+// Calls that moved much more or less than most are left out. A candidate with fewer than three
+// samples is unknown. Else its bounds are the two in the middle of its samples' bounds.
 Trial::Result result_of(const Trial& trial, std::span<const std::span<const Sample>> windows,
                         std::span<const ClockOffset> clocks, int64_t now);
 

@@ -45,7 +45,7 @@ class Selection {
 
   // shm: shared-memory algorithms can serve. nullptr: MPI.
   const Algorithm* choose(const Call& call, bool shm) { return find(call, shm).algorithm; }
-  // The same, and whether trials may decide otherwise.
+  // The algorithm, and whether trials may decide otherwise.
   const Choices::From& find(const Call& call, bool shm) {
     auto& choices = choices_[static_cast<uint32_t>(call.collective)][is_ordered(call)][call.ragged]
                             [is_exact(call)][shm];
@@ -55,9 +55,9 @@ class Selection {
     return found;
   }
   bool is_forced(Collective collective) const { return selector().is_forced(collective); }
-  // Algorithms that may carry such calls faster than the one that the rules have chosen for them,
-  // and which the same ranks can run, likely ones first: what the rules say about shorter and
-  // longer calls, then those with plans of the least cost. None is predicted to take twice as long.
+  // Algorithms that the same ranks can run, and that may be faster than the one that the rules have
+  // chosen, likely ones first: the rules' algorithms for shorter and longer calls, then those with
+  // plans of the least cost. None is predicted to take twice as long.
   static constexpr size_t most_rivals = 2;
   std::vector<const Algorithm*> find_rivals(const Call& call, const Algorithm& ruled) const;
   // Whether an algorithm of the call's collective can carry it where `ruled` does.

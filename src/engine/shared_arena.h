@@ -37,11 +37,11 @@ class ArenaAgreement {
   Result<std::unique_ptr<Arena>> accept(const ArenaOffer& offered);
   // To be called if that failed: aborts the arena, so the others see the cause when they use it.
   void reject(const ArenaOffer& offered, const Status& cause);
-  // To be called in place of `agree`, if all ranks know that none will take the offer up.
+  // To be called instead of `agree`, if all ranks know that none will take the offer.
   void withdraw(const ArenaOffer& offered);
-  // Collective, by exchanges of the bootstrap, whose errors it returns. nullptr if a rank can't
-  // reach the memory: that is no error, and the first such rank logs the reason. offered: the
-  // leader's offer, on all ranks. name: of the communicator, for messages.
+  // Collective. Returns errors of the bootstrap's exchanges. nullptr, not an error, if a rank can't
+  // reach the memory: the first such rank logs the reason. offered: the leader's offer, on all
+  // ranks. name: of the communicator, for messages.
   Result<std::unique_ptr<Arena>> agree(const ArenaOffer& offered, const std::string& name);
 
  private:

@@ -306,8 +306,6 @@ void EngineTeam::cancel_all() {
   for (const auto& call : in_flight_) call->by->cancel();
 }
 
-// Breaks the team: withdraws posted operations and tells the peers why, so that they leave too.
-// call: that failed.
 // Tells all ranks why this one gives up. False if it lacks the memory for that.
 bool EngineTeam::tell(const Status& cause, const CallInFlight& call) try {
   const bool passes_on = cause.code() == Code::aborted;
@@ -318,6 +316,8 @@ bool EngineTeam::tell(const Status& cause, const CallInFlight& call) try {
   return false;
 }
 
+// Breaks the team: withdraws posted operations and tells the peers why, so that they leave too.
+// call: the one that failed.
 Status EngineTeam::break_team(const Status& cause, const CallInFlight& call) {
   if (cause.code() == Code::memory) process_.reserve.release();
   cancel_all();

@@ -124,7 +124,7 @@ class Team : public CopyWait {
   virtual Rank rank() const = 0;
   virtual Rank size() const = 0;
 
-  // The algorithm for such a call; the same for all calls that differ only in their memory.
+  // The algorithm for a call; all calls that differ only in their memory have the same one.
   // nullptr: all ranks hand the call to MPI. Equal on all ranks.
   virtual const Algorithm* choose(const Call& call) = 0;
   bool carries(const Call& call) { return choose(call) != nullptr; }
@@ -146,16 +146,16 @@ class Team : public CopyWait {
   virtual Status run_by(const Algorithm& algorithm, const Call& call) = 0;
   Status run(const Call& call) { return run_by(*choose(call), call); }
 
-  // What a call that has a device would ask of it if that algorithm, which has a plan, ran it. To
-  // be called between calls; may throw std::bad_alloc.
+  // What a call with a device would need of it if that algorithm, which has a plan, ran it. To be
+  // called between calls; may throw std::bad_alloc.
   virtual DeviceNeeds measure(const Algorithm& algorithm, const Call& call) = 0;
 
-  // The same as `run_by`, by means that are not the engine's: an executor that all ranks have
-  // agreed on, under the algorithm's name in statistics.
+  // Like `run_by`, but runs the call by an executor outside the engine on which all ranks have
+  // agreed. Statistics show the algorithm's name.
   virtual Status run_with(Executor& executor, const Algorithm& name, const Call& call) = 0;
 
-  // To be called when the caller has carried a call by exchanges and means of its own, for
-  // statistics. Throws nothing.
+  // For statistics: to be called when the caller has carried a call by its own means. Throws
+  // nothing.
   virtual void count(const Algorithm& name, const Call& call, Way::Clock::time_point began) = 0;
 
   // An exchange of the team's own, before a call that all ranks are about to make: gathers all

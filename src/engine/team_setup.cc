@@ -30,9 +30,8 @@ Hello describe_self(const Process& process) {
   return hello;
 }
 
-// Why this process can't make new connections; empty if no reason is known. (What it turns out to
-// lack later is an error. So is all that it lacks if connections are to be encrypted, because MPI
-// would send in clear.)
+// Why this process can't make new connections; empty if no reason is known. (A lack that appears
+// later is an error. With encryption every lack is an error, because MPI would send in clear.)
 std::string find_lack(const Process& process) {
   if (process.knobs.tls != "off") return "";
   if (!process.unable.empty()) {
@@ -42,7 +41,7 @@ std::string find_lack(const Process& process) {
   return lacks ? "no descriptors left for connections here" : "";
 }
 
-// What a rank says after the hellos, once or twice: whether it is ready. The leader's word also
+// A rank's message after the hellos, once or twice: whether it is ready. The leader's message also
 // offers an arena, if all ranks may share memory.
 struct ReadyMessage {
   Verdict verdict;

@@ -17,15 +17,15 @@ namespace sluice {
 
 namespace {
 
-// What MPI's calls take longer than their samples say, in nanoseconds. To hand a call over takes
-// some 150, while a settled call of Sluice's goes through the call cache; and among calls of MPI's,
-// those of Sluice's take longer than by themselves. (Without this, MPI took over allreduces of 64
+// By how much a call by MPI takes longer than its samples say, in nanoseconds. Handing a call over
+// takes some 150, which a settled call by Sluice saves in the call cache. Also, calls by Sluice
+// take longer in turns with MPI's than by themselves. (Without this, MPI took over allreduces of 64
 // bytes: 0.28 us in place of 0.10.)
 constexpr double handover = 500;
 
-// What a window costs the calls after it, too, whose data and code are no longer in caches; so
-// calls of less than a microsecond are tried rarely. (Of 20,000 allreduces of 8 bytes, windows
-// every 1024 calls took 8%.)
+// The least cost of a window, in nanoseconds, with that of the calls after it, whose data and code
+// have left the caches. So calls of less than a microsecond are tried rarely. (Of 20,000 allreduces
+// of 8 bytes, windows every 1024 calls took 8%.)
 constexpr int64_t least_overhead = 10000;
 
 int64_t now() { return in_nanoseconds(Way::Clock::now()); }
@@ -212,7 +212,8 @@ void Trials::hand_over(const TeamId& team, std::span<const uint32_t> hosts,
 } catch (const std::bad_alloc&) {
 }
 
-// Whether any candidate may do the call in place of the choice: otherwise it is tried aside.
+// Whether any candidate may do the call instead of the choice; otherwise candidates are tried
+// aside.
 bool Trials::is_interchangeable(const Call& call) const {
   return is_exact(call) || knobs_.choice == "free";
 }
@@ -315,8 +316,8 @@ Status Trials::agree_on_time_spent(const Call& call, CallClass& of) {
   return {};
 }
 
-// Of what the window's calls need on this rank, which tells the others whether it has it. (Memory
-// that is not touched costs nothing.)
+// Reserves the memory that the window's calls need on this rank, and agrees with the other ranks
+// whether all have it. (Untouched memory costs nothing.)
 Status Trials::agree_on_memory(const Call& call, CallClass& of) {
   const auto mine = static_cast<std::byte>(reserve_scratch(2 * of.most_bytes()));
   std::vector<std::byte> all;
@@ -364,7 +365,8 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
   return {};
 }
 
-// What a window's times mean for the class. overhead: of the exchanges. Equal on all ranks.
+// Draws the conclusions of a window's times for the class. overhead: of the exchanges. Equal on all
+// ranks.
 Trial::Result Trials::judge(const CallClass& of, Trial::Result times, int64_t overhead) {
   Trial::Bounds& by_mpi = times.by_candidate[Trial::mpi];
   by_mpi.low += handover;

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A team's trials: which classes of calls are tried, what is measured of them, and which way the
-// next call goes. A class is a collective with an octave of bytes (and whether operands are in
-// order, blocks uneven, and bits the same whoever does it): what rules look at, and equal on all
-// ranks. Root and memory are no part of it.
+// next call goes. A class is a collective with an octave of bytes, and whether operands are
+// ordered, blocks differ in size, and bits are the same for every algorithm. Rules look at these,
+// and they are equal on all ranks. Root and memory do not matter.
 //
 // With SLUICE_CHOICE=guard, the algorithm that the rules have chosen is tried against MPI's
-// function, so that a preload does no harm where MPI is faster. What the trials change is the time
-// alone, until one way has won: of a reduction whose bits may depend on who does it, the other way
-// is tried aside, before the one in force, on memory of the trial's own. The one in force does the
-// first call of such a turn alone; of the second, the other way does it twice, and the second time
-// counts. Each rank gets that memory before a window begins, and the ranks tell each other; if one
-// lacks it, the window is not held.
+// function, because the rules were measured on few machines and a preload must do no harm where MPI
+// is faster. Each rank keeps when it entered and left a timed call; a call by MPI returns to
+// src/mpi/entries.cc, which ends its sample. Before the call after the window the ranks tell each
+// other their samples (Team::exchange), and all compute the same choice from them (samples.h).
+//
+// Until one way has won, trials change the time alone. The bits of a reduction may depend on the
+// algorithm. Then the other way is tried aside, on the trial's own memory, before the way in force,
+// and its results are dropped. In such a turn, the way in force does the first call alone. The
+// other way does the second call twice, and the second time counts. Each rank gets that memory
+// before a window begins, and the ranks tell each other; if one lacks it, the window is not held.
+// All ranks count the same calls: see CallLease. SLUICE_DELAY slows one candidate in tests.
 //
 // With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals),
 // where the bits can't change; with `free`, everywhere, and nothing is made aside. (MVAPICH-Plus
 // tunes so while a program runs.)
 //
-// What is not tried: what the user has decided (a variable, a hint, a rule of SLUICE_RULES,
+// Not tried: calls that the user has decided about (a variable, a hint, a rule of SLUICE_RULES,
 // SLUICE_REPRODUCIBLE); with SLUICE_TLS, because MPI sends in clear; with SLUICE_TIMEOUT, because
 // MPI's calls have no deadline; calls of no bytes, and of 2 GiB or more, which some MPI libraries
 // fail in; reductions of 64 MiB or more, for which MPI and trials take memory; and all reductions
@@ -64,9 +69,9 @@ struct CallClass {
   size_t most_bytes() const { return size_t{1} << (key >> 8 & 0xff); }
 };
 
-// Calls that somebody makes again without asking (a call cache), all of them by Sluice or all by
-// MPI. The class that they belong to counts them when the lease ends, so that it has the same count
-// on all ranks whenever one is decided about, whoever had a lease.
+// Calls that a call cache repeats without asking, all of them by Sluice or all by MPI. Their class
+// counts them when the lease ends. So at each decision its count is equal on all ranks, whether or
+// not a rank had a lease.
 class CallLease {
  public:
   CallLease() = default;
@@ -108,7 +113,7 @@ struct AsideMemory {
 // Which way a call goes.
 struct Way {
   using Clock = std::chrono::steady_clock;
-  // Who does the call. If both, the first does it aside: on memory of its own.
+  // Sluice, MPI or both do the call. If both, the first does it aside: on memory of its own.
   enum class By : uint8_t { sluice, mpi, mpi_then_sluice, sluice_then_mpi };
 
   By by = By::mpi;

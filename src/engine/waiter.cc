@@ -32,7 +32,7 @@ constexpr auto nap = 50us;
 constexpr auto longest_nap = 1ms;
 constexpr int naps_of_wait = 4;  // a nap may last as many times as long as the wait so far
 
-// While it lasts, MPI does not progress; to wake up takes processor time from whoever sends.
+// During a nap MPI does not progress, and the wake-up takes processor time from the sender.
 std::chrono::microseconds nap_after(std::chrono::nanoseconds idle_for) {
   const auto wish = std::chrono::duration_cast<std::chrono::microseconds>(naps_of_wait * idle_for);
   return std::clamp<std::chrono::microseconds>(wish, nap, longest_nap);

@@ -70,7 +70,7 @@ class Oversubscription {
   uint32_t per_processor() const { return per_processor_.load(std::memory_order_relaxed); }
   bool is_certain() const { return per_processor() > 1; }
 
-  // What a thread has observed about its own processor.
+  // A thread's observations of its own processor.
   struct Evidence {
     bool seems_there = false;     // another thread that wants it
     uint32_t met = 0, alone = 0;  // checks in a row that found another thread, or none
@@ -99,9 +99,9 @@ class Waiter {
   void begin();
   // One turn: drives the endpoint, and at times yields, sleeps or lets MPI progress.
   void turn();
-  // The same without the endpoint, for waits in an arena.
+  // One turn of a wait in an arena, without the endpoint.
   void idle();
-  // To be called if something has come since the last turn, and more is waited for.
+  // To be called if data has come since the last turn and the wait goes on.
   void stir() { idle_since_ = {}; }
   // Whether this processor is oversubscribed, as far as is known. False if SLUICE_SPIN allows
   // sleep.

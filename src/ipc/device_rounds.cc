@@ -342,7 +342,7 @@ Status DeviceRounds::synchronize(const Call& call, const Status& own) {
   return team_.fail_call(failure.with("rank " + std::to_string(ill)).with(name));
 }
 
-// What could not be waited for.
+// Gives up copies whose end could not be awaited.
 Status DeviceRounds::abandon(const Call& call, const Status& why) {
   log(Level::error,
       "%s: copies by CUDA IPC can't be ended, and may still write to the call's buffers",

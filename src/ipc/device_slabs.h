@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The slabs of this process: device memory that the other processes of the host open, one on each
-// device that calls used; and what this process has opened of others'. All communicators share
-// them. So there is a token: a communicator's call uses slabs while its rank holds it. Ranks vote
-// with the token in hand, or say that they don't have it; it is never waited for.
+// The slabs of this process, one on each device that calls used: device memory that the other
+// processes of the host open. It also keeps the slabs of other processes that this one has opened.
+// All communicators share the slabs, so a call uses them only while its rank holds a token. A rank
+// votes with the token in hand, or votes that it does not have it; no rank waits for the token.
 //
-// Slabs live until MPI_Finalize: each process closes what is others' before it, and frees its own
-// behind it, when all have begun it. So no slab is freed while others have it open, no communicator
-// needs a meeting when it ends, and a rank that has died is waited for by nobody.
+// Slabs live until MPI_Finalize: each process closes the slabs of others before it, and frees its
+// own after it, when all have entered it. So no slab is freed while others have it open, freeing a
+// communicator needs no synchronization, and no process waits for a dead one.
 //
-// A process whose device may still copy for a failed call, or can't be used any more, does not
-// close what it has open, also of processes that had no part in that call. Whoever learns of a
-// failure leaves its slabs to the end of the process. (Who makes no call with the failed rank later
-// does not learn of it, and frees its slab. No copy of the failed call reads that one.)
+// If a process's device may still copy for a failed call, or is unusable, the process closes no
+// slab, not even of processes that had no part in the call. A process that learns of a failure
+// keeps its slabs until it ends. (A process that makes no later call with the failed rank does not
+// learn of it and frees its slab, which no copy of the failed call reads.)
 #pragma once
 
 #include <sys/types.h>
@@ -48,7 +48,7 @@ class DeviceSlabs {
     // The types whose kernels have run on its device, a bit for each.
     uint32_t kernels() const { return kernels_; }
     void add_kernel(Type type) { kernels_ |= 1U << static_cast<unsigned>(type); }
-    // Whether it is never to be used again: copies have failed.
+    // Whether this must not be used again, because copies have failed.
     bool has_failed() const { return has_failed_; }
     // is_busy: they may still run. Then nothing that is open is closed any more.
     void fail(bool is_busy) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A reduction that the CUDA device does on which the data lies (src/engine/device_work.h). It takes
-// Placement's part in a call whose input and output are dense on one device, and whose algorithm
-// has a plan: nothing is staged, except segments on their way.
+// A reduction by the CUDA device that holds the data (src/engine/device_work.h). It takes the place
+// of Placement in a call whose input and output are dense on one device, and whose algorithm has a
+// plan: only segments on their way are staged.
 //
 // If the rank has several buffers (UnplacedCall::others), all on devices, the device combines them
 // in the first one before the call, and copies the result to the others after it, as part of its
 // work: only one vector crosses to the host. (gloo's cuda_allreduce_ring_chunked does the same.)
 //
-// What a rank does here differs from others in nothing that they could see. So each decides by
-// itself, and without a stream or memory the call goes the other way.
+// Other ranks see the same messages in any case, so each rank decides by itself. If there is no
+// stream or memory, the host reduces.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ void DeviceStream::reduce(const Arithmetic& arithmetic, std::span<const void* co
         why);
 }
 
-// (Where something could not be begun, what was begun before it is waited for all the same.)
+// (If work could not be begun, the work begun before it is still waited for.)
 Status DeviceStream::wait() {
   char why[sluice_cuda_why] = "";
   if (!std::exchange(pending_, false)) return failure_;

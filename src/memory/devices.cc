@@ -75,8 +75,9 @@ void use(void* driver) {
   library_after_last.store(&never, std::memory_order_release);
 }
 
-// The module, if there is a driver. (What is loaded while this looks is in the list or behind it.)
-// Until that is known, other threads' calls must come here too: their buffers may be on a device.
+// The module, if there is a driver. (A library that is loaded meanwhile is found in the list, or
+// comes after the last one that was looked at.) Until the driver is known, other threads' calls
+// must come here too: their buffers may be on a device.
 const SluiceCuda* find_module() {
   const std::lock_guard lock(looking);
   if (const SluiceCuda* const known = cuda.load(std::memory_order_acquire)) return known;

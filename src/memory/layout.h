@@ -61,8 +61,8 @@ class Layout {
   void pack(const void* user, ptrdiff_t extent, size_t begin, size_t size, std::byte* dense) const;
   void unpack(void* user, ptrdiff_t extent, size_t begin, size_t size,
               const std::byte* dense) const;
-  // The same by a copier, in its direction. Bytes may go in any order. Where loops are nested, the
-  // longest one becomes the copier's runs, so there are few of them.
+  // Packs or unpacks by a copier, in its direction and in any order of bytes. If loops are nested,
+  // the longest one becomes the copier's runs, so there are few runs.
   void move(Copier& copier, const void* user, ptrdiff_t extent, size_t begin, size_t size,
             std::byte* dense) const;
 

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// Why nobody knows where a side is.
+// The error for a side whose place is unknown.
 Status describe_unknown(const Side& side);
 
 // A side that is in staging memory. It is moved in grains of 32 KB, each once: packed when the
@@ -19,10 +19,9 @@ Status describe_unknown(const Side& side);
 // in place, too: a plan writes no byte of the output before it has read that byte of the input.)
 //
 // A side on a device is moved in grains of 256 KB, or a 32nd of it up to 4 MB if that is more, by
-// asynchronous copies on a stream of its own.
-// When bytes are needed, the copies of the next grains are begun too, so that they run while the
-// first ones are sent or reduced. Nobody waits for the copies to the device before `finish`. One
-// grain does for a short message.
+// asynchronous copies on a stream of its own. When bytes are needed, the copies of the next grains
+// are begun too, so that they run while the first ones are sent or reduced. Only `finish` waits for
+// copies to the device. A short message is one grain.
 class StagedSide final : public Packing {
  public:
   enum class Way { pack, unpack };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What ranks need to know of a call's data before something else than the engine carries it (NCCL,
-// src/nccl; CUDA IPC, src/ipc), or a device does the engine's work.
+// Where a call's data lies. Ranks must know that before NCCL (src/nccl) or CUDA IPC (src/ipc)
+// carries the call, or a device does the engine's work.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ class Aside {
   Status prepare(CopyWait& wait);
   // That call. Its views may be set each time.
   Exchange& exchange() { return aside_; }
-  // Whether it takes the time aside that it would take otherwise: no data lies on a device.
+  // Whether the call takes as long aside as otherwise: no data lies on a device.
   bool is_telling() const { return is_telling_; }
 
  private:

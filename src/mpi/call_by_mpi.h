@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// What a communicator knows of such a call.
+// A communicator's decision about a call that MPI does.
 struct HandedOver {
   Way way;
   bool may_be_kept = false;  // in the call cache
@@ -41,8 +41,8 @@ class CallByMpi {
   // Begins the time that counts, places the data, and packs it. Whether `arguments` are set: they
   // are not if memory is short for data that is not dense. Throws nothing.
   bool begin();
-  // What went wrong then. (If the arguments are set, MPI's function must be called all the same:
-  // others are in it.)
+  // What went wrong in `begin`. (If the arguments are set, MPI's function must still be called,
+  // because other ranks are in it.)
   const Status& failure() const { return failure_; }
   const Arguments& arguments() const { return arguments_; }
   const Arguments& program() const { return program_; }

@@ -38,8 +38,8 @@ Communicator* look_up_by_all_means(MPI_Comm handle) {
   return look_up_communicator(handle);
 }
 
-// Who has the state of a communicator on which MPI's error handler may have been called. nullptr if
-// nobody has it any longer, because the handler has freed the communicator.
+// The state of a communicator on which MPI's error handler may have been called; nullptr if the
+// handler has freed the communicator.
 Communicator* find_again(MPI_Comm handle) {
   Communicator* const last = last_communicator(handle);
   return last ? last : find_existing_communicator(handle);

@@ -36,10 +36,11 @@ extern std::atomic<bool> communicators_missed;
 // null communicator, an invalid one, one that is being freed, or outside MPI_Init to MPI_Finalize.
 Communicator* look_up_communicator(MPI_Comm handle);
 
-// The same, but makes none: nullptr if there is no state yet.
+// Like look_up_communicator, but makes no state: nullptr if there is none yet.
 Communicator* find_existing_communicator(MPI_Comm handle);
 
-// The same if this thread looked it up last and none was freed since; else nullptr. No lock.
+// The state, if this thread looked it up last and no communicator was freed since; else nullptr.
+// Takes no lock.
 inline Communicator* last_communicator(MPI_Comm handle) {
   const ThreadState& thread = this_thread;
   const bool holds =

@@ -122,8 +122,8 @@ bool take_in_place(Exchange* exchange, const Side& input) {
 
 size_t block_bytes(const Side& side, Rank block) { return side.elements(block) * side.type->size; }
 
-// MPI wants what a rank sends to itself (a block of the input) to be what it receives from itself,
-// and does not look. Always true.
+// MPI demands that a rank sends itself as many bytes as it receives from itself, but does not
+// check. Always true.
 bool compare_own(Rank sent, Rank received, Exchange* x) {
   const size_t out = block_bytes(x->input, sent), in = block_bytes(x->output, received);
   if (out == in) return true;

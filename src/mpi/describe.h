@@ -47,11 +47,11 @@ struct Position {
   Rank rank, size;
 };
 
-// Each returns false if MPI is to do the call: for reductions that MPI does not define, which is
-// the same on all ranks; and for invalid arguments, for which each MPI has its own errors. What is
-// wrong on this rank alone, and may pass in MPI, is Exchange::refusal. The result must not depend
-// on whether a type is contiguous or a buffer aligned: that differs between the ranks of one call.
-// May throw std::bad_alloc.
+// Each returns false if MPI must do the call: for reductions that MPI does not define, on all ranks
+// alike; and for invalid arguments, for which each MPI has its own errors. A fault on this rank
+// alone that MPI may accept is Exchange::refusal. The result must not depend on whether a type is
+// contiguous or a buffer aligned: that differs between the ranks of one call. May throw
+// std::bad_alloc.
 #define SLUICE_DESCRIBE(function, ...) \
   bool describe_##function(const Arguments& arguments, Position position, Exchange* exchange);
 SLUICE_COLLECTIVES(SLUICE_DESCRIBE)

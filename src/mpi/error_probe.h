@@ -23,8 +23,8 @@ class QuietErrors {
 
 // Called when MPI_Init is done. Makes a communicator of this process alone for the probes. Without
 // it, probes use MPI_COMM_SELF and replace the error handlers of MPI_COMM_WORLD and MPI_COMM_SELF.
-// That takes longer, and must not be done if several threads may be in MPI. (Later is too late:
-// while the program makes a communicator, Open MPI lets nobody else make another.)
+// That takes longer, and must not be done if several threads may be in MPI. (Making it later could
+// block: while the program makes a communicator, Open MPI makes no other.)
 void begin_probes();
 // Called before MPI_Finalize.
 void end_probes();
@@ -49,8 +49,8 @@ struct Probe {
   MPI_Comm comm;
 };
 
-// Whether MPI may have an error for the call: input and output are the same memory, a buffer is
-// none, or a type is not committed, as far as is known.
+// Whether MPI may report an error for the call: input and output are the same memory, a buffer is
+// invalid, or a type is not known to be committed.
 inline bool is_doubtful(const Exchange& exchange) {
   const auto committed = [](const Side& side) {
     return !side.type || datatype_of(side)->committed;

@@ -2,9 +2,9 @@
 //
 // The arguments with which MPI does a call that Sluice hands over. They are made from the call's
 // views, not from the program's arguments: data is bytes, or elements of a predefined type if they
-// are reduced, and dense. So all ranks' calls look alike, whatever datatypes the program spells its
-// data with, and MPI libraries get nothing that they are known to fail in. (Open MPI 4.1.4 hangs
-// where ranks give one signature as different types: it cuts messages by count.)
+// are reduced, and dense. So all ranks' calls look alike, whatever datatypes the program uses, and
+// avoid known faults of MPI libraries. (Open MPI 4.1.4 hangs where ranks give one signature as
+// different types: it cuts messages by count.)
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ class PlainArguments {
   // displacement is no int, or the function has one count and blocks lie apart. May throw
   // std::bad_alloc.
   bool set(const Exchange& placed, const Arguments& program, Position position);
-  // For views that have moved since, and are the same otherwise.
+  // For views that differ from those of `set` only in their addresses.
   void put_buffers(const Call& call);
   const Arguments& get() const { return arguments_; }
 

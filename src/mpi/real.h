@@ -3,8 +3,8 @@
 // The MPI library underneath. Sluice reaches it only through pointers that are looked up at the
 // first call, never by name. A name would bind to Sluice itself, which defines PMPI_X as well as
 // MPI_X. Or it would keep Sluice from being loaded into a process without MPI, which preloading
-// reaches too. (The only header of the library that includes <mpi.h>. That is none of an MPI
-// library but one of our own in src/mpi/abi/, for one representation of handles.)
+// reaches too. (This is the only header of the library that includes <mpi.h>: our own one in
+// src/mpi/abi/ for a representation of handles, not an MPI library's.)
 #pragma once
 
 #include <mpi.h>

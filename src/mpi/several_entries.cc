@@ -21,7 +21,7 @@
 namespace sluice {
 namespace {
 
-// What is wrong with the buffers; empty: nothing. May throw std::bad_alloc if there is something.
+// The fault of the buffers; empty if there is none. May throw std::bad_alloc if there is one.
 std::string fault_of(std::span<void* const> buffers, int count) {
   if (buffers.empty()) return "there must be a buffer or more";
   const auto which = [&](size_t i) {

@@ -66,11 +66,12 @@ class DeviceGroup {
   // Equal on all its ranks, and different for others; 0 if it is empty.
   uint64_t id() const { return id_; }
   const Status& failure() const { return failure_; }
-  // Whether something has failed on this rank, and what; otherwise it was only aborted, if that.
+  // Whether something has failed on this rank (`why` says what); if not, the group may still have
+  // been aborted.
   bool has_failed() const { return has_failed_; }
   const std::string& why() const { return why_; }
-  // The communicator that has begun it, or whose job was the last; of no use but to be compared.
-  // All ranks say so in one order.
+  // The communicator that has begun the group, or whose job was the last; only for comparison. All
+  // ranks set it in the same order.
   void set_last_user(uint64_t user) { last_user_ = user; }
   uint64_t last_user() const { return last_user_; }
 
@@ -128,8 +129,9 @@ class DeviceGroups {
   // Aborts the group and forgets it, once it has ended.
   void drop(DeviceGroup& group);
 
-  // When MPI_Finalize has returned, so that no rank is in a job: ends all groups, and waits for
-  // that, up to 5 seconds: what has not ended after 2 of them is aborted. Takes the token itself.
+  // To be called when MPI_Finalize has returned, so that no rank is in a job. Ends all groups, and
+  // waits up to 5 seconds for that; a group that has not ended after 2 seconds is aborted. Takes
+  // the token itself.
   void close();
 
  private:

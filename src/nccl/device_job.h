@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A call as a job of NCCL: which calls NCCL can carry, and what this rank's data is to it.
+// A call as a job of NCCL: which calls NCCL can carry, and how this rank's data is described to it.
 #pragma once
 
 #include <cstdint>

@@ -311,14 +311,14 @@ bool Offload::is_quiet() {
 
 void Offload::abandon() { groups_.abandon(group_, id_); }
 
-// What only this rank knows.
+// Reports a reason that only this rank knows.
 void Offload::tell_here(Level level, const std::string& why) {
   if (std::exchange(has_told_, true)) return;
   log(level, "NCCL is not used on %s: %s", communicator_.c_str(), why.c_str());
 }
 
-// What all ranks know. The rank that it is about says it, because it alone knows more; the leader
-// where that is none in particular.
+// Reports a reason that all ranks know. The rank that it concerns logs it, because only that rank
+// knows details; if it concerns no rank in particular, the leader does.
 void Offload::report(const Ballot& ballot) {
   if (!announced_.is_news(ballot)) return;
   const bool is_of_one = ballot.reason != Ballot::Reason::given_up;

@@ -76,7 +76,7 @@ std::string_view to_string(Op op);
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, size_t n,
                               const void* context);
 
-// What the host's kernel computes, for those who compute it elsewhere.
+// What the host's kernel computes, for devices and NCCL, which compute it too.
 struct Arithmetic {
   Type type;
   Op op;

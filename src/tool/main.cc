@@ -222,7 +222,9 @@ int main(int argc, char** argv) {
   CLI::App app("Sluice carries MPI collectives over its own algorithms and transports", "sluice");
   app.require_subcommand(0, 1);  // without a subcommand, main prints the help
   app.failure_message(usage_error);
-  app.footer("`sluice COMMAND --help` says more; so do the manual pages sluice(1) and sluice(7).");
+  app.footer(
+      "`sluice COMMAND --help` says more; "
+      "so do the manual pages sluice(1), sluice-settings(5) and sluice(7).");
   sluice::PreloadOptions run;
   sluice::InfoOptions info;
   sluice::ExplainOptions explain;

@@ -43,10 +43,11 @@ std::string beside_own(const char* configured) {
   return own_folder() + "/" + way.string();
 }
 
-// Where the library may be: in a build tree, in libtool's .libs; installed, beside this command as
-// configured, or, if the installation was moved piece by piece, in the lib folder beside this
-// command's, which may be called lib64 or have a folder for each architecture, or where it was
-// configured. Without the package for developers there is only the name with its number.
+// Where the library may be. In a build tree it is in libtool's .libs. An installed library is
+// beside this command, as configured. If the installation was moved piece by piece, the library is
+// in the lib folder beside this command's folder (also lib64, or a folder for each architecture),
+// or still where it was configured. Without the package for developers there is only the name with
+// its number.
 std::vector<std::string> usual_places() {
   const std::string own = own_folder();
   const auto configured = std::string(SLUICE_LIBDIR);

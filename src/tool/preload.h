@@ -39,7 +39,7 @@ std::vector<ServedMpi> served_mpis(const std::string& folder);
 // missing.
 std::string audit_module(const std::string& folder);
 
-// What tells the dynamic linker of the library: values of environment variables.
+// The environment variables that make the dynamic linker load the library.
 struct Preload {
   std::string list;          // LD_PRELOAD
   std::string library_path;  // LD_LIBRARY_PATH; empty: it stays as it is
@@ -73,9 +73,9 @@ struct Loaded {
 Result<Loaded> try_preload(const Program& program, const std::string& library,
                            const Preload& preload);
 
-// The same of the audit module, with what is preloaded: the linker also binds all, so it tells what
-// of it cannot be loaded beside an audit module. (It then has less room for thread-local data that
-// a library wants at a fixed place, as jemalloc does.)
+// Asks the linker whether the program would start with the audit module and the preloads. An error
+// names a preload that cannot be loaded beside an audit module. (With one the linker has less room
+// for thread-local data at a fixed place, which jemalloc needs.)
 Status try_audit(const Program& program, const std::string& module, const Preload& preload);
 
 }  // namespace sluice

@@ -54,10 +54,10 @@ bool Rounds::has_come(const std::atomic<uint64_t>& word, uint64_t value, uint32_
   return word.load(std::memory_order_acquire) >= value;
 }
 
-// Who shares the processor with a rank that may be late, or has something else to do, gives it away
-// at once. Where all of the team's there wait for the same round, and are about as many as share a
-// processor, to look on is quicker than to switch to and fro: those on other processors are late (a
-// barrier of 4 processes on 2 cores takes 0.75 of the time).
+// A rank that shares its processor with a rank that may be late, or has other work, yields it at
+// once. If all the team's ranks on the processor wait for the same round, and are about as many as
+// share a processor, polling is faster than switching between them, because the late ranks are on
+// other processors (a barrier of 4 processes on 2 cores takes 0.75 of the time).
 bool Rounds::await_short_slowly(uint32_t rank, uint64_t round) {
   const std::atomic<uint64_t>& published = line_of(rank, round).published;
   if (wait_policy_->looks >= wait_policy_->looks_together || size_ > most_looked_at) {

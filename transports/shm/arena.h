@@ -485,7 +485,7 @@ class ArenaSource {
   virtual Result<std::unique_ptr<Arena>> take_up(const Offer& offer,
                                                  std::span<const ProcessId> processes,
                                                  uint32_t rank) = 0;
-  // Called in place of take_up, for an offer in a segment that this process maps: aborts the arena
+  // Called instead of take_up, for an offer in a segment that this process maps: aborts the arena
   // with this cause, so no rank uses it again. Throws nothing.
   virtual void reject(const Offer& offer, const std::string& cause) = 0;
   // Called by the leader when all ranks have answered: removes the memory's file name, if any.
