@@ -32,7 +32,8 @@ void Trial::learn_time_spent(std::chrono::nanoseconds spent) {
   if (spent >= long_enough) enter(State::trying);
 }
 
-void Trial::learn_memory(bool all) {
+void Trial::learn_memory(bool all, size_t bytes) {
+  if (calls_ == 0) bytes_ = bytes;
   has_memory_ = all;
   if (all) return;
   gap_ = std::max(gap_, std::min(gap_ * 2, usual_gap));
@@ -55,10 +56,16 @@ Trial::Next Trial::next_of_window() {
   return {candidate_at(turn), true, in_turn == calls_in_turn - 1, static_cast<uint8_t>(turn)};
 }
 
+size_t Trial::longest_of_window(size_t next) const {
+  const size_t first = calls_ == 0 ? next : bytes_;
+  return first + first / 8;
+}
+
 // Whether the window takes a call of that size.
 bool Trial::is_alike(size_t bytes) {
   if (calls_ > 0 && strays_ == most_strays) calls_ = 0;
   if (calls_ == 0) {
+    if (bytes > bytes_) lose_memory();
     bytes_ = bytes;
     strays_ = 0;
   }

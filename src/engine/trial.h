@@ -97,8 +97,8 @@ class Trial {
 
   Due due();
   void learn_time_spent(std::chrono::nanoseconds spent);
-  // all: whether all ranks have it.
-  void learn_memory(bool all);
+  // all: whether all ranks have it, for the calls of the window; bytes: of the next call.
+  void learn_memory(bool all, size_t bytes);
   // In place of it: the choice stays for good.
   void close() { enter(State::closed); }
   void learn(const Result& result);
@@ -111,6 +111,9 @@ class Trial {
   // The ranks have given the memory back. A window that has begun goes on once they have it again.
   void lose_memory() { has_memory_ = needs_ == Needs::nothing; }
   bool holds_memory() const { return has_memory_ && needs_ == Needs::memory; }
+  // Bytes of the longest call that the window takes; next: of the next call, which may be its
+  // first.
+  size_t longest_of_window(size_t next) const;
 
   State state() const { return state_; }
   uint8_t choice() const { return choice_; }

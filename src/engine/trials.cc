@@ -30,6 +30,9 @@ constexpr int64_t least_overhead = 10000;
 
 int64_t now() { return in_nanoseconds(Way::Clock::now()); }
 
+// Of a vector in the scratch: whole cache lines.
+size_t room_for(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 // Of one rank, as the ranks tell each other.
 struct WindowReport {
   int64_t overhead;
@@ -243,7 +246,7 @@ void Trials::take_part(const Call& call, const Trial::Next& next, Way* way) cons
   if (!next.is_timed) return way->go_by(of.trial.choice());
   way->by = next.candidate == Trial::mpi ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
   way->is_to_warm = true;
-  way->aside = {scratch_.get() + of.most_bytes(), scratch_.get()};
+  way->aside = {scratch_.get() + room_for(of.trial.longest_of_window(call.bytes)), scratch_.get()};
   of.had_asides = true;
 }
 
@@ -319,11 +322,12 @@ Status Trials::agree_on_time_spent(const Call& call, CallClass& of) {
 // Reserves the memory that the window's calls need on this rank, and agrees with the other ranks
 // whether all have it. (Untouched memory costs nothing.)
 Status Trials::agree_on_memory(const Call& call, CallClass& of) {
-  const auto mine = static_cast<std::byte>(reserve_scratch(2 * of.most_bytes()));
+  const auto mine =
+      static_cast<std::byte>(reserve_scratch(2 * room_for(of.trial.longest_of_window(call.bytes))));
   std::vector<std::byte> all;
   if (Status status = gather(team_, call, mine, &all); !status.ok()) return status;
   const bool have_all = std::ranges::all_of(all, [](std::byte has) { return has == std::byte{1}; });
-  of.trial.learn_memory(have_all);
+  of.trial.learn_memory(have_all, call.bytes);
   free_scratch_if_unused();
   return {};
 }

@@ -64,9 +64,6 @@ struct CallClass {
   // By candidate; of the rules the latest one, of MPI null.
   std::array<const Algorithm*, Trial::most_candidates> algorithms = {};
   uint32_t windows = 0;
-
-  // Bytes of any call's vector, or less.
-  size_t most_bytes() const { return size_t{1} << (key >> 8 & 0xff); }
 };
 
 // Calls that a call cache repeats without asking, all of them by Sluice or all by MPI. Their class
@@ -105,7 +102,7 @@ class CallLease {
   uint32_t left_ = 1, left_for_mpi_ = 1;  // and one
 };
 
-// Memory on which a call is made aside: twice the length of the call's vector, or more.
+// Memory on which a call is made aside: each the length of the call's vector, or more.
 struct AsideMemory {
   std::byte *operand = nullptr, *result = nullptr;
 };

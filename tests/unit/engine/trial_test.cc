@@ -323,7 +323,7 @@ TEST(Trial, holds_no_window_without_memory_on_all_ranks) {
   ASSERT_EQ(due_before_trying(trial), TrialDue::memory);
   for (const uint32_t gap : {512U, 1024U, 1024U}) {
     ASSERT_EQ(trial.due(), TrialDue::memory);
-    trial.learn_memory(false);
+    trial.learn_memory(false, usual_bytes);
     EXPECT_EQ(trial.state(), TrialState::settled);
     EXPECT_FALSE(trial.holds_memory());
     ASSERT_EQ(trial.uneventful(), gap);
@@ -338,7 +338,7 @@ TEST(Trial, holds_no_window_without_memory_on_all_ranks) {
 TEST(Trial, keeps_the_memory_from_window_to_window_until_it_is_settled) {
   Trial trial(2, Trial::Needs::memory);
   ASSERT_EQ(due_before_trying(trial), TrialDue::memory);
-  trial.learn_memory(true);
+  trial.learn_memory(true, usual_bytes);
   for (const bool is_last : {false, true}) {
     expect_window(trial);
     EXPECT_TRUE(trial.holds_memory());
@@ -348,14 +348,36 @@ TEST(Trial, keeps_the_memory_from_window_to_window_until_it_is_settled) {
   EXPECT_EQ(trial.choice(), by_mpi);
 }
 
+// The memory is as long as the window's calls, whatever the class may have.
+TEST(Trial, gets_memory_anew_for_longer_calls) {
+  Trial trial(2, Trial::Needs::memory);
+  ASSERT_EQ(due_before_trying(trial), TrialDue::memory);
+  EXPECT_EQ(trial.longest_of_window(800), 900);
+  trial.learn_memory(true, 800);
+  (void)trial.next(800);
+  EXPECT_EQ(trial.longest_of_window(1000), 900) << "1000 is none of the window's";
+  for (uint32_t call = 0; call < Trial::most_strays; ++call) {
+    ASSERT_EQ(trial.due(), TrialDue::nothing);
+    ASSERT_FALSE(trial.next(1000).takes_part);
+  }
+  EXPECT_FALSE(trial.next(1000).is_timed) << "the first one of a window, which needs none";
+  ASSERT_EQ(trial.due(), TrialDue::memory);
+  EXPECT_EQ(trial.longest_of_window(800), 1125);
+  trial.learn_memory(true, 800);
+  expect_window(trial, 1000, 1);
+  trial.learn(result_with({200, 100}));
+  EXPECT_TRUE(trial.next(1000).takes_part) << "another window, as long";
+  EXPECT_EQ(trial.due(), TrialDue::nothing);
+}
+
 TEST(Trial, a_window_goes_on_once_the_ranks_have_memory_again) {
   Trial trial(2, Trial::Needs::memory);
   ASSERT_EQ(due_before_trying(trial), TrialDue::memory);
-  trial.learn_memory(true);
+  trial.learn_memory(true, usual_bytes);
   for (int call = 0; call < 5; ++call) (void)trial.next(usual_bytes);
   trial.lose_memory();
   ASSERT_EQ(trial.due(), TrialDue::memory);
-  trial.learn_memory(true);
+  trial.learn_memory(true, usual_bytes);
   expect_window(trial, usual_bytes, 5);
   trial.lose_memory();
   EXPECT_EQ(trial.due(), TrialDue::window) << "which needs none any more";
@@ -457,8 +479,11 @@ class RankOfHistory {
                                                   : std::chrono::nanoseconds(0));
     }
     if (of_.trial.due() == TrialDue::window) of_.trial.learn(history_.result_of_window(windows_++));
-    if (of_.trial.due() == TrialDue::memory) of_.trial.learn_memory(history_.has_memory_at(call));
-    const Trial::Next next = of_.trial.next(history_.bytes_of(call));
+    const size_t bytes = history_.bytes_of(call);
+    if (of_.trial.due() == TrialDue::memory) {
+      of_.trial.learn_memory(history_.has_memory_at(call), bytes);
+    }
+    const Trial::Next next = of_.trial.next(bytes);
     const uint8_t place = next.is_timed ? next.place : uint8_t{0};
     if (has_leases_ && random_() % 2 == 0) caches_[random_() % caches_.size()].begin(&of_);
     return {next.candidate, next.is_timed, place};
