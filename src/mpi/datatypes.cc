@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-std::unique_ptr<Description> describe(MPI_Datatype handle, bool committed) {
+std::unique_ptr<Description> make_description(MPI_Datatype handle, bool committed) {
   auto made = std::make_unique<Description>();
   Datatype& datatype = made->datatype;
   if (!measure_datatype(handle, &datatype)) return nullptr;
@@ -137,7 +137,7 @@ const Datatype* look_up(MPI_Datatype handle) {
   if (!is_datatype(handle, &committed)) return nullptr;
   if (freed) return freed->describe(handle, committed);
   seen_types().drop_first(handle);
-  std::unique_ptr<Description> made = describe(handle, committed);
+  std::unique_ptr<Description> made = make_description(handle, committed);
   if (!made) return nullptr;
   const Datatype* const type = &made->datatype;
   if (!seen_types().keep_first(made)) return attach(std::move(made));
@@ -196,7 +196,7 @@ const Datatype* FreedDatatype::find(MPI_Datatype handle) const {
 // Errors are silenced: Open MPI has already taken the type apart when it calls callbacks.
 const Datatype* FreedDatatype::describe(MPI_Datatype handle, bool committed) {
   const QuietErrors errors;
-  std::unique_ptr<Description> made = sluice::describe(handle, committed);
+  std::unique_ptr<Description> made = make_description(handle, committed);
   const bool is_told = made && made->datatype.is_read;
   return is_told ? &descriptions_.emplace_back(std::move(made))->datatype : nullptr;
 }

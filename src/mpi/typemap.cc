@@ -299,7 +299,7 @@ bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
 }
 
 // The predefined types that were read. MPI never frees them, and most types are made of them.
-class Predefined {
+class PredefinedTypes {
  public:
   bool find(MPI_Datatype type, Component* component) {
     const std::lock_guard lock(mutex_);
@@ -318,8 +318,8 @@ class Predefined {
   Components components_;
 };
 
-Predefined& predefined() {
-  static Predefined& all = *new Predefined;  // outlives exit()
+PredefinedTypes& predefined() {
+  static PredefinedTypes& all = *new PredefinedTypes;  // outlives exit()
   return all;
 }
 
