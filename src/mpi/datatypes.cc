@@ -88,13 +88,13 @@ SeenTypes& seen_types() {
 
 // Attributes are not copied to duplicates. (MPI's own null copy functions are symbols of the MPI
 // library, which Sluice is not linked with.)
-int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
+int copy_no_description(MPI_Datatype, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
 }
 
 // Called when MPI deletes the attribute of a type; `attribute` is the attached Description.
-int release(MPI_Datatype, int, void* attribute, void*) {
+int release_description(MPI_Datatype, int, void* attribute, void*) {
   datatypes_freed.fetch_add(1, std::memory_order_release);
   std::unique_ptr<Description> description(static_cast<Description*>(attribute));
   seen_types().forget(description->datatype.handle);
@@ -106,7 +106,7 @@ int release(MPI_Datatype, int, void* attribute, void*) {
 int datatype_keyval() {
   static const int made = [] {
     int keyval = MPI_KEYVAL_INVALID;
-    real().Type_create_keyval(copy_nothing, release, &keyval, nullptr);
+    real().Type_create_keyval(copy_no_description, release_description, &keyval, nullptr);
     return keyval;
   }();
   return made;
