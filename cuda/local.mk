@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The CUDA module. It needs no CUDA toolkit, and no driver where it is built.
 
-pkglib_LTLIBRARIES += libsluice-cuda.la
-libsluice_cuda_la_SOURCES = \
+# Its objects, which tests link, too.
+noinst_LTLIBRARIES += libdevices.la
+libdevices_la_SOURCES = \
   cuda/contexts.cc cuda/contexts.h \
   cuda/copies.cc cuda/copies.h \
   cuda/driver.cc cuda/driver.h \
@@ -23,7 +24,12 @@ libsluice_cuda_la_SOURCES = \
   cuda/reductions.cc cuda/reductions.h \
   cuda/scratch.cc cuda/scratch.h \
   cuda/streams.cc cuda/streams.h
-nodist_libsluice_cuda_la_SOURCES = cuda/images.cc
+nodist_libdevices_la_SOURCES = cuda/images.cc
+
+pkglib_LTLIBRARIES += libsluice-cuda.la
+libsluice_cuda_la_SOURCES =
+nodist_EXTRA_libsluice_cuda_la_SOURCES = linked-as-c++.cc
+libsluice_cuda_la_LIBADD = libdevices.la
 libsluice_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,--version-script=$(top_srcdir)/cuda/cuda.map \
   -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete
 if PLAIN_BUILD

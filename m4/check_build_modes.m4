@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# SLUICE_CHECK_BUILD_MODES: --enable-sanitizer, --enable-coverage and --enable-werror. They reach our own AM_CXXFLAGS
-# and AM_LDFLAGS through MODE_FLAGS and WERROR_FLAGS; the user's CXXFLAGS stay the user's.
+# SLUICE_CHECK_BUILD_MODES: --enable-sanitizer, --enable-coverage, --enable-debug and --enable-werror. They reach our own
+# AM_CXXFLAGS and AM_LDFLAGS through MODE_FLAGS, DEBUG_FLAGS and WERROR_FLAGS; the user's CXXFLAGS stay the user's.
 AC_DEFUN([SLUICE_CHECK_BUILD_MODES], [
   MODE_FLAGS=
   AC_ARG_ENABLE([sanitizer],
@@ -21,6 +21,12 @@ AC_DEFUN([SLUICE_CHECK_BUILD_MODES], [
   AS_VAR_IF([enable_coverage], [no], [], [MODE_FLAGS="$MODE_FLAGS --coverage -fprofile-update=atomic"])
   AC_SUBST([MODE_FLAGS])
   AC_DEFINE_UNQUOTED([SLUICE_MODE_FLAGS], ["${MODE_FLAGS:+ $MODE_FLAGS}"], [What instruments the build, for sluice info])
+
+  # (A sanitizer's reports name lines.)
+  AC_ARG_ENABLE([debug],
+    [AS_HELP_STRING([--enable-debug], [add debug information])], [], [enable_debug=$enable_sanitizer])
+  AS_VAR_IF([enable_debug], [no], [DEBUG_FLAGS=], [DEBUG_FLAGS=-g])
+  AC_SUBST([DEBUG_FLAGS])
 
   AC_ARG_ENABLE([werror],
     [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors])], [], [enable_werror=no])

@@ -122,7 +122,7 @@ pkglib_LTLIBRARIES += libsluice-tls.la
 endif
 libsluice_tls_la_SOURCES = transports/tls/identity.c transports/tls/internal.h transports/tls/keys.c \
   transports/tls/openssl.c $(module_allocator) $(module_plugins)
-libsluice_tls_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(OPENSSL_CFLAGS)
+libsluice_tls_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden $(OPENSSL_CFLAGS)
 libsluice_tls_la_LIBADD = $(OPENSSL_LIBS)
 libsluice_tls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now
 
@@ -140,6 +140,6 @@ if HAVE_VERBS
 pkglib_LTLIBRARIES += libsluice-verbs.la
 endif
 libsluice_verbs_la_SOURCES = transports/verbs/verbs.c $(module_allocator) $(module_plugins)
-libsluice_verbs_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(VERBS_CFLAGS)
+libsluice_verbs_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden $(VERBS_CFLAGS)
 libsluice_verbs_la_LIBADD = $(VERBS_LIBS)
 libsluice_verbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now

@@ -3,7 +3,7 @@
 # is built without what instruments other code.
 pkglib_LTLIBRARIES += libsluice-audit.la
 libsluice_audit_la_SOURCES = src/audit/audit.c
-libsluice_audit_la_CFLAGS = -Wall -Wextra $(WERROR_FLAGS) -g -O2 -fvisibility=hidden -ffreestanding \
+libsluice_audit_la_CFLAGS = -Wall -Wextra $(WERROR_FLAGS) -O2 $(DEBUG_FLAGS) -fvisibility=hidden -ffreestanding \
   -fno-tree-loop-distribute-patterns -fno-stack-protector
 libsluice_audit_la_LDFLAGS = -module -avoid-version -shared -Wc,-nostdlib -Wl,--version-script=$(top_srcdir)/src/audit/audit.map \
   -Wl,-z,relro -Wl,-z,now -Wl,-z,defs

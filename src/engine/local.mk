@@ -43,6 +43,12 @@ core_sources += \
 	src/engine/trials.cc src/engine/trials.h \
 	src/engine/waiter.cc src/engine/waiter.h
 
+# What each call goes through.
+single_sources += \
+  src/engine/call.cc src/engine/call_counts.cc src/engine/calls_in_flight.cc src/engine/selection.cc \
+  src/engine/shared_arena.cc src/engine/shm_executor.cc src/engine/statistics.cc src/engine/team.cc \
+  src/engine/team_waits.cc src/engine/trials.cc src/engine/waiter.cc
+
 # The rules that ship: data, installed to be read and copied, and built in.
 dist_pkgdata_DATA += src/engine/builtin.rules
 generated_sources += src/engine/builtin_rules.cc

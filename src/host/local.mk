@@ -11,6 +11,6 @@ if HAVE_HWLOC
 pkglib_LTLIBRARIES += libsluice-hwloc.la
 endif
 libsluice_hwloc_la_SOURCES = src/host/hwloc.c $(module_allocator)
-libsluice_hwloc_la_CFLAGS = $(AM_CFLAGS) -g -O2 -fvisibility=hidden $(HWLOC_CFLAGS)
+libsluice_hwloc_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden $(HWLOC_CFLAGS)
 libsluice_hwloc_la_LIBADD = $(HWLOC_LIBS)
 libsluice_hwloc_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,relro -Wl,-z,now

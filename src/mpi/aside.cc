@@ -16,7 +16,7 @@ bool stays_in_place(const Exchange& call) {
 }
 
 // Where the operand must be copied to; nullptr: nowhere.
-std::byte* find_place(const Exchange& call, const AsideMemory& scratch) {
+std::byte* place_in_copy(const Exchange& call, const AsideMemory& scratch) {
   if (call.in_place) return stays_in_place(call) ? scratch.result : scratch.operand;
   return is_on_host(call.input) ? nullptr : scratch.operand;
 }
@@ -40,7 +40,7 @@ void put_at(std::byte* place, Side* side) {
 
 Aside::Aside(const Exchange& call, const AsideMemory& scratch)
     : operand_(call.input),
-      copy_(find_place(call, scratch)),
+      copy_(place_in_copy(call, scratch)),
       is_telling_(is_on_host(call.input) && is_on_host(call.output)),
       aside_(call) {
   if (aside_.output.type) put_at(scratch.result, &aside_.output);

@@ -12,20 +12,20 @@ namespace {
 // While it exists, MPI returns errors on the communicator and does not call the program's handler:
 // if a rank without Sluice takes part, its message may have another length. (If other threads may
 // be in MPI the handler stays, since they would miss it.)
-class ReturnedErrors {
+class HandlerPutAside {
  public:
-  explicit ReturnedErrors(MPI_Comm comm) : comm_(comm) {
+  explicit HandlerPutAside(MPI_Comm comm) : comm_(comm) {
     if (threads_call_mpi.load(std::memory_order_relaxed)) return;
     is_put_aside_ = !real().Comm_get_errhandler(comm, &handler_);
     if (is_put_aside_) real().Comm_set_errhandler(comm, real().errors_return);
   }
-  ~ReturnedErrors() {
+  ~HandlerPutAside() {
     if (!is_put_aside_) return;
     real().Comm_set_errhandler(comm_, handler_);
     real().Errhandler_free(&handler_);
   }
-  ReturnedErrors(const ReturnedErrors&) = delete;
-  ReturnedErrors& operator=(const ReturnedErrors&) = delete;
+  HandlerPutAside(const HandlerPutAside&) = delete;
+  HandlerPutAside& operator=(const HandlerPutAside&) = delete;
 
  private:
   const MPI_Comm comm_;
@@ -50,7 +50,7 @@ Status MpiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
     return {};
   }
   const int bytes = static_cast<int>(mine.size());
-  const ReturnedErrors errors(comm_);
+  const HandlerPutAside errors(comm_);
   const LateRanks::Wait wait(late_);
   const int result =
       real().Allgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm_);

@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-std::unique_ptr<Description> describe(MPI_Datatype handle, bool committed) {
+std::unique_ptr<Description> make_description(MPI_Datatype handle, bool committed) {
   auto made = std::make_unique<Description>();
   Datatype& datatype = made->datatype;
   if (!measure_datatype(handle, &datatype)) return nullptr;
@@ -88,13 +88,13 @@ SeenTypes& seen_types() {
 
 // Attributes are not copied to duplicates. (MPI's own null copy functions are symbols of the MPI
 // library, which Sluice is not linked with.)
-int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
+int copy_no_description(MPI_Datatype, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
 }
 
 // Called when MPI deletes the attribute of a type; `attribute` is the attached Description.
-int release(MPI_Datatype, int, void* attribute, void*) {
+int release_description(MPI_Datatype, int, void* attribute, void*) {
   datatypes_freed.fetch_add(1, std::memory_order_release);
   std::unique_ptr<Description> description(static_cast<Description*>(attribute));
   seen_types().forget(description->datatype.handle);
@@ -106,7 +106,7 @@ int release(MPI_Datatype, int, void* attribute, void*) {
 int datatype_keyval() {
   static const int made = [] {
     int keyval = MPI_KEYVAL_INVALID;
-    real().Type_create_keyval(copy_nothing, release, &keyval, nullptr);
+    real().Type_create_keyval(copy_no_description, release_description, &keyval, nullptr);
     return keyval;
   }();
   return made;
@@ -137,7 +137,7 @@ const Datatype* look_up(MPI_Datatype handle) {
   if (!is_datatype(handle, &committed)) return nullptr;
   if (freed) return freed->describe(handle, committed);
   seen_types().drop_first(handle);
-  std::unique_ptr<Description> made = describe(handle, committed);
+  std::unique_ptr<Description> made = make_description(handle, committed);
   if (!made) return nullptr;
   const Datatype* const type = &made->datatype;
   if (!seen_types().keep_first(made)) return attach(std::move(made));
@@ -196,7 +196,7 @@ const Datatype* FreedDatatype::find(MPI_Datatype handle) const {
 // Errors are silenced: Open MPI has already taken the type apart when it calls callbacks.
 const Datatype* FreedDatatype::describe(MPI_Datatype handle, bool committed) {
   const QuietErrors errors;
-  std::unique_ptr<Description> made = sluice::describe(handle, committed);
+  std::unique_ptr<Description> made = make_description(handle, committed);
   const bool is_told = made && made->datatype.is_read;
   return is_told ? &descriptions_.emplace_back(std::move(made))->datatype : nullptr;
 }

@@ -32,3 +32,9 @@ face_sources += \
   src/mpi/thread_state.cc src/mpi/thread_state.h \
   src/mpi/typemap.cc src/mpi/typemap.h \
   src/mpi/user_operation.cc src/mpi/user_operation.h
+
+# What each call goes through.
+single_face_sources += \
+  src/mpi/call_cache.cc src/mpi/carry.cc src/mpi/communicator.cc src/mpi/communicators.cc src/mpi/datatypes.cc \
+  src/mpi/describe.cc src/mpi/entries.cc src/mpi/host_copy_for_mpi.cc src/mpi/plain_arguments.cc \
+  src/mpi/reductions.cc src/mpi/thread_state.cc

@@ -36,13 +36,13 @@ enum class Family : uint8_t {
   none,
 };
 
-struct Row {
+struct TypeRow {
   MPI_Datatype handle;
   Family family;
   Type type = Type::int8;  // if size and family do not tell it
 };
 
-std::vector<Row> list_c_types() {
+std::vector<TypeRow> list_c_types() {
   using enum Family;
   return {
 #ifdef SLUICE_OPEN_MPI
@@ -91,7 +91,7 @@ std::vector<Row> list_c_types() {
   };
 }
 
-std::vector<Row> list_fortran_types() {
+std::vector<TypeRow> list_fortran_types() {
   using enum Family;
   return {
       {MPI_INTEGER, plain_integer},
@@ -123,7 +123,7 @@ std::vector<Row> list_fortran_types() {
 }
 
 // The kernels' type for a row whose elements have `size` bytes.
-std::optional<Type> type_of(const Row& row, size_t size) {
+std::optional<Type> type_of(const TypeRow& row, size_t size) {
   const auto sized = [size](std::initializer_list<std::pair<size_t, Type>> types) {
     for (const auto& [bytes, type] : types) {
       if (bytes == size) return std::optional<Type>(type);
@@ -161,31 +161,31 @@ std::optional<Type> type_of(const Row& row, size_t size) {
   return {};
 }
 
-struct Predefined {
+struct PredefinedType {
   Datatype datatype;
   Type type;
   Family family;
   std::shared_ptr<const Layout> layout = {};  // of pairs with gaps
 };
 
-bool before(const Predefined& a, const Predefined& b) {
+bool before(const PredefinedType& a, const PredefinedType& b) {
   return std::less<>()(a.datatype.handle, b.datatype.handle);
 }
 
-std::optional<Predefined> describe_predefined(const Row& row) {
+std::optional<PredefinedType> describe_predefined(const TypeRow& row) {
   Datatype datatype;
   if (!measure_datatype(row.handle, &datatype)) return {};
   const std::optional<Type> type = type_of(row, datatype.size);
   // Types that MPI packs in another size than the kernels' are left to MPI.
   if (!type || datatype.size != size_of(*type)) return {};
   datatype.run = true;
-  if (datatype.is_dense(2)) return Predefined{datatype, *type, row.family};
+  if (datatype.is_dense(2)) return PredefinedType{datatype, *type, row.family};
   auto layout = std::make_shared<Layout>();
   if (row.family != Family::pair || !read_layout(row.handle, layout.get())) return {};
   datatype.start = layout->start();
   datatype.run = layout->is_run();
   datatype.layout = layout.get();
-  return Predefined{datatype, *type, row.family, std::move(layout)};
+  return PredefinedType{datatype, *type, row.family, std::move(layout)};
 }
 
 // The types that Fortran programs request by precision (MPI_Type_create_f90_real and the like) are
@@ -200,12 +200,12 @@ Family family_of_f90(MPI_Datatype handle) {
 }
 
 // All rows that this MPI has, by handle. (It may know a handle and not support the type.)
-std::vector<Predefined> list_predefined() {
-  std::vector<Row> rows = list_c_types();
-  const std::vector<Row> more = list_fortran_types();
+std::vector<PredefinedType> list_predefined() {
+  std::vector<TypeRow> rows = list_c_types();
+  const std::vector<TypeRow> more = list_fortran_types();
   rows.insert(rows.end(), more.begin(), more.end());
-  std::vector<Predefined> list;
-  for (const Row& row : rows) {
+  std::vector<PredefinedType> list;
+  for (const TypeRow& row : rows) {
     if (row.handle == MPI_Datatype{} || !is_committed(row.handle)) continue;
     if (const auto known = describe_predefined(row)) list.push_back(*known);
   }
@@ -213,9 +213,9 @@ std::vector<Predefined> list_predefined() {
   return list;
 }
 
-std::optional<Predefined> find_predefined(MPI_Datatype handle) {
-  static const auto& list = *new std::vector<Predefined>(list_predefined());  // outlives exit()
-  Predefined wanted{};
+std::optional<PredefinedType> find_predefined(MPI_Datatype handle) {
+  static const auto& list = *new std::vector<PredefinedType>(list_predefined());  // outlives exit()
+  PredefinedType wanted{};
   wanted.datatype.handle = handle;
   const auto found = std::ranges::lower_bound(list, wanted, before);
   if (found != list.end() && found->datatype.handle == handle) return *found;
@@ -226,7 +226,7 @@ std::optional<Predefined> find_predefined(MPI_Datatype handle) {
   if (!is_datatype(handle, &committed)) return {};
   // With MPI 5's ABI, MPI may have Fortran's types only since the list was made: once the program
   // has told their sizes (MPI_Abi_set_fortran_info), which is before or after on each rank.
-  for (const Row& row : list_fortran_types()) {
+  for (const TypeRow& row : list_fortran_types()) {
     if (committed && row.handle == handle) return describe_predefined(row);
   }
   return describe_predefined({handle, family_of_f90(handle)});
@@ -299,7 +299,7 @@ const Reducible* find_reducible(MPI_Datatype datatype, MPI_Op op) {
     return &last.reducible;
   }
   if (!is_predefined(op)) return find_user_defined(datatype, op, &last.reducible);
-  const std::optional<Predefined> known = find_predefined(datatype);
+  const std::optional<PredefinedType> known = find_predefined(datatype);
   const std::optional<Op> kernel_op = find_op(op);
   if (!known || !kernel_op || !is_defined(known->family, *kernel_op)) return nullptr;
   const ReduceKernel kernel = find_kernel(*kernel_op, known->type);

@@ -50,7 +50,7 @@ bool is_switched_off() {
 
 namespace {
 
-constinit std::atomic<Runtime*> made{nullptr};
+constinit std::atomic<Runtime*> made_runtime{nullptr};
 
 Level parse_level(const std::string& text) {
   if (text == "error") return Level::error;
@@ -102,7 +102,7 @@ Runtime& Runtime::get() {
   return *runtime;
 }
 
-Runtime* Runtime::get_if_made() { return made.load(std::memory_order_acquire); }
+Runtime* Runtime::get_if_made() { return made_runtime.load(std::memory_order_acquire); }
 
 Runtime::Runtime() {
   note_threads();
@@ -121,7 +121,7 @@ Runtime::Runtime() {
     process_.knobs.on_mismatch = "abort";
   }
   if (progress_.start()) process_.progress_mpi = [this] { progress_.progress_mpi(); };
-  made.store(this, std::memory_order_release);
+  made_runtime.store(this, std::memory_order_release);
 }
 
 // Rank 0 warns for all: most of the others would say the same.

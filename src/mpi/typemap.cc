@@ -18,7 +18,7 @@ namespace {
 
 constexpr int unknown = -1;  // stands for a combiner that MPI does not report
 
-bool is_predefined(int combiner) {
+bool is_predefined_combiner(int combiner) {
   constexpr int predefined[] = {MPI_COMBINER_NAMED, MPI_COMBINER_F90_REAL, MPI_COMBINER_F90_COMPLEX,
                                 MPI_COMBINER_F90_INTEGER};
   return std::ranges::find(predefined, combiner) != std::end(predefined);
@@ -69,7 +69,7 @@ Construction::Construction(MPI_Datatype type) {
     combiner = unknown;
   } else if (large > 0) {
     get_large(type, integers, addresses, large, kinds);
-  } else if (!is_predefined(combiner)) {
+  } else if (!is_predefined_combiner(combiner)) {
     get_plain(type);
   }
 }
@@ -77,14 +77,14 @@ Construction::Construction(MPI_Datatype type) {
 Construction::~Construction() {
   for (MPI_Datatype& type : types) {
     const int of_type = combiner_of(type);
-    if (of_type != unknown && !is_predefined(of_type)) real().Type_free(&type);
+    if (of_type != unknown && !is_predefined_combiner(of_type)) real().Type_free(&type);
   }
 }
 
 void Construction::get_plain(MPI_Datatype type) {
   int integers = 0, addresses = 0, kinds = 0;
   if (real().Type_get_envelope(type, &integers, &addresses, &kinds, &combiner)) combiner = unknown;
-  if (combiner == unknown || is_predefined(combiner)) return;
+  if (combiner == unknown || is_predefined_combiner(combiner)) return;
   integers_.resize(static_cast<size_t>(integers));
   addresses_.resize(static_cast<size_t>(addresses));
   types.resize(static_cast<size_t>(kinds));
@@ -299,7 +299,7 @@ bool read_undivided(MPI_Datatype handle, bool predefined, Layout* layout) {
 }
 
 // The predefined types that were read. MPI never frees them, and most types are made of them.
-class Predefined {
+class PredefinedTypes {
  public:
   bool find(MPI_Datatype type, Component* component) {
     const std::lock_guard lock(mutex_);
@@ -318,8 +318,8 @@ class Predefined {
   Components components_;
 };
 
-Predefined& predefined() {
-  static Predefined& all = *new Predefined;  // outlives exit()
+PredefinedTypes& predefined() {
+  static PredefinedTypes& all = *new PredefinedTypes;  // outlives exit()
   return all;
 }
 
@@ -370,7 +370,7 @@ bool Unread::finish(Component* component) const {
       layout = read_distributed(made, part);
       return true;
     default:
-      return read_undivided(type, is_predefined(made.combiner), &layout);
+      return read_undivided(type, is_predefined_combiner(made.combiner), &layout);
   }
 }
 
@@ -397,7 +397,7 @@ bool read_layout(MPI_Datatype type, Layout* layout) {
     Component done;
     if (!top.finish(&done)) return false;
     const MPI_Datatype handle = top.type;
-    if (is_predefined(top.made.combiner)) predefined().add(handle, done);
+    if (is_predefined_combiner(top.made.combiner)) predefined().add(handle, done);
     unread.pop_back();
     if (unread.empty()) {
       *layout = std::move(done.layout);

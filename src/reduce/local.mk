@@ -8,3 +8,4 @@ kernel_sources += \
   src/reduce/kernels_avx2.cc \
   src/reduce/kernels_baseline.cc
 core_sources += $(kernel_sources)
+single_sources += $(kernel_sources)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Real programs of Debian's: hpcc in `make check`, more in `make check-apps`.
+# Real programs of Debian's: hpcc in `make check-ci`, more in `make check-apps`.
 
-TESTS += tests/apps/test_hpcc
+ci_tests += tests/apps/test_hpcc
 EXTRA_DIST += tests/apps/apps.py tests/apps/cavity.in tests/apps/check_apps tests/apps/hpccinf.txt \
   tests/apps/melt.in tests/apps/partition.py tests/apps/silicon.in tests/apps/test_hpcc
 

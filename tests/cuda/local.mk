@@ -79,24 +79,22 @@ EXTRA_PROGRAMS += tests/cuda/module_tests
 tests_cuda_module_tests_SOURCES = tests/unit/main.cc tests/cuda/module_rig.h tests/cuda/module_test.cc \
   tests/cuda/ipc_peer.h tests/cuda/module_ipc_test.cc \
   tests/cuda/module_packing_test.cc tests/cuda/module_reduce_test.cc tests/cuda/module_scratch_test.cc \
-  tests/cuda/random_elements.cc tests/cuda/random_elements.h \
-  $(libsluice_cuda_la_SOURCES) $(kernel_sources)
-nodist_tests_cuda_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
+  tests/cuda/random_elements.cc tests/cuda/random_elements.h $(kernel_sources)
 tests_cuda_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
-tests_cuda_module_tests_LDADD = $(GTEST_LIBS) -ldl
+tests_cuda_module_tests_LDADD = libdevices.la $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_module_tests_DEPENDENCIES = $(standin_drivers) tests/cuda/ipc_peer
 
 # Its NCCL part, over both stand-ins.
 if HAVE_GTEST
 TESTS += tests/cuda/nccl_module_tests
 check_PROGRAMS += tests/cuda/nccl_module_tests
+ci_programs += tests/cuda/nccl_module_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/nccl_module_tests
 tests_cuda_nccl_module_tests_SOURCES = tests/unit/main.cc tests/cuda/nccl_module_test.cc \
-  tests/cuda/nccl_module_jobs_test.cc tests/cuda/nccl_module_process_test.cc tests/cuda/nccl_module_rig.h $(libsluice_cuda_la_SOURCES)
-nodist_tests_cuda_nccl_module_tests_SOURCES = $(nodist_libsluice_cuda_la_SOURCES)
+  tests/cuda/nccl_module_jobs_test.cc tests/cuda/nccl_module_process_test.cc tests/cuda/nccl_module_rig.h
 tests_cuda_nccl_module_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
-tests_cuda_nccl_module_tests_LDADD = $(GTEST_LIBS) -ldl
+tests_cuda_nccl_module_tests_LDADD = libdevices.la $(GTEST_LIBS) -ldl
 EXTRA_tests_cuda_nccl_module_tests_DEPENDENCIES = $(standin_nccl_library) $(standin_drivers)
 
 tests_cuda_standin_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
@@ -104,12 +102,15 @@ tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) 
 EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers) tests/cuda/ipc_peer
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
-cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/manners tests/cuda/nccl_use tests/cuda/offload tests/cuda/offload_failures \
-  tests/cuda/reduced tests/cuda/rounds tests/cuda/wire
+cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/nccl_use tests/cuda/offload tests/cuda/reduced \
+  tests/cuda/rounds tests/cuda/wire
+deep_cuda_programs = tests/cuda/manners tests/cuda/offload_failures
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 bytes_received = tests/cuda/received.cc tests/cuda/received.h
 nccl_calls = tests/cuda/nccl_calls.cc tests/cuda/nccl_calls.h $(memory_kinds)
 check_PROGRAMS += $(cuda_programs)
+ci_programs += $(cuda_programs) $(deep_cuda_programs) $(standin_drivers) $(standin_nccl_library)
+EXTRA_PROGRAMS += $(deep_cuda_programs)
 tests_cuda_several_SOURCES = tests/cuda/several.cc $(memory_kinds)
 tests_cuda_several_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_several_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
@@ -150,13 +151,16 @@ tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds) $(bytes_received)
 tests_cuda_wire_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_LDADD = $(mpi_harness)
-cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_several tests/cuda/test_manners tests/cuda/test_nccl_use tests/cuda/test_offload \
-  tests/cuda/test_offload_failures tests/cuda/test_on_gpu tests/cuda/test_reduced tests/cuda/test_rounds tests/cuda/test_wire
+cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_several tests/cuda/test_nccl_use tests/cuda/test_offload \
+  tests/cuda/test_reduced tests/cuda/test_rounds tests/cuda/test_wire
+deep_cuda_tests = tests/cuda/test_manners tests/cuda/test_offload_failures tests/cuda/test_on_gpu
 TESTS += $(cuda_tests)
-EXTRA_DIST += $(cuda_tests) tests/cuda/on-gpu
+ci_tests += $(deep_cuda_tests)
+EXTRA_DIST += $(cuda_tests) $(deep_cuda_tests) tests/cuda/on-gpu
 
 # The kernels on a device, for on-gpu.
-check_PROGRAMS += tests/cuda/gpu_kernels
+EXTRA_PROGRAMS += tests/cuda/gpu_kernels
+ci_programs += tests/cuda/gpu_kernels
 tests_cuda_gpu_kernels_SOURCES = tests/cuda/gpu_kernels.cc tests/cuda/random_elements.cc tests/cuda/random_elements.h \
   $(kernel_sources)
 tests_cuda_gpu_kernels_CXXFLAGS = $(AM_CXXFLAGS)

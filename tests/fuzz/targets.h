@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Everything that reads bytes which somebody else wrote, as functions of those bytes: what comes
-// over connections, and text in files and settings. `make check` runs them on the corpus, with the
-// sanitizers too (corpus_test.cc); libFuzzer looks for inputs that reach more (tests/fuzz/fuzz).
+// over connections, and text in files and settings. `make check` runs them on the corpus,
+// `make check-ci` with the sanitizers (corpus_test.cc); libFuzzer looks for inputs that reach more
+// (tests/fuzz/fuzz).
 //
 // A target checks what must hold for any bytes, and aborts where it does not (must()).
 #pragma once

@@ -29,7 +29,7 @@ OPEN_MPI = os.environ.get("MPI_FLAVOUR") == "openmpi"
 HAS_TLS = os.path.exists(os.path.join(os.path.dirname(LIBRARY), "libsluice-tls.so"))
 LONG = os.environ.get("CHECK_LONG") == "1"
 SPEED = os.environ.get("CHECK_SPEED") == "1"
-# With the programs of a second MPI, in `make check` (second_mpi.py).
+# With the programs of a second MPI, in `make check-ci` (second_mpi.py).
 BRIEF = os.environ.get("CHECK_BRIEF") == "1"
 # Seconds for any one job, so that what hangs fails. No right one takes as long: not on a busy machine, and not where
 # mpirun takes half a minute to start, as it may on a host whose own name does not resolve (build-aux/check-host-name).
@@ -190,7 +190,7 @@ def left_behind(before):
 
 
 def few(all_of_them, enough):
-    """What a test repeats its jobs for: with a second MPI in `make check` those that are enough there."""
+    """What a test repeats its jobs for: with a second MPI in `make check-ci` those that are enough there."""
     return enough if BRIEF else all_of_them
 
 

@@ -23,7 +23,6 @@ mpi_programs = \
   tests/mpi/operations \
   tests/mpi/payload \
   tests/mpi/progress \
-  tests/mpi/progress_rate \
   tests/mpi/protected \
   tests/mpi/reach \
   tests/mpi/reductions \
@@ -39,6 +38,8 @@ mpi_programs = \
   tests/mpi/types \
   tests/mpi/plaintext
 check_PROGRAMS += $(mpi_programs)
+# For tests/speed.
+EXTRA_PROGRAMS += tests/mpi/progress_rate
 
 # What they share.
 check_LTLIBRARIES += tests/mpi/libharness.la
@@ -194,10 +195,13 @@ mpi_tests = \
   tests/mpi/test_audit \
   tests/mpi/test_preloads \
   tests/mpi/test_abi \
+  tests/mpi/test_both_mpis \
   tests/mpi/test_chooser
 # The longest first: others run beside it.
 TESTS += $(mpi_tests)
-EXTRA_DIST += $(mpi_tests) tests/mpi/test_other_mpi tests/mpi/test_mpi5 tests/mpi/second_mpi.py tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
+second_mpi_tests = tests/mpi/test_other_mpi tests/mpi/test_mpi5
+ci_tests += $(second_mpi_tests)
+EXTRA_DIST += $(mpi_tests) $(second_mpi_tests) tests/mpi/second_mpi.py tests/mpi/fortran.F90 tests/mpi/invalid.F90 \
   tests/mpi/cleaned.c tests/mpi/counted.c tests/mpi/fortran_info.c tests/mpi/ctypes_program.py tests/mpi/handles.c tests/mpi/jobs.py tests/mpi/linked.c \
   tests/mpi/mpi4py_program.py tests/mpi/outcomes.c tests/mpi/traced.c tests/mpi/unreadable.c tests/mpi/weak.c \
   tests/mpi/on-rank

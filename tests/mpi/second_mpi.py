@@ -19,7 +19,7 @@ DRIVERS = ("tests/cuda/standin/libcuda.so.1", "tests/cuda/standin/old/libcuda.so
 
 class SecondMpi:
     """wrapper: its compiler wrapper. programs: of the build folder, what `make` is to make, and `tests`, what it is to run;
-    in `make check-long` it makes and runs all of tests/mpi. more: of both, in any case. (In `make check` its tests start
+    in `make check-long` it makes and runs all of tests/mpi. more: of both, in any case. (In `make check-ci` its tests start
     fewer jobs of a kind: jobs.few.)"""
 
     def __init__(self, wrapper, folder, programs, tests, more=((), ())):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Real verbs over Soft-RoCE, in a virtual machine: a small set of tests/rdma/cases in `make check`, all in
+# Real verbs over Soft-RoCE, in a virtual machine: a small set of tests/rdma/cases in `make check-ci`, all in
 # `make check-long` and `make check-rdma`. RDMA_CASES: names of those to run, such as small; empty: all but small.
 rdma_tests = tests/rdma/test_cases
 if PLAIN_BUILD
-TESTS += $(rdma_tests)
+ci_tests += $(rdma_tests)
+ci_programs += $(rdma_programs)
 endif
 EXTRA_DIST += $(rdma_tests) tests/rdma/cases tests/rdma/elf tests/rdma/figures tests/rdma/guest tests/rdma/remote
 
@@ -14,7 +15,7 @@ check-rdma: all $(rdma_programs)
 .PHONY: check-rdma
 
 # How long a message takes over a link alone, and with collectives; tests/rdma/figures runs them.
-check_PROGRAMS += tests/rdma/collective_times tests/rdma/ping_pong
+EXTRA_PROGRAMS += tests/rdma/collective_times tests/rdma/ping_pong
 tests_rdma_collective_times_SOURCES = tests/rdma/collective_times.cc
 tests_rdma_collective_times_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 tests_rdma_collective_times_LDADD = $(MPI_LIBS)

@@ -5,7 +5,7 @@
 tidy_tests = tests/tidy/tidy tests/tidy/selftest
 style_tests = tests/tidy/clang-format tests/tidy/clang-tidy
 TESTS += $(tidy_tests)
-if STYLE
+if BESIDE_CHECK
 TESTS += $(style_tests)
 endif
 EXTRA_DIST += $(tidy_tests) $(style_tests) tests/tidy/tools.py

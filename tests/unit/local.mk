@@ -30,7 +30,7 @@ unit_sources += \
   tests/unit/transports/upgrade_rig.h \
   tests/unit/transports/wiretap.h
 
-# For the sanitizers each of these groups is compiled together, like the folders of the library: files of a group may
+# Each of these groups is compiled together, like the folders of the library: files of a group may
 # not give two things one name.
 # What tests share, and how ranks are told apart.
 support_tests = \
