@@ -8,8 +8,8 @@
 //            those that hold bytes which would be lost
 //   within   the same, but a thread of each rank resets one at any time
 //   outage   some calls, then each rank makes the file F/computes-RANK, and computes until there is
-//            F/go; so many calls, then it makes F/calls-RANK, and goes on until a call fails; the
-//            error is in F/error-RANK
+//            F/go; so many calls, then it makes F/calls-RANK, and goes on until there is F/over, or
+//            a call fails; the error is in F/error-RANK
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -158,9 +158,11 @@ void survive(test::Random& random, int calls) {
   while (!exists("go")) usleep(20'000);
   for (int i = 0; i < calls; ++i) call(random, i);
   note("calls", "");
-  for (int i = 0;; ++i) {
+  for (int i = 0, over = 0; over == 0; ++i) {
     call(random, i);
     usleep(1000);
+    over = exists("over") ? 1 : 0;
+    holds(MPI_Allreduce(MPI_IN_PLACE, &over, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
   }
 }
 

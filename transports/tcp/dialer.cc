@@ -108,8 +108,8 @@ Dialer::State Dialer::advance() {
       attempts_.erase(attempts_.begin() + static_cast<ptrdiff_t>(i));
     }
     if (next_ == targets_.size()) {
-      if (!attempts_.empty()) return State::dialing;
-      if (!begin_round()) return State::failed;
+      if (!attempts_.empty() && !greeting_.resumes) return State::dialing;
+      if (!begin_round()) return attempts_.empty() ? State::failed : State::dialing;
     }
     if (awaits_certain() || Clock::now() < next_start_) return State::dialing;
     start_next();
@@ -123,7 +123,8 @@ bool Dialer::is_held(std::chrono::milliseconds time) const {
   });
 }
 
-// After all have failed. False if it is not worth while to try again, or too late.
+// After all have failed, or for one that resumes, been tried. False if it is not worth while to try
+// again, or too late.
 bool Dialer::begin_round() {
   const auto leads_away = [](const Target& each) { return each.candidate.leads_away(); };
   const bool lasts = greeting_.invites || std::ranges::any_of(targets_, leads_away);
@@ -133,6 +134,13 @@ bool Dialer::begin_round() {
   next_ = 0;
   next_start_ = next;
   return true;
+}
+
+bool Dialer::is_under_way(const Candidate& candidate) const {
+  return std::ranges::any_of(attempts_, [&](const Attempt& each) {
+    return !each.adopted && each.candidate.address == candidate.address &&
+           each.candidate.port == candidate.port;
+  });
 }
 
 // An address that is certain to be the peer's has had this side's greeting for a short time.
@@ -196,6 +204,7 @@ void Dialer::start_next() {
     absent_ = true;
   }
   const auto [candidate, closed] = targets_[next_++];
+  if (greeting_.resumes && is_under_way(candidate)) return;
   next_start_ = Clock::now() + between_starts_;
   auto made = make_socket_for(candidate);
   while (!made.ok() && !has_descriptors(1) && context_.make_room && context_.make_room()) {
@@ -356,23 +365,25 @@ Dialer::Event Dialer::Attempt::fails(int why) {
   return error == ECONNRESET || error == EPIPE ? Event::closed : Event::failed;
 }
 
+// (One that resumes has rounds instead.)
 bool Dialer::may_retry(Attempt& attempt) {
-  if (!attempt.candidate.certain || attempt.adopted) return false;
+  if (!attempt.candidate.certain || attempt.adopted || greeting_.resumes) return false;
   if (attempt.closed == Clock::time_point{}) attempt.closed = Clock::now();
   return !is_spurned(attempt) && ++retries_ <= most_retries;
 }
 
-// (How long one that resumes is sought is for its link to say.)
 bool Dialer::is_spurned(const Attempt& attempt) const {
-  return attempt.closed != Clock::time_point{} && !greeting_.resumes &&
+  return attempt.closed != Clock::time_point{} &&
          Clock::now() - attempt.closed >= context_.options.connect_timeout;
 }
 
-// absent: nobody, or another process, is there. why: nullptr: by its error.
+// absent: nobody, or another process, is there. why: nullptr: by its error. (The process that
+// closes a connection may be the peer, and one that resumes ends by time: link/search.h.)
 void Dialer::note_end(const Attempt& attempt, bool absent, const char* why) {
   const Candidate& candidate = attempt.candidate;
   const int error = attempt.error;
-  absent_ &= absent;
+  const bool closed = why == nullptr && error != ECONNREFUSED;
+  absent_ &= absent && !(closed && greeting_.resumes);
   gone_ |= greeting_.resumes && error == ECONNREFUSED && candidate.carried;
   std::string text = "the connection that it made";
   if (!attempt.adopted) {

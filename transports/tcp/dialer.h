@@ -17,6 +17,9 @@
 //
 // If all have failed, they are tried again each second until the deadline: a network may come back,
 // and the other side may dial, too (meeting.h). But if they lead to this host, it fails at once.
+// One that resumes does so each second with those that have failed, while others go on; and who
+// closes connections may be the peer: how long to look for it is for the link to say
+// (link/search.h).
 //
 // The asking side's dialer also takes connections that the other side has made and that invite
 // (adopt). The answering side's only sends its invitation.
@@ -139,6 +142,7 @@ class Dialer {
 
   void drop_all();
   bool begin_round();
+  bool is_under_way(const Candidate& candidate) const;
   void start_next();
   std::optional<IpAddress> source_for(const Candidate& candidate) const;
   Result<Socket> make_socket_for(const Candidate& candidate) const;

@@ -86,32 +86,62 @@ TEST_F(Searching, Pauses) {
   EXPECT_TRUE(search_.may_dial(now_));
 }
 
-// A dialer that resumes, to a peer with two addresses.
+// An address where nobody listens yet.
+class Deserted {
+ public:
+  Deserted() : socket_(std::move(*make_socket(loopback(), {}))) {
+    const SocketAddress any = to_socket_address(loopback(), 0);
+    EXPECT_EQ(bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&any.storage), any.size), 0);
+  }
+  uint16_t port() const { return port_of(socket_.fd(), false); }
+  void listen() { EXPECT_EQ(::listen(socket_.fd(), 8), 0); }
+  bool has_caller() const { return bool(*accept_from(socket_)); }
+
+ private:
+  const Socket socket_;
+};
+
+// A dialer that resumes, to several addresses.
 class Resuming : public testing::Test {
  protected:
-  // Nobody listens at one of them, and at the other is a peer that is late.
-  Dialer::State dial(bool refuser_carried) {
-    Candidate late, refuser;
-    late.address = refuser.address = loopback();
-    late.port = peer_.port;
-    refuser.port = std::move(*listen_on(loopback(), {})).port;  // which is closed again
-    late.certain = refuser.certain = true;
-    (refuser_carried ? refuser : late).carried = true;
-    const Candidate both[] = {late, refuser};
+  static Candidate at(uint16_t port) {
+    Candidate made;
+    made.address = loopback();
+    made.port = port;
+    made.certain = true;
+    return made;
+  }
+  void begin(const std::vector<Candidate>& candidates, seconds limit = seconds(60)) {
     Greeting greeting{wire_version, Ranks::process(0), Ranks::process(1), {}, 0};
     greeting.resumes = true;
     context_.options.self = Ranks::process(0);
-    context_.options.connect_timeout = seconds(60);
-    dialer_ = std::make_unique<Dialer>(context_, both, greeting, PairKey{});
+    context_.options.connect_timeout = limit;
+    dialer_ = std::make_unique<Dialer>(context_, candidates, greeting, PairKey{});
+  }
+  // Until it ends, or something holds.
+  Dialer::State drive(auto until, int turns) {
     Dialer::State state = Dialer::State::dialing;
-    for (int i = 0; i < 200 && state == Dialer::State::dialing; ++i) {  // the second: after one
+    for (int i = 0; i < turns && state == Dialer::State::dialing && !until(); ++i) {
       std::this_thread::sleep_for(milliseconds(10));
       state = dialer_->advance();
     }
     return state;
   }
+  // Nobody listens at one of the addresses, and at the other is a peer that is late.
+  Dialer::State dial(bool refuser_carried) {
+    Candidate late = at(peer_.port), other = at(deserted_.port());
+    (refuser_carried ? other : late).carried = true;
+    begin({late, other});
+    return drive([] { return false; }, 200);  // the second: after one
+  }
+  // Whoever has connected.
+  bool send_away() const {
+    (void)accept_from(peer_.socket);
+    return false;
+  }
 
   const Listener peer_ = std::move(*listen_on(loopback(), {}));
+  Deserted deserted_;
   TcpContext context_;
   std::unique_ptr<Dialer> dialer_;
 };
@@ -124,6 +154,35 @@ TEST_F(Resuming, IsNotRefusedByAnotherAddress) {
 TEST_F(Resuming, IsRefusedByTheOneThatCarriedTheConnection) {
   EXPECT_EQ(dial(true), Dialer::State::failed);
   EXPECT_EQ(dialer_->code(), Code::peer_lost);
+}
+
+// The peer may be busy, or have no room. Its link's search goes on, at all addresses.
+TEST_F(Resuming, IsNotOverForThePeerWhereConnectionsAreClosed) {
+  for (const bool others : {false, true}) {
+    Candidate closes = at(peer_.port);
+    closes.carried = true;
+    begin(others ? std::vector{at(deserted_.port()), closes} : std::vector{closes}, seconds(1));
+    EXPECT_EQ(drive([&] { return send_away(); }, 3000), Dialer::State::failed);
+    EXPECT_EQ(dialer_->code(), Code::unavailable) << dialer_->failures();
+  }
+}
+
+// One of the addresses takes connections and says nothing, one closes them, and at the last the
+// peer is back after a while.
+TEST_F(Resuming, DialsAllAgainWhileOneGoesOn) {
+  const Listener silent = std::move(*listen_on(loopback(), {}));
+  for (const bool closes : {false, true}) {
+    Deserted back;
+    std::vector<Candidate> candidates{at(back.port()), at(silent.port)};
+    if (closes) candidates.push_back(at(peer_.port));
+    begin(candidates);
+    EXPECT_EQ(drive([&] { return send_away(); }, 150), Dialer::State::dialing);
+    back.listen();
+    bool found = false;
+    const auto is_found = [&] { return send_away() || (found = found || back.has_caller()); };
+    EXPECT_EQ(drive(is_found, 3000), Dialer::State::dialing);
+    EXPECT_TRUE(found);
+  }
 }
 
 // Links whose connection broke, to a peer that is not driven.
