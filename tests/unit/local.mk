@@ -140,6 +140,7 @@ links_tests = \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_breaks_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \
+  tests/unit/transports/tcp_cuts_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \

@@ -361,6 +361,7 @@ void Link::look_after_search() {
 
 // What came before the connection broke, as far as windows allow. due: how much the peer has sent.
 void Link::read_rest(uint64_t due) {
+  hear();  // nothing else looks under an upgrade while nothing is pending
   const auto lacks = [&] { return is_parted() && connection_.counts().received < due; };
   int looks = 0;
   poll_idle_ = true;
