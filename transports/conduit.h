@@ -159,8 +159,16 @@ class Upgrade : public Conduit {
   // Takes the wake-up bytes from the base, once the peer sends no frames over it any more. Also
   // notes the peer's end, which read and write report from then on. True if there was anything.
   virtual bool hear() = 0;
-  // What this side has written lies where the peer reads it, also when the base has failed.
-  virtual bool keeps_output() const { return false; }
+  // What becomes of what this side has written if the base breaks while both processes live.
+  enum class Output : uint8_t {
+    lost,
+    on_its_way,  // it may come yet: ask again
+    kept         // it lies where the peer reads it
+  };
+  virtual Output output() { return Output::lost; }
+  // The base has broken, and the peer has ended. False if more of what it had written before may be
+  // to be read later.
+  virtual bool end() { return true; }
   // A descriptor to poll for reading beside the socket's while this process sleeps; -1: none. Many
   // upgrades may have the same.
   virtual int descriptor() const { return -1; }

@@ -28,6 +28,7 @@ unit_sources += \
   tests/unit/transports/tcp_rig.h \
   tests/unit/transports/tls_rig.h \
   tests/unit/transports/upgrade_rig.h \
+  tests/unit/transports/verbs_rig.h \
   tests/unit/transports/wiretap.h
 
 # Each of these groups is compiled together, like the folders of the library: files of a group may
@@ -139,6 +140,7 @@ links_tests = \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_breaks_test.cc \
   tests/unit/transports/tcp_buffers_test.cc \
+  tests/unit/transports/tcp_cuts_test.cc \
   tests/unit/transports/tcp_dialing_test.cc \
   tests/unit/transports/tcp_ends_test.cc \
   tests/unit/transports/tcp_faults_test.cc \
@@ -169,6 +171,7 @@ modules_tests = \
   tests/unit/transports/tls_keys_test.cc \
   tests/unit/transports/tls_links_test.cc \
   tests/unit/transports/tls_test.cc \
+  tests/unit/transports/verbs_breaks_test.cc \
   tests/unit/transports/verbs_devices_test.cc \
   tests/unit/transports/verbs_reasons_test.cc \
   tests/unit/transports/verbs_test.cc

@@ -47,7 +47,6 @@ class ConduitStack {
   void connect(Socket socket, bool within_host, bool is_proved, bool filters) {
     left_.reset();
     left_base_.reset();
-    left_output_ = false;
     socket_ = std::move(socket);
     plain_.renew();
     in_ = out_ = base_ = filters ? static_cast<Conduit*>(&none_) : &plain_;
@@ -65,11 +64,12 @@ class ConduitStack {
     in_ = out_ = base_ = filter_.get();
     carrier_ = filter_->name();
   }
-  // The connection has broken, or another is to take its place: keeps only what the peer may have
-  // written to an upgrade.
+  // The connection has broken, or another is to take its place: keeps only an upgrade, which may
+  // have what the two had written to it.
   void part() {
-    left_output_ = keeps_output();
-    if (reads_upgraded()) {
+    reads_left_ = reads_upgraded();
+    sends_left_ = sends_upgraded();
+    if (uses_upgrade()) {
       left_ = std::move(upgrade_);
       left_base_ = std::move(filter_);
     }
@@ -78,10 +78,11 @@ class ConduitStack {
     socket_.close();
   }
   // That upgrade, to be read; nullptr: there is none.
-  Conduit* left() const { return left_.get(); }
-  // The peer will read all that has been sent, whatever becomes of the connection.
-  bool keeps_output() const {
-    return left_output_ || (sends_upgraded() && upgrade_ && upgrade_->keeps_output());
+  Upgrade* left() const { return reads_left_ ? left_.get() : nullptr; }
+  // What becomes of all that has been sent if the connection breaks, or of what was.
+  Upgrade::Output output() {
+    if (left_ && sends_left_) return left_->output();
+    return upgrade_ && sends_upgraded() ? upgrade_->output() : Upgrade::Output::lost;
   }
   // Ends the connection, and drops everything that it carries.
   void end() {
@@ -149,7 +150,7 @@ class ConduitStack {
   std::unique_ptr<Upgrade> upgrade_;
   std::unique_ptr<Conduit> left_base_;  // under left_, if that was over a filter
   std::unique_ptr<Upgrade> left_;
-  bool left_output_ = false;
+  bool reads_left_ = false, sends_left_ = false;
   Conduit* base_ = &none_;
   Conduit* in_ = &none_;
   Conduit* out_ = &none_;

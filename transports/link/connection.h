@@ -69,13 +69,14 @@ class Connection {
   // The handshake of the link's first filter is under way: the other side may not have met this
   // one.
   bool is_shaking_first() const { return turn_ == Turn::first && is_opening(); }
-  // What has been sent is not lost with the connection: an upgrade keeps it until the peer reads
-  // it.
-  bool keeps_output() const { return conduits_.keeps_output(); }
+  // What becomes of what has been sent, if it breaks or broke.
+  Upgrade::Output output() { return conduits_.output(); }
   // It broke, all that came has been read, and another one may go on.
   void part();
   // Reads what came before it broke, or what has come if it has not. True if anything moved.
   bool read_rest();
+  // Parted: the peer has ended. False if more may be to be read later.
+  bool end_rest() { return conduits_.left() == nullptr || conduits_.left()->end(); }
   // Parted: goes on over this socket, on which the two have greeted, and their counts agree.
   void resume(Socket socket, bool within_host, const Greeting& theirs);
   // Of frames.

@@ -17,8 +17,8 @@ constexpr uint64_t max_ended = 256;
 // Before a peer that was not reached is tried again.
 constexpr std::chrono::milliseconds between_dials{100};
 constexpr std::chrono::seconds between_looks_around{2};  // at most, of a rank that waits
-// How long a peer that cannot be reached is waited for because its host is known to live.
-constexpr int most_deadlines = 4;
+constexpr int most_deadlines = 4;  // for a peer that cannot be reached, whose host is known to live
+constexpr int most_looks = 1000;   // for what has come, and a device reports a moment later
 
 }  // namespace
 
@@ -157,7 +157,7 @@ void Link::need() {
     connector_.forget_invitations();
     unreached_.clear();
   }
-  if (!search_.may_dial(Clock::now())) return;
+  if (!search_.may_dial(Clock::now()) || awaits_writes()) return;
   if (!connector_.dials()) connector_.resume(connection_.counts(), resumption_.number());
   meet(Meeting::Event::urged);
 }
@@ -309,6 +309,7 @@ void Link::broke(const std::string& how) {
   }
   if (!connection_.can_resume() || !connector_.has_address()) return lost(how);
   broken_by_ = how;
+  since_.broke = Clock::now();
   if (resumption_.take(Resumption::Event::broke) != Resumption::Action::part) return;
   (void)meeting_.take(Meeting::Event::broke);
   connection_.part();
@@ -317,12 +318,12 @@ void Link::broke(const std::string& how) {
 // The peer was not to be had now, or never will be.
 void Link::miss() {
   const Status why = connector_.failure();
-  if (connector_.is_refused()) {
-    return lost(broken_by_ + "; since then it has given up its connection to this process");
-  }
-  if (why.code() == Code::peer_lost) {
+  const bool refused = connector_.is_refused();
+  if ((refused || why.code() == Code::peer_lost) && hears_last()) {
     (void)resumption_.take(Resumption::Event::absent);
-    return lost(broken_by_ + "; since then nobody answers as it did: " + why.message());
+    return lost(broken_by_ + "; since then " +
+                (refused ? "it has given up its connection to this process"
+                         : "nobody answers as it did: " + why.message()));
   }
   (void)resumption_.take(Resumption::Event::unreached);
   unreached_ = why.message();
@@ -358,31 +359,47 @@ void Link::look_after_search() {
        (unreached_.empty() ? "" : " (" + unreached_ + ")"));
 }
 
-// What came before the connection broke, as far as windows allow.
-void Link::read_rest() {
+// What came before the connection broke, as far as windows allow. due: how much the peer has sent.
+void Link::read_rest(uint64_t due) {
+  hear();  // nothing else looks under an upgrade while nothing is pending
+  const auto lacks = [&] { return is_parted() && connection_.counts().received < due; };
+  int looks = 0;
   poll_idle_ = true;
   do {
     shared_.completions.heard = shared_.completions.finished;  // nothing is deferred
-  } while (connection_.read_rest());
+  } while (connection_.read_rest() || (lacks() && ++looks < most_looks));
   poll_idle_ = false;
 }
 
-// Of the bytes that an upgrade carried, the peer may read some yet. Without proofs a stranger may
-// have recorded the key: counts that differ end no connection, but wait until it has ended by
-// itself.
+// The peer has ended. False if more of what it said before may come.
+bool Link::hears_last() {
+  const bool is_last = connection_.end_rest();
+  read_rest();
+  return is_last;
+}
+
+// What was written to an upgrade is on its way. Before it has come, the peer's counts tell nothing.
+bool Link::awaits_writes() {
+  return connection_.output() == Upgrade::Output::on_its_way &&
+         Clock::now() - since_.broke < shared_.options.connect_timeout;
+}
+
+// Of what an upgrade carried, the peer may read some yet. Without proofs a stranger may have
+// recorded the key: counts that differ end no connection, but wait until it has ended.
 Acceptor::Response Link::prepare(const Greeting& asked) {
   using Kind = Acceptor::Response::Kind;
   missed_.when = {};
   since_.greeted = Clock::now();
   if (!asked.resumes) return {};
-  const bool reads_later = connection_.keeps_output();
-  read_rest();
+  const bool reads_later = connection_.output() != Upgrade::Output::lost;
+  read_rest(asked.counts.sent);
   if (!status_.ok()) return {Kind::refuse};
   if (!connection_.may_resume() || !resumption_.takes(meeting_.side(), asked.search)) {
     return {Kind::close};
   }
   const ByteCounts counts = connection_.counts();
   const auto welcome = [&] {
+    if (awaits_writes()) return Acceptor::Response{Kind::later};
     if (!asked.invites) since_.welcomed = Clock::now();
     return Acceptor::Response{Kind::welcome, counts};
   };
@@ -396,7 +413,7 @@ Acceptor::Response Link::prepare(const Greeting& asked) {
 }
 
 void Link::resume(Socket socket, const Greeting& theirs) {
-  read_rest();
+  read_rest(theirs.counts.sent);
   if (!may_resume()) return;
   if (!meeting_.asks() && !resumption_.takes(meeting_.side(), theirs.search)) return;
   if (!is_whole(theirs.counts)) return;
@@ -416,8 +433,8 @@ void Link::resume(Socket socket, const Greeting& theirs) {
 // greeted, and this side has sent over an upgrade that keeps it, the peer reads and judges.)
 bool Link::is_whole(const ByteCounts& theirs) {
   const ByteCounts ours = connection_.counts();
-  const bool has_come =
-      ours.sent == theirs.received || (connection_.keeps_output() && theirs.received < ours.sent);
+  const bool keeps = connection_.output() == Upgrade::Output::kept;
+  const bool has_come = ours.sent == theirs.received || (keeps && theirs.received < ours.sent);
   if (has_come && theirs.sent == ours.received) return true;
   (void)resumption_.take(Resumption::Event::differed);
   const auto missing = [](uint64_t sent, uint64_t received) {

@@ -220,7 +220,9 @@ class Link {
   Search::Sign sign_of_life() const;
   void resume(Socket socket, const Greeting& theirs);
   bool is_whole(const ByteCounts& theirs);
-  void read_rest();
+  void read_rest(uint64_t due = 0);
+  bool hears_last();
+  bool awaits_writes();
   bool is_within_host(const Socket& socket) const;
   // The connection is; or without one, the next may be.
   bool may_be_within_host() const {
@@ -237,7 +239,7 @@ class Link {
   std::optional<Key> said_key_;  // once known: what answers without proofs say
   Meeting meeting_;
   struct {
-    Clock::time_point needed{}, waits{}, met{}, greeted{}, welcomed{}, looked_around{};
+    Clock::time_point needed{}, waits{}, met{}, greeted{}, welcomed{}, looked_around{}, broke{};
   } since_;  // zero: it never was; welcomed: nor is a last proof awaited
   Connector connector_;
   Connection connection_;

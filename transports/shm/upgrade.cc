@@ -42,7 +42,7 @@ class ShmUpgrade final : public Upgrade {
     return {Moved::Result::some, bytes};
   }
 
-  bool keeps_output() const override { return true; }
+  Output output() override { return Output::kept; }
 
   Moved read(std::span<const iovec> runs) override {
     const size_t bytes = in_.read(runs);

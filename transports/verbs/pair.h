@@ -92,6 +92,8 @@ class VerbsPair {
   size_t readable() const { return in_.arrived - in_.read; }
   // Whether everything written is in the peer's memory, or never will be.
   bool delivered();
+  // Whether all bytes are, as far as look() knows. (Credits may be on their way.)
+  bool has_completed() const { return out_.completed == out_.staged; }
   // The peer has ended, but the device may not have reported yet all that has arrived: has it do
   // so. Nothing more arrives or leaves.
   void stop();
@@ -106,6 +108,7 @@ class VerbsPair {
   void awake() { device_->awake(); }
   int descriptor() const { return device_->descriptor(); }
 
+  bool works() const { return state_ == State::working; }
   // errno and text if the pair is broken; what arrived before can still be read.
   int error() const { return error_; }
   const std::string& failure() const { return failure_; }
@@ -143,7 +146,6 @@ class VerbsPair {
   const SluiceVerbs& table() const { return device_->table(); }
   void fail(int error, const std::string& what);
   void give_up(const std::string& what);
-  bool works() const { return state_ == State::working; }
   bool is_stopping() const { return state_ == State::stopped || state_ == State::silent; }
   std::string reason_of(int status);
 

@@ -59,7 +59,9 @@ class VerbsUpgrade final : public Upgrade {
   }
 
   Moved write(std::span<const iovec> runs) override {
-    if (ended_) return {Moved::Result::failed, 0, base_error_ != 0 ? base_error_ : EPIPE};
+    if (base_is_ != Base::open) {
+      return {Moved::Result::failed, 0, base_error_ != 0 ? base_error_ : EPIPE};
+    }
     const size_t bytes = pair_->write(runs);
     if (bytes > 0) return {Moved::Result::some, bytes};
     if (pair_->error() == 0) return {Moved::Result::nothing};
@@ -72,21 +74,19 @@ class VerbsUpgrade final : public Upgrade {
   Moved read(std::span<const iovec> runs) override {
     const size_t bytes = pair_->read(runs);
     if (bytes > 0) return {Moved::Result::some, bytes};
-    if (pair_->error() != 0 && !ended_) hear();
-    if (ended_) {
-      if (!pair_->stopped()) return {Moved::Result::nothing};
-      if (base_error_ != 0) return {Moved::Result::failed, 0, base_error_};
-      return {Moved::Result::closed};
-    }
+    if (pair_->error() != 0 && base_is_ == Base::open) hear();
+    if (base_is_ == Base::ended && !pair_->stopped()) return {Moved::Result::nothing};
+    if (base_error_ != 0) return {Moved::Result::failed, 0, base_error_};
+    if (base_is_ == Base::ended) return {Moved::Result::closed};
     if (pair_->error() == 0) return {Moved::Result::nothing};
     read_failed_ = true;
     return {Moved::Result::failed, 0, pair_->error()};
   }
 
-  bool delivered() override { return ended_ || pair_->delivered(); }
+  bool delivered() override { return pair_->delivered(); }
   bool buffered() const override { return pair_->readable() > 0; }
   std::string problem() const override {
-    return read_failed_ && !ended_ ? pair_->failure() : std::string();
+    return read_failed_ && base_is_ == Base::open ? pair_->failure() : std::string();
   }
 
   bool may_sleep(bool reads, bool writes) override { return pair_->sleeps(reads, writes); }
@@ -94,23 +94,38 @@ class VerbsUpgrade final : public Upgrade {
   void awake(bool any) override {
     if (any) pair_->awake();
   }
-  bool has_arrived() override { return ended_ || pair_->has_arrived(); }
+  bool has_arrived() override { return base_is_ != Base::open || pair_->has_arrived(); }
   int descriptor() const override { return pair_->descriptor(); }
 
   bool hear() override {
     pair_->look_for_events();
     bool any = false;
-    while (!ended_) {
+    while (base_is_ == Base::open) {
       char wake_ups[64];
       const iovec run{wake_ups, sizeof(wake_ups)};
       const Moved got = base_.read({&run, 1});
       if (got.result == Moved::Result::nothing) break;
       any = true;
-      ended_ = got.result != Moved::Result::some;
       base_error_ = got.error;
+      if (got.result == Moved::Result::failed) base_is_ = Base::broken;
+      if (got.result == Moved::Result::closed) (void)end();
     }
-    if (ended_) pair_->stop();
     return any;
+  }
+
+  Output output() override {
+    pair_->look_for_events();
+    pair_->look();
+    if (!pair_->works()) return Output::lost;
+    if (pair_->has_completed()) return Output::kept;
+    (void)pair_->delivered();  // has the device report it
+    return Output::on_its_way;
+  }
+
+  bool end() override {
+    base_is_ = Base::ended;
+    pair_->stop();
+    return pair_->stopped();
   }
 
  private:
@@ -118,7 +133,12 @@ class VerbsUpgrade final : public Upgrade {
   Conduit& base_;
   const bool connects_;
   const std::shared_ptr<Doubtful> doubtful_;
-  bool ended_ = false;  // the peer has closed the base, or it failed
+  enum class Base : uint8_t {
+    open,
+    broken,  // it failed, and the pair goes on
+    ended    // by the peer
+  };
+  Base base_is_ = Base::open;
   int base_error_ = 0;  // errno if it failed
   bool read_failed_ = false;
 };

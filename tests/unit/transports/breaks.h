@@ -155,7 +155,10 @@ class Breaker {
   }
 
   // The hosts of sockets that were forgotten answer with a RST from now on.
-  void reset_forgotten() { kept_.clear(); }
+  void reset_forgotten() {
+    for (const Socket& each : kept_) reset_when_closed(each, true);
+    kept_.clear();
+  }
 
  private:
   std::vector<Socket> kept_;  // so that the peers' ends look well

@@ -8,6 +8,7 @@
 
 #include "tests/unit/transports/breaks.h"
 #include "tests/unit/transports/tls_rig.h"
+#include "tests/unit/transports/verbs_rig.h"
 #include "transports/link/vigil.h"
 #include "transports/shm/upgrade.h"
 
@@ -17,8 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-enum class Kind { clear, proved, tls, shm, shm_over_tls };
-constexpr const char* carriers[] = {"tcp", "tcp", "tls", "shm", "shm"};
+enum class Kind { clear, proved, tls, shm, shm_over_tls, verbs };
+constexpr const char* carriers[] = {"tcp", "tcp", "tls", "shm", "shm", "verbs"};
 
 class Broken : public testing::TestWithParam<std::tuple<Kind, size_t>> {
  protected:
@@ -26,7 +27,8 @@ class Broken : public testing::TestWithParam<std::tuple<Kind, size_t>> {
   static size_t side() { return std::get<1>(GetParam()); }
   static const char* carrier() { return carriers[static_cast<size_t>(kind())]; }
   static bool is_to_be_had() {
-    return kind() == Kind::clear || kind() == Kind::shm || describe_tls(tls_options().folder).ok();
+    const bool needs_none = kind() == Kind::clear || kind() == Kind::shm || kind() == Kind::verbs;
+    return needs_none || describe_tls(tls_options().folder).ok();
   }
 
   static TcpOptions options() {
@@ -37,17 +39,24 @@ class Broken : public testing::TestWithParam<std::tuple<Kind, size_t>> {
       made.prover = tls_prover();
       made.filter = tls_filters();
     }
-    if (is_upgraded()) {
-      made.upgrades = {make_shm_upgrades()};
-    }
+    if (kind() == Kind::shm || kind() == Kind::shm_over_tls) made.upgrades = {make_shm_upgrades()};
     return made;
   }
-  Broken() : ranks_(tcp(options()), 2) {}
+  static MakeEndpoint endpoints(const TcpOptions& options) {
+    return kind() == Kind::verbs ? with_verbs(options) : tcp(options);
+  }
+  static MakeEndpoint endpoints() { return endpoints(options()); }
+  // Forgets what other tests have left.
+  static MakeEndpoint first_endpoints() {
+    fake_verbs::reset({});
+    return endpoints();
+  }
+  Broken() : ranks_(first_endpoints(), 2) {}
   void SetUp() override {
     if (!is_to_be_had()) GTEST_SKIP() << "built without OpenSSL?";
     ASSERT_TRUE(is_at_rest());
   }
-  static bool is_upgraded() { return kind() == Kind::shm || kind() == Kind::shm_over_tls; }
+  static bool is_upgraded() { return kind() >= Kind::shm; }
   // As ranks that sleep do from time to time.
   void let_both_look() {
     for (int i = 0; i < 5; ++i) {
@@ -152,7 +161,7 @@ TEST_P(Broken, TheNextOneBreaksAsWell) {
   int whole = 0, second = 0;
   for (int turns = 0; turns < 24; ++turns) {
     SCOPED_TRACE(turns);
-    Ranks ranks(tcp(options()), 2);
+    Ranks ranks(endpoints(), 2);
     ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
     for (int i = 0; i < 100; ++i) ranks.progress();
     ASSERT_TRUE(breaker_.hit(ranks, side(), Break::reset));
@@ -328,7 +337,7 @@ TEST_P(Broken, TheRestOfAFrameFollows) {
   TcpOptions small = options();
   small.socket_buffer = 16 << 10;
   for (const size_t from : {0, 1}) {
-    Ranks ranks(tcp(small), 2);
+    Ranks ranks(endpoints(small), 2);
     Breaker breaker;
     ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
     Message receive({10, 0, 0, 0}, bytes), send({10, 0, 0, 0}, bytes);
@@ -356,8 +365,9 @@ TEST_P(Broken, InACallItIsRightOrAnError) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   int right = 0, wrong = 0;
+  std::string why;
   for (int round = 0; round < 30; ++round) {
-    Ranks ranks(tcp(options()), 2);
+    Ranks ranks(endpoints(), 2);
     Breaker breaker;
     ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
     Messages messages;
@@ -378,6 +388,7 @@ TEST_P(Broken, InACallItIsRightOrAnError) {
       if (message->ok()) {
         EXPECT_TRUE(message->holds_pattern()) << round;
       } else {
+        why += message->why() + "; ";
         EXPECT_EQ(message->code(), Code::peer_lost) << message->why();
         EXPECT_NE(message->why().find("rank "), std::string::npos) << message->why();
       }
@@ -385,6 +396,41 @@ TEST_P(Broken, InACallItIsRightOrAnError) {
     ++(good ? right : wrong);
   }
   EXPECT_EQ(right + wrong, 30);
+  if (is_upgraded()) {
+    EXPECT_EQ(wrong, 0) << "an upgrade loses nothing: " << why;
+  }
+}
+
+// Before both directions go over it, the base loses what is on its way.
+TEST_P(Broken, WhileItChangesToAnUpgradeItIsRightOrAnError) {
+  if (!is_upgraded()) return;
+  std::mt19937 random(7);
+  int right = 0;
+  for (unsigned turns = 0; turns < 60; ++turns) {
+    SCOPED_TRACE(turns);
+    Ranks ranks(endpoints(), 2);
+    ASSERT_TRUE(exchange(ranks));
+    Messages messages;
+    for (uint32_t call = 0; call < 3; ++call) {
+      for (const size_t from : {0, 1}) {
+        add(messages, {10 + call, 0, 0, 0}, 600).fill().send(ranks.channel(from, 1 - from));
+        add(messages, {10 + call, 0, 0, 0}, 600).receive(ranks.channel(1 - from, from));
+      }
+      for (unsigned i = 0; i < turns / 3; ++i) ranks.at(random() % 2).progress();
+    }
+    (void)breaker_.hit(ranks, side(), all_breaks[turns % 2]);
+    for (int i = 0; i < 50; ++i) ranks.progress();
+    breaker_.reset_forgotten();
+    ASSERT_TRUE(ranks.drive(messages));
+    bool good = true;
+    for (auto& message : messages) {
+      good &= message->ok();
+      EXPECT_TRUE(message->ok() ? message->holds_pattern() : message->code() == Code::peer_lost)
+          << message->why();
+    }
+    right += good ? 1 : 0;
+  }
+  EXPECT_GT(right, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, SilentLinks,
@@ -392,7 +438,8 @@ INSTANTIATE_TEST_SUITE_P(Links, SilentLinks,
                                          std::make_tuple(Kind::tls, 1)));
 INSTANTIATE_TEST_SUITE_P(Links, Broken,
                          testing::Combine(testing::Values(Kind::clear, Kind::proved, Kind::tls,
-                                                          Kind::shm, Kind::shm_over_tls),
+                                                          Kind::shm, Kind::shm_over_tls,
+                                                          Kind::verbs),
                                           testing::Values(0, 1)));
 
 // A RST takes with it what the other side has not read.
@@ -440,7 +487,7 @@ TEST(TcpBreaks, AProcessThatEndedIsFound) {
 // has given its link up, and may never call again.
 TEST_P(Broken, AnEndIsNoBreak) {
   for (const bool waits : {false, true}) {
-    Ranks ranks(tcp(options()), 2);
+    Ranks ranks(endpoints(), 2);
     ASSERT_TRUE(exchange(ranks) && exchange_until(ranks, carrier()));
     for (int i = 0; i < 100; ++i) ranks.progress();
     Message receive({10, 0, 0, 0}, 8);
