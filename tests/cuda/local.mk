@@ -102,9 +102,9 @@ tests_cuda_standin_tests_LDADD = tests/cuda/standin/libstandin.la $(GTEST_LIBS) 
 EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers) tests/cuda/ipc_peer
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
-cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/nccl_use tests/cuda/offload tests/cuda/reduced \
-  tests/cuda/rounds tests/cuda/wire
-deep_cuda_programs = tests/cuda/manners tests/cuda/offload_failures
+cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/manners tests/cuda/nccl_use tests/cuda/offload \
+  tests/cuda/reduced tests/cuda/rounds tests/cuda/wire
+deep_cuda_programs = tests/cuda/offload_failures
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 bytes_received = tests/cuda/received.cc tests/cuda/received.h
 nccl_calls = tests/cuda/nccl_calls.cc tests/cuda/nccl_calls.h $(memory_kinds)
