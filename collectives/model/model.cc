@@ -124,7 +124,7 @@ class Arrivals {
     merge(before_[receive.rank][receive.step], mine);
   }
 
-  void check(Faults& faults) const {
+  void note_early_leavers(Faults& faults) const {
     for (Rank rank = 0; rank < set_.size(); ++rank) {
       std::vector<bool> seen(set_.size(), false);
       seen[rank] = true;
@@ -158,7 +158,7 @@ Model::Model(PlanSet set) : set_(std::move(set)) {
   if (!faults_.empty() || set_.collective != Collective::barrier) return;
   Arrivals arrivals(set_, partners_);
   for (const StepAt& at : sequence_) arrivals.add(at);
-  arrivals.check(faults_);
+  arrivals.note_early_leavers(faults_);
 }
 
 Faults Model::check_lengths(const Counts& counts) const {

@@ -52,7 +52,7 @@ void Connection::end(int error, const std::string& how) {
   is_break(error) ? link_.broke(how) : lost(how);
 }
 
-void Connection::part() {
+void Connection::disconnect() {
   state_ = State::parted;
   sending_ = Sending::parted;
   send_error_ = 0;
@@ -112,7 +112,7 @@ void Connection::connect(Socket socket, bool within_host) {
 
 void Connection::greet(Socket socket, bool within_host, const Greeting& answer) {
   connect(std::move(socket), within_host);
-  take(answer);
+  learn(answer);
 }
 
 void Connection::accept(Socket socket, bool within_host, const Greeting& theirs) {
@@ -160,7 +160,7 @@ void Connection::begin() {
 }
 
 // Connecting side, once the answer has come.
-void Connection::take(const Greeting& theirs) {
+void Connection::learn(const Greeting& theirs) {
   open();
   theirs_ = theirs;
   if (theirs.refuses) return lost("it has given up its connection to this process");
@@ -399,15 +399,15 @@ void Connection::parse() try {
 // False if there is no whole frame, or none may be taken now.
 bool Connection::step() {
   const FrameReader::Step step = reader_.step();
-  if (step == FrameReader::Step::returned) take(reader_.frame().type);
+  if (step == FrameReader::Step::returned) receive(reader_.frame().type);
   return step != FrameReader::Step::starved;
 }
 
-void Connection::take(FrameType type) {
+void Connection::receive(FrameType type) {
   if (type == FrameType::bye) return link_.take_bye();
   if (type == FrameType::rail) return link_.take_rail(reader_.frame().number);
   if (is_parted()) return;  // another connection negotiates anew
-  negotiate(negotiation_.take(type, reader_.text()));
+  negotiate(negotiation_.receive(type, reader_.text()));
   // Bytes already read after a SHIFT are wake-up bytes.
   if (type != FrameType::shift) return;
   reader_.inbox().discount(reader_.inbox().size());
@@ -478,7 +478,7 @@ void Connection::look_for_acknowledgement() {
 // connection, and another one is tried.
 void Connection::look_for_life() {
   const auto limit = shared_.options.peer_timeout;
-  const auto verdict = watch_.look(link_.connector(), conduits_.socket(), limit);
+  const auto verdict = watch_.judge(link_.connector(), conduits_.socket(), limit);
   const std::string time = std::to_string(watch_.silence().count() / 1000) + " s";
   if (watch_.silence() > Vigil::Duration(0) && doubt_.lasts()) {
     return link_.broke("its host has not answered for " + time);

@@ -72,7 +72,7 @@ class Connection {
   // What becomes of what has been sent, if it breaks or broke.
   Upgrade::Output output() { return conduits_.output(); }
   // It broke, all that came has been read, and another one may go on.
-  void part();
+  void disconnect();
   // Reads what came before it broke, or what has come if it has not. True if anything moved.
   bool read_rest();
   // Parted: the peer has ended. False if more may be to be read later.
@@ -165,7 +165,7 @@ class Connection {
   void open();
   void push_greeting();
   void answer();
-  void take(const Greeting& theirs);
+  void learn(const Greeting& theirs);
   void negotiate(const Status& outcome);
   void look_for_upgrade();
   bool tries_upgrade() const { return conduits_.upgrade() != nullptr && !uses_upgrade(); }
@@ -182,7 +182,7 @@ class Connection {
   void end_sending();
 
   bool step();
-  void take(FrameType type);
+  void receive(FrameType type);
   void note_end(int error);
   void note_loss(int error);
   bool has_problem(const Conduit& conduit);

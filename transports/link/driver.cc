@@ -122,7 +122,7 @@ std::vector<std::byte> Driver::address() const {
   return blob.encode();
 }
 
-void Driver::meet(std::span<const Peer> peers, std::vector<ProcessId>* met) {
+void Driver::expect(std::span<const Peer> peers, std::vector<ProcessId>* met) {
   Section section(*this);
   for (const Peer& peer : peers) {
     peer_keys_.add(peer);
@@ -184,7 +184,7 @@ bool Driver::post_recv(const Route& route, Operation* operation) {
   section.note_post();
   shared_.completions.posting = operation;
   route.stream->post_recv(operation);
-  route.link->look();
+  route.link->parse_received();
   route.link->flush_now();
   return std::exchange(shared_.completions.posting, nullptr) == nullptr;
 }

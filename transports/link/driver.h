@@ -35,7 +35,7 @@ class Driver {
   const TcpOptions& options() const { return shared_.options; }
   std::vector<std::byte> address() const;
   // *met: those that have been added, with room for all.
-  void meet(std::span<const Peer> peers, std::vector<ProcessId>* met);
+  void expect(std::span<const Peer> peers, std::vector<ProcessId>* met);
   void part(std::span<const ProcessId> met) noexcept;
 
   struct Route {  // what a channel refers to

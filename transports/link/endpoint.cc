@@ -48,7 +48,7 @@ class Met {
   Met(const std::shared_ptr<Driver>& driver, std::span<const Peer> peers) : driver_(driver) {
     processes_.reserve(peers.size());
     try {
-      driver->meet(peers, &processes_);
+      driver->expect(peers, &processes_);
     } catch (const std::bad_alloc&) {
       driver->part(processes_);
       throw;

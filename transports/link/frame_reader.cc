@@ -46,7 +46,7 @@ FrameReader::Step FrameReader::step() {
   }
   if (defers(frame)) return Step::starved;
   inbox_.consume(Frame::bytes);
-  return take(frame);
+  return handle(frame);
 }
 
 // A large message whose receive is not posted would have to be set aside and copied. Who is about
@@ -70,7 +70,7 @@ bool FrameReader::defers(const Frame& frame) {
   return true;
 }
 
-FrameReader::Step FrameReader::take(const Frame& frame) {
+FrameReader::Step FrameReader::handle(const Frame& frame) {
   const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts ||
                             frame.type == FrameType::spread;
   Stream* const to = link_.streams().find(frame.team, makes_stream);

@@ -53,7 +53,7 @@ class FrameReader {
 
  private:
   bool defers(const Frame& frame);
-  Step take(const Frame& frame);
+  Step handle(const Frame& frame);
   Step begin_receive(Stream* to, const Frame& frame);
   Step deposit();
   Step finish_receive();

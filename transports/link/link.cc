@@ -61,7 +61,7 @@ void Link::close(Stream& stream) {
   streams_.close(stream);
 }
 
-void Link::look() {
+void Link::parse_received() {
   if (connection_ || connection_.is_parted()) connection_.parse();
 }
 
@@ -108,8 +108,8 @@ void Link::list() {
 
 bool Link::stays_listed() {
   if (!pending() && !is_looked_for()) {
-    meet(Meeting::Event::idle);
-    (void)resumption_.take(Resumption::Event::unneeded);
+    act_on(Meeting::Event::idle);
+    (void)resumption_.enter(Resumption::Event::unneeded);
     connection_.rest();
     if (rails_) rails_->rest();
   }
@@ -128,8 +128,8 @@ bool Link::read_idle() {
 // How they come together.
 
 // What the meeting asks for that brings no connection with it.
-void Link::meet(Meeting::Event event) {
-  switch (meeting_.take(event)) {
+void Link::act_on(Meeting::Event event) {
+  switch (meeting_.enter(event)) {
     case Meeting::Action::wait:
       connector_.stop();
       since_.waits = std::chrono::steady_clock::now();
@@ -150,16 +150,16 @@ void Link::meet(Meeting::Event event) {
 void Link::need() {
   if (!is_parted()) {
     if (meeting_.state() == Meeting::State::apart) since_.needed = Clock::now();
-    return meet(Meeting::Event::needed);
+    return act_on(Meeting::Event::needed);
   }
-  if (resumption_.take(Resumption::Event::needed) == Resumption::Action::seek) {
+  if (resumption_.enter(Resumption::Event::needed) == Resumption::Action::seek) {
     search_.begin(Clock::now());
     connector_.forget_invitations();
     unreached_.clear();
   }
   if (!search_.may_dial(Clock::now()) || awaits_writes()) return;
   if (!connector_.dials()) connector_.resume(connection_.counts(), resumption_.number());
-  meet(Meeting::Event::urged);
+  act_on(Meeting::Event::urged);
 }
 
 bool Link::is_looked_for() const {
@@ -173,7 +173,7 @@ void Link::seek() {
 
 void Link::urge() {
   if (connection_ || !peer_.known || !connector_.has_address()) return;
-  meet(Meeting::Event::urged);
+  act_on(Meeting::Event::urged);
   list();
 }
 
@@ -183,7 +183,7 @@ bool Link::dial() try {
     case Dialer::State::dialing:
       return false;
     case Dialer::State::failed:
-      give_up();
+      end_in_failure();
       return false;
     case Dialer::State::connected:
       break;
@@ -196,14 +196,14 @@ bool Link::dial() try {
 }
 
 void Link::take_dialed() {
-  Connector::Connected made = connector_.take();
+  Connector::Connected made = connector_.take_connected();
   if (meeting_.answer_to(Meeting::Event::connected) == Meeting::Action::invite) {
     connector_.note_invited(peer_text(made.socket.fd()));
     shared_.await_greeting(std::move(made.socket), made.words);
     since_.waits = Clock::now();
-    return meet(Meeting::Event::connected);
+    return act_on(Meeting::Event::connected);
   }
-  meet(Meeting::Event::connected);
+  act_on(Meeting::Event::connected);
   if (is_parted()) return resume(std::move(made.socket), *made.answer);
   connector_.note_met(made.socket);
   const bool within_host = is_within_host(made.socket);
@@ -212,10 +212,10 @@ void Link::take_dialed() {
 }
 
 // Dialing has failed.
-void Link::give_up() {
+void Link::end_in_failure() {
   if (connector_.ran_short()) return fall_short(connector_.failure());
   if (is_parted()) return miss();
-  meet(is_pardoned() ? Meeting::Event::short_of : Meeting::Event::unreached);
+  act_on(is_pardoned() ? Meeting::Event::short_of : Meeting::Event::unreached);
 }
 
 // That the answering side's connections do not pass says nothing of a peer that has an invitation,
@@ -236,7 +236,7 @@ bool Link::is_next_door() const {
 // The answering side need not connect.
 void Link::fall_short(const Status& lack) {
   if (is_parted()) search_.pause(Clock::now(), between_dials);
-  meeting_.asks() ? run_short(lack) : meet(Meeting::Event::short_of);
+  meeting_.asks() ? run_short(lack) : act_on(Meeting::Event::short_of);
 }
 
 void Link::accept(Socket socket, const Greeting& greeting) try {
@@ -246,7 +246,7 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
     return list();
   }
   const auto brought = greeting.invites ? Meeting::Event::invited : Meeting::Event::greeted;
-  const Meeting::Action action = meeting_.take(brought);
+  const Meeting::Action action = meeting_.enter(brought);
   if (action == Meeting::Action::adopt) {
     if (is_parted()) connector_.resume(connection_.counts(), resumption_.number());
     connector_.adopt(std::move(socket));
@@ -286,7 +286,7 @@ void Link::uninvited(Acceptor::Reply reply, const std::string& address) {
     search_.pause(Clock::now(), shared_.options.dial_after);
     if (reply != Acceptor::Reply::dropped) search_.take_back();
   }
-  meet(Meeting::Event::uninvited);
+  act_on(Meeting::Event::uninvited);
 }
 
 bool Link::is_within_host(const Socket& socket) const {
@@ -296,7 +296,7 @@ bool Link::is_within_host(const Socket& socket) const {
 // A connection that is half made goes.
 void Link::run_short(const Status& lack) {
   if (connection_) return fail(lack);
-  meet(Meeting::Event::short_of);
+  act_on(Meeting::Event::short_of);
   streams_.end_pending(lack);
 }
 
@@ -310,9 +310,9 @@ void Link::broke(const std::string& how) {
   if (!connection_.can_resume() || !connector_.has_address()) return lost(how);
   broken_by_ = how;
   since_.broke = Clock::now();
-  if (resumption_.take(Resumption::Event::broke) != Resumption::Action::part) return;
-  (void)meeting_.take(Meeting::Event::broke);
-  connection_.part();
+  if (resumption_.enter(Resumption::Event::broke) != Resumption::Action::part) return;
+  (void)meeting_.enter(Meeting::Event::broke);
+  connection_.disconnect();
 }
 
 // The peer was not to be had now, or never will be.
@@ -320,15 +320,15 @@ void Link::miss() {
   const Status why = connector_.failure();
   const bool refused = connector_.is_refused();
   if ((refused || why.code() == Code::peer_lost) && hears_last()) {
-    (void)resumption_.take(Resumption::Event::absent);
+    (void)resumption_.enter(Resumption::Event::absent);
     return lost(broken_by_ + "; since then " +
                 (refused ? "it has given up its connection to this process"
                          : "nobody answers as it did: " + why.message()));
   }
-  (void)resumption_.take(Resumption::Event::unreached);
+  (void)resumption_.enter(Resumption::Event::unreached);
   unreached_ = why.message();
   search_.pause(Clock::now(), between_dials);
-  meet(Meeting::Event::short_of);
+  act_on(Meeting::Event::short_of);
 }
 
 Search::Sign Link::sign_of_life() const {
@@ -350,10 +350,10 @@ void Link::look_after_search() {
   const bool others = !connector_.has_invited_peer() && connector_.may_invite_elsewhere();
   if (invites && others && Clock::now() - since_.waits >= Search::time_to_hold) {
     connector_.try_another();
-    meet(Meeting::Event::overdue);
+    act_on(Meeting::Event::overdue);
   }
-  if (!search_.look(Clock::now(), sign_of_life(), limit)) return;
-  (void)resumption_.take(Resumption::Event::late);
+  if (!search_.is_over(Clock::now(), sign_of_life(), limit)) return;
+  (void)resumption_.enter(Resumption::Event::late);
   lost(broken_by_ + "; since then its host has not answered for " +
        std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s" +
        (unreached_.empty() ? "" : " (" + unreached_ + ")"));
@@ -418,13 +418,13 @@ void Link::resume(Socket socket, const Greeting& theirs) {
   if (!meeting_.asks() && !resumption_.takes(meeting_.side(), theirs.search)) return;
   if (!is_whole(theirs.counts)) return;
   if (connection_) broke("it has connected again");
-  if (!meeting_.asks()) meet(Meeting::Event::greeted);
+  if (!meeting_.asks()) act_on(Meeting::Event::greeted);
   connector_.stop();
   connector_.forget_invitations();
   connector_.note_met(socket);
   since_.welcomed = {};
   const bool within_host = is_within_host(socket);
-  (void)resumption_.take(Resumption::Event::resumed);
+  (void)resumption_.enter(Resumption::Event::resumed);
   resumption_.bring(theirs.search);
   connection_.resume(std::move(socket), within_host, theirs);
 }
@@ -436,7 +436,7 @@ bool Link::is_whole(const ByteCounts& theirs) {
   const bool keeps = connection_.output() == Upgrade::Output::kept;
   const bool has_come = ours.sent == theirs.received || (keeps && theirs.received < ours.sent);
   if (has_come && theirs.sent == ours.received) return true;
-  (void)resumption_.take(Resumption::Event::differed);
+  (void)resumption_.enter(Resumption::Event::differed);
   const auto missing = [](uint64_t sent, uint64_t received) {
     return std::to_string(sent - std::min(sent, received)) + " bytes ";
   };
@@ -525,7 +525,7 @@ void Link::look_for_overdue() {
                        connector_.may_invite_elsewhere() && !is_next_door();
   if (!(waits || invites) || Clock::now() - since_.waits < time) return;
   if (invites) connector_.try_another();
-  meet(Meeting::Event::overdue);
+  act_on(Meeting::Event::overdue);
 }
 
 // A peer that closes all invitations, and says nothing, may be up, and its answers lost. (One that
@@ -584,9 +584,9 @@ void Link::lost(const std::string& how) {
 void Link::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
-  (void)resumption_.take(Resumption::Event::ended);
+  (void)resumption_.enter(Resumption::Event::ended);
   ended_ = ++shared_.ready.ended;
-  (void)meeting_.take(Meeting::Event::ended);
+  (void)meeting_.enter(Meeting::Event::ended);
   streams_.lose(status);
   connector_.stop();
   connection_.close();

@@ -51,7 +51,7 @@ class Link {
   void close(Stream& stream);
 
   // After a receive was posted: parses what has been read already.
-  void look();
+  void parse_received();
   // After anything was posted: goes on connecting, and sends what can be sent.
   void flush_now();
 
@@ -184,7 +184,7 @@ class Link {
   }
 
   // For the connection: both sides have greeted for the first time.
-  void opened() { (void)resumption_.take(Resumption::Event::opened); }
+  void opened() { (void)resumption_.enter(Resumption::Event::opened); }
   // It ended without BYE, for this reason. Another one may go on.
   void broke(const std::string& how);
   // Whether anything is to be moved, and its reading where nothing is.
@@ -202,7 +202,7 @@ class Link {
 
  private:
   void list();
-  void meet(Meeting::Event event);
+  void act_on(Meeting::Event event);
   void need();
   void seek();
   bool is_looked_for() const;
@@ -211,7 +211,7 @@ class Link {
   void watch_writes();
   bool dial();
   void take_dialed();
-  void give_up();
+  void end_in_failure();
   void fall_short(const Status& lack);
   void look_for_overdue();
   void look_for_spurning();

@@ -163,7 +163,7 @@ Outbox::Flushed Outbox::flush(Conduit& conduit) {
   return flushed;
 }
 
-Outbox::GivenUp Outbox::give_up(const TeamId& team, std::optional<uint32_t> call) {
+Outbox::GivenUp Outbox::withdraw(const TeamId& team, std::optional<uint32_t> call) {
   GivenUp given;
   size_t kept = first_;
   for (size_t i = first_; i < frames_.size(); ++i) {
@@ -188,12 +188,12 @@ Outbox::GivenUp Outbox::give_up(const TeamId& team, std::optional<uint32_t> call
   }
   frames_.resize(kept);
   if (all_taken()) forget_taken();
-  give_up_held(team, call, given);
+  withdraw_held(team, call, given);
   return given;
 }
 
 // What the conduit holds it sends in any case: it has copied it.
-void Outbox::give_up_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given) {
+void Outbox::withdraw_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given) {
   std::erase_if(held_, [&](const Held& each) {
     const bool gives_up = each.team == team && (!call || *call == each.operation->tag.call);
     if (gives_up && each.operation->note_left()) {

@@ -67,7 +67,7 @@ class Outbox {
     uint32_t credit = 0;
     bool torn = false;
   };
-  GivenUp give_up(const TeamId& team, std::optional<uint32_t> call);
+  GivenUp withdraw(const TeamId& team, std::optional<uint32_t> call);
 
   // The connection broke, and another one, on which nothing was agreed, goes on where it stopped:
   // the peer has all that was taken. Drops the connection's own frames that have not begun. Returns
@@ -94,7 +94,7 @@ class Outbox {
   void advance(size_t bytes, Flushed& flushed);
   bool complete_held(const Conduit& conduit, Flushed& flushed);
   bool push_on(Conduit& conduit, Flushed& flushed);
-  void give_up_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given);
+  void withdraw_held(const TeamId& team, std::optional<uint32_t> call, GivenUp& given);
   void forget_taken();
 
   std::vector<Outgoing> frames_;

@@ -239,8 +239,8 @@ bool Rail::has_ended() {
   return got <= 0 && got != -EAGAIN;
 }
 
-Watch::Verdict Rail::look(const Connector& connector, Vigil::Duration limit) {
-  return is_open() ? watch_.look(connector, conduits_.socket(), limit) : Watch::Verdict::lives;
+Watch::Verdict Rail::judge(const Connector& connector, Vigil::Duration limit) {
+  return is_open() ? watch_.judge(connector, conduits_.socket(), limit) : Watch::Verdict::lives;
 }
 
 pollfd Rail::poll_for(bool reads) const {
@@ -260,7 +260,7 @@ bool Rail::is_delivered() {
 
 // How they are given up.
 
-Rail::GivenUp Rail::give_up(const TeamId& team, std::optional<uint32_t> call) {
+Rail::GivenUp Rail::withdraw(const TeamId& team, std::optional<uint32_t> call) {
   GivenUp given;
   for (Outgoing& each : out_) {
     Operation* const send = each.send;

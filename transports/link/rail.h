@@ -107,7 +107,7 @@ class Rail {
   // What is due can be read although poll may say nothing.
   bool is_buffered() const { return is_due() && is_open() && conduits_.way_in().buffered(); }
   // Called about twice a second while it is due, or sends (watch.h).
-  Watch::Verdict look(const Connector& connector, Vigil::Duration limit);
+  Watch::Verdict judge(const Connector& connector, Vigil::Duration limit);
   Vigil::Duration silence() const { return watch_.silence(); }
   void rest() { watch_.rest(); }
   // All that was pushed has left this process, and as far as is known, arrived.
@@ -119,7 +119,7 @@ class Rail {
     Operation* sends = nullptr;
     bool torn = false;  // no memory for a copy
   };
-  GivenUp give_up(const TeamId& team, std::optional<uint32_t> call);
+  GivenUp withdraw(const TeamId& team, std::optional<uint32_t> call);
 
  private:
   struct Outgoing {

@@ -116,7 +116,7 @@ Status Rails::take_dialed(Rail& rail) {
   const bool within_host = connector_.counts_as_within_host();
   Status agreed = check(answer, within_host);
   if (!agreed.ok()) return agreed;
-  rail.connect(rail.dialer()->take(), within_host, is_filtered(shared_, within_host),
+  rail.connect(rail.dialer()->take_socket(), within_host, is_filtered(shared_, within_host),
                shared_.options.peer_timeout);
   if (!answer.proves) rail.confirm();
   return open_filter(rail);
@@ -206,7 +206,7 @@ void Rails::look_after() {
   drop_ended();
   for (const auto& each : rails_) {
     if (!each->is_due() && !each->sends()) continue;
-    const auto verdict = each->look(connector_, shared_.options.peer_timeout);
+    const auto verdict = each->judge(connector_, shared_.options.peer_timeout);
     if (verdict == Watch::Verdict::lives) continue;
     const bool answers = verdict == Watch::Verdict::deaf;
     return link_.fail({Code::peer_lost, peer_.label + " is gone: its host has not answered for " +
@@ -276,7 +276,7 @@ void Rails::watch(bool will_write) {
   sample.to = Clock::now().time_since_epoch();
   sample.neighbours = shared_.spreading > 0;  // this link still tries
   if (!knows) return;
-  choice_.look(sample, [] { return sent_by_interfaces(); });
+  choice_.observe(sample, [] { return sent_by_interfaces(); });
   tell();
 }
 
@@ -303,7 +303,7 @@ std::vector<Share> Rails::plan(const Operation& send) {
   return cut(send.bytes, std::move(loads));
 }
 
-void Rails::commit(Operation* send, const TeamId& team, const std::vector<Share>& parts) {
+void Rails::spread(Operation* send, const TeamId& team, const std::vector<Share>& parts) {
   send->parts = parts.size() + 1;  // with the SPREAD
   turn_ += parts.size();
   size_t offset = 0;
@@ -465,10 +465,10 @@ void Rails::forget(const Stream& stream) {
   });
 }
 
-Operation* Rails::give_up(const TeamId& team, std::optional<uint32_t> call) {
+Operation* Rails::withdraw(const TeamId& team, std::optional<uint32_t> call) {
   Operation* all = nullptr;
   for (const auto& each : rails_) {
-    const Rail::GivenUp given = each->give_up(team, call);
+    const Rail::GivenUp given = each->withdraw(team, call);
     torn_ |= given.torn;
     for (Operation* send = given.sends; send != nullptr;) {
       Operation* const next = send->next;

@@ -93,10 +93,10 @@ class Rails {
   // Whether a large message of so many bytes, which is to be sent now, is to be spread. Drops rails
   // that have ended.
   bool spreads(size_t bytes);
-  // Spreads a message; returns the payload of its SPREAD, which must be queued first: then commit.
+  // Spreads a message; returns the payload of its SPREAD, which must be queued first: then spread.
   // Empty: there is no rail to send on. May throw std::bad_alloc, with no effect.
   std::vector<Share> plan(const Operation& send);
-  void commit(Operation* send, const TeamId& team, const std::vector<Share>& parts);
+  void spread(Operation* send, const TeamId& team, const std::vector<Share>& parts);
   // A SPREAD has come, of a message of so many bytes. The caller sets SpreadReceive::at. nullptr:
   // it cannot be right, and the link has failed. May throw std::bad_alloc; then the link must fail.
   SpreadReceive* expect(size_t bytes, const std::vector<Share>& parts);
@@ -137,7 +137,7 @@ class Rails {
     }
   }
   void forget(const Stream& stream);
-  Operation* give_up(const TeamId& team, std::optional<uint32_t> call);
+  Operation* withdraw(const TeamId& team, std::optional<uint32_t> call);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -93,7 +93,7 @@ class Resumption {
   State state() const { return state_; }
   bool seeks() const { return state_ == State::seeking; }
   // Goes to the next state, and says what to do.
-  Action take(Event event) {
+  Action enter(Event event) {
     const Step taken = step(state_, event);
     state_ = taken.next;
     return taken.action;

@@ -10,7 +10,7 @@ void Search::begin(Clock::time_point now) {
   since_ = before_ = looked_ = now;
 }
 
-bool Search::look(Clock::time_point now, Sign sign, Duration limit) {
+bool Search::is_over(Clock::time_point now, Sign sign, Duration limit) {
   if (std::exchange(looked_, now) < now - longest_gap) since_ = before_ = now;
   const Sign last = std::exchange(last_, sign);
   if (sign != Sign::none && last == Sign::none) before_ = since_;

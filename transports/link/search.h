@@ -34,7 +34,7 @@ class Search {
   void begin(Clock::time_point now);
   // Called about twice a second while it lasts. Whether nobody has answered for the limit (0:
   // never).
-  bool look(Clock::time_point now, Sign sign, Duration limit);
+  bool is_over(Clock::time_point now, Sign sign, Duration limit);
   // Who held this side's words has dropped them without an answer, and was somebody else, perhaps.
   void take_back();
 

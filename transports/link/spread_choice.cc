@@ -34,10 +34,10 @@ bool SpreadChoice::is_due(Clock::time_point now, bool will_write) {
   return true;
 }
 
-void SpreadChoice::look(const SpreadTrial::Sample& sample,
-                        const SpreadTrial::Interfaces& interfaces) {
+void SpreadChoice::observe(const SpreadTrial::Sample& sample,
+                           const SpreadTrial::Interfaces& interfaces) {
   is_busy_ = sample.alone.outstanding + sample.spread.outstanding >= SpreadTrial::least_busy;
-  (void)trial_->look(sample, interfaces);
+  (void)trial_->observe(sample, interfaces);
 }
 
 std::optional<std::array<char, 128>> SpreadChoice::news() {

@@ -35,10 +35,10 @@ class SpreadChoice {
 
   // A trial measures.
   bool measures() const { return trial_ && trial_->watches(); }
-  // While it does: whether look() is to be called now: always before this side writes, and often
+  // While it does: whether observe() is to be called now: always before this side writes, and often
   // while it waits.
   bool is_due(Clock::time_point now, bool will_write);
-  void look(const SpreadTrial::Sample& sample, const SpreadTrial::Interfaces& interfaces);
+  void observe(const SpreadTrial::Sample& sample, const SpreadTrial::Interfaces& interfaces);
   // The same, and there was enough outstanding to learn something.
   bool watches() const { return measures() && is_busy_; }
 

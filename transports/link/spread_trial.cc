@@ -67,7 +67,7 @@ SpreadTrial::State SpreadTrial::step(State state, Event event) {
   return row == std::end(rows) ? state : row->next;
 }
 
-void SpreadTrial::take(Event event) {
+void SpreadTrial::enter(Event event) {
   const State next = step(state_, event);
   if (next == state_) return;
   state_ = next;
@@ -78,28 +78,28 @@ void SpreadTrial::take(Event event) {
 }
 
 // The trial said nothing.
-void SpreadTrial::give_up() {
-  if (++tries_ >= most_tries) return take(Event::tired);
+void SpreadTrial::rest() {
+  if (++tries_ >= most_tries) return enter(Event::tired);
   if (tries_ > 1) rest_ *= rest_growth;
-  take(Event::unclear);
+  enter(Event::unclear);
 }
 
 void SpreadTrial::note_send(size_t bytes) {
   if (is_decided()) return;
   sent_ += bytes;
   if (state_ == State::resting) {
-    if (sent_ > rest_) take(Event::rested);
+    if (sent_ > rest_) enter(Event::rested);
   } else if (sent_ > most_bytes) {
-    give_up();
+    rest();
   }
 }
 
 void SpreadTrial::note_ready(size_t rails) {
   rails_ = rails;
-  take(Event::ready);
+  enter(Event::ready);
 }
 
-bool SpreadTrial::look(const Sample& sample, const Interfaces& interfaces) {
+bool SpreadTrial::observe(const Sample& sample, const Interfaces& interfaces) {
   if (!watches()) return false;
   const uint64_t acknowledged = measured(sample).acknowledged;
   if (!has_last_) warm_from_ = acknowledged;
@@ -125,7 +125,7 @@ void SpreadTrial::warm(const Sample& sample) {
   const bool is_disturbed = !spreads() && (sample.spread_waits || sample.spread.outstanding > 0);
   warm_from_ = is_disturbed ? acknowledged : std::min(warm_from_, acknowledged);
   const uint64_t enough = state_ == State::joining ? joint_warm_up : warm_up;
-  if (acknowledged - warm_from_ >= enough) take(Event::warm);
+  if (acknowledged - warm_from_ >= enough) enter(Event::warm);
 }
 
 // An interval counts if there was enough to send all the time: enough is left at its end, and
@@ -157,7 +157,7 @@ void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces)
   const bool joint = state_ == State::together;
   const auto connections = static_cast<int64_t>(joint ? rails_ : 1);
   if (window_.shut * most_shut > window_.busy * connections) {
-    return ++spoiled_ < most_spoiled ? begin_window(sample, interfaces) : give_up();
+    return ++spoiled_ < most_spoiled ? begin_window(sample, interfaces) : rest();
   }
   const uint64_t here = bytes_of(sample) - window_.here, host = interfaces();
   const uint64_t sent = host - std::min(host, window_.host);
@@ -172,7 +172,7 @@ void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces)
     result.here = std::max(result.here, found_.front().here);
     for (const Rates& each : found_) result.elsewhere = std::max(result.elsewhere, each.elsewhere);
   }
-  state_ == State::alone ? take(Event::measured) : decide(sample.neighbours);
+  state_ == State::alone ? enter(Event::measured) : decide(sample.neighbours);
 }
 
 void SpreadTrial::decide(bool neighbours) {
@@ -180,10 +180,10 @@ void SpreadTrial::decide(bool neighbours) {
   const double gained = several.here - one.here, lost_elsewhere = one.elsewhere - several.elsewhere;
   const bool is_fair = neighbours || lost_elsewhere <= gained / 2;
   const bool is_better = several.here >= margin * one.here && is_fair;
-  if (is_better) return take(Event::better);
+  if (is_better) return enter(Event::better);
   const bool others_sent =
       std::max(one.elsewhere / one.here, several.elsewhere / several.here) > much;
-  others_sent ? give_up() : take(Event::worse);
+  others_sent ? rest() : enter(Event::worse);
 }
 
 std::array<char, 128> SpreadTrial::findings() const {

@@ -102,13 +102,13 @@ class SpreadTrial {
   void note_ready(size_t rails);
   // What a moment was like; called before each write of more, and often while any is outstanding.
   // True if the choice has been made now.
-  bool look(const Sample& sample, const Interfaces& interfaces);
+  bool observe(const Sample& sample, const Interfaces& interfaces);
 
   State state() const { return state_; }
   bool spreads() const {
     return state_ == State::joining || state_ == State::together || state_ == State::several;
   }
-  // look() is needed.
+  // observe() is needed.
   bool watches() const {
     return !is_decided() && state_ != State::awaiting && state_ != State::resting;
   }
@@ -127,7 +127,7 @@ class SpreadTrial {
     uint64_t here = 0, host = 0;  // of this link and of all, when it began
   };
 
-  void take(Event event);
+  void enter(Event event);
   const Flow& measured(const Sample& sample) const {
     return spreads() ? sample.spread : sample.alone;
   }
@@ -138,7 +138,7 @@ class SpreadTrial {
   void add(const Sample& before, const Sample& now);
   void begin_window(const Sample& sample, const Interfaces& interfaces);
   void end_window(const Sample& sample, const Interfaces& interfaces);
-  void give_up();
+  void rest();
   void decide(bool neighbours);
 
   State state_ = State::warming;

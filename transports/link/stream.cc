@@ -73,7 +73,7 @@ bool Stream::queue_spread(Operation* operation, bool charged) try {
   Frame frame{FrameType::spread, charged, 0, team_, operation->tag};
   frame.number = static_cast<uint32_t>(operation->bytes);
   link_.connection().out().push(frame, encode(parts), false, operation);
-  rails->commit(operation, team_, parts);
+  rails->spread(operation, team_, parts);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
@@ -92,7 +92,7 @@ void Stream::post_recv(Operation* operation) {
   }
   if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   UnexpectedMessage* const unexpected = arrived_.remove(operation->tag);
-  if (unexpected != nullptr) return take(unexpected, operation);
+  if (unexpected != nullptr) return deliver(unexpected, operation);
   operation->status = link_.status();
   if (!operation->status.ok()) return link_.shared().completions.finish(operation);
   wait_for(operation);
@@ -109,7 +109,7 @@ void Stream::wait_for(Operation* receive) {
 }
 
 // Gives what has arrived of an unexpected message to its receive.
-void Stream::take(UnexpectedMessage* taken, Operation* receive) {
+void Stream::deliver(UnexpectedMessage* taken, Operation* receive) {
   const std::unique_ptr<UnexpectedMessage> unexpected(taken);
   if (unexpected->state == UnexpectedMessage::State::rts_only) {
     --link_.demand.announced;
@@ -291,27 +291,28 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
     if (takes && receive.bytes >= large) --link_.demand.large;
     return takes;
   });
-  const auto take = [&](ReceiveInProgress& receiving) {
+  const auto take_receive = [&](ReceiveInProgress& receiving) {
     if (receiving.receive == nullptr || (call && *call != receiving.receive->tag.call)) return;
     Operation* const receive = std::exchange(receiving.receive, nullptr);
     receive->next = std::exchange(taken, receive);
   };
-  if (auto* const receiving = link_.connection().reader().receive_of(*this)) take(*receiving);
+  if (auto* const receiving = link_.connection().reader().receive_of(*this))
+    take_receive(*receiving);
   if (link_.rails() != nullptr) {
-    link_.rails()->visit(*this, [&](SpreadReceive& each) { take(each.at); });
+    link_.rails()->visit(*this, [&](SpreadReceive& each) { take_receive(each.at); });
   }
   for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.receives;
   return taken;
 }
 
 Operation* Stream::take_sends(std::optional<uint32_t> call) {
-  const Outbox::GivenUp given = link_.connection().out().give_up(team_, call);
+  const Outbox::GivenUp given = link_.connection().out().withdraw(team_, call);
   if (given.torn) link_.connection().tear();
   to_peer_.credit(given.charge);
   from_peer_.return_credit(given.credit);
-  Operation* taken = to_peer_.give_up(call);
+  Operation* taken = to_peer_.withdraw(call);
   Rails* const rails = link_.rails();
-  for (Operation* each : {given.sends, rails != nullptr ? rails->give_up(team_, call) : nullptr}) {
+  for (Operation* each : {given.sends, rails != nullptr ? rails->withdraw(team_, call) : nullptr}) {
     while (each != nullptr) {
       Operation* const send = std::exchange(each, each->next);
       send->next = std::exchange(taken, send);

@@ -91,7 +91,7 @@ class Stream {
   void queue(FrameType type, const Tag& tag);
   void wait_for(Operation* receive);
   void free_room(size_t message);
-  void take(UnexpectedMessage* unexpected, Operation* receive);
+  void deliver(UnexpectedMessage* unexpected, Operation* receive);
   void set_aside(ReceiveInProgress& receiving);
   void disagree(const Tag& theirs);
   Operation* take_receives(std::optional<uint32_t> call);

@@ -74,7 +74,7 @@ UpgradeNegotiation::Step UpgradeNegotiation::step(Side side, State state, Messag
   return row == std::end(rows) ? Step{state, Action::reject} : Step{row->next, row->action};
 }
 
-Status UpgradeNegotiation::take(FrameType type, const std::string& text) {
+Status UpgradeNegotiation::receive(FrameType type, const std::string& text) {
   const Message message = message_of(type, text);
   const auto [next, action] = step(side_, state_, message);
   state_ = next;
@@ -106,7 +106,7 @@ Status UpgradeNegotiation::act(Action action, Message message, const std::string
       take_over();
       return {};
     case Action::give_up:
-      return give_up(text);
+      return refuse(text);
     case Action::drop:
     case Action::ignore:
       return {};
@@ -123,7 +123,7 @@ Status UpgradeNegotiation::reject(Message message) const {
   return {Code::internal, label_ + " sent " + std::string(what)};
 }
 
-Status UpgradeNegotiation::give_up(const std::string& text) const {
+Status UpgradeNegotiation::refuse(const std::string& text) const {
   const std::string why = connects() ? "; on its side: " + text.substr(1) : ": " + reason_.text;
   return {Code::peer_lost, "the connection to " + label_ + " failed" + why};
 }

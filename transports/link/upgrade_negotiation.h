@@ -86,7 +86,7 @@ class UpgradeNegotiation {
   // Connecting side, once the peer's answer has proved its identity and the base is complete.
   Status offer();
   // On a frame from the peer, with its payload.
-  Status take(FrameType type, const std::string& text);
+  Status receive(FrameType type, const std::string& text);
   // Between the offer's acceptance and the connecting side's SHIFT: asks how the trial goes.
   Status try_upgrade();
 
@@ -120,7 +120,7 @@ class UpgradeNegotiation {
   Status settle();
   void take_over();
   Status reject(Message message) const;
-  Status give_up(const std::string& text) const;
+  Status refuse(const std::string& text) const;
   void push_decline(Message kind);
   void push_shift();
 

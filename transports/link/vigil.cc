@@ -48,7 +48,7 @@ void probe_often(const Socket& socket, int sent, Vigil::Duration limit) {
 
 }  // namespace
 
-Vigil::Duration Vigil::look(Clock::time_point now, const Signs& signs, Duration limit) {
+Vigil::Duration Vigil::silence_at(Clock::time_point now, const Signs& signs, Duration limit) {
   const bool begins = now - looked_ > longest_gap;
   if (begins) since_ = now;
   if (begins || signs.tries < tries_before_) tries_before_ = signs.tries;
@@ -80,12 +80,12 @@ void keep_alive(const Socket& socket, Vigil::Duration limit) {
 
 bool Doubt::ask(const Socket& socket, Vigil::Duration limit) {
   const uint64_t before = std::exchange(used_in_, period());
-  return used_in_ - before > pause && look(socket, limit);
+  return used_in_ - before > pause && is_justified(socket, limit);
 }
 
 // What keepalive does not probe because data is on its way is sent again by the kernel instead. (To
 // set the idle time makes Linux look at once whether it is over.)
-bool Doubt::look(const Socket& socket, Vigil::Duration limit) {
+bool Doubt::is_justified(const Socket& socket, Vigil::Duration limit) {
   tcp_info info;
   const bool lives = ask_kernel(socket, &info) && info.tcpi_state != TCP_CLOSE;
   const bool unanswered = lives && (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);

@@ -37,7 +37,7 @@ class Vigil {
   // Called about twice a second while something of the link is pending. Returns how long the host
   // has not answered in this vigil, if it is to be taken for dead; else 0. limit: 0: never. So that
   // the host of a network that has just come back is not, a try must have failed in this vigil.
-  Duration look(Clock::time_point now, const Signs& signs, Duration limit);
+  Duration silence_at(Clock::time_point now, const Signs& signs, Duration limit);
   // It answers on another connection: what follows is another wait.
   void pardon(Clock::time_point now, const Signs& signs);
   // Since then it has not answered on this one.
@@ -94,7 +94,7 @@ class Doubt {
   static constexpr uint64_t pause = 2;  // whole periods
 
   bool ask(const Socket& socket, Vigil::Duration limit);
-  bool look(const Socket& socket, Vigil::Duration limit);
+  bool is_justified(const Socket& socket, Vigil::Duration limit);
 
   uint64_t used_in_ = 0;  // the period of the last use; 0: never, or the doubt lasts
   bool lasts_ = false;

@@ -12,7 +12,7 @@ namespace sluice {
 
 Inquiry::Answer Inquiry::ask(Clock::time_point now, const Connector& connector,
                              const Socket& silent) try {
-  const Answer answer = look();
+  const Answer answer = read_answer();
   if (answer != Answer::awaited) return answer;
   if (begun_.empty()) since_ = now;
   if (now - since_ >= Vigil::time_to_ask) return Answer::none;
@@ -23,7 +23,7 @@ Inquiry::Answer Inquiry::ask(Clock::time_point now, const Connector& connector,
   return begun_.empty() ? Answer::none : Answer::awaited;
 }
 
-Inquiry::Answer Inquiry::look() const {
+Inquiry::Answer Inquiry::read_answer() const {
   for (const Socket& each : begun_) {
     pollfd ready{each.fd(), POLLOUT, 0};
     if (poll(&ready, 1, 0) <= 0) continue;
@@ -36,12 +36,12 @@ Inquiry::Answer Inquiry::look() const {
   return Answer::awaited;
 }
 
-Watch::Verdict Watch::look(const Connector& connector, const Socket& socket,
-                           Vigil::Duration limit) {
+Watch::Verdict Watch::judge(const Connector& connector, const Socket& socket,
+                            Vigil::Duration limit) {
   const Vigil::Clock::time_point now = Vigil::Clock::now();
   Vigil::Signs signs;
   const bool is_known = ask_kernel(socket, &signs);
-  silence_ = is_known ? vigil_.look(now, signs, limit) : Vigil::Duration(0);
+  silence_ = is_known ? vigil_.silence_at(now, signs, limit) : Vigil::Duration(0);
   if (silence_ == Vigil::Duration(0)) {
     inquiry_.drop();
     return Verdict::lives;

@@ -36,7 +36,7 @@ class Inquiry {
   void drop() { begun_.clear(); }
 
  private:
-  Answer look() const;
+  Answer read_answer() const;
 
   std::vector<Socket> begun_;
   Clock::time_point since_{};
@@ -51,7 +51,7 @@ class Watch {
   };
 
   // Called about twice a second while something is pending on the connection. limit: 0: it lives.
-  Verdict look(const Connector& connector, const Socket& socket, Vigil::Duration limit);
+  Verdict judge(const Connector& connector, const Socket& socket, Vigil::Duration limit);
   // For how long it had not answered at the last look, if for the limit or longer; else 0.
   Vigil::Duration silence() const { return silence_; }
   // Nothing is pending: what follows is another wait.

@@ -11,7 +11,7 @@ void OperationList::push_back(Operation* operation) {
   end_ = &operation->next;
 }
 
-Operation* OperationList::take(Operation** place) {
+Operation* OperationList::unlink(Operation** place) {
   Operation* operation = *place;
   *place = operation->next;
   if (end_ == &operation->next) end_ = place;
@@ -20,7 +20,7 @@ Operation* OperationList::take(Operation** place) {
 
 Operation* OperationList::remove(const Tag& tag) {
   for (Operation** place = &first_; *place != nullptr; place = &(*place)->next) {
-    if (same_message((*place)->tag, tag)) return take(place);
+    if (same_message((*place)->tag, tag)) return unlink(place);
   }
   return nullptr;
 }
@@ -32,7 +32,7 @@ Operation* OperationList::remove_all(std::optional<uint32_t> call) {
       place = &(*place)->next;
       continue;
     }
-    Operation* operation = take(place);
+    Operation* operation = unlink(place);
     operation->next = std::exchange(removed, operation);
   }
   return removed;

@@ -23,12 +23,12 @@ class OperationList {
   Operation* front() const { return first_; }
   void push_back(Operation* operation);
   // Remove the first, the one with that tag (nullptr if none), or all (of a call), and return them.
-  Operation* pop_front() { return take(&first_); }
+  Operation* pop_front() { return unlink(&first_); }
   Operation* remove(const Tag& tag);
   Operation* remove_all(std::optional<uint32_t> call);
 
  private:
-  Operation* take(Operation** place);
+  Operation* unlink(Operation** place);
 
   Operation* first_ = nullptr;
   Operation** end_ = &first_;
@@ -55,7 +55,7 @@ class SendWindow {
   // The send whose receive is posted, which goes without room; nullptr: it does not wait any more.
   Operation* release(const Tag& tag) { return waiting_.remove(tag); }
   // Removes those that wait, all or of one call, linked by `next`.
-  Operation* give_up(std::optional<uint32_t> call) { return waiting_.remove_all(call); }
+  Operation* withdraw(std::optional<uint32_t> call) { return waiting_.remove_all(call); }
 
  private:
   bool take_room(const Operation& send) {

@@ -172,8 +172,8 @@ Result<std::unique_ptr<Dialer>> Connector::dial_rail(uint32_t number) const {
   return std::make_unique<Dialer>(context_, ways, *greeting, *key);
 }
 
-Connector::Connected Connector::take() {
-  Connected connected{dialer_->take(), dialer_->answer(), dialer_->words()};
+Connector::Connected Connector::take_connected() {
+  Connected connected{dialer_->take_socket(), dialer_->answer(), dialer_->words()};
   stop();
   return connected;
 }

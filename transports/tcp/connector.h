@@ -60,7 +60,7 @@ class Connector {
     std::optional<Greeting> answer;  // the peer's, to this side's greeting; none to an invitation
     Greeting words;                  // that this side has said
   };
-  Connected take();
+  Connected take_connected();
   // A dialer for a rail. Several networks that both hosts are on are used in turns, by its number.
   // May throw std::bad_alloc.
   Result<std::unique_ptr<Dialer>> dial_rail(uint32_t number) const;

@@ -250,7 +250,7 @@ Dialer::Action Dialer::look_at(Attempt& attempt) {
         event = hear(attempt);
         break;
       case Action::look:
-        event = look(attempt);
+        event = poll_attempt(attempt);
         break;
       case Action::wait_longer:
         attempt.until = Clock::now() + std::min<Clock::duration>(context_.options.connect_timeout,
@@ -338,7 +338,7 @@ Dialer::Event Dialer::wait_further(const Attempt& attempt) const {
   return Clock::now() < attempt.until ? Event::nothing : Event::overdue;
 }
 
-Dialer::Event Dialer::look(Attempt& attempt) const {
+Dialer::Event Dialer::poll_attempt(Attempt& attempt) const {
   const auto limit = std::min(context_.options.connect_timeout, longest_silence);
   if (!is_unacknowledged(attempt.socket, limit)) return Event::acknowledged;
   attempt.error = ETIMEDOUT;

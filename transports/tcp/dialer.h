@@ -91,7 +91,7 @@ class Dialer {
   // While dialing: adds the sockets to poll.
   void add_to(std::vector<pollfd>& polls) const;
   // Once connected; to be called once.
-  Socket take() { return std::move(connected_); }
+  Socket take_socket() { return std::move(connected_); }
   // Once connected: the peer's greeting, if the dialer waited for it. It has sent this side's then.
   // (Nothing answers an invitation at once, which has been sent.)
   const std::optional<Greeting>& answer() const { return answer_; }
@@ -153,7 +153,7 @@ class Dialer {
   Event greet(Attempt& attempt) const;
   Event hear(Attempt& attempt);
   Event wait_further(const Attempt& attempt) const;
-  Event look(Attempt& attempt) const;
+  Event poll_attempt(Attempt& attempt) const;
   Event confirm(Attempt& attempt) const;
   bool awaits_certain() const;
   bool may_retry(Attempt& attempt);

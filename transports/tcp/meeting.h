@@ -90,9 +90,9 @@ class Meeting {
   Side side() const { return side_; }
   State state() const { return state_; }
   bool asks() const { return side_ == Side::asks; }
-  // What take() would say.
+  // What enter() would say.
   Action answer_to(Event event) const { return step(side_, state_, event).action; }
-  Action take(Event event) {
+  Action enter(Event event) {
     const Step taken = step(side_, state_, event);
     state_ = taken.next;
     return taken.action;

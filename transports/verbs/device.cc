@@ -72,11 +72,11 @@ void VerbsDevice::take_events() {
     if (got < 0) errno = -got;
     return got;
   };
-  while (lost_.empty() && (got = system_call(next)) > 0) take(event);
+  while (lost_.empty() && (got = system_call(next)) > 0) note(event);
   if (got < 0) lost_ = "the device is lost: " + error_text(-got);
 }
 
-void VerbsDevice::take(const SluiceVerbsEvent& event) {
+void VerbsDevice::note(const SluiceVerbsEvent& event) {
   switch (event.kind) {
     case SLUICE_VERBS_QUEUE_FAILED:
       if (const auto at = failed_queues_.find(event.number); at != failed_queues_.end()) {

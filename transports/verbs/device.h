@@ -113,7 +113,7 @@ class VerbsDevice {
  private:
   VerbsDevice(const SluiceVerbs& table, void* handle, int descriptor, VerbsPort about)
       : table_(table), handle_(handle), descriptor_(descriptor), about_(std::move(about)) {}
-  void take(const SluiceVerbsEvent& event);
+  void note(const SluiceVerbsEvent& event);
   const char* failure_of(uint32_t queue) const;
 
   const SluiceVerbs& table_;

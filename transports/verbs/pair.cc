@@ -198,7 +198,7 @@ void VerbsPair::send_trial() {
 }
 
 bool VerbsPair::has_trial() {
-  look();
+  poll();
   return heard_;
 }
 
@@ -210,7 +210,7 @@ size_t VerbsPair::room() const {
 }
 
 size_t VerbsPair::write(std::span<const iovec> runs) {
-  if (room() < bytes_of(runs)) look();
+  if (room() < bytes_of(runs)) poll();
   const uint64_t before = out_.staged;
   for (const iovec& run : runs) {
     if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
@@ -309,13 +309,13 @@ void VerbsPair::give_credit() {
 }
 
 bool VerbsPair::has_arrived() {
-  if (readable() == 0) look();
+  if (readable() == 0) poll();
   give_credit();
   return readable() > 0 || error_ != 0;
 }
 
 size_t VerbsPair::read(std::span<const iovec> runs) {
-  if (readable() == 0) look();
+  if (readable() == 0) poll();
   const uint64_t before = in_.read;
   for (const iovec& run : runs) {
     auto* to = static_cast<std::byte*>(run.iov_base);
@@ -341,14 +341,14 @@ void VerbsPair::free_batches() {
 }
 
 // This ends: the peer has credit for a ring's bytes and max_batches batches.
-void VerbsPair::look() {
+void VerbsPair::poll() {
   SluiceVerbsDone done[completions_at_once];
   int count = 0;
   do {
     count = table().poll(queue_.handle, done, completions_at_once);
-    for (int i = 0; i < count; ++i) take(done[i]);
+    for (int i = 0; i < count; ++i) complete(done[i]);
   } while (count == completions_at_once);
-  if (count < 0) give_up("its completions cannot be read");
+  if (count < 0) fail("its completions cannot be read");
   renew_receives();
 }
 
@@ -360,7 +360,7 @@ std::string VerbsPair::reason_of(int status) {
 }
 
 // (A completion that failed counts for nothing: the pair is broken, or stopped.)
-void VerbsPair::take(const SluiceVerbsDone& done) {
+void VerbsPair::complete(const SluiceVerbsDone& done) {
   armed_ = false;
   if (done.received != 0 && in_.receives_out > 0) --in_.receives_out;
   if (done.status != 0) {
@@ -409,7 +409,7 @@ void VerbsPair::renew_receives() {
   in_.receives_owed = 0;
 }
 
-void VerbsPair::give_up(const std::string& what) {
+void VerbsPair::fail(const std::string& what) {
   state_ = after(state_, Event::silence);
   fail(EIO, what);
 }
@@ -419,7 +419,7 @@ void VerbsPair::stop() {
   state_ = after(state_, Event::stop);
   look_for_events();
   if (const int error = table().stop(queue_.handle); error != 0) {
-    give_up(std::string("cannot stop: ") + strerror(error));
+    fail(std::string("cannot stop: ") + strerror(error));
   }
 }
 
@@ -427,12 +427,12 @@ void VerbsPair::look_for_events() {
   device_->take_events();
   const std::string what = device_->problem(queue_.number);
   if (what.empty()) return;
-  if (!device_->reports(queue_.number)) return give_up(what);
+  if (!device_->reports(queue_.number)) return fail(what);
   fail(EIO, what);
 }
 
 bool VerbsPair::delivered() {
-  look();
+  poll();
   if (!works() || out_.completed_writes == out_.writes) return true;
   if (out_.signalled_writes != out_.writes && free_writes() > 0) {
     SluiceVerbsWrite last{};  // of no bytes: it completes after all others
@@ -456,10 +456,10 @@ void VerbsPair::arm() {
 // of pairs that were armed just before.)
 bool VerbsPair::sleeps(bool reads, bool writes) {
   device_->note_sleep();
-  look();
+  poll();
   if (!armed_) {
     arm();
-    look();
+    poll();
   }
   return error_ == 0 && !stopped() && (!reads || readable() == 0) && (!writes || room() == 0);
 }

@@ -88,16 +88,16 @@ class VerbsPair {
   // Takes completions, and returns whether there is anything to read, or an error.
   bool has_arrived();
   // Takes all completions that there are.
-  void look();
+  void poll();
   size_t readable() const { return in_.arrived - in_.read; }
   // Whether everything written is in the peer's memory, or never will be.
   bool delivered();
-  // Whether all bytes are, as far as look() knows. (Credits may be on their way.)
+  // Whether all bytes are, as far as poll() knows. (Credits may be on their way.)
   bool has_completed() const { return out_.completed == out_.staged; }
   // The peer has ended, but the device may not have reported yet all that has arrived: has it do
   // so. Nothing more arrives or leaves.
   void stop();
-  // Stopped, and look() has found everything that arrived, or the device never will report it.
+  // Stopped, and poll() has found everything that arrived, or the device never will report it.
   bool stopped() const {
     return state_ == State::silent || (state_ == State::stopped && in_.receives_out == 0);
   }
@@ -145,7 +145,7 @@ class VerbsPair {
   Status make_parts();
   const SluiceVerbs& table() const { return device_->table(); }
   void fail(int error, const std::string& what);
-  void give_up(const std::string& what);
+  void fail(const std::string& what);
   bool is_stopping() const { return state_ == State::stopped || state_ == State::silent; }
   std::string reason_of(int status);
 
@@ -158,7 +158,7 @@ class VerbsPair {
   uint32_t immediate(size_t bytes);
   void give_credit();
   void arm();
-  void take(const SluiceVerbsDone& done);
+  void complete(const SluiceVerbsDone& done);
   void take_immediate(uint32_t immediate);
   void take_credit(uint32_t credit);
   void renew_receives();

@@ -115,7 +115,7 @@ class VerbsUpgrade final : public Upgrade {
 
   Output output() override {
     pair_->look_for_events();
-    pair_->look();
+    pair_->poll();
     if (!pair_->works()) return Output::lost;
     if (pair_->has_completed()) return Output::kept;
     (void)pair_->delivered();  // has the device report it
@@ -276,13 +276,13 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   Status opened() {
-    if (has_changed()) look_again();
+    if (poll_changes()) look_again();
     if (!std::exchange(opened_, true)) failure_ = open();
     return failure_.ok() || failure_.message() == no_device ? failure_ : warn(failure_);
   }
 
   // Whether ports or addresses have changed, as far as the devices that are open tell.
-  bool has_changed() {
+  bool poll_changes() {
     bool any = false;
     for (const auto& each : watched_) {
       each->take_events();

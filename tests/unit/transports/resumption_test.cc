@@ -86,7 +86,7 @@ TEST(ResumptionTable, OfEveryNumberInEveryStateIsAsExpected) {
 
 TEST(ResumptionTable, ANumberIsComparedWithThatOfTheConnectionInPlace) {
   Resumption link;
-  (void)link.take(Event::opened);
+  (void)link.enter(Event::opened);
   EXPECT_TRUE(link.takes(Meeting::Side::asks, 0));
   EXPECT_FALSE(link.takes(Meeting::Side::answers, 0));
   link.bring(7);
@@ -94,7 +94,7 @@ TEST(ResumptionTable, ANumberIsComparedWithThatOfTheConnectionInPlace) {
     EXPECT_EQ(link.takes(Meeting::Side::asks, number), number == 7) << number;
     EXPECT_EQ(link.takes(Meeting::Side::answers, number), number > 7) << number;
   }
-  (void)link.take(Event::broke);
+  (void)link.enter(Event::broke);
   for (const uint64_t number : {0, 6, 7, 8, 100}) {
     EXPECT_EQ(link.takes(Meeting::Side::asks, number), number <= 7) << number;
     EXPECT_EQ(link.takes(Meeting::Side::answers, number), number > 7) << number;
@@ -111,7 +111,7 @@ TEST(ResumptionTable, OnAllWaysALinkHasOneConnectionAtMost) {
     bool connected = true, connects = false, ended = false;
     for (int i = 0; i < 40; ++i) {
       const Event event = link_events[random() % std::size(link_events)];
-      switch (link.take(event)) {
+      switch (link.enter(event)) {
         case Action::part:
           EXPECT_TRUE(connected && !connects);
           connected = false;

@@ -29,7 +29,7 @@ class Searching : public testing::Test {
   bool look(milliseconds time, Sign sign, milliseconds until = wait_limit) {
     for (const auto end = now_ + time; now_ < end;) {
       now_ += step;
-      if (search_.look(now_, sign, until)) return true;
+      if (search_.is_over(now_, sign, until)) return true;
     }
     return false;
   }

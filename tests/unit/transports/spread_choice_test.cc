@@ -27,7 +27,7 @@ class Traffic {
     alone_.outstanding = spreads ? 0 : message;
     over_rails_.outstanding = spreads ? message : 0;
     if (choice.measures() && choice.is_due(SpreadChoice::Clock::time_point(now), true)) {
-      choice.look({now, now, alone_, over_rails_}, [] { return uint64_t{0}; });
+      choice.observe({now, now, alone_, over_rails_}, [] { return uint64_t{0}; });
     }
     return spreads;
   }

@@ -122,7 +122,7 @@ class Sender {
     pass(spread_, rails, each_flow, is_shut);
   }
   void look(nanoseconds now, bool neighbours, const SpreadTrial::Interfaces& interfaces) {
-    (void)trial_.look({now, now, alone_, spread_, false, neighbours}, interfaces);
+    (void)trial_.observe({now, now, alone_, spread_, false, neighbours}, interfaces);
   }
 
  private:
@@ -359,7 +359,7 @@ TEST(SpreadTrial, WithoutRailsItGivesUp) {
   for (; !trial.is_decided() && sent < uint64_t{8} << 30; sent += message) {
     trial.note_send(message);
     now += std::chrono::milliseconds(1);
-    (void)trial.look({now, now, flow(sent, message)}, none);
+    (void)trial.observe({now, now, flow(sent, message)}, none);
     EXPECT_FALSE(trial.spreads());
   }
   EXPECT_EQ(trial.state(), State::one);
@@ -378,9 +378,9 @@ std::string findings_of_turns(std::chrono::milliseconds taking) {
     acknowledged += i % 2 == 0 ? 10'000 : 100'000;
     const nanoseconds took = i % 2 == 0 ? nanoseconds(0) : taking;
     const Flow used = flow(acknowledged, i % 2 == 0 ? message : 0);
-    (void)trial.look(trial.spreads() ? SpreadTrial::Sample{now, now + took, {}, used}
-                                     : SpreadTrial::Sample{now, now + took, used, {}},
-                     none);
+    (void)trial.observe(trial.spreads() ? SpreadTrial::Sample{now, now + took, {}, used}
+                                        : SpreadTrial::Sample{now, now + took, used, {}},
+                        none);
     trial.note_send(100'000);
     if (trial.state() == State::awaiting) trial.note_ready(rails);
   }
@@ -411,7 +411,7 @@ TEST(SpreadTrial, WhatComesSlowlySaysNothing) {
     sample.spread_waits = is_slow;
     trial.note_send(message);
     if (trial.state() == State::awaiting) trial.note_ready(rails);
-    (void)trial.look(sample, none);
+    (void)trial.observe(sample, none);
     ASSERT_TRUE(!is_slow || trial.spreads());
   }
   EXPECT_EQ(slow, 300);
@@ -435,7 +435,7 @@ TEST(SpreadTrial, CountsThatBeginAnew) {
     spread.outstanding = spreads ? message : 0;
     trial.note_send(10'000);
     if (trial.state() == State::awaiting) trial.note_ready(rails);
-    (void)trial.look({now, now, alone, spread}, none);
+    (void)trial.observe({now, now, alone, spread}, none);
   }
   EXPECT_EQ(trial.state(), State::several);
 }

@@ -139,8 +139,8 @@ class Steps {
   static bool takes(const World& world, Side side, uint8_t number) {
     const End& end = world.end[index(side)];
     Resumption link;
-    (void)link.take(Resumption::Event::opened);
-    if (!end.whole) (void)link.take(Resumption::Event::broke);
+    (void)link.enter(Resumption::Event::opened);
+    if (!end.whole) (void)link.enter(Resumption::Event::broke);
     link.bring(end.number);
     return link.takes(side, number);
   }

@@ -249,7 +249,7 @@ TEST_F(TcpOutbox, AFrameMayBeAPartOfASend) {
   EXPECT_EQ(done_, 1U);
   for (const size_t parts : {2, 1}) {
     push(parts);
-    const Outbox::GivenUp given = out_.give_up(first, std::nullopt);
+    const Outbox::GivenUp given = out_.withdraw(first, std::nullopt);
     EXPECT_EQ(given.sends, parts == 1 ? &send : nullptr);
     EXPECT_EQ(send.parts, parts - 1);
     EXPECT_FALSE(out_.empty());
@@ -328,7 +328,7 @@ TEST_F(TcpOutbox, WithdrawnWhileHeld) {
   queue(two);
   conduit_.holds = true;
   (void)out_.flush(conduit_);
-  const Outbox::GivenUp given = out_.give_up(first, std::nullopt);
+  const Outbox::GivenUp given = out_.withdraw(first, std::nullopt);
   ASSERT_NE(given.sends, nullptr);
   EXPECT_EQ(given.sends->next, nullptr);
   EXPECT_EQ(given.charge, 0U);
@@ -365,7 +365,7 @@ TEST_F(TcpOutbox, WithdrawnAfterAnyByte) {
     ASSERT_EQ(done_, gone / frame);
     conduit_.limit = ~size_t{0};
 
-    const Outbox::GivenUp given = out_.give_up(first, std::nullopt);
+    const Outbox::GivenUp given = out_.withdraw(first, std::nullopt);
     size_t sends = 0;
     for (const Operation* each = given.sends; each != nullptr; each = each->next) ++sends;
     const size_t whole = gone / frame, begun = (gone + frame - 1) / frame;

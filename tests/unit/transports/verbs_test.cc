@@ -190,8 +190,8 @@ TEST_F(Verbs, WhatAMessageCosts) {
       ASSERT_EQ(flow.came, cost.bytes);
       EXPECT_FALSE(flow.wrong);
     }
-    a_->look();
-    b_->look();
+    a_->poll();
+    b_->poll();
     const auto now = counts();
     EXPECT_EQ(now.bytes - before.bytes, cost.bytes * static_cast<size_t>(cost.turns));
     EXPECT_EQ(now.writes - before.writes, cost.writes) << cost.bytes;
@@ -236,7 +236,7 @@ TEST_F(Verbs, ImpossibleImmediatesAreErrors) {
   for (const uint32_t immediate : {5000U, 1U << 20}) {
     join(4096);
     fake_verbs::forge(immediate);
-    a_->look();
+    a_->poll();
     EXPECT_EQ(a_->error(), EPROTO) << immediate;
     EXPECT_EQ(a_->readable(), 0U);
   }

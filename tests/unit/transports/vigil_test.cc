@@ -33,13 +33,14 @@ class Watcher {
     milliseconds dead{0};
     for (int i = 0; i < looks && dead == milliseconds(0); ++i) {
       now_ += half;
-      dead = vigil_.look(now_, {silence + i * half, tries + static_cast<unsigned>(i) / 2}, limit_);
+      dead = vigil_.silence_at(now_, {silence + i * half, tries + static_cast<unsigned>(i) / 2},
+                               limit_);
     }
     return dead;
   }
   milliseconds look_once(milliseconds silence, unsigned tries) {
     now_ += half;
-    return vigil_.look(now_, {silence, tries}, limit_);
+    return vigil_.silence_at(now_, {silence, tries}, limit_);
   }
   void compute(milliseconds time) { now_ += time; }
   void rest() { vigil_.rest(); }
@@ -116,7 +117,7 @@ TEST(Vigil, APardonedHostHasAsLongAgain) {
   auto now = Vigil::Clock::time_point(hours(1));
   const auto look = [&](milliseconds silence, unsigned tries) {
     now += half;
-    return vigil.look(now, {silence, tries}, seconds(3));
+    return vigil.silence_at(now, {silence, tries}, seconds(3));
   };
   milliseconds silence(0);
   while (look(silence, 4) == milliseconds(0) && silence < minutes(1)) silence += half;

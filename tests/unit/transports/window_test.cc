@@ -56,10 +56,10 @@ TEST_F(Windows, AReleasedSendTakesNoRoom) {
 TEST_F(Windows, GivingUpACallLeavesTheOthers) {
   sends_[4].tag.call = 6;
   EXPECT_EQ(admit_all(), 4U);
-  EXPECT_EQ(to_peer_.give_up(6), &sends_[4]);
+  EXPECT_EQ(to_peer_.withdraw(6), &sends_[4]);
   EXPECT_EQ(sends_[4].next, nullptr);
-  EXPECT_EQ(to_peer_.give_up(std::nullopt), &sends_[5]);
-  EXPECT_EQ(to_peer_.give_up(std::nullopt), nullptr);
+  EXPECT_EQ(to_peer_.withdraw(std::nullopt), &sends_[5]);
+  EXPECT_EQ(to_peer_.withdraw(std::nullopt), nullptr);
 }
 
 TEST_F(Windows, CreditBeyondWhatIsUsedGivesNoRoom) {
