@@ -40,6 +40,7 @@ core_sources += \
 	src/engine/team_channels.h \
 	src/engine/team.cc src/engine/team.h \
 	src/engine/trial.cc src/engine/trial.h \
+	src/engine/vote.cc src/engine/vote.h \
 	src/engine/trials.cc src/engine/trials.h \
 	src/engine/waiter.cc src/engine/waiter.h
 

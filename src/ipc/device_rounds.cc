@@ -7,7 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "src/engine/execution.h"
 #include "src/memory/placement.h"
 #include "src/memory/staged_side.h"
 
@@ -15,7 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t longest_record = 96;
-static_assert(longest_record <= Team::exchange_at_once && SlabVote::packed_size <= longest_record &&
+static_assert(longest_record <= Team::exchange_at_once &&
               RankReport::packed_size <= longest_record &&
               SlabOffer::packed_size <= longest_record);
 
@@ -27,7 +26,7 @@ bool has_no_data(const UnplacedCall& unplaced) {
   return unplaced.others.empty() && is_empty(unplaced.input) && is_empty(unplaced.output);
 }
 
-void measure(const UnplacedCall& unplaced, SlabVote* vote) {
+void measure(const UnplacedCall& unplaced, Vote* vote) {
   const Side& side = unplaced.input;
   vote->bytes = std::max(side.bytes(), unplaced.output.bytes());
   for (uint32_t block = 0; block < side.blocks; ++block) {
@@ -37,7 +36,7 @@ void measure(const UnplacedCall& unplaced, SlabVote* vote) {
 
 bool reduces(const Call& call) { return call.reduction.kernel != nullptr; }
 
-uint32_t bit_of(SlabVote::Lack lack) { return 1U << static_cast<unsigned>(lack); }
+uint32_t bit_of(Lack lack) { return 1U << static_cast<unsigned>(lack); }
 constexpr uint32_t bit_of_connecting = 1U << 31;
 
 }  // namespace
@@ -57,8 +56,7 @@ DeviceRounds::DeviceRounds(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
       slabs_(slabs),
       knobs_(knobs),
       communicator_(communicator),
-      packed_(team.size() * longest_record),
-      votes_(team.size()) {}
+      packed_(team.size() * longest_record) {}
 
 bool DeviceRounds::is_eligible(const Call& call) const {
   if (call.collective == Collective::barrier) return false;
@@ -72,63 +70,36 @@ bool DeviceRounds::is_eligible(const Call& call) const {
          !team_.is_forced(call.collective);
 }
 
-std::optional<Status> DeviceRounds::carry(UnplacedCall& unplaced, Staging& input, Staging& output) {
-  SlabSchedule& schedule = is_alltoallv(unplaced.call) ? schedule_of_alltoallv_ : schedule_;
-  if (!schedule.is_due()) return {};
-  const DeviceSlabs::Token token = slabs_.try_take();
-  const SlabVote mine = vote(unplaced, token);
-  SlabBallot ballot;
-  if (Status status = count(unplaced.call, mine, &ballot); !status.ok()) return status;
-  report(ballot);
-  bool goes = ballot.result == SlabBallot::Result::go;
-  if (ballot.result == SlabBallot::Result::connect) {
-    if (Status status = connect(unplaced.call, &goes); !status.ok()) return status;
-  }
-  using Outcome = SlabSchedule::Outcome;
-  schedule.learn(goes ? Outcome::went : ballot.is_passing() ? Outcome::passing : Outcome::refused);
-  if (!goes) return {};
-  last_device_ = data_.place.device;
-  return run(unplaced, ballot.longest, input, output);
-}
-
-SlabVote DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& token) {
-  using Lack = SlabVote::Lack;
+void DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& token, Vote* vote) {
+  using Kind = Whereabouts::Kind;
   const Call& call = unplaced.call;
-  SlabVote vote;
-  vote.facts.signature = encode_signature(call.collective, call.root);
-  vote.facts.bytes = call.bytes;
-  vote.facts.blocks = digest_of_blocks(unplaced);
-  if (reduces(call)) {
-    vote.facts.type = static_cast<uint8_t>(call.reduction.arithmetic->type);
-    vote.facts.operation = static_cast<uint8_t>(call.reduction.arithmetic->op);
-  }
-  if (is_alltoallv(call)) measure(unplaced, &vote);
+  if (is_alltoallv(call)) measure(unplaced, vote);
   data_ = find_data(unplaced, 1);
   if (last_device_ >= 0 && has_no_data(unplaced)) {
-    data_.kind = Whereabouts::Kind::on_device;
+    data_.kind = Kind::on_device;
     data_.place.device = last_device_;
   }
   why_.clear();
-  if (data_.kind == Whereabouts::Kind::elsewhere) {
-    vote.lack = Lack::on_host;
-  } else if (data_.kind == Whereabouts::Kind::unknown) {
-    vote.lack = Lack::unknown;
+  Ability& mine = vote->by(Carrier::ipc);
+  if (data_.kind == Kind::on_device) mine.data = Ability::Data::on_device;
+  if (data_.kind == Kind::elsewhere) {
+    mine.lack = Lack::on_host;
+  } else if (data_.kind == Kind::unknown) {
+    mine.lack = Lack::unknown;
   } else if (!token) {
-    vote.lack = Lack::busy;
+    mine.lack = Lack::busy;
   } else {
-    vote.lack = look_at_device(call, &vote);
+    mine.lack = look_at_device(call, vote);
   }
-  return vote;
 }
 
-SlabVote::Lack DeviceRounds::look_at_device(const Call& call, SlabVote* vote) {
-  using Lack = SlabVote::Lack;
+Lack DeviceRounds::look_at_device(const Call& call, Vote* vote) {
   char why[sluice_cuda_why] = "";
   Status no_module;
   if (!ipc_) ipc_ = find_ipc(&no_module);
   if (!ipc_) {
     why_ = no_module.message();
-    return Lack::module;
+    return Lack::library;
   }
   auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
   if (ipc_->find_device(&data_.place, uuid, why) != 0) {
@@ -139,11 +110,29 @@ SlabVote::Lack DeviceRounds::look_at_device(const Call& call, SlabVote* vote) {
   Slab* const slab = slabs_.find(data_.place.device);
   if (!slab) return Lack::nothing;
   if (slab->has_failed()) return Lack::failed;
-  vote->slab = slab->id();
+  vote->by(Carrier::ipc).group = slab->id();
   const Status tried = try_kernel(call, *slab);
   why_ = tried.message();
   if (slab->has_failed()) return Lack::failed;
   return tried.ok() ? Lack::nothing : Lack::kernels;
+}
+
+void DeviceRounds::complete(const Call& call, Question* question) const {
+  question->connected = connected_;
+  question->least = is_alltoallv(call) ? knobs_.cuda_ipc_least : 0;
+}
+
+Status DeviceRounds::conclude(const Call& call, const Ballot& ballot, std::span<const Vote> votes,
+                              bool* goes) {
+  const auto has_failed = [](const Vote& vote) {
+    return vote.by(Carrier::ipc).lack == Lack::failed;
+  };
+  if (std::ranges::any_of(votes, has_failed)) slabs_.leave();
+  const Finding& finding = ballot.by(Carrier::ipc);
+  report(finding);
+  *goes = finding.next == Finding::Next::go;
+  if (finding.next != Finding::Next::connect) return {};
+  return connect(call, votes, goes);
 }
 
 // Whether the driver loads the call's kernel, which it compiles then, is known once one has run. So
@@ -180,24 +169,8 @@ Record DeviceRounds::record_of(Rank rank) const {
       std::span(packed_).subspan(rank * Record::packed_size, Record::packed_size));
 }
 
-// Gathers all ranks' votes.
-Status DeviceRounds::count(const Call& call, const SlabVote& mine, SlabBallot* ballot) {
-  if (Status status = exchange(call, mine); !status.ok()) return status;
-  for (Rank rank = 0; rank < team_.size(); ++rank) votes_[rank] = record_of<SlabVote>(rank);
-  const bool has_failed = std::ranges::count(votes_, SlabVote::Lack::failed, &SlabVote::lack) > 0;
-  if (has_failed) slabs_.leave();
-  const size_t least = is_alltoallv(call) ? knobs_.cuda_ipc_least : 0;
-  *ballot = count_votes(votes_, connected_, least);
-  if (ballot->result != SlabBallot::Result::mismatch) return {};
-  const auto other =
-      std::ranges::find_if(votes_, [&](const SlabVote& vote) { return vote.facts != mine.facts; });
-  const std::string rank = "rank " + std::to_string(other - votes_.begin());
-  const Status status = describe_difference(mine.facts, other->facts).with(rank);
-  return team_.fail_call(status.with(std::string(to_string(call.collective))));
-}
-
 // All ranks tell each other of their slabs, open those of the others, and tell whether they could.
-Status DeviceRounds::connect(const Call& call, bool* connected) {
+Status DeviceRounds::connect(const Call& call, std::span<const Vote> votes, bool* connected) {
   *connected = false;
   connected_.clear();
   std::vector<SlabOffer> offers(team_.size());
@@ -213,7 +186,7 @@ Status DeviceRounds::connect(const Call& call, bool* connected) {
   }
   Rank ill = 0;
   RankReport report;
-  Status status = gather_reports(call, open_all(offers), &ill, &report);
+  Status status = gather_reports(call, open_all(offers, votes), &ill, &report);
   if (!status.ok()) return status;
   if (!report.is_well) {
     if (ill == team_.rank()) {
@@ -246,13 +219,14 @@ Status DeviceRounds::tell_offers(const Call& call, std::vector<SlabOffer>* offer
   return {};
 }
 
-RankReport DeviceRounds::open_all(const std::vector<SlabOffer>& offers) try {
+RankReport DeviceRounds::open_all(const std::vector<SlabOffer>& offers,
+                                  std::span<const Vote> votes) try {
   Slab& own = *slabs_.find(data_.place.device);
   memory_[team_.rank()] = own.memory();
   for (Rank rank = 0; rank < team_.size(); ++rank) {
     if (rank == team_.rank()) continue;
     std::string why;
-    memory_[rank] = own.open(team_.process(rank), votes_[rank].device, offers[rank], &why);
+    memory_[rank] = own.open(team_.process(rank), votes[rank].device, offers[rank], &why);
     if (!memory_[rank]) {
       return {false, "it can't open rank " + std::to_string(rank) + "'s memory: " + why};
     }
@@ -307,6 +281,7 @@ void DeviceRounds::begin(const Call& call, const SlabWork& work, DeviceStream& s
 Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, Staging& input, Staging& output) {
   Call& call = unplaced.call;
   const auto began = std::chrono::steady_clock::now();
+  last_device_ = data_.place.device;
   const auto place = [&](const Side& side, Staging& staging, View* view) {
     if (side.type) view_in_place(side, units_of(side, call), call.element, staging, view);
   };
@@ -351,16 +326,15 @@ Status DeviceRounds::abandon(const Call& call, const Status& why) {
 }
 
 // The rank that it is about says why, because it alone knows more.
-void DeviceRounds::report(const SlabBallot& ballot) {
-  using Lack = SlabVote::Lack;
-  if (ballot.result != SlabBallot::Result::stay || ballot.rank != team_.rank()) return;
-  if (ballot.lack == Lack::small) return;
-  const bool is_no_kernel = ballot.lack == Lack::kernels && why_.empty();
-  const bool is_expected =
-      ballot.lack == Lack::on_host || ballot.lack == Lack::busy || is_no_kernel;
-  std::string text = "rank " + std::to_string(ballot.rank) + ": " + describe(ballot.lack);
+void DeviceRounds::report(const Finding& finding) {
+  if (finding.next != Finding::Next::stay || finding.rank != team_.rank()) return;
+  const Lack lack = finding.lack;
+  if (lack == Lack::small) return;
+  const bool is_no_kernel = lack == Lack::kernels && why_.empty();
+  const bool is_expected = lack == Lack::on_host || lack == Lack::busy || is_no_kernel;
+  std::string text = "rank " + std::to_string(finding.rank) + ": " + describe(Carrier::ipc, lack);
   if (!why_.empty()) text += ": " + why_;
-  tell(bit_of(ballot.lack), is_expected ? Level::info : Level::warning, text);
+  tell(bit_of(lack), is_expected ? Level::info : Level::warning, text);
 }
 
 // Each reason once.

@@ -22,11 +22,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/ipc_module.h"
 #include "src/base/status.h"
-#include "src/ipc/slab_vote.h"
+#include "src/engine/vote.h"
+#include "src/ipc/slab_offer.h"
 #include "src/reduce/kernel.h"
 #include "transports/transport.h"
 
@@ -88,13 +90,13 @@ class DeviceSlabs {
     ~Token() {
       if (slabs_) slabs_->mutex_.unlock();
     }
-    Token(const Token&) = delete;
+    Token(Token&& other) noexcept : slabs_(std::exchange(other.slabs_, nullptr)) {}
     explicit operator bool() const { return slabs_ != nullptr; }
 
    private:
     friend class DeviceSlabs;
     explicit Token(DeviceSlabs* slabs) : slabs_(slabs) {}
-    DeviceSlabs* const slabs_;  // nullptr: not held
+    DeviceSlabs* slabs_;  // nullptr: not held
   };
 
   // Without waiting. Not held: another thread has it, or this is a forked child.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/communicator.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <utility>
@@ -26,8 +27,7 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
 
 Communicator::~Communicator() {
   for (auto& cache : last_) cache.reset();
-  device_rounds_.reset();
-  offload_.reset();
+  carriers_.reset();
   if (team_) Team::retire(runtime_.process(), std::move(team_));
 }
 
@@ -61,8 +61,7 @@ void Communicator::leave_to_mpi() { end_team(Owner::mpi); }
 void Communicator::end_team(Owner next) {
   for (auto& cache : last_) cache.reset();
   last_algorithm_ = nullptr;
-  device_rounds_.reset();
-  offload_.reset();
+  carriers_.reset();
   in_mpi_ = false;  // (an error handler of MPI's call may be calling this)
   team_.reset();
   owner_ = next;
@@ -87,10 +86,7 @@ Status Communicator::form_team(const char* function) {
   team_ = std::move(*formed);
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
-  device_rounds_ = DeviceRounds::make(*team_, runtime_.device_slabs(), runtime_.process().knobs,
-                                      bootstrap.name());
-  offload_ = Offload::make(*team_, runtime_.device_groups(), runtime_.process().knobs,
-                           nccl_hint(hints_), bootstrap.name());
+  carriers_ = Carriers::make(*team_, runtime_, hints_, bootstrap.name());
   return {};
 }
 
@@ -131,8 +127,7 @@ Communicator::Performed Communicator::carry(const char* function, Function row,
         team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"}));
   }
   bool was_asked = false;
-  const bool has_others = device_rounds_ || offload_;
-  if (has_others && carry_elsewhere(*exchange, &was_asked, status)) return Performed::done;
+  if (carriers_ && carry_elsewhere(*exchange, &was_asked, status)) return Performed::done;
   in_mpi_ = false;  // (an error handler of MPI's call may have left it, or be making this one)
   Way way;
   if (Status found = team_->find_way(exchange->call, &way); !found.ok()) {
@@ -235,20 +230,16 @@ Status Communicator::finish_by_mpi(const char* function, CallByMpi& call, int re
 }
 
 bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status) {
-  const auto ask = [&](auto& carrier) {
-    if (!carrier || !carrier->is_eligible(exchange.call)) return false;
-    *was_asked = true;
-    if (!exchange.refusal.ok()) {
-      *status = team_->fail_call(exchange.refusal);
-      return true;
-    }
-    auto result = carrier->carry(exchange, input_, output_);
-    if (!result) return false;
-    last_algorithm_ = &carrier->route;
-    *status = std::move(*result);
+  const auto eligible = carriers_->find_eligible(exchange.call);
+  *was_asked = std::ranges::find(eligible, true) != eligible.end();
+  if (!*was_asked) return false;
+  if (!exchange.refusal.ok()) {
+    *status = team_->fail_call(exchange.refusal);
     return true;
-  };
-  return ask(device_rounds_) || ask(offload_);
+  }
+  auto done = carriers_->carry(exchange, input_, output_, &last_algorithm_);
+  if (done) *status = std::move(*done);
+  return done.has_value();
 }
 
 void Communicator::keep(const char* function, Function row, const Arguments& arguments,
@@ -317,7 +308,7 @@ Status Communicator::run(const char* function, const Algorithm& algorithm, Excha
 
 int Communicator::fail(const char* function, const Status& status) {
   broken_ = status;
-  if (offload_) offload_->abandon();
+  if (carriers_) carriers_->abandon();
   if (!reported_) log(Level::error, "%s: %s", function, status.message().c_str());
   reported_ = true;
   return raise_error(handle_, status);

@@ -12,12 +12,11 @@
 
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
-#include "src/ipc/device_rounds.h"
 #include "src/memory/placement.h"
 #include "src/mpi/call_by_mpi.h"
 #include "src/mpi/call_cache.h"
+#include "src/mpi/carriers.h"
 #include "src/mpi/real.h"
-#include "src/nccl/offload.h"
 
 namespace sluice {
 
@@ -97,7 +96,7 @@ class Communicator {
   void end_team(Owner next);
   Performed carry(const char* function, Function row, const Arguments& arguments,
                   Exchange* exchange, HandedOver* handed, Status* status);
-  // Whether a call went by CUDA IPC or NCCL, or has failed there.
+  // Whether a carrier outside the engine did the call, or has failed in it.
   [[gnu::cold]] bool carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status);
   [[gnu::cold]] Replay replay_by_mpi(CallCache& last);
   [[gnu::cold]] void try_aside(const char* function, const Exchange& exchange, Way& way);
@@ -116,8 +115,7 @@ class Communicator {
   int is_inter_ = 0;
   Owner owner_ = Owner::undecided;
   std::unique_ptr<Team> team_;
-  std::unique_ptr<DeviceRounds> device_rounds_;        // of the team; null: no calls by CUDA IPC
-  std::unique_ptr<Offload> offload_;                   // of the team; null: NCCL is off
+  std::unique_ptr<Carriers> carriers_;                 // of the team; null: there are none
   const Status no_memory_{Code::memory, "no memory"};  // made while there is some
   Status broken_;
   bool reported_ = false;

@@ -5,6 +5,7 @@ face_sources += \
   src/mpi/aside.cc src/mpi/aside.h \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
   src/mpi/call_by_mpi.cc src/mpi/call_by_mpi.h \
+  src/mpi/carriers.cc src/mpi/carriers.h \
   src/mpi/carry.cc src/mpi/carry.h \
   src/mpi/communicator.cc src/mpi/communicator.h \
   src/mpi/communicators.cc src/mpi/communicators.h \

@@ -22,6 +22,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/nccl_module.h"
@@ -100,13 +101,13 @@ class DeviceGroups {
     ~Token() {
       if (groups_) groups_->release();
     }
-    Token(const Token&) = delete;
+    Token(Token&& other) noexcept : groups_(std::exchange(other.groups_, nullptr)) {}
     explicit operator bool() const { return groups_ != nullptr; }
 
    private:
     friend class DeviceGroups;
     explicit Token(DeviceGroups* groups) : groups_(groups) {}
-    DeviceGroups* const groups_;  // nullptr: not held
+    DeviceGroups* groups_;  // nullptr: not held
   };
 
   // Without waiting. Not held: another thread has it, or this is a forked child.

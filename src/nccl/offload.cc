@@ -56,13 +56,12 @@ Offload::Offload(Team& team, DeviceGroups& groups, const Knobs& knobs, Mode mode
       silence_(silence),
       communicator_(communicator),
       id_(++last_made),
-      job_(team.rank()),
-      packed_(team.size() * Vote::packed_size),
-      votes_(team.size()) {
+      job_(team.rank()) {
   for (Rank rank = 0; rank < team.size(); ++rank) processes_.push_back(team.process(rank));
 }
 
 bool Offload::is_eligible(const Call& call) const {
+  if (stages_.stage() == NcclStages::Stage::failed) return false;
   if (call.bytes < knobs_.nccl_least || call.bytes == 0) return false;
   if (knobs_.reproducible && is_reducing(call.collective)) return false;
   const bool is_uneven = call.ragged && call.collective == Collective::reduce_scatter;
@@ -70,57 +69,44 @@ bool Offload::is_eligible(const Call& call) const {
   return nccl_terms(call) && !team_.is_forced(call.collective);
 }
 
-std::optional<Status> Offload::carry(UnplacedCall& unplaced, Staging& input, Staging& output) {
-  if (!schedule_.is_due()) return {};
-  const Call& call = unplaced.call;
-  const NcclTerms terms = *nccl_terms(call);
-  const DeviceGroups::Token token = groups_.try_take();
-  const Vote mine = vote(unplaced, terms, token, input, output);
-  Ballot ballot;
-  if (Status status = count(call, mine, &ballot); !status.ok()) return status;
-  report(ballot);
-  switch (schedule_.learn(ballot)) {
-    case VoteSchedule::Action::run:
-      return run(unplaced, terms, mine.on_device, input, output);
-    case VoteSchedule::Action::start:
-      if (Status status = start(call, ballot); !status.ok()) return status;
+void Offload::vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token, Staging& input,
+                   Staging& output, Vote* vote) {
+  data_ = find_data(unplaced, nccl_terms(unplaced.call)->bytes);
+  is_on_device_ = data_.kind == Whereabouts::Kind::on_device;
+  why_.clear();
+  Ability& mine = vote->by(Carrier::nccl);
+  if (asks_for_other_carriers()) {
+    mine.lack = Lack::settings;
+  } else if (data_.kind == Whereabouts::Kind::unknown) {
+    mine.lack = Lack::unknown;
+  } else if (!token) {
+    mine.lack = Lack::busy;
+  } else if (DeviceGroup* const group = groups_.find(processes_)) {
+    mine.lack = look_at_group(*group, vote);
+    if (mine.lack == Lack::nothing) mine.lack = reserve(*group, unplaced, input, output);
+  } else if (is_on_device_) {
+    mine.lack = look_at_device(vote);
+  }
+  mine.data = is_on_device_ ? Ability::Data::on_device : Ability::Data::elsewhere;
+}
+
+std::optional<Status> Offload::carry(UnplacedCall& unplaced, const Finding& finding,
+                                     std::span<const Vote> votes, const DeviceGroups::Token& token,
+                                     Staging& input, Staging& output) {
+  report(finding);
+  switch (stages_.learn(finding)) {
+    case NcclStages::Action::run:
+      return run(unplaced, input, output);
+    case NcclStages::Action::start:
+      if (Status status = start(unplaced.call, finding); !status.ok()) return status;
       break;
-    case VoteSchedule::Action::give_up:
-      token ? abort() : groups_.abandon(votes_[ballot.rank].group, 0);
+    case NcclStages::Action::give_up:
+      token ? abort() : groups_.abandon(votes[finding.rank].by(Carrier::nccl).group, 0);
       break;
-    case VoteSchedule::Action::carry_on:
+    case NcclStages::Action::carry_on:
       break;
   }
   return {};
-}
-
-Vote Offload::vote(const UnplacedCall& unplaced, const NcclTerms& terms,
-                   const DeviceGroups::Token& token, Staging& input, Staging& output) {
-  const Call& call = unplaced.call;
-  Vote vote;
-  vote.signature = encode_signature(call.collective, call.root);
-  vote.bytes = call.bytes;
-  vote.type = static_cast<uint8_t>(terms.type);
-  vote.operation = static_cast<uint8_t>(terms.operation);
-  vote.blocks = digest_of_blocks(unplaced);
-  data_ = find_data(unplaced, terms.bytes);
-  vote.on_device = data_.kind == Whereabouts::Kind::on_device;
-  why_.clear();
-  if (asks_for_other_carriers()) {
-    vote.lack = Vote::Lack::settings;
-  } else if (data_.kind == Whereabouts::Kind::unknown) {
-    vote.lack = Vote::Lack::library;
-  } else if (!token) {
-    vote.lack = Vote::Lack::busy;
-  } else if (DeviceGroup* const group = groups_.find(processes_)) {
-    vote.lack = look_at_group(*group, &vote);
-    if (vote.lack == Vote::Lack::nothing) {
-      vote.lack = reserve(*group, vote, unplaced, terms, input, output);
-    }
-  } else if (vote.on_device) {
-    vote.lack = look_at_device(&vote);
-  }
-  return vote;
 }
 
 // NCCL sends in clear, by interfaces that it chooses itself.
@@ -130,84 +116,69 @@ bool Offload::asks_for_other_carriers() const {
 }
 
 // Before there is a group.
-Vote::Lack Offload::look_at_device(Vote* vote) {
-  if (!find_library(vote)) return Vote::Lack::library;
+Lack Offload::look_at_device(Vote* vote) {
+  if (!find_library(&vote->by(Carrier::nccl))) return Lack::library;
   char why[sluice_cuda_why] = "";
   auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
   if (nccl_->find_device(&data_.place, uuid, why) != 0) {
     why_ = why;
     tell_here(Level::info, why_);
-    return Vote::Lack::library;
+    return Lack::library;
   }
-  return groups_.is_busy(nullptr, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
+  return groups_.is_busy(nullptr, most_groups()) ? Lack::busy : Lack::nothing;
 }
 
-Vote::Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
+Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
   char why[sluice_cuda_why] = "";
   auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
-  if (!find_library(vote)) return Vote::Lack::library;
-  vote->group = group.id();
-  vote->on_device = vote->on_device && data_.place.device == group.device() &&
-                    nccl_->find_device(&data_.place, uuid, why) == 0;
+  Ability& mine = vote->by(Carrier::nccl);
+  if (!find_library(&mine)) return Lack::library;
+  mine.group = group.id();
+  is_on_device_ = is_on_device_ && data_.place.device == group.device() &&
+                  nccl_->find_device(&data_.place, uuid, why) == 0;
   switch (group.advance()) {
     case DeviceGroup::State::ready:
       break;
     case DeviceGroup::State::starting:
-      return Vote::Lack::start;
+      return Lack::starting;
     default:
       return look_at_end(group);
   }
-  return groups_.is_busy(&group, most_groups()) ? Vote::Lack::busy : Vote::Lack::nothing;
+  return groups_.is_busy(&group, most_groups()) ? Lack::busy : Lack::nothing;
 }
 
 // Of a group that can't be used any more.
-Vote::Lack Offload::look_at_end(const DeviceGroup& group) {
+Lack Offload::look_at_end(const DeviceGroup& group) {
   why_ = group.why();
   tell_here(Level::info, group.failure().message());
-  return group.has_failed() ? Vote::Lack::failure : Vote::Lack::given_up;
+  return group.has_failed() ? Lack::failed : Lack::given_up;
 }
 
-Vote::Lack Offload::reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,
-                            const NcclTerms& terms, Staging& input, Staging& output) {
-  if (vote.on_device) {
+Lack Offload::reserve(DeviceGroup& group, const UnplacedCall& unplaced, Staging& input,
+                      Staging& output) {
+  const NcclTerms terms = *nccl_terms(unplaced.call);
+  if (is_on_device_) {
     job_.describe(unplaced, terms, input, output);
   } else {
     job_.describe_sizes(unplaced, terms, input, output);
   }
   const Status status = group.reserve(job_.job());
-  if (status.ok()) return Vote::Lack::nothing;
+  if (status.ok()) return Lack::nothing;
   if (status.code() != Code::memory) return look_at_end(group);
   why_ = status.message();
-  return Vote::Lack::memory;
+  return Lack::memory;
 }
 
-bool Offload::find_library(Vote* vote) {
+bool Offload::find_library(Ability* mine) {
   const bool is_open = nccl_.open(mode_ == Mode::on);
   if (!is_open) tell_here(Level::info, why_ = nccl_.why_not());
-  vote->version = is_open ? nccl_.version() : 0;
+  mine->version = is_open ? nccl_.version() : 0;
   return is_open;
 }
 
-// Gathers all ranks' votes.
-Status Offload::count(const Call& call, const Vote& mine, Ballot* ballot) {
-  std::array<std::byte, Vote::packed_size> packed;
-  mine.pack(packed);
-  if (Status status = team_.exchange(call, packed, packed_); !status.ok()) return status;
-  for (size_t rank = 0; rank < votes_.size(); ++rank) {
-    votes_[rank] = Vote::unpack(std::span(packed_).subspan(rank * packed.size(), packed.size()));
-  }
-  *ballot = count_votes(votes_);
-  if (ballot->result != Ballot::Result::mismatch) return {};
-  const auto other = std::ranges::find_if(
-      votes_, [&](const Vote& vote) { return !vote.is_about_the_same_call(mine); });
-  const std::string rank = "rank " + std::to_string(other - votes_.begin());
-  const Status status = describe_difference(mine, *other).with(rank);
-  return team_.fail_call(status.with(std::string(to_string(call.collective))));
-}
-
 // Begins a group, unless another communicator of these processes has one.
-Status Offload::start(const Call& call, const Ballot& ballot) {
-  if (ballot.shares_group) return {};
+Status Offload::start(const Call& call, const Finding& finding) {
+  if (finding.shares_group) return {};
   DeviceGroup* group = nullptr;
   try {
     group = &groups_.add(processes_, data_.place.device);
@@ -261,10 +232,11 @@ void Offload::use(DeviceGroup& group) {
 
 // If this rank fails before it is in the job, it still has the token to leave the group with, as
 // the others do.
-Status Offload::run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
-                    Staging& output) try {
+Status Offload::run(UnplacedCall& unplaced, Staging& input, Staging& output) try {
   use(*groups_.find(processes_));
-  Status status = on_device ? run_job(unplaced.call) : run_on_host(unplaced, terms, input, output);
+  const NcclTerms terms = *nccl_terms(unplaced.call);
+  Status status =
+      is_on_device_ ? run_job(unplaced.call) : run_on_host(unplaced, terms, input, output);
   status.ok() ? void(has_carried_ = true) : abort();
   return status;
 } catch (const std::bad_alloc&) {
@@ -317,20 +289,26 @@ void Offload::tell_here(Level level, const std::string& why) {
   log(level, "NCCL is not used on %s: %s", communicator_.c_str(), why.c_str());
 }
 
-// Reports a reason that all ranks know. The rank that it concerns logs it, because only that rank
-// knows details; if it concerns no rank in particular, the leader does.
-void Offload::report(const Ballot& ballot) {
-  if (!announced_.is_news(ballot)) return;
-  const bool is_of_one = ballot.reason != Ballot::Reason::given_up;
-  if (team_.rank() != (is_of_one ? ballot.rank : 0)) return;
-  const bool is_asked_for = mode_ == Mode::on && !ballot.has_failed && !ballot.is_passing();
-  const std::string rank = is_of_one ? "rank " + std::to_string(ballot.rank) + ": " : "";
-  std::string reason = describe(ballot.reason);
+// Reports a reason that all ranks know, once: why NCCL does not carry calls although all ranks'
+// data is on devices, or that it never will. The rank that it concerns logs it, because only that
+// rank knows details; if it concerns no rank in particular, the leader does.
+void Offload::report(const Finding& finding) {
+  const bool has_failed = finding.next == Finding::Next::never;
+  const bool is_expected = finding.lack == Lack::starting || finding.lack == Lack::not_started;
+  const bool stays = finding.next == Finding::Next::stay && finding.all_on_device;
+  if (!has_failed && (!stays || is_expected)) return;
+  const uint32_t bit = 1U << static_cast<unsigned>(finding.lack);
+  if (std::exchange(announced_, announced_ | bit) & bit) return;
+  const bool is_of_one = finding.lack != Lack::given_up;
+  if (team_.rank() != (is_of_one ? finding.rank : 0)) return;
+  const bool is_asked_for = mode_ == Mode::on && !has_failed && !finding.is_passing();
+  const std::string rank = is_of_one ? "rank " + std::to_string(finding.rank) + ": " : "";
+  std::string reason = describe(Carrier::nccl, finding.lack);
   if (is_of_one && !why_.empty()) reason += ": " + why_;
   if (is_asked_for) reason += " (" + std::string(silence_) + " silences this)";
-  log(ballot.has_failed || is_asked_for ? Level::warning : Level::info,
+  log(has_failed || is_asked_for ? Level::warning : Level::info,
       "NCCL does not carry calls on %s%s: %s%s", communicator_.c_str(),
-      ballot.has_failed && has_carried_ ? " any more" : "", rank.c_str(), reason.c_str());
+      has_failed && has_carried_ ? " any more" : "", rank.c_str(), reason.c_str());
 }
 
 }  // namespace sluice

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Calls of one communicator that NCCL carries. Before such a call the ranks vote
-// (src/engine/ballot.h), because where a rank's buffers lie, and whether NCCL works there, is known
+// (src/engine/vote.h), because where a rank's buffers lie, and whether NCCL works there, is known
 // to that rank alone.
 //
-//   eligible call -> is a vote due? -> token -> this rank's vote -> exchange -> what all votes say
-//     go:    NCCL carries the call
+//   what all votes say (stages.h):
+//     run:   NCCL carries the call
 //     start: a group is begun, and is ready some calls later; this call goes its usual way
-//     stay:  the usual way
+//     else:  the usual way
 //
-// The members take part in every eligible call of the communicator, in order, on all its ranks.
+// The members take part in every vote of the communicator about NCCL, in order, on all its ranks.
 #pragma once
 
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@
 #include "src/memory/whereabouts.h"
 #include "src/nccl/device_group.h"
 #include "src/nccl/device_job.h"
+#include "src/nccl/stages.h"
 
 namespace sluice {
 
@@ -60,9 +62,17 @@ class Offload {
   // Whether the call is one that the ranks may vote on. Equal on all ranks.
   bool is_eligible(const Call& call) const;
 
-  // For an eligible call. Unset: it is to go its usual way. Otherwise NCCL has carried it, or it
-  // has failed, and the team is broken. Blocks. May throw std::bad_alloc.
-  std::optional<Status> carry(UnplacedCall& unplaced, Staging& input, Staging& output);
+  // What follows are the steps of an eligible call before which the ranks vote. Both may throw
+  // std::bad_alloc.
+  // Fills in what this rank says of NCCL. token: of the groups; it is held until the call ends.
+  void vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token, Staging& input,
+            Staging& output, Vote* vote);
+  // To be called when all have voted. Unset: the call is to go its usual way. Otherwise NCCL has
+  // carried it, or it has failed, and the team is broken. Blocks.
+  std::optional<Status> carry(UnplacedCall& unplaced, const Finding& finding,
+                              std::span<const Vote> votes, const DeviceGroups::Token& token,
+                              Staging& input, Staging& output);
+  bool is_starting() const { return stages_.stage() == NcclStages::Stage::starting; }
 
   // To be called when the team is broken: other ranks may have aborted their part of the group. It
   // stays if another communicator has used it since.
@@ -78,29 +88,24 @@ class Offload {
           const std::string& communicator);
   using Id = std::array<char, sluice_nccl_id>;
 
-  Vote vote(const UnplacedCall& unplaced, const NcclTerms& terms, const DeviceGroups::Token& token,
-            Staging& input, Staging& output);
   size_t most_groups() const { return static_cast<size_t>(knobs_.nccl_groups); }
   bool asks_for_other_carriers() const;
-  Vote::Lack look_at_device(Vote* vote);
-  Vote::Lack look_at_group(DeviceGroup& group, Vote* vote);
-  Vote::Lack look_at_end(const DeviceGroup& group);
-  Vote::Lack reserve(DeviceGroup& group, const Vote& vote, const UnplacedCall& unplaced,
-                     const NcclTerms& terms, Staging& input, Staging& output);
-  bool find_library(Vote* vote);
-  Status count(const Call& call, const Vote& mine, Ballot* ballot);
-  Status start(const Call& call, const Ballot& ballot);
+  Lack look_at_device(Vote* vote);
+  Lack look_at_group(DeviceGroup& group, Vote* vote);
+  Lack look_at_end(const DeviceGroup& group);
+  Lack reserve(DeviceGroup& group, const UnplacedCall& unplaced, Staging& input, Staging& output);
+  bool find_library(Ability* mine);
+  Status start(const Call& call, const Finding& finding);
   Status agree_on_id(const Call& call, bool* able, Id* id);
   void use(DeviceGroup& group);
   void abort();
-  Status run(UnplacedCall& unplaced, const NcclTerms& terms, bool on_device, Staging& input,
-             Staging& output);
+  Status run(UnplacedCall& unplaced, Staging& input, Staging& output);
   Status run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
                      Staging& output);
   Status run_job(const Call& call);
   bool is_quiet();
   void tell_here(Level level, const std::string& why);
-  void report(const Ballot& ballot);
+  void report(const Finding& finding);
 
   Team& team_;
   DeviceGroups& groups_;
@@ -110,15 +115,14 @@ class Offload {
   const std::string communicator_;  // its name, for messages
   const uint64_t id_;               // among all of this process
   std::vector<ProcessId> processes_;
-  VoteSchedule schedule_;
+  NcclStages stages_;
   NcclLibrary nccl_;
-  Whereabouts data_;  // of the current call
+  Whereabouts data_;           // of the current call
+  bool is_on_device_ = false;  // its data, where the group can use it
   DeviceJob job_;
-  std::vector<std::byte> packed_;  // all ranks' votes, and other exchanges
-  std::vector<Vote> votes_;
   uint64_t group_ = 0;  // the id of the group that it has begun, or used, last
   std::string why_;     // this rank lacks something, at its last vote; empty: nothing more to say
-  Announced announced_;
+  uint32_t announced_ = 0;  // reasons that all ranks know, a bit for each
   bool has_told_ = false, has_carried_ = false;
 };
 

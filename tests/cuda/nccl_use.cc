@@ -33,11 +33,13 @@ void sum(MPI_Comm comm, void* data, int count) {
   MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_INT, MPI_SUM, comm);
 }
 
+// The calls that have a vote, and the bytes that all have brought.
 std::string votes(int calls) {
   std::vector<int> data(4096, 0);
   std::vector<uint64_t> brought;
   MPI_Barrier(MPI_COMM_WORLD);  // which never has a vote: the set-up
   uint64_t before = received();
+  const uint64_t first = before;
   for (int call = 0; call < calls; ++call) {
     sum(MPI_COMM_WORLD, data.data(), static_cast<int>(data.size()));
     const uint64_t now = received();
@@ -50,7 +52,7 @@ std::string votes(int calls) {
   for (size_t call = 0; call < brought.size(); ++call) {
     if (brought[call] > least) text += " " + std::to_string(call + 1);
   }
-  return text.empty() ? " none" : text;
+  return text.empty() ? " none" : text + ", of " + std::to_string(before - first) + " bytes in all";
 }
 
 std::string mapped() {

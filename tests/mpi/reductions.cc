@@ -81,12 +81,10 @@ void call(const Functions& functions, const Case& c, const void* from, void* to)
 
 // A result buffer between two guards, with its content before the call, in place or not.
 Bytes prepare(const Case& c, const Bytes& input) {
-  Bytes result(input.size() + 2 * guard, std::byte{0x5a});
-  if (c.in_place) {
-    std::copy(input.begin(), input.end(), result.begin() + guard);
-  } else {
-    std::fill(result.begin() + guard, result.end() - guard, std::byte{0});
-  }
+  Bytes result(guard, std::byte{0x5a});
+  const Bytes content = c.in_place ? input : Bytes(input.size());
+  result.insert(result.end(), content.begin(), content.end());
+  result.resize(result.size() + guard, std::byte{0x5a});
   return result;
 }
 

@@ -63,6 +63,8 @@ calls_tests = \
   tests/unit/engine/collectives_test.cc \
   tests/unit/engine/shm_algorithms_test.cc \
   tests/unit/engine/ballot_test.cc \
+  tests/unit/engine/vote_test.cc \
+  tests/unit/nccl/stages_test.cc \
   tests/unit/engine/cma_test.cc \
   tests/unit/engine/reproducible_test.cc \
   tests/unit/ipc/device_slabs_test.cc \
@@ -113,7 +115,7 @@ pure_tests = \
   tests/unit/memory/layout_test.cc \
   tests/unit/memory/placement_test.cc \
   tests/unit/ipc/slab_phases_test.cc \
-  tests/unit/ipc/slab_vote_test.cc \
+  tests/unit/ipc/slab_offer_test.cc \
   tests/unit/nccl/device_job_test.cc \
   tests/unit/reduce/kernel_test.cc \
   tests/unit/tool/tuning_test.cc
