@@ -24,15 +24,6 @@ bool is_within_int(const Side& side) {
   return !side.type || side.bytes() <= size_t{std::numeric_limits<int>::max()};
 }
 
-// Whether the counts are ints, which MPI's function takes (MPI_X_c takes wider ones).
-bool has_ints(const Arguments& program, Collective collective) {
-  constexpr auto most = MPI_Count{std::numeric_limits<int>::max()};
-  if (collective == Collective::alltoall) {
-    return program.sendcount <= most && program.recvcount <= most;
-  }
-  return program.sendcounts.width() == sizeof(int) && program.recvcounts.width() == sizeof(int);
-}
-
 }  // namespace
 
 CallByMpi::CallByMpi(const Arguments& program, const Exchange& call, Position position,
@@ -121,12 +112,12 @@ void CallByMpi::put_input_in_place(Call& call) const {
 }
 
 // (The program's own arguments describe the same messages, in other datatypes; of these, MPI
-// libraries choose their algorithm by bytes, and send blocks whole.)
+// libraries choose their algorithm by bytes, and send blocks whole. The function that the program
+// has called takes them, whatever the width of counts.)
 bool CallByMpi::may_use_programs() const {
   const bool sends_blocks = call_.call.collective == Collective::alltoall ||
                             call_.call.collective == Collective::alltoallv;
-  return sends_blocks && has_ints(program_, call_.call.collective) &&
-         is_within_reach(call_.input) && is_within_reach(call_.output);
+  return sends_blocks && is_within_reach(call_.input) && is_within_reach(call_.output);
 }
 
 bool CallByMpi::fall_back(Status why) {
@@ -134,6 +125,7 @@ bool CallByMpi::fall_back(Status why) {
   if (may_use_programs()) {
     failure_ = {};
     arguments_ = program_;
+    is_programs_ = true;
     return true;
   }
   if (failure_.ok()) failure_ = std::move(why);

@@ -45,6 +45,8 @@ class CallByMpi {
   // because other ranks are in it.)
   const Status& failure() const { return failure_; }
   const Arguments& arguments() const { return arguments_; }
+  // Whether these are the program's, for the function that it has called; else counts are ints.
+  bool is_programs() const { return is_programs_; }
   const Arguments& program() const { return program_; }
   // Whether something is to be done when MPI has returned. Then MPI must not call the program's
   // error handlers, which may free what that needs.
@@ -84,7 +86,7 @@ class CallByMpi {
   PlainArguments plain_;
   Arguments arguments_;
   Status failure_;
-  bool is_where_it_lies_ = false;
+  bool is_where_it_lies_ = false, is_programs_ = false;
   int error_ = MPI_SUCCESS;
 };
 

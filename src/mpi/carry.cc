@@ -71,7 +71,7 @@ class ReturnedErrors {
 int call_mpi(const Row& row, const CallByMpi& call, MPI_Comm comm) {
   std::optional<ReturnedErrors> returned;
   if (call.has_sequel()) returned.emplace(comm);
-  return row.call(call.arguments());
+  return (call.is_programs() ? row.call_alike : row.call)(call.arguments());
 }
 
 // MPI does a call that was handed over, aside or for good. (If its first call made aside fails, the

@@ -22,6 +22,8 @@ struct Row {
   bool (*describe)(const Arguments& arguments, Position position, Exchange* exchange);
   int (*attempt)(const Probe& probe);
   int (*call)(const Arguments& arguments);  // MPI's own function; counts are ints
+  // That of the name which the program has called: MPI_X or MPI_X_c. For alltoall and alltoallv.
+  int (*call_alike)(const Arguments& arguments) = nullptr;
 };
 
 // Further buffers of a call, of the output's type and count (UnplacedCall::others).

@@ -142,12 +142,17 @@ int finalize() {
   int PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                                   \
     static constexpr char entry[] = "MPI_" #function;                                          \
     static constexpr sluice::Row table_row{                                                    \
-        entry, sluice::Function::row, sluice::describe_##row,                                  \
+        entry,                                                                                 \
+        sluice::Function::row,                                                                 \
+        sluice::describe_##row,                                                                \
         [](const sluice::Probe& probe) {                                                       \
           return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
         },                                                                                     \
         [](const sluice::Arguments& arguments) {                                               \
           return sluice::real().row(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));            \
+        },                                                                                     \
+        [](const sluice::Arguments& arguments) {                                               \
+          return sluice::real().function(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));       \
         }};                                                                                    \
     int result;                                                                                \
     SLUICE_REPLAY(function, row, __VA_ARGS__)                                                  \
