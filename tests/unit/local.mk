@@ -128,6 +128,7 @@ links_tests = \
   tests/unit/transports/dialing_test.cc \
   tests/unit/transports/flow_test.cc \
   tests/unit/transports/diagnosis_test.cc \
+  tests/unit/transports/diagnosis_walk_test.cc \
   tests/unit/transports/frames_test.cc \
   tests/unit/transports/meeting_test.cc \
   tests/unit/transports/rail_test.cc \
