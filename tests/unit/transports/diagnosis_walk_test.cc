@@ -100,12 +100,12 @@ class Steps {
     EXPECT_TRUE(found.remedy != Remedy::none) << int(end.stage) << " " << int(sign);
     if (found.remedy == Remedy::part) end = {Fate::lives, Stage::parted, 0, Sign::nothing};
     if (found.remedy == Remedy::give_up) {
-      EXPECT_TRUE(is_true(world, side, found.cause)) << int(found.cause);
+      EXPECT_TRUE(is_true(world, side, found.cause, limit)) << int(found.cause);
       end = {Fate::over, Stage::unmet, 0, Sign::nothing};
     }
     return found.remedy;
   }
-  static bool is_true(const World& world, size_t side, Cause cause) {
+  static bool is_true(const World& world, size_t side, Cause cause, Limit limit) {
     const Fate other = world.end[1 - side].fate;
     switch (cause) {
       case Cause::unreached:
@@ -123,9 +123,10 @@ class Steps {
       case Cause::broke_opening:
         return world.has_broken && world.end[side].stage == Stage::opening;
       case Cause::stalled:
+        return world.down;
       case Cause::silent:
       case Cause::silent_since:
-        return world.down;
+        return world.down && limit == Limit::passed;
       case Cause::ended:
         return other != Fate::lives;
       case Cause::lost:
@@ -238,6 +239,7 @@ class Steps {
     if (other == Stage::open && judge(next, 1 - side, Sign::back) != Remedy::part) return;
     const Remedy first = judge(next, 0, Sign::back);
     EXPECT_EQ(first == Remedy::wait, from_.bytes == Bytes::coming);
+    EXPECT_EQ(first == Remedy::resume, from_.bytes == Bytes::none);
     if (first == Remedy::resume) {
       connect(next, 0, Stage::open, ++next.connections);
       lose_last_words(next);
