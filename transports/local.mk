@@ -21,6 +21,8 @@ core_sources += \
   transports/link/conduit_stack.h \
   transports/link/connection.cc \
   transports/link/connection.h \
+  transports/link/diagnosis.cc \
+  transports/link/diagnosis.h \
   transports/link/driver.cc \
   transports/link/driver.h \
   transports/link/endpoint.cc \
@@ -34,6 +36,7 @@ core_sources += \
   transports/link/inbox.h \
   transports/link/link.cc \
   transports/link/link.h \
+  transports/link/link_resuming.cc \
   transports/link/link_shared.h \
   transports/link/outbox.cc \
   transports/link/outbox.h \

@@ -127,6 +127,8 @@ links_tests = \
   tests/unit/transports/descriptor_test.cc \
   tests/unit/transports/dialing_test.cc \
   tests/unit/transports/flow_test.cc \
+  tests/unit/transports/diagnosis_test.cc \
+  tests/unit/transports/diagnosis_walk_test.cc \
   tests/unit/transports/frames_test.cc \
   tests/unit/transports/meeting_test.cc \
   tests/unit/transports/rail_test.cc \

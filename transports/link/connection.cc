@@ -42,14 +42,22 @@ Connection::Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
 
 void Connection::fail(const Status& status) { link_.fail(status); }
 
-void Connection::lost(const std::string& how) {
-  fail({Code::peer_lost, peer_.label + " is gone: " + how});
+// (While the first filter's handshake is under way, the other side may not have met this one.)
+Diagnosis::Stage Connection::stage() const {
+  using Stage = Diagnosis::Stage;
+  if (is_parted()) return Stage::parted;
+  if (!conduits_) return Stage::unmet;
+  if (turn_ == Turn::first && is_opening()) return Stage::opening;
+  if (is_local()) return Stage::local;
+  const bool is_last =
+      state_ != State::open || goodbye_ != Goodbye::unsaid || sending_ == Sending::torn;
+  return is_last ? Stage::last : Stage::open;
 }
 
 // While it is open the link may go on without it.
 void Connection::end(int error, const std::string& how) {
-  if (is_parted()) return;
-  is_break(error) ? link_.broke(how) : lost(how);
+  (void)link_.react(is_break(error) ? Diagnosis::Sign::broke : Diagnosis::Sign::ended,
+                    {Code::peer_lost, how});
 }
 
 void Connection::disconnect() {
@@ -163,7 +171,6 @@ void Connection::begin() {
 void Connection::learn(const Greeting& theirs) {
   open();
   theirs_ = theirs;
-  if (theirs.refuses) return lost("it has given up its connection to this process");
   const Status same = check_settings(shared_, peer_, theirs);
   if (!same.ok()) return fail(same);
   begin();
@@ -384,7 +391,7 @@ void Connection::note_end(int error) {
   } else if (error != 0) {
     note_loss(error);
   } else {
-    lost("it closed the connection without a goodbye");
+    end(0, "it closed the connection without a goodbye");
   }
 }
 
@@ -453,10 +460,7 @@ void Connection::look_for_handshake() {
   }
 }
 
-// One that takes another's place carried no frame yet, and another can take its own.
-void Connection::note_stall(const Status& why) {
-  turn_ == Turn::first ? fail(why) : link_.broke(why.message());
-}
+void Connection::note_stall(const Status& why) { (void)link_.react(Diagnosis::Sign::stalled, why); }
 
 // Until the filter's handshake is done.
 bool Connection::is_opening() const {
@@ -478,21 +482,25 @@ void Connection::look_for_acknowledgement() {
 // connection, and another one is tried.
 void Connection::look_for_life() {
   const auto limit = shared_.options.peer_timeout;
-  const auto verdict = watch_.judge(link_.connector(), conduits_.socket(), limit);
+  using Sign = Diagnosis::Sign;
+  const Sign sign = watch_.judge(link_.connector(), conduits_.socket(), limit);
   const std::string time = std::to_string(watch_.silence().count() / 1000) + " s";
+  const auto broke = [&](const std::string& how) {
+    (void)link_.react(Sign::broke, {Code::peer_lost, how + time});
+  };
   if (watch_.silence() > Vigil::Duration(0) && doubt_.lasts()) {
-    return link_.broke("its host has not answered for " + time);
+    return broke("its host has not answered for ");
   }
-  if (verdict == Watch::Verdict::lives) return;
-  if (verdict == Watch::Verdict::deaf) {
-    return link_.broke("its host has answered nothing on it for " + time);
-  }
+  if (sign == Sign::nothing) return;
+  if (sign == Sign::broke) return broke("its host has answered nothing on it for ");
   const size_t receives = link_.demand.receives, sends = link_.demand.sends;
   const bool both = receives > 0 && sends > 0;
   const char* const what =
       both ? "receive from it and to send to it" : (sends > 0 ? "send to it" : "receive from it");
-  lost("its host has not answered for " + time + ", in which this rank waited to " + what +
-       ", nor on another connection" + (sends > 0 ? mtu_hint : ""));
+  const std::string how = "its host has not answered for " + time +
+                          ", in which this rank waited to " + what + ", nor on another connection" +
+                          (sends > 0 ? mtu_hint : "");
+  (void)link_.react(sign, {Code::peer_lost, how}, Diagnosis::Bytes::none, Diagnosis::Limit::passed);
 }
 
 }  // namespace sluice

@@ -21,6 +21,7 @@
 
 #include "src/base/status.h"
 #include "transports/link/conduit_stack.h"
+#include "transports/link/diagnosis.h"
 #include "transports/link/flow.h"
 #include "transports/link/frame_reader.h"
 #include "transports/link/link_shared.h"
@@ -52,8 +53,7 @@ class Connection {
   explicit operator bool() const { return bool(conduits_); }
   bool has_greeted_us() const { return state_ >= State::asked; }
   bool is_parted() const { return state_ == State::parted; }
-  // It is open, as far as this side knows, or it was.
-  bool may_resume() const { return can_resume() || is_parted(); }
+  Diagnosis::Stage stage() const;
   // What the bytes travel over: the name of the conduit, once it serves both directions.
   const char* carrier() const { return conduits_.carrier(); }
 
@@ -61,14 +61,6 @@ class Connection {
   void greet(Socket socket, bool within_host, const Greeting& answer);
   // Accepted from the peer, which has greeted. Unless the peer is known, begin() must follow.
   void accept(Socket socket, bool within_host, const Greeting& theirs);
-  // It broke: may another one go on?
-  bool can_resume() const {
-    return state_ == State::open && !is_shaking_first() && goodbye_ == Goodbye::unsaid &&
-           sending_ != Sending::torn && !is_local();
-  }
-  // The handshake of the link's first filter is under way: the other side may not have met this
-  // one.
-  bool is_shaking_first() const { return turn_ == Turn::first && is_opening(); }
   // What becomes of what has been sent, if it breaks or broke.
   Upgrade::Output output() { return conduits_.output(); }
   // It broke, all that came has been read, and another one may go on.
@@ -158,7 +150,6 @@ class Connection {
   };
 
   void fail(const Status& status);
-  void lost(const std::string& how);
   void end(int error, const std::string& how);
 
   void connect(Socket socket, bool within_host);

@@ -18,7 +18,6 @@ constexpr uint64_t max_ended = 256;
 constexpr std::chrono::milliseconds between_dials{100};
 constexpr std::chrono::seconds between_looks_around{2};  // at most, of a rank that waits
 constexpr int most_deadlines = 4;  // for a peer that cannot be reached, whose host is known to live
-constexpr int most_looks = 1000;   // for what has come, and a device reports a moment later
 
 }  // namespace
 
@@ -137,9 +136,6 @@ void Link::act_on(Meeting::Event event) {
     case Meeting::Action::stop:
       connector_.stop();
       break;
-    case Meeting::Action::fail:
-      fail(connector_.failure());
-      break;
     default:  // to dial is to call dial()
       break;
   }
@@ -157,7 +153,11 @@ void Link::need() {
     connector_.forget_invitations();
     unreached_.clear();
   }
-  if (!search_.may_dial(Clock::now()) || awaits_writes()) return;
+  const auto pause = search_.may_dial(Clock::now()) ? Limit::passed : Limit::running;
+  if (react(Sign::nothing, {}, awaits_writes() ? Bytes::coming : Bytes::none, pause) ==
+      Remedy::wait) {
+    return;
+  }
   if (!connector_.dials()) connector_.resume(connection_.counts(), resumption_.number());
   act_on(Meeting::Event::urged);
 }
@@ -214,18 +214,30 @@ void Link::take_dialed() {
 // Dialing has failed.
 void Link::end_in_failure() {
   if (connector_.ran_short()) return fall_short(connector_.failure());
-  if (is_parted()) return miss();
-  act_on(is_pardoned() ? Meeting::Event::short_of : Meeting::Event::unreached);
+  const Status why = connector_.failure();
+  const bool refused = connector_.is_refused();
+  const Sign sign = refused                         ? Sign::refused
+                    : why.code() == Code::peer_lost ? Sign::absent
+                                                    : Sign::silent;
+  const Bytes bytes = sign == Sign::silent ? Bytes::none : read_last();
+  const Limit limit = is_parted() ? Limit::running : limit_to_reach();
+  if (react(sign, refused ? Status() : why, bytes, limit) != Remedy::wait) return;
+  unreached_ = why.message();
+  search_.pause(Clock::now(), between_dials);
+  act_on(Meeting::Event::short_of);
 }
 
 // That the answering side's connections do not pass says nothing of a peer that has an invitation,
 // or is on this host, as far as the two know: it may be late. On another host that is known to live
 // it may be late, too, behind a firewall, but then it is not waited for without end.
-bool Link::is_pardoned() const {
-  if (meeting_.asks()) return false;
-  if (connector_.has_invited() || (!connector_.leads_away() && is_next_door())) return true;
+Diagnosis::Limit Link::limit_to_reach() const {
+  if (meeting_.asks()) return Limit::passed;  // the dialer has waited
+  if (connector_.has_invited() || (!connector_.leads_away() && is_next_door())) {
+    return Limit::running;
+  }
   const auto limit = most_deadlines * shared_.options.connect_timeout;
-  return shared_.reaches(peer_.host) && Clock::now() - since_.needed < limit;
+  const bool lives = shared_.reaches(peer_.host) && Clock::now() - since_.needed < limit;
+  return lives ? Limit::running : Limit::passed;
 }
 
 // Two virtual machines that were resumed from one snapshot only have other names.
@@ -264,23 +276,21 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
 }
 
 void Link::uninvited(Acceptor::Reply reply, const std::string& address) {
-  if (reply == Acceptor::Reply::refused) {
-    const std::string how = "it has given up its connection to this process";
-    return fail({Code::peer_lost, "cannot connect to " + peer_.label + ": " + how});
-  }
   if (reply == Acceptor::Reply::none) {
     connector_.note_closed(address);
   } else {
     connector_.note_dropped(address);
   }
-  const bool judges = meeting_.state() == Meeting::State::invites && !connector_.has_invited() &&
-                      !shared_.reaches(peer_.host);
-  if (reply == Acceptor::Reply::unacknowledged && judges && !is_parted()) {
-    return fail({Code::timeout, connector_.lead() +
+  if (reply == Acceptor::Reply::refused) (void)react(Sign::refused, {}, read_last());
+  if (reply == Acceptor::Reply::unacknowledged && meeting_.state() == Meeting::State::invites) {
+    (void)react(Sign::silent,
+                {Code::timeout, connector_.lead() +
                                     "its host takes connections, but acknowledges no byte; does a "
                                     "firewall between drop data, or is net.core.somaxconn of that "
-                                    "host less than the number of ranks?"});
+                                    "host less than the number of ranks?"},
+                Bytes::none, is_parted() ? Limit::running : limit_to_reach());
   }
+  if (!status_.ok()) return;
   connector_.try_another();
   if (is_parted()) {
     search_.pause(Clock::now(), shared_.options.dial_after);
@@ -298,152 +308,6 @@ void Link::run_short(const Status& lack) {
   if (connection_) return fail(lack);
   act_on(Meeting::Event::short_of);
   streams_.end_pending(lack);
-}
-
-// How another connection takes the place of one that broke.
-
-void Link::broke(const std::string& how) {
-  if (connection_.is_shaking_first()) {
-    return fail({Code::peer_lost, "the connection to " + peer_.label + " broke (" + how +
-                                      ") while the two agreed on encryption"});
-  }
-  if (!connection_.can_resume() || !connector_.has_address()) return lost(how);
-  broken_by_ = how;
-  since_.broke = Clock::now();
-  if (resumption_.enter(Resumption::Event::broke) != Resumption::Action::part) return;
-  (void)meeting_.enter(Meeting::Event::broke);
-  connection_.disconnect();
-}
-
-// The peer was not to be had now, or never will be.
-void Link::miss() {
-  const Status why = connector_.failure();
-  const bool refused = connector_.is_refused();
-  if ((refused || why.code() == Code::peer_lost) && hears_last()) {
-    (void)resumption_.enter(Resumption::Event::absent);
-    return lost(broken_by_ + "; since then " +
-                (refused ? "it has given up its connection to this process"
-                         : "nobody answers as it did: " + why.message()));
-  }
-  (void)resumption_.enter(Resumption::Event::unreached);
-  unreached_ = why.message();
-  search_.pause(Clock::now(), between_dials);
-  act_on(Meeting::Event::short_of);
-}
-
-Search::Sign Link::sign_of_life() const {
-  const auto proof_due = Acceptor::deadlines_to_prove * shared_.options.connect_timeout;
-  const bool welcomed = since_.welcomed != Clock::time_point{};
-  if (welcomed && Clock::now() - since_.welcomed < proof_due) return Search::Sign::proves;
-  const bool invited = meeting_.state() == Meeting::State::invites &&
-                       connector_.has_invited_peer() &&
-                       Clock::now() - since_.waits >= Search::time_to_hold;
-  const bool held = invited || connector_.is_held(Search::time_to_hold);
-  return held ? Search::Sign::held : Search::Sign::none;
-}
-
-// An address that has never answered as the peer has a second to.
-void Link::look_after_search() {
-  const auto limit = shared_.options.peer_timeout;
-  if (!resumption_.seeks()) return;
-  const bool invites = meeting_.state() == Meeting::State::invites;
-  const bool others = !connector_.has_invited_peer() && connector_.may_invite_elsewhere();
-  if (invites && others && Clock::now() - since_.waits >= Search::time_to_hold) {
-    connector_.try_another();
-    act_on(Meeting::Event::overdue);
-  }
-  if (!search_.is_over(Clock::now(), sign_of_life(), limit)) return;
-  (void)resumption_.enter(Resumption::Event::late);
-  lost(broken_by_ + "; since then its host has not answered for " +
-       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s" +
-       (unreached_.empty() ? "" : " (" + unreached_ + ")"));
-}
-
-// What came before the connection broke, as far as windows allow. due: how much the peer has sent.
-void Link::read_rest(uint64_t due) {
-  hear();  // nothing else looks under an upgrade while nothing is pending
-  const auto lacks = [&] { return is_parted() && connection_.counts().received < due; };
-  int looks = 0;
-  poll_idle_ = true;
-  do {
-    shared_.completions.heard = shared_.completions.finished;  // nothing is deferred
-  } while (connection_.read_rest() || (lacks() && ++looks < most_looks));
-  poll_idle_ = false;
-}
-
-// The peer has ended. False if more of what it said before may come.
-bool Link::hears_last() {
-  const bool is_last = connection_.end_rest();
-  read_rest();
-  return is_last;
-}
-
-// What was written to an upgrade is on its way. Before it has come, the peer's counts tell nothing.
-bool Link::awaits_writes() {
-  return connection_.output() == Upgrade::Output::on_its_way &&
-         Clock::now() - since_.broke < shared_.options.connect_timeout;
-}
-
-// Of what an upgrade carried, the peer may read some yet. Without proofs a stranger may have
-// recorded the key: counts that differ end no connection, but wait until it has ended.
-Acceptor::Response Link::prepare(const Greeting& asked) {
-  using Kind = Acceptor::Response::Kind;
-  missed_.when = {};
-  since_.greeted = Clock::now();
-  if (!asked.resumes) return {};
-  const bool reads_later = connection_.output() != Upgrade::Output::lost;
-  read_rest(asked.counts.sent);
-  if (!status_.ok()) return {Kind::refuse};
-  if (!connection_.may_resume() || !resumption_.takes(meeting_.side(), asked.search)) {
-    return {Kind::close};
-  }
-  const ByteCounts counts = connection_.counts();
-  const auto welcome = [&] {
-    if (awaits_writes()) return Acceptor::Response{Kind::later};
-    if (!asked.invites) since_.welcomed = Clock::now();
-    return Acceptor::Response{Kind::welcome, counts};
-  };
-  if (!connection_) return welcome();
-  const bool same = asked.counts.sent == counts.received &&
-                    (asked.counts.received == counts.sent ||
-                     (reads_later && asked.counts.received < counts.sent));
-  if (asked.counts.sent > counts.received || !(same || asked.proves)) return {Kind::later};
-  broke("it has connected again");
-  return welcome();
-}
-
-void Link::resume(Socket socket, const Greeting& theirs) {
-  read_rest(theirs.counts.sent);
-  if (!may_resume()) return;
-  if (!meeting_.asks() && !resumption_.takes(meeting_.side(), theirs.search)) return;
-  if (!is_whole(theirs.counts)) return;
-  if (connection_) broke("it has connected again");
-  if (!meeting_.asks()) act_on(Meeting::Event::greeted);
-  connector_.stop();
-  connector_.forget_invitations();
-  connector_.note_met(socket);
-  since_.welcomed = {};
-  const bool within_host = is_within_host(socket);
-  (void)resumption_.enter(Resumption::Event::resumed);
-  resumption_.bring(theirs.search);
-  connection_.resume(std::move(socket), within_host, theirs);
-}
-
-// Whether each side has what the other has sent. Else the link fails. (What it had not read when it
-// greeted, and this side has sent over an upgrade that keeps it, the peer reads and judges.)
-bool Link::is_whole(const ByteCounts& theirs) {
-  const ByteCounts ours = connection_.counts();
-  const bool keeps = connection_.output() == Upgrade::Output::kept;
-  const bool has_come = ours.sent == theirs.received || (keeps && theirs.received < ours.sent);
-  if (has_come && theirs.sent == ours.received) return true;
-  (void)resumption_.enter(Resumption::Event::differed);
-  const auto missing = [](uint64_t sent, uint64_t received) {
-    return std::to_string(sent - std::min(sent, received)) + " bytes ";
-  };
-  fail({Code::peer_lost, "the connection to " + peer_.label + " broke (" + broken_by_ + "), and " +
-                             missing(ours.sent, theirs.received) + "on the way to it and " +
-                             missing(theirs.sent, ours.received) + "from it were lost"});
-  return false;
 }
 
 // Rails.
@@ -505,12 +369,15 @@ void Link::finished() {
 void Link::look_after() {
   if (rails_) rails_->look_after();
   if (connection_) return connection_.look_after();
-  if (is_parted()) return look_after_search();
+  if (is_parted()) {
+    look_for_prover();
+    return look_after_search();
+  }
   if (!depends()) return;
   look_for_missed();
   // If a process dies before it connects, no connection closes. On this host its death shows
   // because its port is free again.
-  if (peer_.known && connector_.is_deserted()) lost("it ended before it connected");
+  if (peer_.known && connector_.is_deserted()) (void)react(Sign::deserted, {});
   look_for_prover();
   look_for_overdue();
   look_for_spurning();
@@ -523,7 +390,9 @@ void Link::look_for_overdue() {
       meeting_.state() == Meeting::State::waits && connector_.has_address() && !is_next_door();
   const bool invites = meeting_.state() == Meeting::State::invites &&
                        connector_.may_invite_elsewhere() && !is_next_door();
-  if (!(waits || invites) || Clock::now() - since_.waits < time) return;
+  if (!waits && !invites) return;
+  const Limit limit = Clock::now() - since_.waits < time ? Limit::running : Limit::passed;
+  if (react(Sign::nothing, {}, Bytes::none, limit) != Remedy::invite) return;
   if (invites) connector_.try_another();
   act_on(Meeting::Event::overdue);
 }
@@ -531,21 +400,24 @@ void Link::look_for_overdue() {
 // A peer that closes all invitations, and says nothing, may be up, and its answers lost. (One that
 // has greeted may keep another connection.)
 void Link::look_for_spurning() {
-  if (is_parted() || !connector_.is_spurned()) return;
+  if (!connector_.is_spurned()) return;
   const auto time = Acceptor::deadlines_to_prove * shared_.options.connect_timeout;
-  if (Clock::now() - since_.greeted < time) return;
-  fail({Code::timeout, connector_.lead() +
-                           "it has closed invitations to connect, and answers none; are packets "
-                           "from it lost?"});
+  const Limit limit = Clock::now() - since_.greeted < time ? Limit::running : Limit::passed;
+  (void)react(Sign::spurned,
+              {Code::timeout, connector_.lead() +
+                                  "it has closed invitations to connect, and answers none; are "
+                                  "packets from it lost?"},
+              Bytes::none, limit);
 }
 
 // If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
 // the peer from coming.)
 void Link::look_for_missed() {
-  const auto limit = shared_.options.connect_timeout;
-  if (missed_.when == Clock::time_point{} || Clock::now() - missed_.when < limit) return;
-  lost("its connection ended before it had proved itself" +
-       (missed_.error == 0 ? "" : ": " + error_text(missed_.error)));
+  if (missed_.when == Clock::time_point{}) return;
+  const bool may_come = Clock::now() - missed_.when < shared_.options.connect_timeout;
+  const std::string how = missed_.error == 0 ? "" : error_text(missed_.error);
+  (void)react(Sign::unproved, {Code::peer_lost, how}, Bytes::none,
+              may_come ? Limit::running : Limit::passed);
 }
 
 // The peer can't come if this process can prove nothing any more. It may be no better off, and
@@ -575,10 +447,6 @@ void Link::look_around() {
   if (!connection_ || wanted()) return;
   hear();
   (void)read_idle();
-}
-
-void Link::lost(const std::string& how) {
-  fail({Code::peer_lost, peer_.label + " is gone: " + how});
 }
 
 void Link::fail(const Status& status) {

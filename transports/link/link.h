@@ -22,6 +22,7 @@
 
 #include "src/base/status.h"
 #include "transports/link/connection.h"
+#include "transports/link/diagnosis.h"
 #include "transports/link/link_shared.h"
 #include "transports/link/rails.h"
 #include "transports/link/resumption.h"
@@ -72,7 +73,10 @@ class Link {
   // Its connection broke, and another may take its place.
   bool is_parted() const { return connection_.is_parted(); }
   // The same, or it is open, as far as this side knows: the peer may know that it broke.
-  bool may_resume() const { return connection_.may_resume() && status_.ok(); }
+  bool may_resume() const {
+    const Stage at = stage();
+    return at == Stage::open || at == Stage::parted;
+  }
   // The peer has greeted, or invited, with a proof: what it is told. If it resumes, drops the
   // connection that it says broke. May throw std::bad_alloc.
   Acceptor::Response prepare(const Greeting& asked);
@@ -185,8 +189,12 @@ class Link {
 
   // For the connection: both sides have greeted for the first time.
   void opened() { (void)resumption_.enter(Resumption::Event::opened); }
-  // It ended without BYE, for this reason. Another one may go on.
-  void broke(const std::string& how);
+  // That was noticed of the peer. Drops the connection, or gives the link up, if that is what the
+  // table says; the caller does the rest. how: the details; its code counts only where they are the
+  // whole error.
+  Diagnosis::Remedy react(Diagnosis::Sign sign, const Status& how,
+                          Diagnosis::Bytes bytes = Diagnosis::Bytes::none,
+                          Diagnosis::Limit limit = Diagnosis::Limit::running);
   // Whether anything is to be moved, and its reading where nothing is.
   bool wanted() const {
     return demand.receives > 0 || demand.sends > 0 || (poll_idle_ && status_.ok());
@@ -201,7 +209,15 @@ class Link {
   void finished();
 
  private:
+  using Stage = Diagnosis::Stage;
+  using Sign = Diagnosis::Sign;
+  using Bytes = Diagnosis::Bytes;
+  using Limit = Diagnosis::Limit;
+  using Remedy = Diagnosis::Remedy;
+
   void list();
+  Stage stage() const;
+  void part(const std::string& how);
   void act_on(Meeting::Event event);
   void need();
   void seek();
@@ -215,13 +231,12 @@ class Link {
   void fall_short(const Status& lack);
   void look_for_overdue();
   void look_for_spurning();
-  void miss();
   void look_after_search();
   Search::Sign sign_of_life() const;
   void resume(Socket socket, const Greeting& theirs);
-  bool is_whole(const ByteCounts& theirs);
+  Status missing(const ByteCounts& theirs);
   void read_rest(uint64_t due = 0);
-  bool hears_last();
+  Bytes read_last();
   bool awaits_writes();
   bool is_within_host(const Socket& socket) const;
   // The connection is; or without one, the next may be.
@@ -229,10 +244,9 @@ class Link {
     return connection_ ? connection_.within_host() : connector_.may_be_within_host();
   }
   bool is_next_door() const;
-  bool is_pardoned() const;
+  Limit limit_to_reach() const;
   void look_for_missed();
   void look_for_prover();
-  void lost(const std::string& how);
 
   LinkShared& shared_;
   PeerIdentity peer_;

@@ -116,6 +116,7 @@ void Rail::complete(Outcome& outcome) {
 void Rail::end(const Conduit& conduit, const Conduit::Moved& moved, Outcome& outcome) const {
   outcome.ended = true;
   outcome.ran_short = moved.ran_short();
+  outcome.sign = moved.error != 0 ? Diagnosis::Sign::broke : Diagnosis::Sign::ended;
   outcome.how = conduit.problem();
   if (outcome.how.empty())
     outcome.how = moved.error != 0 ? error_text(moved.error) : "it was closed";
@@ -239,8 +240,8 @@ bool Rail::has_ended() {
   return got <= 0 && got != -EAGAIN;
 }
 
-Watch::Verdict Rail::judge(const Connector& connector, Vigil::Duration limit) {
-  return is_open() ? watch_.judge(connector, conduits_.socket(), limit) : Watch::Verdict::lives;
+Diagnosis::Sign Rail::judge(const Connector& connector, Vigil::Duration limit) {
+  return is_open() ? watch_.judge(connector, conduits_.socket(), limit) : Diagnosis::Sign::nothing;
 }
 
 pollfd Rail::poll_for(bool reads) const {

@@ -88,6 +88,7 @@ class Rail {
     bool moved = false;
     bool ended = false;
     std::string how{};          // it ended
+    Diagnosis::Sign sign{};     // the same
     bool ran_short = false;     // because this host's kernel lacks memory
     Operation* done = nullptr;  // sends that have left whole, linked by `next`
     bool unfinished = false;    // reading stopped although it could go on
@@ -107,7 +108,7 @@ class Rail {
   // What is due can be read although poll may say nothing.
   bool is_buffered() const { return is_due() && is_open() && conduits_.way_in().buffered(); }
   // Called about twice a second while it is due, or sends (watch.h).
-  Watch::Verdict judge(const Connector& connector, Vigil::Duration limit);
+  Diagnosis::Sign judge(const Connector& connector, Vigil::Duration limit);
   Vigil::Duration silence() const { return watch_.silence(); }
   void rest() { watch_.rest(); }
   // All that was pushed has left this process, and as far as is known, arrived.

@@ -103,12 +103,14 @@ void Rails::dial() try {
 
 // With one that is not open.
 bool Rails::go_on(Rail& rail) {
-  if (rail.dialer() == nullptr) return drop(rail, "no memory for its filter");
+  if (rail.dialer() == nullptr) return drop(rail, Sign::broke, "no memory for its filter");
   const auto state = rail.dialer()->advance();
   if (state == Dialer::State::dialing) return false;
-  if (state == Dialer::State::failed) return drop(rail, rail.dialer()->failures());
+  if (state == Dialer::State::failed) {
+    return drop(rail, Sign::broke, rail.dialer()->failures());
+  }
   const Status taken = take_dialed(rail);
-  return taken.ok() || drop(rail, taken.message());
+  return taken.ok() || drop(rail, Sign::broke, taken.message());
 }
 
 Status Rails::take_dialed(Rail& rail) {
@@ -173,17 +175,24 @@ Status Rails::open_filter(Rail& rail) const {
 
 // It ended when it was to be moved on.
 void Rails::end(Rail& rail, const Rail::Outcome& outcome, const char* shortage) {
-  if (!outcome.ran_short) return (void)drop(rail, outcome.how);
+  if (!outcome.ran_short) return (void)drop(rail, outcome.sign, outcome.how);
   link_.fail({Code::memory, shortage + peer_.label + ": " + outcome.how});
 }
 
+// That was noticed of a rail with such parts. False if the link fails.
+bool Rails::may_drop(Sign sign, Diagnosis::Bytes parts, const std::string& how) {
+  const auto side = link_.asks() ? Diagnosis::Side::asks : Diagnosis::Side::answers;
+  const Diagnosis found =
+      Diagnosis::of({side, Diagnosis::Stage::rail, sign, parts, Diagnosis::Limit::passed});
+  if (found.remedy != Diagnosis::Remedy::give_up) return true;
+  link_.fail(explain(found.cause, peer_.label, {}, {Code::peer_lost, how}));
+  return false;
+}
+
 // The rail has ended, or never began. False if the link fails, because something is on its way.
-bool Rails::drop(Rail& rail, const std::string& how) {
-  if (rail.is_due() || rail.has_parts()) {
-    link_.fail({Code::peer_lost,
-                peer_.label + " is gone: a connection for large messages ended amid one: " + how});
-    return false;
-  }
+bool Rails::drop(Rail& rail, Sign sign, const std::string& how) {
+  const bool is_amid = rail.is_due() || rail.has_parts();
+  if (!may_drop(sign, is_amid ? Diagnosis::Bytes::lost : Diagnosis::Bytes::none, how)) return false;
   carried_ += rail.carried();
   std::erase_if(rails_, [&](const auto& each) { return each.get() == &rail; });
   note_short(how);
@@ -196,7 +205,7 @@ void Rails::drop_ended() {
     if (!idle || !rails_[i]->has_ended()) {
       ++i;
     } else {
-      (void)drop(*rails_[i], "it was closed");
+      (void)drop(*rails_[i], Sign::ended, "it was closed");
     }
   }
 }
@@ -204,16 +213,17 @@ void Rails::drop_ended() {
 // One that carries nothing is not waited for: the peer's host may answer on the other network.
 void Rails::look_after() {
   drop_ended();
-  for (const auto& each : rails_) {
-    if (!each->is_due() && !each->sends()) continue;
-    const auto verdict = each->judge(connector_, shared_.options.peer_timeout);
-    if (verdict == Watch::Verdict::lives) continue;
-    const bool answers = verdict == Watch::Verdict::deaf;
-    return link_.fail({Code::peer_lost, peer_.label + " is gone: its host has not answered for " +
-                                            std::to_string(each->silence().count() / 1000) +
-                                            " s on a connection for large messages" +
-                                            (answers ? ", though it does on others" : "")});
-  }
+  (void)move([](Rail& each) { return each.is_due() || each.sends(); },
+             [this](Rail& each) { return drop_silent(each); });
+}
+
+bool Rails::drop_silent(Rail& rail) {
+  const Sign sign = rail.judge(connector_, shared_.options.peer_timeout);
+  if (sign == Sign::nothing) return false;
+  const std::string how = "its host has not answered for " +
+                          std::to_string(rail.silence().count() / 1000) +
+                          " s on a connection for large messages";
+  return drop(rail, sign, how + (sign == Sign::broke ? ", though it does on others" : ""));
 }
 
 void Rails::rest() {
@@ -322,9 +332,7 @@ SpreadReceive* Rails::expect(size_t bytes, const std::vector<Share>& parts) {
   for (const Share& each : parts) {
     Rail* const rail = find(each.rail);
     if (rail == nullptr) {
-      link_.fail({Code::peer_lost, peer_.label +
-                                       " is gone: a connection for large messages ended, and what "
-                                       "was on its way is lost"});
+      (void)may_drop(Sign::broke, Diagnosis::Bytes::lost, "what was on its way is lost");
       return nullptr;
     }
     rail->expect(made, offset, each.bytes);

@@ -38,6 +38,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/link/diagnosis.h"
 #include "transports/link/link_shared.h"
 #include "transports/link/rail.h"
 #include "transports/link/spread.h"
@@ -141,6 +142,7 @@ class Rails {
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Sign = Diagnosis::Sign;
 
   void look_for();
   void tell();
@@ -161,7 +163,9 @@ class Rails {
   bool move(auto is_so, auto act);
   bool receive(auto is_so);
   void drop_ended();
-  bool drop(Rail& rail, const std::string& how);
+  bool may_drop(Sign sign, Diagnosis::Bytes parts, const std::string& how);
+  bool drop(Rail& rail, Sign sign, const std::string& how);
+  bool drop_silent(Rail& rail);
   void end(Rail& rail, const Rail::Outcome& outcome, const char* shortage);
   bool read_from(Rail& rail);
   bool flush(Rail& rail);

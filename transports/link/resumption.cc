@@ -16,28 +16,17 @@ Resumption::Step Resumption::step(State state, Event event) {
   // What is not here changes nothing.
   static constexpr Row rows[] = {
       {State::fresh, Event::opened, State::whole, Action::none},
-      {State::fresh, Event::broke, State::over, Action::fail},
-      {State::fresh, Event::differed, State::over, Action::fail},
-      {State::fresh, Event::late, State::over, Action::fail},
-      {State::fresh, Event::absent, State::over, Action::fail},
       {State::fresh, Event::ended, State::over, Action::none},
 
       {State::whole, Event::broke, State::broken, Action::part},
-      {State::whole, Event::differed, State::over, Action::fail},
-      {State::whole, Event::late, State::over, Action::fail},
       {State::whole, Event::ended, State::over, Action::none},
 
       {State::broken, Event::needed, State::seeking, Action::seek},
       {State::broken, Event::resumed, State::whole, Action::go_on},
-      {State::broken, Event::differed, State::over, Action::fail},
       {State::broken, Event::ended, State::over, Action::none},
 
       {State::seeking, Event::unneeded, State::broken, Action::rest},
       {State::seeking, Event::resumed, State::whole, Action::go_on},
-      {State::seeking, Event::differed, State::over, Action::fail},
-      {State::seeking, Event::unreached, State::seeking, Action::pause},
-      {State::seeking, Event::late, State::over, Action::fail},
-      {State::seeking, Event::absent, State::over, Action::fail},
       {State::seeking, Event::ended, State::over, Action::none},
   };
   const auto* const row = std::ranges::find_if(

@@ -33,7 +33,7 @@
 // So an end in the middle of a call is an error if bytes were on their way, and else is not. A real
 // end is final: BYE, a dead process, a failed link.
 //
-// The table is pure; Link acts by it.
+// What ends it, diagnosis.h says. The table is pure; Link acts by it.
 #pragma once
 
 #include <cstdint>
@@ -52,25 +52,19 @@ class Resumption {
     over      // the link has ended
   };
   enum class Event : uint8_t {
-    opened,     // both have greeted for the first time
-    broke,      // the connection ended without BYE
-    needed,     // something is pending
-    unneeded,   // nothing is any more
-    resumed,    // both have greeted on a new connection, and their counts agree
-    differed,   // the counts do not
-    unreached,  // the peer could not be reached
-    late,       // its host has not answered for SLUICE_PEER_TIMEOUT
-    absent,     // nobody listens where the peer did, or another process
-    ended       // BYE, or something else has ended the link
+    opened,    // both have greeted for the first time
+    broke,     // the connection ended without BYE
+    needed,    // something is pending
+    unneeded,  // nothing is any more
+    resumed,   // both have greeted on a new connection, and their counts agree
+    ended      // BYE, or something else has ended the link
   };
   enum class Action : uint8_t {
     none,
-    part,   // drop the connection, and keep what is queued
-    seek,   // connect
-    pause,  // connect again a little later
-    rest,   // stop connecting
-    go_on,  // over the new connection
-    fail    // the link
+    part,  // drop the connection, and keep what is queued
+    seek,  // connect
+    rest,  // stop connecting
+    go_on  // over the new connection
   };
   struct Step {
     State next;

@@ -36,30 +36,31 @@ Inquiry::Answer Inquiry::read_answer() const {
   return Answer::awaited;
 }
 
-Watch::Verdict Watch::judge(const Connector& connector, const Socket& socket,
-                            Vigil::Duration limit) {
+Diagnosis::Sign Watch::judge(const Connector& connector, const Socket& socket,
+                             Vigil::Duration limit) {
+  using Sign = Diagnosis::Sign;
   const Vigil::Clock::time_point now = Vigil::Clock::now();
   Vigil::Signs signs;
   const bool is_known = ask_kernel(socket, &signs);
   silence_ = is_known ? vigil_.silence_at(now, signs, limit) : Vigil::Duration(0);
   if (silence_ == Vigil::Duration(0)) {
     inquiry_.drop();
-    return Verdict::lives;
+    return Sign::nothing;
   }
-  if (vigil_.is_pardoned()) return Verdict::deaf;
+  if (vigil_.is_pardoned()) return Sign::broke;
   switch (inquiry_.ask(now, connector, socket)) {
     case Inquiry::Answer::awaited:
-      return Verdict::lives;
+      return Sign::nothing;
     case Inquiry::Answer::none:
-      return Verdict::dead;
+      return Sign::silent;
     case Inquiry::Answer::refused:
-      return Verdict::deaf;
+      return Sign::broke;
     case Inquiry::Answer::lives:
       vigil_.pardon(now, signs);
       inquiry_.drop();
-      return Verdict::lives;
+      return Sign::nothing;
   }
-  return Verdict::lives;
+  return Sign::nothing;
 }
 
 void Watch::rest() {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "transports/link/diagnosis.h"
 #include "transports/link/vigil.h"
 #include "transports/tcp/connector.h"
 #include "transports/tcp/socket.h"
@@ -44,14 +45,10 @@ class Inquiry {
 
 class Watch {
  public:
-  enum class Verdict : uint8_t {
-    lives,  // as far as is known
-    dead,
-    deaf  // it lives, or did, and answers nothing on this connection
-  };
-
-  // Called about twice a second while something is pending on the connection. limit: 0: it lives.
-  Verdict judge(const Connector& connector, const Socket& socket, Vigil::Duration limit);
+  // Called about twice a second while something is pending on the connection. What shows of the
+  // peer: nothing; silent, for the limit; or broke: its host answers, or did, and nothing on this
+  // connection. limit: 0: nothing.
+  Diagnosis::Sign judge(const Connector& connector, const Socket& socket, Vigil::Duration limit);
   // For how long it had not answered at the last look, if for the limit or longer; else 0.
   Vigil::Duration silence() const { return silence_; }
   // Nothing is pending: what follows is another wait.

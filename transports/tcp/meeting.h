@@ -57,8 +57,7 @@ class Meeting {
     connected,  // dialing has led to a connection: one to keep, or an invitation that was sent
     greeted,    // the other side has greeted, and proved itself
     uninvited,  // answering side: the connection with the invitation has ended
-    unreached,  // dialing has failed
-    short_of,   // the same, for lack of descriptors or memory, or it shows nothing of the peer
+    short_of,   // dialing has failed, and the link goes on
     broke,      // the connection has ended, and the link may have another (link/resumption.h)
     ended       // the link has failed, for whatever reason
   };
@@ -72,8 +71,7 @@ class Meeting {
     invite,  // done: read the greeting on that connection
     accept,  // the connection with the greeting; stop dialing
     close,   // the connection: there is another
-    refuse,  // and tell the other side that the link has failed
-    fail     // the link
+    refuse   // and tell the other side that the link has failed
   };
   struct Step {
     State next;

@@ -25,9 +25,9 @@ using Action = Meeting::Action;
 
 constexpr State states[] = {State::apart,   State::waits, State::dials,
                             State::invites, State::met,   State::over};
-constexpr Event events[] = {Event::needed,    Event::idle,      Event::urged,   Event::overdue,
-                            Event::invited,   Event::connected, Event::greeted, Event::uninvited,
-                            Event::unreached, Event::short_of,  Event::broke,   Event::ended};
+constexpr Event events[] = {Event::needed,   Event::idle,      Event::urged,   Event::overdue,
+                            Event::invited,  Event::connected, Event::greeted, Event::uninvited,
+                            Event::short_of, Event::broke,     Event::ended};
 
 // Whatever comes when: a connection that is not taken is closed, or refused with the reason.
 TEST(Meeting, TakesNoConnectionButOnce) {

@@ -22,18 +22,17 @@ using Action = Resumption::Action;
 
 constexpr State link_states[] = {State::fresh, State::whole, State::broken, State::seeking,
                                  State::over};
-constexpr Event link_events[] = {Event::opened,  Event::broke,    Event::needed,    Event::unneeded,
-                                 Event::resumed, Event::differed, Event::unreached, Event::late,
-                                 Event::absent,  Event::ended};
+constexpr Event link_events[] = {Event::opened,   Event::broke,   Event::needed,
+                                 Event::unneeded, Event::resumed, Event::ended};
 
 // A row for each state, a column for each event in the order above.
 constexpr std::string_view expected_steps[] = {
-    //           opened broke needed unneeded resumed differed unreached late absent ended
-    /* fresh   */ "w  F  .  .  .  F  .  F  F  o",
-    /* whole   */ ".  p  .  .  .  F  .  F  .  o",
-    /* broken  */ ".  .  s  .  g  F  .  .  .  o",
-    /* seeking */ ".  .  .  r  g  F  a  F  F  o",
-    /* over    */ ".  .  .  .  .  .  .  .  .  .",
+    //           opened broke needed unneeded resumed ended
+    /* fresh   */ "w  .  .  .  .  o",
+    /* whole   */ ".  p  .  .  .  o",
+    /* broken  */ ".  .  s  .  g  o",
+    /* seeking */ ".  .  .  r  g  o",
+    /* over    */ ".  .  .  .  .  .",
 };
 
 // What a letter stands for, and the state afterwards; none: the same as before.
@@ -46,11 +45,9 @@ constexpr LinkLetter link_letters[] = {
     {'.', Action::none, {}},
     {'w', Action::none, State::whole},
     {'o', Action::none, State::over},
-    {'F', Action::fail, State::over},
     {'p', Action::part, State::broken},
     {'s', Action::seek, State::seeking},
     {'r', Action::rest, State::broken},
-    {'a', Action::pause, {}},
     {'g', Action::go_on, State::whole},
 };
 
@@ -120,9 +117,6 @@ TEST(ResumptionTable, OnAllWaysALinkHasOneConnectionAtMost) {
           EXPECT_TRUE(!connected && !connects);
           connects = true;
           break;
-        case Action::pause:
-          EXPECT_TRUE(connects);
-          break;
         case Action::rest:
           EXPECT_TRUE(connects);
           connects = false;
@@ -131,9 +125,6 @@ TEST(ResumptionTable, OnAllWaysALinkHasOneConnectionAtMost) {
           EXPECT_FALSE(connected);
           connected = true;
           connects = false;
-          break;
-        case Action::fail:
-          EXPECT_FALSE(ended);
           break;
         case Action::none:
           break;
