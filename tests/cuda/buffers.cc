@@ -19,7 +19,7 @@ using test::name_of;
 
 namespace {
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 double value(int of, size_t at) {
   return static_cast<double>(of * 1000 + static_cast<int>(at % 997));
@@ -92,14 +92,10 @@ void every_kind() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (int i = 0; i < 3; ++i) allreduce(Kind::host, Kind::host, 1);
   test::load_driver(options.text("driver", "libcuda.so.1"));
   every_kind();
-  test::summarize("buffers");
-  MPI_Finalize();
-  return 0;
+  return test::finish("buffers");
 }
