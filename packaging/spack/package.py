@@ -50,6 +50,8 @@ class Sluice(AutotoolsPackage):
     # std::atomic::wait, ranges, source_location
     conflicts("%gcc@:10", msg="Sluice needs C++20: GCC 11 or later")
 
+    install_targets = ["install-strip"]
+
     def configure_args(self):
         args = [f"--with-mpi={self.spec['mpi'].mpicc}"]
         args += ["--without-clang", "--without-cuda", "--without-nccl"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// buffers --driver PATH [--what NAME]: collectives on memory of every kind that a CUDA driver has,
+// buffers --driver PATH [--most COUNT]: collectives on memory of every kind that a CUDA driver has,
 // beside host memory. The program loads the driver itself, after the first collectives, so that
 // Sluice must notice it. What each case expects is computed here, not taken from an MPI library.
 #include <algorithm>
@@ -19,7 +19,7 @@ using test::name_of;
 
 namespace {
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 double value(int of, size_t at) {
   return static_cast<double>(of * 1000 + static_cast<int>(at % 997));
@@ -76,8 +76,9 @@ void broadcast(Kind kind, size_t count) {
 
 const size_t counts[] = {0, 1, 7, 1000, 40000, 300000};
 
-void every_kind() {
+void every_kind(size_t most) {
   for (const size_t count : counts) {
+    if (count > most) break;
     for (size_t i = 0; i < std::size(kinds); ++i) {
       for (size_t j = 0; j < std::size(kinds); ++j) {
         if (count > 1 && (i + j) % (count > 1000 ? 5 : 2) != 0) continue;
@@ -92,14 +93,10 @@ void every_kind() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (int i = 0; i < 3; ++i) allreduce(Kind::host, Kind::host, 1);
   test::load_driver(options.text("driver", "libcuda.so.1"));
-  every_kind();
-  test::summarize("buffers");
-  MPI_Finalize();
-  return 0;
+  every_kind(options.number("most", counts[std::size(counts) - 1]));
+  return test::finish("buffers");
 }

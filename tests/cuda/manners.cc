@@ -12,7 +12,6 @@
 
 #include "tests/cuda/manners.h"
 
-int rank = 0, size = 0;
 bool has_driver = false, all_gone_at_end = true, pinned_at_end = false;
 int64_t retained_at_end = 0;
 
@@ -353,13 +352,9 @@ bool is_clean() {
 int main(int argc, char** argv) {
   const test::Options options(argc, argv);
   const std::string what = options.text("what", ""), driver = options.text("driver", "");
-  int level = 0;
   set_for_rank_1();
-  MPI_Init_thread(&argc, &argv,
-                  what.find("thread") == what.npos ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
-                  &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv,
+              what.find("thread") == what.npos ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE);
   std::vector<double> from(100, static_cast<double>(rank + 1)), to(100);
   for (size_t count = 1; count <= 100; ++count) allreduce(from.data(), to.data(), count);
   test::check(!is_mapped("libsluice-cuda"), "a module is mapped, but no driver");

@@ -13,7 +13,7 @@
 using test::Kind;
 using test::KindMemory;
 
-extern int rank, size;
+using test::rank, test::size;
 extern bool has_driver;
 // Primary contexts that the program itself retains at its end, and whether all else must be gone.
 extern int64_t retained_at_end;

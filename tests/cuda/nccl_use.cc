@@ -27,7 +27,7 @@ using test::received;
 
 namespace {
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 void sum(MPI_Comm comm, void* data, int count) {
   MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_INT, MPI_SUM, comm);
@@ -144,9 +144,7 @@ void statistics() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const std::string driver = options.text("driver", ""), what = options.text("what", "");
   if (!driver.empty()) test::load_driver(driver, rank);
@@ -157,7 +155,5 @@ int main(int argc, char** argv) {
   }
   if (what == "failure") expect_no_nccl(MPI_COMM_WORLD, "after a failure");
   if (what == "statistics") statistics();
-  test::summarize("nccl_use");
-  MPI_Finalize();
-  return 0;
+  return test::finish("nccl_use");
 }

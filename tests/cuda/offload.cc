@@ -23,7 +23,7 @@ using test::KindMemory;
 
 namespace {
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 int value(int of, size_t at) { return of * 7 + static_cast<int>(at % 11); }
 
@@ -346,10 +346,7 @@ const Case cases[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv, MPI_THREAD_MULTIPLE);
   const test::Options options(argc, argv);
   test::load_driver(options.text("driver", "libcuda.so.1"), rank);
   const std::string what = options.text("what", "");
@@ -357,7 +354,5 @@ int main(int argc, char** argv) {
   for (const Case& each : cases) {
     if (what.empty() || what == each.name) each.run(seed);
   }
-  test::summarize("offload");
-  MPI_Finalize();
-  return 0;
+  return test::finish("offload");
 }

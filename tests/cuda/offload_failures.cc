@@ -14,7 +14,7 @@
 #include <memory>
 #include <thread>
 
-int rank = 0, size = 0, victim = 0;
+int victim = 0;
 std::string option;
 bool may_be_pinned = false;
 
@@ -303,11 +303,7 @@ int main(int argc, char** argv) {
   const std::string what = options.text("what", "");
   option = options.text("how", "");
   account = options.text("account", "");
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, what == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
-                  &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv, what == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   victim = size - 1;
   const int device = option == "shared" && rank == victim ? 0 : rank;
   test::load_driver(options.text("driver", "libcuda.so.1"), device);
@@ -315,7 +311,6 @@ int main(int argc, char** argv) {
   for (const Part& part : parts) {
     if (what == part.name) part.run();
   }
-  test::summarize("offload_failures");
-  MPI_Finalize();
+  test::finish("offload_failures");
   return is_clean() ? 0 : 1;
 }

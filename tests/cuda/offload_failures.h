@@ -13,8 +13,9 @@
 using test::Kind;
 using test::KindMemory;
 
-extern int rank, size, victim;  // victim: the last rank
-extern std::string option;      // --how
+using test::rank, test::size;
+extern int victim;          // victim: the last rank
+extern std::string option;  // --how
 // At the end: a copy may have been given up with its call.
 extern bool may_be_pinned;
 

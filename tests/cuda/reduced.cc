@@ -13,7 +13,7 @@ namespace {
 using test::Kind;
 using test::KindMemory;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 int64_t counted(const char* name) { return CUDA(standin_counter)(name); }
 
@@ -185,14 +185,11 @@ constexpr Part parts[] = {{"crossings", crossings}, {"choice", choice},   {"othe
 int main(int argc, char** argv) {
   const test::Options options(argc, argv);
   const std::string what = options.text("what", "") + ",";
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   test::load_driver(options.text("driver", "libcuda.so.1"));
   for (const Part& part : parts) {
     if (what.find(std::string(part.name) + ",") != std::string::npos) part.run();
   }
   test::check(counted("misuse") == 0, "misuse of the driver");
-  test::summarize("reduced");
-  MPI_Finalize();
+  return test::finish("reduced");
 }

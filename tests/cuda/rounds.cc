@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-int rank = 0, size = 0, victim = 0;
+int victim = 0;
 std::string option;
 bool may_be_left = false;
 
@@ -486,11 +486,7 @@ int main(int argc, char** argv) {
   const std::string what = options.text("what", "");
   option = options.text("how", "");
   account = options.text("account", "");
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, what == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
-                  &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv, what == "threads" ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   victim = size - 1;
   test::load_driver(options.text("driver", "libcuda.so.1"),
                     options.text("devices", "shared") == "own" ? rank : 0);
@@ -499,7 +495,6 @@ int main(int argc, char** argv) {
   for (const Case& each : cases) {
     if (what.empty() ? each.is_plain : is_named(each.name, what)) each.run(seed);
   }
-  test::summarize("rounds");
-  MPI_Finalize();
+  test::finish("rounds");
   return !is_standin() || is_clean(retained) ? 0 : 1;
 }

@@ -13,8 +13,9 @@ using test::algorithm_of;
 using test::Kind;
 using test::KindMemory;
 
-extern int rank, size, victim;  // victim: the last rank
-extern std::string option;      // --how
+using test::rank, test::size;
+extern int victim;          // victim: the last rank
+extern std::string option;  // --how
 // At the end something of Sluice's may be left: a call has failed.
 extern bool may_be_left;
 

@@ -23,7 +23,7 @@ using test::Random;
 
 namespace {
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 bool has_driver = false, has_devices_alone = false;
 
 Kind draw_kind(Random& random) {
@@ -277,10 +277,8 @@ void make_invalid(const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   const uint64_t seed = test::agree_on_seed(options);
   const std::string driver = options.text("driver", "");
   has_driver = !driver.empty();
@@ -297,6 +295,5 @@ int main(int argc, char** argv) {
     run_cases(job, options.number("cases", 100));
   }
   test::check(!has_driver || counted("misuse") == 0, "misuse of the driver");
-  test::summarize("several");
-  MPI_Finalize();
+  return test::finish("several");
 }

@@ -16,7 +16,7 @@ using test::Kind;
 using test::KindMemory;
 using test::received;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 struct Call {
   const char* name;
@@ -94,11 +94,9 @@ void compare(const Call& call, size_t count, test::Random* random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t seed = test::agree_on_seed(options);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   test::load_driver(options.text("driver", "libcuda.so.1"));
   test::Random random(seed + static_cast<uint64_t>(rank));
   const uint64_t before = received();
@@ -106,6 +104,5 @@ int main(int argc, char** argv) {
     for (const Call& call : calls()) compare(call, count, &random);
   }
   test::check(!is_over_tcp() || received() - before > 1000000, "bytes over TCP");
-  test::summarize("wire");
-  MPI_Finalize();
+  return test::finish("wire");
 }

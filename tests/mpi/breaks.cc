@@ -30,7 +30,7 @@ namespace {
 
 constexpr unsigned watchdog = 280;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 std::string folder;
 
 int option_of(int fd, int level, int option) {
@@ -169,11 +169,8 @@ void survive(test::Random& random, int calls) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  test::start(argc, argv, MPI_THREAD_FUNNELED);
   alarm(watchdog);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const test::Options options(argc, argv);
   const std::string mode = argc > 1 ? argv[1] : "";
@@ -186,6 +183,5 @@ int main(int argc, char** argv) {
   if (mode == "between") between(random, calls, breaks);
   if (mode == "within") within(random, calls, breaks);
   if (mode == "outage") survive(random, calls);
-  test::summarize("breaks");
-  MPI_Finalize();
+  return test::finish("breaks");
 }

@@ -10,22 +10,33 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include "tests/mpi/harness.h"
 
 namespace {
 
-unsigned long long bytes_over_tcp() {
-  unsigned long long bytes = 0;
+// What each TCP socket has sent, by its cookie: one that closes takes its count with it.
+std::map<uint64_t, unsigned long long> sent_by_sockets() {
+  std::map<uint64_t, unsigned long long> sent;
   DIR* const directory = opendir("/proc/self/fd");
   while (const dirent* entry = readdir(directory)) {
+    const int fd = std::atoi(entry->d_name);
+    uint64_t cookie = 0;
     tcp_info info{};
-    socklen_t size = sizeof info;
-    if (getsockopt(std::atoi(entry->d_name), IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
-      bytes += info.tcpi_bytes_sent;
+    socklen_t size = sizeof info, cookie_size = sizeof cookie;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+        getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &cookie_size) == 0) {
+      sent[cookie] = info.tcpi_bytes_sent;
     }
   }
   closedir(directory);
+  return sent;
+}
+
+unsigned long long bytes_over_tcp(std::map<uint64_t, unsigned long long> before) {
+  unsigned long long bytes = 0;
+  for (const auto& [cookie, sent] : sent_by_sockets()) bytes += sent - before[cookie];
   return bytes;
 }
 
@@ -46,16 +57,12 @@ void reduce(int calls, size_t elements, int ranks, int rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  test::start(argc, argv);
   if (argc != 3) test::fail("carriers CALLS BYTES");
   const size_t elements = std::strtoul(argv[2], nullptr, 10) / sizeof(int);
-  reduce(20, elements, ranks, rank);
-  const unsigned long long before = bytes_over_tcp();
-  reduce(std::atoi(argv[1]), elements, ranks, rank);
-  std::printf("rank %d sent %llu bytes over TCP\n", rank, bytes_over_tcp() - before);
-  test::summarize("carriers");
-  MPI_Finalize();
+  reduce(20, elements, test::size, test::rank);
+  const auto before = sent_by_sockets();
+  reduce(std::atoi(argv[1]), elements, test::size, test::rank);
+  std::printf("rank %d sent %llu bytes over TCP\n", test::rank, bytes_over_tcp(before));
+  return test::finish("carriers");
 }

@@ -531,8 +531,7 @@ void forbid_files() {
 int main(int argc, char** argv) {
   const test::Options options(argc, argv);
   const int threads = static_cast<int>(options.number("threads", 1));
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  test::start(argc, argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   Job job;
   job.what = options.text("what", "sums");
   job.calls = static_cast<int>(options.number("calls", 1000));

@@ -21,8 +21,6 @@ namespace {
 
 constexpr unsigned spawn_limit = 15;  // seconds
 
-int world_rank = 0, world_size = 0;
-
 int open_descriptors() {
   int count = 0;
   DIR* folder = opendir("/proc/self/fd");
@@ -53,7 +51,7 @@ MPI_Comm make_of_group() {
   MPI_Group all, some;
   MPI_Comm made = MPI_COMM_NULL;
   std::vector<int> ranks;
-  for (int i = world_size - 1; i >= 0; i -= 2) ranks.push_back(i);
+  for (int i = test::size - 1; i >= 0; i -= 2) ranks.push_back(i);
   MPI_Comm_group(MPI_COMM_WORLD, &all);
   MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
   MPI_Comm_create(MPI_COMM_WORLD, some, &made);
@@ -65,7 +63,7 @@ MPI_Comm make_of_group() {
 void make_and_free() {
   MPI_Comm copy, half, grouped = make_of_group();
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-  MPI_Comm_split(copy, world_rank % 2, -world_rank, &half);
+  MPI_Comm_split(copy, test::rank % 2, -test::rank, &half);
   use(copy, "a duplicate");
   use(half, "a half");
   if (grouped != MPI_COMM_NULL) {
@@ -105,7 +103,7 @@ void use_many(uint64_t count) {
 
 // Communicators of all other constructions.
 void use_all_kinds() {
-  const int grid[] = {world_size, 1}, periods[] = {1, 0};
+  const int grid[] = {test::size, 1}, periods[] = {1, 0};
   MPI_Comm made;
   MPI_Cart_create(MPI_COMM_WORLD, 2, grid, periods, 1, &made);
   use(made, "a grid");
@@ -117,14 +115,14 @@ void use_all_kinds() {
   MPI_Comm_free(&made);
 
   std::vector<int> index, edges;
-  for (int i = 0; i < world_size; ++i) {
-    edges.push_back((i + 1) % world_size);
+  for (int i = 0; i < test::size; ++i) {
+    edges.push_back((i + 1) % test::size);
     index.push_back(i + 1);
   }
-  MPI_Graph_create(MPI_COMM_WORLD, world_size, index.data(), edges.data(), 0, &made);
+  MPI_Graph_create(MPI_COMM_WORLD, test::size, index.data(), edges.data(), 0, &made);
   use(made, "a graph");
   MPI_Comm_free(&made);
-  const int next = (world_rank + 1) % world_size, last = (world_rank + world_size - 1) % world_size;
+  const int next = (test::rank + 1) % test::size, last = (test::rank + test::size - 1) % test::size;
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &last, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED,
                                  MPI_INFO_NULL, 0, &made);
   use(made, "a distributed graph");
@@ -145,8 +143,8 @@ void overlap() {
   MPI_Group all;
   MPI_Comm_group(MPI_COMM_WORLD, &all);
   MPI_Comm pairs[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
-  for (int first = 0; first + 1 < world_size; ++first) {
-    if (world_rank != first && world_rank != first + 1) continue;
+  for (int first = 0; first + 1 < test::size; ++first) {
+    if (test::rank != first && test::rank != first + 1) continue;
     const int ranks[] = {first, first + 1};
     MPI_Group two;
     MPI_Group_incl(all, 2, ranks, &two);
@@ -223,19 +221,19 @@ void spawn_many(char* program, uint64_t times) {
 
 // Even ranks accept, odd ranks connect.
 void connect() {
-  if (world_size < 2) return;
+  if (test::size < 2) return;
   MPI_Comm half, between;
-  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
+  MPI_Comm_split(MPI_COMM_WORLD, test::rank % 2, test::rank, &half);
   char port[MPI_MAX_PORT_NAME] = "";
-  if (world_rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+  if (test::rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
   MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
-  if (world_rank % 2 == 0) {
+  if (test::rank % 2 == 0) {
     MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &between);
   } else {
     MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &between);
   }
-  meet(between, world_rank % 2);
-  if (world_rank == 0) MPI_Close_port(port);
+  meet(between, test::rank % 2);
+  if (test::rank == 0) MPI_Close_port(port);
   MPI_Comm_free(&half);
 }
 
@@ -244,7 +242,7 @@ void sum_often() {
   for (int call = 0; call < 200; ++call) {
     int one = 1, sum = 0;
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    test::check(sum == world_size, "one of many sums");
+    test::check(sum == test::size, "one of many sums");
   }
 }
 
@@ -267,7 +265,7 @@ void reuse_datatypes() {
     MPI_Type_commit(&type);
     std::vector<int> data(64, -1);
     const int step = stride % 5 + 1;
-    for (int i = 0; world_rank == 0 && i < 4; ++i) data[static_cast<size_t>(i * step)] = i;
+    for (int i = 0; test::rank == 0 && i < 4; ++i) data[static_cast<size_t>(i * step)] = i;
     MPI_Bcast(data.data(), 1, type, 0, MPI_COMM_WORLD);
     for (int i = 0; i < 64; ++i) {
       const int expected = i % step == 0 && i / step < 4 ? i / step : -1;
@@ -276,27 +274,27 @@ void reuse_datatypes() {
     MPI_Type_free(&type);
     MPI_Type_contiguous(length, MPI_DOUBLE, &type);
     MPI_Type_commit(&type);
-    std::vector<double> numbers(4, world_rank);
+    std::vector<double> numbers(4, test::rank);
     MPI_Bcast(numbers.data(), 1, type, 0, MPI_COMM_WORLD);
     for (int i = 0; i < 4; ++i) {
-      test::check(numbers[static_cast<size_t>(i)] == (i < length ? 0 : world_rank), "and the next");
+      test::check(numbers[static_cast<size_t>(i)] == (i < length ? 0 : test::rank), "and the next");
     }
     MPI_Type_free(&type);
   }
 }
 
 void bridge() {
-  if (world_size < 2) return;
+  if (test::size < 2) return;
   MPI_Comm half, between;
-  const int side = world_rank % 2;
-  MPI_Comm_split(MPI_COMM_WORLD, side, world_rank, &half);
+  const int side = test::rank % 2;
+  MPI_Comm_split(MPI_COMM_WORLD, side, test::rank, &half);
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - side, 7, &between);
   int mine = side + 1, sum = 0, there = 0;
   MPI_Comm_remote_size(between, &there);
   MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, between);
   test::check(sum == there * (2 - side), "allreduce over an intercommunicator");
-  int data = world_rank == 0 ? 99 : 0;
-  const int root = side == 1 ? 0 : world_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  int data = test::rank == 0 ? 99 : 0;
+  const int root = side == 1 ? 0 : test::rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
   MPI_Bcast(&data, 1, MPI_INT, root, between);
   test::check(side == 0 || data == 99, "bcast over an intercommunicator");
   MPI_Barrier(between);
@@ -318,12 +316,12 @@ void use_while_freeing() {
   for (int round = 0; round < 12; ++round) {
     MPI_Comm copy, turned;
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-    const bool early = round % 3 == 0 ? world_rank == 0 : round % 3 == 1;
+    const bool early = round % 3 == 0 ? test::rank == 0 : round % 3 == 1;
     if (early) MPI_Comm_set_attr(copy, keyval, nullptr);
     if (round > 2) use(copy, "a duplicate with an attribute");
     if (!early) MPI_Comm_set_attr(copy, keyval, nullptr);
     round % 2 == 0 ? MPI_Comm_free(&copy) : MPI_Comm_disconnect(&copy);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &turned);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -test::rank, &turned);
     use(turned, "the world the other way round");
     MPI_Comm_free(&turned);
   }
@@ -336,16 +334,14 @@ int at_the_end(MPI_Comm, int, void*, void*) {
   int one = 1, sum = 0;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
-  called_back = sum == world_size ? 1 : -1;
+  called_back = sum == test::size ? 1 : -1;
   return MPI_SUCCESS;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   if (argc > 1 && std::string(argv[1]) == "child") return be_spawned();
   int keyval = MPI_KEYVAL_INVALID;
@@ -368,9 +364,8 @@ int main(int argc, char** argv) {
   MPI_Comm never_freed;
   MPI_Comm_dup(MPI_COMM_WORLD, &never_freed);
   use(never_freed, "a communicator that is never freed");
-  test::summarize("communicators");
-  MPI_Finalize();
+  test::finish("communicators");
   if (called_back == 1) return 0;
-  std::fprintf(stderr, "FAILED on rank %d: a collective inside MPI_Finalize\n", world_rank);
+  std::fprintf(stderr, "FAILED on rank %d: a collective inside MPI_Finalize\n", test::rank);
   return 1;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned watchdog = 60;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 void add(void* left, void* right, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) static_cast<int*>(right)[i] += static_cast<int*>(left)[i];
@@ -81,9 +81,7 @@ void limit(bool here) {
 
 int main(int argc, char** argv) {
   alarm(watchdog);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   // Let MPI make its own connections first.
   std::vector<int> from(static_cast<size_t>(size)), to(from.size());
   IN_MPI(MPI_Alltoall)(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD);
@@ -92,6 +90,5 @@ int main(int argc, char** argv) {
   if (mode == "closed") close_standard(here);
   if (mode == "searched") search(here);
   if (mode == "limited") limit(here);
-  test::summarize("descriptors");
-  MPI_Finalize();
+  return test::finish("descriptors");
 }

@@ -101,7 +101,7 @@ Damage parse_damage(const std::string& word) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t seed = test::agree_on_seed(options);
   const std::string only = options.text("only", ""), single = options.text("case", "");
@@ -132,6 +132,5 @@ int main(int argc, char** argv) {
     make(trial);
   }
   alarm(0);
-  test::summarize("differential");
-  MPI_Finalize();
+  return test::finish("differential");
 }

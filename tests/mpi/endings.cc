@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned watchdog = 300;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 void sum_up(MPI_Comm comm, int count) {
   const std::vector<double> from(static_cast<size_t>(count), 1.0);
@@ -164,9 +164,7 @@ void finalize_around() {
 
 int main(int argc, char** argv) {
   alarm(watchdog);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   const std::string mode = argc > 1 ? argv[1] : "";
   const bool last = rank == size - 1;
   if (mode == "fork") fork_and_go_on();

@@ -127,7 +127,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 void sum_up() {
   int sum = 0, one = 1;
@@ -528,17 +528,13 @@ void come_late() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "late") come_late();
   if (mode == "no-descriptors") use_up_descriptors(argc > 2);
   if (mode == "strangers") {
     starve_pairs(std::atol(argv[2]), argv[3] == std::string("lower"));
-    test::summarize("failures");
-    MPI_Finalize();
-    return 0;
+    return test::finish("failures");
   }
   sum_up();
   if (mode == "orphan" && rank == size - 1) leave_a_child();
@@ -555,6 +551,5 @@ int main(int argc, char** argv) {
   if (mode == "missed") miss_a_communicator();
   if (mode == "descriptors") make_do_without_descriptors(argc > 2);
   sum_up();
-  test::summarize("failures");
-  MPI_Finalize();
+  return test::finish("failures");
 }

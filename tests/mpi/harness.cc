@@ -12,13 +12,25 @@ namespace {
 
 unsigned long checks = 0;
 
-int world_rank() {
-  int rank = 0;
+}  // namespace
+
+int start(int& argc, char**& argv, int threads) {
+  int granted = MPI_THREAD_SINGLE;
+  if (threads == MPI_THREAD_SINGLE) {
+    MPI_Init(&argc, &argv);
+  } else {
+    MPI_Init_thread(&argc, &argv, threads, &granted);
+  }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return granted;
 }
 
-}  // namespace
+int finish(const char* program) {
+  summarize(program);
+  MPI_Finalize();
+  return 0;
+}
 
 uint64_t Random::next() {
   uint64_t z = (state_ += 0x9e3779b97f4a7c15);
@@ -42,7 +54,7 @@ uint64_t Options::number(const std::string& name, uint64_t fallback) const {
 uint64_t agree_on_seed(const Options& options) {
   uint64_t seed = options.number("seed", std::random_device()());
   IN_MPI(MPI_Bcast)(&seed, sizeof seed, MPI_BYTE, 0, MPI_COMM_WORLD);
-  if (world_rank() == 0) {
+  if (rank == 0) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
     std::fflush(stdout);
   }
@@ -50,7 +62,7 @@ uint64_t agree_on_seed(const Options& options) {
 }
 
 void fail(const std::string& message) {
-  std::fprintf(stderr, "FAILED on rank %d: %s\n", world_rank(), message.c_str());
+  std::fprintf(stderr, "FAILED on rank %d: %s\n", rank, message.c_str());
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);
@@ -64,10 +76,8 @@ void check(bool holds, const std::string& message) {
 void summarize(const char* program) {
   unsigned long all = 0;
   IN_MPI(MPI_Reduce)(&checks, &all, 1, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (world_rank() != 0) return;
+  if (rank != 0) return;
   if (all == 0) fail("nothing was checked");
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   std::printf("%s: %lu checks held on %d ranks\n", program, all, size);
 }
 

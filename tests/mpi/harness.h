@@ -13,6 +13,14 @@
 
 namespace test {
 
+// Of MPI_COMM_WORLD, once the job has started.
+inline int rank = 0, size = 0;
+
+// Initialises MPI; by MPI_Init unless threads are wanted. Returns the level that it grants.
+int start(int& argc, char**& argv, int threads = MPI_THREAD_SINGLE);
+// Summarizes the checks and finalises MPI. Returns what main() returns: 0.
+int finish(const char* program);
+
 // splitmix64 (Steele, Lea and Flood, 2014).
 class Random {
  public:

@@ -16,8 +16,6 @@ namespace {
 
 using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
 
-int world_rank = 0, world_size = 0;
-
 // Owns an MPI_Info.
 class Info {
  public:
@@ -128,8 +126,8 @@ void given_later() {
 
 // Hints that only some ranks give, or that differ between ranks, have no effect.
 void differing() {
-  if (world_size < 2) return;
-  const bool first = world_rank == 0;
+  if (test::size < 2) return;
+  const bool first = test::rank == 0;
   MPI_Comm comm = duplicate("at odds", {{"sluice_allreduce", first ? "ring" : "binomial"},
                                         {"sluice_bcast", "chain"},
                                         {"sluice_nccl", first ? "on" : "auto"}});
@@ -162,10 +160,10 @@ void senseless() {
 }
 
 void between_groups() {
-  if (world_size < 2) return;
+  if (test::size < 2) return;
   MPI_Comm half, between;
-  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
-  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 7, &between);
+  MPI_Comm_split(MPI_COMM_WORLD, test::rank % 2, test::rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - test::rank % 2, 7, &between);
   for (int i = 0; i < 2; ++i) {
     int there = 0, one = 1, sum = 0;
     MPI_Comm_remote_size(between, &there);
@@ -179,27 +177,23 @@ void between_groups() {
 
 // Also the library's start is in the user's locale, except that of MPICH: in a Turkish one
 // UCX 1.13, which it starts, doesn't know its own settings.
-void start(int argc, char** argv) {
+void start_in_a_locale(int& argc, char**& argv) {
 #ifndef MPICH_VERSION
   std::setlocale(LC_ALL, "");
 #endif
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   std::setlocale(LC_ALL, "");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  start(argc, argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-  if (world_rank == 0) std::printf("numbers have a %s\n", std::localeconv()->decimal_point);
+  start_in_a_locale(argc, argv);
+  if (test::rank == 0) std::printf("numbers have a %s\n", std::localeconv()->decimal_point);
   made_with();
   given_later();
   differing();
   senseless();
   between_groups();
-  test::summarize("hints");
-  MPI_Finalize();
-  return 0;
+  return test::finish("hints");
 }

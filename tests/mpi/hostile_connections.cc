@@ -33,7 +33,7 @@ namespace {
 constexpr unsigned watchdog = 60;
 constexpr int most_returns = 500;  // reconnections of a child
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 using Addresses = std::vector<sockaddr_in>;
 
@@ -158,9 +158,7 @@ int main(int argc, char** argv) {
   }
   close(orders[0]);
   close(reports[1]);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   std::vector<int> from(static_cast<size_t>(size)), to(from.size());
   IN_MPI(MPI_Alltoall)(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD);
   const auto before = listeners();
@@ -184,8 +182,7 @@ int main(int argc, char** argv) {
     check_descriptors(descriptors);
   }
   for (int i = 0; i < 50; ++i) use(MPI_COMM_WORLD);
-  test::summarize("hostile_connections");
-  MPI_Finalize();
+  test::finish("hostile_connections");
   close(orders[1]);
   if (child > 0) waitpid(child, nullptr, 0);
 }

@@ -31,6 +31,8 @@ LONG = os.environ.get("CHECK_LONG") == "1"
 SPEED = os.environ.get("CHECK_SPEED") == "1"
 # With the programs of a second MPI, in `make check-ci` (second_mpi.py).
 BRIEF = os.environ.get("CHECK_BRIEF") == "1"
+# In `make check`, but not where CI calls it.
+SAMPLED = not (LONG or BRIEF or os.environ.get("CHECK_WHOLE") == "1")
 # Seconds for any one job, so that what hangs fails. No right one takes as long: not on a busy machine, and not where
 # mpirun takes half a minute to start, as it may on a host whose own name does not resolve (build-aux/check-host-name).
 LIMIT = 300
@@ -190,8 +192,13 @@ def left_behind(before):
 
 
 def few(all_of_them, enough):
-    """What a test repeats its jobs for: with a second MPI in `make check-ci` those that are enough there."""
-    return enough if BRIEF else all_of_them
+    """What a test repeats its jobs for: in `make check`, and with a second MPI in `make check-ci`, those that are enough."""
+    return enough if BRIEF or SAMPLED else all_of_them
+
+
+def sample(all_of_them, part):
+    """What a test repeats its jobs for: in `make check` a part; with CHECK_WHOLE=1, as CI calls it, all."""
+    return part if SAMPLED else all_of_them
 
 
 def await_that(condition, what):

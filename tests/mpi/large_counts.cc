@@ -18,7 +18,7 @@ namespace {
 
 using test::Random;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 struct Case {
   Random shared, own;
@@ -169,9 +169,7 @@ void move_much_by_mpi(uint64_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   if (const uint64_t bytes = options.number("bytes", 0); bytes > 0) {
     move_much(bytes);
@@ -184,8 +182,7 @@ int main(int argc, char** argv) {
       gather(cases.next());
     }
   }
-  test::summarize("large_counts");
-  MPI_Finalize();
+  return test::finish("large_counts");
 }
 
 #else

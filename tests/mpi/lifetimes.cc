@@ -21,8 +21,6 @@ namespace {
 
 constexpr uint64_t in_block = 40;  // communicators a block: shorter than most disturbances
 
-int world_rank = 0;
-
 // This process's resources that could leak.
 struct Belongings {
   size_t descriptors = 0, sockets = 0, mappings = 0, kilobytes = 0;
@@ -69,7 +67,7 @@ using Allreduce = decltype(&MPI_Allreduce);
 void live(uint64_t number, Allreduce allreduce) {
   MPI_Comm comm;
   if (number % 4 == 3) {
-    MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &comm);
+    MPI_Comm_split(MPI_COMM_WORLD, test::rank % 2, test::rank, &comm);
   } else {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   }
@@ -124,7 +122,7 @@ void compare(uint64_t rounds) {
                    quantile(with.times, 0.1), quantile(without.times, 0.1)};
   double most[4];
   IN_MPI(MPI_Allreduce)(mine, most, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  if (world_rank == 0) {
+  if (test::rank == 0) {
     std::printf(
         "lifetimes: %.1f us with Sluice, %.1f us without: ratio %.2f; undisturbed %.1f and "
         "%.1f: ratio %.2f\n",
@@ -140,8 +138,7 @@ void expect_no_more(size_t before, size_t after, size_t allowed, const char* wha
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t rounds = options.number("rounds", 2000);
   // Warm-up: fills caches and makes what is made only once.
@@ -155,7 +152,5 @@ int main(int argc, char** argv) {
   expect_no_more(before.mappings, after.mappings, 8, "mappings");
   expect_no_more(before.kilobytes, after.kilobytes, 2048, "KB of memory");
   expect_no_more(names, count_names(), 8, "names in /dev/shm");  // other jobs may have some
-  test::summarize("lifetimes");
-  MPI_Finalize();
-  return 0;
+  return test::finish("lifetimes");
 }

@@ -19,7 +19,7 @@
 
 namespace {
 
-int rank = 0;
+using test::rank;
 bool fails = false;  // every rank's call should
 
 void check_result(int result, const char* call) {
@@ -44,21 +44,17 @@ void compute(double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   fails = argc > 1 && std::strcmp(argv[1], "fails") == 0;
-  int size = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int word = rank == 0 ? 42 : 0;
   check_result(MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
   test::check(word == 42, "what rank 0 sends");
   if (rank == 1 && argc > 1 && !fails) compute(std::atof(argv[1]));
-  const std::vector<int> from(static_cast<size_t>(size), rank);
+  const std::vector<int> from(static_cast<size_t>(test::size), rank);
   std::vector<int> to(from.size(), -1);
   check_result(MPI_Alltoall(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD),
                "MPI_Alltoall");
-  for (int i = 0; i < size; ++i) test::check(to[static_cast<size_t>(i)] == i, "an exchange");
-  test::summarize("meeting");
-  MPI_Finalize();
+  for (int i = 0; i < test::size; ++i) test::check(to[static_cast<size_t>(i)] == i, "an exchange");
+  return test::finish("meeting");
 }

@@ -304,7 +304,7 @@ void Movement::run_case(const std::string& function) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t seed = test::agree_on_seed(options);
   const std::string only = options.text("only", "");
@@ -316,6 +316,5 @@ int main(int argc, char** argv) {
       if (only.empty() || only == function) movement.run_case(function);
     }
   }
-  test::summarize("movement");
-  MPI_Finalize();
+  return test::finish("movement");
 }

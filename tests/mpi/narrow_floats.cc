@@ -90,16 +90,12 @@ void check_between(const Format& format, const Operation& operation, int rank, i
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  test::start(argc, argv);
   for (const Format& format : {find(0), find(1)}) {
     for (int i = 0; i < 4; ++i) {
-      check(format, operations()[i], rank, ranks);
-      if (ranks > 1) check_between(format, operations()[i], rank, ranks);
+      check(format, operations()[i], test::rank, test::size);
+      if (test::size > 1) check_between(format, operations()[i], test::rank, test::size);
     }
   }
-  test::summarize("narrow_floats");
-  MPI_Finalize();
+  return test::finish("narrow_floats");
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned watchdog = 240;
 constexpr int most_ranks = 16;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 double in[256], out[256];
 std::array<int, most_ranks> zeros, twos, places;
 MPI_Datatype spread;  // as many bytes as two ints
@@ -111,9 +111,7 @@ void attempt(const Row& row, bool first) {
 
 int main(int argc, char** argv) {
   alarm(watchdog);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   for (int i = 0; i < most_ranks; ++i) {
     twos[static_cast<size_t>(i)] = 2;
     places[static_cast<size_t>(i)] = 2 * i;

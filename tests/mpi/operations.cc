@@ -281,7 +281,7 @@ void check_errors() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t seed = test::agree_on_seed(options);
   const std::string only = options.text("only", "");
@@ -296,6 +296,5 @@ int main(int argc, char** argv) {
   check_handles_used_again();
   check_errors();
   free_layouts();
-  test::summarize("operations");
-  MPI_Finalize();
+  return test::finish("operations");
 }

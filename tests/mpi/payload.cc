@@ -193,7 +193,7 @@ void compare(bool must_grow) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "still" || mode == "grow") {
     const bool active = test::sluice_in_process();

@@ -8,25 +8,20 @@
 #include "tests/mpi/harness.h"
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  test::start(argc, argv);
   if (argc != 3) test::fail("plaintext TEXT CALLS");
   std::string said;
   while (said.size() < 65536) said += argv[1];
   const int calls = std::atoi(argv[2]);
   for (int call = 0; call < calls; ++call) {
-    const int root = call % ranks;
-    std::string heard = rank == root ? said : std::string(said.size(), ' ');
+    const int root = call % test::size;
+    std::string heard = test::rank == root ? said : std::string(said.size(), ' ');
     MPI_Bcast(heard.data(), static_cast<int>(heard.size()), MPI_CHAR, root, MPI_COMM_WORLD);
     test::check(heard == said, "the text is right");
     int sum = 0;
-    const int mine = rank + call;
+    const int mine = test::rank + call;
     MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    test::check(sum == ranks * (ranks - 1) / 2 + ranks * call, "the sum is right");
+    test::check(sum == test::size * (test::size - 1) / 2 + test::size * call, "the sum is right");
   }
-  test::summarize("plaintext");
-  MPI_Finalize();
-  return 0;
+  return test::finish("plaintext");
 }

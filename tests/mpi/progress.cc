@@ -120,24 +120,20 @@ constexpr Pattern patterns[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, size = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  test::check(size == 2, "two ranks");
+  test::start(argc, argv);
+  test::check(test::size == 2, "two ranks");
   MPI_Barrier(MPI_COMM_WORLD);
   for (const Pattern& pattern : patterns) {
-    if (rank == 0) std::printf("%s\n", pattern.name);
+    if (test::rank == 0) std::printf("%s\n", pattern.name);
     std::fflush(stdout);
     alarm(watchdog);
     MPI_Comm fresh;
     MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
-    pattern.run({MPI_COMM_WORLD, rank});
-    pattern.run({fresh, rank});
+    pattern.run({MPI_COMM_WORLD, test::rank});
+    pattern.run({fresh, test::rank});
     MPI_Comm_free(&fresh);
     alarm(0);
     test::check(true, pattern.name);
   }
-  test::summarize("progress");
-  MPI_Finalize();
+  return test::finish("progress");
 }

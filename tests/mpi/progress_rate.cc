@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned watchdog = 120;
 constexpr int message = 64;  // bytes
 
-int rank = 0;
+using test::rank;
 
 using Barrier = int (*)(MPI_Comm);
 
@@ -141,8 +141,7 @@ void compare_all(const Limits& limits) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const Limits limits{static_cast<int>(options.number("operations", 500)),
                       static_cast<int>(options.number("tries", 5)),
@@ -151,6 +150,5 @@ int main(int argc, char** argv) {
   alarm(watchdog);
   MPI_Barrier(MPI_COMM_WORLD);
   compare_all(limits);
-  test::summarize("progress_rate");
-  MPI_Finalize();
+  return test::finish("progress_rate");
 }

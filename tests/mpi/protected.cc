@@ -20,7 +20,7 @@ constexpr unsigned watchdog = 120;
 constexpr size_t page = 4096, most_bytes = size_t{1} << 20;
 constexpr int rounds = 2;
 
-int rank = 0, ranks = 0;
+using test::rank;
 
 // Memory whose pages the handler unprotects and counts.
 class Tracked {
@@ -68,7 +68,7 @@ class Tracked {
 int value(int from, size_t i, int round) { return static_cast<int>(i % 1000) * (from + 1) + round; }
 int sum(size_t i, int round) {
   int total = 0;
-  for (int from = 0; from < ranks; ++from) total += value(from, i, round);
+  for (int from = 0; from < test::size; ++from) total += value(from, i, round);
   return total;
 }
 
@@ -102,7 +102,7 @@ class Trial {
           [&](size_t i) { return rank != root || out_[i] == sum(i, round_); });
   }
   void reduce_scatter() {
-    const size_t share = count_ / static_cast<size_t>(ranks), before = share_begin();
+    const size_t share = count_ / static_cast<size_t>(test::size), before = share_begin();
     Tracked::protect();
     MPI_Reduce_scatter_block(in_.data(), out_, static_cast<int>(share), MPI_INT, MPI_SUM,
                              MPI_COMM_WORLD);
@@ -111,23 +111,24 @@ class Trial {
   }
   // Each rank gets a share of every rank's data: the one for it, or the first.
   void exchange(bool all_to_all) {
-    const size_t share = count_ / static_cast<size_t>(ranks);
+    const size_t share = count_ / static_cast<size_t>(test::size);
     const size_t before = all_to_all ? share_begin() : 0;
     const int n = static_cast<int>(share);
     Tracked::protect();
     all_to_all ? MPI_Alltoall(in_.data(), n, MPI_INT, out_, n, MPI_INT, MPI_COMM_WORLD)
                : MPI_Allgather(in_.data(), n, MPI_INT, out_, n, MPI_INT, MPI_COMM_WORLD);
-    check(all_to_all ? "alltoall" : "allgather", share * static_cast<size_t>(ranks), [&](size_t i) {
-      const size_t from = i / share;
-      return from >= static_cast<size_t>(ranks) ||
-             out_[i] == value(static_cast<int>(from), before + i % share, round_);
-    });
+    check(all_to_all ? "alltoall" : "allgather", share * static_cast<size_t>(test::size),
+          [&](size_t i) {
+            const size_t from = i / share;
+            return from >= static_cast<size_t>(test::size) ||
+                   out_[i] == value(static_cast<int>(from), before + i % share, round_);
+          });
   }
 
  private:
   int count() const { return static_cast<int>(count_); }
   size_t share_begin() const {
-    return count_ / static_cast<size_t>(ranks) * static_cast<size_t>(rank);
+    return count_ / static_cast<size_t>(test::size) * static_cast<size_t>(rank);
   }
   template <typename IsRight>
   void check(const std::string& what, size_t received, const IsRight& is_right) {
@@ -147,7 +148,7 @@ class Trial {
 void try_all(size_t bytes, size_t shift) {
   for (int round = 0; round < rounds; ++round) {
     Trial trial(bytes, shift, round);
-    for (int root = 0; root < ranks; ++root) {
+    for (int root = 0; root < test::size; ++root) {
       trial.broadcast(root);
       trial.reduce(root);
     }
@@ -182,16 +183,13 @@ void try_gaps() {
 
 int main(int argc, char** argv) {
   alarm(watchdog);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks < 2) test::fail("needs two ranks");  // one receives nothing in place
+  test::start(argc, argv);
+  if (test::size < 2) test::fail("needs two ranks");  // one receives nothing in place
   Tracked::map();
   // Equal offsets in the page, and different ones: copies take different ways.
   for (const size_t shift : {size_t{0}, 16 * static_cast<size_t>(rank), size_t{4000}}) {
     for (size_t bytes = page; bytes <= most_bytes; bytes *= 4) try_all(bytes, shift);
   }
   try_gaps();
-  test::summarize("protected");
-  MPI_Finalize();
+  return test::finish("protected");
 }

@@ -126,19 +126,14 @@ void communicate(const Buffers& at, int rank, int ranks, int round) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank, ranks;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  test::start(argc, argv);
   if (argc != 2) test::fail("reach whole|middle|later|user");
   const std::string how = argv[1];
-  const Buffers buffers{map_buffer(rank), map_buffer(rank)};
-  if (how == "whole" || (how == "middle" && rank > 0)) hide_all(buffers, how);
-  communicate(buffers, rank, ranks, 0);
+  const Buffers buffers{map_buffer(test::rank), map_buffer(test::rank)};
+  if (how == "whole" || (how == "middle" && test::rank > 0)) hide_all(buffers, how);
+  communicate(buffers, test::rank, test::size, 0);
   if (how == "later") hide_all(buffers, how);
   if (how == "user") change_user();
-  for (int round = 1; round < 4; ++round) communicate(buffers, rank, ranks, round);
-  test::summarize("reach");
-  MPI_Finalize();
-  return 0;
+  for (int round = 1; round < 4; ++round) communicate(buffers, test::rank, test::size, round);
+  return test::finish("reach");
 }

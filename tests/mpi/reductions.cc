@@ -203,7 +203,7 @@ class Reductions {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t seed = test::agree_on_seed(options);
   const std::string only = options.text("only", "");
@@ -213,6 +213,5 @@ int main(int argc, char** argv) {
     if (options.number("pairs", 1)) reductions.run_all_pairs(function);
     for (uint64_t i = 0; i < options.number("cases", 100); ++i) reductions.run_random(function);
   }
-  test::summarize("reductions");
-  MPI_Finalize();
+  return test::finish("reductions");
 }

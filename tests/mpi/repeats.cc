@@ -238,12 +238,11 @@ void Program::move_uneven(void* send, void* receive, bool in_mpi) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   {
     const test::Options options(argc, argv);
     Program program(test::agree_on_seed(options));
     for (uint64_t steps = options.number("steps", 3000); steps > 0; --steps) program.step();
   }
-  test::summarize("repeats");
-  MPI_Finalize();
+  return test::finish("repeats");
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most = 100000;
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 bool compares = true;
 
 // The bits of the sum at each index, from the first message that had it.
@@ -73,9 +73,7 @@ uint64_t digest() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   compares = argc < 2;
   sum_all(most, 0);
   for (const int n : {1, 2, 3, 17, 1000, 4097, 30011}) sum_all(n, n % 5);

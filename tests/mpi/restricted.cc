@@ -44,7 +44,7 @@ const std::vector<int> ways_to_accept = {
 #endif
     SYS_accept4};
 
-int rank = 0, size = 0;
+using test::rank, test::size;
 
 constexpr int errors_left[] = {ENOENT, ECONNRESET, EBADF, EPIPE};
 volatile sig_atomic_t signals = 0;
@@ -141,9 +141,7 @@ void deprive(const std::string& what, const char* folder) {
 
 int main(int argc, char** argv) {
   alarm(watchdog);
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::start(argc, argv);
   // Let MPI make its own connections first.
   std::vector<int> from(static_cast<size_t>(size)), to(from.size());
   IN_MPI(MPI_Alltoall)(from.data(), 1, MPI_INT, to.data(), 1, MPI_INT, MPI_COMM_WORLD);
@@ -155,6 +153,5 @@ int main(int argc, char** argv) {
   use(copy);
   MPI_Comm_free(&copy);
   if (disturbs) test::check(signals > 0, "a signal came");
-  test::summarize("restricted");
-  MPI_Finalize();
+  return test::finish("restricted");
 }

@@ -199,12 +199,9 @@ void connect_all(int ranks) {
 
 int main(int argc, char** argv) {
   const bool dumped = argc > 1;
-  MPI_Init(&argc, &argv);
-  int rank = 0, ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  connect_all(ranks);
-  const auto peers = static_cast<size_t>(ranks - 1);
+  test::start(argc, argv);
+  connect_all(test::size);
+  const auto peers = static_cast<size_t>(test::size - 1);
   test::check(noted < most_secrets && count("private key") > 0, "there is a private key");
   test::check(count("shared secret") >= peers && count("pair key") >= peers &&
                   count("pre-shared key") >= peers,
@@ -212,11 +209,9 @@ int main(int argc, char** argv) {
   test::check(!is_dumped(secrets[0].at), "no dump holds the private key's page");
   if (dumped) put_into_dumps(secrets[0].at);
   for (const std::string& each : search_all()) {
-    std::printf("rank %d: %s\n", rank, each.c_str());
+    std::printf("rank %d: %s\n", test::rank, each.c_str());
     test::check(dumped, "no dump holds a secret");
   }
-  connect_all(ranks);
-  test::summarize("secrets");
-  MPI_Finalize();
-  return 0;
+  connect_all(test::size);
+  return test::finish("secrets");
 }

@@ -21,8 +21,6 @@ namespace {
 
 constexpr unsigned watchdog = 60;  // seconds
 
-int world_rank = 0, world_size = 0;
-
 void sum_up(MPI_Comm comm, const std::string& what) {
   int rank = 0, size = 0, sum = 0;
   MPI_Comm_rank(comm, &rank);
@@ -81,7 +79,7 @@ void be_beside() {
   for (const auto way : ways) {
     MPI_Comm copy, turned;
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &turned);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -test::rank, &turned);
     way(copy);
     way(turned);
     MPI_Comm_free(&turned);
@@ -92,17 +90,17 @@ void be_beside() {
 void gather(size_t bytes, const std::string& file) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const std::vector<char> mine(bytes, 1);
-  std::vector<char> all(bytes * static_cast<size_t>(world_size));
+  std::vector<char> all(bytes * static_cast<size_t>(test::size));
   const int count = static_cast<int>(bytes);
   const int result =
       MPI_Allgather(mine.data(), count, MPI_CHAR, all.data(), count, MPI_CHAR, MPI_COMM_WORLD);
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(result, text, &length);
-  std::printf("rank %d: %s\n", world_rank, text);
+  std::printf("rank %d: %s\n", test::rank, text);
   std::fflush(stdout);
-  close(creat((file + std::to_string(world_rank)).c_str(), 0600));
-  for (int rank = 0; rank < world_size; ++rank) {  // MPI ends a job when a rank exits so
+  close(creat((file + std::to_string(test::rank)).c_str(), 0600));
+  for (int rank = 0; rank < test::size; ++rank) {  // MPI ends a job when a rank exits so
     while (access((file + std::to_string(rank)).c_str(), F_OK) != 0) usleep(10'000);
   }
   sleep(1);
@@ -115,7 +113,7 @@ void inform() {
   for (int i = 0; i < 3; ++i) {
     for (MPI_Comm comm : {MPI_COMM_WORLD, copy}) {
       sum_up(comm, "a sum where one rank gives an info");
-      if (world_rank != i % world_size) continue;
+      if (test::rank != i % test::size) continue;
       MPI_Info info;
       MPI_Info_create(&info);
       if (i > 0) MPI_Info_set(info, "mpi_assert_no_any_tag", "false");
@@ -130,18 +128,15 @@ void inform() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  test::start(argc, argv);
   alarm(watchdog);
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "pending") be_beside();
   if (mode == "late") IN_MPI(MPI_Barrier)(MPI_COMM_WORLD);  // all have left MPI_Init
-  if (mode == "late" && world_rank == world_size - 1) sleep(7);
-  while (mode == "absent" && world_rank == world_size - 1) pause();
+  if (mode == "late" && test::rank == test::size - 1) sleep(7);
+  while (mode == "absent" && test::rank == test::size - 1) pause();
   if (mode == "gather") gather(std::strtoul(argv[2], nullptr, 0), argv[3]);
   if (mode == "info") inform();
   sum_up(MPI_COMM_WORLD, "a sum of all");
-  test::summarize("setup");
-  MPI_Finalize();
+  return test::finish("setup");
 }

@@ -258,7 +258,7 @@ void follow(const Function& function, bool anew, uint64_t most) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t most = options.number("most", ~uint64_t{0});
   const uint64_t most_anew = options.number("most-anew", ~uint64_t{0});
@@ -275,7 +275,5 @@ int main(int argc, char** argv) {
     if (!trace.empty() && &function == functions) write_trace(trace);
     follow(function, true, most_anew);
   }
-  test::summarize("steps");
-  MPI_Finalize();
-  return 0;
+  return test::finish("steps");
 }

@@ -241,7 +241,7 @@ const Stress::Kind Stress::kinds[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t calls = options.number("calls", 100000), seconds = options.number("seconds", 3600);
   const size_t most = std::max<size_t>(options.number("most", 64) / sizeof(uint32_t), 1);
@@ -255,10 +255,7 @@ int main(int argc, char** argv) {
       break;
     }
   }
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) std::printf("%u calls in %.1f s\n", stress.calls(), elapsed());
+  if (test::rank == 0) std::printf("%u calls in %.1f s\n", stress.calls(), elapsed());
   test::check(stress.calls() > 0, "calls were made");
-  test::summarize("stress");
-  MPI_Finalize();
+  return test::finish("stress");
 }

@@ -22,7 +22,8 @@ namespace {
 constexpr int threads = 4;
 constexpr int comms_of_each = 2;
 
-int rank = 0, size = 0, rounds = 60;
+using test::rank, test::size;
+int rounds = 60;
 
 // A random delay, so that threads and ranks come at different times.
 void linger(test::Random& random) {
@@ -173,12 +174,9 @@ void run_funneled(uint64_t seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int level = MPI_THREAD_SINGLE;
   const std::string mode = argc > 1 ? argv[1] : "";
   const int wanted = mode == "funneled" ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE;
-  MPI_Init_thread(&argc, &argv, wanted, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int level = test::start(argc, argv, wanted);
   const test::Options options(argc, argv);
   rounds = static_cast<int>(options.number("rounds", 60));
   if (level < wanted) {
@@ -193,9 +191,7 @@ int main(int argc, char** argv) {
     } else {
       run_funneled(test::agree_on_seed(options));
     }
-    test::summarize("threads");
-    MPI_Finalize();
-    return 0;
+    return test::finish("threads");
   }
   const uint64_t seed = test::agree_on_seed(options);
   std::vector<MPI_Comm> comms(threads * comms_of_each);
@@ -212,6 +208,5 @@ int main(int argc, char** argv) {
   for (std::thread& thread : running) thread.join();
   for (const std::string& what : wrong) test::check(what.empty(), what + " went wrong in a thread");
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
-  test::summarize("threads");
-  MPI_Finalize();
+  return test::finish("threads");
 }

@@ -431,9 +431,8 @@ void run(const std::string& mode, const test::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  test::start(argc, argv);
   const test::Options options(argc, argv);
   for (int i = 1; i < argc && argv[i][0] != '-'; ++i) run(argv[i], options);
-  test::summarize("types");
-  MPI_Finalize();
+  return test::finish("types");
 }

@@ -20,16 +20,28 @@ TcpOptions with_prover(std::chrono::milliseconds limit = seconds(20)) {
   return options;
 }
 
+// A message from the peer is awaited.
 class TcpProofs : public TcpProved {
  protected:
-  TcpProofs() : TcpProved(with_prover()) {}
+  explicit TcpProofs(std::chrono::milliseconds limit = seconds(20))
+      : TcpProved(with_prover(limit)) {}
+  void SetUp() override { message_.receive(*channel_); }
+  void expect_nothing_came() {
+    EXPECT_FALSE(message_.done()) << message_.why();
+    expect_welcome();
+  }
+  // Of a stranger that waits.
+  static bool has_heard_nothing(const Stranger& stranger) {
+    char byte;
+    return recv(stranger.fd(), &byte, 1, MSG_DONTWAIT) == -1;
+  }
   int& lacks() { return dynamic_cast<const PoorProver&>(*options_.prover).lacks; }
+
+  Message message_{{1, 0, 0, 0}, 8};
 };
 
 TEST_F(TcpProofs, LetAPeerIn) {
   const Greeting words = asked();
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Stranger peer(blob_.entries.front());
   peer.say(words);
   const auto answer = hear_answer(peer);
@@ -39,19 +51,17 @@ TEST_F(TcpProofs, LetAPeerIn) {
   EXPECT_EQ(answer->key, *second_proof(*options_.prover, pair_key(), words, *answer));
   peer.say(last(words, *answer).data(), proof_bytes);
   Script().add(data(8)).say(peer);
-  ASSERT_TRUE(done_in(message, seconds(5)));
-  EXPECT_TRUE(message.ok() && message.holds_pattern()) << message.why();
+  ASSERT_TRUE(done_in(message_, seconds(5)));
+  EXPECT_TRUE(message_.ok() && message_.holds_pattern()) << message_.why();
 }
 
 // Nobody can connect then.
 TEST_F(TcpProofs, AreNotAwaitedOnceThisProcessCanMakeNone) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
-  EXPECT_FALSE(done_in(message, std::chrono::milliseconds(1)));
+  EXPECT_FALSE(done_in(message_, std::chrono::milliseconds(1)));
   dynamic_cast<const PoorProver&>(*options_.prover).closed = true;
-  ASSERT_TRUE(done_in(message, seconds(60)));
-  EXPECT_EQ(message.code(), Code::unavailable);
-  EXPECT_NE(message.why().find("the prover is closed"), std::string::npos) << message.why();
+  ASSERT_TRUE(done_in(message_, seconds(60)));
+  EXPECT_EQ(message_.code(), Code::unavailable);
+  EXPECT_NE(message_.why().find("the prover is closed"), std::string::npos) << message_.why();
 }
 
 TEST_F(TcpProofs, DifferInEverythingThatTheyCover) {
@@ -80,8 +90,6 @@ TEST_F(TcpProofs, DifferInEverythingThatTheyCover) {
 
 TEST_F(TcpProofs, NothingIsReadBeforeTheLast) {
   const Greeting words = asked();
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Stranger stranger(blob_.entries.front());
   stranger.say(words);
   const auto answer = hear_answer(stranger);
@@ -92,15 +100,12 @@ TEST_F(TcpProofs, NothingIsReadBeforeTheLast) {
   Script().add(data(8)).say(stranger);
   progress_a_while();
   EXPECT_TRUE(stranger.sent_away());
-  EXPECT_FALSE(message.done()) << message.why();
-  expect_welcome();
+  expect_nothing_came();
 }
 
 // All that a peer has sent, from the first byte on.
 TEST_F(TcpProofs, AReplayIsTurnedAway) {
   const Greeting words = asked();
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Key heard{};
   {
     Stranger peer(blob_.entries.front());
@@ -116,15 +121,12 @@ TEST_F(TcpProofs, AReplayIsTurnedAway) {
   EXPECT_TRUE(hear_answer(replay));
   progress_a_while();
   EXPECT_TRUE(replay.sent_away());
-  EXPECT_FALSE(message.done()) << message.why();
-  expect_welcome();
+  expect_nothing_came();
 }
 
 // Whoever has only the greeting may come first, and stay: the peer gets in all the same.
 TEST_F(TcpProofs, ReplayedGreetingsDoNotKeepThePeerOut) {
   const Greeting words = asked();
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   std::vector<std::unique_ptr<Stranger>> replays;
   for (int i = 0; i < 10; ++i) {
     replays.push_back(std::make_unique<Stranger>(blob_.entries.front()));
@@ -136,8 +138,6 @@ TEST_F(TcpProofs, ReplayedGreetingsDoNotKeepThePeerOut) {
 
 TEST_F(TcpProofs, ReflectedProofsAreTurnedAway) {
   const Greeting words = asked();
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Stranger stranger(blob_.entries.front());
   stranger.say(words);
   const auto answer = hear_answer(stranger);
@@ -171,8 +171,6 @@ TEST_F(TcpProofs, ForOthersAreTurnedAway) {
 }
 
 TEST_F(TcpProofs, CutShortLetNobodyIn) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   for (const size_t size : {1, 15, 16, 17, 71, 72, 73, 87}) {
     Stranger stranger(blob_.entries.front());
     stranger.say(asked(), size);
@@ -187,13 +185,12 @@ TEST_F(TcpProofs, CutShortLetNobodyIn) {
     if (size > 0) stranger.say(last(words, *answer).data(), size);
     progress_a_while();
   }
-  EXPECT_FALSE(message.done()) << message.why();
-  expect_welcome();
+  expect_nothing_came();
 }
 
 TEST_F(TcpProofs, OneByteAtATime) {
   const Greeting words = asked();
-  Message message({1, 0, 0, 0}, 0);
+  Message message({1, 1, 0, 0}, 0);
   message.receive(*channel_);
   Stranger peer(blob_.entries.front());
   std::byte bytes[Greeting::bytes_with_proof];
@@ -208,22 +205,19 @@ TEST_F(TcpProofs, OneByteAtATime) {
     peer.say(&each, 1);
     endpoint_->progress();
   }
-  Script().add(data(0)).say(peer);
+  Script().add(data(0, 1)).say(peer);
   ASSERT_TRUE(done_in(message, seconds(5)));
   EXPECT_TRUE(message.ok()) << message.why();
 }
 
 // Whoever listens may have heard that key, which this process says to peers that cannot prove.
 TEST_F(TcpProofs, AreNotReplacedByTheKey) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Stranger stranger(blob_.entries.front());
   stranger.say(greeting());
   Script().add(data(8)).say(stranger);
   progress_a_while();
   EXPECT_TRUE(stranger.sent_away());
-  EXPECT_FALSE(message.done()) << message.why();
-  expect_welcome();
+  expect_nothing_came();
 }
 
 // Nor are they replaced by another process's.
@@ -231,45 +225,32 @@ TEST_F(TcpProofs, OfPeersThatHaveNoneAreTurnedAway) {
   const Peer plain{{0x5150, 3}, AddressBlob{1, key_, {}}.encode(), "process 3"};
   auto channel = endpoint_->open(team_, plain);
   ASSERT_TRUE(channel.ok());
-  Greeting words = asked();
-  words.from = plain.process;
-  words.key = *first_proof(*options_.prover, pair_key(plain.process), words);
   Stranger stranger(blob_.entries.front());
-  stranger.say(words);
+  stranger.say(asked(plain.process));
   EXPECT_TRUE(is_turned_away(stranger));
 }
 
 // As a peer does whose team this process has not formed yet. Nothing is said to it meanwhile.
 TEST_F(TcpProofs, WaitUntilThePeerIsKnown) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Peer other = peer();
   other.process.low -= 5;
-  Greeting words = asked();
-  words.from = other.process;
-  words.key = *first_proof(*options_.prover, pair_key(other.process), words);
   Stranger early(blob_.entries.front()), known_later(blob_.entries.front());
-  early.say(words);
+  early.say(asked(other.process));
   progress_a_while();
-  char byte;
-  EXPECT_EQ(recv(early.fd(), &byte, 1, MSG_DONTWAIT), -1);
+  EXPECT_TRUE(has_heard_nothing(early));
   EXPECT_FALSE(early.sent_away());
   auto met = endpoint_->expect({&other, 1});
   const auto answer = hear_answer(early);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->to, other.process);
   met.reset();
-  words.nonce[1] ^= std::byte{1};
-  words.key = *first_proof(*options_.prover, pair_key(other.process), words);
-  known_later.say(words);
+  known_later.say(asked(other.process));
   progress_a_while();
-  EXPECT_EQ(recv(known_later.fd(), &byte, 1, MSG_DONTWAIT), -1) << "it was forgotten";
+  EXPECT_TRUE(has_heard_nothing(known_later)) << "it was forgotten";
 }
 
 // The key alone lets nobody in who may turn out to be a peer that can prove.
 TEST_F(TcpProofs, OfTheUnknownAreNotReplacedByTheKeyEither) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Peer other = peer(), plain = peer();
   other.process.low -= 5;
   plain.process.low -= 6;
@@ -281,8 +262,7 @@ TEST_F(TcpProofs, OfTheUnknownAreNotReplacedByTheKeyEither) {
   stranger.say(as_other);
   honest.say(as_plain);
   progress_a_while();
-  char byte;
-  EXPECT_EQ(recv(honest.fd(), &byte, 1, MSG_DONTWAIT), -1);
+  EXPECT_TRUE(has_heard_nothing(honest));
   EXPECT_FALSE(stranger.sent_away());
   const std::array<Peer, 2> team{other, plain};
   const auto met = endpoint_->expect(team);
@@ -292,8 +272,6 @@ TEST_F(TcpProofs, OfTheUnknownAreNotReplacedByTheKeyEither) {
 
 // Whoever greets as nobody knows whom waits no longer than others.
 TEST_F(TcpProofs, OfTheUnknownKeepNobodyOut) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   std::vector<std::unique_ptr<Stranger>> strangers;
   for (unsigned i = 0; i < 40; ++i) {
     Greeting words = asked();
@@ -306,13 +284,11 @@ TEST_F(TcpProofs, OfTheUnknownKeepNobodyOut) {
 
 // A peer that does not know yet that its link has failed here.
 TEST_F(TcpProofs, AfterAFailureAreAnsweredWithARefusal) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   Stranger bad(blob_.entries.front());
   introduce(bad);
   const std::vector<std::byte> garbage(Frame::bytes, std::byte{0xFF});
   bad.say(garbage.data(), garbage.size());
-  ASSERT_TRUE(done_in(message, seconds(5)));
+  ASSERT_TRUE(done_in(message_, seconds(5)));
   Peer other = peer();
   other.process.low -= 5;
   const auto channel = endpoint_->open(team_, other);
@@ -349,14 +325,12 @@ TEST_F(TcpProofs, ThatNoMemoryIsLeftToCheckMayComeAgain) {
   expect_welcome();
 }
 
-class TcpSlowProofs : public TcpProved {
+class TcpSlowProofs : public TcpProofs {
  protected:
-  TcpSlowProofs() : TcpProved(with_prover(std::chrono::milliseconds(300))) {}
+  TcpSlowProofs() : TcpProofs(std::chrono::milliseconds(300)) {}
 };
 
 TEST_F(TcpSlowProofs, HaveADeadline) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   testing::internal::CaptureStderr();
   Stranger stranger(blob_.entries.front());
   stranger.say(asked());
@@ -370,39 +344,34 @@ TEST_F(TcpSlowProofs, HaveADeadline) {
 
 // As a peer does that ended while it waited for the answer. It does not come again.
 TEST_F(TcpSlowProofs, WhoLeavesBeforeTheLastIsNotAwaitedForEver) {
-  Message message({1, 0, 0, 0}, 8);
-  message.receive(*channel_);
   {
     Stranger peer(blob_.entries.front());
     peer.say(asked());
     EXPECT_TRUE(hear_answer(peer));
   }
-  ASSERT_TRUE(done_in(message, seconds(30)));
-  EXPECT_EQ(message.code(), Code::peer_lost);
-  EXPECT_NE(message.why().find("ended before it had proved itself"), std::string::npos)
-      << message.why();
+  ASSERT_TRUE(done_in(message_, seconds(30)));
+  EXPECT_EQ(message_.code(), Code::peer_lost);
+  EXPECT_NE(message_.why().find("ended before it had proved itself"), std::string::npos)
+      << message_.why();
 }
 
 // The deadline begins with the answer: a busy process may answer late.
-TEST(TcpBusy, APeerThatWaitedLongIsLetIn) {
-  struct Busy : TcpProved {
-    Busy() : TcpProved(with_prover(std::chrono::milliseconds(1500))) {}
-    void TestBody() override {
-      const Greeting words = asked();
-      Message message({1, 0, 0, 0}, 8);
-      message.receive(*channel_);
-      Stranger peer(blob_.entries.front());
-      peer.say(words);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1600));
-      const auto answer = hear_answer(peer);
-      ASSERT_TRUE(answer);
-      peer.say(last(words, *answer).data(), proof_bytes);
-      Script().add(data(8)).say(peer);
-      ASSERT_TRUE(done_in(message, seconds(5)));
-      EXPECT_TRUE(message.ok() && message.holds_pattern()) << message.why();
-    }
-  };
-  Busy().TestBody();
+class TcpBusy : public TcpProofs {
+ protected:
+  TcpBusy() : TcpProofs(std::chrono::milliseconds(1500)) {}
+};
+
+TEST_F(TcpBusy, APeerThatWaitedLongIsLetIn) {
+  const Greeting words = asked();
+  Stranger peer(blob_.entries.front());
+  peer.say(words);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1600));
+  const auto answer = hear_answer(peer);
+  ASSERT_TRUE(answer);
+  peer.say(last(words, *answer).data(), proof_bytes);
+  Script().add(data(8)).say(peer);
+  ASSERT_TRUE(done_in(message_, seconds(5)));
+  EXPECT_TRUE(message_.ok() && message_.holds_pattern()) << message_.why();
 }
 
 // This process connects; the test plays the process that accepts.
@@ -439,6 +408,20 @@ class TcpAsks : public testing::Test {
     EXPECT_TRUE(asked->decode(bytes));
     return accepted;
   }
+  // The first connection, made to send a message.
+  Socket accept_first() {
+    message_.fill().send(*channel_);
+    return accept(&asked_);
+  }
+  bool ends() {
+    return wait_for(
+        *endpoint_, [&] { return message_.done(); }, seconds(5));
+  }
+  void expect_end(Code code, const std::string& why) {
+    ASSERT_TRUE(ends());
+    EXPECT_EQ(message_.code(), code);
+    EXPECT_NE(message_.why().find(why), std::string::npos) << message_.why();
+  }
   Greeting answer_to(const Greeting& asked) const {
     Greeting made{wire_version, asked.to, asked.from, {}, options_.window, true};
     made.nonce[7] = std::byte{7};
@@ -460,71 +443,54 @@ class TcpAsks : public testing::Test {
   std::unique_ptr<Endpoint> endpoint_;
   Listener listener_;
   std::unique_ptr<Channel> channel_;
+  Message message_{{1, 0, 0, 0}, 8};
+  Greeting asked_;
 };
 
 TEST_F(TcpAsks, AndProvesItselfBeforeItsFrames) {
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  Greeting asked;
-  const Socket peer = accept(&asked);
-  EXPECT_NE(asked.key, key_);
-  EXPECT_FALSE(message.done());
-  const Greeting answer = answer_to(asked);
+  const Socket peer = accept_first();
+  EXPECT_NE(asked_.key, key_);
+  EXPECT_FALSE(message_.done());
+  const Greeting answer = answer_to(asked_);
   say(peer, answer);
-  ASSERT_TRUE(wait_for(
-      *endpoint_, [&] { return message.done(); }, seconds(5)));
+  ASSERT_TRUE(ends());
   Key proof;
   ASSERT_EQ(recv(peer.fd(), proof.data(), proof.size(), MSG_WAITALL), ssize_t{proof_bytes});
-  EXPECT_EQ(proof, *last_proof(*options_.prover, pair_key(), asked, answer));
+  EXPECT_EQ(proof, *last_proof(*options_.prover, pair_key(), asked_, answer));
 }
 
 // It is answered by a process without the key, or with the answer to another greeting.
 TEST_F(TcpAsks, AndTellsAWrongAnswer) {
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  Greeting asked;
-  const Socket peer = accept(&asked);
-  Greeting other = asked;
+  const Socket peer = accept_first();
+  Greeting other = asked_;
   other.nonce[0] ^= std::byte{1};
   say(peer, answer_to(other));
-  ASSERT_TRUE(wait_for(
-      *endpoint_, [&] { return message.done(); }, seconds(5)));
-  EXPECT_EQ(message.code(), Code::peer_lost);
-  EXPECT_NE(message.why().find("another process is there"), std::string::npos) << message.why();
+  expect_end(Code::peer_lost, "another process is there");
   char byte;
   EXPECT_LE(recv(peer.fd(), &byte, 1, 0), 0) << "no proof, no frame";
 }
 
 TEST_F(TcpAsks, NoMoreIfItIsRefused) {
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  Greeting asked;
-  const Socket peer = accept(&asked);
-  Greeting answer = answer_to(asked);
+  const Socket peer = accept_first();
+  Greeting answer = answer_to(asked_);
   answer.refuses = true;
-  answer.key = *second_proof(*options_.prover, pair_key(), asked, answer);
+  answer.key = *second_proof(*options_.prover, pair_key(), asked_, answer);
   say(peer, answer);
-  ASSERT_TRUE(wait_for(
-      *endpoint_, [&] { return message.done(); }, seconds(5)));
-  EXPECT_EQ(message.code(), Code::peer_lost);
-  EXPECT_NE(message.why().find("it has given up its connection to this process"), std::string::npos)
-      << message.why();
+  expect_end(Code::peer_lost, "it has given up its connection to this process");
 }
 
 // Memory runs out when it connects for a message, and again when it connects to say so.
 TEST_F(TcpAsks, AgainUntilItsAbortIsTold) {
   lacks() = 4;
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  ASSERT_TRUE(message.done());
-  EXPECT_EQ(message.code(), Code::memory) << message.why();
+  message_.fill().send(*channel_);
+  ASSERT_TRUE(message_.done());
+  EXPECT_EQ(message_.code(), Code::memory) << message_.why();
   const std::string cause = "no memory on rank 0";
   channel_->abort(cause);
   EXPECT_LT(lacks(), 3);
-  Greeting asked;
-  const Socket peer = accept(&asked);
+  const Socket peer = accept(&asked_);
   EXPECT_EQ(lacks(), 0);
-  say(peer, answer_to(asked));
+  say(peer, answer_to(asked_));
   std::vector<std::byte> told(proof_bytes + Frame::bytes + cause.size());
   ASSERT_TRUE(wait_for(
       *endpoint_,
@@ -541,55 +507,40 @@ TEST_F(TcpAsks, AgainUntilItsAbortIsTold) {
 }
 
 TEST_F(TcpAsks, IsNotRefusedByOthers) {
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  Greeting asked;
-  const Socket peer = accept(&asked);
-  Greeting answer = answer_to(asked);
+  const Socket peer = accept_first();
+  Greeting answer = answer_to(asked_);
   answer.refuses = true;  // which the proof does not cover
   say(peer, answer);
-  ASSERT_TRUE(wait_for(
-      *endpoint_, [&] { return message.done(); }, seconds(5)));
-  EXPECT_NE(message.why().find("another process is there"), std::string::npos) << message.why();
+  expect_end(Code::peer_lost, "another process is there");
 }
 
 TEST_F(TcpAsks, AgainIfItIsTurnedAway) {
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  Greeting first, second;
-  accept(&first).close();
+  accept_first().close();
+  Greeting second;
   const Socket peer = accept(&second);
   say(peer, answer_to(second));
-  EXPECT_TRUE(wait_for(
-      *endpoint_, [&] { return message.done(); }, seconds(5)));
-  EXPECT_TRUE(message.ok()) << message.why();
+  EXPECT_TRUE(ends());
+  EXPECT_TRUE(message_.ok()) << message_.why();
 }
 
 // The accepting side had waited for the proof too long when this process read the answer.
 TEST_F(TcpAsks, AgainIfItsProofComesTooLate) {
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  Greeting first, second;
-  Socket tired = accept(&first);
-  say(tired, answer_to(first));
+  Socket tired = accept_first();
+  say(tired, answer_to(asked_));
+  Greeting second;
   tired.close();
   const Socket peer = accept(&second);
   say(peer, answer_to(second));
-  EXPECT_TRUE(wait_for(
-      *endpoint_, [&] { return message.done(); }, seconds(5)));
-  EXPECT_TRUE(message.ok()) << message.why();
+  EXPECT_TRUE(ends());
+  EXPECT_TRUE(message_.ok()) << message_.why();
 }
 
 TEST_F(TcpAsks, UntilNobodyListens) {
-  Message message({1, 0, 0, 0}, 8);
-  message.fill().send(*channel_);
-  Greeting asked;
-  Socket peer = accept(&asked);
+  Socket peer = accept_first();
   listener_.socket.close();
   peer.close();
-  EXPECT_TRUE(wait_for(
-      *endpoint_, [&] { return message.done(); }, seconds(5)));
-  EXPECT_EQ(message.code(), Code::peer_lost);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(message_.code(), Code::peer_lost);
 }
 
 }  // namespace

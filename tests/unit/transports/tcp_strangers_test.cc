@@ -267,7 +267,7 @@ TEST_F(TcpPlayed, OddBytesAtATime) {
 // A window of 10,000 bytes: three messages of 3,000 bytes with their headers.
 class TcpWindow : public TcpPlayed {
  protected:
-  TcpWindow() : TcpPlayed(small()) {}
+  TcpWindow() : TcpPlayed(small()), peer_(blob_.entries[0]) { greet(peer_); }
 
   static TcpOptions small() {
     TcpOptions options;
@@ -275,19 +275,18 @@ class TcpWindow : public TcpPlayed {
     return options;
   }
   static constexpr size_t bytes = 3000;
+  Stranger peer_;
 };
 
 TEST_F(TcpWindow, WhatIsPlacedIsCreditedOnceItIsHalf) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
   Messages messages;
   for (uint32_t i = 0; i < 2; ++i) {
-    say(peer, data(bytes, i));
-    peer.say(std::string(bytes, 'x').data(), bytes);
+    say(peer_, data(bytes, i));
+    peer_.say(std::string(bytes, 'x').data(), bytes);
     add(messages, {1, i, 0, 0}, bytes).receive(*channel_);
   }
   ASSERT_TRUE(wait_for(*endpoint_, [&] { return Ranks::all_done(messages); }));
-  const Frame credit = hear(peer);
+  const Frame credit = hear(peer_);
   EXPECT_EQ(credit.type, FrameType::credit);
   EXPECT_EQ(credit.team, team_);
   EXPECT_EQ(credit.credit(), Frame::bytes + 2 * (Frame::bytes + bytes))
@@ -295,26 +294,22 @@ TEST_F(TcpWindow, WhatIsPlacedIsCreditedOnceItIsHalf) {
 }
 
 TEST_F(TcpWindow, CreditGoesWithData) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
   Message message({1, 0, 0, 0}, 8);
   message.send(*channel_);
   EXPECT_TRUE(message.ok());
-  EXPECT_EQ(hear(peer).credit(), Frame::bytes);
+  EXPECT_EQ(hear(peer_).credit(), Frame::bytes);
 }
 
 TEST_F(TcpWindow, WhatFindsNoRoomSendsRtsAndGoesWithCreditOrCts) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
   Messages messages;
   for (uint32_t i = 0; i < 6; ++i) add(messages, {1, i, 0, 0}, bytes).send(*channel_);
   for (uint32_t i = 0; i < 3; ++i) {
-    const Frame sent = hear(peer);
+    const Frame sent = hear(peer_);
     EXPECT_EQ(sent.type, FrameType::data);
     EXPECT_TRUE(sent.charged);
   }
   for (uint32_t i = 3; i < 6; ++i) {
-    const Frame rts = hear(peer);
+    const Frame rts = hear(peer_);
     EXPECT_EQ(rts.type, FrameType::rts);
     EXPECT_EQ(rts.tag.ordinal, i);
   }
@@ -322,30 +317,28 @@ TEST_F(TcpWindow, WhatFindsNoRoomSendsRtsAndGoesWithCreditOrCts) {
   EXPECT_TRUE(messages[2]->done());
   EXPECT_FALSE(messages[3]->done());
 
-  say(peer, {FrameType::cts, false, 0, team_, {1, 5, 0, 0}, 0});
+  say(peer_, {FrameType::cts, false, 0, team_, {1, 5, 0, 0}, 0});
   ASSERT_TRUE(done_in(*messages[5], seconds(5)));
-  Frame frame = hear(peer);
+  Frame frame = hear(peer_);
   EXPECT_EQ(frame.tag.ordinal, 5U);
   EXPECT_FALSE(frame.charged);
 
-  say(peer, {FrameType::credit, false, 0, team_, {}, Frame::bytes + bytes});
+  say(peer_, {FrameType::credit, false, 0, team_, {}, Frame::bytes + bytes});
   ASSERT_TRUE(done_in(*messages[3], seconds(5)));
   EXPECT_FALSE(messages[4]->done());
-  frame = hear(peer);
+  frame = hear(peer_);
   EXPECT_EQ(frame.tag.ordinal, 3U);
   EXPECT_TRUE(frame.charged);
 }
 
 // Credit that was read together with other frames counts before wait() sleeps.
 TEST_F(TcpWindow, WaitKnowsWhatHasBeenRead) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
   Messages messages;
   for (uint32_t i = 0; i < 3; ++i) add(messages, {1, i, 0, 0}, bytes).send(*channel_);
   std::byte frames[2 * Frame::bytes];
   data(0).encode(frames);
   Frame{FrameType::credit, false, 0, team_, {}, Frame::bytes + bytes}.encode(frames + Frame::bytes);
-  peer.say(frames, sizeof(frames));
+  peer_.say(frames, sizeof(frames));
   Message token({1, 0, 0, 0}, 0), waiting({1, 3, 0, 0}, bytes);
   token.receive(*channel_);
   ASSERT_TRUE(done_in(token, seconds(5)));
@@ -358,8 +351,6 @@ TEST_F(TcpWindow, WaitKnowsWhatHasBeenRead) {
 
 // A team that ended early leaves nothing behind, whatever its peer still sends.
 TEST_F(TcpWindow, WhatComesForADeadTeamIsDropped) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
   const TeamId alive{Ranks::process(0), 2};
   const auto other = open(alive);
   for (const uint32_t number : {10, 11, 12}) {
@@ -369,40 +360,36 @@ TEST_F(TcpWindow, WhatComesForADeadTeamIsDropped) {
     if (number == 10) message.send(*channel);
     if (number == 11) message.receive(*channel);
     if (number < 12) continue;
-    Script().add({FrameType::abort, false, 8, dead, {}, 0}).say(peer);
+    Script().add({FrameType::abort, false, 8, dead, {}, 0}).say(peer_);
     ASSERT_TRUE(wait_for(*endpoint_, [&] { return !channel->aborted_by_peer().ok(); }));
   }
   for (uint32_t i = 0; i < 30; ++i) {
     Frame frame = data(bytes, i);
     frame.team.number = 10 + i % 3;
-    Script().add(frame).say(peer);
+    Script().add(frame).say(peer_);
   }
   Message message({1, 0, 0, 0}, 0);
-  say(peer, {FrameType::data, true, 0, alive, {1, 0, 0, 0}, 0});
+  say(peer_, {FrameType::data, true, 0, alive, {1, 0, 0, 0}, 0});
   message.receive(*other);
   ASSERT_TRUE(done_in(message, seconds(5)));
   EXPECT_TRUE(message.ok()) << message.why();
 }
 
 TEST_F(TcpWindow, WhatWasSetAsideIsCreditedOnceItIsTaken) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
   Message token({1, 2, 0, 0}, 0), first({1, 0, 0, 0}, bytes), second({1, 1, 0, 0}, bytes);
   token.receive(*channel_);
-  Script().add(data(bytes, 0)).add(data(bytes, 1)).add(data(0, 2)).say(peer);
+  Script().add(data(bytes, 0)).add(data(bytes, 1)).add(data(0, 2)).say(peer_);
   ASSERT_TRUE(done_in(token, seconds(5)));
   first.receive(*channel_);
   second.receive(*channel_);
   EXPECT_TRUE(first.ok() && second.ok());
-  const Frame credit = hear(peer);
+  const Frame credit = hear(peer_);
   EXPECT_EQ(credit.type, FrameType::credit);
   EXPECT_EQ(credit.credit(), 2 * Frame::bytes + 2 * (Frame::bytes + bytes));
 }
 
 // A team that gave up drops all further messages, even more than a window.
 TEST_F(TcpWindow, WhatComesForAnAbortedTeamIsDropped) {
-  Stranger peer(blob_.entries[0]);
-  greet(peer);
   const TeamId alive{Ranks::process(0), 2};
   const auto other = open(alive);
   channel_->abort("enough");
@@ -411,7 +398,7 @@ TEST_F(TcpWindow, WhatComesForAnAbortedTeamIsDropped) {
   message.receive(*other);
   Script script;
   for (uint32_t i = 0; i < 10; ++i) script.add(data(bytes, i));
-  script.add({FrameType::data, true, 0, alive, {1, 0, 0, 0}, 0}).say(peer);
+  script.add({FrameType::data, true, 0, alive, {1, 0, 0, 0}, 0}).say(peer_);
   ASSERT_TRUE(done_in(message, seconds(5)));
   EXPECT_TRUE(message.ok()) << message.why();
 }
@@ -466,13 +453,17 @@ class TcpWrongNumber : public testing::Test {
     EXPECT_TRUE(opened.ok());
     channel_ = std::move(*opened);
   }
-  Code end_of(Message& message) {
+  void expect_end(Code code, const std::string& why = "") {
     EXPECT_TRUE(wait_for(
-        *endpoint_, [&] { return message.done(); }, seconds(5)));
-    EXPECT_NE(message.why().find("rank 1"), std::string::npos) << message.why();
-    return message.code();
+        *endpoint_, [&] { return message_.done(); }, seconds(5)));
+    EXPECT_EQ(message_.code(), code);
+    for (const std::string& part : {std::string("rank 1"), why}) {
+      EXPECT_NE(message_.why().find(part), std::string::npos) << message_.why();
+    }
   }
+  // Accepts the connection that a message needs.
   Socket answer() {
+    message_.receive(*channel_);
     Socket accepted;
     wait_for(
         *endpoint_, [&] { return bool(accepted = std::move(*accept_from(listener_.socket))); },
@@ -483,17 +474,17 @@ class TcpWrongNumber : public testing::Test {
   std::unique_ptr<Endpoint> endpoint_;
   Listener listener_;
   std::unique_ptr<Channel> channel_;
+  Message message_{{1, 0, 0, 0}, 4};
 };
 
 TEST_F(TcpWrongNumber, Refused) {
   listener_.socket.close();
-  Message message({1, 0, 0, 0}, 4);
-  message.receive(*channel_);
-  EXPECT_EQ(end_of(message), Code::peer_lost);
-  EXPECT_NE(message.why().find("127.0.0.1:" + std::to_string(listener_.port) + " over lo"),
+  message_.receive(*channel_);
+  expect_end(Code::peer_lost);
+  EXPECT_NE(message_.why().find("127.0.0.1:" + std::to_string(listener_.port) + " over lo"),
             std::string::npos)
-      << message.why();
-  EXPECT_NE(message.why().find("refused"), std::string::npos) << message.why();
+      << message_.why();
+  EXPECT_NE(message_.why().find("refused"), std::string::npos) << message_.why();
 }
 
 class TcpNoAnswer : public TcpWrongNumber {
@@ -514,52 +505,39 @@ TEST_F(TcpNoAnswer, WithinTheDeadline) {
   }
   const auto begin = Clock::now();
   const Stopwatch watch;
-  Message message({1, 0, 0, 0}, 4);
-  message.receive(*channel_);
-  EXPECT_EQ(end_of(message), Code::timeout);
+  message_.receive(*channel_);
+  expect_end(Code::timeout);
   EXPECT_GE(Clock::now() - begin, milliseconds(290));
   EXPECT_TRUE(is_prompt(watch.elapsed(), seconds(2)));
-  EXPECT_NE(message.why().find("firewall"), std::string::npos) << message.why();
+  EXPECT_NE(message_.why().find("firewall"), std::string::npos) << message_.why();
 }
 
 TEST_F(TcpWrongNumber, AnotherProgram) {
-  Message message({1, 0, 0, 0}, 4);
-  message.receive(*channel_);
   const Socket accepted = answer();
   ASSERT_EQ(send(accepted.fd(), "220 mail ready\r\n", 16, MSG_NOSIGNAL), 16);
-  EXPECT_EQ(end_of(message), Code::peer_lost);
-  EXPECT_NE(message.why().find("an invalid answer"), std::string::npos) << message.why();
+  expect_end(Code::peer_lost, "an invalid answer");
 }
 
 TEST_F(TcpWrongNumber, WhoDoesNotKnowTheKey) {
-  Message message({1, 0, 0, 0}, 4);
-  message.receive(*channel_);
   const Socket accepted = answer();
   std::byte bytes[Greeting::bytes];
   Greeting{wire_version, Ranks::process(1), Ranks::process(0), {}, TcpOptions().window}.encode(
       bytes);
   ASSERT_GT(send(accepted.fd(), bytes, sizeof(bytes), MSG_NOSIGNAL), 0);
-  EXPECT_EQ(end_of(message), Code::peer_lost);
+  expect_end(Code::peer_lost);
 }
 
 TEST_F(TcpWrongNumber, ClosedAtOnce) {
-  Message message({1, 0, 0, 0}, 4);
-  message.receive(*channel_);
   Socket accepted = answer();
   listener_.socket.close();
   accepted.close();
-  EXPECT_EQ(end_of(message), Code::peer_lost);
+  expect_end(Code::peer_lost);
 }
 
 // Its answers may be lost. It is tried again, but not for ever.
 TEST_F(TcpNoAnswer, ClosedAndSilentSince) {
-  Message message({1, 0, 0, 0}, 4);
-  message.receive(*channel_);
   answer().close();
-  EXPECT_EQ(end_of(message), Code::unavailable);
-  EXPECT_NE(message.why().find("it closed a connection, and answers on no other"),
-            std::string::npos)
-      << message.why();
+  expect_end(Code::unavailable, "it closed a connection, and answers on no other");
 }
 
 }  // namespace
