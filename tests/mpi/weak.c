@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * weak calls | errors | none: as libraries do that serve MPI libraries before MPI 4, too, refers
- * weakly to functions of MPI 4. On 2 ranks or more.
- *   calls   calls each function with counts of 64 bits, and compares with MPI_X's results
- *   errors  calls them with counts that an int can't hold, and MPI_Comm_create_from_group
- *   none    says which functions are missing
+ * weak calls | errors | group | none: as libraries do that serve MPI libraries before MPI 4, too,
+ * refers weakly to functions of MPI 4. On 2 ranks or more. calls   calls each function with counts
+ * of 64 bits, and compares with MPI_X's results errors  calls them with counts that an int can't
+ * hold group   calls MPI_Comm_create_from_group, which MPI lacks none    says which functions are
+ * missing
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -148,11 +148,9 @@ static void expect(int error, int wanted, const char* what) {
   handled = 0;
 }
 
-static void fail(void) {
+static void fail_counts(void) {
   const MPI_Count much = (MPI_Count)1 << 32;
   MPI_Errhandler handler;
-  MPI_Comm made = MPI_COMM_WORLD;
-  MPI_Group group;
   MPI_Comm_create_errhandler(handle, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
   expect(MPI_Bcast_c(out, much, MPI_BYTE, 0, MPI_COMM_WORLD), MPI_ERR_COUNT, "a count");
@@ -165,6 +163,14 @@ static void fail(void) {
   expect(MPI_Allgatherv_c(in, rank % block, MPI_INT, out, wide_counts, wide_places, MPI_INT,
                           MPI_COMM_WORLD),
          MPI_ERR_COUNT, "a displacement");
+  MPI_Errhandler_free(&handler);
+}
+
+static void fail_group(void) {
+  MPI_Errhandler handler;
+  MPI_Comm made = MPI_COMM_WORLD;
+  MPI_Group group;
+  MPI_Comm_create_errhandler(handle, &handler);
   MPI_Comm_group(MPI_COMM_WORLD, &group);
   expect(MPI_Comm_create_from_group(group, "tag", MPI_INFO_NULL, handler, &made),
          MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Comm_create_from_group");
@@ -186,7 +192,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < most * most * block; ++i) in[i] = 1000 * rank + i;
   const char* const what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "none") == 0) report();
-  if (strcmp(what, "errors") == 0) fail();
+  if (strcmp(what, "errors") == 0) fail_counts();
+  if (strcmp(what, "group") == 0) fail_group();
   if (strcmp(what, "calls") == 0) {
     reduce(MPI_COMM_WORLD);
     move(MPI_COMM_WORLD);

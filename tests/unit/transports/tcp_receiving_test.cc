@@ -49,7 +49,7 @@ class TcpReceiving : public TcpPlayed {
     Message behind({2, tokens_, 0, 0}, 100);
     behind.receive(*other_);
     Script().add({FrameType::data, true, 100, alive_, {2, tokens_++, 0, 0}, 0}).say(peer_);
-    ASSERT_TRUE(done_in(behind, seconds(20)));
+    ASSERT_TRUE(done_in(behind, seconds(120)));
     EXPECT_TRUE(behind.ok() && behind.holds_pattern()) << behind.why();
   }
 
@@ -137,7 +137,7 @@ TEST_F(TcpReceiving, MoreAnnouncedThanAnyPlanHas) {
     Message behind({3, first, 0, 0}, 0);
     behind.receive(*other_);
     some.add({FrameType::data, true, 0, alive_, {3, first, 0, 0}, 0}).say(peer_);
-    ASSERT_TRUE(done_in(behind, seconds(20)));
+    ASSERT_TRUE(done_in(behind, seconds(120)));
   }
   EXPECT_FALSE(keeps_reading_.done()) << keeps_reading_.why();
   Script().add({FrameType::rts, false, 0, team_, tag(most), 0}).say(peer_);
@@ -166,7 +166,7 @@ class TcpAhead : public TcpReceiving {
       Message behind({3, at, 0, 0}, 0);
       behind.receive(*other_);
       some.add({FrameType::data, true, 0, alive_, {3, at, 0, 0}, 0}).say(peer_);
-      ASSERT_TRUE(done_in(behind, seconds(20)));
+      ASSERT_TRUE(done_in(behind, seconds(120)));
     }
   }
   // Opens them, and receives what has come.
@@ -219,7 +219,7 @@ TEST_F(TcpAhead, ByMoreTeamsThanThisProcessKeepsForIt) {
     Message behind({3, teams, 0, 0}, 0);
     behind.receive(*other_);
     some.add({FrameType::data, true, 0, alive_, {3, teams, 0, 0}, 0}).say(peer_);
-    ASSERT_TRUE(done_in(behind, seconds(20)));
+    ASSERT_TRUE(done_in(behind, seconds(120)));
   }
   EXPECT_GT(teams, 10'000U);
   expect_end("rank 0 sent more than 67108864 bytes for teams that this process has not opened");

@@ -41,13 +41,16 @@ class CertificatesTest : public ::testing::Test {
     sh("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=" +
        name + " -keyout " + name + ".key -out " + name + ".pem");
   }
+  // (OpenSSL 3.4 and later take no negative number of days, earlier ones no dates.)
   void certificate(const std::string& by, const std::string& name, const std::string& alternative,
                    int days) {
+    const std::string sign = "openssl x509 -req -in " + name + ".csr -CA " + by + ".pem -CAkey " +
+                             by + ".key -CAcreateserial -extfile " + name + ".ext -out " + name +
+                             ".pem ";
     sh("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=" + name +
        ".test -keyout " + name + ".key -out " + name + ".csr && echo subjectAltName=" +
-       alternative + " >" + name + ".ext && openssl x509 -req -in " + name + ".csr -CA " + by +
-       ".pem -CAkey " + by + ".key -CAcreateserial -days " + std::to_string(days) + " -extfile " +
-       name + ".ext -out " + name + ".pem");
+       alternative + " >" + name + ".ext && { " + sign + "-days " + std::to_string(days) + " || " +
+       sign + "-not_before 20200101000000Z -not_after 20200102000000Z; }");
   }
   void revoke(const std::string& name) {
     sh("touch index && echo 01 >number && printf '[ca]\\ndefault_ca=d\\n[d]\\ndatabase=index\\n"
