@@ -25,6 +25,8 @@ void start_nccl(MPI_Comm communicator) {
     MPI_Allreduce(MPI_IN_PLACE, data.data(), count, MPI_INT, MPI_SUM, communicator);
     check(data.get<int>(count) == sums, "a sum while NCCL starts");
   }
+  // A rank whose next call fails would end the last one of these on ranks that are still in it.
+  IN_MPI(MPI_Barrier)(communicator);
 }
 
 }  // namespace test
