@@ -34,7 +34,7 @@ std::string join_words(const char* fate, const std::string& how) {
 }  // namespace
 
 std::span<const Diagnosis::Row> Diagnosis::rows() {
-  using enum Side;
+  using enum Meeting::Side;
   using enum Stage;
   using enum Remedy;
   using C = Cause;
