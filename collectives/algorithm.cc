@@ -80,6 +80,10 @@ bool is_balanced(const Algorithm& algorithm, Rank size) {
           std::has_single_bit(size));
 }
 
+bool is_left_to_right(const Algorithm& algorithm, Rank size) {
+  return algorithm.bracketing == Bracketing::left || (size == 2 && is_balanced(algorithm, size));
+}
+
 PlanBuilder::Alias alias_of(Collective collective, Rank rank) {
   switch (collective) {
     case Collective::allreduce:

@@ -71,6 +71,7 @@ struct Needs {
 // accuracy of floating point summation, SIAM J. Sci. Comput. 14, 1993.)
 enum class Bracketing : uint8_t {
   any,                        // another, or one that depends on the element or the root
+  left,                       // ((0 1) 2) 3 and so on, for every element, root and number of ranks
   balanced_on_powers_of_two,  // the balanced tree if the number of ranks is a power of two
   balanced,                   // the balanced tree, for every element, root and number of ranks
 };
@@ -142,6 +143,8 @@ bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged,
                std::span<const uint32_t> hosts = {}, std::span<const uint32_t> groups = {});
 // Whether it combines the operands of so many ranks by the balanced tree.
 bool is_balanced(const Algorithm& algorithm, Rank size);
+// Whether it combines them one after the other, in rank order.
+bool is_left_to_right(const Algorithm& algorithm, Rank size);
 
 // Which part of a collective's output its input may share memory with: an argument of PlanBuilder.
 PlanBuilder::Alias alias_of(Collective collective, Rank rank);

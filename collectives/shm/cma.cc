@@ -428,6 +428,7 @@ constexpr Algorithm shm_reduce_cma = {
     .name = "fetch",
     .help = "shared memory, one copy; every rank combines a share: large messages",
     .needs = {.cma = true},
+    .bracketing = Bracketing::left,
     .shm = run_reduce_cma,
     .slots = true,
 };
@@ -437,6 +438,7 @@ constexpr Algorithm shm_reduce_scatter_cma = {
     .name = "fetch",
     .help = "shared memory, one copy: large messages",
     .needs = {.cma = true},
+    .bracketing = Bracketing::left,
     .shm = run_reduce_scatter_cma,
     .slots = true,
 };
@@ -446,6 +448,7 @@ constexpr Algorithm shm_allreduce_cma = {
     .name = "fetch",
     .help = "shared memory, one copy; every rank combines a share: large messages",
     .needs = {.cma = true},
+    .bracketing = Bracketing::left,
     .shm = run_allreduce_cma,
     .slots = true,
 };

@@ -193,6 +193,7 @@ constexpr Algorithm shm_allreduce = {
     .collective = Collective::allreduce,
     .name = "flat",
     .help = "shared memory; every rank combines all: small messages",
+    .bracketing = Bracketing::left,
     .shm = run_allreduce,
 };
 
@@ -200,6 +201,7 @@ constexpr Algorithm shm_reduce = {
     .collective = Collective::reduce,
     .name = "flat",
     .help = "shared memory; the root combines all: small messages",
+    .bracketing = Bracketing::left,
     .shm = run_reduce,
 };
 
@@ -207,6 +209,7 @@ constexpr Algorithm shm_allreduce_split = {
     .collective = Collective::allreduce,
     .name = "split",
     .help = "shared memory; every rank combines a share: large messages",
+    .bracketing = Bracketing::left,
     .shm = run_allreduce_split,
     .slots = true,
 };
@@ -215,6 +218,7 @@ constexpr Algorithm shm_reduce_split = {
     .collective = Collective::reduce,
     .name = "split",
     .help = "shared memory; every rank combines a share: large messages",
+    .bracketing = Bracketing::left,
     .shm = run_reduce_split,
     .slots = true,
 };
@@ -223,6 +227,7 @@ constexpr Algorithm shm_reduce_scatter = {
     .collective = Collective::reduce_scatter,
     .name = "flat",
     .help = "shared memory; every rank combines its block",
+    .bracketing = Bracketing::left,
     .shm = run_reduce_scatter,
     .round = RoundOf::blocks_of_others,
 };

@@ -120,8 +120,10 @@ constexpr Knob table[] = {
     {"SLUICE_CUDA_SYNC_MEMOPS", KnobType::boolean, "on", on_off,
      "CUDA contexts are told to end the program's synchronous copies before they return", false,
      &Knobs::cuda_sync_memops},
-    {"SLUICE_CUDA_IPC", KnobType::choice, "off", "off, on",
-     "large calls between ranks of one host go from device to device, by CUDA IPC", true,
+    {"SLUICE_CUDA_IPC", KnobType::choice, "auto", "off, auto, on",
+     "large calls between ranks of one host go from device to device, by CUDA IPC; auto: where "
+     "trials find that faster",
+     true,
      &Knobs::cuda_ipc},
     {"SLUICE_CUDA_IPC_LEAST", KnobType::size, "256k", "1 to 1024g",
      "bytes of the smallest call that may go by CUDA IPC", true, &Knobs::cuda_ipc_least},
@@ -129,7 +131,9 @@ constexpr Knob table[] = {
      "bytes of device memory that a process has for calls by CUDA IPC", true,
      &Knobs::cuda_ipc_slab},
     {"SLUICE_NCCL", KnobType::choice, "off", "off, auto, on",
-     "NCCL carries large calls on CUDA devices; auto: unless the program uses NCCL itself", true,
+     "NCCL carries large calls on CUDA devices; auto: unless trials find another way faster, or "
+     "the program uses NCCL itself",
+     true,
      &Knobs::nccl},
     {"SLUICE_NCCL_LEAST", KnobType::size, "256k", "1 to 1024g",
      "bytes of the smallest call that NCCL may carry", true, &Knobs::nccl_least},

@@ -57,7 +57,7 @@ struct Knobs {
   size_t cuda_scratch = 256 << 20;  // SLUICE_CUDA_SCRATCH: bytes of device memory for our own use
   std::string cuda_streams = "non-blocking";  // SLUICE_CUDA_STREAMS: non-blocking, blocking
   bool cuda_sync_memops = true;               // SLUICE_CUDA_SYNC_MEMOPS: set that flag of contexts
-  std::string cuda_ipc = "off";               // SLUICE_CUDA_IPC: off, on
+  std::string cuda_ipc = "auto";              // SLUICE_CUDA_IPC: off, auto, on
   size_t cuda_ipc_least = 256 << 10;  // SLUICE_CUDA_IPC_LEAST: bytes of a call that may go that way
   size_t cuda_ipc_slab = 8 << 20;     // SLUICE_CUDA_IPC_SLAB: device memory of each process for it
   std::string nccl = "off";           // SLUICE_NCCL: off, auto, on

@@ -57,7 +57,7 @@ constexpr size_t version_room = 24, label_room = 88;
 static_assert(Hello::Volatile::packed_size + 8 * 6 + 3 * length_bytes + version_room + label_room +
                   Hello::longest_address <=
               Hello::packed_size);
-constexpr size_t kept_at = 8, kept_size = 24, number_at = 32, verdict_at = 53;
+constexpr size_t kept_at = 8, kept_size = 24, number_at = 32, verdict_at = 53, devices_at = 54;
 constexpr size_t known_at = 56, known_size = 48, offer_at = 104;
 
 std::string as_string(std::span<const std::byte> bytes) {
@@ -86,7 +86,7 @@ void Hello::Volatile::pack(std::span<std::byte> bytes) const {
   packer.number(teams_formed);
   packer.number(hints_digest);
   packer.number(hints_size | static_cast<uint64_t>(lacks) << 32 |
-                static_cast<uint64_t>(verdict) << 40);
+                static_cast<uint64_t>(verdict) << 40 | static_cast<uint64_t>(sees_devices) << 48);
   for (const uint64_t word : {known.leader.high, known.leader.low, uint64_t{known.number},
                               held.maker.high, held.maker.low, held.number}) {
     packer.number(word);
@@ -123,6 +123,7 @@ bool Hello::unpack(std::span<const std::byte> bytes) {
   current.hints_size = static_cast<uint32_t>(hints_size);
   current.lacks = hints_size >> 32 & 1;
   current.verdict = static_cast<Verdict>(hints_size >> 40 & 0xff);
+  current.sees_devices = hints_size >> 48 & 1;
   unpacker = Unpacker(bytes.subspan(Volatile::packed_size));
   version = as_string(unpacker.text(version_room));
   self.process.high = unpacker.number();
@@ -194,6 +195,12 @@ bool is_ready(std::span<const std::byte> hello) {
 }
 
 }  // namespace
+
+bool any_sees_devices(std::span<const std::byte> packed) {
+  return !find_ranks(packed, [](std::span<const std::byte> hello) {
+            return is_of_this_layout(hello) && hello[devices_at] != std::byte{};
+          }).empty();
+}
 
 Status look_through(std::span<const std::byte> packed) {
   const auto find = [&](auto is) { return find_ranks(packed, std::not_fn(is)); };

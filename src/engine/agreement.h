@@ -48,6 +48,7 @@ struct Hello {
     uint64_t hints_digest = 0;  // of the communicator's hints as text (hints.h)
     uint32_t hints_size = 0;    // bytes of that text, which is exchanged only if digests differ
     bool lacks = false;         // resources for further connections: MPI keeps the communicator
+    bool sees_devices = false;  // a driver of devices is loaded
     Verdict verdict = Verdict::ready;
     // An earlier team of these ranks (team_cache.h), and the segment that this rank maps for
     // them. Zeros: none, or this rank needs more exchanges.
@@ -80,6 +81,8 @@ bool have_kept_the_same(std::span<const std::byte> packed);
 // Whether all ranks remember the same earlier team and map the same segment. *number: of the new
 // team. *offer: the leader's, in that segment.
 bool know_the_same(std::span<const std::byte> packed, uint32_t* number, ArenaOffer* offer);
+// Whether any rank sees devices.
+bool any_sees_devices(std::span<const std::byte> packed);
 // Ok if all are hellos of this layout and all ranks are ready. Otherwise it may throw
 // std::bad_alloc.
 Status look_through(std::span<const std::byte> packed);

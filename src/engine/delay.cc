@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "collectives/algorithm.h"
-#include "src/engine/rules.h"
+#include "src/engine/routes.h"
 
 namespace sluice {
 namespace {
@@ -33,10 +33,11 @@ bool parse_number(std::string_view text, Number* number) {
   return error == std::errc() && stop == end;
 }
 
-// Of any collective, or MPI's.
+// Of any collective, or another route.
 bool is_algorithm(std::string_view name) {
-  return name == leave_to_mpi ||
-         std::ranges::any_of(algorithms(), [&](const auto& each) { return each.name == name; });
+  const auto is_it = [&](const Algorithm& each) { return each.name == name; };
+  return std::ranges::any_of(algorithms(), is_it) ||
+         std::ranges::any_of(routes::all, [&](const Algorithm* each) { return is_it(*each); });
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class Delay {
   static Result<Delay> parse(const std::string& text);
 
   bool empty() const { return items_.empty(); }
-  // Counts a call by that algorithm (or "mpi"), which has just been done, and prolongs it.
+  // Counts a call by that algorithm or route, which has just been done, and prolongs it.
   void prolong(std::string_view algorithm);
   // What is pretended of the next call.
   std::chrono::nanoseconds pretended(std::string_view algorithm) const;

@@ -36,10 +36,10 @@ class EngineTeam final : public NewTeam {
     id_ = id;
     channels_.set_id(id);
   }
-  void set_group_fingerprint(uint64_t group_fingerprint) override {
-    group_fingerprint_ = group_fingerprint;
+  void set_communicator(uint64_t group_fingerprint, bool sees_devices) override {
+    communicator_ = {group_fingerprint, sees_devices};
   }
-  uint64_t group_fingerprint() const override { return group_fingerprint_; }
+  uint64_t group_fingerprint() const override { return communicator_.group_fingerprint; }
   bool retire() override;
   void serve(const std::string& name) override;
   Rank rank() const override { return rank_; }
@@ -47,7 +47,7 @@ class EngineTeam final : public NewTeam {
   const Algorithm* choose(const Call& call) override {
     return selection_.choose(call, can_use_shm(call));
   }
-  Status find_way(const Call& call, Way* way) override;
+  Status find_way(const Call& call, const CarrierSet& able, Way* way) override;
   void abandon_trial_memory() override { trials_.abandon_memory(); }
   void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) override;
   Status run_by(const Algorithm& algorithm, const Call& call) override;
@@ -59,8 +59,9 @@ class EngineTeam final : public NewTeam {
   using Team::exchange;
   Status exchange(const Call& before, std::span<const std::byte> mine, std::span<std::byte> all,
                   std::vector<ExchangeTimes>* times) override;
-  bool is_forced(Collective collective) const override { return selection_.is_forced(collective); }
+  Say say_of(const Call& call, Carrier carrier) override;
   bool spans_hosts() const override { return count_hosts(hosts_) > 1; }
+  bool sees_devices() const override { return communicator_.sees_devices; }
   const ProcessId& process(Rank rank) const override { return channels_.process(rank); }
   Status fail_call(const Status& cause) override;
   Result<CallInFlight*> start(const Call& call) override;
@@ -104,7 +105,10 @@ class EngineTeam final : public NewTeam {
   std::string name_;
   const Rank rank_;
   TeamId id_;
-  uint64_t group_fingerprint_ = 0;
+  struct {
+    uint64_t group_fingerprint = 0;
+    bool sees_devices = false;
+  } communicator_;
   const std::vector<uint32_t> hosts_;  // as in Shape
   TeamChannels channels_;
   Waiter waiter_;

@@ -26,8 +26,9 @@ class NewTeam : public Team {
   virtual void use_outcomes() = 0;
   // Applies hints, which all ranks gave and which are valid.
   virtual void apply(const Hints& hints) = 0;
-  // The group fingerprint (Bootstrap::group_fingerprint) of the communicator that has the team.
-  virtual void set_group_fingerprint(uint64_t group_fingerprint) = 0;
+  // group_fingerprint: of the communicator that has the team (Bootstrap::group_fingerprint).
+  // sees_devices: whether a rank does (Hello); equal on all ranks.
+  virtual void set_communicator(uint64_t group_fingerprint, bool sees_devices) = 0;
   virtual uint64_t group_fingerprint() const = 0;
   // To be called when the communicator is freed. False if the team can't serve another.
   virtual bool retire() = 0;

@@ -11,6 +11,7 @@
 #include "src/base/knobs.h"
 #include "src/base/plain_text.h"
 #include "src/engine/agreement.h"
+#include "src/engine/routes.h"
 #include "src/engine/rules.h"
 #include "src/engine/statistics.h"
 
@@ -47,6 +48,7 @@ std::string describe(const Outcomes::Class& of) {
   }
   if (of.ordered) text += " in order";
   if (of.ragged) text += " with uneven blocks";
+  if (of.on_device) text += " on devices";
   return text;
 }
 
@@ -58,9 +60,8 @@ std::string in_microseconds(double nanoseconds) {
 std::string describe(const Outcomes::Outcome& outcome) {
   const bool is_other = !outcome.is_mpis() && outcome.choice != leave_to_rules;
   if (outcome.from_file) {
-    return (outcome.is_mpis() ? "MPI"
-            : is_other        ? "Sluice's " + outcome.choice
-                              : "Sluice") +
+    const bool is_known = outcome.is_mpis() || is_other;
+    return (is_known ? routes::describe(outcome.choice) : "Sluice") +
            " (SLUICE_CHOICE_FILE says so)";
   }
   const std::string by_rules = outcome.ruled + " " + in_microseconds(outcome.by_rules),
@@ -69,7 +70,7 @@ std::string describe(const Outcomes::Outcome& outcome) {
       "; " + std::to_string(outcome.windows) + (outcome.windows == 1 ? " window)" : " windows)");
   if (outcome.is_mpis()) return "MPI (" + by_mpi + ", Sluice's " + by_rules + windows;
   if (is_other) {
-    return "Sluice's " + outcome.choice + " (" + in_microseconds(outcome.by_other) + ", " +
+    return routes::describe(outcome.choice) + " (" + in_microseconds(outcome.by_other) + ", " +
            by_rules + ", MPI " + by_mpi + windows;
   }
   return "Sluice's " + outcome.ruled + " (" + in_microseconds(outcome.by_rules) + ", MPI " +
@@ -172,7 +173,7 @@ void Outcomes::note(const std::string& communicator, const TeamId& team, const C
                     const Outcome& outcome) try {
   const std::lock_guard lock(mutex_);
   if (!communicator.empty()) by_communicator_[{communicator, of}] = outcome;
-  if (outcome.from_file) return;
+  if (outcome.from_file || of.on_device) return;
   const auto [at, is_new] = found_.try_emplace(of, Found{team, outcome, false});
   if (is_new) return;
   Found& found = at->second;

@@ -46,13 +46,14 @@ class Outcomes {
     Rank per_host = 1;    // of the host that has most
     uint32_t octave = 0;  // bytes: 0, or from 2^(octave - 1) to 2^octave - 1
     bool ordered = false, ragged = false, exact = false;
+    bool on_device = false;  // such classes are reported, but the file does not have them
     auto operator<=>(const Class&) const = default;
   };
   struct Outcome {
-    std::string choice;      // "mpi", "rules", or the name of another algorithm
+    std::string choice;      // "mpi", "rules", or the name of another algorithm or route
     bool from_file = false;  // then there is nothing else
     std::string ruled;       // the algorithm that the rules choose
-    // Nanoseconds of a call, by the rules' algorithm, by MPI and by the other one; 0: not known.
+    // Nanoseconds of a call, by the rules' algorithm, by MPI and by the choice; 0: not known.
     double by_rules = 0, by_mpi = 0, by_other = 0;
     uint32_t windows = 0;  // that were compared
     bool is_mpis() const { return choice == leave_to_mpi; }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Ways to do a call that are no algorithms of Sluice's. Each has a row as algorithms do, under
-// whose name its calls are counted and told. A row serves all collectives; its own says nothing.
+// whose name its calls are counted, delayed (SLUICE_DELAY) and told. A row serves all collectives;
+// its own says nothing.
 #pragma once
+
+#include <string>
+#include <string_view>
 
 #include "collectives/algorithm.h"
 
@@ -13,5 +17,14 @@ inline constexpr Algorithm ipc{
     .collective = {}, .name = "ipc", .help = "CUDA IPC, for data on devices of one host"};
 inline constexpr Algorithm nccl{
     .collective = {}, .name = "nccl", .help = "NCCL, for data on CUDA devices"};
+inline constexpr const Algorithm* all[] = {&mpi, &ipc, &nccl};
+
+// For people: "MPI", "CUDA IPC", "NCCL", "Sluice's flat". name: of an algorithm or a route.
+inline std::string describe(std::string_view name) {
+  if (name == mpi.name) return "MPI";
+  if (name == ipc.name) return "CUDA IPC";
+  if (name == nccl.name) return "NCCL";
+  return "Sluice's " + std::string(name);
+}
 
 }  // namespace sluice::routes

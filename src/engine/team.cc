@@ -125,17 +125,29 @@ Status EngineTeam::end(const Status& status) {
   return status;
 }
 
-Status EngineTeam::find_way(const Call& call, Way* way) {
+// (What is not tried goes by NCCL if it can: the user has asked for it. CUDA IPC must win.)
+Status EngineTeam::find_way(const Call& call, const CarrierSet& able, Way* way) {
   if (!broken_.ok()) return broken_;
   const Choices::From& ruled = selection_.find(call, can_use_shm(call));
   *way = {.by = ruled.algorithm ? Way::By::sluice : Way::By::mpi, .algorithm = ruled.algorithm};
-  if (!ruled.algorithm || !ruled.is_open || !trials_.are_on()) return {};
-  Status status = trials_.find_way(call, way);
-  way->is_counted = is_watched_ && way->of && way->by != Way::By::sluice;
+  const auto [ipc, nccl] = able;
+  const bool may_try = ruled.algorithm && ruled.is_open && trials_.are_on();
+  Status status = may_try ? trials_.find_way(call, able, way) : Status();
+  if (!way->of && nccl) *way = {.by = Way::By::sluice, .algorithm = &routes::nccl};
+  if (!way->of) return status;
+  way->is_counted = is_watched_ && way->by != Way::By::sluice;
   if (!delay_.empty()) {
     way->pretended = delay_.pretended(way->begins_with_mpi() ? "mpi" : way->algorithm->name);
   }
   return status;
+}
+
+Team::Say EngineTeam::say_of(const Call& call, Carrier carrier) {
+  if (selection_.is_forced(call.collective)) return Say::no;
+  const Choices::From& ruled = selection_.find(call, can_use_shm(call));
+  const bool may_try = ruled.algorithm && ruled.is_open && trials_.are_on();
+  const bool is_tried = may_try && trials_.tries(call, carrier, *ruled.algorithm);
+  return is_tried ? Say::if_fast : Say::if_named;
 }
 
 void EngineTeam::count_mpi(Collective collective, size_t bytes, Clock::time_point began) {

@@ -67,7 +67,8 @@ struct Process {
   Delay delay;  // of each of its teams
   ProgressMpi progress_mpi;
   RoundTrips round_trips;
-  Locate locate;  // empty: localities are not known
+  Locate locate;                       // empty: localities are not known
+  std::function<bool()> sees_devices;  // whether a driver of devices is loaded; empty: none is
   Oversubscription oversubscription;
   Statistics statistics;
   Outcomes outcomes;  // read before the first team is set up
@@ -130,9 +131,10 @@ class Team : public CopyWait {
   bool carries(const Call& call) { return choose(call) != nullptr; }
 
   // Which way the next call goes, which depends on trials (trials.h) also. To be called once for
-  // each call that is not made under a lease, in the order of calls. Equal on all ranks. May block
-  // in exchanges of the team, and fail as a call does; may throw std::bad_alloc.
-  virtual Status find_way(const Call& call, Way* way) = 0;
+  // each call that is not made under a lease, in the order of calls. able: the carriers outside the
+  // engine that could do it, as all ranks know. Equal on all ranks. May block in exchanges of the
+  // team, and fail as a call does; may throw std::bad_alloc.
+  virtual Status find_way(const Call& call, const CarrierSet& able, Way* way) = 0;
   // To be called when MPI has failed in a call that was made aside, on Way::aside.
   virtual void abandon_trial_memory() = 0;
   // To be called when MPI has done a call (of such a collective and so many bytes), if its way is
@@ -171,11 +173,19 @@ class Team : public CopyWait {
   virtual Status exchange(const Call& before, std::span<const std::byte> mine,
                           std::span<std::byte> all, std::vector<ExchangeTimes>* times) = 0;
 
-  // Whether a knob or a hint says how that collective is done. Equal on all ranks.
-  virtual bool is_forced(Collective collective) const = 0;
+  // Whether a carrier may do such calls, should all ranks' data be on devices. Equal on all ranks.
+  enum class Say : uint8_t {
+    no,        // a knob or a hint says how the collective is done
+    if_named,  // only if the user has named the carrier
+    if_fast,   // trials may try it, too
+  };
+  virtual Say say_of(const Call& call, Carrier carrier) = 0;
   virtual const ProcessId& process(Rank rank) const = 0;
   // Whether its ranks are on several hosts, as far as is known. Equal on all ranks.
   virtual bool spans_hosts() const = 0;
+  // Whether a driver of devices was loaded on a rank when the communicator's team was set up. Equal
+  // on all ranks.
+  virtual bool sees_devices() const = 0;
 
   // To be called in place of `run` if this rank can't take part in a call that the others are about
   // to run (for example, it has no memory to pack its data). Breaks the team in the same way. Tells

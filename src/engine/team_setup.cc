@@ -107,7 +107,7 @@ class TeamSetup {
   SegmentName prepare_known();
   Status say_hello();
   Result<std::unique_ptr<Team>> join_known(uint32_t number, const ArenaOffer& offer);
-  Result<std::unique_ptr<Team>> finish();
+  std::unique_ptr<Team> finish(std::unique_ptr<NewTeam> team);
   void forget_known();
   void note_known();
   void consider();
@@ -177,7 +177,7 @@ class TeamSetup {
 Result<std::unique_ptr<Team>> TeamSetup::run() {
   attempt([&] { prepare(); });
   if (Status status = say_hello(); !status.ok()) return status;
-  if (have_kept_the_same(packed_)) return std::unique_ptr<Team>(std::move(kept_));
+  if (have_kept_the_same(packed_)) return finish(std::move(kept_));
   uint32_t number = 0;
   ArenaOffer offer;
   if (know_the_same(packed_, &number, &offer)) return join_known(number, offer);
@@ -195,12 +195,12 @@ Result<std::unique_ptr<Team>> TeamSetup::run() {
   if (Status status = share_memory(); !status.ok()) return team_->fail_call(status);
   if (!hints_->empty()) team_->apply(*hints_);
   note_known();
-  return finish();
+  return finish(std::move(team_));
 }
 
-Result<std::unique_ptr<Team>> TeamSetup::finish() {
-  team_->set_group_fingerprint(group_fingerprint_);
-  return std::unique_ptr<Team>(std::move(team_));
+std::unique_ptr<Team> TeamSetup::finish(std::unique_ptr<NewTeam> team) {
+  team->set_communicator(group_fingerprint_, any_sees_devices(packed_));
+  return team;
 }
 
 // Prepares the hello. A cached team is made ready to serve before the hello names it.
@@ -223,6 +223,7 @@ void TeamSetup::prepare() {
                   .hints_digest = digest(hints),
                   .hints_size = static_cast<uint32_t>(hints.size()),
                   .lacks = !lack_.empty(),
+                  .sees_devices = process_.sees_devices && process_.sees_devices(),
                   .known = known_ ? known_->id : TeamId{},
                   .held = held,
                   .offer = offer_}
@@ -259,7 +260,7 @@ SegmentName TeamSetup::prepare_known() {
 // breaks it (fail_call).
 Result<std::unique_ptr<Team>> TeamSetup::join_known(uint32_t number, const ArenaOffer& offer) try {
   team_->set_id({known_->peers[0].process, number});
-  if (!arena_) return finish();
+  if (!arena_) return finish(std::move(team_));
   auto arena = arena_->accept(offer);
   if (arena.status().code() == Code::memory) {
     process_.reserve.release();
@@ -270,7 +271,8 @@ Result<std::unique_ptr<Team>> TeamSetup::join_known(uint32_t number, const Arena
     return team_->fail_call(arena.status());
   }
   const Status status = team_->share(std::move(*arena));
-  return status.ok() ? finish() : team_->fail_call(status);
+  if (!status.ok()) return team_->fail_call(status);
+  return finish(std::move(team_));
 } catch (const std::bad_alloc&) {
   process_.reserve.release();
   return team_->fail_call(process_.no_memory);

@@ -46,8 +46,8 @@ namespace sluice {
 
 class Trial {
  public:
-  // Candidates by number: what the rules say, MPI's own function, and others of Sluice's.
-  static constexpr uint8_t ruled = 0, mpi = 1, most_candidates = 4;
+  // Candidates have numbers. The first one does the calls until another has won.
+  static constexpr uint8_t first = 0, most_candidates = 4;
   static constexpr uint32_t turns = 4;          // of each candidate in a window
   static constexpr uint32_t calls_in_turn = 2;  // of which the last one is timed
   static constexpr uint32_t most_strays = 64;   // then a window begins anew, with another size
@@ -144,8 +144,8 @@ class Trial {
   State state_ = State::waiting;
   bool has_looked_ = false;    // at the time spent
   bool has_repeated_ = false;  // a window, because times had shifted
-  uint8_t choice_ = ruled;
-  uint8_t leader_ = ruled;  // the challenger that won the last window; the choice if none
+  uint8_t choice_ = first;
+  uint8_t leader_ = first;  // the challenger that won the last window; the choice if none
   uint32_t wins_ = 0;       // windows in a row that it won
   uint32_t changes_ = 0;    // of the choice
   uint32_t calls_ = 0;      // in this state; of a window, those that it takes

@@ -5,11 +5,13 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <new>
 
 #include "src/base/log.h"
 #include "src/base/plain_text.h"
+#include "src/engine/routes.h"
 #include "src/engine/selection.h"
 #include "src/engine/team.h"
 
@@ -38,12 +40,6 @@ struct WindowReport {
   int64_t overhead;
   std::array<Sample, Trial::most_candidates * Trial::turns> samples;
 };
-
-uint32_t key_of(const Call& call) {
-  const auto octave = static_cast<uint32_t>(std::bit_width(call.bytes));
-  return static_cast<uint32_t>(call.collective) << 16 | octave << 8 | (is_exact(call) ? 4U : 0U) |
-         (Selection::is_ordered(call) ? 2U : 0U) | (call.ragged ? 1U : 0U);
-}
 
 // Reductions that MPI libraries do as Sluice does, to the bit, of any operands:
 // `tests/mpi/test_choice` compares them. (Open MPI 4.1.4 saturates sums of narrow integers with
@@ -75,7 +71,22 @@ float weight_of(const Call& call, Rank ranks) {
   return static_cast<float>(elements * call.element);
 }
 
+// Equal on all ranks.
+bool may_be_mpis(const Call& call) {
+  if (!has_a_common_size(call)) return true;
+  const size_t most = call.reduction.kernel ? most_reduced : most_moved;
+  if (call.bytes == 0 || call.bytes >= most) return false;
+  if (!call.reduction.kernel) return true;
+  return call.reduction.arithmetic && is_right_by_mpi(*call.reduction.arithmetic);
+}
+
 }  // namespace
+
+std::optional<uint8_t> CallClass::number_of(const Algorithm& candidate) const {
+  const auto at = std::ranges::find(candidates, &candidate);
+  if (at == candidates.end()) return {};
+  return static_cast<uint8_t>(at - candidates.begin());
+}
 
 void CallLease::begin(CallClass* of) {
   end();
@@ -106,8 +117,9 @@ void CallLease::end() {
 }
 
 void Way::go_by(uint8_t candidate) {
-  by = candidate == Trial::mpi ? By::mpi : By::sluice;
-  if (candidate != Trial::mpi) algorithm = of->algorithms[candidate];
+  const Algorithm* const route = of->candidates[candidate];
+  by = route == &routes::mpi ? By::mpi : By::sluice;
+  if (by == By::sluice) algorithm = route;
 }
 
 void Way::take_sample() {
@@ -133,47 +145,88 @@ Trials::Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& 
       name_(name),
       are_on_(knobs.choice != "rules" && knobs.tls == "off" && ranks > 1) {}
 
-// Equal on all ranks.
-bool Trials::is_tried(const Call& call) const {
-  if (call.stays) return false;
-  if (!has_a_common_size(call)) return true;
-  const size_t most = call.reduction.kernel ? most_reduced : most_moved;
-  if (call.bytes == 0 || call.bytes >= most) return false;
-  if (!call.reduction.kernel) return true;
-  if (knobs_.reproducible || !call.reduction.arithmetic) return false;
-  return is_right_by_mpi(*call.reduction.arithmetic);
+// Whether its bits may depend on who does the call; otherwise a candidate is tried aside, if at
+// all.
+bool Trials::may_change_bits(const Call& call) const {
+  return !is_exact(call) && knobs_.choice != "free";
 }
 
-CallClass& Trials::find_class(const Call& call, const Algorithm& ruled) {
-  const uint32_t key = key_of(call);
+bool Trials::may_be_tried(const Call& call) const {
+  return !call.stays && !(knobs_.reproducible && call.reduction.kernel);
+}
+
+// (NCCL does calls that it can't be tried in: the user has asked for it.)
+Trials::Challengers Trials::find_on_devices(const Call& call, const CarrierSet& able,
+                                            const Algorithm& ruled) const {
+  const auto [ipc, nccl] = able;
+  const bool may_change = may_change_bits(call);
+  if (nccl && may_change) return {};
+  Challengers found;
+  found.carriers = {ipc && (!may_change || is_left_to_right(ruled, team_.size())), nccl};
+  found.mpi = may_be_mpis(call) && !(found.are_on_device() && may_change);
+  return found;
+}
+
+bool Trials::tries(const Call& call, Carrier carrier, const Algorithm& ruled) const {
+  CarrierSet able = {};
+  able[static_cast<size_t>(carrier)] = true;
+  return may_be_tried(call) && find_on_devices(call, able, ruled).are_on_device();
+}
+
+uint32_t Trials::key_of(const Call& call, const Challengers& challengers) {
+  const auto octave = static_cast<uint32_t>(std::bit_width(call.bytes));
+  const auto [ipc, nccl] = challengers.carriers;
+  return static_cast<uint32_t>(call.collective) << 16 | octave << 8 | (challengers.mpi ? 32U : 0U) |
+         (nccl ? 16U : 0U) | (ipc ? 8U : 0U) | (is_exact(call) ? 4U : 0U) |
+         (Selection::is_ordered(call) ? 2U : 0U) | (call.ragged ? 1U : 0U);
+}
+
+CallClass& Trials::find_class(const Call& call, const Challengers& challengers,
+                              const Algorithm& ruled) {
+  const uint32_t key = key_of(call, challengers);
   for (const auto& each : classes_) {
     if (each->key != key) continue;
-    each->algorithms[Trial::ruled] = &ruled;
+    each->candidates[each->ruled] = &ruled;
     return *each;
   }
-  return make_class(key, call, ruled);
+  return make_class(call, challengers, ruled);
+}
+
+// The candidate that an earlier job has found to be the fastest; nullptr: it is not known.
+const Algorithm* Trials::find_known(uint32_t key, const Call& call, const Algorithm& ruled) const {
+  const std::string_view earlier = earlier_ ? earlier_->find(describe(key, hosts_)) : "";
+  if (earlier.empty()) return nullptr;
+  if (earlier == leave_to_mpi) return &routes::mpi;
+  const Algorithm* const other = find_algorithm(call.collective, earlier);
+  return other && selection_.is_able(*other, call, ruled) ? other : &ruled;
 }
 
 // For the first call of the class, which is the same on all ranks.
-CallClass& Trials::make_class(uint32_t key, const Call& call, const Algorithm& ruled) {
-  std::array<const Algorithm*, Trial::most_candidates> algorithms{&ruled};
-  uint8_t candidates = 2;
-  const auto add = [&](const Algorithm* other) { algorithms[candidates++] = other; };
-  const std::string_view earlier = earlier_ ? earlier_->find(describe(key, hosts_)) : "";
-  std::optional<uint8_t> known;
-  if (earlier == leave_to_mpi) known = Trial::mpi;
-  if (earlier == leave_to_rules) known = Trial::ruled;
-  if (!earlier.empty() && !known) {
-    const Algorithm* const other = find_algorithm(call.collective, earlier);
-    known = other && selection_.is_able(*other, call, ruled) ? candidates : Trial::ruled;
-    if (*known == candidates) add(other);
-  } else if (knobs_.choice == "free" || (knobs_.choice == "online" && is_exact(call))) {
-    for (const Algorithm* const rival : selection_.find_rivals(call, ruled)) add(rival);
+CallClass& Trials::make_class(const Call& call, const Challengers& challengers,
+                              const Algorithm& ruled) {
+  const uint32_t key = key_of(call, challengers);
+  const bool is_on_device = challengers.are_on_device(), may_change = may_change_bits(call);
+  const auto [ipc, nccl] = challengers.carriers;
+  std::vector<const Algorithm*> candidates;
+  if (nccl) candidates.push_back(&routes::nccl);
+  candidates.push_back(&ruled);
+  if (challengers.mpi) candidates.push_back(&routes::mpi);
+  if (ipc) candidates.push_back(&routes::ipc);
+  const Algorithm* const known = is_on_device ? nullptr : find_known(key, call, ruled);
+  const bool has_rivals = knobs_.choice == "free" || (knobs_.choice == "online" && !may_change);
+  if (known && std::ranges::count(candidates, known) == 0) candidates.push_back(known);
+  if (!known && !is_on_device && has_rivals) {
+    std::ranges::copy(selection_.find_rivals(call, ruled), std::back_inserter(candidates));
   }
-  const auto needs = is_interchangeable(call) ? Trial::Needs::nothing : Trial::Needs::memory;
-  CallClass& made = *classes_.emplace_back(new CallClass{key, Trial(candidates, needs)});
-  made.algorithms = algorithms;
-  made.known = known;
+  const bool is_free = is_on_device || !may_change;
+  const Trial trial(static_cast<uint8_t>(candidates.size()),
+                    is_free ? Trial::Needs::nothing : Trial::Needs::memory);
+  CallClass& made = *classes_.emplace_back(new CallClass{key, trial});
+  std::ranges::copy(candidates, made.candidates.begin());
+  made.ruled = nccl ? 1 : 0;
+  made.is_on_device = is_on_device;
+  made.is_interchangeable = is_free;
+  if (known) made.known = made.number_of(*known);
   if (known) made.trial.close();
   return made;
 }
@@ -199,31 +252,33 @@ void Trials::hand_over(const TeamId& team, std::span<const uint32_t> hosts,
     if (!each->known && !is_known) continue;
     Outcomes::Outcome outcome;
     const uint8_t choice = each->known.value_or(trial.choice());
-    outcome.choice = choice == Trial::ruled ? leave_to_rules
-                     : choice == Trial::mpi ? leave_to_mpi
-                                            : each->algorithms[choice]->name;
+    outcome.choice = choice == each->ruled ? leave_to_rules : each->candidates[choice]->name;
     outcome.from_file = each->known.has_value();
     if (!outcome.from_file) {
-      outcome.ruled = each->algorithms[Trial::ruled]->name;
-      outcome.by_rules = times[Trial::ruled].high;
-      outcome.by_mpi = times[Trial::mpi].high;
+      const auto mpi = each->number_of(routes::mpi);
+      outcome.ruled = each->candidates[each->ruled]->name;
+      outcome.by_rules = times[each->ruled].high;
+      if (mpi) outcome.by_mpi = times[*mpi].high;
       outcome.by_other = times[choice].high;
       outcome.windows = each->windows;
     }
-    outcomes->note(knobs_.stats ? name_ : std::string(), team, describe(each->key, hosts), outcome);
+    Outcomes::Class of = describe(each->key, hosts);
+    of.on_device = each->is_on_device;
+    outcomes->note(knobs_.stats ? name_ : std::string(), team, of, outcome);
   }
 } catch (const std::bad_alloc&) {
 }
 
-// Whether any candidate may do the call instead of the choice; otherwise candidates are tried
-// aside.
-bool Trials::is_interchangeable(const Call& call) const {
-  return is_exact(call) || knobs_.choice == "free";
-}
-
-Status Trials::find_way(const Call& call, Way* way) {
-  if (!is_tried(call)) return {};
-  CallClass& of = find_class(call, *way->algorithm);
+Status Trials::find_way(const Call& call, const CarrierSet& able, Way* way) {
+  if (!may_be_tried(call)) return {};
+  Challengers challengers;
+  if (able == CarrierSet{}) [[likely]] {
+    challengers.mpi = may_be_mpis(call);
+  } else {
+    challengers = find_on_devices(call, able, *way->algorithm);
+  }
+  if (challengers.are_none()) return {};
+  CallClass& of = find_class(call, challengers, *way->algorithm);
   if (of.lease) of.lease->end();
   while (of.trial.due() != Trial::Due::nothing) {
     if (Status status = agree(call, of); !status.ok()) return status;
@@ -242,9 +297,10 @@ void Trials::take_part(const Call& call, const Trial::Next& next, Way* way) cons
   way->place = next.place;
   way->is_timed = next.is_timed;
   if (next.is_timed) of.samples[next.place] = {0, Sample::unknown, weight_of(call, team_.size())};
-  if (next.candidate == of.trial.choice() || is_interchangeable(call)) return;
+  if (next.candidate == of.trial.choice() || of.is_interchangeable) return;
   if (!next.is_timed) return way->go_by(of.trial.choice());
-  way->by = next.candidate == Trial::mpi ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
+  const bool is_mpis = of.candidates[next.candidate] == &routes::mpi;
+  way->by = is_mpis ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
   way->is_to_warm = true;
   way->aside = {scratch_.get() + room_for(of.trial.longest_of_window(call.bytes)), scratch_.get()};
   of.had_asides = true;
@@ -372,10 +428,12 @@ Status Trials::agree_on_window(const Call& call, CallClass& of) {
 // Draws the conclusions of a window's times for the class. overhead: of the exchanges. Equal on all
 // ranks.
 Trial::Result Trials::judge(const CallClass& of, Trial::Result times, int64_t overhead) {
-  Trial::Bounds& by_mpi = times.by_candidate[Trial::mpi];
-  by_mpi.low += handover;
-  by_mpi.high += handover;
-  times.mean[Trial::mpi] += handover;
+  if (const auto mpi = of.number_of(routes::mpi)) {
+    Trial::Bounds& by_mpi = times.by_candidate[*mpi];
+    by_mpi.low += handover;
+    by_mpi.high += handover;
+    times.mean[*mpi] += handover;
+  }
   times.overhead = static_cast<double>(std::max(overhead, least_overhead));
   // (What was tried aside came on top, and the exchange before.)
   if (of.had_asides) {
@@ -402,16 +460,15 @@ Status Trials::compare_clocks(const Call& call, const BothTimes& mine,
 
 namespace {
 
-// "allreduce of 4000"; "alltoallv", whose ranks know no common size.
-std::string name_of(const Call& call) {
-  const std::string collective(to_string(call.collective));
-  return call.bytes == 0 ? collective : collective + " of " + format_size(call.bytes);
+// "allreduce of 4000"; "alltoallv on devices", whose ranks know no common size.
+std::string name_of(const CallClass& of, const Call& call) {
+  std::string text(to_string(call.collective));
+  if (call.bytes > 0) text += " of " + format_size(call.bytes);
+  return of.is_on_device ? text + " on devices" : text;
 }
 
-// "MPI", "Sluice's flat".
 std::string name_of(const CallClass& of, uint8_t candidate) {
-  if (candidate == Trial::mpi) return "MPI";
-  return std::string("Sluice's ") + of.algorithms[candidate]->name;
+  return routes::describe(of.candidates[candidate]->name);
 }
 
 // "Sluice's flat 0.21 to 0.22 us, MPI 0.4 to 0.41 us".
@@ -433,7 +490,7 @@ std::string describe_times(const CallClass& of, const Trial::Result& result) {
 void Trials::log_window(const CallClass& of, const Call& call, const Trial::Result& result) const
     try {
   if (team_.rank() != 0 || !log_shown(Level::debug)) return;
-  log(Level::debug, "trial of %s on %s: %s; next %u", name_of(call).c_str(), name_.c_str(),
+  log(Level::debug, "trial of %s on %s: %s; next %u", name_of(of, call).c_str(), name_.c_str(),
       describe_times(of, result).c_str(), of.trial.uneventful());
 } catch (const std::bad_alloc&) {
 }
@@ -444,7 +501,7 @@ void Trials::report(const CallClass& of, const Call& call) const try {
   log(Level::info,
       "%s on %s: %s is faster, and does these calls from now on (%s). SLUICE_CHOICE=rules "
       "keeps to the rules, `sluice tune` writes better ones",
-      name_of(call).c_str(), name_.c_str(), name_of(of, of.trial.choice()).c_str(),
+      name_of(of, call).c_str(), name_.c_str(), name_of(of, of.trial.choice()).c_str(),
       describe_times(of, of.trial.last_result()).c_str());
 } catch (const std::bad_alloc&) {
 }

@@ -3,13 +3,17 @@
 // A team's trials: which classes of calls are tried, what is measured of them, and which way the
 // next call goes. A class is a collective with an octave of bytes, and whether operands are
 // ordered, blocks differ in size, and bits are the same for every algorithm. Rules look at these,
-// and they are equal on all ranks. Root and memory do not matter.
+// and they are equal on all ranks. Root and memory do not matter. Calls that CUDA IPC or NCCL could
+// do, as a vote of all ranks has found just before (vote.h), are classes of their own.
 //
 // With SLUICE_CHOICE=guard, the algorithm that the rules have chosen is tried against MPI's
 // function, because the rules were measured on few machines and a preload must do no harm where MPI
-// is faster. Each rank keeps when it entered and left a timed call; a call by MPI returns to
-// src/mpi/entries.cc, which ends its sample. Before the call after the window the ranks tell each
-// other their samples (Team::exchange), and all compute the same choice from them (samples.h).
+// is faster. Where a carrier could do the call, it is tried against both. NCCL begins there,
+// because the user has asked for it. Only candidates that give the same bits are tried on devices:
+// CUDA IPC combines operands in rank order; NCCL's order is its own. Each rank keeps when it
+// entered and left a timed call; a call by MPI returns to src/mpi/entries.cc, which ends its
+// sample. Before the call after the window the ranks tell each other their samples
+// (Team::exchange), and all compute the same choice from them (samples.h).
 //
 // Until one way has won, trials change the time alone. The bits of a reduction may depend on the
 // algorithm. Then the other way is tried aside, on the trial's own memory, before the way in force,
@@ -18,9 +22,9 @@
 // before a window begins, and the ranks tell each other; if one lacks it, the window is not held.
 // All ranks count the same calls: see CallLease. SLUICE_DELAY slows one candidate in tests.
 //
-// With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals),
-// where the bits can't change; with `free`, everywhere, and nothing is made aside. (MVAPICH-Plus
-// tunes so while a program runs.)
+// With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals; not
+// on devices), where the bits can't change; with `free`, everywhere, and nothing is made aside.
+// (MVAPICH-Plus tunes so while a program runs.)
 //
 // Not tried: calls that the user has decided about (a variable, a hint, a rule of SLUICE_RULES,
 // SLUICE_REPRODUCIBLE); with SLUICE_TLS, because MPI sends in clear; with SLUICE_TIMEOUT, because
@@ -43,6 +47,7 @@
 #include "src/engine/outcomes.h"
 #include "src/engine/samples.h"
 #include "src/engine/trial.h"
+#include "src/engine/vote.h"
 
 namespace sluice {
 
@@ -61,9 +66,15 @@ struct CallClass {
   CallLease* lease = nullptr;
   // The candidate that does all calls: an earlier job has found that out (outcomes.h).
   std::optional<uint8_t> known = {};
-  // By candidate; of the rules the latest one, of MPI null.
-  std::array<const Algorithm*, Trial::most_candidates> algorithms = {};
+  // Algorithms and routes (routes.h). `ruled` is the number of the rules' algorithm, the latest.
+  std::array<const Algorithm*, Trial::most_candidates> candidates = {};
+  uint8_t ruled = Trial::first;
+  bool is_interchangeable = false;  // any candidate may do a call instead of the choice
+  bool is_on_device = false;
   uint32_t windows = 0;
+
+  // The candidate's number; unset if it is none.
+  std::optional<uint8_t> number_of(const Algorithm& candidate) const;
 };
 
 // Calls that a call cache repeats without asking, all of them by Sluice or all by MPI. Their class
@@ -114,7 +125,7 @@ struct Way {
   enum class By : uint8_t { sluice, mpi, mpi_then_sluice, sluice_then_mpi };
 
   By by = By::mpi;
-  const Algorithm* algorithm = nullptr;  // of Sluice's part
+  const Algorithm* algorithm = nullptr;  // of Sluice's part, or CUDA IPC's or NCCL's route
   CallClass* of = nullptr;               // nullptr: there is no trial
   bool is_timed = false;                 // the call, or the first part of it
   bool takes_part = false;               // in the class's trial, timed or not
@@ -145,9 +156,12 @@ class Trials {
          const std::string& name);
   ~Trials();
 
-  // Decides about the next call, and counts it. *way: in, as the rules that ship say. May block in
-  // exchanges of the team, and fail with it. May throw std::bad_alloc.
-  Status find_way(const Call& call, Way* way);
+  // Decides about the next call, and counts it. able: the carriers that could do it, as all ranks
+  // know. *way: in, as the rules that ship say; way->of stays null if the call is not tried. May
+  // block in exchanges of the team, and fail with it. May throw std::bad_alloc.
+  Status find_way(const Call& call, const CarrierSet& able, Way* way);
+  // Whether the carrier is a candidate for such calls where it could do them.
+  bool tries(const Call& call, Carrier carrier, const Algorithm& ruled) const;
   // What earlier jobs have found out decides about classes that have had no call yet. All ranks
   // call this with equal files, or none does. hosts: as in Shape. Both must outlive this.
   void use(const Outcomes& outcomes, std::span<const uint32_t> hosts) {
@@ -165,11 +179,22 @@ class Trials {
   void give_memory_back();
 
  private:
-  bool is_tried(const Call& call) const;
-  CallClass& find_class(const Call& call, const Algorithm& ruled);
-  CallClass& make_class(uint32_t key, const Call& call, const Algorithm& ruled);
+  // Who is tried against the rules' algorithm.
+  struct Challengers {
+    CarrierSet carriers = {};
+    bool mpi = false;
+    bool are_on_device() const { return carriers != CarrierSet{}; }
+    bool are_none() const { return !mpi && !are_on_device(); }
+  };
+  bool may_be_tried(const Call& call) const;
+  [[gnu::cold]] Challengers find_on_devices(const Call& call, const CarrierSet& able,
+                                            const Algorithm& ruled) const;
+  static uint32_t key_of(const Call& call, const Challengers& challengers);
+  CallClass& find_class(const Call& call, const Challengers& challengers, const Algorithm& ruled);
+  CallClass& make_class(const Call& call, const Challengers& challengers, const Algorithm& ruled);
+  const Algorithm* find_known(uint32_t key, const Call& call, const Algorithm& ruled) const;
   void take_part(const Call& call, const Trial::Next& next, Way* way) const;
-  bool is_interchangeable(const Call& call) const;
+  bool may_change_bits(const Call& call) const;
   Outcomes::Class describe(uint32_t key, std::span<const uint32_t> hosts) const;
   Status agree(const Call& call, CallClass& of);
   Status agree_on_time_spent(const Call& call, CallClass& of);

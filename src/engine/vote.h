@@ -18,6 +18,8 @@ namespace sluice {
 
 enum class Carrier : uint8_t { ipc, nccl };
 inline constexpr size_t carrier_count = 2;
+// By carrier.
+using CarrierSet = std::array<bool, carrier_count>;
 
 // The UUID of a device.
 using DeviceUuid = std::array<std::byte, 16>;

@@ -47,6 +47,7 @@ std::unique_ptr<DeviceRounds> DeviceRounds::make(Team& team, DeviceSlabs& slabs,
   const bool encrypts = knobs.tls != "off" && knobs.tls_local;
   if (knobs.cuda_ipc == "off" || knobs.cuda == "off" || encrypts) return nullptr;
   if (team.size() < 2 || team.spans_hosts()) return nullptr;
+  if (knobs.cuda_ipc == "auto" && !team.sees_devices()) return nullptr;
   return std::unique_ptr<DeviceRounds>(new DeviceRounds(team, slabs, knobs, communicator));
 }
 
@@ -66,8 +67,9 @@ bool DeviceRounds::is_eligible(const Call& call) const {
     const bool is_bounded = team_.size() <= sluice_cuda_operands;
     if (!call.reduction.arithmetic || knobs_.reproducible || !is_bounded) return false;
   }
-  return SlabPhases::piece(call, team_.size(), knobs_.cuda_ipc_slab) > 0 &&
-         !team_.is_forced(call.collective);
+  if (SlabPhases::piece(call, team_.size(), knobs_.cuda_ipc_slab) == 0) return false;
+  const Team::Say say = team_.say_of(call, Carrier::ipc);
+  return say == Team::Say::if_fast || (say == Team::Say::if_named && is_named());
 }
 
 void DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& token, Vote* vote) {
@@ -341,7 +343,8 @@ void DeviceRounds::report(const Finding& finding) {
 void DeviceRounds::tell(uint32_t reason, Level level, const std::string& text) {
   if (told_ & reason) return;
   told_ |= reason;
-  log(level, "CUDA IPC does not carry calls on %s: %s", communicator_.c_str(), text.c_str());
+  log(is_named() ? level : Level::info, "CUDA IPC does not carry calls on %s: %s",
+      communicator_.c_str(), text.c_str());
 }
 
 }  // namespace sluice

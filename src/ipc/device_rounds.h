@@ -35,13 +35,16 @@ namespace sluice {
 
 class DeviceRounds {
  public:
-  // nullptr if no call of the team goes this way, which is equal on all ranks. Team, slabs and
-  // knobs must outlive this. communicator: its name, for messages.
+  // nullptr if no call of the team goes this way, which is equal on all ranks: with `auto`, unless
+  // a rank had a driver when the team was set up. Team, slabs and knobs must outlive this.
+  // communicator: its name, for messages.
   static std::unique_ptr<DeviceRounds> make(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
                                             const std::string& communicator);
 
   // Whether the call is one that the ranks may vote on. Equal on all ranks.
   bool is_eligible(const Call& call) const;
+  // Whether the user wants it to do all calls that it can do. Else trials decide (trials.h).
+  bool is_named() const { return knobs_.cuda_ipc == "on"; }
 
   // What follows are the steps of an eligible call before which the ranks vote. All may throw
   // std::bad_alloc.

@@ -116,6 +116,8 @@ void end_devices() {
   if (last_library && !*threads_call_here) dlclose(std::exchange(last_library, nullptr));
 }
 
+bool has_driver() { return may_be_on_device() && find_module(); }
+
 DevicePlace find_place(const void* address, Status* why) {
   DevicePlace place;
   char text[sluice_cuda_why] = "";

@@ -42,6 +42,9 @@ inline bool may_be_on_device() {
 // is `unknown`, and `why` (unless null) receives the reason. To be called if may_be_on_device().
 [[gnu::cold]] DevicePlace find_place(const void* address, Status* why = nullptr);
 
+// Whether a driver is loaded, and can be used.
+[[gnu::cold]] bool has_driver();
+
 // To be called before all else here, and when the process needs no device memory any more.
 // threads_call: whether several threads may call functions here at once; may become true at any
 // time.

@@ -42,57 +42,76 @@ std::unique_ptr<Carriers> Carriers::make(Team& team, Runtime& runtime, const Hin
   return carriers;
 }
 
-std::array<bool, carrier_count> Carriers::find_eligible(const Call& call) const {
+// Which carriers the ranks may vote on before the call. Equal on all ranks.
+CarrierSet Carriers::find_eligible(const Call& call) const {
   return {rounds_ && rounds_->is_eligible(call), offload_ && offload_->is_eligible(call)};
 }
 
-std::optional<Status> Carriers::carry(UnplacedCall& unplaced, Staging& input, Staging& output,
-                                      const Algorithm** by) {
-  using Outcome = VoteSchedule::Outcome;
-  const Call& call = unplaced.call;
-  const bool is_alltoallv = call.collective == Collective::alltoallv;
-  VoteSchedule& schedule = is_alltoallv ? schedule_of_alltoallv_ : schedule_;
-  if (!schedule.is_due()) return {};
+VoteSchedule& Carriers::schedule_of(const Call& call) {
+  return call.collective == Collective::alltoallv ? schedule_of_alltoallv_ : schedule_;
+}
 
-  Question question;
-  question.asked = find_eligible(call);
-  const auto [asks_ipc, asks_nccl] = question.asked;
-  std::optional<DeviceSlabs::Token> slabs;
-  std::optional<DeviceGroups::Token> groups;
+Status Carriers::ask(UnplacedCall& unplaced, const Status& refusal, Staging& input, Staging& output,
+                     Offer* offer) {
+  const CarrierSet asked = find_eligible(unplaced.call);
+  offer->is_eligible = asked != CarrierSet{};
+  if (!offer->is_eligible) return {};
+  if (!refusal.ok()) return team_.fail_call(refusal);
+  if (!schedule_of(unplaced.call).is_due()) return {};
+  return vote(unplaced, input, output, asked, offer);
+}
+
+Status Carriers::vote(UnplacedCall& unplaced, Staging& input, Staging& output,
+                      const CarrierSet& asked, Offer* offer) {
+  const Call& call = unplaced.call;
+  const auto [asks_ipc, asks_nccl] = asked;
+  Question question{.asked = asked};
   Vote mine;
   mine.facts = facts_of(unplaced);
-  if (asks_ipc) rounds_->vote(unplaced, slabs.emplace(slabs_.try_take()), &mine);
-  if (asks_nccl) offload_->vote(unplaced, groups.emplace(groups_.try_take()), input, output, &mine);
+  if (asks_ipc) rounds_->vote(unplaced, offer->slabs.emplace(slabs_.try_take()), &mine);
+  if (asks_nccl) {
+    offload_->vote(unplaced, offer->groups.emplace(groups_.try_take()), input, output, &mine);
+  }
   if (Status status = exchange(call, mine); !status.ok()) return status;
   if (asks_ipc) rounds_->complete(call, &question);
   const Ballot ballot = count_votes(votes_, question);
   if (ballot.is_mismatch) return fail_mismatch(call, mine);
+  offer->longest = ballot.longest;
+  return conclude(call, ballot, asked, offer);
+}
 
-  bool goes = false;
-  if (asks_ipc) {
-    Status status = rounds_->conclude(call, ballot, votes_, &goes);
-    if (!status.ok()) return status;
-  }
-  if (goes) {
-    groups.reset();
-    schedule.learn(Outcome::went);
-    *by = &DeviceRounds::route;
-    return rounds_->run(unplaced, ballot.longest, input, output);
-  }
-  slabs.reset();
-  std::optional<Status> done;
-  if (asks_nccl) {
+// (NCCL does not learn of calls that CUDA IPC has been named for.)
+Status Carriers::conclude(const Call& call, const Ballot& ballot, const CarrierSet& asked,
+                          Offer* offer) {
+  using Outcome = VoteSchedule::Outcome;
+  const auto [asks_ipc, asks_nccl] = asked;
+  auto& [ipc, nccl] = offer->able;
+  Status status;
+  if (asks_ipc) status = rounds_->conclude(call, ballot, votes_, &ipc);
+  if (!status.ok()) return status;
+  if (ipc && rounds_->is_named()) {
+    offer->named = &routes::ipc;
+  } else if (asks_nccl) {
     const Finding& finding = ballot.by(Carrier::nccl);
-    done = offload_->carry(unplaced, finding, votes_, *groups, input, output);
+    status = offload_->conclude(call, finding, votes_, *offer->groups, &nccl);
+    if (!status.ok()) return status;
+    if (nccl && offload_->is_named()) offer->named = &routes::nccl;
   }
+  if (!ipc) offer->slabs.reset();
+  if (!nccl) offer->groups.reset();
+  const bool is_passing = !ipc && ballot.by(Carrier::ipc).is_passing();
   const bool is_starting = asks_nccl && offload_->is_starting();
-  const bool is_passing = ballot.by(Carrier::ipc).is_passing();
-  schedule.learn(done          ? Outcome::went
-                 : is_passing  ? Outcome::passing
-                 : is_starting ? Outcome::starting
-                               : Outcome::refused);
-  if (done) *by = &Offload::route;
-  return done;
+  schedule_of(call).learn(ipc || nccl   ? Outcome::went
+                          : is_passing  ? Outcome::passing
+                          : is_starting ? Outcome::starting
+                                        : Outcome::refused);
+  return {};
+}
+
+Status Carriers::run(const Algorithm& by, UnplacedCall& unplaced, const Offer& offer,
+                     Staging& input, Staging& output) {
+  return &by == &routes::ipc ? rounds_->run(unplaced, offer.longest, input, output)
+                             : offload_->run(unplaced, input, output);
 }
 
 // (Slabs stay if a rank is lost.)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The carriers outside the engine that may do calls of one communicator: CUDA IPC (src/ipc) and
-// NCCL (src/nccl). This is where it is decided which one does a call, or none:
+// NCCL (src/nccl). This is where the ranks find out which of them could do a call:
 //
 //   eligible call -> is a vote due? -> tokens -> this rank's vote -> one exchange -> all count the
-//   votes (src/engine/ballot.h) -> IPC, if all can; else NCCL, if all can; else the engine or MPI
+//   votes (src/engine/ballot.h) -> connect or start what all could use -> who is able
+//
+// One that the user has named (SLUICE_CUDA_IPC=on, SLUICE_NCCL=on, in that order) does the call if
+// it is able. Otherwise trials decide between those that are, the engine and MPI (engine/trials.h).
 //
 // The members take part in every eligible call of the communicator, in order, on all its ranks.
 #pragma once
@@ -31,13 +34,33 @@ class Carriers {
   static std::unique_ptr<Carriers> make(Team& team, Runtime& runtime, const Hints& hints,
                                         const std::string& communicator);
 
-  // Which carriers the ranks may vote on before the call. Equal on all ranks.
-  std::array<bool, carrier_count> find_eligible(const Call& call) const;
+  // What has been found out about a call. All but the tokens is equal on all ranks.
+  struct Offer {
+    bool is_eligible = false;          // a carrier is in question; then such calls have votes
+    CarrierSet able = {};              // who could do the call
+    const Algorithm* named = nullptr;  // who does it, because the user has named it
+    uint64_t longest = 0;              // Vote::longest, of all ranks
+    // While they are held, no other communicator of this process uses the carrier.
+    std::optional<DeviceSlabs::Token> slabs;
+    std::optional<DeviceGroups::Token> groups;
 
-  // For a call with an eligible carrier. Unset: none does it. Otherwise *by has done it, or it has
-  // failed, and the team is broken. Blocks. May throw std::bad_alloc.
-  std::optional<Status> carry(UnplacedCall& unplaced, Staging& input, Staging& output,
-                              const Algorithm** by);
+    // Gives back the tokens of those that do not do the call.
+    void hold_for(const Algorithm* by) {
+      if (by != &routes::ipc) slabs.reset();
+      if (by != &routes::nccl) groups.reset();
+    }
+  };
+  // To be called before each call. An error: the call has failed, and the team is broken. refusal:
+  // why this rank can't do its part, if it can't. Blocks. May throw std::bad_alloc.
+  Status ask(UnplacedCall& unplaced, const Status& refusal, Staging& input, Staging& output,
+             Offer* offer);
+
+  static bool have(const Algorithm& route) {
+    return &route == &routes::ipc || &route == &routes::nccl;
+  }
+  // Does a call for which it is able. An error: as of `ask`. Blocks. May throw std::bad_alloc.
+  Status run(const Algorithm& by, UnplacedCall& unplaced, const Offer& offer, Staging& input,
+             Staging& output);
 
   // To be called when the team is broken.
   void abandon() {
@@ -48,6 +71,11 @@ class Carriers {
   Carriers(Team& team, DeviceSlabs& slabs, DeviceGroups& groups)
       : team_(team), slabs_(slabs), groups_(groups), votes_(team.size()) {}
 
+  CarrierSet find_eligible(const Call& call) const;
+  VoteSchedule& schedule_of(const Call& call);
+  Status vote(UnplacedCall& unplaced, Staging& input, Staging& output, const CarrierSet& asked,
+              Offer* offer);
+  Status conclude(const Call& call, const Ballot& ballot, const CarrierSet& asked, Offer* offer);
   Status exchange(const Call& call, const Vote& mine);
   Status fail_mismatch(const Call& call, const Vote& mine);
 

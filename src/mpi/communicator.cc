@@ -126,24 +126,26 @@ Communicator::Performed Communicator::carry(const char* function, Function row,
     return end_with(
         team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"}));
   }
-  bool was_asked = false;
-  if (carriers_ && carry_elsewhere(*exchange, &was_asked, status)) return Performed::done;
   in_mpi_ = false;  // (an error handler of MPI's call may have left it, or be making this one)
+  std::optional<Carriers::Offer> offer;
   Way way;
-  if (Status found = team_->find_way(exchange->call, &way); !found.ok()) {
-    return end_with(std::move(found));
-  }
+  Status decided = carriers_ ? decide(*exchange, &offer.emplace(), &way)
+                             : team_->find_way(exchange->call, {}, &way);
+  if (!decided.ok()) return end_with(std::move(decided));
   using By = Way::By;
   const Status& refusal = exchange->refusal;
   if (!refusal.ok() && way.by != By::mpi) {
     return end_with(team_->fail_call(refusal.with(function)));
   }
   // (A call that is replayed has no vote.)
-  const bool may_keep = !was_asked && !way.takes_part && !way.is_counted && refusal.ok();
+  const bool has_votes = offer && offer->is_eligible;
+  const bool may_keep = !has_votes && !way.takes_part && !way.is_counted && refusal.ok();
   if (way.by == By::sluice) [[likely]] {
     last_algorithm_ = way.algorithm;
     way.begin();
-    *status = run(function, *way.algorithm, *exchange);
+    *status = Carriers::have(*way.algorithm)
+                  ? carriers_->run(*way.algorithm, *exchange, *offer, input_, output_)
+                  : run(function, *way.algorithm, *exchange);
     if (!status->ok()) return Performed::done;
     way.end();
     if (may_keep) keep(function, row, arguments, *exchange, way);
@@ -157,6 +159,19 @@ Communicator::Performed Communicator::carry(const char* function, Function row,
   if (way.by == By::sluice_then_mpi) try_aside(function, *exchange, way);
   *handed = {way, may_keep};
   return Performed::handed_over;
+}
+
+// Who does the call, where carriers are in question. Equal on all ranks.
+Status Communicator::decide(Exchange& exchange, Carriers::Offer* offer, Way* way) {
+  Status status = carriers_->ask(exchange, exchange.refusal, input_, output_, offer);
+  if (!status.ok()) return status;
+  if (offer->named) {
+    *way = {.by = Way::By::sluice, .algorithm = offer->named};
+  } else {
+    status = team_->find_way(exchange.call, offer->able, way);
+  }
+  offer->hold_for(way->by == Way::By::sluice ? way->algorithm : nullptr);
+  return status;
 }
 
 // Sluice does a call aside, twice; the second time counts. (Whatever fails, the others go on by
@@ -227,19 +242,6 @@ Status Communicator::finish_by_mpi(const char* function, CallByMpi& call, int re
     return team_->fail_call({Code::internal, "MPI's own function has failed in a trial"});
   }
   return run(function, *way.algorithm, exchange);
-}
-
-bool Communicator::carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status) {
-  const auto eligible = carriers_->find_eligible(exchange.call);
-  *was_asked = std::ranges::find(eligible, true) != eligible.end();
-  if (!*was_asked) return false;
-  if (!exchange.refusal.ok()) {
-    *status = team_->fail_call(exchange.refusal);
-    return true;
-  }
-  auto done = carriers_->carry(exchange, input_, output_, &last_algorithm_);
-  if (done) *status = std::move(*done);
-  return done.has_value();
 }
 
 void Communicator::keep(const char* function, Function row, const Arguments& arguments,

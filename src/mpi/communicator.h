@@ -92,12 +92,11 @@ class Communicator {
     return is_inter_ != 0;
   }
   Status form_team(const char* function);
+  [[gnu::cold]] Status decide(Exchange& exchange, Carriers::Offer* offer, Way* way);
   void report_failed_rank(const char* function);
   void end_team(Owner next);
   Performed carry(const char* function, Function row, const Arguments& arguments,
                   Exchange* exchange, HandedOver* handed, Status* status);
-  // Whether a carrier outside the engine did the call, or has failed in it.
-  [[gnu::cold]] bool carry_elsewhere(Exchange& exchange, bool* was_asked, Status* status);
   [[gnu::cold]] Replay replay_by_mpi(CallCache& last);
   [[gnu::cold]] void try_aside(const char* function, const Exchange& exchange, Way& way);
   Status finish_by_mpi(const char* function, CallByMpi& call, int result);

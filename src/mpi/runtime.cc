@@ -150,6 +150,7 @@ Status Runtime::configure() {
   process_.delay = std::move(*delay);
   begin_devices(process_.knobs, threads_call_mpi);
   process_.host = shm_host();
+  process_.sees_devices = has_driver;
   process_.locate = [this](bool domains) { return locator_.find(domains); };
   const bool encrypts = process_.knobs.tls != "off";
   if (encrypts) process_.knobs.on_mismatch = "abort";

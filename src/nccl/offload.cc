@@ -66,7 +66,7 @@ bool Offload::is_eligible(const Call& call) const {
   if (knobs_.reproducible && is_reducing(call.collective)) return false;
   const bool is_uneven = call.ragged && call.collective == Collective::reduce_scatter;
   if (is_uneven && team_.size() > most_uneven) return false;
-  return nccl_terms(call) && !team_.is_forced(call.collective);
+  return nccl_terms(call) && team_.say_of(call, Carrier::nccl) != Team::Say::no;
 }
 
 void Offload::vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token, Staging& input,
@@ -90,19 +90,18 @@ void Offload::vote(const UnplacedCall& unplaced, const DeviceGroups::Token& toke
   mine.data = is_on_device_ ? Ability::Data::on_device : Ability::Data::elsewhere;
 }
 
-std::optional<Status> Offload::carry(UnplacedCall& unplaced, const Finding& finding,
-                                     std::span<const Vote> votes, const DeviceGroups::Token& token,
-                                     Staging& input, Staging& output) {
+Status Offload::conclude(const Call& call, const Finding& finding, std::span<const Vote> votes,
+                         const DeviceGroups::Token& token, bool* able) {
   report(finding);
-  switch (stages_.learn(finding)) {
-    case NcclStages::Action::run:
-      return run(unplaced, input, output);
+  const NcclStages::Action action = stages_.learn(finding);
+  *able = action == NcclStages::Action::run;
+  switch (action) {
     case NcclStages::Action::start:
-      if (Status status = start(unplaced.call, finding); !status.ok()) return status;
-      break;
+      return start(call, finding);
     case NcclStages::Action::give_up:
       token ? abort() : groups_.abandon(votes[finding.rank].by(Carrier::nccl).group, 0);
       break;
+    case NcclStages::Action::run:
     case NcclStages::Action::carry_on:
       break;
   }
@@ -170,7 +169,7 @@ Lack Offload::reserve(DeviceGroup& group, const UnplacedCall& unplaced, Staging&
 }
 
 bool Offload::find_library(Ability* mine) {
-  const bool is_open = nccl_.open(mode_ == Mode::on);
+  const bool is_open = nccl_.open(is_named());
   if (!is_open) tell_here(Level::info, why_ = nccl_.why_not());
   mine->version = is_open ? nccl_.version() : 0;
   return is_open;
@@ -188,7 +187,7 @@ Status Offload::start(const Call& call, const Finding& finding) {
   char why[sluice_cuda_why] = "";
   bool able = group != nullptr;
   if (able && team_.rank() == 0) able = nccl_->unique_id(id.data(), why) == 0;
-  if (*why) tell_here(mode_ == Mode::on ? Level::warning : Level::info, why);
+  if (*why) tell_here(is_named() ? Level::warning : Level::info, why);
   Status status;
   try {
     status = agree_on_id(call, &able, &id);
@@ -301,7 +300,7 @@ void Offload::report(const Finding& finding) {
   if (std::exchange(announced_, announced_ | bit) & bit) return;
   const bool is_of_one = finding.lack != Lack::given_up;
   if (team_.rank() != (is_of_one ? finding.rank : 0)) return;
-  const bool is_asked_for = mode_ == Mode::on && !has_failed && !finding.is_passing();
+  const bool is_asked_for = is_named() && !has_failed && !finding.is_passing();
   const std::string rank = is_of_one ? "rank " + std::to_string(finding.rank) + ": " : "";
   std::string reason = describe(Carrier::nccl, finding.lack);
   if (is_of_one && !why_.empty()) reason += ": " + why_;

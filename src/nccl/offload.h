@@ -5,7 +5,7 @@
 // to that rank alone.
 //
 //   what all votes say (stages.h):
-//     run:   NCCL carries the call
+//     run:   NCCL could carry the call
 //     start: a group is begun, and is ready some calls later; this call goes its usual way
 //     else:  the usual way
 //
@@ -14,7 +14,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,17 +60,21 @@ class Offload {
 
   // Whether the call is one that the ranks may vote on. Equal on all ranks.
   bool is_eligible(const Call& call) const;
+  // Whether the user wants it to do all calls that it can do. Else trials decide (trials.h).
+  bool is_named() const { return mode_ == Mode::on; }
 
-  // What follows are the steps of an eligible call before which the ranks vote. Both may throw
+  // What follows are the steps of an eligible call before which the ranks vote. All may throw
   // std::bad_alloc.
   // Fills in what this rank says of NCCL. token: of the groups; it is held until the call ends.
   void vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token, Staging& input,
             Staging& output, Vote* vote);
-  // To be called when all have voted. Unset: the call is to go its usual way. Otherwise NCCL has
-  // carried it, or it has failed, and the team is broken. Blocks.
-  std::optional<Status> carry(UnplacedCall& unplaced, const Finding& finding,
-                              std::span<const Vote> votes, const DeviceGroups::Token& token,
-                              Staging& input, Staging& output);
+  // To be called when all have voted. *able: whether NCCL could carry the call. Begins to start
+  // NCCL, or gives it up, if that is what follows. An error: the team is broken. Blocks.
+  Status conclude(const Call& call, const Finding& finding, std::span<const Vote> votes,
+                  const DeviceGroups::Token& token, bool* able);
+  // Carries a call that it could carry. An error: the call has failed, and the team is broken.
+  // Blocks.
+  Status run(UnplacedCall& unplaced, Staging& input, Staging& output);
   bool is_starting() const { return stages_.stage() == NcclStages::Stage::starting; }
 
   // To be called when the team is broken: other ranks may have aborted their part of the group. It
@@ -99,7 +102,6 @@ class Offload {
   Status agree_on_id(const Call& call, bool* able, Id* id);
   void use(DeviceGroup& group);
   void abort();
-  Status run(UnplacedCall& unplaced, Staging& input, Staging& output);
   Status run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
                      Staging& output);
   Status run_job(const Call& call);

@@ -41,7 +41,8 @@ const char* reproducible_on(const Algorithm& algorithm) {
   if (!is_reducing(algorithm.collective) || algorithm.bracketing == Bracketing::balanced) {
     return "any ranks";
   }
-  return algorithm.bracketing == Bracketing::any ? "-" : "powers of two";
+  const bool depends = algorithm.bracketing == Bracketing::balanced_on_powers_of_two;
+  return depends ? "powers of two" : "-";
 }
 
 std::string joined(const std::vector<std::string>& words) {

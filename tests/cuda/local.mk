@@ -103,7 +103,7 @@ EXTRA_tests_cuda_standin_tests_DEPENDENCIES = $(standin_drivers) tests/cuda/ipc_
 
 # MPI programs that load a driver of their own choice, for Sluice to find.
 cuda_programs = tests/cuda/buffers tests/cuda/several tests/cuda/manners tests/cuda/nccl_use tests/cuda/offload \
-  tests/cuda/reduced tests/cuda/rounds tests/cuda/wire
+  tests/cuda/reduced tests/cuda/rounds tests/cuda/tried tests/cuda/wire
 deep_cuda_programs = tests/cuda/offload_failures
 memory_kinds = tests/cuda/kinds.cc tests/cuda/kinds.h
 bytes_received = tests/cuda/received.cc tests/cuda/received.h
@@ -131,10 +131,12 @@ tests_cuda_reduced_SOURCES = tests/cuda/reduced.cc $(memory_kinds)
 tests_cuda_reduced_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_rounds_SOURCES = tests/cuda/rounds.cc tests/cuda/rounds.h tests/cuda/rounds_failures.cc $(nccl_calls)
 tests_cuda_rounds_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_tried_SOURCES = tests/cuda/tried.cc $(nccl_calls)
+tests_cuda_tried_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 tests_cuda_wire_SOURCES = tests/cuda/wire.cc $(memory_kinds) $(bytes_received)
 tests_cuda_wire_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 cuda_tests = tests/cuda/test_buffers tests/cuda/test_kernels tests/cuda/test_several tests/cuda/test_nccl_use tests/cuda/test_offload \
-  tests/cuda/test_reduced tests/cuda/test_rounds tests/cuda/test_wire
+  tests/cuda/test_reduced tests/cuda/test_rounds tests/cuda/test_tried tests/cuda/test_wire
 deep_cuda_tests = tests/cuda/test_manners tests/cuda/test_offload_failures tests/cuda/test_on_gpu
 TESTS += $(cuda_tests)
 ci_tests += $(deep_cuda_tests)

@@ -85,7 +85,7 @@ class ProgramsRank {
 
   // Makes a call. False: it has failed, and the rank must make no other.
   bool make(const Call& call) {
-    Status status = member_.team->find_way(call, &way);
+    Status status = member_.team->find_way(call, {}, &way);
     if (status.ok()) status = go(call);
     if (status.ok()) return true;
     ADD_FAILURE() << status.message();

@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/unit/engine/played_trial.h"
+
 namespace sluice {
 namespace {
 
@@ -227,13 +229,13 @@ TEST(ResultOf, is_made_of_the_two_in_the_middle) {
 TEST(ResultOf, needs_three_samples_of_a_candidate) {
   const Trial trial(2);
   TwoRanksWindow window(trial);
-  const std::vector<uint32_t> places = window.places_of(Trial::mpi);
+  const std::vector<uint32_t> places = window.places_of(by_mpi);
   window.set(places[0], 300);
   window.early[places[1]].duration = Sample::unknown;
-  expect_bounds(window.result().by_candidate[Trial::mpi], 100, 300);
+  expect_bounds(window.result().by_candidate[by_mpi], 100, 300);
   window.late[places[2]].duration = Sample::unknown;
-  EXPECT_FALSE(window.result().by_candidate[Trial::mpi].is_known());
-  expect_bounds(window.result().by_candidate[Trial::ruled], 100, 100);
+  EXPECT_FALSE(window.result().by_candidate[by_mpi].is_known());
+  expect_bounds(window.result().by_candidate[ruled], 100, 100);
 }
 
 // Of alltoallv: the sum of what the ranks send counts.
@@ -244,21 +246,21 @@ TEST(ResultOf, leaves_out_calls_that_move_more_or_less_than_most) {
     window.early[place].weight = place % 2 == 0 ? 0 : 1000;
     window.late[place].weight = place % 2 == 0 ? 1000 : 0;
   }
-  const std::vector<uint32_t> places = window.places_of(Trial::ruled);
+  const std::vector<uint32_t> places = window.places_of(ruled);
   window.set(places[0], 900);
   window.set(places[1], 900);
   window.set(places[2], 50);
-  expect_bounds(window.result().by_candidate[Trial::ruled], 100, 900);
+  expect_bounds(window.result().by_candidate[ruled], 100, 900);
   const auto weigh = [&](size_t which, float weight) {
     window.early[places[which]].weight = window.late[places[which]].weight = weight;
   };
   weigh(0, 560);  // 1120 together
-  expect_bounds(window.result().by_candidate[Trial::ruled], 100, 900);
+  expect_bounds(window.result().by_candidate[ruled], 100, 900);
   weigh(0, 600);
-  expect_bounds(window.result().by_candidate[Trial::ruled], 50, 900);
+  expect_bounds(window.result().by_candidate[ruled], 50, 900);
   weigh(1, 400);
-  EXPECT_FALSE(window.result().by_candidate[Trial::ruled].is_known()) << "two samples are left";
-  expect_bounds(window.result().by_candidate[Trial::mpi], 100, 100);
+  EXPECT_FALSE(window.result().by_candidate[ruled].is_known()) << "two samples are left";
+  expect_bounds(window.result().by_candidate[by_mpi], 100, 100);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ std::vector<Way::By> ways_with(const std::array<std::string, 2>& lines, const Ca
   on_ranks(2, loopback(hub), read_choices, [&](Member& member) {
     ASSERT_TRUE(member.team) << member.formed.message();
     Way way;
-    ASSERT_TRUE(member.team->find_way(call, &way).ok());
+    ASSERT_TRUE(member.team->find_way(call, {}, &way).ok());
     found[member.rank] = way.by;
     const bool is_closed = way.of && way.of->trial.state() == Trial::State::closed;
     EXPECT_EQ(is_closed, way.of && way.of->known);

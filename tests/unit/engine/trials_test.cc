@@ -19,6 +19,7 @@
 
 #include "src/base/log.h"
 #include "src/engine/team.h"
+#include "tests/unit/engine/played_trial.h"
 #include "tests/unit/engine/programs_rank.h"
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/allocations.h"
@@ -191,7 +192,7 @@ std::vector<WayBy> expected_ways(std::initializer_list<uint32_t> before, WayBy b
   for (const uint32_t calls : before) {
     ways.insert(ways.end(), calls + 1, by);
     for (uint32_t place = 0; place < 8; ++place) {
-      const bool is_other = (Trial(2).candidate_at(place) == Trial::mpi) == (by == WayBy::sluice);
+      const bool is_other = (Trial(2).candidate_at(place) == by_mpi) == (by == WayBy::sluice);
       ways.insert(ways.end(), {is_other && is_straight ? other : by, is_other ? other : by});
     }
   }
@@ -228,7 +229,7 @@ bool fails_without(uint32_t refused, Member& member, const Call& call) {
   Way way;
   try {
     const RefusedAllocations refuses(refused, 1);
-    return !member.team->find_way(call, &way).ok();
+    return !member.team->find_way(call, {}, &way).ok();
   } catch (const std::bad_alloc&) {
     return !member.team->fail_call({Code::memory, "no memory"}).ok();
   }
@@ -307,7 +308,7 @@ void try_others(Member& member, std::barrier<>& mpi, bool may_try, bool has_riva
   ASSERT_TRUE(rank->way.of);
   const Trial& trial = rank->way.of->trial;
   EXPECT_EQ(trial.candidates() > 2, may_try && has_rivals);
-  EXPECT_EQ(trial.choice() > Trial::mpi, may_try && has_rivals);
+  EXPECT_EQ(trial.choice() > by_mpi, may_try && has_rivals);
   EXPECT_EQ(rank->way.by, WayBy::sluice);
   EXPECT_EQ(rank->way.algorithm != ruled, may_try && has_rivals);
 }
@@ -349,7 +350,7 @@ TEST_P(Trials, need_all_ranks_samples) {
     const Call broadcast = small_call(Collective::broadcast, memory);
     (void)make_calls(rank, broadcast, 1000);
     ASSERT_TRUE(rank.way.of);
-    EXPECT_EQ(rank.way.of->trial.choice(), Trial::ruled);
+    EXPECT_EQ(rank.way.of->trial.choice(), ruled);
     EXPECT_EQ(rank.way.of->trial.state(), Trial::State::settled);
   });
 }
@@ -509,7 +510,7 @@ TEST_P(Trials, find_out_what_is_slow) {
     ASSERT_TRUE(delay.ok());
     Way way;
     do {
-      ASSERT_TRUE(member.team->find_way(call, &way).ok());
+      ASSERT_TRUE(member.team->find_way(call, {}, &way).ok());
       way.begin();
       if (way.by == WayBy::mpi) {
         mpi.arrive_and_wait();
@@ -518,9 +519,61 @@ TEST_P(Trials, find_out_what_is_slow) {
         delay->prolong("flat");
       }
       way.end();
-    } while (way.of->trial.choice() == Trial::ruled);
+    } while (way.of->trial.choice() == ruled);
     EXPECT_EQ(way.by, WayBy::mpi);
     EXPECT_FALSE(way.is_timed);
+  });
+}
+
+// Who may do a call on devices, by name; "untried NAME" if that does it without a trial.
+std::string candidates_of(Member& member, const Call& call, const CarrierSet& able) {
+  Way way;
+  EXPECT_TRUE(member.team->find_way(call, able, &way).ok());
+  if (!way.of) return std::string("untried ") + (way.algorithm ? way.algorithm->name : "mpi");
+  std::string names;
+  for (uint8_t i = 0; i < way.of->trial.candidates(); ++i) {
+    const Algorithm* const each = way.of->candidates[i];
+    EXPECT_EQ(each == way.of->candidates[way.of->ruled], i == way.of->ruled);
+    names += std::string(i > 0 ? " " : "") + (i == way.of->ruled ? "ruled" : each->name);
+  }
+  EXPECT_TRUE(way.of->is_interchangeable || !way.of->is_on_device) << "nothing is made aside";
+  return names;
+}
+
+// Of integers all candidates give the same bits; of floating-point numbers, CUDA IPC and the
+// algorithms of an arena do; what is large, or compares those, is none of MPI's.
+TEST_P(Trials, of_calls_on_devices_have_these_candidates) {
+  constexpr CarrierSet none{false, false}, ipc{true, false}, nccl{false, true}, both{true, true};
+  run(3, [&](Member& member) {
+    SmallAllreduce<int32_t> integers(member.rank);
+    SmallAllreduce<double> doubles(member.rank);
+    Call large = integers.call;
+    large.bytes = size_t{64} << 20;
+    EXPECT_EQ(candidates_of(member, integers.call, none), "ruled mpi");
+    EXPECT_EQ(candidates_of(member, integers.call, ipc), "ruled mpi ipc");
+    EXPECT_EQ(candidates_of(member, integers.call, nccl), "nccl ruled mpi");
+    EXPECT_EQ(candidates_of(member, integers.call, both), "nccl ruled mpi ipc");
+    EXPECT_EQ(candidates_of(member, large, none).substr(0, 7), "untried");
+    EXPECT_EQ(candidates_of(member, large, both), "nccl ruled ipc");
+    EXPECT_EQ(candidates_of(member, doubles.call, none), "ruled mpi");
+    EXPECT_EQ(candidates_of(member, doubles.call, both), "untried nccl");
+    const std::string by_ipc = candidates_of(member, doubles.call, ipc);
+    const bool is_in_order = GetParam().arena;
+    EXPECT_EQ(by_ipc, is_in_order ? "ruled ipc" : "ruled mpi");
+    EXPECT_EQ(member.team->say_of(doubles.call, Carrier::ipc),
+              is_in_order ? Team::Say::if_fast : Team::Say::if_named);
+    EXPECT_EQ(member.team->say_of(doubles.call, Carrier::nccl), Team::Say::if_named);
+    EXPECT_EQ(member.team->say_of(integers.call, Carrier::nccl), Team::Say::if_fast);
+  });
+}
+
+TEST_P(Trials, of_calls_on_devices_are_off_with_the_rules) {
+  change = [](Rank, Process& process) { process.knobs.choice = "rules"; };
+  run(2, [&](Member& member) {
+    SmallAllreduce<int32_t> integers(member.rank);
+    EXPECT_EQ(candidates_of(member, integers.call, {true, true}), "untried nccl");
+    EXPECT_NE(candidates_of(member, integers.call, {true, false}), "untried ipc");
+    EXPECT_EQ(member.team->say_of(integers.call, Carrier::ipc), Team::Say::if_named);
   });
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// tried [--driver PATH] [--what sums|doubles|moves] [--kind device|host] [--calls N] [--devices
+// own]: the same call again and again, each checked. Prints who did stretches of twenty calls or
+// more, between which trials tried others: "sums: flat 64, ipc 980 from call 114 on; ...".
+//
+//   sums     MPI_Allreduce of integers
+//   doubles  MPI_Allreduce of floating-point numbers whose sum depends on the order of the ranks;
+//            the bits must be those of the first call
+//   moves    MPI_Bcast
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda/kinds.h"
+#include "tests/cuda/nccl_calls.h"
+
+using test::Kind;
+using test::KindMemory;
+using test::rank, test::size;
+
+namespace {
+
+constexpr size_t count = 5000;
+
+MPI_Comm comm = MPI_COMM_NULL;
+Kind kind = Kind::device;
+
+template <typename T>
+std::vector<T> allreduce(const std::vector<T>& values, MPI_Datatype type) {
+  KindMemory data(kind, count * sizeof(T));
+  data.put(values);
+  MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(count), type, MPI_SUM, comm);
+  return data.get<T>(count);
+}
+
+void sum(int call) {
+  std::vector<int> values(count), expected(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<int>(i) + call + rank;
+    expected[i] = size * (static_cast<int>(i) + call) + size * (size - 1) / 2;
+  }
+  test::check(allreduce(values, MPI_INT) == expected, "a sum");
+}
+
+void sum_doubles(int call) {
+  static std::vector<double> first;
+  std::vector<double> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = 1.0 / static_cast<double>(3 + i % 1009 + 17 * static_cast<size_t>(rank));
+  }
+  const std::vector<double> sums = allreduce(values, MPI_DOUBLE);
+  if (call == 0) first = sums;
+  test::check(sums == first, "the bits of a sum");
+}
+
+void move(int call) {
+  std::vector<int> values(count, rank), expected(count, call);
+  const int root = call % size;
+  if (rank == root) values = expected;
+  KindMemory data(kind, count * sizeof(int));
+  data.put(values);
+  MPI_Bcast(data.data(), static_cast<int>(count), MPI_INT, root, comm);
+  test::check(data.get<int>(count) == expected, "what was broadcast");
+}
+
+// Who did calls in a row.
+struct Stretch {
+  std::string by;
+  int first = 0, calls = 0;
+};
+
+std::string describe(const std::vector<Stretch>& all) {
+  constexpr int longest_of_trial = 20;
+  std::string text;
+  for (const Stretch& each : all) {
+    if (each.calls < longest_of_trial) continue;
+    text += (text.empty() ? " " : "; ") + each.by + " from " + std::to_string(each.first) + " to " +
+            std::to_string(each.first + each.calls - 1);
+  }
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const test::Options options(argc, argv);
+  const std::string what = options.text("what", "sums");
+  const int calls = static_cast<int>(options.number("calls", 200));
+  test::start(argc, argv);
+  test::load_driver(options.text("driver", "libcuda.so.1"),
+                    options.text("devices", "shared") == "own" ? rank : 0);
+  if (options.text("kind", "device") == "host") kind = Kind::host;
+  const std::function<void(int)> one = what == "moves"     ? move
+                                       : what == "doubles" ? sum_doubles
+                                                           : sum;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<Stretch> all;
+  for (int call = 0; call < calls; ++call) {
+    one(call);
+    std::string by = test::algorithm_of(comm);
+    if (by.empty()) by = "mpi";
+    if (all.empty() || all.back().by != by) all.push_back({by, call, 0});
+    ++all.back().calls;
+  }
+  MPI_Comm_free(&comm);
+  if (rank == 0) std::printf("%s:%s\n", what.c_str(), describe(all).c_str());
+  test::finish("tried");
+  return 0;
+}
