@@ -133,6 +133,7 @@ links_tests = \
   tests/unit/transports/meeting_test.cc \
   tests/unit/transports/rail_test.cc \
   tests/unit/transports/rails_decoy_test.cc \
+  tests/unit/transports/rails_ends_test.cc \
   tests/unit/transports/rails_proved_test.cc \
   tests/unit/transports/rails_test.cc \
   tests/unit/transports/resumption_test.cc \

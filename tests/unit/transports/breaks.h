@@ -119,6 +119,21 @@ inline std::vector<int> listeners_of(Ranks& ranks, size_t rank) {
   return found;
 }
 
+// A firewall lets connections to them through, and drops all bytes of those. (What the kernel asks
+// the program about begins with the header of TCP, whose length is in the thirteenth byte.)
+inline void swallow(const std::vector<int>& listeners) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12), BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
+      BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 2), BPF_STMT(BPF_MISC | BPF_TAX, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),  BPF_JUMP(BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, 0),           BPF_STMT(BPF_RET | BPF_K, 0xffff),
+  };
+  const sock_fprog filter{std::size(program), program};
+  for (const int fd : listeners) {
+    EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)), 0);
+  }
+}
+
 // Nothing reaches them any more, as if the rank's host was down.
 inline void cut_off(Ranks& ranks, size_t rank) {
   sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};

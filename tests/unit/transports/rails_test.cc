@@ -263,24 +263,6 @@ TEST_F(RailsThatEnd, OutliveTheFirstConnection) {
   }
 }
 
-class BusyRailsThatEnd : public RailsThatEnd {
- protected:
-  BusyRailsThatEnd() : RailsThatEnd(with(streams, size_t{32} << 20, 16 * kib)) {}
-};
-
-TEST_F(BusyRailsThatEnd, FailTheLink) {
-  Messages messages;
-  add(messages, tag(0), 900 * kib).fill().send(ranks_.channel(0, 1));
-  EXPECT_FALSE(messages[0]->done());
-  for (const int each : rails_) cut(each);
-  add(messages, tag(0), 900 * kib).receive(ranks_.channel(1, 0));
-  ASSERT_TRUE(ranks_.drive(messages));
-  for (auto& message : messages) {
-    EXPECT_EQ(message->code(), Code::peer_lost);
-    EXPECT_NE(message->why().find("rank "), std::string::npos) << message->why();
-  }
-}
-
 // What came over rails is lost with them: the SPREAD that comes later says so.
 TEST_F(RailsThatEnd, LostPartsAreNotAwaited) {
   Message sent(tag(0), 100 * kib), received(tag(0), 100 * kib);

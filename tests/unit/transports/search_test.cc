@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "tests/unit/transports/breaks.h"
+#include "tests/unit/transports/slow_filter.h"
 #include "transports/tcp/dialer.h"
 
 namespace sluice {
@@ -226,7 +227,54 @@ TEST_P(FromEitherSide, FindADeadHostBesideASilentMachine) {
       << awaited.why();
 }
 
+// The peer's host takes connections, but no byte on them comes through.
+TEST_P(FromEitherSide, FindAHostThatAcknowledgesNothing) {
+  const size_t seeker = GetParam(), peer = 1 - seeker;
+  ASSERT_TRUE(exchange(ranks_));
+  swallow(listeners_of(ranks_, peer));
+  ASSERT_TRUE(breaker_.hit(ranks_, seeker, Break::reset));
+  Message awaited({2, 0, 0, 0}, 8);
+  awaited.receive(ranks_.channel(seeker, peer));
+  ASSERT_TRUE(wait_for(ranks_.at(seeker), [&] { return awaited.done(); }));
+  EXPECT_EQ(awaited.code(), Code::peer_lost);
+  EXPECT_NE(awaited.why().find("its host has not answered for 3 s"), std::string::npos)
+      << awaited.why();
+}
+
 INSTANTIATE_TEST_SUITE_P(Links, FromEitherSide, testing::Values(0, 1));
+
+// This process can prove nothing any more, so nobody will take its word: it says why, and waits for
+// no limit.
+class ProversThatEnd : public testing::TestWithParam<size_t> {
+ protected:
+  ProversThatEnd() : ranks_(tcp(options()), 2) {}
+  TcpOptions options() {
+    TcpOptions made;
+    made.interfaces = "127.0.0.0/8";
+    made.dial_after = milliseconds(10);
+    made.peer_timeout = seconds(0);
+    made.prover = prover_;
+    return made;
+  }
+
+  const std::shared_ptr<PoorProver> prover_ = std::make_shared<PoorProver>();
+  Ranks ranks_;
+  Breaker breaker_;
+};
+
+TEST_P(ProversThatEnd, EndALinkWhoseConnectionBroke) {
+  const size_t seeker = GetParam(), peer = 1 - seeker;
+  ASSERT_TRUE(exchange(ranks_));
+  ASSERT_TRUE(breaker_.hit(ranks_, seeker, Break::reset));
+  prover_->closed = true;
+  Message awaited({2, 0, 0, 0}, 8);
+  awaited.receive(ranks_.channel(seeker, peer));
+  ASSERT_TRUE(wait_for(ranks_.at(seeker), [&] { return awaited.done(); }));
+  EXPECT_EQ(awaited.code(), Code::unavailable);
+  EXPECT_NE(awaited.why().find("the prover is closed"), std::string::npos) << awaited.why();
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, ProversThatEnd, testing::Values(0, 1));
 
 // The peer computes, and each connection to it breaks.
 TEST_F(LinksThatSearch, CountNoInvitations) {

@@ -359,6 +359,25 @@ TEST_P(Broken, TheRestOfAFrameFollows) {
   }
 }
 
+// One side alone notices a break, and looks for the other, which aborts a team, gives up the link,
+// and refuses: what it wrote to the upgrade before says why.
+TEST_P(Broken, WhoIsRefusedReadsWhyFirst) {
+  if (!is_upgraded()) return;  // (what a socket held has been read, or is lost)
+  const size_t seeker = side(), other = 1 - side();
+  const Socket kept(fcntl(end_of(ranks_, seeker), F_DUPFD_CLOEXEC, 0));
+  Message awaited({10, 0, 0, 0}, 8), never({10, 0, 0, 0}, 8);
+  ASSERT_TRUE(breaker_.hit(ranks_, seeker, Break::forget));
+  awaited.receive(ranks_.channel(seeker, other));
+  let_look(seeker);
+  ASSERT_FALSE(awaited.done()) << awaited.why();
+  ranks_.channel(other, seeker).abort("no more");
+  never.receive(ranks_.channel(other, seeker, 2));
+  ASSERT_EQ(shutdown(kept.fd(), SHUT_WR), 0);
+  ASSERT_TRUE(wait_for(ranks_.at(other), [&] { return never.done(); }));
+  ASSERT_TRUE(ranks_.drive([&] { return awaited.done(); }));
+  EXPECT_NE(awaited.why().find("no more"), std::string::npos) << awaited.why();
+}
+
 // At any moment of a call: right, or an error that says what broke, on both sides.
 TEST_P(Broken, InACallItIsRightOrAnError) {
   const unsigned seed = std::random_device()();

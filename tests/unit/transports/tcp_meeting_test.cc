@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/transports/breaks.h"
 #include "tests/unit/transports/slow_filter.h"
 #include "tests/unit/transports/tcp_played.h"
 #include "transports/tcp/proofs.h"
@@ -366,6 +367,37 @@ TEST_P(TcpInvites, NoMoreIfItIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Proofs, TcpInvites, testing::Bool());
+
+// The peer's host lives, as the connection of another process there shows, and takes connections;
+// but no invitation comes through.
+TEST(TcpSwallowed, InvitationsAreNotSentWithoutEnd) {
+  TcpOptions options = options_for(false);
+  options.connect_timeout = milliseconds(300);
+  const auto endpoint = tcp(options)(Ranks::process(1)),
+             neighbour = tcp(options)(Ranks::process(2));
+  const auto beside = endpoint->open({Ranks::process(0), 2},
+                                     {Ranks::process(2), neighbour->address(), "rank 2", "there"});
+  const auto back = neighbour->open({Ranks::process(0), 2},
+                                    {Ranks::process(1), endpoint->address(), "rank 1", "here"});
+  Message hello({1, 0, 0, 0}, 8), heard({1, 0, 0, 0}, 8);
+  hello.send(**beside);
+  heard.receive(**back);
+  ASSERT_TRUE(wait_for(*endpoint, [&] {
+    neighbour->progress();
+    return hello.done() && heard.done();
+  }));
+  const Listener listener = std::move(*listen_on(loopback(), {}));
+  swallow({listener.socket.fd()});
+  const AddressBlob blob{0, Key{std::byte{42}}, {{loopback(), 8, listener.port}}};
+  const auto channel =
+      endpoint->open({Ranks::process(0), 1}, {Ranks::process(0), blob.encode(), "rank 0", "there"});
+  Message message({1, 0, 0, 0}, 8);
+  message.send(**channel);
+  ASSERT_TRUE(wait_for(*endpoint, [&] { return message.done(); }));
+  EXPECT_EQ(message.code(), Code::timeout);
+  EXPECT_NE(message.why().find("takes connections, but acknowledges no byte"), std::string::npos)
+      << message.why();
+}
 
 }  // namespace
 }  // namespace sluice
