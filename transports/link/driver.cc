@@ -77,6 +77,7 @@ Driver::Driver(const TcpOptions& options)
   shared_.await_greeting = [this](Socket socket, const Greeting& invitation) {
     acceptor_.await_greeting(std::move(socket), invitation);
   };
+  shared_.is_invited = [this](const ProcessId& process) { return acceptor_.is_invited(process); };
   shared_.reaches = [this](const std::string& host) {
     return std::ranges::any_of(links_,
                                [&](const auto& each) { return each.second->reaches(host); });

@@ -42,9 +42,9 @@ Search::Sign Link::sign_of_life() const {
   const auto proof_due = Acceptor::deadlines_to_prove * shared_.options.connect_timeout;
   const bool welcomed = since_.welcomed != Clock::time_point{};
   if (welcomed && Clock::now() - since_.welcomed < proof_due) return Search::Sign::proves;
-  const bool invited = meeting_.state() == Meeting::State::invites &&
-                       connector_.has_invited_peer() &&
-                       Clock::now() - since_.waits >= Search::time_to_hold;
+  const bool invited =
+      meeting_.state() == Meeting::State::invites && connector_.has_invited_peer() &&
+      Clock::now() - since_.waits >= Search::time_to_hold && shared_.is_invited(peer_.process);
   const bool held = invited || connector_.is_held(Search::time_to_hold);
   return held ? Search::Sign::held : Search::Sign::none;
 }

@@ -45,6 +45,8 @@ struct LinkShared : TcpContext {
   Completions completions;
   // Whether any link is connected to that host.
   std::function<bool(const std::string& host)> reaches;
+  // Acceptor::is_invited.
+  std::function<bool(const ProcessId&)> is_invited;
   size_t spreading = 0;  // links of which a trial has chosen several connections (spread_trial.h)
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 };

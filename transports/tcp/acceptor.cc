@@ -216,6 +216,12 @@ void Acceptor::await_greeting(Socket socket, const Greeting& invitation) {
   invited_.push_back({std::move(socket), std::move(from), Clock::now(), invitation});
 }
 
+bool Acceptor::is_invited(const ProcessId& process) const {
+  return std::ranges::any_of(invited_, [&](const PendingConnection& each) {
+    return each.invitation->to == process && has_acknowledged(each.socket);
+  });
+}
+
 void Acceptor::hear_all(const Welcome& welcome) {
   hear_each(pending_, welcome);
   hear_each(invited_, welcome);

@@ -101,6 +101,8 @@ class Acceptor {
   Result<bool> admit(const Welcome& welcome);
   // This side has sent that invitation over the socket. Throws std::bad_alloc.
   void await_greeting(Socket socket, const Greeting& invitation);
+  // Whether the kernel at the other end of an invitation for that process has acknowledged it.
+  bool is_invited(const ProcessId& process) const;
   // Closes a pending connection. False if there is none.
   bool drop_one();
   // How many connections it has closed because they were not a peer's.

@@ -193,6 +193,7 @@ class LinksThatSearch : public testing::Test {
     TcpOptions made;
     made.interfaces = "127.0.0.0/8";
     made.dial_after = milliseconds(10);
+    made.connect_timeout = seconds(60);
     made.peer_timeout = seconds(3);
     return made;
   }
