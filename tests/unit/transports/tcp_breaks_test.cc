@@ -70,6 +70,11 @@ class Broken : public testing::TestWithParam<std::tuple<Kind, size_t>> {
       ranks_.at(rank).wait(milliseconds(1));
     }
   }
+  // To where that rank listens.
+  ptrdiff_t connections_to(size_t rank) {
+    return std::ranges::count_if(descriptors(),
+                                 [&](int fd) { return listens_at(ranks_.at(rank), fd, true); });
+  }
   // (One that has just heard of something does not sleep.)
   void look_once() {
     for (const size_t rank : {0, 1}) {
@@ -367,9 +372,9 @@ TEST_P(Broken, WhoIsRefusedReadsWhyFirst) {
   const Socket kept(fcntl(end_of(ranks_, seeker), F_DUPFD_CLOEXEC, 0));
   Message awaited({10, 0, 0, 0}, 8), never({10, 0, 0, 0}, 8);
   ASSERT_TRUE(breaker_.hit(ranks_, seeker, Break::forget));
+  const auto before = connections_to(other);
   awaited.receive(ranks_.channel(seeker, other));
-  let_look(seeker);
-  ASSERT_FALSE(awaited.done()) << awaited.why();
+  ASSERT_TRUE(wait_for(ranks_.at(seeker), [&] { return connections_to(other) > before; }));
   ranks_.channel(other, seeker).abort("no more");
   never.receive(ranks_.channel(other, seeker, 2));
   ASSERT_EQ(shutdown(kept.fd(), SHUT_WR), 0);
