@@ -390,7 +390,8 @@ void Dialer::note_end(const Attempt& attempt, bool absent, const char* why) {
     text = candidate.local ? "its local socket" : endpoint_text(candidate.address, candidate.port);
     if (!candidate.interface.empty()) text += " over " + candidate.interface;
   }
-  if (why == nullptr && error == 0) why = Dialing::Reasons::closed;
+  using Reasons = Dialing::Reasons;
+  if (why == nullptr && error == 0) why = attempt.got > 0 ? Reasons::cut_off : Reasons::closed;
   failures_.push_back({text + ": " + (why == nullptr ? error_text(error) : why), error});
 }
 

@@ -65,6 +65,7 @@ class Dialing {
 
   struct Reasons {
     static constexpr const char* closed = "it was closed, perhaps by another process";
+    static constexpr const char* cut_off = "it was closed amid its answer";
     static constexpr const char* noise = "an invalid answer: damaged, or another process is there";
     static constexpr const char* spurned =
         "it closed a connection, and answers on no other; are packets from it lost?";

@@ -164,12 +164,18 @@ void set_keepalive(const Socket& socket, std::chrono::milliseconds limit) {
 }
 
 ssize_t receive(const Socket& socket, void* to, size_t bytes, int flags) {
-  return system_call([&] { return recv(socket.fd(), to, bytes, MSG_DONTWAIT | flags); });
+  int first = 0;
+  const ssize_t got =
+      system_call([&] { return recv(socket.fd(), to, bytes, MSG_DONTWAIT | flags); }, &first);
+  return got == 0 && is_break(first) ? -first : got;
 }
 
 int send_all(const Socket& socket, std::span<const std::byte> bytes) {
+  int first = 0;
   const ssize_t sent = system_call(
-      [&] { return send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); });
+      [&] { return send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); },
+      &first);
+  if (sent == -EPIPE && is_break(first)) return first;
   if (sent < 0) return static_cast<int>(-sent);
   return sent == static_cast<ssize_t>(bytes.size()) ? 0 : EAGAIN;
 }

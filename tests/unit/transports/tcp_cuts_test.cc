@@ -184,9 +184,10 @@ class Cuts : public testing::TestWithParam<std::tuple<Kind, size_t, bool>> {
   }
   // If a link failed, one side says what it saw, and the other at least that this one has ended it.
   static void expect_reasons(const std::string (&why)[2]) {
-    const std::string seen = std::string(reset() ? "broke \\(Connection reset by peer\\)|"
+    const std::string seen = std::string(reset() ? "Connection reset by peer|"
                                                    "closed a connection, and answers on no other"
-                                                 : "closed the connection without a goodbye") +
+                                                 : "closed the connection without a goodbye|"
+                                                   "it was closed amid its answer") +
                              "|its connection ended before it had proved itself|"
                              "a connection for large messages ended amid one";
     const std::string heard =
@@ -213,9 +214,10 @@ class Cuts : public testing::TestWithParam<std::tuple<Kind, size_t, bool>> {
 
 TEST_P(Cuts, AreRightOrAnErrorThatSaysWhy) {
   const size_t step = sweep<size_t>(1, 331, 331), most = sweep<size_t>(4000, 2000, 2000);
+  const size_t in_greeting = std::min<size_t>(step, 30);
   size_t cuts = 0;
   for (const size_t connection : {0, 1}) {
-    for (size_t bytes = 0; bytes < most; bytes += step) {
+    for (size_t bytes = 0; bytes < most; bytes += bytes < Greeting::bytes ? in_greeting : step) {
       SCOPED_TRACE("connection " + std::to_string(connection) + ", byte " + std::to_string(bytes));
       const Outcome outcome = exchange_over({connection, from(), bytes, reset()});
       ASSERT_FALSE(outcome.hangs);
