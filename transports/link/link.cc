@@ -371,6 +371,7 @@ void Link::look_after() {
   if (connection_) return connection_.look_after();
   if (is_parted()) {
     look_for_prover();
+    look_for_desertion();
     return look_after_search();
   }
   if (!depends()) return;

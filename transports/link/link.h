@@ -231,6 +231,7 @@ class Link {
   void fall_short(const Status& lack);
   void look_for_overdue();
   void look_for_spurning();
+  void look_for_desertion();
   void look_after_search();
   Search::Sign sign_of_life() const;
   void resume(Socket socket, const Greeting& theirs);

@@ -490,10 +490,12 @@ TEST(TcpBreaks, LostBytesAreNamedOnBothSides) {
 }
 
 // A process whose connection broke, and that has ended since, is found at once, whichever side
-// waits.
+// waits: also the one to which the peer had connected.
 TEST(TcpBreaks, AProcessThatEndedIsFound) {
   for (const size_t rank : {0, 1}) {
-    Ranks ranks(tcp(), 2);
+    TcpOptions options;
+    options.connect_timeout = seconds(60);
+    Ranks ranks(tcp(options), 2);
     Breaker breaker;
     ASSERT_TRUE(exchange(ranks));
     ASSERT_TRUE(breaker.hit(ranks, rank, Break::reset));
