@@ -12,7 +12,8 @@ namespace sluice {
 // moved to a higher number: a program that closed one of those may still write to it, or open
 // something else there at any time. In a child of fork() the number stays taken but refers to
 // /dev/null. Otherwise the child would keep the file open, and a dead process would look alive to
-// its peers while its child lives.
+// its peers while its child lives. Where the program has closed a descriptor of Sluice's, and has
+// opened a file of its own there, that file is the program's: it is not closed, here or in a child.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -27,6 +28,8 @@ class Descriptor {
   explicit operator bool() const { return fd_ >= 0; }
   int fd() const { return fd_; }
   int error() const { return fd_ < 0 ? -fd_ : 0; }  // if making it failed
+  // Whether the program has closed it, or put another file there. A system call.
+  bool is_taken() const;
   void close();
 
  private:

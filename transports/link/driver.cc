@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transports/link/driver.h"
 
-#include <sys/eventfd.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,9 +99,18 @@ Status Driver::start() {
   if (!chosen.ok()) return chosen.status();
   shared_.chosen = std::move(*chosen);
   note_unmatched_items();
-  wakeup_ = Descriptor(system_call([] { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }));
-  if (!wakeup_) return system_error("no eventfd", wakeup_.error());
+  if (Status status = open_pipe(); !status.ok()) return status;
   return acceptor_.open();
+}
+
+Status Driver::open_pipe() {
+  int ends[2];
+  const int error = system_call([&] { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); });
+  if (error != 0) return system_error("no pipe", -error);
+  wakeup_ = Descriptor(ends[0]);
+  waker_ = Descriptor(ends[1]);
+  const int lack = wakeup_ ? waker_.error() : wakeup_.error();
+  return lack != 0 ? system_error("no pipe", lack) : Status();
 }
 
 // A list that excludes may be for hosts of several kinds.
@@ -343,8 +352,8 @@ void Driver::wait(std::chrono::microseconds limit) {
   const bool any = ppoll(polls.data(), polls.size(), &time, nullptr) != 0;
   Section section(*this);
   if (--sleepers_ == 0 && woken_) {
-    uint64_t count;
-    woken_ = read(wakeup_.fd(), &count, sizeof(count)) < 0;
+    char byte;
+    woken_ = wakeup_.is_taken() || read(wakeup_.fd(), &byte, 1) < 0;
   }
   const auto has_event = [](const pollfd& each) { return each.revents != 0; };
   const bool rings = std::any_of(polls.begin(), polls.begin() + ptrdiff_t(sockets), has_event);
@@ -393,8 +402,9 @@ bool Driver::missed_anything() const {
 void Driver::remember() { known = {this, shared_.completions.finished}; }
 
 void Driver::wake() {
-  const uint64_t one = 1;
-  if (!woken_) woken_ = write(wakeup_.fd(), &one, sizeof(one)) > 0;
+  if (woken_ || wakeup_.is_taken() || waker_.is_taken()) return;
+  const char byte = 1;
+  woken_ = write(waker_.fd(), &byte, 1) > 0;
 }
 
 void Driver::say_bye() {

@@ -83,6 +83,7 @@ class Driver {
   Link& link(const ProcessId& process);
   bool missed_anything() const;
   void remember();
+  Status open_pipe();
   void wake();
 
   LinkShared shared_;
@@ -96,7 +97,7 @@ class Driver {
 
   // Threads that sleep in wait().
   std::mutex lock_;
-  Descriptor wakeup_;  // an eventfd: readable while woken_
+  Descriptor wakeup_, waker_;  // a pipe: readable while woken_
   int sleepers_ = 0;
   bool woken_ = false;  // and some sleepers have not left yet
 };

@@ -59,6 +59,9 @@ void set_buffers(const Socket& socket, size_t bytes) {
   set(socket, IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(bytes / segments));
 }
 
+// Whether an errno value says that there is no socket at a number.
+bool is_of_another(int error) { return error == EBADF || error == ENOTSOCK; }
+
 msghdr message_of(std::span<const iovec> runs) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(runs.data());
@@ -102,10 +105,15 @@ Conduit::Moved SocketConduit::moved(ssize_t bytes, int first) {
   using Result = Moved::Result;
   if (bytes > 0) return {Result::some, static_cast<size_t>(bytes)};
   if (bytes == -EAGAIN) return {Result::nothing};
-  if (is_break(first) && first != EPIPE) broken_ = first;
+  if ((is_break(first) && first != EPIPE) || is_of_another(first)) broken_ = first;
   const bool tells = bytes != 0 && bytes != -EPIPE;
   const int error = tells || broken_ == 0 ? static_cast<int>(-bytes) : broken_;
   return error == 0 ? Moved{Result::closed} : Moved{Result::failed, 0, error};
+}
+
+std::string SocketConduit::problem() const {
+  if (!is_of_another(broken_)) return "";
+  return "this process has closed its descriptor, or opened another file there";
 }
 
 bool is_break(int error) {

@@ -32,6 +32,7 @@ class SocketConduit final : public Conduit {
   Moved write(std::span<const iovec> runs) override { return write(runs, 0); }
   Moved write_more(std::span<const iovec> runs) override;
   Moved read(std::span<const iovec> runs) override;
+  std::string problem() const override;
 
  private:
   Moved write(std::span<const iovec> runs, int flags);

@@ -62,5 +62,45 @@ TEST(Descriptor, IsNotForChildren) {
   EXPECT_EQ(read(zero.fd(), &byte, 1), 1);
 }
 
+// The program closes Sluice's descriptor, and opens a file of its own there.
+class TakenDescriptor : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_GE(file_, 0);
+    ASSERT_EQ(dup2(file_, number_), number_);
+  }
+  ~TakenDescriptor() override {
+    close(file_);
+    if (is_open(number_)) close(number_);
+  }
+  off_t size() const {
+    struct stat about {};
+    return fstat(file_, &about) == 0 ? about.st_size : -1;
+  }
+
+  const int file_ = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  Descriptor ours_{open("/dev/zero", O_RDONLY | O_CLOEXEC)};
+  const int number_ = ours_.fd();
+};
+
+TEST_F(TakenDescriptor, StaysOpen) {
+  EXPECT_TRUE(ours_.is_taken());
+  ours_.close();
+  EXPECT_FALSE(ours_);
+  EXPECT_TRUE(is_open(number_));
+}
+
+TEST_F(TakenDescriptor, IsForChildren) {
+  EXPECT_EQ(in_child([&] { return write(number_, "child", 5) == 5 ? 0 : 1; }), 0);
+  EXPECT_EQ(size(), 5);
+}
+
+TEST_F(TakenDescriptor, IsTheProgramsAlsoIfClosed) {
+  close(number_);
+  EXPECT_TRUE(ours_.is_taken());
+  ours_.close();
+  EXPECT_FALSE(is_open(number_));
+}
+
 }  // namespace
 }  // namespace sluice

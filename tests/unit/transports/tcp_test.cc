@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -44,6 +45,32 @@ TEST(Tcp, NoDescriptorIsLeftOpenOrInherited) {
     }
   }
   EXPECT_EQ(descriptors(), before);
+}
+
+// The program closes all descriptors that it does not know, and opens a file of its own at each.
+TEST(Tcp, FilesAtItsDescriptorsStayThePrograms) {
+  const std::set<int> before = descriptors();
+  const int file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  std::set<int> taken;
+  {
+    Ranks ranks(tcp(), 2);
+    ASSERT_TRUE(exchange(ranks));
+    for (const int fd : descriptors()) {
+      if (fd == file || before.contains(fd)) continue;
+      EXPECT_EQ(dup2(file, fd), fd);
+      taken.insert(fd);
+    }
+    Message receive({1, 0, 0, 0}, 8);
+    receive.receive(ranks.channel(1, 0));
+    ASSERT_TRUE(ranks.drive([&] { return receive.done(); }));
+    EXPECT_NE(receive.why().find("this process has closed its descriptor"), std::string::npos)
+        << receive.why();
+  }
+  struct stat about {};
+  EXPECT_EQ(fstat(file, &about), 0);
+  EXPECT_EQ(about.st_size, 0);
+  for (const int fd : taken) EXPECT_EQ(close(fd), 0) << fd << " was the program's";
+  close(file);
 }
 
 TEST(Tcp, ListensOnChosenAddressesOnly) {
