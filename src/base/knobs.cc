@@ -448,6 +448,11 @@ std::vector<std::string> unknown_knobs(std::span<const SettingsFile> files) {
   return lines;
 }
 
+bool is_path_knob(std::string_view name) {
+  return std::ranges::any_of(
+      table, [&](const Knob& knob) { return knob.type == KnobType::path && name == knob.name; });
+}
+
 Status located(const Status& status, const SettingSources& sources) {
   const std::string& message = status.message();
   const size_t begin = message.find(prefix);

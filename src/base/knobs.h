@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -115,6 +116,9 @@ std::span<const Knob> knob_table();
 // A faulty file is an error, too. The value "default" stands for the table's. Outputs are set only
 // on success.
 Status read_knobs(const SettingSources& sources, Knobs* knobs);
+
+// Whether a setting of this name is the path of a file or folder.
+bool is_path_knob(std::string_view name);
 
 // Warns of unknown variables: one line for each SLUICE_* name in `environment` that the table
 // lacks, with the nearest known name, unless its value is empty. `environment` is a null-terminated

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "src/base/file.h"
+#include "src/base/knobs.h"
 #include "src/base/system_call.h"
 
 namespace sluice {
@@ -111,6 +112,13 @@ void add_named_file(const std::string& path, SettingSources* sources) {
   }
 }
 
+Environment without_paths(const Environment& variables) {
+  return [variables](const char* name) {
+    const bool leads_to_files = is_path_knob(name) || std::string_view(name) == "HOME";
+    return leads_to_files ? nullptr : variables(name);
+  };
+}
+
 }  // namespace
 
 Result<SettingsFile> parse_settings(const std::string& path, std::string_view text) {
@@ -140,7 +148,7 @@ SettingSources::Found SettingSources::find(const char* name) const {
 
 SettingSources find_settings(const Environment& variables, const std::string& site,
                              bool is_privileged) {
-  SettingSources sources(variables);
+  SettingSources sources(is_privileged ? without_paths(variables) : variables);
   const char* const named = is_privileged ? nullptr : variables("SLUICE_CONFIG");
   if (named && std::string_view(named) == "none") return sources;
   if (named && *named) {

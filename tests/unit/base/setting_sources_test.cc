@@ -213,6 +213,24 @@ TEST_F(SettingFiles, TheUsersFolder) {
   EXPECT_EQ(value(find({{"HOME", ""}}), "SLUICE_SPIN"), "");
 }
 
+// (It would read and write files of the user's choice with its own rights.)
+TEST_F(SettingFiles, APrivilegedProcessTakesNoPathFromVariables) {
+  write("site.conf", "SLUICE_RULES = /site.rules\nSLUICE_TLS_KEY = ~/key\n");
+  const Variables variables{{"SLUICE_CHOICE_FILE", "/root/choices"},
+                            {"SLUICE_RULES", "/etc/shadow"},
+                            {"SLUICE_TLS_CA", "/tmp/ca"},
+                            {"SLUICE_SEGMENT", "64k"}};
+  Knobs knobs;
+  ASSERT_TRUE(read_knobs(SettingSources(variables_of(variables)), &knobs).ok());
+  EXPECT_EQ(knobs.rules, "/etc/shadow");
+  const SettingSources sources = find(variables, true);
+  EXPECT_EQ(value(sources, "SLUICE_CHOICE_FILE"), "");
+  EXPECT_EQ(value(sources, "SLUICE_TLS_CA"), "");
+  EXPECT_EQ(value(sources, "SLUICE_RULES"), "/site.rules");
+  EXPECT_EQ(value(sources, "SLUICE_SEGMENT"), "64k");
+  EXPECT_EQ(sources.variables("HOME"), nullptr);
+}
+
 TEST_F(SettingFiles, APrivilegedProcessReadsTheSitesFileAlone) {
   write("site.conf", "SLUICE_SPIN=1\n");
   write("home/.config/sluice.conf", "SLUICE_RADIX=4\n");
