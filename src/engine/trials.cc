@@ -301,7 +301,6 @@ void Trials::take_part(const Call& call, const Trial::Next& next, Way* way) cons
   if (!next.is_timed) return way->go_by(of.trial.choice());
   const bool is_mpis = of.candidates[next.candidate] == &routes::mpi;
   way->by = is_mpis ? Way::By::mpi_then_sluice : Way::By::sluice_then_mpi;
-  way->is_to_warm = true;
   way->aside = {scratch_.get() + room_for(of.trial.longest_of_window(call.bytes)), scratch_.get()};
   of.had_asides = true;
 }

@@ -129,7 +129,6 @@ struct Way {
   CallClass* of = nullptr;               // nullptr: there is no trial
   bool is_timed = false;                 // the call, or the first part of it
   bool takes_part = false;               // in the class's trial, timed or not
-  bool is_to_warm = false;               // the first of both does it once more before
   AsideMemory aside = {};                // if it is made aside
   bool is_counted = false;               // its part by MPI, for statistics
   uint8_t place = 0;                     // of the sample

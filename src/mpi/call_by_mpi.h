@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A call that MPI's own function does because of a trial (trials.h). Its data is placed as for the
-// engine, and MPI gets plain arguments. It lives in the function that calls MPI (carry.cc), and
-// owns what it needs: MPI's error handlers may free the communicator or make other calls.
+// engine, and MPI gets plain arguments. It lives in the function that calls MPI
+// (prepared_call.cc), and owns what it needs: MPI's error handlers may free the communicator or
+// make other calls.
 #pragma once
 
 #include <optional>

@@ -16,13 +16,16 @@
 
 namespace sluice {
 Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle), runtime_(runtime) {
-  int rank = 0, size = 0;
-  real().Comm_test_inter(handle, &is_inter_);
+  int is_inter = 0, rank = 0, size = 0;
+  real().Comm_test_inter(handle, &is_inter);
   real().Comm_rank(handle, &rank);
   real().Comm_size(handle, &size);
   rank_ = static_cast<Rank>(rank);
   size_ = static_cast<Rank>(size);
-  if (is_mpis()) owner_ = Owner::mpi;
+#ifdef SLUICE_OPEN_MPI
+  if (size_ == 1) owner_ = Owner::mpi_always;
+#endif
+  if (is_inter) owner_ = Owner::mpi_always;
 }
 
 Communicator::~Communicator() {
@@ -35,7 +38,7 @@ Communicator::~Communicator() {
 // a rank whose communicator has failed must tell the others.
 void Communicator::give_hints(const Hints& hints) {
   for (const auto& [key, value] : hints) hints_[key] = value;
-  if (is_mpis()) return;
+  if (owner_ == Owner::mpi_always) return;
   end_team(Owner::undecided);
   others_may_wait_ = !broken_.ok();
 }
@@ -51,18 +54,20 @@ void Communicator::report_failed_rank(const char* function) try {
 }
 
 void Communicator::fail_all_calls() {
-  if (is_mpis()) return;
-  broken_ = no_memory_;
+  if (owner_ == Owner::mpi_always) return;
+  broken_ = runtime_.process().no_memory_for_call;
   others_may_wait_ = true;
 }
 
-void Communicator::leave_to_mpi() { end_team(Owner::mpi); }
+void Communicator::leave_to_mpi() {
+  if (owner_ != Owner::mpi_always) end_team(Owner::mpi);
+}
 
 void Communicator::end_team(Owner next) {
   for (auto& cache : last_) cache.reset();
   last_algorithm_ = nullptr;
   carriers_.reset();
-  in_mpi_ = false;  // (an error handler of MPI's call may be calling this)
+  in_mpi_ = nullptr;  // (an error handler of MPI's call may be calling this)
   team_.reset();
   owner_ = next;
 }
@@ -92,73 +97,74 @@ Status Communicator::form_team(const char* function) {
 
 // On return this rank has taken part in the call, or has told its peers that it cannot, even if it
 // lacks memory. Otherwise ranks would number later calls differently.
-Communicator::Performed Communicator::perform(const char* function, Function row,
-                                              const Arguments& arguments, Exchange* exchange,
-                                              HandedOver* handed, int* result) {
-  Status status = broken_;
+PreparedCall::State Communicator::perform(PreparedCall& call) {
+  auto state = PreparedCall::State::done;
+  Status status;
   {
     const Inside inside;
-    auto performed = Performed::done;
     try {
-      if (status.ok()) performed = carry(function, row, arguments, exchange, handed, &status);
+      status = carry(call, &state);
     } catch (const std::bad_alloc&) {
-      runtime_.process().reserve.release();
-      status = team_ ? team_->fail_call(no_memory_) : no_memory_;
+      status = fail_for_memory();
     }
-    if (performed != Performed::done) return performed;
-    if (!status.ok() && others_may_wait_) report_failed_rank(function);
+    if (state != PreparedCall::State::done) return state;
+    if (!status.ok() && others_may_wait_) report_failed_rank(call.row().name);
   }
-  *result = status.ok() ? MPI_SUCCESS : fail(function, status);
-  return Performed::done;
+  return call.done(status.ok() ? MPI_SUCCESS : fail(call.row().name, status));
 }
 
-Communicator::Performed Communicator::carry(const char* function, Function row,
-                                            const Arguments& arguments, Exchange* exchange,
-                                            HandedOver* handed, Status* status) {
-  if (owner_ == Owner::undecided) *status = form_team(function);
-  if (!status->ok()) return Performed::done;
-  if (!team_) return Performed::left_to_mpi;
-  const auto end_with = [status](Status is) {
-    *status = std::move(is);
-    return Performed::done;
-  };
-  if (!exchange) {
-    return end_with(
-        team_->fail_call({Code::memory, std::string(function) + ": no memory for its types"}));
+// *state: in, done.
+Status Communicator::carry(PreparedCall& call, PreparedCall::State* state) {
+  if (!broken_.ok()) return broken_;
+  if (owner_ == Owner::undecided) {
+    if (Status status = form_team(call.row().name); !status.ok()) return status;
   }
-  in_mpi_ = false;  // (an error handler of MPI's call may have left it, or be making this one)
+  if (!team_) {
+    *state = PreparedCall::State::left_to_mpi;
+    return {};
+  }
+  if (!call.exchange()) {
+    return team_->fail_call(Status(Code::memory, "no memory for its types").with(call.row().name));
+  }
+  Exchange& exchange = *call.exchange();
+  in_mpi_ = nullptr;  // (an error handler of MPI's call may have left it, or be making this one)
   std::optional<Carriers::Offer> offer;
-  Way way;
-  Status decided = carriers_ ? decide(*exchange, &offer.emplace(), &way)
-                             : team_->find_way(exchange->call, {}, &way);
-  if (!decided.ok()) return end_with(std::move(decided));
-  using By = Way::By;
-  const Status& refusal = exchange->refusal;
-  if (!refusal.ok() && way.by != By::mpi) {
-    return end_with(team_->fail_call(refusal.with(function)));
+  Way& way = call.way();
+  Status status = carriers_ ? decide(exchange, &offer.emplace(), &way)
+                            : team_->find_way(exchange.call, {}, &way);
+  if (!status.ok()) return status;
+  const Status& refusal = exchange.refusal;
+  if (!refusal.ok() && way.by != Way::By::mpi) {
+    return team_->fail_call(refusal.with(call.row().name));
   }
   // (A call that is replayed has no vote.)
   const bool has_votes = offer && offer->is_eligible;
   const bool may_keep = !has_votes && !way.takes_part && !way.is_counted && refusal.ok();
-  if (way.by == By::sluice) [[likely]] {
-    last_algorithm_ = way.algorithm;
-    way.begin();
-    *status = Carriers::have(*way.algorithm)
-                  ? carriers_->run(*way.algorithm, *exchange, *offer, input_, output_)
-                  : run(function, *way.algorithm, *exchange);
-    if (!status->ok()) return Performed::done;
-    way.end();
-    if (may_keep) keep(function, row, arguments, *exchange, way);
-    return Performed::done;
+  if (way.by != Way::By::sluice) [[unlikely]] {
+    *state = hand_over(call, may_keep);
+    return status;
   }
-  last_algorithm_ = way.by == By::mpi_then_sluice ? way.algorithm : nullptr;
+  last_algorithm_ = way.algorithm;
+  way.begin();
+  status = offer && Carriers::have(*way.algorithm)
+               ? carriers_->run(*way.algorithm, exchange, *offer, input_, output_)
+               : run(call.row().name, *way.algorithm, exchange);
+  if (!status.ok()) return status;
+  way.end();
+  if (may_keep) keep(call, exchange, way);
+  return status;
+}
+
+// MPI does the call, or a part of it.
+PreparedCall::State Communicator::hand_over(PreparedCall& call, bool may_keep) {
+  Way& way = call.way();
+  last_algorithm_ = way.by == Way::By::mpi_then_sluice ? way.algorithm : nullptr;
   if (!way.of) {
-    if (may_keep) keep(function, row, arguments, *exchange, way);
-    return Performed::left_to_mpi;
+    if (may_keep) keep(call, *call.exchange(), way);
+    return PreparedCall::State::left_to_mpi;
   }
-  if (way.by == By::sluice_then_mpi) try_aside(function, *exchange, way);
-  *handed = {way, may_keep};
-  return Performed::handed_over;
+  if (way.by == Way::By::sluice_then_mpi) try_aside(call.row().name, *call.exchange(), way);
+  return call.by_mpi(may_keep);
 }
 
 // Who does the call, where carriers are in question. Equal on all ranks.
@@ -188,43 +194,41 @@ void Communicator::try_aside(const char* function, const Exchange& exchange, Way
     if (counts) way.end();
   }
 } catch (const std::bad_alloc&) {
-  runtime_.process().reserve.release();
-  (void)team_->fail_call(no_memory_);
+  (void)fail_for_memory();
 }
 
-bool Communicator::enter_mpi(const char* function, Function row, CallByMpi& call, int* result) {
+bool Communicator::enter_mpi(PreparedCall& call, CallByMpi& part, int* result) {
   const Inside inside;
-  if (!call.begin()) {
+  if (!part.begin()) {
     runtime_.process().reserve.release();
-    *result = fail(function, team_->fail_call(call.failure().with(function)));
+    const char* const name = call.row().name;
+    *result = fail(name, team_->fail_call(part.failure().with(name)));
     return false;
   }
-  if (call.may_be_kept()) keep(function, row, call.program(), call.exchange(), call.way());
-  in_mpi_ = true;
-  handed_over_ = &call;
+  if (part.may_be_kept()) keep(call, part.exchange(), part.way());
+  in_mpi_ = &call;
   return true;
 }
 
-bool Communicator::leave_mpi(const char* function, CallByMpi& call, int* result) {
-  if (!in_mpi_ || handed_over_ != &call) return false;
-  if (call.stage() == CallByMpi::Stage::warming) {
-    (void)call.end(*result);
-    call.advance();
+bool Communicator::leave_mpi(const PreparedCall& call, CallByMpi& part, int* result) {
+  if (in_mpi_ != &call) return false;
+  if (part.stage() == CallByMpi::Stage::warming) {
+    (void)part.end(*result);
+    part.advance();
     return true;
   }
-  in_mpi_ = false;
+  in_mpi_ = nullptr;
   Status status;
   {
     const Inside inside;
     try {
-      status = finish_by_mpi(function, call, *result);
+      status = finish_by_mpi(call.row().name, part, *result);
     } catch (const std::bad_alloc&) {
-      runtime_.process().reserve.release();
-      status = team_->fail_call(no_memory_);
+      status = fail_for_memory();
     }
   }
-  *result = call.error();
-  if (*result == MPI_SUCCESS && !status.ok()) *result = fail(function, status);
+  *result = part.error();
+  if (*result == MPI_SUCCESS && !status.ok()) *result = fail(call.row().name, status);
   return false;
 }
 
@@ -244,11 +248,10 @@ Status Communicator::finish_by_mpi(const char* function, CallByMpi& call, int re
   return run(function, *way.algorithm, exchange);
 }
 
-void Communicator::keep(const char* function, Function row, const Arguments& arguments,
-                        const Exchange& exchange, const Way& way) {
-  auto& last = last_[static_cast<size_t>(row)];
+void Communicator::keep(const PreparedCall& call, const Exchange& exchange, const Way& way) {
+  auto& last = last_[static_cast<size_t>(call.row().function)];
   if (!last) last.reset(new (std::nothrow) CallCache);
-  if (last) last->keep(function, arguments, exchange, way, {rank_, size_});
+  if (last) last->keep(call.row().name, call.arguments(), exchange, way, {rank_, size_});
 }
 
 Communicator::Replay Communicator::replay_by_mpi(CallCache& last) {
@@ -267,7 +270,7 @@ Communicator::Replay Communicator::replay(CallCache& last, const Buffers& buffer
     try {
       status = team_->run_by(*last.algorithm, last.call);
     } catch (const std::bad_alloc&) {
-      status = team_->fail_call(no_memory_);
+      status = fail_for_memory();
     }
   }
   *result = status.ok() ? MPI_SUCCESS : fail(last.entry, status);
@@ -306,6 +309,13 @@ Status Communicator::run(const char* function, const Algorithm& algorithm, Excha
   }
   if (local.ok()) local = placement.end();
   return local.ok() ? local : team_->fail_call(local.with(function));
+}
+
+// Without a team nobody else is in the call.
+Status Communicator::fail_for_memory() {
+  Process& process = runtime_.process();
+  process.reserve.release();
+  return team_ ? team_->fail_call(process.no_memory_for_call) : process.no_memory_for_call;
 }
 
 int Communicator::fail(const char* function, const Status& status) {

@@ -13,9 +13,8 @@
 #include "src/engine/hints.h"
 #include "src/engine/team.h"
 #include "src/memory/placement.h"
-#include "src/mpi/call_by_mpi.h"
-#include "src/mpi/call_cache.h"
 #include "src/mpi/carriers.h"
+#include "src/mpi/prepared_call.h"
 #include "src/mpi/real.h"
 
 namespace sluice {
@@ -36,25 +35,18 @@ class Communicator {
   // Whether MPI does all its calls: it is an intercommunicator; it has one rank and the MPI is Open
   // MPI (in MPICH 4.0.2 allgatherv puts the block of a single rank in the wrong place, so Sluice
   // does that); or its ranks agreed to leave them to MPI.
-  bool is_left_to_mpi() const { return owner_ == Owner::mpi; }
+  bool is_left_to_mpi() const { return owner_ >= Owner::mpi; }
 
-  // What `perform` has done.
-  enum class Performed : uint8_t {
-    done,         // *result is what the function returns
-    left_to_mpi,  // nothing: MPI is to do the call with the program's arguments
-    handed_over,  // *handed says how MPI is to do it: by a CallByMpi
-  };
-  // Runs a call of `function` ("MPI_Bcast"); the first call sets the team up. Blocks. Who does it
-  // is equal on all ranks. The error handler has been called for a failure. One thread at a time.
-  // exchange: nullptr if this rank had no memory to describe the call.
-  Performed perform(const char* function, Function row, const Arguments& arguments,
-                    Exchange* exchange, HandedOver* handed, int* result);
-  // These two enclose each call of MPI's function in a CallByMpi. False: the call has failed; then
-  // *result is what the function returns.
-  bool enter_mpi(const char* function, Function row, CallByMpi& call, int* result);
+  // Decides about a call, and does it unless MPI is to do it; the first call sets the team up.
+  // Blocks. Who does it is equal on all ranks. The error handler has been called for a failure. One
+  // thread at a time.
+  PreparedCall::State perform(PreparedCall& call);
+  // These two enclose each call of MPI's function in a call that is `by_mpi`. False: the call has
+  // failed; then *result is what the function returns.
+  bool enter_mpi(PreparedCall& call, CallByMpi& part, int* result);
   // *result: in, MPI's. Whether MPI is to be called again; otherwise *result is what the function
   // returns. Of a trial made aside, Sluice does the call now.
-  bool leave_mpi(const char* function, CallByMpi& call, int* result);
+  bool leave_mpi(const PreparedCall& call, CallByMpi& part, int* result);
 
   // The call cache of a function; nullptr if there is none. `replay` makes that call again on other
   // buffers.
@@ -83,48 +75,39 @@ class Communicator {
   void fail_all_calls();
 
  private:
-  enum class Owner { undecided, team, mpi };
+  enum class Owner { undecided, team, mpi, mpi_always };
 
-  bool is_mpis() const {
-#ifdef SLUICE_OPEN_MPI
-    if (size_ == 1) return true;
-#endif
-    return is_inter_ != 0;
-  }
   Status form_team(const char* function);
   [[gnu::cold]] Status decide(Exchange& exchange, Carriers::Offer* offer, Way* way);
   void report_failed_rank(const char* function);
   void end_team(Owner next);
-  Performed carry(const char* function, Function row, const Arguments& arguments,
-                  Exchange* exchange, HandedOver* handed, Status* status);
+  Status carry(PreparedCall& call, PreparedCall::State* state);
+  [[gnu::cold]] PreparedCall::State hand_over(PreparedCall& call, bool may_keep);
   [[gnu::cold]] Replay replay_by_mpi(CallCache& last);
   [[gnu::cold]] void try_aside(const char* function, const Exchange& exchange, Way& way);
   Status finish_by_mpi(const char* function, CallByMpi& call, int result);
-  void keep(const char* function, Function row, const Arguments& arguments,
-            const Exchange& exchange, const Way& way);
+  void keep(const PreparedCall& call, const Exchange& exchange, const Way& way);
   [[gnu::cold]] std::optional<Status> run_on_device(const char* function,
                                                     const Algorithm& algorithm, Exchange& exchange);
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);
+  [[gnu::cold]] Status fail_for_memory();
 
   const MPI_Comm handle_;
   Runtime& runtime_;
   Rank rank_ = 0, size_ = 0;
-  int is_inter_ = 0;
   Owner owner_ = Owner::undecided;
   std::unique_ptr<Team> team_;
-  std::unique_ptr<Carriers> carriers_;                 // of the team; null: there are none
-  const Status no_memory_{Code::memory, "no memory"};  // made while there is some
+  std::unique_ptr<Carriers> carriers_;  // of the team; null: there are none
   Status broken_;
   bool reported_ = false;
   bool others_may_wait_ = false;  // if broken: others may wait for this rank in a set-up
   Hints hints_;
   Staging input_, output_;
   std::array<std::unique_ptr<CallCache>, function_count> last_;
-  // Whether MPI's function is in a CallByMpi, and which one that is.
-  bool in_mpi_ = false;
-  const CallByMpi* handed_over_ = nullptr;  // compared only: its function may have been left
+  // In MPI's function; nullptr: none is. Compared only: the program's function may have been left.
+  const PreparedCall* in_mpi_ = nullptr;
   const Algorithm* last_algorithm_ = nullptr;
 };
 

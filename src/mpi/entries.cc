@@ -4,60 +4,17 @@
 // Programs reach them through libsluice.so, which exports each as MPI_X and as PMPI_X: the Fortran
 // bindings of some MPI libraries call PMPI_X, and tools which define MPI_X stack on top of Sluice.
 #include <concepts>
-#include <new>
-#include <optional>
 #include <string_view>
 #include <type_traits>
 
 #include "sluice/sluice.h"
-#include "src/base/log.h"
-#include "src/mpi/carry.h"
-#include "src/mpi/errors.h"
+#include "src/mpi/communicators.h"
 #include "src/mpi/functions.h"
-#include "src/mpi/host_copy_for_mpi.h"
 #include "src/mpi/narrow_floats.h"
+#include "src/mpi/prepared_call.h"
 
 namespace sluice {
 namespace {
-
-// Prepares a call that MPI does, if this rank's buffers are on a device and MPI can't take them
-// there. False if it failed: then *result is what the function returns.
-[[gnu::cold]] bool prepare_for_mpi(const Row& row, const Arguments& arguments,
-                                   std::optional<HostCopyForMpi>* host_copy, int* result) {
-  if (is_passing() || is_mpi_cuda_aware() || !is_communicator(arguments.comm)) return true;
-  int is_inter = 0, rank = 0, ranks = 0;
-  real().Comm_test_inter(arguments.comm, &is_inter);
-  if (is_inter) return true;
-  real().Comm_rank(arguments.comm, &rank);
-  real().Comm_size(arguments.comm, &ranks);
-  Status status;
-  try {
-    Exchange exchange;
-    this_thread.passing_datatype = nullptr;  // of an earlier call: its handle may mean another type
-    if (!row.describe(arguments, {static_cast<Rank>(rank), static_cast<Rank>(ranks)}, &exchange) ||
-        !exchange.refusal.ok() ||
-        (exchange.input.place.is_host() && exchange.output.place.is_host())) {
-      return true;
-    }
-    status = host_copy->emplace(Runtime::get().process()).begin(exchange);
-  } catch (const std::bad_alloc&) {
-    status = {Code::memory, "no memory for a copy in host memory"};
-  }
-  if (status.ok()) return true;
-  log(Level::error, "%s: %s", row.function, status.message().c_str());
-  *result = raise_error(arguments.comm, status);
-  return false;
-}
-
-// The result of a call that MPI did.
-[[gnu::cold]] int finish_for_mpi(const Row& row, const Arguments& arguments,
-                                 HostCopyForMpi* host_copy, int result) {
-  if (result != MPI_SUCCESS) return result;
-  const Status status = host_copy->end();
-  if (status.ok()) return result;
-  log(Level::error, "%s: %s", row.function, status.message().c_str());
-  return raise_error(arguments.comm, status);
-}
 
 // Becomes the array that a parameter of MPI's takes.
 struct ArrayForMpi {
@@ -108,7 +65,6 @@ int finalize() {
 #define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
 #define SLUICE_SET_BUFFER(role) buffers.set(role);
-#define SLUICE_PUT(role) host_copy->put(role);
 #define SLUICE_OF_ARGUMENTS(role) \
   sluice::for_mpi<std::string_view(#role) == "op">(arguments, arguments.role)
 #define SLUICE_OF_KEPT(role) sluice::for_mpi<std::string_view(#role) == "op">(last.arguments, role)
@@ -138,37 +94,28 @@ int finalize() {
   }
 
 // function: the name that is called (Bcast or Bcast_c); row: the name in the table (Bcast).
-#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                           \
-  int PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                                   \
-    static constexpr char entry[] = "MPI_" #function;                                          \
-    static constexpr sluice::Row table_row{                                                    \
-        entry,                                                                                 \
-        sluice::Function::row,                                                                 \
-        sluice::describe_##row,                                                                \
-        [](const sluice::Probe& probe) {                                                       \
-          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));                \
-        },                                                                                     \
-        [](const sluice::Arguments& arguments) {                                               \
-          return sluice::real().row(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));            \
-        },                                                                                     \
-        [](const sluice::Arguments& arguments) {                                               \
-          return sluice::real().function(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));       \
-        }};                                                                                    \
-    int result;                                                                                \
-    SLUICE_REPLAY(function, row, __VA_ARGS__)                                                  \
-    sluice::Arguments arguments;                                                               \
-    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                                    \
-    if (sluice::carry(table_row, arguments, nullptr, &result)) return result;                  \
-    if (!sluice::may_be_on_device())                                                           \
-      return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
-    std::optional<sluice::HostCopyForMpi> host_copy;                                           \
-    if (!sluice::prepare_for_mpi(table_row, arguments, &host_copy, &result)) return result;    \
-    if (host_copy) {                                                                           \
-      SLUICE_EACH(SLUICE_PUT, __VA_ARGS__)                                                     \
-    }                                                                                          \
-    result = sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));                \
-    if (host_copy) result = sluice::finish_for_mpi(table_row, arguments, &*host_copy, result); \
-    return result;                                                                             \
+#define SLUICE_DEFINE(PARAMETER, function, row, ...)                                     \
+  int PMPI_##function(SLUICE_LIST(PARAMETER, __VA_ARGS__)) {                             \
+    static constexpr char entry[] = "MPI_" #function;                                    \
+    static constexpr sluice::Row table_row{                                              \
+        entry,                                                                           \
+        sluice::Function::row,                                                           \
+        sluice::describe_##row,                                                          \
+        [](const sluice::Probe& probe) {                                                 \
+          return sluice::real().row(SLUICE_LIST(SLUICE_OF_PROBE, __VA_ARGS__));          \
+        },                                                                               \
+        [](const sluice::Arguments& arguments) {                                         \
+          return sluice::real().row(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__));      \
+        },                                                                               \
+        [](const sluice::Arguments& arguments) {                                         \
+          return sluice::real().function(SLUICE_LIST(SLUICE_OF_ARGUMENTS, __VA_ARGS__)); \
+        }};                                                                              \
+    int result;                                                                          \
+    SLUICE_REPLAY(function, row, __VA_ARGS__)                                            \
+    sluice::Arguments arguments;                                                         \
+    SLUICE_EACH(SLUICE_ASSIGN, __VA_ARGS__)                                              \
+    if (sluice::make_call(table_row, arguments, &result)) return result;                 \
+    return sluice::real().function(SLUICE_LIST(SLUICE_FOR_MPI, __VA_ARGS__));            \
   }
 #define SLUICE_DEFINE_SMALL(function, ...) \
   SLUICE_DEFINE(SLUICE_SMALL, function, function, __VA_ARGS__)

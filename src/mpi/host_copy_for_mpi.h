@@ -24,15 +24,11 @@ class HostCopyForMpi {
       : wait_(process.progress_mpi, process.knobs, process.oversubscription) {}
   // Copies to host memory what MPI reads. May throw std::bad_alloc.
   Status begin(const Exchange& exchange);
-  // Replaces the buffers of a call, by role.
-  void put(const void*& sendbuf) const {
-    if (send_) sendbuf = send_;
+  // Replaces the buffers of a call.
+  void put_buffers(Arguments* arguments) const {
+    if (send_) arguments->sendbuf = send_;
+    if (receive_) arguments->recvbuf = arguments->buffer = receive_;
   }
-  void put(void*& recvbuf) const {  // MPI_Bcast's buffer, too
-    if (receive_) recvbuf = receive_;
-  }
-  template <typename T>
-  void put(const T&) const {}
   // Copies to the device what MPI has written.
   Status end();
 

@@ -6,7 +6,6 @@ face_sources += \
   src/mpi/bootstrap.cc src/mpi/bootstrap.h \
   src/mpi/call_by_mpi.cc src/mpi/call_by_mpi.h \
   src/mpi/carriers.cc src/mpi/carriers.h \
-  src/mpi/carry.cc src/mpi/carry.h \
   src/mpi/communicator.cc src/mpi/communicator.h \
   src/mpi/communicators.cc src/mpi/communicators.h \
   src/mpi/datatype.cc src/mpi/datatype.h \
@@ -23,6 +22,7 @@ face_sources += \
   src/mpi/module.cc \
   src/mpi/narrow_floats.cc src/mpi/narrow_floats.h \
   src/mpi/plain_arguments.cc src/mpi/plain_arguments.h \
+  src/mpi/prepared_call.cc src/mpi/prepared_call.h \
   src/mpi/progress_request.cc src/mpi/progress_request.h \
   src/mpi/real.cc src/mpi/real.h \
   src/mpi/reductions.cc src/mpi/reductions.h \
@@ -36,6 +36,6 @@ face_sources += \
 
 # What each call goes through.
 single_face_sources += \
-  src/mpi/call_cache.cc src/mpi/carry.cc src/mpi/communicator.cc src/mpi/communicators.cc src/mpi/datatypes.cc \
+  src/mpi/call_cache.cc src/mpi/communicator.cc src/mpi/communicators.cc src/mpi/datatypes.cc \
   src/mpi/describe.cc src/mpi/entries.cc src/mpi/host_copy_for_mpi.cc src/mpi/plain_arguments.cc \
-  src/mpi/reductions.cc src/mpi/thread_state.cc
+  src/mpi/prepared_call.cc src/mpi/reductions.cc src/mpi/thread_state.cc

@@ -8,7 +8,7 @@
 #include <string>
 
 // (mpi.h comes first: sluice.h declares them then.)
-#include "src/mpi/carry.h"
+#include "src/mpi/prepared_call.h"
 //
 #include "sluice/sluice.h"
 #include "src/base/log.h"
@@ -44,8 +44,8 @@ int check_buffers(const Row& row, const Arguments& arguments, std::span<void* co
   try {
     const std::string fault = fault_of(buffers, static_cast<int>(arguments.count));
     if (fault.empty()) return MPI_SUCCESS;
-    log(Level::error, "%s: %s", row.function, fault.c_str());
-    status = {Code::invalid, std::string(row.function) + ": " + fault};
+    log(Level::error, "%s: %s", row.name, fault.c_str());
+    status = {Code::invalid, std::string(row.name) + ": " + fault};
   } catch (const std::bad_alloc&) {
     status = {Code::invalid, {}};
   }
@@ -163,12 +163,10 @@ Status judge_beyond(const Arguments& arguments, const FurtherBuffers& further) {
   return {Code::invalid, "MPI does not define this operation for this datatype"};
 }
 
-// MPI does the call. real_call: MPI's function, on a buffer.
-template <typename Function>
-int call_mpi(const Row& row, const Arguments& arguments, FurtherBuffers& further, void* first,
-             Function real_call) {
+// MPI does the call, on one buffer.
+int call_mpi(const Row& row, Arguments arguments, FurtherBuffers& further) {
   int is_inter = 0, rank = 0, ranks = 0;
-  if (!is_communicator(arguments.comm)) return real_call(first);
+  if (!is_communicator(arguments.comm)) return row.call(arguments);
   real().Comm_test_inter(arguments.comm, &is_inter);
   real().Comm_rank(arguments.comm, &rank);
   real().Comm_size(arguments.comm, &ranks);
@@ -182,33 +180,41 @@ int call_mpi(const Row& row, const Arguments& arguments, FurtherBuffers& further
     const bool is_described =
         status.ok() && row.describe(arguments, position, &exchange) && exchange.refusal.ok();
     if (status.ok() && !is_described) {
-      result = real_call(first);
+      result = row.call(arguments);
       if (result == MPI_SUCCESS) status = judge_beyond(arguments, further);
     } else if (status.ok()) {
       further.attach(&exchange);
       SeveralForMpi several(exchange);
       void* buffer = nullptr;
       status = several.begin(&buffer);
-      if (status.ok()) result = real_call(buffer);
+      arguments.recvbuf = arguments.buffer = buffer;
+      if (status.ok()) result = row.call(arguments);
       if (status.ok() && result == MPI_SUCCESS) status = several.end();
     }
   } catch (const std::bad_alloc&) {
     status = {Code::memory, "no memory for several buffers"};
   }
   if (status.ok()) return result;
-  log(Level::error, "%s: %s", row.function, status.message().c_str());
+  log(Level::error, "%s: %s", row.name, status.message().c_str());
   return raise_error(arguments.comm, status);
 }
 
-template <typename Function>
-int run_several(const Row& row, const Arguments& arguments, void* const buffers[], int n,
-                Function real_call) {
+int run_several(const Row& row, const Arguments& arguments, void* const buffers[], int n) {
   const std::span<void* const> all(buffers, buffers ? static_cast<size_t>(std::max(n, 0)) : 0);
   if (const int fault = check_buffers(row, arguments, all); fault != MPI_SUCCESS) return fault;
   FurtherBuffers further{all.subspan(1), {}};
-  int result = MPI_SUCCESS;
-  if (carry(row, arguments, &further, &result)) return result;
-  return call_mpi(row, arguments, further, buffers[0], real_call);
+  PreparedCall call(row, arguments, &further);
+  const bool is_mpis = call.start() == PreparedCall::State::left_to_mpi;
+  return is_mpis ? call_mpi(row, arguments, further) : call.finish();
+}
+
+int allreduce_by_mpi(const Arguments& of) {
+  return real().Allreduce(of.sendbuf, of.recvbuf, static_cast<int>(of.count), of.datatype,
+                          operation_for_mpi(of.datatype, of.op), of.comm);
+}
+
+int broadcast_by_mpi(const Arguments& of) {
+  return real().Bcast(of.buffer, static_cast<int>(of.count), of.datatype, of.root, of.comm);
 }
 
 }  // namespace
@@ -218,16 +224,16 @@ extern "C" {
 
 int sluice_allreduce_multi(void* const buffers[], int n, int count, MPI_Datatype datatype,
                            MPI_Op op, MPI_Comm comm) {
-  static constexpr sluice::Row row{
-      "sluice_allreduce_multi", sluice::Function::Allreduce, sluice::describe_Allreduce,
-      [](const sluice::Probe& probe) {
-        return sluice::real().Allreduce(probe.sendbuf, probe.recvbuf, probe.count, probe.datatype,
-                                        probe.op, probe.comm);
-      },
-      [](const sluice::Arguments& of) {
-        return sluice::real().Allreduce(of.sendbuf, of.recvbuf, static_cast<int>(of.count),
-                                        of.datatype, of.op, of.comm);
-      }};
+  static constexpr sluice::Row row{"sluice_allreduce_multi",
+                                   sluice::Function::Allreduce,
+                                   sluice::describe_Allreduce,
+                                   [](const sluice::Probe& probe) {
+                                     return sluice::real().Allreduce(probe.sendbuf, probe.recvbuf,
+                                                                     probe.count, probe.datatype,
+                                                                     probe.op, probe.comm);
+                                   },
+                                   sluice::allreduce_by_mpi,
+                                   sluice::allreduce_by_mpi};
   sluice::Arguments arguments;
   arguments.sendbuf = MPI_IN_PLACE;
   arguments.recvbuf = buffers && n > 0 ? buffers[0] : nullptr;
@@ -235,33 +241,28 @@ int sluice_allreduce_multi(void* const buffers[], int n, int count, MPI_Datatype
   arguments.datatype = datatype;
   arguments.op = op;
   arguments.comm = comm;
-  return sluice::run_several(row, arguments, buffers, n, [&](void* buffer) {
-    return sluice::real().Allreduce(MPI_IN_PLACE, buffer, count, datatype,
-                                    sluice::operation_for_mpi(datatype, op), comm);
-  });
+  return sluice::run_several(row, arguments, buffers, n);
 }
 
 int sluice_bcast_multi(void* const buffers[], int n, int count, MPI_Datatype datatype, int root,
                        MPI_Comm comm) {
-  static constexpr sluice::Row row{
-      "sluice_bcast_multi", sluice::Function::Bcast, sluice::describe_Bcast,
-      [](const sluice::Probe& probe) {
-        return sluice::real().Bcast(probe.buffer, probe.count, probe.datatype, probe.root,
-                                    probe.comm);
-      },
-      [](const sluice::Arguments& of) {
-        return sluice::real().Bcast(of.buffer, static_cast<int>(of.count), of.datatype, of.root,
-                                    of.comm);
-      }};
+  static constexpr sluice::Row row{"sluice_bcast_multi",
+                                   sluice::Function::Bcast,
+                                   sluice::describe_Bcast,
+                                   [](const sluice::Probe& probe) {
+                                     return sluice::real().Bcast(probe.buffer, probe.count,
+                                                                 probe.datatype, probe.root,
+                                                                 probe.comm);
+                                   },
+                                   sluice::broadcast_by_mpi,
+                                   sluice::broadcast_by_mpi};
   sluice::Arguments arguments;
   arguments.buffer = buffers && n > 0 ? buffers[0] : nullptr;
   arguments.count = count;
   arguments.datatype = datatype;
   arguments.root = root;
   arguments.comm = comm;
-  return sluice::run_several(row, arguments, buffers, n, [&](void* buffer) {
-    return sluice::real().Bcast(buffer, count, datatype, root, comm);
-  });
+  return sluice::run_several(row, arguments, buffers, n);
 }
 
 }  // extern "C"

@@ -3,7 +3,7 @@
 // communicators [--rounds N] [--alive N] [--worlds N]: Sluice's state on communicators and
 // datatypes. Thousands are made and freed, and their handles are reused. Covers communicators of
 // every construction (with --worlds also spanning two worlds), intercommunicators, and collectives
-// from callbacks, also inside MPI_Finalize.
+// from callbacks and error handlers, also inside MPI_Finalize.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -338,6 +338,32 @@ int at_the_end(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
+int handled = 0;
+
+void use_again(MPI_Comm* comm, int*, ...) {
+  ++handled;
+  use(*comm, "a communicator in whose error handler this is");
+}
+
+// Two calls of a communicator exist at once: one that MPI finds invalid, and those that its error
+// handler makes on all ranks.
+void use_in_handlers() {
+  MPI_Comm comm;
+  MPI_Errhandler handler;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_create_errhandler(use_again, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Errhandler_free(&handler);
+  for (int round = 1; round <= 3; ++round) {
+    int data = 0;
+    const int result = MPI_Bcast(&data, 1, MPI_INT, test::size, comm);
+    test::check(result != MPI_SUCCESS, "a broadcast without a root");
+    test::check(handled == round, "the error handler was called once");
+    use(comm, "a communicator whose error handler has used it");
+  }
+  MPI_Comm_free(&comm);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -356,6 +382,7 @@ int main(int argc, char** argv) {
   bridge();
   use_all_kinds();
   overlap();
+  use_in_handlers();
   if (const uint64_t worlds = options.number("worlds", 0)) {
     std::signal(SIGALRM, give_up_spawning);
     spawn_many(argv[0], worlds);

@@ -105,7 +105,7 @@ class ProgramsRank {
     CallClass* const of = way.of;
     const bool is_timed = way.is_timed;
     Status status;
-    if (way.is_to_warm) status = part(call, way.begins_with_mpi());
+    if (way.is_by_both()) status = part(call, way.begins_with_mpi());
     way.begin();
     if (status.ok()) status = part(call, way.begins_with_mpi());
     way.end();
