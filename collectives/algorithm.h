@@ -101,8 +101,15 @@ enum class RoundOf : uint8_t {
   group,             // B; B p if blocks differ in size: room for the longest block of each rank
 };
 
-// An algorithm is a constant in the file that implements it. It has a plan; or it runs in shared
-// memory (collectives/shm/shm.h).
+// How a call by an algorithm is run.
+enum class Means : uint8_t {
+  plan,           // the messages of its plan, over links
+  cells,          // the same, and short blocks in cells (alltoallv)
+  shared_memory,  // rounds in the arena (collectives/shm/shm.h)
+  outside,        // by a carrier outside the engine, or by MPI (src/engine/routes.h)
+};
+
+// An algorithm is a constant in the file that implements it.
 struct Algorithm {
   Collective collective;
   const char* name;
@@ -123,6 +130,12 @@ struct Algorithm {
   // Only for shared-memory ones: even the shortest call may use slots (transports/shm/arena.h).
   bool slots = false;
   RoundOf round = RoundOf::all;  // the same
+
+  constexpr Means means() const {
+    if (shm) return Means::shared_memory;
+    if (cell > 0) return Means::cells;
+    return plan ? Means::plan : Means::outside;
+  }
 };
 
 // The algorithm, serving another collective.

@@ -11,10 +11,17 @@ size_t bytes_sent(const Call& call, Rank ranks) {
   return elements * call.element;
 }
 
-// An algorithm without a plan or shared memory (nccl, ipc, mpi) is named after its transport.
 std::string carrier_of(const Algorithm& algorithm, const std::string& links) {
-  if (algorithm.shm) return "shm";
-  return algorithm.plan ? links : algorithm.name;
+  switch (algorithm.means()) {
+    case Means::shared_memory:
+      return "shm";
+    case Means::plan:
+    case Means::cells:
+      return links;
+    case Means::outside:
+      break;
+  }
+  return algorithm.name;
 }
 
 }  // namespace

@@ -83,7 +83,6 @@ class EngineTeam final : public NewTeam {
   [[gnu::cold]] Status break_by_shm(const Call& call);
   Status exchange_piece(const Call& before, std::span<const std::byte> mine,
                         std::span<std::byte> all);
-  Executor& executor_for(const Algorithm& algorithm);
   Status start(CallInFlight& call, const Algorithm& algorithm);
   bool advance(CallInFlight& call);
   void advance_all();

@@ -181,7 +181,8 @@ Status Selector::force(Collective collective, const std::string& name) {
 
 bool Selector::is_able(const Algorithm& algorithm, const Situation& situation) const {
   const bool bound = reproducible_ && is_reducing(situation.collective);
-  return (situation.shm || !algorithm.shm) && (situation.cma || !algorithm.needs.cma) &&
+  return (situation.shm || algorithm.means() != Means::shared_memory) &&
+         (situation.cma || !algorithm.needs.cma) &&
          can_serve(algorithm, situation.ranks, situation.ordered, situation.ragged, situation.hosts,
                    situation.groups) &&
          (!bound || is_balanced(algorithm, situation.ranks));

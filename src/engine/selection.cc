@@ -13,7 +13,7 @@ namespace {
 
 // What an algorithm needs and the ranks lack, for a message; empty if it is something else.
 const char* describe_lack(const Algorithm& algorithm, const Situation& situation) {
-  if (algorithm.shm && !situation.shm) return " without shared memory";
+  if (algorithm.means() == Means::shared_memory && !situation.shm) return " without shared memory";
   if (algorithm.needs.cma && !situation.cma) return " without CMA";
   if (algorithm.needs.hosts && count_hosts(situation.hosts) < 2) return " on one host";
   if (algorithm.needs.groups && count_hosts(situation.groups) < 2) return " in one group";
@@ -64,8 +64,8 @@ Choices Selection::look_up(const Call& call, bool shm) const {
 
 bool Selection::is_able(const Algorithm& algorithm, const Call& call,
                         const Algorithm& ruled) const {
-  const bool shm = ruled.shm != nullptr;
-  return shm == (algorithm.shm != nullptr) &&
+  const bool shm = ruled.means() == Means::shared_memory;
+  return shm == (algorithm.means() == Means::shared_memory) &&
          selector().is_able(algorithm, situation_of(call, shm));
 }
 
@@ -81,7 +81,7 @@ double Selection::predict(const Algorithm& algorithm, size_t bytes) const {
 std::vector<const Algorithm*> Selection::find_rivals(const Call& call,
                                                      const Algorithm& ruled) const {
   constexpr double too_slow = 2;
-  const Situation situation = situation_of(call, ruled.shm != nullptr);
+  const Situation situation = situation_of(call, ruled.means() == Means::shared_memory);
   std::vector<const Algorithm*> rivals;
   const auto offer = [&](const Algorithm* rival) {
     if (!rival || rival == &ruled || rivals.size() == most_rivals) return;

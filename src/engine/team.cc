@@ -172,8 +172,8 @@ void EngineTeam::watch_call(const Algorithm& algorithm, const Call& call, Clock:
 Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
   begin(call);
-  const bool is_plain =
-      algorithm.shm && !is_watched_ && !shm_->concerns_slots(algorithm, call, blocking_.number);
+  const bool is_plain = algorithm.means() == Means::shared_memory && !is_watched_ &&
+                        !shm_->concerns_slots(algorithm, call, blocking_.number);
   if (!is_plain) return run_otherwise(algorithm, call);
   if (!shm_->run(algorithm, call)) return break_by_shm(call);
   blocking_.call = nullptr;
@@ -244,7 +244,8 @@ Status EngineTeam::break_by_shm(const Call& call) {
 // The algorithm for the call: the one given, or one without slots if it needs them and not all
 // ranks can reserve them. Null if the team broke.
 const Algorithm* EngineTeam::see_to_slots(const Algorithm& algorithm, const Call& call) {
-  if (!algorithm.shm || !shm_->concerns_slots(algorithm, call, blocking_.number)) return &algorithm;
+  if (algorithm.means() != Means::shared_memory) return &algorithm;
+  if (!shm_->concerns_slots(algorithm, call, blocking_.number)) return &algorithm;
   switch (shm_->prepare_slots(algorithm, call, blocking_.number)) {
     case Slots::Answer::go:
       return &algorithm;
@@ -280,8 +281,16 @@ Status EngineTeam::fail_call(const Status& cause) {
 }
 
 Status EngineTeam::execute(const Algorithm& algorithm, const Call& call) {
-  if (algorithm.shm) return shm_->run(algorithm, call) ? Status() : break_by_shm(call);
-  return execute(executor_for(algorithm), algorithm);
+  switch (algorithm.means()) {
+    case Means::shared_memory:
+      return shm_->run(algorithm, call) ? Status() : break_by_shm(call);
+    case Means::cells:
+      return execute(cells_, algorithm);
+    case Means::plan:
+    case Means::outside:  // (never: it is given its executor)
+      break;
+  }
+  return execute(plan_, algorithm);
 }
 
 Status EngineTeam::execute(Executor& by, const Algorithm& algorithm) {
@@ -290,11 +299,6 @@ Status EngineTeam::execute(Executor& by, const Algorithm& algorithm) {
   if (status.ok()) status = wait(blocking_);
   blocking_.by = nullptr;
   return status;
-}
-
-Executor& EngineTeam::executor_for(const Algorithm& algorithm) {
-  if (algorithm.cell > 0) return cells_;
-  return plan_;
 }
 
 Status EngineTeam::start(CallInFlight& call, const Algorithm& algorithm) try {

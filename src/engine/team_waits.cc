@@ -12,7 +12,7 @@ Result<CallInFlight*> EngineTeam::start(const Call& call) try {
   if (!broken_.ok()) return broken_;
   const Algorithm* algorithm = selection_.choose_without_shm(call);
   if (!algorithm) return Status(Code::internal, "no algorithm serves it over links");
-  if (algorithm->cell > 0) algorithm = algorithm->beside;
+  if (algorithm->means() == Means::cells) algorithm = algorithm->beside;
   CallInFlight& started = in_flight_.add(*algorithm, call);
   started.number = ++number_;
   if (process_.knobs.stats) started.began = Clock::now();

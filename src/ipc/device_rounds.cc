@@ -280,15 +280,11 @@ void DeviceRounds::begin(const Call& call, const SlabWork& work, DeviceStream& s
 }
 
 // (Nothing here throws once the stream is open, but where a Status is made.)
-Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, Staging& input, Staging& output) {
+Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, StagingPair& staging) {
   Call& call = unplaced.call;
   const auto began = std::chrono::steady_clock::now();
   last_device_ = data_.place.device;
-  const auto place = [&](const Side& side, Staging& staging, View* view) {
-    if (side.type) view_in_place(side, units_of(side, call), call.element, staging, view);
-  };
-  place(unplaced.output, output, &call.output);
-  place(unplaced.input, input, &call.input);
+  view_in_place(unplaced, staging, &call);
   Slab* const slab = slabs_.find(data_.place.device);
   const SlabPhases phases(call, team_.rank(), team_.size(), knobs_.cuda_ipc_slab, longest);
   DeviceStream stream(team_);

@@ -56,7 +56,7 @@ class DeviceRounds {
   // slabs if that is in the way. An error: the team is broken. Blocks.
   Status conclude(const Call& call, const Ballot& ballot, std::span<const Vote> votes, bool* goes);
   // An error: the call has failed, and the team is broken. Blocks.
-  Status run(UnplacedCall& unplaced, size_t longest, Staging& input, Staging& output);
+  Status run(UnplacedCall& unplaced, size_t longest, StagingPair& staging);
 
   // What these calls are counted as.
   static constexpr const Algorithm& route = routes::ipc;

@@ -55,13 +55,9 @@ size_t DeviceReduction::piece_of_far() const {
   return std::min(unplaced_.output.bytes(), longest_piece / element * element);
 }
 
-void DeviceReduction::describe(Staging& input, Staging& output) {
+void DeviceReduction::describe(StagingPair& staging) {
   Call& call = unplaced_.call;
-  const auto place = [&](const Side& side, Staging& staging, View* view) {
-    if (side.type) view_in_place(side, units_of(side, call), call.element, staging, view);
-  };
-  place(unplaced_.input, input, &call.input);
-  place(unplaced_.output, output, &call.output);
+  view_in_place(unplaced_, staging, &call);
   call.device = this;
 }
 

@@ -38,7 +38,7 @@ class DeviceReduction final : public DeviceWork {
   bool suits(size_t least);
   // Sets the call's device, and its views: the data, where it lies. The stagings hold counts and
   // offsets. May throw std::bad_alloc.
-  void describe(Staging& input, Staging& output);
+  void describe(StagingPair& staging);
   // Takes a stream and memory, and begins to combine the buffers if there are several. False if
   // something is lacking; then the call has no device, and no views. May wait until the driver has
   // compiled a kernel.

@@ -57,6 +57,14 @@ void view_in_place(const Side& side, size_t units, size_t element, Staging& stag
   view->offsets = staging.offsets;
 }
 
+void view_in_place(const UnplacedCall& unplaced, StagingPair& staging, Call* call) {
+  const auto place = [call](const Side& side, Staging& numbers, View* view) {
+    if (side.type) view_in_place(side, units_of(side, *call), call->element, numbers, view);
+  };
+  place(unplaced.output, staging.output, &call->output);
+  place(unplaced.input, staging.input, &call->input);
+}
+
 // (Copies must have ended before their memory is used by others.)
 Placement::~Placement() {
   several_.reset();

@@ -23,6 +23,8 @@ bool has_dense_blocks(const Side& side, bool reduces);
 // the side's. The view points into `staging`, which holds counts and offsets, if blocks are not
 // consecutive. May throw std::bad_alloc.
 void view_in_place(const Side& side, size_t units, size_t element, Staging& staging, View* view);
+// Those of both sides; the sides that a rank lacks keep theirs. *call: their views are set.
+void view_in_place(const UnplacedCall& unplaced, StagingPair& staging, Call* call);
 // Engine elements in one element of a side.
 inline size_t units_of(const Side& side, const Call& call) {
   return call.reduction.kernel ? 1 : side.type->size;
@@ -35,12 +37,12 @@ class Placement {
   enum class Staged : uint8_t { where_needed, all };
 
   // wait: waits for copies.
-  Placement(UnplacedCall& unplaced, Staging& input, Staging& output, CopyWait& wait,
+  Placement(UnplacedCall& unplaced, StagingPair& staging, CopyWait& wait,
             Staged staged = Staged::where_needed)
       : unplaced_(unplaced),
         stages_all_(staged == Staged::all),
-        input_(input),
-        output_(output),
+        input_(staging.input),
+        output_(staging.output),
         wait_(wait),
         staged_input_(wait),
         staged_output_(wait) {}

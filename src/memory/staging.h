@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// Staging memory for one side (input or output) of a communicator's calls, kept between calls.
+// Staging memory for one side (input or output) of calls, kept between calls.
 class Staging {
  public:
   Staging() = default;
@@ -46,6 +46,11 @@ class Staging {
   std::unique_ptr<std::byte, Free> data_;
   size_t bytes_ = 0;
   std::byte* pinned_ = nullptr;
+};
+
+// For both sides.
+struct StagingPair {
+  Staging input, output;
 };
 
 }  // namespace sluice

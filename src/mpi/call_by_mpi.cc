@@ -79,11 +79,7 @@ bool CallByMpi::place_where_it_lies(Exchange& call) {
   const bool reduces = call.call.reduction.kernel != nullptr;
   if (!call.others.empty() || (call.set_aside && !call.in_place)) return false;
   if (!is_takeable(call.input, reduces) || !is_takeable(call.output, reduces)) return false;
-  const auto place = [&](const Side& side, Staging& numbers, View* view) {
-    if (side.type) view_in_place(side, units_of(side, call.call), call.call.element, numbers, view);
-  };
-  place(call.input, input_, &call.call.input);
-  place(call.output, output_, &call.call.output);
+  view_in_place(call, staging_, &call.call);
   return plain_.set(call, program_, position_);
 }
 
@@ -92,7 +88,7 @@ bool CallByMpi::place_apart(Exchange& call) {
   using Staged = Placement::Staged;
   for (const Staged staged : {Staged::where_needed, Staged::all}) {
     call.call.input = call.call.output = {};
-    placement_.emplace(call, input_, output_, wait_, staged);
+    placement_.emplace(call, staging_, wait_, staged);
     failure_ = placement_->begin();
     if (!failure_.ok()) return false;
     if (!plain_.set(call, program_, position_)) continue;
@@ -143,8 +139,8 @@ void CallByMpi::take_result_from_input() {
 Status CallByMpi::end(int result) {
   if (error_ == MPI_SUCCESS) error_ = result;
   if (result != MPI_SUCCESS) {
-    input_.abandon();
-    output_.abandon();
+    staging_.input.abandon();
+    staging_.output.abandon();
   }
   Status status;
   if (result == MPI_SUCCESS && placement_) {

@@ -81,7 +81,7 @@ class CallByMpi {
   HandedOver handed_;
   Stage stage_;
   std::optional<Aside> aside_;
-  Staging input_, output_;
+  StagingPair staging_;
   LoneWait wait_;
   std::optional<Placement> placement_;
   PlainArguments plain_;

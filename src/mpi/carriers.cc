@@ -51,18 +51,18 @@ VoteSchedule& Carriers::schedule_of(const Call& call) {
   return call.collective == Collective::alltoallv ? schedule_of_alltoallv_ : schedule_;
 }
 
-Status Carriers::ask(UnplacedCall& unplaced, const Status& refusal, Staging& input, Staging& output,
+Status Carriers::ask(UnplacedCall& unplaced, const Status& refusal, StagingPair& staging,
                      Offer* offer) {
   const CarrierSet asked = find_eligible(unplaced.call);
   offer->is_eligible = asked != CarrierSet{};
   if (!offer->is_eligible) return {};
   if (!refusal.ok()) return team_.fail_call(refusal);
   if (!schedule_of(unplaced.call).is_due()) return {};
-  return vote(unplaced, input, output, asked, offer);
+  return vote(unplaced, staging, asked, offer);
 }
 
-Status Carriers::vote(UnplacedCall& unplaced, Staging& input, Staging& output,
-                      const CarrierSet& asked, Offer* offer) {
+Status Carriers::vote(UnplacedCall& unplaced, StagingPair& staging, const CarrierSet& asked,
+                      Offer* offer) {
   const Call& call = unplaced.call;
   const auto [asks_ipc, asks_nccl] = asked;
   Question question{.asked = asked};
@@ -70,7 +70,7 @@ Status Carriers::vote(UnplacedCall& unplaced, Staging& input, Staging& output,
   mine.facts = facts_of(unplaced);
   if (asks_ipc) rounds_->vote(unplaced, offer->slabs.emplace(slabs_.try_take()), &mine);
   if (asks_nccl) {
-    offload_->vote(unplaced, offer->groups.emplace(groups_.try_take()), input, output, &mine);
+    offload_->vote(unplaced, offer->groups.emplace(groups_.try_take()), staging, &mine);
   }
   if (Status status = exchange(call, mine); !status.ok()) return status;
   if (asks_ipc) rounds_->complete(call, &question);
@@ -109,9 +109,9 @@ Status Carriers::conclude(const Call& call, const Ballot& ballot, const CarrierS
 }
 
 Status Carriers::run(const Algorithm& by, UnplacedCall& unplaced, const Offer& offer,
-                     Staging& input, Staging& output) {
-  return &by == &routes::ipc ? rounds_->run(unplaced, offer.longest, input, output)
-                             : offload_->run(unplaced, input, output);
+                     StagingPair& staging) {
+  return &by == &routes::ipc ? rounds_->run(unplaced, offer.longest, staging)
+                             : offload_->run(unplaced, staging);
 }
 
 // (Slabs stay if a rank is lost.)

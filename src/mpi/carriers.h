@@ -52,15 +52,13 @@ class Carriers {
   };
   // To be called before each call. An error: the call has failed, and the team is broken. refusal:
   // why this rank can't do its part, if it can't. Blocks. May throw std::bad_alloc.
-  Status ask(UnplacedCall& unplaced, const Status& refusal, Staging& input, Staging& output,
-             Offer* offer);
+  Status ask(UnplacedCall& unplaced, const Status& refusal, StagingPair& staging, Offer* offer);
 
   static bool have(const Algorithm& route) {
     return &route == &routes::ipc || &route == &routes::nccl;
   }
   // Does a call for which it is able. An error: as of `ask`. Blocks. May throw std::bad_alloc.
-  Status run(const Algorithm& by, UnplacedCall& unplaced, const Offer& offer, Staging& input,
-             Staging& output);
+  Status run(const Algorithm& by, UnplacedCall& unplaced, const Offer& offer, StagingPair& staging);
 
   // To be called when the team is broken.
   void abandon() {
@@ -73,8 +71,7 @@ class Carriers {
 
   CarrierSet find_eligible(const Call& call) const;
   VoteSchedule& schedule_of(const Call& call);
-  Status vote(UnplacedCall& unplaced, Staging& input, Staging& output, const CarrierSet& asked,
-              Offer* offer);
+  Status vote(UnplacedCall& unplaced, StagingPair& staging, const CarrierSet& asked, Offer* offer);
   Status conclude(const Call& call, const Ballot& ballot, const CarrierSet& asked, Offer* offer);
   Status exchange(const Call& call, const Vote& mine);
   Status fail_mismatch(const Call& call, const Vote& mine);

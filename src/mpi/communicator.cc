@@ -147,7 +147,7 @@ Status Communicator::carry(PreparedCall& call, PreparedCall::State* state) {
   last_algorithm_ = way.algorithm;
   way.begin();
   status = offer && Carriers::have(*way.algorithm)
-               ? carriers_->run(*way.algorithm, exchange, *offer, input_, output_)
+               ? carriers_->run(*way.algorithm, exchange, *offer, staging_)
                : run(call.row().name, *way.algorithm, exchange);
   if (!status.ok()) return status;
   way.end();
@@ -169,7 +169,7 @@ PreparedCall::State Communicator::hand_over(PreparedCall& call, bool may_keep) {
 
 // Who does the call, where carriers are in question. Equal on all ranks.
 Status Communicator::decide(Exchange& exchange, Carriers::Offer* offer, Way* way) {
-  Status status = carriers_->ask(exchange, exchange.refusal, input_, output_, offer);
+  Status status = carriers_->ask(exchange, exchange.refusal, staging_, offer);
   if (!status.ok()) return status;
   if (offer->named) {
     *way = {.by = Way::By::sluice, .algorithm = offer->named};
@@ -280,10 +280,10 @@ Communicator::Replay Communicator::replay(CallCache& last, const Buffers& buffer
 // By the device that the data lies on; nothing if that does not do it.
 std::optional<Status> Communicator::run_on_device(const char* function, const Algorithm& algorithm,
                                                   Exchange& exchange) {
-  if (algorithm.shm || algorithm.cell > 0) return {};
+  if (algorithm.means() != Means::plan) return {};
   DeviceReduction reduction(exchange, *team_);
   if (!reduction.suits(runtime_.process().knobs.cuda_reduce_least)) return {};
-  reduction.describe(input_, output_);
+  reduction.describe(staging_);
   if (!reduction.begin(team_->measure(algorithm, exchange.call))) return {};
   Status status = team_->run_by(algorithm, exchange.call);
   if (!status.ok() || exchange.others.empty()) return status;
@@ -296,7 +296,7 @@ Status Communicator::run(const char* function, const Algorithm& algorithm, Excha
     if (auto status = run_on_device(function, algorithm, exchange)) return *std::move(status);
   }
   std::optional<UserOperation> operation;
-  Placement placement(exchange, input_, output_, *team_);
+  Placement placement(exchange, staging_, *team_);
   Status local = placement.begin();
   if (local.ok() && exchange.user_op) {
     operation.emplace(*exchange.user_op, *datatype_of(exchange.input));

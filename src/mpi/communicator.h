@@ -104,7 +104,7 @@ class Communicator {
   bool reported_ = false;
   bool others_may_wait_ = false;  // if broken: others may wait for this rank in a set-up
   Hints hints_;
-  Staging input_, output_;
+  StagingPair staging_;
   std::array<std::unique_ptr<CallCache>, function_count> last_;
   // In MPI's function; nullptr: none is. Compared only: the program's function may have been left.
   const PreparedCall* in_mpi_ = nullptr;

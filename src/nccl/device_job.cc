@@ -142,33 +142,29 @@ bool DeviceJob::is_in_place(const Call& call) const {
   return call.output.base && call.input.base == call.output.base + own;
 }
 
-void DeviceJob::describe(const UnplacedCall& unplaced, const NcclTerms& terms, Staging& in,
-                         Staging& out) {
+void DeviceJob::describe(const UnplacedCall& unplaced, const NcclTerms& terms,
+                         StagingPair& staging) {
   Call call = unplaced.call;
-  const auto place = [&](const Side& side, Staging& staging, View* view) {
-    if (side.type) view_in_place(side, units_of(side, call), call.element, staging, view);
-  };
-  place(unplaced.output, out, &call.output);
-  place(unplaced.input, in, &call.input);
+  view_in_place(unplaced, staging, &call);
   begin(call, terms, false);
   if (unplaced.set_aside || is_in_place(call)) job_.in.memory = nullptr;
 }
 
-void DeviceJob::describe_sizes(const UnplacedCall& unplaced, const NcclTerms& terms, Staging& in,
-                               Staging& out) {
+void DeviceJob::describe_sizes(const UnplacedCall& unplaced, const NcclTerms& terms,
+                               StagingPair& staging) {
   Call call = unplaced.call;
-  const auto measure = [&](const Side& side, Staging& staging, View* view) {
+  const auto measure = [&](const Side& side, Staging& numbers, View* view) {
     if (!side.type) return;
     const size_t units = units_of(side, call);
     view->base = offset_by(side.buffer, side.type->start);
     view->count = side.count * units;
     if (!side.counts) return;
-    set_packed_blocks(side, units, staging);
-    view->counts = staging.counts;
-    view->offsets = staging.offsets;
+    set_packed_blocks(side, units, numbers);
+    view->counts = numbers.counts;
+    view->offsets = numbers.offsets;
   };
-  measure(unplaced.output, out, &call.output);
-  measure(unplaced.input, in, &call.input);
+  measure(unplaced.output, staging.output, &call.output);
+  measure(unplaced.input, staging.input, &call.input);
   begin(call, terms, true);
 }
 

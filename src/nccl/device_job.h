@@ -32,9 +32,8 @@ class DeviceJob {
   // These describe data that is dense on the group's device, where it lies; and the sizes of data
   // that is not, for SluiceNccl::reserve. The stagings hold counts and offsets. May throw
   // std::bad_alloc.
-  void describe(const UnplacedCall& unplaced, const NcclTerms& terms, Staging& in, Staging& out);
-  void describe_sizes(const UnplacedCall& unplaced, const NcclTerms& terms, Staging& in,
-                      Staging& out);
+  void describe(const UnplacedCall& unplaced, const NcclTerms& terms, StagingPair& staging);
+  void describe_sizes(const UnplacedCall& unplaced, const NcclTerms& terms, StagingPair& staging);
   // The data of that second kind, once the call's views have it on the host.
   void describe_on_host(const Call& call, const NcclTerms& terms);
 

@@ -69,8 +69,8 @@ bool Offload::is_eligible(const Call& call) const {
   return nccl_terms(call) && team_.say_of(call, Carrier::nccl) != Team::Say::no;
 }
 
-void Offload::vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token, Staging& input,
-                   Staging& output, Vote* vote) {
+void Offload::vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token,
+                   StagingPair& staging, Vote* vote) {
   data_ = find_data(unplaced, nccl_terms(unplaced.call)->bytes);
   is_on_device_ = data_.kind == Whereabouts::Kind::on_device;
   why_.clear();
@@ -83,7 +83,7 @@ void Offload::vote(const UnplacedCall& unplaced, const DeviceGroups::Token& toke
     mine.lack = Lack::busy;
   } else if (DeviceGroup* const group = groups_.find(processes_)) {
     mine.lack = look_at_group(*group, vote);
-    if (mine.lack == Lack::nothing) mine.lack = reserve(*group, unplaced, input, output);
+    if (mine.lack == Lack::nothing) mine.lack = reserve(*group, unplaced, staging);
   } else if (is_on_device_) {
     mine.lack = look_at_device(vote);
   }
@@ -153,13 +153,12 @@ Lack Offload::look_at_end(const DeviceGroup& group) {
   return group.has_failed() ? Lack::failed : Lack::given_up;
 }
 
-Lack Offload::reserve(DeviceGroup& group, const UnplacedCall& unplaced, Staging& input,
-                      Staging& output) {
+Lack Offload::reserve(DeviceGroup& group, const UnplacedCall& unplaced, StagingPair& staging) {
   const NcclTerms terms = *nccl_terms(unplaced.call);
   if (is_on_device_) {
-    job_.describe(unplaced, terms, input, output);
+    job_.describe(unplaced, terms, staging);
   } else {
-    job_.describe_sizes(unplaced, terms, input, output);
+    job_.describe_sizes(unplaced, terms, staging);
   }
   const Status status = group.reserve(job_.job());
   if (status.ok()) return Lack::nothing;
@@ -231,11 +230,10 @@ void Offload::use(DeviceGroup& group) {
 
 // If this rank fails before it is in the job, it still has the token to leave the group with, as
 // the others do.
-Status Offload::run(UnplacedCall& unplaced, Staging& input, Staging& output) try {
+Status Offload::run(UnplacedCall& unplaced, StagingPair& staging) try {
   use(*groups_.find(processes_));
   const NcclTerms terms = *nccl_terms(unplaced.call);
-  Status status =
-      is_on_device_ ? run_job(unplaced.call) : run_on_host(unplaced, terms, input, output);
+  Status status = is_on_device_ ? run_job(unplaced.call) : run_on_host(unplaced, terms, staging);
   status.ok() ? void(has_carried_ = true) : abort();
   return status;
 } catch (const std::bad_alloc&) {
@@ -245,16 +243,15 @@ Status Offload::run(UnplacedCall& unplaced, Staging& input, Staging& output) try
 
 // Data that is not dense on the device goes by the host, and through scratch on the device. (All of
 // it by staging memory: NCCL may write to that even if it can't be ended.)
-Status Offload::run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
-                            Staging& output) {
-  Placement placement(unplaced, input, output, team_, Placement::Staged::all);
+Status Offload::run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, StagingPair& staging) {
+  Placement placement(unplaced, staging, team_, Placement::Staged::all);
   Status local = placement.begin();
   if (local.ok()) local = pack_all(unplaced.call, team_.size());
   if (local.ok()) {
     job_.describe_on_host(unplaced.call, terms);
     if (Status status = run_job(unplaced.call); !status.ok()) {
-      if (!is_quiet()) input.abandon();
-      if (!is_quiet()) output.abandon();
+      if (!is_quiet()) staging.input.abandon();
+      if (!is_quiet()) staging.output.abandon();
       return status;
     }
     local = placement.end();

@@ -66,15 +66,15 @@ class Offload {
   // What follows are the steps of an eligible call before which the ranks vote. All may throw
   // std::bad_alloc.
   // Fills in what this rank says of NCCL. token: of the groups; it is held until the call ends.
-  void vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token, Staging& input,
-            Staging& output, Vote* vote);
+  void vote(const UnplacedCall& unplaced, const DeviceGroups::Token& token, StagingPair& staging,
+            Vote* vote);
   // To be called when all have voted. *able: whether NCCL could carry the call. Begins to start
   // NCCL, or gives it up, if that is what follows. An error: the team is broken. Blocks.
   Status conclude(const Call& call, const Finding& finding, std::span<const Vote> votes,
                   const DeviceGroups::Token& token, bool* able);
   // Carries a call that it could carry. An error: the call has failed, and the team is broken.
   // Blocks.
-  Status run(UnplacedCall& unplaced, Staging& input, Staging& output);
+  Status run(UnplacedCall& unplaced, StagingPair& staging);
   bool is_starting() const { return stages_.stage() == NcclStages::Stage::starting; }
 
   // To be called when the team is broken: other ranks may have aborted their part of the group. It
@@ -96,14 +96,13 @@ class Offload {
   Lack look_at_device(Vote* vote);
   Lack look_at_group(DeviceGroup& group, Vote* vote);
   Lack look_at_end(const DeviceGroup& group);
-  Lack reserve(DeviceGroup& group, const UnplacedCall& unplaced, Staging& input, Staging& output);
+  Lack reserve(DeviceGroup& group, const UnplacedCall& unplaced, StagingPair& staging);
   bool find_library(Ability* mine);
   Status start(const Call& call, const Finding& finding);
   Status agree_on_id(const Call& call, bool* able, Id* id);
   void use(DeviceGroup& group);
   void abort();
-  Status run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Staging& input,
-                     Staging& output);
+  Status run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, StagingPair& staging);
   Status run_job(const Call& call);
   bool is_quiet();
   void tell_here(Level level, const std::string& why);

@@ -30,7 +30,7 @@ std::vector<std::string> needs_of(const Algorithm& algorithm) {
   if (algorithm.needs.commutative) needs.emplace_back("commutative op");
   if (algorithm.needs.uniform) needs.emplace_back("equal blocks");
   if (algorithm.needs.hosts) needs.emplace_back("several hosts, of several ranks");
-  if (algorithm.shm) needs.emplace_back("shared memory");
+  if (algorithm.means() == Means::shared_memory) needs.emplace_back("shared memory");
   if (algorithm.needs.groups) needs.emplace_back("several groups");
   if (algorithm.needs.cma) needs.emplace_back("ranks that may read each other");
   return needs;

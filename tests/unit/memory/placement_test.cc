@@ -50,9 +50,9 @@ class PlacementTest : public testing::Test {
   }
 
   UnplacedCall call_;
-  Staging input_, output_;
+  StagingPair staging_;
   NoCopies wait_;
-  Placement placement_{call_, input_, output_, wait_};
+  Placement placement_{call_, staging_, wait_};
 };
 
 TEST_F(PlacementTest, DenseSidesStayWhereTheyAre) {

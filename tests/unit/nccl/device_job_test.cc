@@ -285,11 +285,11 @@ class NcclJobOfRank : public testing::Test {
   static constexpr Rank rank = 2, ranks = 4;
 
   const SluiceNcclJob& describe() {
-    job_.describe(unplaced_, *nccl_terms(unplaced_.call), in_, out_);
+    job_.describe(unplaced_, *nccl_terms(unplaced_.call), staging_);
     return job_.job();
   }
   const SluiceNcclJob& describe_sizes() {
-    job_.describe_sizes(unplaced_, *nccl_terms(unplaced_.call), in_, out_);
+    job_.describe_sizes(unplaced_, *nccl_terms(unplaced_.call), staging_);
     return job_.job();
   }
   void reduce_by(Collective collective, Type type) {
@@ -321,7 +321,7 @@ class NcclJobOfRank : public testing::Test {
   void* const to_ = device_address(0x20000);
   ElementType type_;
   UnplacedCall unplaced_;
-  Staging in_, out_;
+  StagingPair staging_;
   DeviceJob job_{rank};
 };
 
