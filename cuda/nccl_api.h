@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What of NCCL is used, declared here so that the module builds without NCCL, and the library is
-// opened at run time. Names and values are those of <nccl.h>. Where that header is at hand,
-// tests/cuda/nccl_declarations.cc compares all of this with it at compile time.
+// Declares the functions of NCCL that the module calls. So the module builds without NCCL, and
+// opens the library at run time. Names and values are those of <nccl.h>. Where that header is at
+// hand, tests/cuda/nccl_declarations.cc compares all of this with it at compile time.
 #pragma once
 
 #include <climits>

@@ -13,9 +13,9 @@
 
 namespace sluice {
 
-// What each side of a channel has said its calls are. All messages of a call have the same
-// Tag::signature and size of the call, so comparing calls finds ranks that disagree even if none of
-// their messages match. Keeps each side's 8 latest calls, one for each residue of the call number.
+// What each side of a channel has said its calls are. All messages of a call carry its
+// Tag::signature and size, so comparing calls finds ranks that disagree even if none of their
+// messages match. Keeps each side's 8 latest calls, one for each residue of the call number.
 class CallCheck {
  public:
   // Notes what this side (or the peer) says the call is. Returns what the other side said, if

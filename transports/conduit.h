@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A conduit is a byte stream between two processes, in order, in both directions. It carries the
-// frames of one link, which knows it only by this contract: a socket; a filter over another conduit
-// (encryption); or an upgrade that replaces the socket (a ring in shared memory, a queue pair).
-// Nothing here blocks. The endpoint's lock guards it.
+// frames of one link, which knows it only by this contract. It is a socket, a filter over another
+// conduit (encryption), or an upgrade that replaces the socket (a ring in shared memory, a queue
+// pair). Nothing here blocks. The endpoint's lock guards it.
 //
 // Writing has three stages. Bytes are *taken* when write returns them: the conduit owns a copy, or
-// they have left. Of the bytes taken, the peer may be unable to read the last unsent() unless this
-// process calls flush() until it is 0: no send completes, so no MPI call returns before, and BYE,
-// ABORT and the end of the process wait for it too. When delivered() is true, this process may end,
-// and the peer can still read everything.
+// they have left. The peer may be unable to read the last unsent() of them until this process has
+// called flush() so often that unsent() is 0. Before that no send completes, so no MPI call
+// returns, and BYE, ABORT and the end of the process wait for it too. When delivered() is true,
+// this process may end, and the peer can still read everything.
 #pragma once
 
 #include <poll.h>
@@ -66,8 +66,8 @@ class Conduit {
   // `failed` with EPIPE, ECONNRESET or ETIMEDOUT: the peer is gone, but what it sent before may
   // still be read.
   virtual Moved write(std::span<const iovec> runs) = 0;
-  // The same, for bytes that others follow at once by write: these need not leave before, so that
-  // the kernel can make long segments of them (the records of one call of TLS).
+  // Like write, for bytes that another write follows at once. The kernel may keep them until then,
+  // to make long segments (the records of one call of TLS).
   virtual Moved write_more(std::span<const iovec> runs) { return write(runs); }
   // Fills the runs in order with what has arrived. Result `closed`: everything has been read, and
   // the peer sends no more.
@@ -112,12 +112,12 @@ class Prover {
   virtual const PublicKey& public_key() const = 0;
   // Code::unavailable, with the reason, once what computes keys and proofs can no longer be used.
   virtual Status state() const { return {}; }
-  // The key that only this process and the peer can compute, whose public key this is; another for
-  // other ids. Code::invalid if that is no public key; Code::unavailable, as of prove, if what
-  // computes it can no longer be used.
+  // The secret of this process and the peer with this public key. Nobody else can compute it. It
+  // depends on both ids. Code::invalid if that is no public key; Code::unavailable, as of prove, if
+  // what computes it can no longer be used.
   virtual Result<PairKey> agree(const ProcessId& self, const ProcessId& peer,
                                 const PublicKey& peer_key) const = 0;
-  // What only those who know the key can compute.
+  // A keyed hash of the text (HMAC).
   virtual Result<Key> prove(const PairKey& key, std::span<const std::byte> text) const = 0;
 };
 

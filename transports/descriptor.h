@@ -8,12 +8,12 @@
 namespace sluice {
 
 // Owns a newly made close-on-exec descriptor. A negative number: making it failed, and is the errno
-// value, negated (system_call). A descriptor with the number of standard input, output or error is
-// moved to a higher number: a program that closed one of those may still write to it, or open
-// something else there at any time. In a child of fork() the number stays taken but refers to
-// /dev/null. Otherwise the child would keep the file open, and a dead process would look alive to
-// its peers while its child lives. Where the program has closed a descriptor of Sluice's, and has
-// opened a file of its own there, that file is the program's: it is not closed, here or in a child.
+// value, negated (system_call). A descriptor below 3 is moved to a higher number: a program that
+// closed its standard input, output or error may still write to it, or open something else there.
+// In a child of fork() the number stays taken but refers to /dev/null. Otherwise the child would
+// keep the file open, and a dead process would look alive to its peers while its child lives. Where
+// the program has closed a descriptor of Sluice's, and has opened a file of its own there, that
+// file is the program's: it is not closed, here or in a child.
 class Descriptor {
  public:
   Descriptor() = default;

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tells whether the libraries of a module call their own functions. A library that the program has
-// loaded before is shared with the module, and its calls may lead elsewhere: where the program, or
-// a library that comes before it, exports functions of the same names, the loader has bound them to
-// those (interposition). BoringSSL before OpenSSL is a case: OpenSSL then works on another
-// library's objects, and crashes. RTLD_DEEPBIND helps only libraries that the module itself brings.
+// Tells whether the libraries of a module call their own functions. The module shares a library
+// with the program if the program has loaded it before. If the program, or a library before it,
+// exports functions of the same names, the loader has bound the library's calls to those
+// (interposition). BoringSSL before OpenSSL is a case: OpenSSL then works on another library's
+// objects, and crashes. RTLD_DEEPBIND helps only libraries that the module itself brings.
 //
-// A call goes through a slot that a dynamic relocation names. The slots of all libraries that the
-// module needs are examined, except those that this library itself runs with (libc). (The module's
-// own slots are right, because it has not been loaded before.) A slot is wrong if it leads out of
-// these libraries although one of them defines the function. If it is not bound yet (lazy binding),
-// the function that the loader would find now counts.
+// A call goes through a slot that a dynamic relocation names. This examines the slots of all
+// libraries that the module needs, except libc and others that this library needs itself. (The
+// module's own slots are right, because it has not been loaded before.) A slot is wrong if it leads
+// out of these libraries although one of them defines the function. If it is not bound yet (lazy
+// binding), the function that the loader would find now counts.
 //
-// These slots count as right: functions that none of the libraries defines (the program's
-// allocator); weak definitions, which any object may replace (C++ inline functions, operator new);
-// data, which a program may have copied; and the address of a function in a program that is not
-// position-independent. Two cases are missed: bindings that only a lazy look-up among libraries
-// opened by RTLD_LOCAL would make, and libraries with symbol versions, which are assumed to differ.
+// Some slots always count as right. None of the libraries defines the function (the program's
+// allocator). Its definition is weak, so any object may replace it (C++ inline functions, operator
+// new). It is data, which a program may have copied. It is the address of a function in a program
+// that is not position-independent. Two cases are missed: bindings that only a lazy look-up among
+// libraries opened by RTLD_LOCAL would make, and libraries with symbol versions, which are assumed
+// to differ.
 #pragma once
 
 #include <string>

@@ -62,9 +62,9 @@ struct SettingSources {
 
 // Reads the file that SLUICE_CONFIG names; without that, sluice.conf in $XDG_CONFIG_HOME
 // ($HOME/.config), and `site`. With SLUICE_CONFIG=none it reads no file. `is_privileged`: the
-// process has more rights than the user who started it (set-user-id); it reads only `site`, and
-// takes no path and no HOME from variables: it would open the user's files with its own rights. A
-// file is ignored if it cannot be read, is not a regular file, contains a zero byte, is larger than
+// process has more rights than the user who started it (set-user-id). It then reads only `site`: a
+// path or HOME from variables would make it open the user's files with its own rights. A file is
+// ignored if it cannot be read, is not a regular file, contains a zero byte, is larger than
 // most_settings_bytes, or is writable by all users. The user's file is also ignored if it belongs
 // to neither this user nor root. A missing file counts as empty. May block as opening a file does,
 // and throw std::bad_alloc.

@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// Whether it only says that a call that does not wait has nothing yet, or goes on.
+// Whether a non-blocking call would block (EAGAIN), or goes on (EINPROGRESS).
 inline bool is_not_yet(int error) {
   return error == EAGAIN || error == EINPROGRESS || error == EALREADY;
 }

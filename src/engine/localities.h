@@ -43,10 +43,9 @@ class RoundTrips {
 bool measure_round_trip(Rounds& rounds, WaitPolicy& wait_policy, uint32_t* nanoseconds);
 
 // The number of ranks for each processor of `rank`, rounded up; 1 if unknown. It is the largest of
-// three numbers: ranks confined to the processors that this rank's thread may run on, per
-// processor; ranks under the same cgroup quota, per processor of the quota; and the number that
-// this rank's process has found in other teams, because ranks of small teams share processors with
-// others.
+// three numbers. The first counts the ranks that may run on this thread's processors only, per
+// processor. The second counts those under its cgroup's quota, per processor of the quota. The
+// third is what this process has found in other teams, whose ranks may share its processor too.
 uint32_t ranks_per_processor(std::span<const Locality> localities, uint32_t rank);
 // The largest such number of any rank.
 uint32_t most_per_processor(std::span<const Locality> localities);

@@ -4,12 +4,12 @@
 // last rank's exit. A rank's own duration lies: an early rank measures how late the others are, and
 // the root of a broadcast may leave before anybody has come.
 //
-// The ranks of a host have one clock. Clocks of different hosts have offsets, which are bounded
-// from exchanges in which each rank hears from every other: what rank i gets in an exchange was
-// sent after rank j entered it, so on one clock j's entry precedes i's exit. The bounds are
-// as wide as the exchange is long. (Cristian, Probabilistic clock synchronization, 1989.) A sample
-// is an interval for that reason. It is cut with the shortest and the longest duration of
-// any rank, between which the team's time lies whatever the clocks say.
+// The ranks of a host have one clock. Clocks of different hosts have offsets. Exchanges in which
+// each rank hears from every other bound them: rank i leaves one only after rank j has entered it,
+// so on one clock j's entry precedes i's exit. The bounds are as wide as the exchange is long.
+// (Cristian, Probabilistic clock synchronization, 1989.) A sample is an interval for that reason.
+// It is cut with the shortest and the longest duration of any rank, between which the team's time
+// lies whatever the clocks say.
 //
 // Pure functions of what the ranks have told each other; equal on all ranks. They allocate nothing,
 // because a rank that has heard the others must not fail alone.

@@ -23,8 +23,8 @@ struct Process;
 
 class ShmExecutor {
  public:
-  // watch: what the team checks while a rank waits in the arena. links: carries what of a call goes
-  // over links. All must outlive this.
+  // watch: what the team checks while a rank waits in the arena. links: carries the part of a call
+  // that goes over links. All must outlive this.
   ShmExecutor(Process& process, const TeamChannels& channels, Rank rank,
               std::unique_ptr<Arena> arena, Waiter& waiter, ArenaWaitPolicy::Watch watch,
               OverLinks& links);
@@ -32,7 +32,7 @@ class ShmExecutor {
   // The ranks tell each other where they run, form groups and try CMA. Collective over the ranks;
   // blocks. If it fails, the others are told. name: of the communicator. May throw std::bad_alloc.
   Status exchange_members(const std::string& name);
-  // What `meet` found out, for the rules.
+  // What exchange_members found out, for the rules.
   Selection::Arena traits() const;
 
   // Whether the call must see to its slots before it runs. number: Tag::call.

@@ -34,8 +34,8 @@ class Slots {
   }
   // Reserves slots if the call needs some and there are none; gives them back if they are idle. All
   // ranks call it alike; reserving blocks until all have come. lack: not all ranks can reserve
-  // slots, so all send the call's data over links, by a plan. failed: the wait for the others was
-  // given up, or they are in another call (signature, bytes: as in Rounds::begin).
+  // slots, so all send the call's data over links, by a plan. failed: the wait for the others ended
+  // early, or they are in another call. signature, bytes: as in Rounds::begin.
   enum class Answer { go, lack, failed };
   Answer prepare(bool needs, uint32_t number, uint32_t signature, size_t bytes,
                  WaitPolicy& wait_policy);

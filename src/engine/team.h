@@ -106,8 +106,8 @@ class Team : public CopyWait {
  public:
   // Sets a team up. Collective over the bootstrap's ranks, which exchange addresses and settings;
   // blocks until all have come. The value is nullptr if all ranks agreed that MPI keeps this
-  // communicator: a rank lacks the resources for connections, or ranks differ (in settings or
-  // version) and SLUICE_ON_MISMATCH=mpi on all of them (a warning says why); or hints ask for it.
+  // communicator. Either hints ask for that, or a rank lacks the resources for connections, or
+  // ranks differ in settings or version and all have SLUICE_ON_MISMATCH=mpi (a warning says why).
   // An error, on all ranks, if ranks differ and SLUICE_ON_MISMATCH=abort on any, if a rank has no
   // memory for it, or if an earlier call on the communicator failed on a rank (report_failed_rank).
   // name: of the communicator, for messages. *hints: in, those that the program gave on this rank;

@@ -37,12 +37,12 @@ class TeamFailures {
   Status aborted_in_arena() const {
     return is_aborted_in_arena() ? Status(Code::aborted, shm_->abort_cause()) : Status();
   }
-  // Whether a rank has aborted, ranks disagree about the call, or a rank is lost that the call
-  // would wait for in vain. Looked at now and then, because it takes long.
+  // Whether a rank has aborted, ranks disagree about the call, or a rank that the call waits for is
+  // lost. Takes long, so it is called now and then.
   Status find_failure(CallInFlight& call);
-  // To be called at every turn of a call's wait, with how long that has lasted: warns if it gets
-  // long, ends it at its deadline or if `find_failure` finds something. what: is waited for; name:
-  // of the call. Functions that make texts.
+  // Called at every turn of a call's wait, with the time waited so far. Warns if that gets long;
+  // fails at the deadline, or if `find_failure` does. what: is waited for; name: of the call.
+  // Functions that make texts.
   Status watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what,
                const auto& name) {
     if (waited < first_look_) return {};

@@ -22,12 +22,13 @@
 // Sluice's, and 40 after one of its own.) So a turn is a pair of calls, of which only the second
 // counts.
 //
-// Programs make different calls in a fixed order again and again, and some take longer. So the
-// turns are those of the sequence of Thue and Morse, A B B A B A A B: for a period of 2, 4 or 8
-// calls the candidates get the same ones, and for another one (but 17) no candidate gets the same
-// ones in two windows in a row. One more call by the choice precedes the turns. It makes the length
-// odd, so that of a program with two calls in turns the next window counts the other one. That two
-// windows must agree, and by a wide margin, also keeps equal candidates from alternating.
+// Programs make different calls in a fixed order again and again, and some take longer. So turns
+// follow the sequence of Thue and Morse, A B B A B A A B. If the program's period is 2, 4 or 8
+// calls, all candidates get equal shares of its calls. If it is any other but 17, no candidate gets
+// one kind of call in two windows in a row. One more call by the choice precedes the turns. It
+// makes the length odd, so that of a program with two calls in turns the next window counts the
+// other one. That two windows must agree, and by a wide margin, also keeps equal candidates from
+// alternating.
 //
 // Two windows of short calls may both lie within a disturbance, as when a job has just started and
 // two ranks still share a processor: a call then takes a scheduler's tick, hundreds of times its

@@ -26,11 +26,12 @@
 // on devices), where the bits can't change; with `free`, everywhere, and nothing is made aside.
 // (MVAPICH-Plus tunes so while a program runs.)
 //
-// Not tried: calls that the user has decided about (a variable, a hint, a rule of SLUICE_RULES,
-// SLUICE_REPRODUCIBLE); with SLUICE_TLS, because MPI sends in clear; with SLUICE_TIMEOUT, because
-// MPI's calls have no deadline; calls of no bytes, and of 2 GiB or more, which some MPI libraries
-// fail in; reductions of 64 MiB or more, for which MPI and trials take memory; and all reductions
-// but those that is_right_by_mpi lists (`tests/mpi/test_choice` compares them with MPI's).
+// These calls are not tried. The user has decided about them: a variable, a hint, a rule of
+// SLUICE_RULES, SLUICE_REPRODUCIBLE. SLUICE_TLS is set, and MPI sends in clear. SLUICE_TIMEOUT is
+// set, and MPI's calls have no deadline. They have no bytes, or 2 GiB or more, in which some MPI
+// libraries fail. They are reductions of 64 MiB or more, for which MPI and trials take memory, or
+// reductions that is_right_by_mpi does not list (`tests/mpi/test_choice` compares those that it
+// lists with MPI's).
 #pragma once
 
 #include <array>

@@ -12,19 +12,19 @@
 // other processors: Rounds, arena.cc). Ranks that have told each other which processors they may
 // use know that they share them (localities.h; 4 ranks on 2 cores then reduce 4 bytes in 2.45 us,
 // else in 2.9). Otherwise a rank infers it from involuntary context switches. It then sleeps once,
-// for 50 us: the scheduler puts a thread that wakes up on an idle processor if there is one, but
-// leaves threads that spin or yield together for some 20 ms (8 ranks that began together on 16
-// cores: 12 us a barrier instead of 0.5). A neighbour that never waits, such as another program,
-// keeps the processor for its whole slice whenever it is yielded to. A rank that inferred it and
-// sees that happen spins for a while instead (Courtesy), as MPI libraries do: the scheduler gives
-// the neighbour its share in any case, but most calls then fall into the rank's own slices.
+// for 50 us. The scheduler moves a thread that wakes up to an idle processor, but leaves threads
+// that spin or yield on theirs for some 20 ms (8 ranks that began together on 16 cores: 12 us a
+// barrier instead of 0.5). A neighbour that never waits, such as another program, keeps the
+// processor for its whole slice whenever it is yielded to. A rank that inferred it and sees that
+// happen spins for a while instead (Courtesy), as MPI libraries do. The scheduler gives the
+// neighbour its share in any case, and most calls then fall into the rank's own slices.
 //
 // Otherwise it never sleeps unless SLUICE_SPIN says so (MPI libraries do not either), because data
-// on MPI's own transports would not wake it. It then sleeps for 50 us, and longer the longer the
-// wait lasts, 1 ms at most; messages end a sleep, but not what other ranks publish in an arena:
-// there it sleeps for 50 us at a time. Nor do peers wake each other by futex, which would cost more
-// than it saves: if 4 processes on 2 cores wait for each other in turn, a round takes 2 us with
-// yields and 17 with sleeps and wake-ups; with 8 processes 6 and 31.
+// on MPI's own transports would not wake it. It then sleeps for 50 us, and longer as the wait
+// lasts, 1 ms at most. Messages end a sleep. Flags in an arena do not, so there it sleeps for 50 us
+// at a time. Peers do not wake each other by futex, because that costs more than it saves: a round
+// in which 4 processes on 2 cores wait for each other takes 2 us with yields, 17 with sleeps and
+// wake-ups (8 processes: 6 and 31).
 #pragma once
 
 #include <atomic>

@@ -5,8 +5,8 @@
 // plan: only segments on their way are staged.
 //
 // If the rank has several buffers (UnplacedCall::others), all on devices, the device combines them
-// in the first one before the call, and copies the result to the others after it, as part of its
-// work: only one vector crosses to the host. (gloo's cuda_allreduce_ring_chunked does the same.)
+// in the first one before the call, and copies the result to the others after it. So only one
+// vector crosses to the host. (gloo's cuda_allreduce_ring_chunked does the same.)
 //
 // Other ranks see the same messages in any case, so each rank decides by itself. If there is no
 // stream or memory, the host reduces.

@@ -28,10 +28,10 @@ struct DevicePlace : SluiceCudaPlace {
   bool is_host() const { return device == host; }
 };
 
-// A process without a driver pays three instructions a call: the loader appends libraries to the
-// end of its list, so a null pointer there means that none was loaded since we looked for a driver.
-// Otherwise (nobody has looked, another library was loaded, or there is a driver) this leads to a
-// pointer that is not null; with SLUICE_CUDA=off always to one that is.
+// A process without a driver pays three instructions a call. The loader appends libraries to its
+// list. A null pointer at the end of it means that none was loaded since the last search for a
+// driver. Otherwise (nobody has looked, another library was loaded, or there is a driver) this
+// leads to a pointer that is not null; with SLUICE_CUDA=off always to one that is.
 extern constinit std::atomic<link_map* const*> library_after_last;
 
 inline bool may_be_on_device() {

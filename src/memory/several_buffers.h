@@ -3,7 +3,7 @@
 // The placement of a call that has several buffers on this rank, each with the vector's type and
 // count (sluice_allreduce_multi, sluice_bcast_multi): on the host, on devices, in any mix. The
 // engine sees one vector. An allreduce combines the buffers piece by piece, when a piece is first
-// read, and all of them get each piece of the result when it is final; so this runs beside the
+// read, and copies each piece of the result to all of them when it is final. Both run beside the
 // messages of other pieces. Where the first buffer lies on a device, others on devices get the
 // result from it in the end, without the host. (The shape of gloo's allreduces and broadcasts of
 // several pointers, where local reductions and copies are pipelined with the steps.)

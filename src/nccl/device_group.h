@@ -7,8 +7,8 @@
 // they don't have it; it is never waited for.
 //
 // Several communicators of one process may share a group, and threads may use them at once. A rank
-// that is done with a job early must not abort the group when another communicator fails, because
-// others may still be in the job: only the communicator that has used it last gives it up. If
+// that finishes a job early must not abort the group when another communicator fails, because other
+// ranks may still be in the job. Only the communicator that used the group last aborts it. If
 // another thread has the token then, that thread does it at the end of its call; where this takes
 // longer than 5 seconds, other ranks say that NCCL can't be ended.
 #pragma once

@@ -2,7 +2,7 @@
 //
 // How far a communicator is on its way to NCCL, and what it does about a vote. Starting NCCL takes
 // seconds and much memory, so all data must have been on devices in two votes in a row. All ranks
-// call it alike, with the same findings.
+// make equal calls, with equal findings.
 #pragma once
 
 #include <cstdint>

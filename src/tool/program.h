@@ -21,9 +21,9 @@ struct Program {
 };
 
 // Looks the command up as execvp() does, and follows scripts. An error names the file that cannot
-// take a preload, and why: it does not exist, is not executable, is statically linked, is setuid,
-// setgid or has capabilities (the dynamic linker then ignores preloads), or is of another
-// architecture.
+// take a preload, and why: it does not exist, is not executable, is statically linked, or is of
+// another architecture; or the dynamic linker ignores preloads for it (setuid, setgid,
+// capabilities).
 Result<Program> resolve_program(const std::string& command);
 
 }  // namespace sluice

@@ -5,10 +5,9 @@
 // each direction from some frame on, and the base only wake-up bytes.
 //
 // How a socket is closed tells the peer what has become of the link. A FIN ends it; a reset only
-// breaks the connection (resumption.h). A socket that is closed while it holds bytes that were not
-// read, or while such bytes are on their way, resets its connection. So that of a link that has
-// ended is not closed, but shut down, and kept until the peer has ended its side, too; what comes
-// is dropped.
+// breaks the connection (resumption.h). But close(2) resets a connection if unread bytes are in the
+// socket or on their way. So the socket of a link that has ended is only shut down, and closed once
+// the peer has ended its side; bytes that arrive meanwhile are dropped.
 #pragma once
 
 #include <sys/socket.h>
@@ -23,8 +22,8 @@
 
 namespace sluice {
 
-// Carries nothing. It stands for a filter that is still to be made, so that nothing passes without
-// one.
+// Carries nothing. It takes a filter's place until the filter is made, so nothing passes
+// unencrypted.
 class NoConduit final : public Conduit {
  public:
   const char* name() const override { return "tcp"; }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a link does while it has no sound connection: before the two sides have met, when a
-// connection breaks, and until another one has taken its place (resumption.h). Whoever notices
-// something of the peer asks this table, and does what it says. So each sign means the same
-// wherever it is noticed.
+// connection breaks, and until another one has taken its place (resumption.h). All code that
+// notices a sign of the peer asks this table, so the sign has one meaning everywhere.
 //
-// A link ends only for a cause that is certain: the peer has ended (a FIN, or nobody listens where
-// it did), it says that it has given the link up, bytes are lost, or a limit has passed without a
-// sign of life. All else is waited for. What an upgrade still holds is read before a peer that has
-// ended is taken for gone, because it may say why.
+// A link ends only for a certain cause: the peer has ended (a FIN, or nobody listens at its
+// address), it reports that its link has failed, bytes are lost, or a limit has passed without a
+// sign of life. Until then the link waits. If the peer has ended, bytes in an upgrade's memory are
+// read first, because an ABORT among them may say why.
 //
 // The rows exclude each other. What no row names changes nothing. The table is pure; Link, and
 // Rails for their connections, act by it. tests/unit/transports/diagnosis_test.cc walks all rows,
-// and all that two sides which act by it can come to.
+// and all states of two sides that act by it.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,8 @@ struct Diagnosis {
     unmet,    // the two have not met
     opening,  // both have greeted for the first time, and agree on encryption
     open,     // it carries frames, or is to; if it breaks, another one may go on
-    last,     // the same, and no other may: BYE was said, a frame is cut off, or the peer has no
-              // address
+    last,     // as open, but no other may follow: BYE was said, a frame is cut off, or there is no
+              // address of the peer
     local,    // a local socket, which ends with the peer's process
     parted,   // it broke, and another one may go on
     rail      // a further connection beside an open one (rails.h)
@@ -81,16 +80,16 @@ struct Diagnosis {
     unreached,      // it could not be connected to
     refused,        // it had given up the link before they met
     never_came,     // it ended before it connected
-    unproved,       // the same, before its last proof
+    unproved,       // it ended before its last proof
     spurned,        // it closes what is to connect the two
     broke_opening,  // the first connection broke before it was ready
     stalled,        // its opening came to a halt
     broke_last,     // it broke, and no other may go on
     ended,          // the peer has ended it
     silent,         // its host has not answered
-    silent_since,   // the connection broke, and since then the same
-    absent_since,   // the same, and since then nobody answers as the peer
-    refused_since,  // the same, and the peer has given up the link
+    silent_since,   // the connection broke, and since then its host has not answered
+    absent_since,   // the connection broke, and since then nobody answers as the peer
+    refused_since,  // the connection broke, and the peer has given up the link
     lost,           // the connection broke, and bytes are lost
     rail_broke,     // a rail broke that parts were on
     rail_ended      // the peer has ended such a rail
@@ -118,8 +117,7 @@ struct Diagnosis {
 };
 
 // The error of a link that is given up for that cause. peer: its name. broke: why the connection
-// ended, for the causes since then. how: what was noticed; it is the whole error where that is
-// told by who noticed it.
+// ended, for the causes since then. how: what was noticed; for some causes, the whole error.
 Status explain(Diagnosis::Cause cause, const std::string& peer, const std::string& broke,
                const Status& how);
 

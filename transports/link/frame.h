@@ -1,53 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is sent over a connection after the greetings (transports/tcp/greeting.h): frames. Integers
-// are little-endian.
+// Frames: what goes over a connection after the greetings (transports/tcp/greeting.h). A frame has
+// a header of 56 bytes and perhaps a payload. Integers are little-endian, unused bytes 0.
 //
-//   bytes    what             in
-//   0        type             all
-//   1        flags            data, spread: 1, it takes room in the window
-//   2-3      0
-//   4-7      payload length   data, abort (text), offer, accept, decline, spread; else 0
-//   8-23     team: leader     all of a team
-//   24-27    team: number     all of a team
-//   28-31    call             data, rts, cts, spread
-//   32-35    ordinal          data, rts, cts, spread
-//   36-39    segment          data, rts, cts, spread
-//   40-43    signature        data, rts, spread
-//   44-47    credit           data, credit: bytes of the team's window that are free again;
-//                             spread: bytes of the message; rail: its number
-//   48-55    size             data, rts, spread
-//   56-      payload          data, abort, offer, accept, decline, spread
+//   0    type (1: flags)   24  team: number   36  segment     48  size (8 bytes)
+//   4    payload length    28  call           40  signature   56  payload
+//   8    team: leader      32  ordinal        44  number
 //
-//   data      a message
-//   rts       a message that finds no room in its window; one a message
-//   cts       the message's receive is posted, so it may be sent without room in the window
-//   credit    bytes 44-47 alone
-//   abort     the team has failed, and why
-//   bye       the process is done; the last frame. A socket that closes without one tells that the
-//             process has died
-//   offer     an upgrade (transports/conduit.h) from the connecting side. The first byte names its
-//             maker; the rest says how to attach to it
-//   accept    the accepting side has attached, and what the connecting side must know of that
-//   decline   the offer is not accepted, or from the connecting side, is withdrawn. The first byte
-//             is 1 if that side offers no other upgrade: the link stays on this conduit. It is 2 if
-//             the accepting side has accepted, but its bytes do not cross the upgrade: then the
-//             connecting side withdraws the offer. It is 3 if another offer of the same maker may
-//             be accepted. The rest is text that says what the sender lacks; empty: the receiver
-//             does
-//   shift     the last frame over this conduit; what follows goes over the upgrade, and only
-//             wake-up bytes over this one. The connecting side sends it when bytes have crossed
-//             the upgrade in both directions, the accepting side when it has read that.
-//   spread    a message whose parts go over rails (rails.h). The payload says how it is cut
-//             (spread.h)
-//   rail      with proofs: the answering side has the last proof of this rail, so the asking side
-//             may send on it
+//   type     header         number       payload, or what the frame says
+//   data     team to size   credit       a message; flag 1: it takes room in the window
+//   rts      team to size                its message finds no room in the window
+//   cts      team to segment             the receive is posted: send its message, room or not
+//   credit   team           credit       room that is free again in the team's window, in bytes
+//   abort    team                        why the team has failed
+//   bye                                  the last frame; without it, the process has died
+//   offer                                connecting side: an upgrade's maker, how to attach to it
+//   accept                               accepting side has attached; what its maker adds to that
+//   decline                              no upgrade: a byte (below), what the sender lacks
+//   shift                                the next frame comes over the upgrade
+//   spread   team to size   its bytes    how a message is cut over rails (spread.h); flag as data
+//   rail                    the rail's   the last proof of this rail has come: send on it
 //
-// Bye, rail and those for upgrades belong to the link, the others to a team.
-//
-// A data frame, or what it would be if the message were not spread, takes the bytes of its payload
-// and header in the window. If the window opens before the CTS comes, the sender may send an
-// announced message in the window, and ignores that CTS.
+// A message of data or spread takes the bytes of its header, too, in the window. If the window
+// opens before CTS comes, the sender may send the message in the window and ignores that CTS.
+// The connecting side sends SHIFT once bytes have crossed the upgrade (transports/conduit.h) both
+// ways, and the accepting side once it has read that. Then this conduit carries wake-up bytes only.
+// The first byte of DECLINE: 0 or 1: the offer is not accepted, or withdrawn (1: and the sender has
+// no other, so the link stays here); 2: accepted, but no bytes come, so withdraw it; 3: not
+// accepted, but another offer of that maker may be. Text follows; none: the receiver lacks it.
 #pragma once
 
 #include <cstddef>

@@ -5,9 +5,9 @@
 //
 // The process with the lower id asks for the connection when it first needs it; the other waits a
 // second for that, and then dials, too (transports/tcp/meeting.h). While nothing is pending on a
-// link, it is not read, and incoming bytes stay in the socket. There are two exceptions: when a
-// link is made and after sleeps, the driver checks whether peers have ended, so that processes that
-// come and go leave no descriptors (look_for_end); and a rank that waits long for others checks
+// link, it is not read, and incoming bytes stay in the socket. There are two exceptions. When a
+// link is made, and after sleeps, the driver checks whether peers have ended (look_for_end):
+// otherwise ended processes would hold descriptors. A rank that waits long in an arena checks
 // whether the peer has aborted a team (look_around).
 #pragma once
 
@@ -110,7 +110,7 @@ class Link {
   // it.
   bool forgotten() const;
 
-  // Whether this process has a connection to that host, so that the host lives.
+  // Whether this process has a connection to that host; if so, the host lives.
   bool reaches(const std::string& host) const {
     return connection_ && !host.empty() && peer_.host == host;
   }
@@ -160,8 +160,8 @@ class Link {
 
   // Ends all pending and later operations with this status.
   void fail(const Status& status);
-  // This process lacks descriptors or memory to connect. What waits for the connection fails; the
-  // link stays, so that the team can tell the peer once there are some.
+  // This process lacks descriptors or memory to connect. Operations that wait for the connection
+  // fail. The link stays, so that the team can send ABORT when descriptors or memory are back.
   void run_short(const Status& lack);
 
   // For streams.

@@ -9,18 +9,17 @@
 //   rail k          the parts, one after the other in the order of their SPREADs, nothing else
 //
 // So messages match, take room in windows, are checked and aborted on connection 0 as they are
-// without rails, and nothing overtakes there. A rail is read only while parts are due. The two
-// sides know of each byte on which rail it comes: a rail that ends with parts due or unsent fails
-// the link, also if its end is known before the SPREAD that names it comes; one that ends without
-// any is dropped, and may be made again. Its number is not used again. The peer's BYE counts when
-// all parts have come.
+// without rails, and nothing overtakes there. A rail is read only while parts are due. If a rail
+// ends with parts due or unsent, the link fails, even if the SPREAD that names the rail comes
+// later. If it ends without any, it is dropped, and may be made again. Its number is not used
+// again. The peer's BYE counts when all parts have come.
 //
 // The asking side (transports/tcp/meeting.h) makes the rails, with greetings that say the number,
 // when its connection 0 is settled on a TCP socket and it first sends or expects a large message.
-// Where an address leads to another machine that stays silent, it tries the next one, too, once
-// bytes over connection 0 show that the peer is in a call.
-// The answering side takes as many as SLUICE_TCP_STREAMS says, and closes others. Until a rail is
-// there, messages go over connection 0; a rail that cannot be made is no error.
+// If nothing answers at an address although bytes over connection 0 show that the peer is in a
+// call, it tries the next address as well. The answering side takes as many as SLUICE_TCP_STREAMS
+// says, and closes others. Until a rail is there, messages go over connection 0; a rail that cannot
+// be made is no error.
 //
 // With SLUICE_TCP_STREAMS=auto each sender tries whether rails make it faster (spread_choice.h),
 // and the asking side makes them later: when its own trial awaits them, or so many bytes have come

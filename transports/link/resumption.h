@@ -22,13 +22,13 @@
 // killed that has not read everything, its kernel sends a reset; but then nobody listens at its
 // address.) Whoever drops a connection to have another resets it.
 //
-// The side with the lower id numbers its searches, and all its greetings of one search say its
-// number; all connections of a search but the one that it chose are reset before the next search
-// begins. On that one it confirms the answer (greeting.h), and only then the other side sends on
-// it. Both sides know the number that brought the connection in place; that of the first is 0. So a
-// greeting that comes late, or is recorded and sent again, says a number that is not newer than
-// that of the connection in place, and changes nothing (takes). An invitation says the number of
-// the connection that broke: it ends the other side's end of that connection, and no newer one.
+// The side with the lower id numbers its searches, and each of its greetings has the number. Before
+// the next search begins, it resets all connections of the last one but the one that it chose. On
+// that one it confirms the answer (greeting.h), and only then the other side sends on it. Both
+// sides know the number that brought the connection in place; that of the first is 0. So the number
+// of a late or replayed greeting is not above that of the connection in place, and the greeting
+// changes nothing (takes). An invitation says the number of the connection that broke: it ends the
+// other side's end of that connection, and no newer one.
 //
 // So an end in the middle of a call is an error if bytes were on their way, and else is not. A real
 // end is final: BYE, a dead process, a failed link.
@@ -48,7 +48,7 @@ class Resumption {
     fresh,    // was never open: what ends the connection ends the link
     whole,    // is open, as far as this side knows
     broken,   // the connection ended without BYE, and nothing needs it
-    seeking,  // the same, and an operation waits for another one
+    seeking,  // broken, and an operation waits for another connection
     over      // the link has ended
   };
   enum class Event : uint8_t {
@@ -73,9 +73,9 @@ class Resumption {
   // The table.
   static Step step(State state, Event event);
 
-  // Whether a side with a link in that state takes a connection on which the other side resumes: on
-  // the answering side one with a greeting, on the asking side one with an invitation. number:
-  // which they say, beside that of the connection in place.
+  // Whether a side with a link in that state takes a connection on which the other side resumes:
+  // with a greeting on the answering side, with an invitation on the asking side. number: of the
+  // greeting or invitation, beside that of the connection in place.
   enum class Number : uint8_t { older, same, newer };
   static bool takes(Meeting::Side side, State state, Number number);
   bool takes(Meeting::Side side, uint64_t number) const;

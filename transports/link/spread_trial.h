@@ -8,13 +8,13 @@
 //
 // What is measured is what the peer's kernel acknowledged, per time in which the connections had
 // enough to send. While the program computes, that is not so, and no time counts. Three windows of
-// each way are measured, after some bytes that a flow needs to get up to speed. A program may have
-// posted many messages before, which still go the other way: so each way counts what its own
-// connections carry, and the one connection nothing while something is on the others, which take a
-// part of the network then. Over one connection
-// the best counts, over several the middle one: so one disturbance does not mislead it, nor does a
-// network that lets bursts pass faster. Several must be clearly faster, and also than the one is in
-// three more windows, because buffers grow, and hosts are busier when a job begins.
+// each way are measured, after some bytes that a flow needs to get up to speed. Messages that the
+// program posted earlier still go the other way. So each way counts only the bytes of its own
+// connections, and the one connection counts none while the others carry some, because they share
+// the network then. Over one connection the best counts, over several the middle one: so one
+// disturbance does not mislead it, nor does a network that lets bursts pass faster. Several must be
+// clearly faster, and also than the one is in three more windows, because buffers grow, and hosts
+// are busier when a job begins.
 //
 // What says nothing is no result: a window in which the peer's receive window was shut, because the
 // receiver was late; no full window in many bytes; no rails. Then the trial rests, and begins anew
@@ -28,9 +28,8 @@
 // Where another link of the process has chosen several, a link that keeps one would get less than
 // its share of a full card: then it does not matter what others lose.
 //
-// It knows no socket and no clock: who has it tells it times and bytes. To count what is
-// delivered only over time in which there was enough to send is an idea of BBR's (Cardwell et al.,
-// 2016).
+// It has no socket and no clock: its owner passes times and bytes. BBR, too, counts delivered bytes
+// only over time in which there was enough to send (Cardwell et al., 2016).
 #pragma once
 
 #include <array>
@@ -47,12 +46,12 @@ class SpreadTrial {
  public:
   enum class State : uint8_t {
     warming,   // over one connection: the first bytes do not count
-    alone,     // the same: windows
+    alone,     // over one connection: windows
     awaiting,  // the other connections are to be made; over one meanwhile
     joining,   // over several: the first bytes do not count
-    together,  // the same: windows
+    together,  // over several: windows
     parting,   // several were better; over one again: the first bytes do not count
-    again,     // the same: windows
+    again,     // over one again: windows
     resting,   // nothing was found out: over one, for some bytes
     one,       // chosen
     several    // chosen

@@ -20,7 +20,7 @@ class Vigil {
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::milliseconds;
 
-  // A link that has not been looked at for so long was not waited for meanwhile, as where a program
+  // If silence_at was not called for so long, this process did not wait for the peer: the program
   // computes while a call is under way.
   static constexpr Duration longest_gap{2000};
   // Retransmissions and probes without an answer until a host can be dead.
@@ -35,8 +35,9 @@ class Vigil {
   };
 
   // Called about twice a second while something of the link is pending. Returns how long the host
-  // has not answered in this vigil, if it is to be taken for dead; else 0. limit: 0: never. So that
-  // the host of a network that has just come back is not, a try must have failed in this vigil.
+  // has not answered in this vigil, if it is to be taken for dead; else 0. limit: 0: never. A host
+  // is dead only if a retransmission or probe during this wait went unanswered: the network may
+  // just have come back.
   Duration silence_at(Clock::time_point now, const Signs& signs, Duration limit);
   // It answers on another connection: what follows is another wait.
   void pardon(Clock::time_point now, const Signs& signs);
@@ -51,9 +52,10 @@ class Vigil {
   bool is_pardoned_ = false;
 };
 
-// Has the kernel probe an idle connection about six times in the limit, at least every 10 s, and
-// end it after a little more than asking takes: so during a call the watch decides, and says why.
-// The link makes a connection that ended between calls again. limit: 0: as of a minute.
+// Has the kernel probe an idle connection about six times in the limit, at least every 10 s. The
+// kernel ends a dead connection a little later than the watch, so during a call the watch decides,
+// and says why. The link makes a connection that ended between calls again. limit: 0: as of a
+// minute.
 void keep_alive(const Socket& socket, Vigil::Duration limit);
 
 // Keeps an idle connection from being used while it may be gone. After an outage one end's kernel
@@ -62,11 +64,10 @@ void keep_alive(const Socket& socket, Vigil::Duration limit);
 // sent.
 class Doubt {
  public:
-  // Called before something is sent: whether it must not be yet. Then the kernel probes at once,
-  // and every second, or less often so that it does not end the connection before the limit, which
-  // is as keep_alive has it: the peer may have sent something that will arrive. Makes a system call
-  // after a pause of about a second or a half; between messages that follow each other a lost
-  // packet is no reason to doubt.
+  // Called before a send: whether to hold it back. If so, the kernel probes at once and then every
+  // second, or less often if it would otherwise end the connection before the limit (as in
+  // keep_alive): bytes from the peer may still arrive. Makes a system call after a pause of about a
+  // second or a half; between messages that follow each other a lost packet is no reason to doubt.
   bool forbids(const Socket& socket, Vigil::Duration limit) {
     return is_due() && ask(socket, limit);
   }

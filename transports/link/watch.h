@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether the host at the other end of a connection lives. A kernel that has sent something again
-// and again waits longer and longer until it tries once more, and does not notice that a network is
-// back. So before a silent host is taken for dead it is asked over fresh connections to the peer's
-// listener, on which nothing is sent: its kernel takes one though the process computes. If it does,
-// the first connection has another SLUICE_PEER_TIMEOUT, in which a further try must fail; a host
-// that only answers on fresh ones has forgotten the first.
+// Whether the host at the other end of a connection lives. After each retransmission the kernel
+// waits longer for the next one, so it notices late that a network is back. So before a silent host
+// is taken for dead it is asked over fresh connections to the peer's listener, on which nothing is
+// sent: its kernel takes one though the process computes. If it does, the first connection has
+// another SLUICE_PEER_TIMEOUT, in which a further try must fail; a host that only answers on fresh
+// ones has forgotten the first.
 #pragma once
 
 #include <chrono>

@@ -71,11 +71,11 @@ struct alignas(arena_line) ArenaLine {
   alignas(32) std::byte beside[inlined];  // the program's own operation may expect alignment
 };
 
-// Slots have two lengths. Short ones are for data between ranks that run at the same time: all
-// of them stay in the first-level cache (measured: twice as fast). Long ones are for oversubscribed
-// ranks and for data that is distributed among many ranks. The longer a slot is, the more a rank
-// does in one scheduling turn: 4 and 8 ranks on 2 cores take 0.6 to 0.8 of the time that they take
-// with slots of 32 KB, and slots of 128 KB gain little more.
+// Slots have two lengths. Short ones are for data between ranks that run at the same time: all of
+// them stay in the first-level cache (measured: twice as fast). Long ones are for oversubscribed
+// ranks and for data that is distributed among many ranks. A longer slot lets a rank do more in one
+// scheduling turn: 4 and 8 ranks on 2 cores take 0.6 to 0.8 of the time with slots of 32 KB. Slots
+// of 128 KB gain little more.
 struct ArenaSlot {
   static constexpr size_t capacity = size_t{64} << 10;  // bytes of data in a round
 };
@@ -83,7 +83,7 @@ struct ArenaShortSlot {
   static constexpr size_t capacity = size_t{2} << 10;
 };
 
-// Hints for those who wait on the same processor.
+// Hints for ranks that share a processor.
 struct alignas(arena_line) ArenaPlace {
   std::atomic<uint64_t> processor;  // where the rank waited last, plus one; 0: not known
   std::atomic<uint64_t> waits;      // there, for this round of another's; 0: for none
@@ -134,9 +134,9 @@ class WaitPolicy {
   virtual ~WaitPolicy() = default;
   // Called again and again while waiting for that rank; may spin, yield or sleep. False: give up.
   virtual bool wait(uint32_t rank) = 0;
-  // How often a flag is polled before the first call of wait(), and between two calls.
-  // looks_together: before both, if all the team's ranks that share this processor wait for the
-  // same short round, and are at least least_together.
+  // Polls of a flag before the first call of wait(), and between two calls. looks_together: both,
+  // if at least least_together of the team's ranks share this processor and all of them wait for
+  // this short round.
   uint32_t looks = 100, looks_between = 100, looks_together = 100, least_together = 2;
   // True if the next wait() is the first for another flag, that is, if the wait before it
   // succeeded.
@@ -206,8 +206,8 @@ class Rounds {
   uint32_t size() const { return size_; }
 
   // A call's rounds are counted from 1; end(n) moves past n rounds, on all ranks alike. signature:
-  // must be equal on all ranks. bytes: the size of this call as the program states it, for error
-  // messages when ranks disagree about other sizes.
+  // must be equal on all ranks. bytes: the call's size as this rank's program has it, for error
+  // messages.
   void begin(uint32_t signature, size_t bytes, WaitPolicy* wait_policy) {
     signature_ = signature;
     call_bytes_ = bytes;
@@ -312,8 +312,8 @@ class Rounds {
   // Null unless all ranks can use CMA.
   Cma* cma() const { return cma_; }
   void set_cma(Cma* cma) { cma_ = cma; }
-  // CMA get and put. Need a cma, and that rank must have said in the call's first round that
-  // this memory is in reach; it stays valid until this rank has taken that round. False if the copy
+  // CMA get and put. They need a cma, and the memory's owner must have declared it in reach in the
+  // call's first round. It stays valid until this rank has taken that round. False if the copy
   // fails (failed_move) or, for a put, if a rank has aborted.
   bool cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) {
     return has_moved({rank, cma_->cma_get(rank, address, to, bytes), false});
@@ -476,8 +476,9 @@ class ArenaSource {
   // The segment that the offer lies in, if this process maps it.
   virtual HeldSegment segment_of(const Offer& offer) = 0;
   // Called by the leader (rank 0). processes: of all ranks, in rank order. again: some ranks could
-  // not reach the last offer, so offers other memory, made for these processes alone and reached by
-  // a file name. Reserves what all ranks need for short calls. An error if there is none.
+  // not reach the last offer. Then it offers other memory, made for these processes alone and
+  // reached by a file name. Reserves what all ranks need for short calls. An error if there is
+  // none.
   virtual Result<Offer> offer(std::span<const ProcessId> processes, bool again) = 0;
   // Called by all ranks, the leader too. An error if this process can't reach the memory: then no
   // rank may use it. If it maps the segment already, it can fail only for lack of memory of its own

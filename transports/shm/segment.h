@@ -25,8 +25,8 @@ namespace sluice {
 
 class Segment {
  public:
-  // How another process opens the segment and checks that it is the right one: only its name, which
-  // is random, tells it from memory of another host, on which all other numbers may be the same.
+  // How another process opens the segment and checks that it is the right one. All numbers but the
+  // random one may be equal to those of a segment of another host.
   struct Handle {
     uint64_t device = 0, inode = 0;
     uint64_t number = 0;            // random; part of the name

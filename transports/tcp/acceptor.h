@@ -17,11 +17,10 @@
 // times as long after an answer. Those that have said something may be more where there are many
 // peers: all may come at once to a process that is late, each at several addresses. Invitations of
 // peers stay until this process needs them, which may be in a later call. If there is no room for
-// another, one that has not greeted is closed, but not in its first tenth of a second, in which a
-// peer's greeting arrives; or else one that has not proved itself for two seconds. Until then new
-// connections wait in the kernel. What was turned away is counted. The log says why and
-// from where the first came, then the tenth, the hundredth and so on, and the number at the end. It
-// does not guess who that was: also a peer's greeting may arrive damaged.
+// another, one that has not greeted within 0.1 s is closed, or else one that has not sent its last
+// proof within 2 s. Until then new connections wait in the kernel. What was turned away is counted.
+// The log says why and from where the first came, then the tenth, the hundredth and so on, and the
+// number at the end. It does not say that this was no peer: a peer's greeting may arrive damaged.
 #pragma once
 
 #include <poll.h>
@@ -59,13 +58,13 @@ class Acceptor {
   // Allocates what the process of this greeting or invitation needs, which has proved to be a peer,
   // before it is answered; makes ready for one that resumes. May throw std::bad_alloc.
   using Prepare = std::function<Response(const Greeting&)>;
-  // Told of whoever greeted as that process, was answered, and left without the last proof, and has
-  // no other connection here: the process itself, which has ended, or whose connection broke, or
-  // somebody who replayed its greeting. error: an errno value if it broke, else 0. What this side
-  // closes says nothing of the process, which comes again.
+  // Called if a connection greeted as that process, was answered, and ended without the last proof,
+  // and the process has no other here. The process may have ended, its connection may have broken,
+  // or somebody has replayed its greeting. error: an errno value if it broke, else 0. What this
+  // side closes says nothing of the process, which comes again.
   using Left = std::function<void(const ProcessId&, int error)>;
-  // Told that the connection with the invitation for that process has ended without a greeting, and
-  // to which address it led.
+  // Called if the connection with the invitation for that process has ended without a greeting.
+  // address: where it led.
   enum class Reply : uint8_t {
     none,
     dropped,        // this process has dropped it

@@ -5,15 +5,15 @@
 //
 // What identifies a host (boot id, network namespace, /dev/shm) may be hidden or private in a
 // container, and equal on two virtual machines that were resumed from one snapshot. So it decides
-// only what is tried first: which address; whether memory can be shared (transports/shm/segment.h
-// says how the right memory is known); and, where settings treat connections within a host in
-// another way (encryption, RDMA demanded), whether there is a local socket (local_socket.h).
+// only what is tried first: an address, shared memory (transports/shm/segment.h says how the right
+// memory is known), or a local socket, if settings treat connections within a host in another way
+// (encryption, RDMA demanded; local_socket.h).
 //
 // Each side decides from what it knows alone. The listener binds one socket to each address that it
-// offers, never to the wildcard address. Its address has room for some, the best first: that of
-// the default route, a loopback address, those of devices, of virtual interfaces, and last of
-// bridges, which many hosts have alike (docker0) and which lead nowhere else; after all of these
-// come interfaces without carrier.
+// offers, never to the wildcard address. Its AddressBlob has room for some, in this order: the
+// default route's, a loopback address, devices', virtual interfaces', bridges', those of interfaces
+// without carrier. (Many hosts have bridges with equal addresses, such as docker0, that lead
+// nowhere else.)
 //
 // The connecting side orders the peer's addresses. If both are known to be on one host (same kernel
 // and network namespace), loopback comes first. Otherwise addresses on a subnet of this process

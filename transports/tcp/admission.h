@@ -2,9 +2,10 @@
 //
 // What becomes of a pending connection (acceptor.h): (state, event, facts) -> (next state, action).
 // The event is what has come over the connection, the facts are what this side knows of it and of
-// the process that it names. Those that cost something, or change something, the table asks for
-// once the others allow it (`check`, `ask`): then it is asked again with the same event. What no
-// row allows is turned away. tests/unit/transports/admission_test.cc walks all of it.
+// the process that it names. Some facts are costly to find, or finding them changes something. The
+// table asks for these (`check`, `ask`) once the other facts allow it, and is then asked again with
+// that event. What no row allows is turned away. tests/unit/transports/admission_test.cc walks all
+// of it.
 #pragma once
 
 #include <chrono>
@@ -41,7 +42,7 @@ class Admission {
     end,         // of the connection, with nothing of a greeting before it
     noise,       // no greeting to this process, or not one that may come here
     greeting,    // for the first connection of the two
-    resumption,  // the same, in place of one that broke
+    resumption,  // a greeting for a connection in place of one that broke
     invitation,  // either, but this side is to greet
     rail,        // a greeting for a rail (transports/link/rails.h)
     refusal,     // of this side's invitation

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The way from this process to a peer: the peer's addresses, and the dialer while this side
-// dials, to greet or to invite (meeting.h). Settings that differ within a host and between hosts
-// make two ways of it (TcpContext::proves_host): then a peer that may be on this host is first
-// tried at its local socket alone, and taken to be on another host if it is not there.
+// The way from this process to a peer: the peer's addresses, and the dialer while this side dials,
+// to greet or to invite (meeting.h). If settings differ within a host and between hosts
+// (TcpContext::proves_host), there are two ways. A peer that may be on this host is first tried at
+// its local socket alone. If nobody answers there, it is taken to be on another host.
 #pragma once
 
 #include <poll.h>
@@ -39,9 +39,9 @@ class Connector {
   // Whether one leads to another host.
   bool leads_away() const;
 
-  // The next connection takes the place of one that broke, which the search of that number brought.
-  // Each dialer of an asking side is a search of its own: what it has begun has ended before the
-  // next begins.
+  // The next connection replaces one that broke. search: the number of the search that made that
+  // one. Each dialer of an asking side is one search, and ends all its attempts before the next
+  // begins.
   void resume(const ByteCounts& counts, uint64_t search) { resuming_ = {counts, search}; }
   // Connects further. failed: failure() says why. May throw std::bad_alloc.
   Dialer::State advance();

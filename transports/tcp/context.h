@@ -33,8 +33,8 @@ struct TcpContext {
   const Status no_memory_to_connect{Code::memory, "no memory for a connection"};
 
   // Whether settings treat connections within a host in another way than those between hosts. Then
-  // a connection is within a host only if that is proved (local_socket.h). Else two processes are
-  // on one host if they say the same of it (host_identity), which only tells what is faster.
+  // a connection is within a host only if that is proved (local_socket.h). Otherwise two processes
+  // with equal host_identity count as on one host, which only decides what is tried first.
   bool proves_host() const {
     return options.needs_upgrade || (options.filter && !options.filter->filters(true));
   }

@@ -1,45 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Connects to a process without blocking. Tries its addresses in order until one connects. The next
-// attempt starts as soon as one fails, or after at most a quarter of a second without success,
-// while slower attempts continue ("Happy Eyeballs", RFC 8305). An attempt that starts late, because
-// this process was busy or an earlier attempt used up the deadline, still gets its quarter of a
-// second. One that connects to an address that is certain to be the peer's gets a second, in which
-// the peer may answer; then the next address is tried beside it, because networks that hosts have
-// alike may lead to other machines. The first proper answer wins. (Of the greetings for a rail,
-// which all say its number, the peer answers one without proofs, and takes one with.)
+// Connects to a process without blocking. It tries the peer's addresses in order, each beside those
+// before it ("Happy Eyeballs", RFC 8305), and keeps the first connection with a proper answer.
 //
-// While a host does not answer, its kernel is asked less and less often (after 1, 3, 7 and 15 s). A
-// network that is back would be noticed late. So beside the socket that has been connecting for
-// half a second there is a second one to the same address, and a fresh one in its place each half
-// second. The first goes on, for networks as slow as that. The one that the host answers first is
-// kept; nothing was sent over the other.
+//   the next address is tried      when one has failed or has not connected for 1/4 s; 1 s after
+//                                  the greeting went to an address that is certain to be the peer's
+//   another socket to an address   after each 1/2 s without an answer of the host. Its kernel is
+//                                  asked only after 1, 3, 7 and 15 s, and a network may be back
+//   all addresses have failed      again each second until the deadline, unless all lead to this
+//                                  host; to resume a link, until the link ends it (link/search.h)
+//   the host has not acknowledged  the attempt fails at the deadline; one that started late has 1/4
+//   the greeting                   s. If it has acknowledged, the peer may be busy for any time
+//   a certain address closes       tried again until the deadline's time has passed since it first
+//                                  closed: perhaps strangers filled the peer's acceptor
 //
-// If all have failed, they are tried again each second until the deadline: a network may come back,
-// and the other side may dial, too (meeting.h). But if they lead to this host, it fails at once.
-// One that resumes does so each second with those that have failed, while others go on; and who
-// closes connections may be the peer: how long to look for it is for the link to say
-// (link/search.h).
-//
-// The asking side's dialer also takes connections that the other side has made and that invite
-// (adopt). The answering side's only sends its invitation.
-//
-// How long an answer may take: the peer's kernel takes the connection and acknowledges a greeting
-// at once, but the process answers only within a call, and may be busy for hours. So nobody is late
-// whose kernel acknowledges; if it has not by the deadline, the attempt fails. Should the host die
-// later, keepalive ends the connection. The other side has the same deadline: it dials, too, and
-// takes the peer for unreachable if by then no connection has passed in either direction, or its
-// invitation is not acknowledged, unless other connections show that the host lives.
-//
-// Another process may answer at any address. So this side sends only its greeting until the answer
-// contains the key that only the peer knows, or the peer's proof (greeting.h); then, with proofs or
-// counts, its last proof. The answer may take any time, because the peer may be busy. A wrong
-// process closes the connection or answers something else. If it resumes, what it drops is reset
-// (resumption.h).
-//
-// A peer to which many strangers connect, or that has not heard this side in time, may close the
-// connection, too. So an address that is certain is tried again, and has the deadline's time to
-// answer since it first closed a connection: a peer whose answers are lost is not waited for.
+// Until the answer shows the peer's key or proof this side sends only its greeting, because another
+// process may be at that address; then it sends its last proof, if one is due (greeting.h). An
+// asking side also takes connections with invitations (adopt); an answering side only sends its
+// invitation (meeting.h).
 #pragma once
 
 #include <poll.h>

@@ -20,12 +20,12 @@ class Dialing {
   };
   enum class Event : uint8_t {
     nothing,         // has come, or not all that is due
-    unanswered,      // the same, for so long that another socket may be answered sooner
-    overdue,         // the same, and this wait's limit has passed
+    unanswered,      // nothing for so long that another socket may be answered sooner
+    overdue,         // nothing, and this wait's limit has passed
     spurned,         // nothing has come; long ago the address closed a connection without an answer
     connected,       // says the kernel
     greeted,         // this side has
-    invited,         // the same, and nothing answers that
+    invited,         // this side has sent its invitation, and awaits no answer
     acknowledged,    // by the peer's kernel: the greeting
     unacknowledged,  // not, though it was sent again and again
     part,            // of the answer

@@ -3,45 +3,26 @@
 // The greeting: the first bytes each way over a connection. Frames follow
 // (transports/link/frame.h). Integers are little-endian.
 //
-//   bytes    what
-//   0-7      "SLUICE" 0 0
-//   8-11     wire version
-//   12-15    1: with proofs; plus 2: what follows the greetings goes through a filter (encryption),
-//            and if only one side says so, the link fails; plus 4, in an answer: the sender
-//            refuses, because its link has failed; plus 8: the sender invites (below); plus 16: the
-//            connection takes the place of one that broke (transports/link/resumption.h), and
-//            counts and a number follow. In bytes 14-15, the number of the rail that the connection
-//            is to be (transports/link/rails.h)
-//   16-31    the sender's process
-//   32-47    the process that it wants to reach
-//   48-63    without proofs the key that the latter published with its address, else a proof
-//   64-71    the sender's window, in bytes
-//   72-87    with proofs only: 16 random bytes of this connection (a nonce)
-//   then     with counts only: the bytes of frames that the sender has sent and received over all
-//            connections of the two so far, 8 each (frames go on in the middle of one); and 8
-//            bytes: the number of the asking side's search, in its answer the same, and in an
-//            invitation that of the connection which broke
+//    0  "SLUICE" 0 0     12  flags (below)   32  receiver's process      64  sender's window, bytes
+//    8  wire version     14  rail's number   48  receiver's published    72  with proofs: a nonce,
+//                        16  sender's process    key, or a proof             16 random bytes
+//   then, to resume a link: bytes of frames sent, received (8 bytes each), number of the search (8)
 //
-// The asking side greets, and the answering side answers (meeting.h), whichever of them made the
-// connection. If the answering side did, it first sends a greeting that invites, with a key or the
-// first proof like any other, and nothing answers that but the asking side's own greeting, or its
-// refusal.
+//   flags: 1 with proofs   2 a filter (encryption) follows, on both sides or not at all
+//          4 an answer that refuses: the link has failed   8 an invitation to greet
+//          16 resumes a link whose connection broke (transports/link/resumption.h)
 //
-// If both processes have a Prover (transports/conduit.h), which their addresses say, their
-// greetings have proofs. The asking side waits for the answer, and sends 16 bytes, its last
-// proof, before anything else. The answering side keeps a connection only after that proof:
+// The side with the lower process id asks, whichever side connected. If the other side did, it
+// invites first (meeting.h). A wrong key or proof gets no answer.
 //
-//   asking side      greeting, nonce ->                      last proof, frames ->
-//   answering side                      <- greeting, nonce
+//   without proofs   asking side      greeting, frames ->
+//                    answering side                       <- greeting
+//   with proofs      asking side      greeting ->                       last proof, frames ->
+//                    answering side                       <- greeting
 //
-// All three proofs need the key of these two processes, which each computes from the other's public
-// key (Prover::agree), and each covers all that was said before it (transports/tcp/proofs.h). So a
-// recorded greeting lets nobody in, because the nonces differ.
-//
-// Without proofs, the asking side sends frames directly after its greeting, and the answering
-// side answers with its own when it knows the peer's key. (With counts the asking side waits for
-// the answer, and its last proof is the key once more. For a rail it waits for the answer, too.) A
-// connection whose greeting has a wrong key or proof gets no answer.
+// Both have proofs if both have a Prover (transports/conduit.h). Each proof covers all that was
+// sent before it (transports/tcp/proofs.h), so a replayed one lets nobody in. Without proofs the
+// asking side also waits for the answer if it resumes (its last proof is the key) or makes a rail.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +56,7 @@ struct Greeting {
   bool invites = false;  // the other side is to greet over this connection
   bool resumes = false;  // the connection takes the place of one that broke
   ByteCounts counts{};   // if it resumes
-  uint64_t search = 0;   // the same
+  uint64_t search = 0;   // if it resumes
   uint32_t rail = 0;     // 0: none
 
   size_t size() const {

@@ -9,9 +9,9 @@
 // made itself: it greets on it as on its own, keeps the first on which an answer comes, and closes
 // the others. So a firewall may let connections pass in either direction.
 //
-// What takes a connection at an address of the peer's and says nothing may be the peer, which is
-// late, or another machine. So the asking side greets at its next address after a second, too, and
-// the answering side invites there. Both keep what they have made.
+// If a connection to one of the peer's addresses stays silent, the peer may be late, or another
+// machine may be there. So the asking side greets at its next address after a second, too, and the
+// answering side invites there. Both keep what they have made.
 //
 //   asking side                                     answering side
 //   connects, greets ->                             waits, reads the greeting, answers: both have
@@ -21,12 +21,11 @@
 //   takes the invitation, greets on it ->           reads the greeting, answers: both have met
 //
 // Why the two cannot end on different connections: the answering side takes one connection. With
-// proofs it takes that over which the last proof has come, which follows only on the connection
-// that the asking side has chosen. Without proofs it answers on one, and the asking side chooses
-// that on which the answer comes. Why neither waits for ever: as long as they have not met, the
-// asking side dials and takes each invitation, and the answering side reads each greeting and
-// invites again a second after an invitation has ended. tests/unit/transports/meeting_test.cc walks
-// all interleavings.
+// proofs it takes the one with the last proof, and the asking side sends that proof only on the
+// connection of its choice. Without proofs it answers on one, and the asking side chooses the one
+// with the answer. Why neither waits for ever: until they have met, the asking side dials and takes
+// each invitation. The answering side reads each greeting, and invites again a second after an
+// invitation has ended. tests/unit/transports/meeting_test.cc walks all interleavings.
 //
 // The table says what a side does on each event: (side, state, event) -> (next state, action).
 #pragma once

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The three proofs of a connection (greeting.h), by challenge and response: HMAC-SHA256 with the
-// key that only the two processes can compute (Prover::agree), over a label of its own, the whole
-// greeting of the connecting side and, but for the first, the whole answer. (A greeting's own proof
-// counts as zeros in what is hashed.)
+// The three proofs of a connection (greeting.h), by challenge and response. Each is HMAC-SHA256
+// with the secret of the two processes (Prover::agree) over a label of its own, the connecting
+// side's greeting and, but for the first, the answer. (A greeting's own proof counts as zeros in
+// what is hashed.)
 //
 //   first   the connecting side knows the key; can be recorded and replayed, and only keeps
 //           strangers from getting an answer

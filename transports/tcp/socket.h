@@ -20,8 +20,8 @@ namespace sluice {
 using Socket = Descriptor;
 
 // A connected socket as a conduit. Each write or read is one system call, of at most 64 runs.
-// `closed` means that the other side has ended the connection (a FIN has come), and a failure with
-// an error of is_break that it was broken.
+// Result `closed`: the other side has ended the connection (a FIN has come). `failed` with an error
+// of is_break: the connection was broken.
 class SocketConduit final : public Conduit {
  public:
   explicit SocketConduit(const Socket& socket) : socket_(socket) {}
@@ -51,8 +51,8 @@ bool is_shortage(int error);
 // way to the other host any more. (EPIPE comes after a FIN, too.)
 bool is_break(int error);
 
-// Whether closing this socket resets its connection, which tells the other side that another is to
-// take its place. (Else it sends a FIN, unless bytes were not read: it has ended.)
+// Sets whether closing this socket resets its connection. A reset tells the other side that another
+// connection will take its place. (Else it sends a FIN, unless bytes were not read: it has ended.)
 void reset_when_closed(const Socket& socket, bool resets);
 // Whether the other side has ended the connection, or it was broken: there may be bytes to read.
 bool has_ended(const Socket& socket);
@@ -62,15 +62,15 @@ bool drain(const Socket& socket);
 
 // Whether the peer's host has acknowledged nothing of what was sent for so long, though it was sent
 // again and again. Its kernel acknowledges bytes at once, even if the process does not read for
-// hours: so this tells a host that is dead or cut off from a process that is only late. False of a
+// hours. So if true, the host is dead or cut off, and the process is not merely late. False of a
 // local socket.
 bool is_unacknowledged(const Socket& connected, std::chrono::milliseconds limit);
 // Whether its kernel has acknowledged all that was sent; true of a local socket.
 bool has_acknowledged(const Socket& connected);
 
-// Before it is closed: lets that reset the connection if the peer's host has not acknowledged what
-// was sent, and sent again. A FIN follows that, and never comes where it is lost; the peer would
-// wait.
+// Called before a close: makes the close reset the connection if retransmitted bytes are
+// unacknowledged. Otherwise a FIN would follow these bytes; if they are lost, it would never
+// arrive, and the peer would wait.
 void reset_if_unacknowledged(const Socket& socket);
 
 // How soon a connection fails whose host answers no probe while nothing is to be sent: within a

@@ -56,12 +56,11 @@ Status check_verbs_devices(const std::string& devices);
 Status check_named(const std::string& devices, const std::vector<VerbsPort>& ports);
 
 // Lists all ports: first those that may be used, the nearest to this thread's processors first.
-// devices: an InterfaceList. Its names are those of devices ("mlx5_0"), or with the number of a
-// port
-// ("mlx5_1:2"); its networks are those of RoCE v2 ("10.1.0.0/16"): a port uses an address in one of
-// them, or if they are excluded, another that an interface has. system: the kernel's files, "/sys".
-// On Ethernet, a port uses its address of RoCE v2 over IPv4, if it has one; else another of v2;
-// else any. Code::invalid: no list is written so.
+// devices: an InterfaceList. Its names are devices ("mlx5_0") or ports ("mlx5_1:2");
+// its networks are those of RoCE v2 ("10.1.0.0/16"): a port uses an address in one of them, or if
+// they are excluded, another that an interface has. system: the kernel's files, "/sys". On
+// Ethernet, a port uses its address of RoCE v2 over IPv4, if it has one; else another of v2; else
+// any. Code::invalid: no list is written so.
 Result<std::vector<VerbsPort>> survey_verbs(const SluiceVerbs& table, const std::string& devices,
                                             const std::string& system = "/sys");
 // An error (unavailable) that says why each port is not used, if none may be; if there are none,
@@ -94,7 +93,7 @@ class VerbsDevice {
   void take_events();
   // Why the queue pair with that number does not work any more, as far as events told; else empty.
   std::string problem(uint32_t queue) const;
-  // Whether completions of that queue pair come all the same.
+  // Whether completions of that queue pair still come.
   bool reports(uint32_t queue) const { return lost_.empty() && failure_of(queue) == nullptr; }
   // How connecting a queue pair of that link to that address ended: 0 or an errno. It may block for
   // a second while the kernel looks for the peer's hardware address, and nothing else moves.
