@@ -29,7 +29,7 @@ struct Allocation {
   unsigned long long id = 0;
   CUcontext context = nullptr;
 };
-CUresult look_at(CUdeviceptr address, Allocation* found) {
+CUresult find_allocation(CUdeviceptr address, Allocation* found) {
   CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_CONTEXT};
   void* values[] = {&found->id, &found->context};
   return driver().cuPointerGetAttributes(2, which, values, address);
@@ -132,18 +132,18 @@ Canary make_canary() {
 
 Canary make_canary_of(CUdeviceptr memory) {
   Allocation found;
-  return {memory, look_at(memory, &found) == CUDA_SUCCESS ? found.id : 0};
+  return {memory, find_allocation(memory, &found) == CUDA_SUCCESS ? found.id : 0};
 }
 
 bool is_alive(const Canary& canary, CUcontext context) {
   Allocation found;
-  return look_at(canary.address, &found) == CUDA_SUCCESS && found.id != 0 &&
+  return find_allocation(canary.address, &found) == CUDA_SUCCESS && found.id != 0 &&
          found.id == canary.id && found.context == context;
 }
 
 bool is_gone(const Canary& canary, CUcontext context) {
   Allocation found;
-  const CUresult result = look_at(canary.address, &found);
+  const CUresult result = find_allocation(canary.address, &found);
   const bool is_same = found.id == canary.id && found.context == context;
   return result == CUDA_ERROR_DEINITIALIZED || (result == CUDA_SUCCESS && !is_same);
 }

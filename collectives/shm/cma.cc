@@ -255,7 +255,7 @@ class CmaExchange {
 
   bool run() {
     bool has_long = false;
-    const bool is_in_reach = look_at_long_blocks(&has_long);
+    const bool is_in_reach = find_long_blocks(&has_long);
     if (!table_.put(is_in_reach ? medium_.length() : out_of_reach)) return false;
     const Bytes own = call_.block(call_.input, me_);
     const OwnBlock block{call_.block(call_.output, me_).data, own, 2 * ranks_ * own.size * ranks_};
@@ -294,7 +294,7 @@ class CmaExchange {
 
   // Whether the kernel can copy this rank's long blocks. Blocks that lie close together are checked
   // as one run.
-  bool look_at_long_blocks(bool* has_long) const {
+  bool find_long_blocks(bool* has_long) const {
     uint64_t begin = 0, end = 0;
     const auto reaches_run = [&] {
       return begin == end ||

@@ -202,7 +202,7 @@ bool any_sees_devices(std::span<const std::byte> packed) {
           }).empty();
 }
 
-Status look_through(std::span<const std::byte> packed) {
+Status check_hellos(std::span<const std::byte> packed) {
   const auto find = [&](auto is) { return find_ranks(packed, std::not_fn(is)); };
   if (const auto ranks = find(is_of_sluice); !ranks.empty()) {
     return {Code::mismatch,

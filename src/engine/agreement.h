@@ -85,7 +85,7 @@ bool know_the_same(std::span<const std::byte> packed, uint32_t* number, ArenaOff
 bool any_sees_devices(std::span<const std::byte> packed);
 // Ok if all are hellos of this layout and all ranks are ready. Otherwise it may throw
 // std::bad_alloc.
-Status look_through(std::span<const std::byte> packed);
+Status check_hellos(std::span<const std::byte> packed);
 
 uint64_t digest(const std::string& text);
 

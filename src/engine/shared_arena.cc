@@ -163,12 +163,12 @@ bool ArenaWaitPolicy::wait(uint32_t rank) {
   if (fresh) waiter_.stir();
   fresh = false;
   waiter_.idle();
-  look_as_often();
+  set_polls();
   status_ = watch_(waiter_.waited(), rank);
-  return status_.ok() && look_for_life(rank);
+  return status_.ok() && check_process(rank);
 }
 
-bool ArenaWaitPolicy::look_for_life(Rank rank) {
+bool ArenaWaitPolicy::check_process(Rank rank) {
   if (gone_) {
     status_ = {Code::peer_lost, arena_.rounds().has_left(rank)
                                     ? "it finished (MPI_Finalize) while it was still expected"

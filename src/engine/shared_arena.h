@@ -101,7 +101,7 @@ class ArenaWaitPolicy final : public WaitPolicy {
 
   void begin() {
     begun_ = gone_ = false;
-    look_as_often();
+    set_polls();
   }
   bool wait(uint32_t rank) override;
   // Why the wait was given up; ok if it was not.
@@ -114,14 +114,14 @@ class ArenaWaitPolicy final : public WaitPolicy {
   static constexpr uint32_t looks_crowded = 1;  // the rank waited for may need this processor
   static constexpr uint32_t looks_together_crowded = 100;
 
-  void look_as_often() {
+  void set_polls() {
     const bool crowded = waiter_.crowded();
     looks = crowded ? looks_crowded : looks_alone;
     looks_between = crowded ? looks_crowded : looks_between_alone;
     looks_together = crowded ? looks_together_crowded : looks_alone;
     least_together = std::max(waiter_.per_processor(), 3U) - 1;  // processors get unequal shares
   }
-  bool look_for_life(Rank rank);
+  bool check_process(Rank rank);
 
   Waiter& waiter_;
   Arena& arena_;

@@ -7,7 +7,7 @@ namespace sluice {
 
 Status TeamFailures::find_failure(CallInFlight& call) {
   if (is_aborted_in_arena()) return aborted_in_arena();
-  if (waiter_.now() - looked_ < look_every) return {};
+  if (waiter_.now() - looked_ < check_every) return {};
   looked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
   if (!shm_)

@@ -30,7 +30,7 @@ class TeamFailures {
         channels_(channels),
         waiter_(waiter),
         shm_(shm),
-        first_look_(std::min<Clock::duration>(look_every, WaitLimits(knobs).least())) {}
+        first_check_(std::min<Clock::duration>(check_every, WaitLimits(knobs).least())) {}
 
   // The cause, if a rank has aborted in the arena. Quick.
   bool is_aborted_in_arena() const { return shm_ && shm_->is_aborted(); }
@@ -45,7 +45,7 @@ class TeamFailures {
   // Functions that make texts.
   Status watch(CallInFlight& call, std::chrono::nanoseconds waited, const auto& what,
                const auto& name) {
-    if (waited < first_look_) return {};
+    if (waited < first_check_) return {};
     if (Status status = find_failure(call); !status.ok()) return status;
     return call.limits.check(waited, what, name, call.number);
   }
@@ -62,7 +62,7 @@ class TeamFailures {
   void await_quiet(Executor& executor);
 
  private:
-  static constexpr Clock::duration look_every = std::chrono::milliseconds(500);
+  static constexpr Clock::duration check_every = std::chrono::milliseconds(500);
   static constexpr Clock::duration longest_grace = std::chrono::seconds(5);
 
   Status find_lost();
@@ -71,7 +71,7 @@ class TeamFailures {
   TeamChannels& channels_;
   Waiter& waiter_;
   std::optional<ShmExecutor>& shm_;
-  const Clock::duration first_look_;  // the length of a wait before anything is looked at
+  const Clock::duration first_check_;  // the length of a wait before the first check
   Clock::time_point looked_{};
 };
 

@@ -312,7 +312,7 @@ Status TeamSetup::say_hello() {
     current.pack(hello_);
   }
   Status status = bootstrap_.allgather(hello_, packed_);
-  if (status.ok()) status = look_through(packed_);
+  if (status.ok()) status = check_hellos(packed_);
   if (!status.ok()) forget_known();
   return verdict_ == Verdict::memory ? process_.no_memory : status;
 }

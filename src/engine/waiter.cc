@@ -72,7 +72,7 @@ void Waiter::turn() {
     return;
   }
   if (moved) {
-    look_at_clock();
+    read_clock();
     progress_mpi(between_progress);
   } else {
     pass(true);
@@ -86,14 +86,14 @@ void Waiter::idle() {
     const auto now = oversubscription_.is_certain() ? Clock::time_point{} : Clock::now();
     const bool yielded = give_way(now);
     const uint32_t yields = Oversubscription::evidence.yields += yielded;
-    if (yielded && yields % yields_between_looks == 0) look_for_oversubscription();
+    if (yielded && yields % yields_between_looks == 0) detect_oversubscription();
   } else {
     pass(false);
   }
 }
 
 void Waiter::pass(bool has_traffic) {
-  look_at_clock();
+  read_clock();
   const auto idle_for = now_ - idle_since_;
   const bool often = idle_for >= (crowded() ? between_progress : before_progress);
   const bool may_have_yielded =
@@ -101,14 +101,14 @@ void Waiter::pass(bool has_traffic) {
   if (may_have_yielded) return;
   if (adaptive_) {
     yield();
-    if (has_traffic) look_around();
+    if (has_traffic) check_peers();
   } else if (idle_for >= spin_) {
     has_traffic ? endpoint_->wait(nap_after(idle_for)) : std::this_thread::sleep_for(nap);
   }
 }
 
 // An endpoint checks for dead peers in wait(), at the latest.
-void Waiter::look_around() {
+void Waiter::check_peers() {
   if (now_ - looked_around_ < between_waits) return;
   looked_around_ = now_;
   endpoint_->wait(std::chrono::microseconds(0));
@@ -126,7 +126,7 @@ bool Waiter::progress_mpi(std::chrono::nanoseconds after) {
   return true;
 }
 
-void Waiter::look_at_clock() {
+void Waiter::read_clock() {
   now_ = Clock::now();
   if (began_ == Clock::time_point{}) began_ = now_;
   if (idle_since_ == Clock::time_point{}) idle_since_ = now_;
@@ -138,7 +138,7 @@ void Waiter::yield() {
   if (due || crowded()) give_way(now_);
   if (!due) return;
   yielded_ = now_;
-  look_for_oversubscription();
+  detect_oversubscription();
 }
 
 // (Ranks that are known to share a processor wait for each other: they always do.)
@@ -151,7 +151,7 @@ bool Waiter::give_way(Clock::time_point now) {
   return true;
 }
 
-void Waiter::look_for_oversubscription() {
+void Waiter::detect_oversubscription() {
   if (oversubscription_.is_certain()) return;
   rusage usage{};
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return;

@@ -114,12 +114,12 @@ class Waiter {
 
  private:
   void pass(bool has_traffic);
-  void look_at_clock();
+  void read_clock();
   bool progress_mpi(std::chrono::nanoseconds after);
   void yield();
   bool give_way(Clock::time_point now);
-  void look_around();
-  void look_for_oversubscription();
+  void check_peers();
+  void detect_oversubscription();
 
   Endpoint* endpoint_;
   ProgressMpi progress_mpi_;

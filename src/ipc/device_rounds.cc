@@ -91,11 +91,11 @@ void DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& 
   } else if (!token) {
     mine.lack = Lack::busy;
   } else {
-    mine.lack = look_at_device(call, vote);
+    mine.lack = check_device(call, vote);
   }
 }
 
-Lack DeviceRounds::look_at_device(const Call& call, Vote* vote) {
+Lack DeviceRounds::check_device(const Call& call, Vote* vote) {
   char why[sluice_cuda_why] = "";
   Status no_module;
   if (!ipc_) ipc_ = find_ipc(&no_module);

@@ -66,7 +66,7 @@ class DeviceRounds {
 
   DeviceRounds(Team& team, DeviceSlabs& slabs, const Knobs& knobs, const std::string& communicator);
 
-  Lack look_at_device(const Call& call, Vote* vote);
+  Lack check_device(const Call& call, Vote* vote);
   Status try_kernel(const Call& call, Slab& slab);
   Status connect(const Call& call, std::span<const Vote> votes, bool* connected);
   Status tell_offers(const Call& call, std::vector<SlabOffer>* offers);

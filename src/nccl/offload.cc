@@ -82,10 +82,10 @@ void Offload::vote(const UnplacedCall& unplaced, const DeviceGroups::Token& toke
   } else if (!token) {
     mine.lack = Lack::busy;
   } else if (DeviceGroup* const group = groups_.find(processes_)) {
-    mine.lack = look_at_group(*group, vote);
+    mine.lack = check_group(*group, vote);
     if (mine.lack == Lack::nothing) mine.lack = reserve(*group, unplaced, staging);
   } else if (is_on_device_) {
-    mine.lack = look_at_device(vote);
+    mine.lack = check_device(vote);
   }
   mine.data = is_on_device_ ? Ability::Data::on_device : Ability::Data::elsewhere;
 }
@@ -115,7 +115,7 @@ bool Offload::asks_for_other_carriers() const {
 }
 
 // Before there is a group.
-Lack Offload::look_at_device(Vote* vote) {
+Lack Offload::check_device(Vote* vote) {
   if (!find_library(&vote->by(Carrier::nccl))) return Lack::library;
   char why[sluice_cuda_why] = "";
   auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
@@ -127,7 +127,7 @@ Lack Offload::look_at_device(Vote* vote) {
   return groups_.is_busy(nullptr, most_groups()) ? Lack::busy : Lack::nothing;
 }
 
-Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
+Lack Offload::check_group(DeviceGroup& group, Vote* vote) {
   char why[sluice_cuda_why] = "";
   auto* const uuid = reinterpret_cast<unsigned char*>(vote->device.data());
   Ability& mine = vote->by(Carrier::nccl);
@@ -141,13 +141,13 @@ Lack Offload::look_at_group(DeviceGroup& group, Vote* vote) {
     case DeviceGroup::State::starting:
       return Lack::starting;
     default:
-      return look_at_end(group);
+      return report_end(group);
   }
   return groups_.is_busy(&group, most_groups()) ? Lack::busy : Lack::nothing;
 }
 
 // Of a group that can't be used any more.
-Lack Offload::look_at_end(const DeviceGroup& group) {
+Lack Offload::report_end(const DeviceGroup& group) {
   why_ = group.why();
   tell_here(Level::info, group.failure().message());
   return group.has_failed() ? Lack::failed : Lack::given_up;
@@ -162,7 +162,7 @@ Lack Offload::reserve(DeviceGroup& group, const UnplacedCall& unplaced, StagingP
   }
   const Status status = group.reserve(job_.job());
   if (status.ok()) return Lack::nothing;
-  if (status.code() != Code::memory) return look_at_end(group);
+  if (status.code() != Code::memory) return report_end(group);
   why_ = status.message();
   return Lack::memory;
 }

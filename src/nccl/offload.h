@@ -93,9 +93,9 @@ class Offload {
 
   size_t most_groups() const { return static_cast<size_t>(knobs_.nccl_groups); }
   bool asks_for_other_carriers() const;
-  Lack look_at_device(Vote* vote);
-  Lack look_at_group(DeviceGroup& group, Vote* vote);
-  Lack look_at_end(const DeviceGroup& group);
+  Lack check_device(Vote* vote);
+  Lack check_group(DeviceGroup& group, Vote* vote);
+  Lack report_end(const DeviceGroup& group);
   Lack reserve(DeviceGroup& group, const UnplacedCall& unplaced, StagingPair& staging);
   bool find_library(Ability* mine);
   Status start(const Call& call, const Finding& finding);

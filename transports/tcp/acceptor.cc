@@ -154,7 +154,7 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
       continue;
     }
     if (accepted.ok()) {
-      look_for_overflow(listener);
+      warn_of_overflow(listener);
       const Clock::time_point since = Clock::now() - silence_of(*accepted);
       std::string from = peer_text(accepted->fd());
       pending_.push_back({std::move(*accepted), std::move(from), since});
@@ -165,7 +165,7 @@ Result<bool> Acceptor::admit_from(const Listener& listener, const Welcome& welco
 }
 
 // What finds the queue full is made again a second or more later, by its kernel, or not in time.
-void Acceptor::look_for_overflow(const Listener& listener) {
+void Acceptor::warn_of_overflow(const Listener& listener) {
   if (has_overflowed_) return;
   const auto room = room_of_full_queue(listener.socket);
   if (!room) return;

@@ -137,7 +137,7 @@ class Acceptor {
   bool chooses() const;
   bool is_reachable() const;
   void open_local();
-  void look_for_overflow(const Listener& listener);
+  void warn_of_overflow(const Listener& listener);
   Result<bool> admit_from(const Listener& listener, const Welcome& welcome);
   bool make_room(const Welcome& welcome);
   std::vector<PendingConnection>::iterator least();

@@ -91,7 +91,7 @@ void Dialer::drop_all() {
 Dialer::State Dialer::advance() {
   while (true) {
     for (size_t i = 0; i < attempts_.size();) {
-      const Action action = look_at(attempts_[i]);
+      const Action action = advance_attempt(attempts_[i]);
       if (action == Action::wait) {
         ++i;
         continue;
@@ -233,7 +233,7 @@ void Dialer::start_next() {
 }
 
 // Acts by the table until there is nothing to do now, or the attempt is over.
-Dialer::Action Dialer::look_at(Attempt& attempt) {
+Dialer::Action Dialer::advance_attempt(Attempt& attempt) {
   Event event = attempt.asks() ? hear(attempt) : connect_further(attempt);
   for (;;) {
     const Dialing::Step step = Dialing::step(attempt.state, event);

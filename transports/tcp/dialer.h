@@ -125,7 +125,7 @@ class Dialer {
   std::optional<IpAddress> source_for(const Candidate& candidate) const;
   Result<Socket> make_socket_for(const Candidate& candidate) const;
   int begin_to_connect(const Socket& socket, const Candidate& candidate) const;
-  Action look_at(Attempt& attempt);
+  Action advance_attempt(Attempt& attempt);
   Event connect_further(Attempt& attempt) const;
   void renew(Attempt& attempt) const;
   Event greet(Attempt& attempt) const;

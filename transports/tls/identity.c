@@ -170,20 +170,20 @@ static int ask_for(X509_VERIFY_PARAM* rules, const char* host) {
 
 /* X509_V_OK, or what is wrong. role: "ssl_client" or "ssl_server". host: NULL for any. */
 static int judge(SSL_CTX* context, const char* role, const char* host) {
-  X509_STORE_CTX* const trial = X509_STORE_CTX_new_ex(sluice_tls_library(), NULL);
+  X509_STORE_CTX* const check = X509_STORE_CTX_new_ex(sluice_tls_library(), NULL);
   STACK_OF(X509)* between = NULL;
   int verdict = X509_V_ERR_OUT_OF_MEM;
   SSL_CTX_get0_chain_certs(context, &between);
-  if (trial &&
-      X509_STORE_CTX_init(trial, SSL_CTX_get_cert_store(context), SSL_CTX_get0_certificate(context),
+  if (check &&
+      X509_STORE_CTX_init(check, SSL_CTX_get_cert_store(context), SSL_CTX_get0_certificate(context),
                           between) &&
-      X509_STORE_CTX_set_default(trial, role)) {
-    if (!host || ask_for(X509_STORE_CTX_get0_param(trial), host)) {
-      (void)X509_verify_cert(trial);
-      verdict = X509_STORE_CTX_get_error(trial);
+      X509_STORE_CTX_set_default(check, role)) {
+    if (!host || ask_for(X509_STORE_CTX_get0_param(check), host)) {
+      (void)X509_verify_cert(check);
+      verdict = X509_STORE_CTX_get_error(check);
     }
   }
-  X509_STORE_CTX_free(trial);
+  X509_STORE_CTX_free(check);
   return verdict;
 }
 

@@ -34,7 +34,7 @@ int sluice_tls_mac(const unsigned char* key, const void* text, size_t size, unsi
 SSL_CTX* sluice_tls_context(const SSL_METHOD* method);
 /* OpenSSL's SSL_verify_cb: refuses a peer's certificate that serves one role only, and notes why
  * one is refused. */
-int sluice_tls_judged(int is_good, X509_STORE_CTX* trial);
+int sluice_tls_judged(int is_good, X509_STORE_CTX* check);
 
 /* identity.c. As struct SluiceTls has them. */
 struct SluiceTlsIdentity* sluice_tls_identify(const struct SluiceTlsFiles* files, char* text,

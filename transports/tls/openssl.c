@@ -314,19 +314,19 @@ static void close_session(struct SluiceTlsSession* session) {
   OPENSSL_clear_free(session, sizeof *session);
 }
 
-int sluice_tls_judged(int is_good, X509_STORE_CTX* trial) {
-  SSL* const ssl = X509_STORE_CTX_get_ex_data(trial, SSL_get_ex_data_X509_STORE_CTX_idx());
+int sluice_tls_judged(int is_good, X509_STORE_CTX* check) {
+  SSL* const ssl = X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx());
   struct SluiceTlsSession* const session = SSL_get_app_data(ssl);
   char names[80] = "";
-  if (is_good && !sluice_tls_serves_both(X509_STORE_CTX_get0_chain(trial))) {
-    X509_STORE_CTX_set_error(trial, X509_V_ERR_INVALID_PURPOSE);
+  if (is_good && !sluice_tls_serves_both(X509_STORE_CTX_get0_chain(check))) {
+    X509_STORE_CTX_set_error(check, X509_V_ERR_INVALID_PURPOSE);
     is_good = 0;
   }
   if (is_good || session->why[0]) return is_good;
-  sluice_tls_names(X509_STORE_CTX_get0_cert(trial), names, sizeof names);
+  sluice_tls_names(X509_STORE_CTX_get0_cert(check), names, sizeof names);
   snprintf(session->why, sizeof session->why, "the peer's certificate for %s: %s",
            names[0] ? names : "no host",
-           X509_verify_cert_error_string(X509_STORE_CTX_get_error(trial)));
+           X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
   return 0;
 }
 

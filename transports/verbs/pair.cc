@@ -184,7 +184,7 @@ void VerbsPair::fail(int error, const std::string& what) {
 }
 
 // Its immediate is that of a credit, of nothing.
-void VerbsPair::send_trial() {
+void VerbsPair::send_probe() {
   const size_t longest = size_t{128} << std::min(device_->port().mtu, peer_.mtu);
   SluiceVerbsWrite write{};
   write.from = staging_->data();
@@ -197,7 +197,7 @@ void VerbsPair::send_trial() {
   post({&write, 1});
 }
 
-bool VerbsPair::has_trial() {
+bool VerbsPair::has_probe() {
   poll();
   return heard_;
 }
@@ -417,13 +417,13 @@ void VerbsPair::fail(const std::string& what) {
 void VerbsPair::stop() {
   if (is_stopping()) return;
   state_ = after(state_, Event::stop);
-  look_for_events();
+  check_events();
   if (const int error = table().stop(queue_.handle); error != 0) {
     fail(std::string("cannot stop: ") + strerror(error));
   }
 }
 
-void VerbsPair::look_for_events() {
+void VerbsPair::check_events() {
   device_->take_events();
   const std::string what = device_->problem(queue_.number);
   if (what.empty()) return;

@@ -75,11 +75,11 @@ class VerbsPair {
 
   // Posts a write of no meaning, as long as the longest packet, into the peer's ring. Once, before
   // anything is written.
-  void send_trial();
-  bool sent_trial() const { return out_.writes > 0; }
-  // Takes completions: whether the peer's trial has come, and whether this side's too has arrived.
-  bool has_trial();
-  bool tried() { return has_trial() && out_.completed_writes > 0; }
+  void send_probe();
+  bool sent_probe() const { return out_.writes > 0; }
+  // Takes completions: whether the peer's probe has come, and whether this side's too has arrived.
+  bool has_probe();
+  bool tried() { return has_probe() && out_.completed_writes > 0; }
 
   // Both return how many bytes they moved. They take completions first if these are needed: for
   // anything to read, and for room to write.
@@ -102,7 +102,7 @@ class VerbsPair {
     return state_ == State::silent || (state_ == State::stopped && in_.receives_out == 0);
   }
   // Takes the device's asynchronous events; the pair may fail by them. A system call.
-  void look_for_events();
+  void check_events();
   // Arms the device's descriptor for this pair. False if there is something to do already.
   bool sleeps(bool reads, bool writes);
   void awake() { device_->awake(); }

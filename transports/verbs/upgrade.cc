@@ -35,7 +35,7 @@ using Doubtful = std::map<const Conduit*, std::set<size_t>>;
 
 class VerbsUpgrade final : public Upgrade {
  public:
-  // connects: this side sends its trial first, and the other answers.
+  // connects: this side sends its probe first, and the other answers.
   VerbsUpgrade(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects,
                std::shared_ptr<Doubtful> doubtful)
       : pair_(std::move(pair)), base_(base), connects_(connects), doubtful_(std::move(doubtful)) {}
@@ -51,8 +51,8 @@ class VerbsUpgrade final : public Upgrade {
 
   // The device sends again for half a minute or longer what does not arrive, and then gives up.
   Result<bool> tried() override {
-    const bool answers = !connects_ && pair_->has_trial();
-    if ((connects_ || answers) && !pair_->sent_trial()) pair_->send_trial();
+    const bool answers = !connects_ && pair_->has_probe();
+    if ((connects_ || answers) && !pair_->sent_probe()) pair_->send_probe();
     const bool tried = pair_->tried();
     if (pair_->error() == 0) return tried;
     return Status(Code::unavailable, "bytes do not cross: " + pair_->failure());
@@ -98,7 +98,7 @@ class VerbsUpgrade final : public Upgrade {
   int descriptor() const override { return pair_->descriptor(); }
 
   bool hear() override {
-    pair_->look_for_events();
+    pair_->check_events();
     bool any = false;
     while (base_is_ == Base::open) {
       char wake_ups[64];
@@ -114,7 +114,7 @@ class VerbsUpgrade final : public Upgrade {
   }
 
   Output output() override {
-    pair_->look_for_events();
+    pair_->check_events();
     pair_->poll();
     if (!pair_->works()) return Output::lost;
     if (pair_->has_completed()) return Output::kept;
@@ -225,7 +225,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   Status open() {
-    const Status none = look_for_ports();
+    const Status none = find_ports();
     if (ports_.empty() && !none.ok() && none.message() != no_device) return none;
     const Status absent = check_named(options_.devices, ports_);
     if (absent.ok()) return none;
@@ -237,7 +237,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   // An error if none may be used.
-  Status look_for_ports() {
+  Status find_ports() {
     if (!options_.table) {
       if (!has_verbs_devices(options_.system)) return {Code::unavailable, no_device};
       auto module = open_verbs_module(library_folder());
@@ -276,7 +276,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   Status opened() {
-    if (poll_changes()) look_again();
+    if (poll_changes()) survey_again();
     if (!std::exchange(opened_, true)) failure_ = open();
     return failure_.ok() || failure_.message() == no_device ? failure_ : warn(failure_);
   }
@@ -292,7 +292,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
   // Links that are there keep their devices, and new ones share those that are as they were.
-  void look_again() {
+  void survey_again() {
     ports_.clear();
     devices_.clear();
     doubtful_->clear();

@@ -47,20 +47,20 @@ TEST(Hello, ComesBackAsItWasPacked) {
 }
 
 // Checks the hellos of three ranks, of which the second sent this one.
-Status look_through_with(const std::vector<std::byte>& second) {
+Status check_hellos_with(const std::vector<std::byte>& second) {
   std::vector<std::byte> packed(3 * Hello::packed_size);
   for (size_t i = 0; i < 3; ++i) {
     const auto place = std::span(packed).subspan(i * Hello::packed_size, Hello::packed_size);
     Hello().pack(place);
     if (i == 1) std::ranges::copy(second, place.begin());
   }
-  return look_through(packed);
+  return check_hellos(packed);
 }
 
 TEST(Hello, WhoSentNoneIsNamed) {
   std::vector<std::byte> hello(Hello::packed_size);
   Hello().pack(hello);
-  EXPECT_TRUE(look_through_with(hello).ok());
+  EXPECT_TRUE(check_hellos_with(hello).ok());
   const struct {
     size_t byte;
     const char* words;
@@ -70,10 +70,10 @@ TEST(Hello, WhoSentNoneIsNamed) {
   for (const auto& [byte, words] : cases) {
     auto changed = hello;
     changed[byte] ^= std::byte{1};
-    const Status status = look_through_with(changed);
+    const Status status = check_hellos_with(changed);
     EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
   }
-  const Status status = look_through_with(std::vector<std::byte>(Hello::packed_size));
+  const Status status = check_hellos_with(std::vector<std::byte>(Hello::packed_size));
   EXPECT_NE(status.message().find(cases[1].words), std::string::npos) << status.message();
 }
 
