@@ -69,7 +69,7 @@ osu_osu_reduce_scatter_block_LDADD = $(osu_libraries)
 
 dist_pkglibexec_SCRIPTS = osu/compare
 osu_modulesdir = $(pkglibexecdir)
-dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/programs.py osu/ratios.py osu/steady.py
+dist_osu_modules_DATA = osu/launch.py osu/output.py osu/plot.py osu/presets.py osu/programs.py osu/ratios.py osu/steady.py
 EXTRA_DIST += osu/README.md osu/draw-results osu/host-bench osu/hosts-bench osu/results osu/tcp-bench osu/tls-bench tests/hosts/clone.c \
   tests/hosts/flow_cap.c tests/hosts/fresh.c \
   tests/hosts/hosts

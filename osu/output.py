@@ -73,7 +73,9 @@ def parse_bytes(text):
 
 
 def parse_sizes(text):
-    """MIN:MAX[:FACTOR] -> [bytes]."""
+    """MIN:MAX[:FACTOR], or sizes with commas -> [bytes]."""
+    if "," in text:
+        return sorted(map(parse_bytes, text.split(",")))
     parts = text.split(":")
     if len(parts) not in (2, 3):
         raise ValueError(f"'{text}' is not MIN:MAX or MIN:MAX:FACTOR, such as 4:4m:4")

@@ -75,7 +75,7 @@ class Programs:
 def spans(sizes):
     """What to give to -m so that the benchmarks, which double, print all of the sizes."""
     ratios = {after / before for before, after in zip(sizes, sizes[1:])}
-    if all(ratio.is_integer() and int(ratio) & (int(ratio) - 1) == 0 for ratio in ratios):
+    if len(ratios) < 2 and all(ratio.is_integer() and int(ratio) & (int(ratio) - 1) == 0 for ratio in ratios):
         return [(sizes[0], sizes[-1])]
     return [(size, size) for size in sizes]
 
