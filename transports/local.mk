@@ -132,6 +132,8 @@ libsluice_tls_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,r
 core_sources += \
   transports/verbs/device.cc \
   transports/verbs/device.h \
+  transports/verbs/directions.cc \
+  transports/verbs/directions.h \
   transports/verbs/module.h \
   transports/verbs/pair.cc \
   transports/verbs/pair.h \

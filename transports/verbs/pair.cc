@@ -6,12 +6,12 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "src/base/copy.h"
 #include "src/base/random.h"
 
 namespace sluice {
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t length_bits = 20;
 constexpr uint32_t max_length = (1U << length_bits) - 1;
-constexpr uint32_t credit_mask = (1U << (32 - length_bits)) - 1;
+static_assert(verbs_credit_mask == (1U << (32 - length_bits)) - 1);
 constexpr uint32_t inline_bytes = 220;  // wished; a device may give less
 constexpr int completions_at_once = 16;
 
@@ -58,8 +58,8 @@ bool shares_subnet(const uint8_t* own, const uint8_t* peer) {
 }  // namespace
 
 VerbsPair::VerbsPair(std::shared_ptr<VerbsDevice> device, size_t ring)
-    : device_(std::move(device)), ring_bytes_(ring) {
-  const size_t largest = size_t{max_writes - 2} * device_->port().max_message;
+    : device_(std::move(device)), ring_bytes_(ring), out_(ring), in_(ring) {
+  const size_t largest = size_t{VerbsSends::max_writes - 2} * device_->port().max_message;
   max_batch_ = std::min({ring_bytes_ / 4, largest, size_t{max_length}});
 }
 
@@ -84,8 +84,8 @@ Status VerbsPair::make_parts() {
   }
   if (Status drawn = draw_random(&sequence_, sizeof(sequence_)); !drawn.ok()) return drawn;
   sequence_ &= 0xFFFFFF;
-  SluiceVerbsQueue asked{device_->port().number, send_depth, receive_depth,
-                         inline_bytes,           nullptr,    0};
+  SluiceVerbsQueue asked{device_->port().number, VerbsSends::depth, VerbsReceives::depth,
+                         inline_bytes,           nullptr,           0};
   const int error = table().make_queue(device_->handle(), &asked);
   if (error != 0) {
     return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error) +
@@ -157,8 +157,8 @@ Status VerbsPair::connect(const End& peer, const void* link) {
                      peer.sequence,
                      sequence_};
   std::ranges::copy(peer.gid, way.peer_gid);
-  int error = table().receive(queue_.handle, receive_depth);
-  in_.receives_out = receive_depth;
+  int error = table().receive(queue_.handle, VerbsReceives::depth);
+  in_.note_posted(VerbsReceives::depth);
   if (error == 0) error = table().connect(queue_.handle, &way);
   device_->note_connect(link, peer.gid, error);
   return error == 0 ? Status() : cannot(std::string("cannot connect: ") + strerror(error));
@@ -193,7 +193,7 @@ void VerbsPair::send_probe() {
   write.to = peer_.ring;
   write.has_immediate = write.signalled = 1;
   write.immediate = immediate(0);
-  out_.write_ends[out_.writes % send_depth] = out_.posted;
+  out_.make_other();
   post({&write, 1});
 }
 
@@ -202,110 +202,73 @@ bool VerbsPair::has_probe() {
   return heard_;
 }
 
-// Bytes that can be staged now. A batch needs requests of its own.
-size_t VerbsPair::room() const {
-  const bool batches = out_.batches - out_.credited_batches < max_batches;
-  if (!works() || !batches || free_writes() < max_writes + spare_writes) return 0;
-  return ring_bytes_ - (out_.staged - std::min(out_.credited, out_.completed));
-}
-
 size_t VerbsPair::write(std::span<const iovec> runs) {
   if (room() < bytes_of(runs)) poll();
-  const uint64_t before = out_.staged;
+  const uint64_t before = out_.staged();
   for (const iovec& run : runs) {
     if (!write(static_cast<const std::byte*>(run.iov_base), run.iov_len)) break;
   }
-  if (out_.staged > out_.posted) post_batch();
-  return out_.staged - before;
+  if (out_.unposted() > 0) post_batch();
+  return out_.staged() - before;
 }
 
 // False if there was not room for all.
 bool VerbsPair::write(const std::byte* from, size_t left) {
   while (left > 0) {
-    const size_t in_batch = max_batch_ - (out_.staged - out_.posted);
-    const size_t bytes = std::min({left, room(), in_batch});
+    const size_t bytes = std::min({left, room(), max_batch_ - out_.unposted()});
     if (bytes == 0) return false;
-    stage(from, bytes);
+    out_.stage(staging_->data(), from, bytes);
     from += bytes;
     left -= bytes;
-    if (out_.staged - out_.posted == max_batch_) post_batch();
+    if (out_.unposted() == max_batch_) post_batch();
   }
   return true;
 }
 
-void VerbsPair::stage(const std::byte* from, size_t bytes) {
-  while (bytes > 0) {
-    const size_t at = out_.staged % ring_bytes_;
-    const size_t part = std::min(bytes, ring_bytes_ - at);
-    copy_bytes(staging_->data() + at, from, part);
-    out_.staged += part;
-    from += part;
-    bytes -= part;
-  }
-}
-
-// At most max_batch_ bytes. The ring's end may divide them once.
+// At most max_batch_ bytes.
 void VerbsPair::post_batch() {
-  std::array<SluiceVerbsWrite, max_writes> writes;  // as many as are needed are set
-  uint32_t count = 0;
-  const size_t whole = out_.staged - out_.posted;
-  for (uint64_t at = out_.posted; at < out_.staged;) {
-    const size_t offset = at % ring_bytes_;
-    const size_t bytes =
-        std::min({out_.staged - at, ring_bytes_ - offset, size_t{device_->port().max_message}});
-    SluiceVerbsWrite& write = writes[count];
-    write = {};
-    write.from = staging_->data() + offset;
-    write.bytes = static_cast<uint32_t>(bytes);
-    write.to = peer_.ring + offset;
-    at += bytes;
-    out_.write_ends[(out_.writes + count++) % send_depth] = at;
-  }
-  SluiceVerbsWrite& last = writes[count - 1];
-  last.has_immediate = 1;
-  last.immediate = immediate(whole);
-  out_.batch_ends[out_.batches++ % batch_slots] = out_.posted = out_.staged;
+  std::array<SluiceVerbsWrite, VerbsSends::max_writes> writes;  // as many as are needed are set
+  const size_t whole = out_.unposted();
+  const uint32_t count =
+      out_.make_batch(staging_->data(), peer_.ring, device_->port().max_message, writes.data());
+  writes[count - 1].has_immediate = 1;
+  writes[count - 1].immediate = immediate(whole);
   post({writes.data(), count});
 }
 
 // The immediate of a batch; it tells the credit.
 uint32_t VerbsPair::immediate(size_t bytes) {
-  in_.told_batches = in_.freed_batches;
-  in_.told = in_.freed;
-  return static_cast<uint32_t>(bytes) | (in_.freed_batches & credit_mask) << length_bits;
+  return static_cast<uint32_t>(bytes) | in_.tell_credit() << length_bits;
 }
 
 bool VerbsPair::post(std::span<SluiceVerbsWrite> writes) {
   for (SluiceVerbsWrite& write : writes) {
-    const uint64_t end = out_.write_ends[out_.writes % send_depth];
     write.local_key = staging_->local_key();
     write.remote_key = peer_.key;
     write.inlined = write.bytes > 0 && write.bytes <= queue_.inlined;
-    write.id = out_.writes++;
-    const bool due = out_.writes - out_.signalled_writes >= writes_per_signal ||
-                     end - out_.signalled >= ring_bytes_ / 4;
-    if (!due && write.signalled == 0) continue;
-    write.signalled = 1;
-    out_.signalled_writes = out_.writes;
-    out_.signalled = end;
+    out_.number(write);
   }
   const int error = table().write(queue_.handle, writes.data(), static_cast<int>(writes.size()));
   if (error != 0) fail(ECONNRESET, std::string("cannot send: ") + strerror(error));
   return error == 0;
 }
 
-// Tells the credit if half is owed. If no request is free, a later call does it.
-void VerbsPair::give_credit() {
-  const bool due = in_.freed_batches - in_.told_batches >= max_batches / 2 ||
-                   in_.freed - in_.told >= ring_bytes_ / 2;
-  if (!due || !works() || free_writes() < 2) return;
+// A write of no bytes: with an immediate it carries the credit, otherwise it is signalled, and
+// completes after all others.
+bool VerbsPair::post_empty(bool has_immediate) {
   SluiceVerbsWrite write{};
   write.from = staging_->data();
   write.to = peer_.ring;
-  write.has_immediate = 1;
-  write.immediate = immediate(0);
-  out_.write_ends[out_.writes % send_depth] = out_.posted;
-  post({&write, 1});
+  write.has_immediate = has_immediate;
+  write.signalled = !has_immediate;
+  if (has_immediate) write.immediate = immediate(0);
+  out_.make_other();
+  return post({&write, 1});
+}
+
+// Tells the credit if half is owed. If no request is free, a later call does it.
+void VerbsPair::give_credit() {
+  if (in_.owes_credit() && works() && out_.free_requests() >= 2) (void)post_empty(true);
 }
 
 bool VerbsPair::has_arrived() {
@@ -316,28 +279,13 @@ bool VerbsPair::has_arrived() {
 
 size_t VerbsPair::read(std::span<const iovec> runs) {
   if (readable() == 0) poll();
-  const uint64_t before = in_.read;
+  size_t bytes = 0;
   for (const iovec& run : runs) {
-    auto* to = static_cast<std::byte*>(run.iov_base);
-    for (size_t left = run.iov_len; left > 0 && readable() > 0;) {
-      const size_t at = in_.read % ring_bytes_;
-      const size_t bytes = std::min({left, readable(), ring_bytes_ - at});
-      copy_bytes(to, ring_->data() + at, bytes);
-      in_.read += bytes;
-      to += bytes;
-      left -= bytes;
-    }
+    bytes += in_.read(ring_->data(), static_cast<std::byte*>(run.iov_base), run.iov_len);
   }
-  free_batches();
-  return in_.read - before;
-}
-
-void VerbsPair::free_batches() {
-  while (in_.freed_batches != in_.batches &&
-         in_.batch_ends[in_.freed_batches % batch_slots] <= in_.read) {
-    in_.freed = in_.batch_ends[in_.freed_batches++ % batch_slots];
-  }
+  in_.free_batches();
   give_credit();
+  return bytes;
 }
 
 // This ends: the peer has credit for a ring's bytes and max_batches batches.
@@ -362,51 +310,33 @@ std::string VerbsPair::reason_of(int status) {
 // (A completion that failed counts for nothing: the pair is broken, or stopped.)
 void VerbsPair::complete(const SluiceVerbsDone& done) {
   armed_ = false;
-  if (done.received != 0 && in_.receives_out > 0) --in_.receives_out;
+  if (done.received != 0) in_.end_request();
   if (done.status != 0) {
     if (works()) fail(ECONNRESET, reason_of(done.status));
   } else if (done.received != 0) {
     take_immediate(done.immediate);
-  } else {
-    const auto through = static_cast<uint32_t>(done.id) + 1;
-    if (through - out_.completed_writes > out_.writes - out_.completed_writes) {
-      return fail(EPROTO, "a completion of no request");
-    }
-    if (through == out_.completed_writes) return;
-    out_.completed_writes = through;
-    out_.completed = out_.write_ends[(through - 1) % send_depth];
+  } else if (!out_.complete(done.id)) {
+    fail(EPROTO, "a completion of no request");
   }
 }
 
 void VerbsPair::take_immediate(uint32_t immediate) {
   const uint32_t bytes = immediate & max_length;
-  ++in_.receives_owed;
+  in_.owe_request();
   heard_ = true;
-  take_credit(immediate >> length_bits);
+  if (!out_.take_credit(immediate >> length_bits)) {
+    fail(EPROTO, "the peer gave credit for what was not sent");
+  }
   if (bytes == 0 || error_ == EPROTO) return;
-  if (bytes > ring_bytes_ - readable() || in_.batches - in_.freed_batches == max_batches) {
-    return fail(EPROTO, "the peer wrote more than it had credit for");
-  }
-  in_.arrived += bytes;
-  in_.batch_ends[in_.batches++ % batch_slots] = in_.arrived;
-}
-
-void VerbsPair::take_credit(uint32_t credit) {
-  const uint32_t more = (credit - out_.credited_batches) & credit_mask;
-  if (more == 0) return;
-  if (more > out_.batches - out_.credited_batches) {
-    return fail(EPROTO, "the peer gave credit for what was not sent");
-  }
-  out_.credited_batches += more;
-  out_.credited = out_.batch_ends[(out_.credited_batches - 1) % batch_slots];
+  if (!in_.take_batch(bytes)) fail(EPROTO, "the peer wrote more than it had credit for");
 }
 
 void VerbsPair::renew_receives() {
-  if (in_.receives_owed < receives_at_once || !works()) return;
-  const int error = table().receive(queue_.handle, static_cast<int>(in_.receives_owed));
+  const uint32_t owed = in_.requests_owed();
+  if (owed < receives_at_once || !works()) return;
+  const int error = table().receive(queue_.handle, static_cast<int>(owed));
   if (error != 0) fail(EIO, std::string("cannot receive: ") + strerror(error));
-  in_.receives_out += error == 0 ? in_.receives_owed : 0;
-  in_.receives_owed = 0;
+  in_.note_posted(error == 0 ? owed : 0);
 }
 
 void VerbsPair::fail(const std::string& what) {
@@ -433,15 +363,8 @@ void VerbsPair::check_events() {
 
 bool VerbsPair::delivered() {
   poll();
-  if (!works() || out_.completed_writes == out_.writes) return true;
-  if (out_.signalled_writes != out_.writes && free_writes() > 0) {
-    SluiceVerbsWrite last{};  // of no bytes: it completes after all others
-    last.from = staging_->data();
-    last.to = peer_.ring;
-    last.signalled = 1;
-    out_.write_ends[out_.writes % send_depth] = out_.posted;
-    post({&last, 1});
-  }
+  if (!works() || out_.have_completed()) return true;
+  if (!out_.is_last_signalled() && out_.free_requests() > 0) (void)post_empty(false);
   return false;
 }
 

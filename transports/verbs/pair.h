@@ -16,7 +16,6 @@
 
 #include <sys/uio.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,25 +24,28 @@
 
 #include "src/base/status.h"
 #include "transports/verbs/device.h"
+#include "transports/verbs/directions.h"
 
 namespace sluice {
 
+// What the peer must know of a pair. Sent as it is: another byte order shows in `magic`.
+struct VerbsEnd {
+  static constexpr uint32_t expected = 0x51554501;
+
+  uint32_t magic = expected;
+  uint8_t ethernet = 0, gid_kind = 0, mtu = 0, unused = 0;
+  uint8_t gid[16]{};
+  uint16_t lid = 0, unused_too = 0;
+  uint32_t number = 0, sequence = 0;
+  uint32_t ring_bytes = 0, key = 0;
+  uint32_t unused_as_well = 0;
+  uint64_t ring = 0;
+};
+
 class VerbsPair {
  public:
-  // What the peer must know of this side. Sent as it is: another byte order shows in `magic`.
-  struct End {
-    static constexpr uint32_t expected = 0x51554501;
-
-    uint32_t magic = expected;
-    uint8_t ethernet = 0, gid_kind = 0, mtu = 0, unused = 0;
-    uint8_t gid[16]{};
-    uint16_t lid = 0, unused_too = 0;
-    uint32_t number = 0, sequence = 0;
-    uint32_t ring_bytes = 0, key = 0;
-    uint32_t unused_as_well = 0;
-    uint64_t ring = 0;
-  };
-  static constexpr uint32_t max_batches = 112;  // under way, in one direction
+  using End = VerbsEnd;
+  static constexpr uint32_t max_batches = verbs_max_batches;
 
   // A pair writes only while it works. What arrived before it broke or was stopped can be read.
   enum class State : uint8_t {
@@ -76,10 +78,10 @@ class VerbsPair {
   // Posts a write of no meaning, as long as the longest packet, into the peer's ring. Once, before
   // anything is written.
   void send_probe();
-  bool sent_probe() const { return out_.writes > 0; }
+  bool sent_probe() const { return out_.has_written(); }
   // Takes completions: whether the peer's probe has come, and whether this side's too has arrived.
   bool has_probe();
-  bool tried() { return has_probe() && out_.completed_writes > 0; }
+  bool tried() { return has_probe() && out_.has_completed_any(); }
 
   // Both return how many bytes they moved. They take completions first if these are needed: for
   // anything to read, and for room to write.
@@ -89,17 +91,17 @@ class VerbsPair {
   bool has_arrived();
   // Takes all completions that there are.
   void poll();
-  size_t readable() const { return in_.arrived - in_.read; }
+  size_t readable() const { return in_.readable(); }
   // Whether everything written is in the peer's memory, or never will be.
   bool delivered();
   // Whether all bytes are, as far as poll() knows. (Credits may be on their way.)
-  bool has_completed() const { return out_.completed == out_.staged; }
+  bool has_completed() const { return out_.have_bytes_completed(); }
   // The peer has ended, but the device may not have reported yet all that has arrived: has it do
   // so. Nothing more arrives or leaves.
   void stop();
   // Stopped, and poll() has found everything that arrived, or the device never will report it.
   bool stopped() const {
-    return state_ == State::silent || (state_ == State::stopped && in_.receives_out == 0);
+    return state_ == State::silent || (state_ == State::stopped && !in_.has_requests());
   }
   // Takes the device's asynchronous events; the pair may fail by them. A system call.
   void check_events();
@@ -114,32 +116,7 @@ class VerbsPair {
   const std::string& failure() const { return failure_; }
 
  private:
-  static constexpr uint32_t max_writes = 16;         // posted as one list
-  static constexpr uint32_t spare_writes = 8;        // for credits
-  static constexpr uint32_t send_depth = 128;        // write requests under way
-  static constexpr uint32_t receives_at_once = 8;    // posted
-  static constexpr uint32_t receive_depth = 128;     // max_batches, credits, and those deferred
-  static constexpr uint32_t batch_slots = 128;       // a power of two, as send_depth
-  static constexpr uint32_t writes_per_signal = 16;  // at most
-
-  // Bytes and counts since the beginning; so are those of Incoming.
-  struct Outgoing {
-    // Bytes in the staging ring, posted, read by the peer, completed, and up to the last signalled
-    // write's end.
-    uint64_t staged = 0, posted = 0, credited = 0, completed = 0, signalled = 0;
-    uint32_t writes = 0, completed_writes = 0, signalled_writes = 0;
-    uint32_t batches = 0, credited_batches = 0;
-    std::array<uint64_t, send_depth> write_ends{};  // staged bytes up to the write's end
-    std::array<uint64_t, batch_slots> batch_ends{};
-  };
-  struct Incoming {
-    // Bytes that have arrived, that were read, those in batches that are read whole, and those of
-    // them that the peer knows of.
-    uint64_t arrived = 0, read = 0, freed = 0, told = 0;
-    uint32_t batches = 0, freed_batches = 0, told_batches = 0;
-    uint32_t receives_owed = 0, receives_out = 0;  // to be posted, and posted
-    std::array<uint64_t, batch_slots> batch_ends{};
-  };
+  static constexpr uint32_t receives_at_once = 8;  // posted
 
   VerbsPair(std::shared_ptr<VerbsDevice> device, size_t ring);
   Status make_parts();
@@ -149,20 +126,17 @@ class VerbsPair {
   bool is_stopping() const { return state_ == State::stopped || state_ == State::silent; }
   std::string reason_of(int status);
 
-  size_t room() const;
+  size_t room() const { return works() ? out_.room() : 0; }
   bool write(const std::byte* from, size_t left);
-  uint32_t free_writes() const { return send_depth - (out_.writes - out_.completed_writes); }
-  void stage(const std::byte* from, size_t bytes);
   void post_batch();
   bool post(std::span<SluiceVerbsWrite> writes);
   uint32_t immediate(size_t bytes);
+  bool post_empty(bool has_immediate);
   void give_credit();
   void arm();
   void complete(const SluiceVerbsDone& done);
   void take_immediate(uint32_t immediate);
-  void take_credit(uint32_t credit);
   void renew_receives();
-  void free_batches();
 
   const std::shared_ptr<VerbsDevice> device_;
   const size_t ring_bytes_;
@@ -176,8 +150,8 @@ class VerbsPair {
   std::string failure_;
   bool heard_ = false;  // an immediate has come
   bool armed_ = false;  // and no completion was found since
-  Outgoing out_;
-  Incoming in_;
+  VerbsSends out_;
+  VerbsReceives in_;
 };
 
 // Whether a pair of this device, with such a ring, and the peer's reach each other. Code::mismatch:
