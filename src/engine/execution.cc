@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/base/copy.h"
-
 namespace sluice {
 
 std::string describe_signature(uint32_t signature) {
@@ -32,11 +30,11 @@ Status describe_mismatch(const Claim& expected, const Claim& theirs) {
 
 Execution::State Execution::advance() {
   drain();
-  if (call_.device) follow_copies();
+  if (device()) follow_copies();
   run_ready();
   const bool busy = status_.ok() && run_work();
-  const bool is_done = !busy && unfinished_ == 0 && (!call_.device || copies_.have_ended());
-  if (call_.device) fail_here(call_.device->failure());
+  const bool is_done = !busy && unfinished_ == 0 && (!device() || copies_.have_ended());
+  if (device()) fail_here(device()->failure());
   if (!status_.ok()) return State::failed;
   if (busy) return State::busy;
   return is_done ? State::done : State::waiting;
@@ -83,7 +81,7 @@ void Execution::run_ready() {
 // Does local work, about one segment at a time so that the network does not wait. First comes what
 // other ranks wait for. True if some is left.
 bool Execution::run_work() {
-  size_t budget = segment_bytes_;
+  size_t budget = memory_.segment_bytes();
   return pack_some(budget) || compute_some(budget) || unpack_some(budget);
 }
 
@@ -99,7 +97,7 @@ bool Execution::pack_some(size_t& budget) {
     const size_t bytes = segment_size(progress, progress.started);
     if (bytes > budget) return true;
     budget -= bytes;
-    move(plan_->steps[index].from, segment_begin(progress.started), bytes, &View::source);
+    pack(plan_->steps[index].from, segment_begin(progress.started), bytes, &View::source);
     if (!status_.ok()) return false;
     start_segment(index);
     run_ready();
@@ -142,7 +140,7 @@ bool Execution::unpack_some(size_t& budget) {
     const size_t bytes = segment_size(progress, progress.unpacked);
     if (bytes > budget) return true;
     budget -= bytes;
-    move(plan_->steps[index].to, segment_begin(progress.unpacked++), bytes, &View::sink);
+    pack(plan_->steps[index].to, segment_begin(progress.unpacked++), bytes, &View::sink);
   }
   return false;
 }
@@ -169,8 +167,7 @@ bool Execution::may_start(const Step& step, uint32_t segment) const {
 bool Execution::may_post(uint32_t index) const {
   const Progress& progress = progress_[index];
   return progress.started < progress.segments && progress.started - progress.done < depth &&
-         (!call_.device ||
-          copies_.use(slot_of(index, progress.started)) == DeviceCopies::Use::none) &&
+         (!device() || copies_.use(slot_of(index, progress.started)) == DeviceCopies::Use::none) &&
          may_start(plan_->steps[index], progress.started);
 }
 
@@ -183,7 +180,7 @@ void Execution::start_segment(uint32_t index) {
   const uint32_t segment = progress.started++;
   if (progress.bytes == 0 && message_slice(plan_->steps[index]).count > 0) {
     complete_segment(index);
-  } else if (call_.device && plan_->steps[index].kind == Kind::send && progress.bytes > 0) {
+  } else if (device() && plan_->steps[index].kind == Kind::send && progress.bytes > 0) {
     copy_out(index, segment);
   } else {
     post(index, segment);
@@ -193,12 +190,13 @@ void Execution::start_segment(uint32_t index) {
 // Begins to copy a segment that is to be sent.
 void Execution::copy_out(uint32_t index, uint32_t segment) {
   const Progress& progress = progress_[index];
-  const Cursor from = seek(plan_->steps[index].from, segment_begin(segment));
+  const Cursor from = memory_.seek(plan_->steps[index].from, segment_begin(segment));
   std::byte* host = bounce_of(progress, segment);
-  visit_runs(from, segment_size(progress, segment), [&](const Cursor& at, size_t bytes) {
-    call_.device->copy_out(host, at.data(), bytes);
-    host += bytes;
-  });
+  PlanMemory::visit_runs(from, segment_size(progress, segment),
+                         [&](const Cursor& at, size_t bytes) {
+                           device()->copy_out(host, at.data(), bytes);
+                           host += bytes;
+                         });
   messages_[slot_of(index, segment)].tag.segment = segment;
   copies_.begin(slot_of(index, segment), DeviceCopies::Use::fills);
 }
@@ -207,12 +205,12 @@ void Execution::copy_out(uint32_t index, uint32_t segment) {
 void Execution::copy_in(uint32_t index, uint32_t segment) {
   const Step& step = plan_->steps[index];
   const Progress& progress = progress_[index];
-  const Bytes apart{operand_, segment_bytes_};
-  const bool overwrites = overwrites_operand(step);
-  const Cursor to = overwrites ? Cursor{&apart, 0} : seek(step.to, segment_begin(segment));
+  const Bytes apart{memory_.operand(), memory_.segment_bytes()};
+  const bool overwrites = memory_.overwrites_operand(step);
+  const Cursor to = overwrites ? Cursor{&apart, 0} : memory_.seek(step.to, segment_begin(segment));
   const std::byte* host = bounce_of(progress, segment);
-  visit_runs(to, segment_size(progress, segment), [&](const Cursor& at, size_t bytes) {
-    call_.device->copy_in(at.data(), host, bytes);
+  PlanMemory::visit_runs(to, segment_size(progress, segment), [&](const Cursor& at, size_t bytes) {
+    device()->copy_in(at.data(), host, bytes);
     host += bytes;
   });
   copies_.begin(slot_of(index, segment), DeviceCopies::Use::empties);
@@ -226,7 +224,8 @@ void Execution::post(uint32_t index, uint32_t segment) {
   static_cast<Operation&>(message) = {};
   message.step = index;
   message.completed = false;
-  const uint64_t size = call_.bytes > 0 ? call_.bytes : Tag::of_message | progress.bytes;
+  const uint64_t size =
+      memory_.call().bytes > 0 ? memory_.call().bytes : Tag::of_message | progress.bytes;
   message.tag = {number_, step.ordinal, segment, signature_, size};
   message.bytes = bytes;
   message.queue = &completed_;
@@ -236,7 +235,7 @@ void Execution::post(uint32_t index, uint32_t segment) {
     *room = {bounce_of(progress, segment), bytes};
     message.pieces = {room, 1};
   } else {
-    message.pieces = gather(slice, segment_begin(segment), bytes, room);
+    message.pieces = memory_.gather(slice, segment_begin(segment), bytes, room);
   }
   const bool done = step.kind == Kind::send ? progress.channel->post_send(&message)
                                             : progress.channel->post_recv(&message);
@@ -248,7 +247,7 @@ void Execution::complete(Message* message) {
   const uint32_t index = message->step;
   Progress& progress = progress_[index];
   const Step& step = plan_->steps[index];
-  const bool comes_in = call_.device && step.kind != Kind::send && message->bytes > 0;
+  const bool comes_in = device() && step.kind != Kind::send && message->bytes > 0;
   if (comes_in) copy_in(index, message->tag.segment);
   if (step.kind == Kind::recv_reduce) compute(step, progress, message->tag.segment);
   message->completed = true;
@@ -291,7 +290,7 @@ void Execution::fail(const Message& message) {
 // peer's last one.
 Status Execution::describe_other_length(const Message& message) const {
   const size_t seen = segment_begin(message.tag.segment) + message.seen_bytes;
-  const bool may_go_on = message.seen_bytes >= segment_bytes_;
+  const bool may_go_on = message.seen_bytes >= memory_.segment_bytes();
   const std::string theirs = (may_go_on ? "at least " : "") + std::to_string(seen);
   return {Code::mismatch,
           "it sends a part of " + theirs + " bytes where this rank expects one of " +
@@ -299,101 +298,33 @@ Status Execution::describe_other_length(const Message& message) const {
 }
 
 size_t Execution::segment_size(const Progress& progress, uint32_t segment) const {
-  return std::min(segment_bytes_, progress.bytes - segment_begin(segment));
-}
-
-Execution::Cursor Execution::seek(const Slice& slice, size_t offset) const {
-  Cursor cursor{runs_.data() + slice.first, offset};
-  while (cursor.offset > 0 && cursor.offset >= cursor.run->size) {
-    cursor.offset -= cursor.run->size;
-    ++cursor.run;
-  }
-  return cursor;
-}
-
-// visit(cursor, bytes) for each run of these bytes.
-template <typename Visit>
-void Execution::visit_runs(Cursor at, size_t bytes, const Visit& visit) {
-  for (; bytes > 0; ++at.run, at.offset = 0) {
-    const size_t size = std::min(at.run->size - at.offset, bytes);
-    if (size > 0) visit(at, size);
-    bytes -= size;
-  }
-}
-
-std::span<const Bytes> Execution::gather(const Slice& slice, size_t offset, size_t bytes,
-                                         Bytes* into) const {
-  if (bytes == 0) return {};
-  size_t count = 0;
-  visit_runs(seek(slice, offset), bytes, [&](const Cursor& at, size_t size) {
-    into[count++] = {at.data(), size};
-  });
-  return {into, count};
+  return std::min(memory_.segment_bytes(), progress.bytes - segment_begin(segment));
 }
 
 // Combines or copies one segment of a step.
 void Execution::compute(const Step& step, Progress& progress, uint32_t segment) {
   const size_t begin = segment_begin(segment), bytes = segment_size(progress, segment);
   if (bytes == 0) return;
-  move(step.from, begin, bytes, &View::source);
-  move(step.with, begin, bytes, &View::source);
+  pack(step.from, begin, bytes, &View::source);
+  pack(step.with, begin, bytes, &View::source);
   if (!status_.ok()) return;
-  const Cursor from = seek(step.from, begin), to = seek(step.to, begin);
-  if (step.kind == Kind::copy) return combine(from, {}, to, bytes);
-  if (step.kind == Kind::reduce) return combine(from, seek(step.with, begin), to, bytes);
+  const Cursor from = memory_.seek(step.from, begin), to = memory_.seek(step.to, begin);
+  if (step.kind == Kind::copy) return memory_.combine(from, {}, to, bytes);
+  if (step.kind == Kind::reduce)
+    return memory_.combine(from, memory_.seek(step.with, begin), to, bytes);
   Bytes apart;
   Cursor received = to;
-  if (overwrites_operand(step)) {
-    apart = {call_.device ? operand_ : bounce_of(progress, segment), bytes};
+  if (memory_.overwrites_operand(step)) {
+    apart = {device() ? memory_.operand() : bounce_of(progress, segment), bytes};
     received = {&apart, 0};
   }
-  step.received_first ? combine(received, from, to, bytes) : combine(from, received, to, bytes);
+  step.received_first ? memory_.combine(received, from, to, bytes)
+                      : memory_.combine(from, received, to, bytes);
 }
 
-// out = left (op) right, run by run; a copy where there is no right.
-void Execution::combine(Cursor left, Cursor right, Cursor out, size_t bytes) {
-  const auto room = [](const Cursor& at) { return at.run->size - at.offset; };
-  const auto step_by = [](Cursor& at, size_t size) {
-    at.offset += size;
-    if (at.offset == at.run->size) at = {at.run + 1, 0};
-  };
-  while (bytes > 0) {
-    while (room(left) == 0) left = {left.run + 1, 0};
-    while (right.run && room(right) == 0) right = {right.run + 1, 0};
-    while (room(out) == 0) out = {out.run + 1, 0};
-    size_t size = std::min({bytes, room(left), room(out)});
-    if (right.run) size = std::min(size, room(right));
-    std::byte* const target = out.data();
-    const std::byte* const first = left.data();
-    if (right.run) {
-      combine_run(first, right.data(), target, size);
-      step_by(right, size);
-    } else if (target != first) {
-      call_.device ? call_.device->copy(target, first, size) : copy_bytes(target, first, size);
-    }
-    step_by(left, size);
-    step_by(out, size);
-    bytes -= size;
-  }
-}
-
-void Execution::combine_run(const std::byte* left, const std::byte* right, std::byte* out,
-                            size_t bytes) {
-  const size_t elements = bytes / call_.element;
-  if (call_.device) return call_.device->reduce(left, right, out, elements);
-  call_.reduction.kernel(left, right, out, elements, call_.reduction.context);
-}
-
-// Packs or unpacks these bytes of a slice (way: source or sink), where its views have a Packing.
-void Execution::move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) {
-  if (!staged_ || slice.count == 0) return;
-  visit_runs(seek(slice, offset), bytes, [&](const Cursor& at, size_t size) {
-    const Area area = plan_->pieces[static_cast<size_t>(at.run - runs_.data())].area;
-    Packing* const packing = area == Area::scratch ? nullptr : view(area).*way;
-    if (!packing) return;
-    packing->move(static_cast<size_t>(at.data() - view(area).base), size);
-    fail_here(packing->failure());
-  });
+// Packs or unpacks (way: source or sink).
+void Execution::pack(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way) {
+  if (memory_.is_packed()) fail_here(memory_.pack(slice, offset, bytes, way));
 }
 
 // Fails unless `failure` is none.
@@ -407,7 +338,7 @@ void Execution::fail_here(const Status& failure) {
 bool Execution::is_posted(uint32_t index) const {
   const Progress& progress = progress_[index];
   for (uint32_t segment = progress.done; segment < progress.started; ++segment) {
-    if (!call_.device) return true;
+    if (!device()) return true;
     if (copies_.use(slot_of(index, segment)) != DeviceCopies::Use::fills) return true;
   }
   return false;

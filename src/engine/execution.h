@@ -22,11 +22,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "src/engine/call.h"
 #include "src/engine/device_copies.h"
+#include "src/engine/plan_memory.h"
 #include "src/engine/schedule.h"
 #include "src/engine/step_queue.h"
 #include "transports/transport.h"
@@ -56,25 +56,6 @@ struct Claim {
 };
 // The error for a peer's claim that differs from what this rank expected. It names no rank.
 Status describe_mismatch(const Claim& expected, const Claim& theirs);
-
-// Memory that only grows and is kept from call to call; 64-byte aligned.
-class Scratch {
- public:
-  // May lose the contents. False if there is not enough memory.
-  bool reserve(size_t bytes);
-  std::byte* data() const { return data_.get(); }
-  // Frees the memory if it is larger than `bytes`.
-  void trim(size_t bytes) {
-    if (bytes_ > bytes) *this = Scratch();
-  }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const;
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  size_t bytes_ = 0;
-};
 
 class Execution {
  public:
@@ -106,8 +87,8 @@ class Execution {
   std::vector<Rank> waiting_for() const;
   // The call's device, if that is waited for; else nullptr.
   const DeviceWork* awaited_device() const {
-    const bool has_work = call_.device && (unfinished_ == 0 || copies_.are_under_way());
-    return has_work ? call_.device : nullptr;
+    const bool has_work = device() && (unfinished_ == 0 || copies_.are_under_way());
+    return has_work ? device() : nullptr;
   }
 
   // Withdraws all posted operations. After that no memory of the call is touched, except by work
@@ -116,7 +97,7 @@ class Execution {
 
   // To be called between calls: frees memory that only large calls need.
   void trim() {
-    scratch_.trim(much_scratch);
+    memory_.trim(much_scratch);
     bounce_.trim(much_scratch);
   }
 
@@ -124,6 +105,7 @@ class Execution {
   static constexpr size_t much_scratch = size_t{64} << 10;
   static constexpr uint32_t depth = 2;  // segments of one message posted at a time
 
+  using Cursor = PlanMemory::Cursor;
   struct Message : Operation {  // one posted segment
     uint32_t step = 0;
     bool completed = false;
@@ -142,42 +124,26 @@ class Execution {
     bool queued = false;     // in ready_, packing_ or local_
     bool unpacking = false;  // in unpacking_
   };
-  // A position in memory that is read or written run by run: a slice's runs, or one bounce buffer.
-  struct Cursor {
-    const Bytes* run;
-    size_t offset;
-    std::byte* data() const { return run->data + offset; }
-  };
 
   void set_call(const Schedule& schedule, const Call& call, size_t segment);
+  DeviceWork* device() const { return memory_.device(); }
   static bool is_message(Kind kind) {
     return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce;
   }
 
   Status lay_out();
-  size_t size_scratch();
-  Status place_scratch();
-  void resolve_pieces(std::byte* scratch);
   Status place_steps();
   Status connect(Channels& channels);
-  size_t slice_bytes(const Slice& slice) const;
   static const Slice& message_slice(const Step& step) {
     return step.kind == Kind::send ? step.from : step.to;
   }
-  // Whether a recv_reduce's result takes its operand's place. If not, it receives into that place.
-  bool overwrites_operand(const Step& step) const {
-    return step.kind == Kind::recv_reduce && step.to.count > 0 &&
-           runs_[step.from.first].data == runs_[step.to.first].data;
-  }
   size_t bounce_bytes(const Step& step) const;
   std::byte* bounce_of(const Progress& progress, uint32_t segment) const {
-    return progress.bounce + segment % depth * segment_bytes_;
+    return progress.bounce + segment % depth * memory_.segment_bytes();
   }
   static uint32_t slot_of(uint32_t step, uint32_t segment) {
     return step * depth + segment % depth;
   }
-  const View& view(Area area) const { return area == Area::input ? call_.input : call_.output; }
-  bool touches(const Slice& slice, Packing* View::*way) const;
 
   void enqueue(uint32_t step);
   void drain();
@@ -198,41 +164,30 @@ class Execution {
   void complete(Message* message);
   void complete_segment(uint32_t index);
   void compute(const Step& step, Progress& progress, uint32_t segment);
-  void combine(Cursor left, Cursor right, Cursor out, size_t bytes);
-  void combine_run(const std::byte* left, const std::byte* right, std::byte* out, size_t bytes);
-  void move(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way);
+  void pack(const Slice& slice, size_t offset, size_t bytes, Packing* View::*way);
   void fail(const Message& message);
   void fail_here(const Status& failure);
   Status describe_other_length(const Message& message) const;
 
-  Cursor seek(const Slice& slice, size_t offset) const;
-  template <typename Visit>
-  static void visit_runs(Cursor at, size_t bytes, const Visit& visit);
-  std::span<const Bytes> gather(const Slice& slice, size_t offset, size_t bytes, Bytes* into) const;
-  size_t segment_begin(uint32_t segment) const { return segment * segment_bytes_; }
+  size_t segment_begin(uint32_t segment) const { return segment * memory_.segment_bytes(); }
   size_t segment_size(const Progress& progress, uint32_t segment) const;
 
   const Schedule* schedule_ = nullptr;
   const Plan* plan_ = nullptr;
-  Call call_;
+  PlanMemory memory_;
   uint32_t number_ = 0;
   uint32_t signature_ = 0;
-  size_t segment_bytes_ = 0;   // whole elements
-  uint32_t unfinished_ = 0;    // steps
-  std::vector<size_t> slots_;  // offset of each scratch slot in scratch_
-  std::vector<Bytes> runs_;    // the plan's pieces, resolved to memory
+  uint32_t unfinished_ = 0;  // steps
   std::vector<Bytes> gathered_;
   std::vector<Progress> progress_;
   std::vector<Message> messages_;  // `depth` for each step
   StepQueue ready_;                // messages to try
-  StepQueue packing_;              // the same, for messages that must be packed first
+  StepQueue packing_;              // messages that must be packed first
   std::vector<uint32_t> local_;    // steps of local work to try
   StepQueue unpacking_;
-  bool staged_ = false;  // a view has a source or a sink
   CompletionQueue completed_;
-  Scratch scratch_, bounce_;
-  DeviceCopies copies_;           // if the call has a device
-  std::byte* operand_ = nullptr;  // the same: a segment that is received into its own operand
+  Scratch bounce_;       // of messages
+  DeviceCopies copies_;  // if the call has a device
   Status status_;
   Rank failed_peer_ = 0;
   bool failed_here_ = false;

@@ -15,7 +15,7 @@ core_sources += \
 	src/engine/device_copies.h \
 	src/engine/device_work.h \
 	src/engine/engine_team.h \
-	src/engine/execution.cc src/engine/execution.h src/engine/execution_start.cc \
+	src/engine/execution.cc src/engine/execution.h src/engine/execution_start.cc src/engine/plan_memory.cc src/engine/plan_memory.h \
 	src/engine/executor.h \
 	src/engine/team_failures.cc src/engine/team_failures.h \
 	src/engine/team_waits.cc \
