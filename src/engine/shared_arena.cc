@@ -103,7 +103,7 @@ Result<std::unique_ptr<Arena>> ArenaAgreement::agree(const ArenaOffer& offered,
 }
 
 Status why_not_met(const Rounds& rounds) {
-  if (rounds.is_aborted()) return {Code::aborted, rounds.cause()};
+  if (rounds.signals().is_aborted()) return {Code::aborted, rounds.signals().cause()};
   return {Code::internal, "ranks do not meet in shared memory"};
 }
 
@@ -170,7 +170,7 @@ bool ArenaWaitPolicy::wait(uint32_t rank) {
 
 bool ArenaWaitPolicy::check_process(Rank rank) {
   if (gone_) {
-    status_ = {Code::peer_lost, arena_.rounds().has_left(rank)
+    status_ = {Code::peer_lost, arena_.rounds().signals().has_left(rank)
                                     ? "it finished (MPI_Finalize) while it was still expected"
                                     : "its process is gone"};
     return false;
@@ -178,7 +178,7 @@ bool ArenaWaitPolicy::check_process(Rank rank) {
   if (looked_ == Waiter::Clock::time_point{}) looked_ = waiter_.now();
   if (waiter_.now() - looked_ < between_looks_for_life) return true;
   looked_ = waiter_.now();
-  gone_ = arena_.rounds().has_left(rank) || !arena_.lives(rank);
+  gone_ = arena_.rounds().signals().has_left(rank) || !arena_.lives(rank);
   return true;
 }
 

@@ -25,7 +25,7 @@ Status ShmExecutor::exchange_members(const std::string& name) {
   Status status = learn_members(name);
   if (status.ok()) return status;
   if (!wait_policy_.status().ok()) status = wait_policy_.status();
-  rounds_.abort("rank " + std::to_string(rank_) + ": " + status.message());
+  rounds_.signals().abort("rank " + std::to_string(rank_) + ": " + status.message());
   return status;
 }
 
@@ -102,7 +102,8 @@ bool ShmExecutor::pack(const Call& call) {
 
 Status ShmExecutor::failure(const Call& call) const {
   if (!failed_here_.ok()) return failed_here_;
-  if (const std::string cause = rounds_.cause(); !cause.empty()) return {Code::aborted, cause};
+  if (const std::string cause = rounds_.signals().cause(); !cause.empty())
+    return {Code::aborted, cause};
   if (const auto& other = rounds_.disagreement()) {
     if (other->about_own) {
       return Status{Code::mismatch,

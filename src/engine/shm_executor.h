@@ -62,17 +62,18 @@ class ShmExecutor {
     wait_policy_.begin();
     rounds_.begin(encode_signature(call.collective, call.root), call.bytes, &wait_policy_);
     // A rank that aborted may have left the call, so data that was fetched from it may be anything.
-    return algorithm.shm(rounds_, shm_call) && !(algorithm.needs.cma && rounds_.is_aborted());
+    return algorithm.shm(rounds_, shm_call) &&
+           !(algorithm.needs.cma && rounds_.signals().is_aborted());
   }
   // Why `run` or a wait for slots failed; never ok. (If a part over links failed, the team knows
   // why.) It names the rank concerned.
   Status failure(const Call& call) const;
 
-  bool is_aborted() const { return rounds_.is_aborted(); }
-  std::string abort_cause() const { return rounds_.cause(); }
+  bool is_aborted() const { return rounds_.signals().is_aborted(); }
+  std::string abort_cause() const { return rounds_.signals().cause(); }
   // Tells the other ranks, and whether they still put into this rank's memory.
-  void abort(const std::string& text) { rounds_.abort(text); }
-  bool is_put_to() const { return rounds_.is_put_to(); }
+  void abort(const std::string& text) { rounds_.signals().abort(text); }
+  bool is_put_to() const { return rounds_.signals().is_put_to(); }
   // A rank whose process has ended, if there is one. A system call for each rank.
   std::optional<Rank> find_ended() const;
   // Between calls: gives memory back. may_return_slots: no rank can be in the arena.

@@ -41,7 +41,7 @@ bool Rounds::await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uin
   uint32_t looks = wait_policy_->looks;
   for (;; looks = wait_policy_->looks_between) {
     if (has_come(word, value, looks)) return true;
-    if (header_->aborted.load(std::memory_order_acquire) != unaborted) return false;
+    if (signals_.is_aborted()) return false;
     if (!wait_policy_->wait(rank)) return false;
   }
 }
@@ -112,7 +112,7 @@ bool Rounds::disagree_in_round(uint32_t rank, uint64_t k, size_t bytes) {
   return false;
 }
 
-void Rounds::abort(std::byte* memory, const std::string& cause) {
+void ArenaSignals::abort(std::byte* memory, const std::string& cause) {
   auto* const header = reinterpret_cast<ArenaHeader*>(memory);
   uint32_t state = unaborted;
   if (!header->aborted.compare_exchange_strong(state, writing)) return;
@@ -124,7 +124,7 @@ void Rounds::abort(std::byte* memory, const std::string& cause) {
 
 // Writing a cause takes a moment. It takes longer only if the writer is not scheduled, or was
 // killed.
-std::string Rounds::cause() const {
+std::string ArenaSignals::cause() const {
   const auto end = std::chrono::steady_clock::now() + longest_writing;
   uint32_t state = header_->aborted.load(std::memory_order_acquire);
   while (state == writing && std::chrono::steady_clock::now() < end) {

@@ -170,6 +170,72 @@ class Cma {
   virtual int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
 };
 
+// What the ranks of a lease tell each other beside their rounds: that the team is aborted, that one
+// has left, uses slots, or writes into another's memory.
+class ArenaSignals {
+ public:
+  // memory: a lease.
+  ArenaSignals(std::byte* memory, uint32_t rank, uint32_t ranks)
+      : header_(reinterpret_cast<ArenaHeader*>(memory)),
+        ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
+        rank_(rank),
+        size_(ranks) {}
+
+  // Aborts the team: all ranks that wait see it, with the cause. The first cause stays.
+  void abort(const std::string& cause) const {
+    abort(reinterpret_cast<std::byte*>(header_), cause);
+  }
+  // For a rank without this object. Rounds::prepare() must have been called on the lease.
+  static void abort(std::byte* memory, const std::string& cause);
+  bool is_aborted() const { return header_->aborted.load(std::memory_order_acquire) != 0; }
+
+  // Whether any rank still puts into this rank's memory. After this rank has called abort, false
+  // means that no rank will.
+  bool is_put_to() const {
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      const std::atomic<uint64_t>& puts = area(rank).puts.round;
+      if (puts.load(std::memory_order_seq_cst) == rank_ + uint64_t{1}) return true;
+    }
+    return false;
+  }
+  // The abort cause; empty if not aborted. Waits up to 0.4 s for a rank that is still writing it.
+  std::string cause() const;
+
+  // This rank has reserved its slots.
+  void hold_slots() const { header_->holding.fetch_add(1); }
+  // This rank uses no slots any more, its own or others'. True for the team's last rank, with the
+  // number of ranks that had reserved slots: no rank touches them until some are reserved again.
+  bool give_slots_back(uint32_t* held) const {
+    if (header_->returning.fetch_add(1) + 1 < size_) return false;
+    *held = header_->holding.exchange(0);
+    header_->returning.store(0);
+    return true;
+  }
+
+  // This rank enters no further round.
+  void leave() const { own().left.round.store(1, std::memory_order_release); }
+  bool has_left(uint32_t rank) const {
+    return area(rank).left.round.load(std::memory_order_acquire) != 0;
+  }
+
+  // Around a put into another rank's memory. False: not allowed, because a rank has aborted.
+  bool begin_put(uint32_t rank) const {
+    own().puts.round.store(rank + uint64_t{1}, std::memory_order_seq_cst);
+    if (header_->aborted.load(std::memory_order_seq_cst) == 0) return true;
+    end_put();
+    return false;
+  }
+  void end_put() const { own().puts.round.store(0, std::memory_order_release); }
+
+ private:
+  ArenaRank& area(uint32_t rank) const { return ranks_area_[rank]; }
+  ArenaRank& own() const { return area(rank_); }
+
+  ArenaHeader* header_;
+  ArenaRank* ranks_area_;
+  uint32_t rank_, size_;
+};
+
 class Rounds {
  public:
   // A lease holds the header, all ranks' lines and, from a page boundary on, all ranks' slots.
@@ -189,21 +255,22 @@ class Rounds {
   // error.
   static void prepare(std::byte* memory, uint32_t ranks);
 
-  // memory: a lease for at most `room` ranks.
-  Rounds(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t room)
-      : header_(reinterpret_cast<ArenaHeader*>(memory)),
+  // room: ranks for which the lease has room; 0: `ranks`.
+  Rounds(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t room = 0)
+      : signals_(memory, rank, ranks),
         ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
-        slots_area_(reinterpret_cast<ArenaSlots*>(memory + slots(room).offset)),
+        slots_area_(reinterpret_cast<ArenaSlots*>(memory + slots(room == 0 ? ranks : room).offset)),
         rank_(rank),
         size_(ranks),
-        round_(header_->start),
+        round_(reinterpret_cast<const ArenaHeader*>(memory)->start),
         all_taken_(round_) {
     own().taken.round.store(round_, std::memory_order_release);
   }
-  Rounds(std::byte* memory, uint32_t rank, uint32_t ranks) : Rounds(memory, rank, ranks, ranks) {}
 
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
+  // What ranks tell each other beside the rounds.
+  const ArenaSignals& signals() const { return signals_; }
 
   // A call's rounds are counted from 1; end(n) moves past n rounds, on all ranks alike. signature:
   // must be equal on all ranks. bytes: the call's size as this rank's program has it, for error
@@ -214,17 +281,6 @@ class Rounds {
     wait_policy_ = wait_policy;
   }
   void end(uint64_t rounds) { round_ += rounds; }
-
-  // This rank has reserved its slots.
-  void hold_slots() { header_->holding.fetch_add(1); }
-  // This rank uses no slots any more, its own or others'. True for the team's last rank, with the
-  // number of ranks that had reserved slots: no rank touches them until some are reserved again.
-  bool give_slots_back(uint32_t* held) {
-    if (header_->returning.fetch_add(1) + 1 < size_) return false;
-    *held = header_->holding.exchange(0);
-    header_->returning.store(0);
-    return true;
-  }
 
   // Waits until this rank may write its place for `bytes` bytes of round k. False: gave up.
   bool open(uint64_t k, size_t bytes) {
@@ -291,11 +347,6 @@ class Rounds {
   bool await_combined(uint32_t rank, uint64_t k) {
     return await_value(area(rank).combined.round, round_ + k, rank);
   }
-  // This rank enters no further round.
-  void leave() { own().left.round.store(1, std::memory_order_release); }
-  bool has_left(uint32_t rank) const {
-    return area(rank).left.round.load(std::memory_order_acquire) != 0;
-  }
   void mark_taken(uint64_t k) { own().taken.round.store(round_ + k, std::memory_order_release); }
 
   // Address of a rank's data of round k. `bytes` selects line, short slot or slot, as in `open`.
@@ -319,9 +370,9 @@ class Rounds {
     return has_moved({rank, cma_->cma_get(rank, address, to, bytes), false});
   }
   bool put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) {
-    if (!begin_put(rank)) return false;
+    if (!signals_.begin_put(rank)) return false;
     const int error = cma_->put(rank, address, from, bytes);
-    end_put();
+    signals_.end_put();
     return has_moved({rank, error, true});
   }
   // The get or put that failed: whose memory, and an errno value.
@@ -349,24 +400,6 @@ class Rounds {
     disagreement_ = {rank, signature_, bytes, own, true};
     return false;
   }
-
-  // Aborts the team: all ranks that wait see it, with the cause. The first cause stays.
-  void abort(const std::string& cause) { abort(reinterpret_cast<std::byte*>(header_), cause); }
-  // The same for a rank without a Rounds object. prepare() must have been called on the lease.
-  static void abort(std::byte* memory, const std::string& cause);
-  bool is_aborted() const { return header_->aborted.load(std::memory_order_acquire) != 0; }
-
-  // Whether any rank still puts into this rank's memory. After this rank has called abort, false
-  // means that no rank will.
-  bool is_put_to() const {
-    for (uint32_t rank = 0; rank < size_; ++rank) {
-      const std::atomic<uint64_t>& puts = area(rank).puts.round;
-      if (puts.load(std::memory_order_seq_cst) == rank_ + uint64_t{1}) return true;
-    }
-    return false;
-  }
-  // The abort cause; empty if not aborted. Waits up to 0.4 s for a rank that is still writing it.
-  std::string cause() const;
 
  private:
   static constexpr size_t page = 4096;
@@ -396,21 +429,13 @@ class Rounds {
   void note_processor();
   bool all_here_wait_for(uint64_t round) const;
   bool open_slowly(uint64_t round);
-  // Around a put into another rank's memory. False: not allowed, because a rank has aborted.
-  bool begin_put(uint32_t rank) {
-    own().puts.round.store(rank + uint64_t{1}, std::memory_order_seq_cst);
-    if (header_->aborted.load(std::memory_order_seq_cst) == 0) return true;
-    end_put();
-    return false;
-  }
-  void end_put() { own().puts.round.store(0, std::memory_order_release); }
   bool has_moved(const FailedMove& move) {
     if (move.error != 0) failed_move_ = move;
     return move.error == 0;
   }
   bool disagree_in_round(uint32_t rank, uint64_t k, size_t bytes);
 
-  ArenaHeader* header_;
+  ArenaSignals signals_;
   ArenaRank* ranks_area_;
   ArenaSlots* slots_area_;
   uint32_t rank_, size_;

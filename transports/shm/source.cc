@@ -186,7 +186,7 @@ class ShmSource final : public ArenaSource {
     const std::lock_guard lock(mutex_);
     const Written written = read(offer);
     const Shared* const shared = find(written.handle);
-    if (shared != nullptr) Rounds::abort(shared->memory(written.lease), cause);
+    if (shared != nullptr) ArenaSignals::abort(shared->memory(written.lease), cause);
   }
 
   void settle(const Offer& offer, uint32_t missing) override {
@@ -297,8 +297,8 @@ class ShmSource final : public ArenaSource {
 // A child of fork() changes nothing in its parent's arenas.
 ShmArena::~ShmArena() {
   if (!shared_.segment.is_ours()) return;
-  rounds().leave();
-  const bool broken = rounds().is_aborted();
+  rounds().signals().leave();
+  const bool broken = rounds().signals().is_aborted();
   if (owes_slots_ && !broken) give_slots_back();
   source_.let_go(shared_, lease_, broken);
 }
@@ -315,7 +315,7 @@ Status ShmArena::reserve_slots() {
       shared_.offset(lease_) + slots.offset + rounds().rank() * sizeof(ArenaSlots);
   Status status = shared_.segment.reserve(offset, sizeof(ArenaSlots));
   if (status.ok()) {
-    rounds().hold_slots();
+    rounds().signals().hold_slots();
   } else {
     reserved.fetch_sub(sizeof(ArenaSlots));
   }
@@ -325,7 +325,7 @@ Status ShmArena::reserve_slots() {
 void ShmArena::give_slots_back() {
   owes_slots_ = false;
   uint32_t held = 0;
-  if (!rounds().give_slots_back(&held)) return;
+  if (!rounds().signals().give_slots_back(&held)) return;
   const size_t offset = shared_.offset(lease_) + Rounds::slots(room()).offset;
   shared_.segment.release(offset, to_pages(rounds().size() * sizeof(ArenaSlots)));
   shared_.registered().slot_bytes.fetch_sub(held * sizeof(ArenaSlots));

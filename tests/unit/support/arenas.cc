@@ -45,7 +45,7 @@ class HeapArena final : public Arena {
         slots_(memory + Rounds::slots(ranks).offset, ranks * sizeof(ArenaSlots)),
         cma_(hub, rank) {}
   ~HeapArena() override {
-    rounds().leave();
+    rounds().signals().leave();
     if (owes_slots_) return;
     for (const std::byte each : own_slots()) hub_.touched_ += each != std::byte{0};
   }
@@ -54,13 +54,13 @@ class HeapArena final : public Arena {
     ++hub_.reservations_;
     for (const std::byte each : own_slots()) hub_.touched_ += each != std::byte{0};
     if (hub_.without_slots_ == rounds().rank()) return {Code::unavailable, "no room for slots"};
-    rounds().hold_slots();
+    rounds().signals().hold_slots();
     return {};
   }
   void give_slots_back() override {
     owes_slots_ = false;
     uint32_t held = 0;
-    if (rounds().give_slots_back(&held)) std::memset(slots_.data(), 0, slots_.size());
+    if (rounds().signals().give_slots_back(&held)) std::memset(slots_.data(), 0, slots_.size());
   }
   bool lives(uint32_t rank) override {
     if (hub_.before_looks_) hub_.before_looks_(rank);
@@ -114,7 +114,7 @@ class HeapSource final : public ArenaSource {
   void reject(const Offer& offer, const std::string& cause) override {
     uintptr_t address;
     std::memcpy(&address, offer.data(), sizeof(address));
-    Rounds::abort(reinterpret_cast<std::byte*>(address), cause);
+    ArenaSignals::abort(reinterpret_cast<std::byte*>(address), cause);
   }
   void settle(const Offer&, uint32_t missing) override { hub_.missing_ += missing; }
 

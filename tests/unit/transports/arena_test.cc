@@ -37,12 +37,12 @@ class AbortedRounds : public ::testing::Test {
 };
 
 TEST_F(AbortedRounds, TheFirstCauseIsTold) {
-  EXPECT_FALSE(rounds_.is_aborted());
-  EXPECT_EQ(rounds_.cause(), "");
-  rounds_.abort("disk on fire");
-  rounds_.abort("no memory");
-  EXPECT_TRUE(rounds_.is_aborted());
-  EXPECT_EQ(rounds_.cause(), "disk on fire");
+  EXPECT_FALSE(rounds_.signals().is_aborted());
+  EXPECT_EQ(rounds_.signals().cause(), "");
+  rounds_.signals().abort("disk on fire");
+  rounds_.signals().abort("no memory");
+  EXPECT_TRUE(rounds_.signals().is_aborted());
+  EXPECT_EQ(rounds_.signals().cause(), "disk on fire");
 }
 
 TEST_F(AbortedRounds, ACauseIsAwaitedThatIsBeingWritten) {
@@ -55,7 +55,7 @@ TEST_F(AbortedRounds, ACauseIsAwaitedThatIsBeingWritten) {
       std::strcpy(header_.cause, "disk on fire");
       header_.aborted = written;
     });
-    const std::string cause = rounds_.cause();
+    const std::string cause = rounds_.signals().cause();
     other.join();
     in_time = steady_clock::now() - start < 300ms;
     EXPECT_TRUE(!in_time || cause == "disk on fire") << cause;
@@ -65,7 +65,7 @@ TEST_F(AbortedRounds, ACauseIsAwaitedThatIsBeingWritten) {
 TEST_F(AbortedRounds, WhoWasKilledInTheMiddleIsNotAwaitedForLong) {
   header_.aborted = writing;
   const Stopwatch watch;
-  EXPECT_EQ(rounds_.cause(), "another rank gave up");
+  EXPECT_EQ(rounds_.signals().cause(), "another rank gave up");
   EXPECT_TRUE(is_prompt(watch.elapsed(), 1s));
 }
 

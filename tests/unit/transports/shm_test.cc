@@ -96,7 +96,7 @@ TEST(Shm, LeasesAreReusedOnceAllHaveLetGo) {
   a.second.reset();
   auto d = lease();
   EXPECT_EQ(offers[3], offers[0]);
-  d.first->rounds().abort("broken");
+  d.first->rounds().signals().abort("broken");
   d.first.reset();
   d.second.reset();
   auto e = lease();
@@ -264,7 +264,7 @@ TEST(Shm, LeasesServeTeamsOfAnySizeInTurn) {
        {std::vector<size_t>{2, 3}, {3, 2, 1, 0}, {1, 0}, {0, 1, 2}, {3, 0, 1, 2}}) {
     const auto arenas = players.form(team);
     for (int i = 0; i < 100; ++i) expect_rounds(arenas);
-    EXPECT_FALSE(arenas[0]->rounds().has_left(1));
+    EXPECT_FALSE(arenas[0]->rounds().signals().has_left(1));
   }
 }
 
