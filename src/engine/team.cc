@@ -63,7 +63,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       plan_(resources_),
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
-      failures_(rank, channels_, waiter_, shm_, process.knobs),
+      failures_(rank, channels_, waiter_, shm_, process),
       delay_(process.delay) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {

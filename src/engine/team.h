@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -46,6 +47,14 @@ class Reserve {
   std::atomic<std::byte*> held_{nullptr};
 };
 
+// When ranks that wait or fail do something about it. Tests have their own.
+struct FailureTimes {
+  std::chrono::nanoseconds between_checks = std::chrono::milliseconds(500);
+  // How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to
+  // it.
+  std::chrono::nanoseconds abort_grace = std::chrono::milliseconds(500);
+};
+
 struct CallInFlight;
 class Executor;
 
@@ -65,6 +74,7 @@ struct Process {
   uint64_t host = 0;                    // see Hello
   Selector selector;
   Delay delay;  // of each of its teams
+  FailureTimes failure_times;
   ProgressMpi progress_mpi;
   RoundTrips round_trips;
   Locate locate;                       // empty: localities are not known

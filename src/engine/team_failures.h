@@ -10,6 +10,7 @@
 
 #include "src/engine/call_in_flight.h"
 #include "src/engine/shm_executor.h"
+#include "src/engine/team.h"
 #include "src/engine/team_channels.h"
 #include "src/engine/waiter.h"
 
@@ -19,19 +20,18 @@ class TeamFailures {
  public:
   using Clock = Waiter::Clock;
 
-  // How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to
-  // it.
-  static constexpr Clock::duration abort_grace = std::chrono::milliseconds(500);
-
   // shm: with an arena. All must outlive this.
   TeamFailures(Rank rank, TeamChannels& channels, Waiter& waiter, std::optional<ShmExecutor>& shm,
-               const Knobs& knobs)
+               const Process& process)
       : rank_(rank),
         channels_(channels),
         waiter_(waiter),
         shm_(shm),
-        first_check_(std::min<Clock::duration>(check_every, WaitLimits(knobs).least())) {}
+        times_(process.failure_times),
+        first_check_(
+            std::min<Clock::duration>(times_.between_checks, WaitLimits(process.knobs).least())) {}
 
+  Clock::duration abort_grace() const { return times_.abort_grace; }
   // The cause, if a rank has aborted in the arena. Quick.
   bool is_aborted_in_arena() const { return shm_ && shm_->is_aborted(); }
   Status aborted_in_arena() const {
@@ -53,7 +53,7 @@ class TeamFailures {
   Status why_failed(const CallInFlight& call);
 
   // Tells the other ranks of a failure, and waits until they have been told and put into this
-  // rank's memory no more, for `abort_grace` at most. passes_on: it was another rank's. False
+  // rank's memory no more, for abort_grace() at most. passes_on: it was another rank's. False
   // if memory was lacking for some of them. May throw std::bad_alloc, when those in the arena have
   // been told.
   [[nodiscard]] bool tell(const std::string& text, bool passes_on);
@@ -62,7 +62,6 @@ class TeamFailures {
   void await_quiet(Executor& executor);
 
  private:
-  static constexpr Clock::duration check_every = std::chrono::milliseconds(500);
   static constexpr Clock::duration longest_grace = std::chrono::seconds(5);
 
   Status find_lost();
@@ -71,6 +70,7 @@ class TeamFailures {
   TeamChannels& channels_;
   Waiter& waiter_;
   std::optional<ShmExecutor>& shm_;
+  const FailureTimes& times_;
   const Clock::duration first_check_;  // the length of a wait before the first check
   Clock::time_point looked_{};
 };

@@ -21,6 +21,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// Ranks check for others' failures at once, not only twice a second. (How long they let an ABORT
+// take stays: a busy machine needs that.)
+void be_quick(Process& process) { process.failure_times.between_checks = milliseconds(5); }
+
 // An endpoint with injected faults.
 class Flawed final : public Endpoint {
  public:
@@ -86,7 +90,10 @@ void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late
     const Flawed::Flaws flaws{rank == failing && !refuses ? 1 : 0, 0, false};
     return std::make_unique<Flawed>(tcp(id), flaws);
   };
-  const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 10; };
+  const auto hurry = [](Rank, Process& process) {
+    be_quick(process);
+    process.knobs.timeout = 10;
+  };
   std::atomic<Rank> done{0};
   on_ranks(ranks, endpoints, hurry, [&](Member& member) {
     ASSERT_TRUE(member.team) << member.formed.message();
@@ -127,6 +134,7 @@ TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
     return std::make_unique<Flawed>(tcp(id), Flawed::Flaws{0, rank == 1 ? 1 : 0, false});
   };
   const auto hurry = [](Rank, Process& process) {
+    be_quick(process);
     process.knobs.timeout = 10;
     process.knobs.algorithm[static_cast<size_t>(Collective::barrier)] = "all_to_all";
   };
@@ -147,7 +155,11 @@ TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
 // The rank that gives up lacks memory once more, for whatever it needs in order to say so. (What it
 // had connected before the others may use.)
 TEST(GivingUp, ReachesPeersAlthoughOneAllocationFails) {
-  const auto hurry = [](Rank, Process& process) { process.knobs.timeout = 10; };
+  const auto hurry = [](Rank, Process& process) {
+    be_quick(process);
+    process.failure_times.abort_grace = milliseconds(100);  // (the ranks are connected)
+    process.knobs.timeout = 10;
+  };
   const uint32_t step = sweep(1U, 1U, 3U);
   bool was_refused = true;
   for (uint32_t allocation = 0; was_refused; allocation += step) {
@@ -177,6 +189,7 @@ TEST(GivingUp, ReachesPeersAlthoughOneAllocationFails) {
 // A rank that waits for one rank learns that another has given up, though it needs nothing from it.
 TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
   const auto patient = [](Rank, Process& process) {
+    be_quick(process);
     process.knobs.timeout = 20;
     process.knobs.algorithm[static_cast<size_t>(Collective::broadcast)] = "one_to_all";
   };
@@ -211,6 +224,7 @@ TEST(GivingUp, ReachesThoseWhoWaitForOthers) {
 TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
   ArenaHub arenas;
   const auto patient = [&](Rank, Process& process) {
+    be_quick(process);
     process.arenas = arenas.source();
     process.host = 1;
     process.knobs.timeout = 20;
@@ -240,6 +254,7 @@ TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
 TEST(GivingUp, LeavesCopiesALittleTime) {
   ArenaHub arenas;
   const auto in_arena = [&](Rank, Process& process) {
+    process.failure_times.abort_grace = milliseconds(20);
     process.arenas = arenas.source();
     process.host = 1;
   };

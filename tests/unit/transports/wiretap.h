@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -38,7 +39,7 @@ class Wiretap {
   }
   bool has_heard(std::span<const std::byte> what) const {
     const auto is_in = [&](const std::vector<std::byte>& said) {
-      return std::ranges::search(said, what).begin() != said.end();
+      return memmem(said.data(), said.size(), what.data(), what.size()) != nullptr;
     };
     return std::ranges::any_of(lines_, [&](const auto& line) {
       return is_in(line->forth.said) || is_in(line->back.said);
