@@ -29,9 +29,19 @@ TESTS += tests/cuda/standin_tests
 check_PROGRAMS += tests/cuda/standin_tests
 endif
 EXTRA_PROGRAMS += tests/cuda/standin_tests
-tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
+tests_cuda_standin_tests_SOURCES = tests/unit/main.cc tests/cuda/driver_test.cc tests/cuda/driver_rig.h \
+  tests/cuda/standin_test.cc tests/cuda/standin_copies_test.cc \
   tests/cuda/ipc_peer.h tests/cuda/standin_ipc_test.cc \
   tests/cuda/standin_kernels_test.cc tests/cuda/standin_modules_test.cc tests/cuda/standin_rig.h
+
+# What must hold of any driver, by itself: it takes the libcuda.so.1 that the loader finds. For on-gpu.
+EXTRA_PROGRAMS += tests/cuda/driver_tests
+if HAVE_GTEST
+ci_programs += tests/cuda/driver_tests
+endif
+tests_cuda_driver_tests_SOURCES = tests/unit/main.cc tests/cuda/driver_test.cc tests/cuda/driver_rig.h
+tests_cuda_driver_tests_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
+tests_cuda_driver_tests_LDADD = tests/cuda/standin/libcuda.so.1 $(GTEST_LIBS)
 
 # The other process of tests of CUDA IPC.
 check_PROGRAMS += tests/cuda/ipc_peer

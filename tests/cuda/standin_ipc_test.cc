@@ -77,22 +77,6 @@ TEST_F(Ipc, TheProcessesAreOrderedByTheirOwnWaitingAlone) {
   EXPECT_EQ(cuMemFree_v2(memory), CUDA_SUCCESS);
 }
 
-TEST_F(Ipc, RefusesWhatTheDriverRefuses) {
-  CUipcMemHandle handle{};
-  CUdeviceptr memory = allocate(bytes), other = 0;
-  handle = handle_of(memory);
-  EXPECT_EQ(cuIpcOpenMemHandle_v2(&other, handle, 1), CUDA_ERROR_INVALID_CONTEXT);  // its own
-  EXPECT_EQ(cuIpcOpenMemHandle_v2(&other, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemFree_v2(memory), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAllocManaged(&memory, bytes, 1), CUDA_SUCCESS);
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemFree_v2(memory), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAllocAsync(&memory, bytes, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, memory), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemFreeAsync(memory, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
-}
-
 TEST_F(Ipc, RefusesToOpenTwiceWithoutPeersAndInAnotherContainer) {
   const CUdeviceptr memory = allocate(bytes);
   const CUipcMemHandle handle = handle_of(memory);
