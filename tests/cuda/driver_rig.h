@@ -21,7 +21,7 @@ extern decltype(standin_release) standin_release __attribute__((weak));
 namespace standin {
 
 // Device 0's primary context is current.
-class Driver : public testing::Test {
+class AnyDriver : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
@@ -76,10 +76,10 @@ class Driver : public testing::Test {
 };
 
 // With memory to copy between, and two streams.
-class DriverCopies : public Driver {
+class AnyDriverCopies : public AnyDriver {
  protected:
   void SetUp() override {
-    Driver::SetUp();
+    AnyDriver::SetUp();
     device = allocate(bytes);
     pinned = pin(bytes);
     one = stream(), two = stream();
@@ -94,7 +94,7 @@ class DriverCopies : public Driver {
     EXPECT_EQ(cuStreamDestroy_v2(one), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamDestroy_v2(two), CUDA_SUCCESS);
     EXPECT_EQ(cuEventDestroy_v2(event), CUDA_SUCCESS);
-    Driver::TearDown();
+    AnyDriver::TearDown();
   }
   void fill(int value) { std::memset(pinned, value, bytes); }
   // Enqueues a copy of one byte with this value.

@@ -11,7 +11,7 @@
 namespace standin {
 namespace {
 
-TEST_F(Driver, TellsTheKindOfMemory) {
+TEST_F(AnyDriver, TellsTheKindOfMemory) {
   const CUdeviceptr device = allocate(100);
   CUdeviceptr managed = 0;
   ASSERT_EQ(cuMemAllocManaged(&managed, 100, 1), CUDA_SUCCESS);
@@ -42,7 +42,7 @@ TEST_F(Driver, TellsTheKindOfMemory) {
   EXPECT_EQ(ask(device).type, 0U) << "freed";
 }
 
-TEST_F(Driver, DoesNotKnowMemoryThatIsNotRegistered) {
+TEST_F(AnyDriver, DoesNotKnowMemoryThatIsNotRegistered) {
   char own = 0;
   const auto address = reinterpret_cast<CUdeviceptr>(&own);
   unsigned type = 0;
@@ -54,7 +54,7 @@ TEST_F(Driver, DoesNotKnowMemoryThatIsNotRegistered) {
   EXPECT_EQ(cuMemHostUnregister(&own), CUDA_SUCCESS);
 }
 
-TEST_F(Driver, NeedsAContextForWork) {
+TEST_F(AnyDriver, NeedsAContextForWork) {
   const CUdeviceptr device = allocate(8);
   CUcontext popped = nullptr;
   ASSERT_EQ(cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
@@ -68,7 +68,7 @@ TEST_F(Driver, NeedsAContextForWork) {
   EXPECT_EQ(cuMemFree_v2(device), CUDA_SUCCESS);
 }
 
-TEST_F(Driver, StacksContextsWhichTakeTheirMemoryWithThem) {
+TEST_F(AnyDriver, StacksContextsWhichTakeTheirMemoryWithThem) {
   CUcontext made = nullptr, found = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&made, 0, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxGetCurrent(&found), CUDA_SUCCESS);
@@ -86,7 +86,7 @@ TEST_F(Driver, StacksContextsWhichTakeTheirMemoryWithThem) {
 }
 
 // Of a capture, in threads that have not exchanged their mode.
-TEST_F(Driver, ForbidsUnsafeCallsDuringACapture) {
+TEST_F(AnyDriver, ForbidsUnsafeCallsDuringACapture) {
   const CUstream captured = stream();
   CUgraph graph = nullptr;
   CUdeviceptr pointer = 0;
@@ -108,7 +108,7 @@ TEST_F(Driver, ForbidsUnsafeCallsDuringACapture) {
   ASSERT_EQ(cuStreamDestroy_v2(captured), CUDA_SUCCESS);
 }
 
-TEST_F(Driver, FindsFunctionsByVersion) {
+TEST_F(AnyDriver, FindsFunctionsByVersion) {
   struct Row {
     const char* name;
     int version;
@@ -129,7 +129,7 @@ TEST_F(Driver, FindsFunctionsByVersion) {
   }
 }
 
-TEST_F(Driver, RefusesToExportWhatItDoesNotShare) {
+TEST_F(AnyDriver, RefusesToExportWhatItDoesNotShare) {
   CUipcMemHandle handle{};
   CUdeviceptr memory = allocate(10000), other = 0;
   EXPECT_EQ(cuIpcGetMemHandle(&handle, memory), CUDA_SUCCESS);
@@ -145,7 +145,7 @@ TEST_F(Driver, RefusesToExportWhatItDoesNotShare) {
   EXPECT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
 }
 
-TEST_F(DriverCopies, OfPageableMemoryAreStaged) {
+TEST_F(AnyDriverCopies, OfPageableMemoryAreStaged) {
   auto source = filled(bytes, 1);
   hold();
   ASSERT_EQ(cuMemcpyHtoDAsync_v2(device, source.data(), bytes, one), CUDA_SUCCESS);
@@ -158,7 +158,7 @@ TEST_F(DriverCopies, OfPageableMemoryAreStaged) {
 }
 
 // Each row puts numbers into streams; the last one must win.
-TEST_F(DriverCopies, RunInOrder) {
+TEST_F(AnyDriverCopies, RunInOrder) {
   const CUstream blocking = stream(0);
   const auto in_one = [&] {
     for (int i = 1; i <= 5; ++i) put(i, one);
@@ -200,7 +200,7 @@ TEST_F(DriverCopies, RunInOrder) {
   EXPECT_EQ(cuStreamDestroy_v2(blocking), CUDA_SUCCESS);
 }
 
-TEST_F(DriverCopies, InTwoDimensionsLeaveTheGaps) {
+TEST_F(AnyDriverCopies, InTwoDimensionsLeaveTheGaps) {
   fill(9);
   CUDA_MEMCPY2D copy = grid(device + 90, pinned, 10);
   EXPECT_EQ(cuMemcpy2DAsync_v2(&copy, one), CUDA_SUCCESS) << "the last row ends with the memory";
@@ -215,7 +215,7 @@ TEST_F(DriverCopies, InTwoDimensionsLeaveTheGaps) {
   expect_misuses(2);
 }
 
-TEST_F(DriverCopies, KeepPoolMemoryThatIsFreedBehindThem) {
+TEST_F(AnyDriverCopies, KeepPoolMemoryThatIsFreedBehindThem) {
   CUdeviceptr pool = 0;
   ASSERT_EQ(cuMemAllocAsync(&pool, bytes, one), CUDA_SUCCESS);
   fill(4);
@@ -236,7 +236,7 @@ std::string ptx(const std::string& version) {
          "\n)\n.maxntid 256, 1, 1\n{\nret;\n}\n";
 }
 
-TEST_F(Driver, RefusesModulesAndLaunchesThatAreWrong) {
+TEST_F(AnyDriver, RefusesModulesAndLaunchesThatAreWrong) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   EXPECT_EQ(cuModuleLoadData(&module, "ELF"), CUDA_ERROR_INVALID_IMAGE);

@@ -6,10 +6,10 @@
 namespace standin {
 namespace {
 
-class Copies : public DriverCopies {
+class Copies : public AnyDriverCopies {
  protected:
   void TearDown() override {
-    DriverCopies::TearDown();
+    AnyDriverCopies::TearDown();
     expect_nothing_left();
   }
 };

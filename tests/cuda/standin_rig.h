@@ -13,10 +13,10 @@ inline void expect_nothing_left() {
   }
 }
 
-class StandIn : public Driver {
+class StandIn : public AnyDriver {
  protected:
   void TearDown() override {
-    Driver::TearDown();
+    AnyDriver::TearDown();
     expect_nothing_left();
   }
 };

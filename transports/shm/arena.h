@@ -257,13 +257,13 @@ class Rounds {
 
   // room: ranks for which the lease has room; 0: `ranks`.
   Rounds(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t room = 0)
-      : signals_(memory, rank, ranks),
-        ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
+      : ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
         slots_area_(reinterpret_cast<ArenaSlots*>(memory + slots(room == 0 ? ranks : room).offset)),
         rank_(rank),
         size_(ranks),
         round_(reinterpret_cast<const ArenaHeader*>(memory)->start),
-        all_taken_(round_) {
+        all_taken_(round_),
+        signals_(memory, rank, ranks) {
     own().taken.round.store(round_, std::memory_order_release);
   }
 
@@ -435,7 +435,6 @@ class Rounds {
   }
   bool disagree_in_round(uint32_t rank, uint64_t k, size_t bytes);
 
-  ArenaSignals signals_;
   ArenaRank* ranks_area_;
   ArenaSlots* slots_area_;
   uint32_t rank_, size_;
@@ -447,6 +446,7 @@ class Rounds {
   Cma* cma_ = nullptr;
   std::optional<Disagreement> disagreement_;
   std::optional<FailedMove> failed_move_;
+  ArenaSignals signals_;
 };
 
 // Owns a rank's share of a lease. When all its ranks have let go, another team may get the lease.

@@ -90,8 +90,10 @@ void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late
     const Flawed::Flaws flaws{rank == failing && !refuses ? 1 : 0, 0, false};
     return std::make_unique<Flawed>(tcp(id), flaws);
   };
-  const auto hurry = [](Rank, Process& process) {
+  const auto hurry = [&](Rank rank, Process& process) {
     be_quick(process);
+    // The failing rank reaches all. Others pass it on in vain to those that have heard it.
+    if (rank != failing) process.failure_times.abort_grace = milliseconds(20);
     process.knobs.timeout = 10;
   };
   std::atomic<Rank> done{0};
