@@ -435,6 +435,7 @@ class Rounds {
   }
   bool disagree_in_round(uint32_t rank, uint64_t k, size_t bytes);
 
+  Cma* cma_ = nullptr;
   ArenaRank* ranks_area_;
   ArenaSlots* slots_area_;
   uint32_t rank_, size_;
@@ -443,7 +444,6 @@ class Rounds {
   uint32_t signature_ = 0;
   size_t call_bytes_ = 0;
   WaitPolicy* wait_policy_ = nullptr;
-  Cma* cma_ = nullptr;
   std::optional<Disagreement> disagreement_;
   std::optional<FailedMove> failed_move_;
   ArenaSignals signals_;
