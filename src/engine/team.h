@@ -47,14 +47,6 @@ class Reserve {
   std::atomic<std::byte*> held_{nullptr};
 };
 
-// When ranks that wait or fail do something about it. Tests have their own.
-struct FailureTimes {
-  std::chrono::nanoseconds between_checks = std::chrono::milliseconds(500);
-  // How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to
-  // it.
-  std::chrono::nanoseconds abort_grace = std::chrono::milliseconds(500);
-};
-
 struct CallInFlight;
 class Executor;
 
@@ -74,7 +66,8 @@ struct Process {
   uint64_t host = 0;                    // see Hello
   Selector selector;
   Delay delay;  // of each of its teams
-  FailureTimes failure_times;
+  // How often a rank that waits checks for the failures of others. Tests have their own.
+  std::chrono::nanoseconds between_checks = std::chrono::milliseconds(500);
   ProgressMpi progress_mpi;
   RoundTrips round_trips;
   Locate locate;                       // empty: localities are not known

@@ -7,7 +7,7 @@ namespace sluice {
 
 Status TeamFailures::find_failure(CallInFlight& call) {
   if (is_aborted_in_arena()) return aborted_in_arena();
-  if (waiter_.now() - looked_ < times_.between_checks) return {};
+  if (waiter_.now() - looked_ < between_checks_) return {};
   looked_ = waiter_.now();
   if (call.is_sound && !(*call.is_sound)()) return shm_->failure(*call.call);
   if (!shm_)
@@ -47,8 +47,7 @@ bool TeamFailures::tell(const std::string& text, bool passes_on) {
   const bool told = channels_.abort(text) && opened;
   waiter_.begin();
   const auto is_put_to = [&] { return shm_ && shm_->is_put_to(); };
-  while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < times_.abort_grace)
-    waiter_.turn();
+  while ((!channels_.abort_sent() || is_put_to()) && waiter_.waited() < abort_grace) waiter_.turn();
   return told;
 }
 

@@ -27,11 +27,13 @@ class TeamFailures {
         channels_(channels),
         waiter_(waiter),
         shm_(shm),
-        times_(process.failure_times),
+        between_checks_(process.between_checks),
         first_check_(
-            std::min<Clock::duration>(times_.between_checks, WaitLimits(process.knobs).least())) {}
+            std::min<Clock::duration>(between_checks_, WaitLimits(process.knobs).least())) {}
 
-  Clock::duration abort_grace() const { return times_.abort_grace; }
+  // How long a rank that gives up waits for its ABORTs to be sent, and for peers that connect to
+  // it.
+  static constexpr Clock::duration abort_grace = std::chrono::milliseconds(500);
   // The cause, if a rank has aborted in the arena. Quick.
   bool is_aborted_in_arena() const { return shm_ && shm_->is_aborted(); }
   Status aborted_in_arena() const {
@@ -53,7 +55,7 @@ class TeamFailures {
   Status why_failed(const CallInFlight& call);
 
   // Tells the other ranks of a failure, and waits until they have been told and put into this
-  // rank's memory no more, for abort_grace() at most. passes_on: it was another rank's. False
+  // rank's memory no more, for `abort_grace` at most. passes_on: it was another rank's. False
   // if memory was lacking for some of them. May throw std::bad_alloc, when those in the arena have
   // been told.
   [[nodiscard]] bool tell(const std::string& text, bool passes_on);
@@ -70,7 +72,7 @@ class TeamFailures {
   TeamChannels& channels_;
   Waiter& waiter_;
   std::optional<ShmExecutor>& shm_;
-  const FailureTimes& times_;
+  const Clock::duration between_checks_;
   const Clock::duration first_check_;  // the length of a wait before the first check
   Clock::time_point looked_{};
 };

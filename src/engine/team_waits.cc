@@ -103,7 +103,7 @@ Status EngineTeam::wait_for_copy(const IsDone& is_done, const std::string& what)
     waiter_.turn();
     const Status aborted = broken_.ok() ? failures_.aborted_in_arena() : broken_;
     if (!aborted.ok()) {
-      if (waiter_.waited() <= failures_.abort_grace()) continue;
+      if (waiter_.waited() <= TeamFailures::abort_grace) continue;
       return aborted;
     }
     Status status = watch(blocking_, waiter_.waited(), [&] { return what; });

@@ -21,9 +21,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Ranks check for others' failures at once, not only twice a second. (How long they let an ABORT
-// take stays: a busy machine needs that.)
-void be_quick(Process& process) { process.failure_times.between_checks = milliseconds(5); }
+// Ranks check for others' failures at once, not only twice a second.
+void be_quick(Process& process) { process.between_checks = milliseconds(5); }
 
 // An endpoint with injected faults.
 class Flawed final : public Endpoint {
@@ -90,10 +89,9 @@ void fail_first(Rank ranks, Rank failing, bool refuses, milliseconds others_late
     const Flawed::Flaws flaws{rank == failing && !refuses ? 1 : 0, 0, false};
     return std::make_unique<Flawed>(tcp(id), flaws);
   };
-  const auto hurry = [&](Rank rank, Process& process) {
+  const auto hurry = [](Rank, Process& process) {
     be_quick(process);
     // The failing rank reaches all. Others pass it on in vain to those that have heard it.
-    if (rank != failing) process.failure_times.abort_grace = milliseconds(20);
     process.knobs.timeout = 10;
   };
   std::atomic<Rank> done{0};
@@ -159,7 +157,6 @@ TEST(GivingUp, ReachesThoseForWhomThereIsMemory) {
 TEST(GivingUp, ReachesPeersAlthoughOneAllocationFails) {
   const auto hurry = [](Rank, Process& process) {
     be_quick(process);
-    process.failure_times.abort_grace = milliseconds(100);  // (the ranks are connected)
     process.knobs.timeout = 10;
   };
   const uint32_t step = sweep(1U, 1U, 3U);
@@ -256,7 +253,6 @@ TEST(GivingUp, ReachesPlansThatWaitThroughTheArena) {
 TEST(GivingUp, LeavesCopiesALittleTime) {
   ArenaHub arenas;
   const auto in_arena = [&](Rank, Process& process) {
-    process.failure_times.abort_grace = milliseconds(20);
     process.arenas = arenas.source();
     process.host = 1;
   };
