@@ -4,8 +4,7 @@
 // connections of Sluice break. Every result is checked. A call may return an error, which ends the
 // job with its text, "rank 1: error: ...".
 //   between  so many calls, with so many breaks between them: all ranks reset their sockets, but
-//   for
-//            those that hold bytes which would be lost
+//            for those that hold bytes which would be lost
 //   within   the same, but a thread of each rank resets one at any time
 //   outage   some calls, then each rank makes the file F/computes-RANK, and computes until there is
 //            F/go; so many calls, then it makes F/calls-RANK, and goes on until there is F/over, or
