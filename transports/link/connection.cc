@@ -70,7 +70,7 @@ void Connection::disconnect() {
 bool Connection::read_rest() {
   if (conduits_) return read();
   parse();
-  if (!link_.wanted() || conduits_.left() == nullptr) return false;
+  if (!link_.wanted() || !has_rest()) return false;
   const Inbox::Read got = reader_.read(*conduits_.left());
   if (got.result != Conduit::Moved::Result::some) return false;
   parse();

@@ -67,8 +67,10 @@ class Connection {
   void disconnect();
   // Reads what came before it broke, or what has come if it has not. True if anything moved.
   bool read_rest();
+  // Parted: the peer, which may not know of the break, may write more to an upgrade that is left.
+  bool has_rest() const { return conduits_.left() != nullptr; }
   // Parted: the peer has ended. False if more may be to be read later.
-  bool end_rest() { return conduits_.left() == nullptr || conduits_.left()->end(); }
+  bool end_rest() { return !has_rest() || conduits_.left()->end(); }
   // Parted: goes on over this socket, on which the two have greeted, and their counts agree.
   void resume(Socket socket, bool within_host, const Greeting& theirs);
   // Of frames.

@@ -81,9 +81,10 @@ bool Link::drive() {
     if (!connection_.out().empty()) connection_.flush_now();  // what the rails' messages free
     return moved;
   }
+  const bool moved = is_parted() && connection_.read_rest();
   // (After a shortage nothing else begins again.)
   if (peer_.known && pending()) need();
-  return dials() && dial() && connection_.drive();
+  return (dials() && dial() && connection_.drive()) || moved;
 }
 
 bool Link::pending() const {

@@ -126,10 +126,11 @@ class Link {
   // One to poll for reading beside these; -1: none. Links may have it in common.
   int descriptor() const { return connection_.descriptor(); }
   bool dials() const { return meeting_.state() == Meeting::State::dials; }
-  // True if drive() is cheaper than polling first, because the link uses an upgrade, or polls
-  // rails itself.
+  // True if drive() is cheaper than polling first, because the link uses an upgrade, or reads one
+  // that is left of a connection that broke, or polls rails itself.
   bool quick() const {
-    return connection_.uses_upgrade() || (rails_ && (rails_->is_busy() || rails_->watches()));
+    return connection_.uses_upgrade() || connection_.has_rest() ||
+           (rails_ && (rails_->is_busy() || rails_->watches()));
   }
   // Before and after this process polls. may_sleep is false if there is something to do now that
   // poll would not report. any: the poll found something.

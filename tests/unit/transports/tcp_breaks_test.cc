@@ -159,6 +159,22 @@ TEST_P(Broken, WhatAnUpgradeKeepsIsNotLost) {
   }
 }
 
+// The same, and the other side, which has noticed nothing, calls no more: what it wrote comes.
+TEST_P(Broken, WhatAnUpgradeKeepsComesAlthoughThePeerComputes) {
+  if (!is_upgraded()) return;
+  ASSERT_TRUE(breaker_.hit(ranks_, side(), Break::forget));
+  const size_t aware = side(), other = 1 - side();
+  let_look(aware);
+  Message sent({10, 0, 0, 0}, 500), got({10, 0, 0, 0}, 500);
+  got.receive(ranks_.channel(aware, other));
+  for (int i = 0; i < 50; ++i) ranks_.at(aware).progress();  // it greets
+  sent.fill().send(ranks_.channel(other, aware));
+  ASSERT_TRUE(sent.ok());
+  ASSERT_TRUE(wait_for(ranks_.at(aware), [&] { return got.done(); }));
+  EXPECT_TRUE(got.ok() && got.holds_pattern()) << got.why();
+  EXPECT_EQ(carry(11, 500), "");
+}
+
 // The connection that takes the place of the first breaks, too, after any number of turns. (An
 // upgrade goes on without.)
 TEST_P(Broken, TheNextOneBreaksAsWell) {
