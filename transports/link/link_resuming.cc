@@ -67,6 +67,10 @@ void Link::look_after_search() {
     act_on(Meeting::Event::overdue);
   }
   if (!search_.is_over(Clock::now(), sign_of_life(), limit)) return;
+  if (const Status found = connector_.failure(); dials() && found.code() == Code::peer_lost) {
+    (void)react(Sign::absent, found, read_last());
+    return;
+  }
   const auto time = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
   (void)react(Sign::silent,
               {Code::peer_lost, "its host has not answered for " + std::to_string(time) + " s" +

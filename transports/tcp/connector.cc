@@ -199,6 +199,11 @@ Status Connector::unreachable() const {
   return {dialer_->code(), who + dialer_->failures() + dialer_->hints() + hint};
 }
 
+Status Connector::failure() const {
+  if (!failure_.ok() || !dialer_ || dialer_->absence().empty()) return failure_;
+  return {Code::peer_lost, lead() + dialer_->absence()};
+}
+
 bool Connector::is_deserted() const {
   return same_host_ && !candidates_.empty() &&
          std::ranges::all_of(candidates_, [](const Candidate& each) {

@@ -83,8 +83,9 @@ class Connector {
   bool is_spurned() const;
   // They have met.
   void forget_invitations();
-  // Code::memory also if this process lacks descriptors: another attempt may succeed.
-  const Status& failure() const { return failure_; }
+  // Code::memory also if this process lacks descriptors: another attempt may succeed. While it
+  // dials: Dialer::absence, with Code::peer_lost; ok: it is empty.
+  Status failure() const;
   // The beginning of each error: what this process has awaited, and of whom.
   std::string lead() const;
   bool ran_short() const { return ran_short_; }

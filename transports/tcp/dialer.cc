@@ -130,6 +130,7 @@ bool Dialer::begin_round() {
   const bool lasts = greeting_.invites || std::ranges::any_of(targets_, leads_away);
   const Clock::time_point next = Clock::now() + between_rounds;
   if (!lasts || ran_short() || next >= deadline_) return false;
+  absence_ = attempts_.empty() && absent_ ? failures() + hints() : std::string();
   targets_.resize(addresses_);
   next_ = 0;
   next_start_ = next;

@@ -81,6 +81,9 @@ class Dialer {
   std::string failures() const;
   std::string hints() const;
   Code code() const;
+  // While dialing: failures() and hints() of the latest round, if nobody, or another process, was
+  // listening at any address; else empty.
+  const std::string& absence() const { return absence_; }
   // Once failed: an address could not be tried for lack of descriptors or memory.
   bool ran_short() const;
   // While dialing: an address that has answered as the peer before (Candidate::answered) has held
@@ -156,6 +159,7 @@ class Dialer {
   bool gone_ = false;   // nobody listens any more where the peer surely did
   bool refused_ = false;
   std::vector<Failure> failures_;
+  std::string absence_;
 };
 
 }  // namespace sluice

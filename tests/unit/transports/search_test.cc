@@ -242,6 +242,27 @@ TEST_P(FromEitherSide, FindAHostThatAcknowledgesNothing) {
       << awaited.why();
 }
 
+// Where the peer had connected to this side, whose connections a firewall may refuse, a process
+// that has ended is waited for. But its host is not silent.
+TEST_F(LinksThatSearch, SayThatAHostRefuses) {
+  AddressBlob blob = address_of(ranks_.at(0));
+  ++blob.host;  // another
+  auto opened =
+      ranks_.at(1).open({Ranks::process(0), 1}, {Ranks::process(0), blob.encode(), "the peer"});
+  ASSERT_TRUE(opened.ok());
+  Message sent({1, 0, 0, 0}, 8), got({1, 0, 0, 0}, 8), awaited({2, 0, 0, 0}, 8);
+  got.receive(ranks_.channel(0, 1));
+  for (int i = 0; i < 20; ++i) ranks_.at(0).progress();  // it greets
+  sent.fill().send(**opened);
+  ASSERT_TRUE(ranks_.drive([&] { return sent.done() && got.done(); }));
+  ASSERT_TRUE(breaker_.hit(ranks_, 1, Break::reset));
+  ranks_.leave(0);
+  awaited.receive(**opened);
+  ASSERT_TRUE(wait_for(ranks_.at(1), [&] { return awaited.done(); }));
+  EXPECT_NE(awaited.why().find("nobody answers as it did"), std::string::npos) << awaited.why();
+  EXPECT_NE(awaited.why().find("Connection refused"), std::string::npos) << awaited.why();
+}
+
 INSTANTIATE_TEST_SUITE_P(Links, FromEitherSide, testing::Values(0, 1));
 
 // This process can prove nothing any more, so nobody will take its word: it says why, and waits for
