@@ -231,8 +231,10 @@ Conduit::Moved TlsFilter::write(std::span<const iovec> runs) {
   sent_ = some(0);
   while (taken < most && unsent() == 0) {
     const int sealed = seal(runs, taken, most);
-    if (sealed == SLUICE_TLS_FAILED) return fail();
-    if (has_ended(sent_)) return sent_;
+    // The peer has the records before this one, which is not taken. The end shows again.
+    const bool ended = sealed == SLUICE_TLS_FAILED || has_ended(sent_);
+    if (ended && taken > 0) return some(taken);
+    if (ended) return sealed == SLUICE_TLS_FAILED ? fail() : sent_;
     if (sealed == SLUICE_TLS_WAITS) break;
     sealed_ = static_cast<size_t>(sealed);
     taken += sealed_;

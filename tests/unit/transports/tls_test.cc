@@ -172,6 +172,26 @@ TEST_F(Tls, WhatTheOtherSideCannotReadIsUnsent) {
   EXPECT_EQ(got, sent);
 }
 
+// The connection ends between two records of one write: the first has been taken, because the other
+// side can read it.
+TEST_F(Tls, WhatTheOtherSideCanReadIsTaken) {
+  constexpr size_t record = 16384;
+  Pair pair(1);
+  pair.drive();
+  ASSERT_TRUE(pair.done());
+  auto& [from, to] = pair.sides;
+  const std::vector<std::byte> sent = pattern(3 * record, 5);
+  std::vector<std::byte> got(sent.size());
+  const iovec first{const_cast<std::byte*>(sent.data()), record},
+      rest{const_cast<std::byte*>(sent.data()) + record, 2 * record}, room{got.data(), got.size()};
+  const size_t before = pair.wires[0].bytes.size();
+  ASSERT_EQ(from.tls->write({&first, 1}).bytes, record);
+  pair.wires[0].cut = 2 * pair.wires[0].bytes.size() - before;
+  EXPECT_EQ(from.tls->write({&rest, 1}).bytes, record);
+  EXPECT_EQ(from.tls->write({&rest, 1}).result, Moved::Result::failed);
+  EXPECT_EQ(to.tls->read({&room, 1}).bytes, 2 * record);
+}
+
 // What a small message takes: one write, and one read. A record of a long one takes no more, nor a
 // copy: of what follows it, only its header is read ahead.
 TEST_F(Tls, TakesFewCallsBelow) {
