@@ -38,6 +38,7 @@ core_sources += \
   transports/link/link.h \
   transports/link/link_resuming.cc \
   transports/link/link_shared.h \
+  transports/link/link_state.h \
   transports/link/outbox.cc \
   transports/link/outbox.h \
   transports/link/resumption.cc \

@@ -41,7 +41,7 @@ FrameReader::Step FrameReader::step() {
   if (inbox_.size() < Frame::bytes) return Step::starved;
   Frame frame;
   if (!frame.decode(inbox_.data())) {
-    link_.fail({Code::internal, link_.label() + " sent an invalid frame header"});
+    link_.fail_for_sent("an invalid frame header");
     return Step::starved;
   }
   if (defers(frame)) return Step::starved;
@@ -97,7 +97,7 @@ FrameReader::Step FrameReader::begin_receive(Stream* to, const Frame& frame) {
     receiving = to->begin_receive(frame);
   }
   const bool is_plain = frame.type == FrameType::data && frame.length >= least_spread;
-  if (is_plain && link_.rails() != nullptr) link_.rails()->note_plain();
+  if (is_plain && link_.rails()) link_.rails()->note_plain();
   if (!link_.status().ok()) return Step::starved;
   receiving_ = receiving;
   receiving_.stream = to;
@@ -141,9 +141,9 @@ FrameReader::Step FrameReader::finish_receive() {
 FrameReader::Step FrameReader::begin_spread(Stream* to) {
   std::vector<Share> parts;
   Frame frame = receiving_.frame;
-  Rails* const rails = link_.rails();
-  if (rails == nullptr || !decode(text_, frame.number, &parts)) {
-    link_.fail({Code::internal, link_.label() + " sent an invalid SPREAD"});
+  LazyRails& rails = link_.rails();
+  if (!rails || !decode(text_, frame.number, &parts)) {
+    link_.fail_for_sent("an invalid SPREAD");
     return Step::starved;
   }
   SpreadReceive* const spread = rails->expect(frame.number, parts);

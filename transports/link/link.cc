@@ -22,13 +22,15 @@ constexpr int most_deadlines = 4;  // for a peer that cannot be reached, whose h
 }  // namespace
 
 Link::Link(LinkShared& shared, const ProcessId& process)
-    : shared_(shared),
+    : LinkState(peer_.label),
+      shared_(shared),
       peer_(process),
       meeting_(Meeting::side_of(shared.options.self, process)),
       connector_(shared, peer_, meeting_.asks() ? FirstWords::greeting : FirstWords::invitation),
       connection_(*this, shared, peer_,
                   meeting_.asks() ? UpgradeNegotiation::Side::connecting
                                   : UpgradeNegotiation::Side::accepting),
+      rails_(*this, connection_, shared, peer_, connector_),
       streams_(*this) {}
 
 Status Link::know(const Peer& peer) try {
@@ -118,10 +120,10 @@ bool Link::stays_listed() {
 }
 
 bool Link::read_idle() {
-  poll_idle_ = true;
+  demand.poll_idle = true;
   bool moved = connection_.read();
   if (rails_ && status_.ok()) moved |= rails_->read();
-  poll_idle_ = false;
+  demand.poll_idle = false;
   return moved;
 }
 
@@ -170,12 +172,6 @@ bool Link::is_looked_for() const {
 void Link::seek() {
   need();
   if (dials()) dial();
-}
-
-void Link::urge() {
-  if (connection_ || !peer_.known || !connector_.has_address()) return;
-  act_on(Meeting::Event::urged);
-  list();
 }
 
 // True once connected.
@@ -319,12 +315,6 @@ void Link::watch_writes() {
   if (writes && connection_) rails_->watch(true);
 }
 
-Rails* Link::make_rails() {
-  if (!rails_) rails_ = std::make_unique<Rails>(*this, shared_, peer_, connector_);
-  rails_->want();
-  return rails_.get();
-}
-
 Acceptor::Greeter::Rails Link::takes_rails() const {
   using Answer = Acceptor::Greeter::Rails;
   if (shared_.options.streams < 2 || meeting_.asks()) return Answer::none;
@@ -336,7 +326,7 @@ Acceptor::Greeter::Rails Link::takes_rails() const {
 // (For lack of memory there is no rail.)
 void Link::accept_rail(Socket socket, const Greeting& greeting) try {
   if (takes_rails() != Acceptor::Greeter::Rails::some) return;
-  make_rails()->accept(std::move(socket), greeting);
+  rails_.make().accept(std::move(socket), greeting);
 } catch (const std::bad_alloc&) {
 }
 
@@ -355,16 +345,12 @@ const char* Link::carrier() const {
 // How they end.
 
 void Link::take_bye() {
-  if (!rails_ || !rails_->take_bye()) finished();
+  if (!rails_ || !rails_->take_bye()) fail_for_bye();
 }
 
 void Link::take_rail(uint32_t number) {
   if (rails_ && rails_->confirm(number)) return;
-  fail({Code::internal, peer_.label + " sent RAIL out of turn"});
-}
-
-void Link::finished() {
-  fail({Code::peer_lost, peer_.label + " finished (MPI_Finalize) while it was still expected"});
+  fail_for_sent("RAIL out of turn");
 }
 
 void Link::look_after() {

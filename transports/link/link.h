@@ -24,6 +24,7 @@
 #include "transports/link/connection.h"
 #include "transports/link/diagnosis.h"
 #include "transports/link/link_shared.h"
+#include "transports/link/link_state.h"
 #include "transports/link/rails.h"
 #include "transports/link/resumption.h"
 #include "transports/link/search.h"
@@ -36,7 +37,7 @@
 
 namespace sluice {
 
-class Link {
+class Link final : public LinkState {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -58,8 +59,6 @@ class Link {
 
   // What becomes of a connection on which the other side has greeted, or invited.
   Meeting::Action reaction_to(Meeting::Event brought) const { return meeting_.answer_to(brought); }
-  // The link is needed, and it makes no sense to wait until the other side connects: dials.
-  void urge();
   // It is connected, or was: what came before it ended may be an abort.
   bool has_met() const { return connection_.has_greeted_us() || !status_.ok(); }
   // When; zero: not yet.
@@ -129,8 +128,7 @@ class Link {
   // True if drive() is cheaper than polling first, because the link uses an upgrade, or reads one
   // that is left of a connection that broke, or polls rails itself.
   bool quick() const {
-    return connection_.uses_upgrade() || connection_.has_rest() ||
-           (rails_ && (rails_->is_busy() || rails_->watches()));
+    return connection_.uses_upgrade() || connection_.has_rest() || (rails_ && rails_->polls());
   }
   // Before and after this process polls. may_sleep is false if there is something to do now that
   // poll would not report. any: the poll found something.
@@ -146,7 +144,7 @@ class Link {
   bool depends() const { return awaited() && !meeting_.asks(); }
   // Everything that was to be sent arrives although this process ends now, or it never will.
   bool abort_sent() const {
-    return (connection_.all_sent() && (!rails_ || rails_->all_sent())) || !status_.ok();
+    return (connection_.all_sent() && (!rails_ || !rails_->has_to_send())) || !status_.ok();
   }
 
   // Sends BYE after all queued frames.
@@ -160,33 +158,16 @@ class Link {
   bool let_go() { return connection_.let_go(true); }
 
   // Ends all pending and later operations with this status.
-  void fail(const Status& status);
+  void fail(const Status& status) override;
   // This process lacks descriptors or memory to connect. Operations that wait for the connection
   // fail. The link stays, so that the team can send ABORT when descriptors or memory are back.
   void run_short(const Status& lack);
 
   // For streams.
-  struct Demand {
-    size_t receives = 0;   // posted, or in progress
-    size_t sends = 0;      // not yet in the kernel's hands
-    size_t large = 0;      // posted receives of `large` bytes or more
-    size_t announced = 0;  // messages that the peer has announced, and no receive awaits
-  } demand;
   LinkShared& shared() { return shared_; }
-  const std::string& label() const { return peer_.label; }
-  const Status& status() const { return status_; }
   Connection& connection() { return connection_; }
   const Connector& connector() const { return connector_; }
-  bool asks() const { return meeting_.asks(); }
-  // The link's rails; nullptr: none yet.
-  Rails* rails() { return rails_.get(); }
-  // A message of so many bytes is to be sent or received: if it is large, rails are to be made. The
-  // rails, if this side may spread it; else nullptr.
-  Rails* want_rails(size_t bytes) {
-    const bool large = shared_.options.streams > 1 && bytes >= least_spread;
-    const bool never = shared_.options.tries_streams && may_be_within_host();
-    return large && !never ? make_rails() : nullptr;
-  }
+  LazyRails& rails() { return rails_; }
 
   // For the connection: both sides have greeted for the first time.
   void opened() { (void)resumption_.enter(Resumption::Event::opened); }
@@ -196,18 +177,13 @@ class Link {
   Diagnosis::Remedy react(Diagnosis::Sign sign, const Status& how,
                           Diagnosis::Bytes bytes = Diagnosis::Bytes::none,
                           Diagnosis::Limit limit = Diagnosis::Limit::running);
-  // Whether anything is to be moved, and its reading where nothing is.
-  bool wanted() const {
-    return demand.receives > 0 || demand.sends > 0 || (poll_idle_ && status_.ok());
-  }
+  // Reads although nothing is pending.
   bool read_idle();
   // The peer's BYE has come, and perhaps not yet all that rails bring.
   void take_bye();
   // The peer has that rail.
   void take_rail(uint32_t number);
   bool has_bye() const { return rails_ && rails_->has_bye(); }
-  // All that the peer sent before its BYE has come.
-  void finished();
 
  private:
   using Stage = Diagnosis::Stage;
@@ -223,7 +199,6 @@ class Link {
   void need();
   void seek();
   bool is_looked_for() const;
-  Rails* make_rails();
   void accept_rail(Socket socket, const Greeting& greeting);
   void watch_writes();
   bool dial();
@@ -241,10 +216,6 @@ class Link {
   Bytes read_last();
   bool awaits_writes();
   bool is_within_host(const Socket& socket) const;
-  // The connection is; or without one, the next may be.
-  bool may_be_within_host() const {
-    return connection_ ? connection_.within_host() : connector_.may_be_within_host();
-  }
   bool is_next_door() const;
   Limit limit_to_reach() const;
   void look_for_missed();
@@ -259,15 +230,13 @@ class Link {
   } since_;  // zero: it never was; welcomed: nor is a last proof awaited
   Connector connector_;
   Connection connection_;
-  std::unique_ptr<Rails> rails_;
+  LazyRails rails_;
   StreamTable streams_;
   struct {
     Clock::time_point when{};  // zero: never
     int error = 0;
   } missed_;
-  bool poll_idle_ = false;  // reads although nothing is pending
-  bool listed_ = false;     // in the ready list
-  Status status_;
+  bool listed_ = false;  // in the ready list
   Resumption resumption_;
   std::string broken_by_;  // why the connection ended
   std::string unreached_;  // why it could not be made again so far

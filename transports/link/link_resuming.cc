@@ -83,11 +83,11 @@ void Link::read_rest(uint64_t due) {
   hear();  // nothing else looks under an upgrade while nothing is pending
   const auto lacks = [&] { return is_parted() && connection_.counts().received < due; };
   int looks = 0;
-  poll_idle_ = true;
+  demand.poll_idle = true;
   do {
     shared_.completions.heard = shared_.completions.finished;  // nothing is deferred
   } while (connection_.read_rest() || (lacks() && ++looks < most_looks));
-  poll_idle_ = false;
+  demand.poll_idle = false;
 }
 
 // The peer has ended, perhaps. Whether more of what it said before may come.

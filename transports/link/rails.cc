@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "transports/link/connection.h"
 #include "transports/link/flow.h"
-#include "transports/link/link.h"
 #include "transports/pieces.h"
 
 namespace sluice {
@@ -27,6 +27,10 @@ Rail* Rails::find(uint32_t number) {
   return found == rails_.end() ? nullptr : found->get();
 }
 
+bool Rails::asks() const {
+  return Meeting::side_of(shared_.options.self, peer_.process) == Meeting::Side::asks;
+}
+
 size_t Rails::open() const {
   return static_cast<size_t>(
       std::ranges::count_if(rails_, [](const auto& each) { return each->may_send(); }));
@@ -40,7 +44,7 @@ void Rails::look_for() {
 }
 
 bool Rails::awaits() const {
-  return wanted_ && has_room() && !link_.asks() && Clock::now() < awaited_until_;
+  return wanted_ && has_room() && !asks() && Clock::now() < awaited_until_;
 }
 
 Rail& Rails::add(std::unique_ptr<Rail> rail) {
@@ -51,14 +55,14 @@ Rail& Rails::add(std::unique_ptr<Rail> rail) {
 
 // Starts to dial as many as are missing.
 void Rails::make() {
-  if (!wanted_ || !has_room() || !link_.asks() || !link_.connection().is_settled()) return;
+  if (!wanted_ || !has_room() || !asks() || !connection_.is_settled()) return;
   const auto now = Clock::now();
   if (now < make_at_) return;
   make_at_ = now + between_makings;
   if (!has_descriptors(descriptors_to_spare + shared_.options.streams)) {
     return note_short("this process has few descriptors left");
   }
-  heard_ = link_.connection().counts().received;
+  heard_ = connection_.counts().received;
   while (has_room() && next_number_ <= last_number) {
     auto dialer = connector_.dial_rail(next_number_);
     if (!dialer.ok()) return note_short(dialer.status().message());
@@ -73,7 +77,7 @@ void Rails::note_short(const std::string& why) {
 }
 
 void Rails::note_heard() {
-  const uint64_t received = link_.connection().counts().received;
+  const uint64_t received = connection_.counts().received;
   if (received == std::exchange(heard_, received)) return;
   for (const auto& each : rails_) {
     if (each->dialer() != nullptr) each->dialer()->note_heard();
@@ -132,7 +136,7 @@ Status Rails::check(const Greeting& theirs, bool within_host) const {
 void Rails::accept(Socket socket, const Greeting& theirs) {
   drop_ended();
   const bool is_new = theirs.rail > 0 && theirs.rail <= last_number && !seen_[theirs.rail];
-  if (!is_new || link_.asks() || !has_room() || !link_.connection().is_settled()) return;
+  if (!is_new || asks() || !has_room() || !connection_.is_settled()) return;
   const bool within_host = connector_.counts_as_within_host();
   if (!check(theirs, within_host).ok() || !has_descriptors(descriptors_to_spare)) return;
   seen_.set(theirs.rail);  // it may come by several addresses, and is answered once
@@ -145,13 +149,13 @@ void Rails::accept(Socket socket, const Greeting& theirs) {
   if (!theirs.proves) return;
   Frame frame{FrameType::rail};
   frame.number = theirs.rail;
-  link_.connection().out().push({frame});
+  connection_.out().push({frame});
 }
 
 bool Rails::confirm(uint32_t number) {
   Rail* const rail = find(number);
   if (rail != nullptr) rail->confirm();
-  return rail != nullptr || (number < next_number_ && link_.asks());
+  return rail != nullptr || (number < next_number_ && asks());
 }
 
 // Without proofs. (A new socket has room for it.)
@@ -181,7 +185,7 @@ void Rails::end(Rail& rail, const Rail::Outcome& outcome, const char* shortage) 
 
 // That was noticed of a rail with such parts. False if the link fails.
 bool Rails::may_drop(Sign sign, Diagnosis::Bytes parts, const std::string& how) {
-  const auto side = link_.asks() ? Diagnosis::Side::asks : Diagnosis::Side::answers;
+  const auto side = asks() ? Diagnosis::Side::asks : Diagnosis::Side::answers;
   const Diagnosis found =
       Diagnosis::of({side, Diagnosis::Stage::rail, sign, parts, Diagnosis::Limit::passed});
   if (found.remedy != Diagnosis::Remedy::give_up) return true;
@@ -278,10 +282,10 @@ bool Rails::add_flow(const Rail& rail, SpreadTrial::Sample& sample) {
 void Rails::watch(bool will_write) {
   if (!choice_.measures()) return;
   const auto now = Clock::now();
-  if (!link_.connection().is_settled() || !choice_.is_due(now, will_write)) return;
+  if (!connection_.is_settled() || !choice_.is_due(now, will_write)) return;
   SpreadTrial::Sample sample;
   sample.from = now.time_since_epoch();
-  bool knows = ask_flow(link_.connection().socket(), &sample.alone);
+  bool knows = ask_flow(connection_.socket(), &sample.alone);
   for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample);
   sample.to = Clock::now().time_since_epoch();
   sample.neighbours = shared_.spreading > 0;  // this link still tries
@@ -294,14 +298,16 @@ size_t Rails::in_use() const { return choice_.is_in_use() ? open() : 0; }
 
 // How messages go over them.
 
-bool Rails::spreads(size_t bytes) {
-  const bool spreads = choice_.spreads(bytes, open());
+bool Rails::spreads(const Operation& send) {
+  if (send.pieces.size() > most_pieces) return false;
+  const bool spreads = choice_.spreads(send.bytes, open());
   want();
   tell();
   if (spreads) drop_ended();
   return spreads;
 }
 
+// Empty: there is no rail to send on. Otherwise there is memory to push the parts.
 std::vector<Share> Rails::plan(const Operation& send) {
   std::vector<Load> loads;
   for (size_t i = 0; i < rails_.size(); ++i) {
@@ -313,7 +319,12 @@ std::vector<Share> Rails::plan(const Operation& send) {
   return cut(send.bytes, std::move(loads));
 }
 
-void Rails::spread(Operation* send, const TeamId& team, const std::vector<Share>& parts) {
+bool Rails::send(Operation* send, const TeamId& team, bool charged) try {
+  const std::vector<Share> parts = plan(*send);
+  if (parts.empty()) return false;
+  Frame frame{FrameType::spread, charged, 0, team, send->tag};
+  frame.number = static_cast<uint32_t>(send->bytes);
+  connection_.out().push(frame, encode(parts), false, send);
   send->parts = parts.size() + 1;  // with the SPREAD
   turn_ += parts.size();
   size_t offset = 0;
@@ -321,6 +332,9 @@ void Rails::spread(Operation* send, const TeamId& team, const std::vector<Share>
     find(each.rail)->push(send, team, offset, each.bytes);
     offset += each.bytes;
   }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 SpreadReceive* Rails::expect(size_t bytes, const std::vector<Share>& parts) {
@@ -431,7 +445,7 @@ void Rails::finish_receives() {
     }
     if (at.stream != nullptr) at.stream->end_receive(at);
   }
-  if (has_bye_ && coming_.empty()) link_.finished();
+  if (has_bye_ && coming_.empty()) link_.fail_for_bye();
 }
 
 bool Rails::has_to_send() const {
@@ -485,6 +499,23 @@ Operation* Rails::withdraw(const TeamId& team, std::optional<uint32_t> call) {
     }
   }
   return all;
+}
+
+Rails& LazyRails::make() {
+  if (!rails_) {
+    rails_ = std::make_unique<Rails>(link_, connection_, shared_, peer_, connector_);
+  }
+  rails_->want();
+  return *rails_;
+}
+
+bool LazyRails::want(size_t bytes) {
+  if (shared_.options.streams < 2 || bytes < least_spread) return false;
+  const bool within_host =
+      connection_ ? connection_.within_host() : connector_.may_be_within_host();
+  if (shared_.options.tries_streams && within_host) return false;
+  make();
+  return true;
 }
 
 }  // namespace sluice

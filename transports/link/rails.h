@@ -39,6 +39,7 @@
 
 #include "transports/link/diagnosis.h"
 #include "transports/link/link_shared.h"
+#include "transports/link/link_state.h"
 #include "transports/link/rail.h"
 #include "transports/link/spread.h"
 #include "transports/link/spread_choice.h"
@@ -47,7 +48,7 @@
 
 namespace sluice {
 
-class Link;
+class Connection;
 
 class Rails {
  public:
@@ -55,9 +56,11 @@ class Rails {
   static constexpr size_t most_pieces = 64;  // of a message that is spread
   static constexpr size_t most_rails = 16;
 
-  // link owns this and the others.
-  Rails(Link& link, LinkShared& shared, const PeerIdentity& peer, const Connector& connector)
+  // The link owns this and the others. connection: number 0.
+  Rails(LinkState& link, Connection& connection, LinkShared& shared, const PeerIdentity& peer,
+        const Connector& connector)
       : link_(link),
+        connection_(connection),
         shared_(shared),
         peer_(peer),
         connector_(connector),
@@ -79,36 +82,30 @@ class Rails {
   // Before this side writes, and often while it waits: for the trial, asks the kernel what has
   // arrived. Makes some system calls for each connection, until the trial has ended.
   void watch(bool will_write);
-  // It does so, and there is something to see.
-  bool watches() const { return choice_.watches(); }
   // Answering side: the peer may be about to make some.
   bool awaits() const;
   // The peer has greeted on this connection, which is to be that rail. Closes it if it may not be.
   void accept(Socket socket, const Greeting& theirs);
   // The peer says that it has that rail. False if there is none, so that it is wrong.
   bool confirm(uint32_t number);
-  // Whether this side may have one more rail.
-  bool has_room() const { return rails_.size() < shared_.options.streams; }
 
-  // Whether a large message of so many bytes, which is to be sent now, is to be spread. Drops rails
-  // that have ended.
-  bool spreads(size_t bytes);
-  // Spreads a message; returns the payload of its SPREAD, which must be queued first: then spread.
-  // Empty: there is no rail to send on. May throw std::bad_alloc, with no effect.
-  std::vector<Share> plan(const Operation& send);
-  void spread(Operation* send, const TeamId& team, const std::vector<Share>& parts);
+  // Whether a large message, which is to be sent now, is to be spread. Drops rails that have ended.
+  // May throw std::bad_alloc.
+  bool spreads(const Operation& send);
+  // Queues its parts, and before them its SPREAD, on connection 0. False if there is no rail to
+  // send on, or no memory: then nothing is queued.
+  bool send(Operation* send, const TeamId& team, bool charged);
   // A SPREAD has come, of a message of so many bytes. The caller sets SpreadReceive::at. nullptr:
   // it cannot be right, and the link has failed. May throw std::bad_alloc; then the link must fail.
   SpreadReceive* expect(size_t bytes, const std::vector<Share>& parts);
-  bool expects() const { return !coming_.empty(); }
 
   // Move what can be moved. True if anything moved. The link may have failed then.
   bool drive();
   bool read();
   void flush_now();
   bool has_to_send() const;
-  // Whether poll has to look at rails, too.
-  bool is_busy() const;
+  // Whether poll has to look at rails, too, which drive() does; or watch() has something to see.
+  bool polls() const { return is_busy() || choice_.watches(); }
   void add_to(std::vector<pollfd>& polls) const;
   bool may_sleep() const;
   // Called from time to time: drops what has ended, fails the link for a silent host.
@@ -117,13 +114,10 @@ class Rails {
   void rest();
 
   // The peer's BYE has come. False if nothing more is to come.
-  bool take_bye() { return has_bye_ = expects(); }
+  bool take_bye() { return has_bye_ = !coming_.empty(); }
   bool has_bye() const { return has_bye_; }
-  bool all_sent() const { return !has_to_send(); }
   bool flushed() const;
   void close();
-  // How many there are to send on.
-  size_t open() const;
   // How many are in use, for Channel::carrier.
   size_t in_use() const;
 
@@ -143,6 +137,13 @@ class Rails {
   using Clock = std::chrono::steady_clock;
   using Sign = Diagnosis::Sign;
 
+  bool asks() const;
+  // Whether this side may have one more rail.
+  bool has_room() const { return rails_.size() < shared_.options.streams; }
+  // How many there are to send on.
+  size_t open() const;
+  std::vector<Share> plan(const Operation& send);
+  bool is_busy() const;
   void look_for();
   void tell();
   static bool add_flow(const Rail& rail, SpreadTrial::Sample& sample);
@@ -171,7 +172,8 @@ class Rails {
   void finish_receives();
   void finish_sends(Operation* sent);
 
-  Link& link_;
+  LinkState& link_;
+  Connection& connection_;
   LinkShared& shared_;
   const PeerIdentity& peer_;
   const Connector& connector_;
@@ -187,6 +189,32 @@ class Rails {
   SpreadChoice choice_;
   uint64_t carried_ = 0;  // bytes, by rails that have ended
   bool wanted_ = false, torn_ = false, has_bye_ = false, told_ = false;
+};
+
+// The rails of a link, which are made when they are first needed.
+class LazyRails {
+ public:
+  LazyRails(LinkState& link, Connection& connection, LinkShared& shared, const PeerIdentity& peer,
+            const Connector& connector)
+      : link_(link), connection_(connection), shared_(shared), peer_(peer), connector_(connector) {}
+
+  // Whether there are any.
+  explicit operator bool() const { return bool(rails_); }
+  Rails* operator->() const { return rails_.get(); }
+
+  // May throw std::bad_alloc.
+  Rails& make();
+  // A message of so many bytes is to be sent or received: if it is large, rails are to be made.
+  // Whether this side may spread it. May throw std::bad_alloc.
+  bool want(size_t bytes);
+
+ private:
+  LinkState& link_;
+  Connection& connection_;
+  LinkShared& shared_;
+  const PeerIdentity& peer_;
+  const Connector& connector_;
+  std::unique_ptr<Rails> rails_;
 };
 
 }  // namespace sluice

@@ -63,18 +63,9 @@ void Stream::queue_data(Operation* operation, bool charged) {
 
 // False if it is not possible (now).
 bool Stream::queue_spread(Operation* operation, bool charged) try {
-  Rails* const rails = link_.want_rails(operation->bytes);
-  if (rails == nullptr || operation->pieces.size() > Rails::most_pieces ||
-      !rails->spreads(operation->bytes)) {
-    return false;
-  }
-  const std::vector<Share> parts = rails->plan(*operation);
-  if (parts.empty()) return false;
-  Frame frame{FrameType::spread, charged, 0, team_, operation->tag};
-  frame.number = static_cast<uint32_t>(operation->bytes);
-  link_.connection().out().push(frame, encode(parts), false, operation);
-  rails->spread(operation, team_, parts);
-  return true;
+  LazyRails& rails = link_.rails();
+  return rails.want(operation->bytes) && rails->spreads(*operation) &&
+         rails->send(operation, team_, charged);
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -104,8 +95,8 @@ void Stream::wait_for(Operation* receive) {
   ++link_.demand.receives;
   if (receive->bytes < large) return;
   ++link_.demand.large;
-  Rails* const rails = link_.want_rails(receive->bytes);
-  if (rails != nullptr) rails->note_expected(receive->bytes);
+  LazyRails& rails = link_.rails();
+  if (rails.want(receive->bytes)) rails->note_expected(receive->bytes);
 }
 
 // Gives what has arrived of an unexpected message to its receive.
@@ -120,7 +111,7 @@ void Stream::deliver(UnexpectedMessage* taken, Operation* receive) {
   }
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
   SpreadReceive* const spread =
-      receives && link_.rails() != nullptr ? link_.rails()->find(*unexpected) : nullptr;
+      receives && link_.rails() ? link_.rails()->find(*unexpected) : nullptr;
   ReceiveInProgress* const receiving =
       spread != nullptr ? &spread->at : link_.connection().reader().receive_of(*this);
   const size_t here = receives ? receiving->moved : unexpected->bytes;
@@ -165,7 +156,7 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
 void Stream::set_aside(ReceiveInProgress& receiving) {
   const Frame& frame = receiving.frame;
   if (!from_peer_.set_aside(frame.length)) {
-    return link_.fail({Code::internal, link_.label() + " sent more than its window allows"});
+    return link_.fail_for_sent("more than its window allows");
   }
   const size_t takes = sizeof(UnexpectedMessage) + frame.length;
   if (unopened > 0 && !link_.streams().charge(*this, takes)) return;
@@ -179,7 +170,7 @@ void Stream::set_aside(ReceiveInProgress& receiving) {
   } else if (unexpected->state == UnexpectedMessage::State::rts_only) {
     --link_.demand.announced;
   } else {
-    return link_.fail({Code::internal, link_.label() + " sent a message twice"});
+    return link_.fail_for_sent("a message twice");
   }
   unexpected->data = std::move(memory);
   unexpected->state = UnexpectedMessage::State::receiving;
@@ -204,15 +195,14 @@ void Stream::take_rts(const Frame& frame) {
   Operation* const receive = posted_.find(frame.tag);
   const bool repeats =
       receive != nullptr ? receive->parts != 0 : arrived_.find(frame.tag) != nullptr;
-  if (repeats) return link_.fail({Code::internal, link_.label() + " sent RTS twice for a message"});
+  if (repeats) return link_.fail_for_sent("RTS twice for a message");
   if (receive != nullptr) {
     receive->parts = 1;
     return queue(FrameType::cts, frame.tag);
   }
   if (link_.demand.announced == most_announced) {
-    return link_.fail({Code::internal, link_.label() + " sent RTS for more messages than " +
-                                           std::to_string(most_announced) +
-                                           " that no receive awaits"});
+    return link_.fail_for_sent("RTS for more messages than " + std::to_string(most_announced) +
+                               " that no receive awaits");
   }
   arrived_.insert(new UnexpectedMessage{frame.tag});
   ++link_.demand.announced;
@@ -298,7 +288,7 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
   };
   if (auto* const receiving = link_.connection().reader().receive_of(*this))
     take_receive(*receiving);
-  if (link_.rails() != nullptr) {
+  if (link_.rails()) {
     link_.rails()->visit(*this, [&](SpreadReceive& each) { take_receive(each.at); });
   }
   for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.receives;
@@ -311,8 +301,8 @@ Operation* Stream::take_sends(std::optional<uint32_t> call) {
   to_peer_.credit(given.charge);
   from_peer_.return_credit(given.credit);
   Operation* taken = to_peer_.withdraw(call);
-  Rails* const rails = link_.rails();
-  for (Operation* each : {given.sends, rails != nullptr ? rails->withdraw(team_, call) : nullptr}) {
+  LazyRails& rails = link_.rails();
+  for (Operation* each : {given.sends, rails ? rails->withdraw(team_, call) : nullptr}) {
     while (each != nullptr) {
       Operation* const send = std::exchange(each, each->next);
       send->next = std::exchange(taken, send);

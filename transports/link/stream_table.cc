@@ -63,8 +63,8 @@ bool StreamTable::charge(Stream& stream, size_t bytes) {
   unopened_ += bytes;
   const size_t most = most_unopened();
   if (unopened_ <= most) return true;
-  link_.fail({Code::internal, link_.label() + " sent more than " + std::to_string(most) +
-                                  " bytes for teams that this process has not opened"});
+  link_.fail_for_sent("more than " + std::to_string(most) +
+                      " bytes for teams that this process has not opened");
   for (auto& [team, each] : streams_) {
     if (each->unopened > 0) each->drop_arrived();
   }
