@@ -33,12 +33,12 @@ constexpr const char* bad_buffer =
 }  // namespace
 
 Connection::Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
-                       UpgradeNegotiation::Side side)
+                       UpgradeNegotiation::Side side, FrameReader reader)
     : link_(link),
       shared_(shared),
       peer_(peer),
       negotiation_(shared, conduits_, out_, peer.label, side),
-      reader_(link, shared) {}
+      reader_(std::move(reader)) {}
 
 void Connection::fail(const Status& status) { link_.fail(status); }
 

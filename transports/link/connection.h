@@ -47,7 +47,7 @@ class Connection {
   };
 
   Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
-             UpgradeNegotiation::Side side);
+             UpgradeNegotiation::Side side, FrameReader reader);
 
   // Whether there is a socket.
   explicit operator bool() const { return bool(conduits_); }

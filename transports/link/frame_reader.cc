@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "transports/link/link.h"
+#include "transports/link/rails.h"
+#include "transports/link/stream_table.h"
 #include "transports/pieces.h"
 
 namespace sluice {
@@ -60,7 +61,7 @@ bool FrameReader::defers(const Frame& frame) {
     deferrals_ = 0;
     return false;
   }
-  const Stream* const to = link_.streams().find(frame.team, false);
+  const Stream* const to = streams_.find(frame.team, false);
   if (to == nullptr || to->expects(frame.tag)) {
     deferrals_ = 0;
     return false;
@@ -73,7 +74,7 @@ bool FrameReader::defers(const Frame& frame) {
 FrameReader::Step FrameReader::handle(const Frame& frame) {
   const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts ||
                             frame.type == FrameType::spread;
-  Stream* const to = link_.streams().find(frame.team, makes_stream);
+  Stream* const to = streams_.find(frame.team, makes_stream);
   if (to != nullptr && frame.credit() > 0) to->credited(frame.credit());
   switch (frame.type) {
     case FrameType::rts:
@@ -97,7 +98,7 @@ FrameReader::Step FrameReader::begin_receive(Stream* to, const Frame& frame) {
     receiving = to->begin_receive(frame);
   }
   const bool is_plain = frame.type == FrameType::data && frame.length >= least_spread;
-  if (is_plain && link_.rails()) link_.rails()->note_plain();
+  if (is_plain && rails_) rails_->note_plain();
   if (!link_.status().ok()) return Step::starved;
   receiving_ = receiving;
   receiving_.stream = to;
@@ -130,7 +131,7 @@ FrameReader::Step FrameReader::finish_receive() {
     return std::exchange(drops_, false) ? Step::moved : Step::returned;
   }
   if (type == FrameType::abort) {
-    link_.streams().take_abort(receiving_.frame.team, text_);
+    streams_.take_abort(receiving_.frame.team, text_);
   } else if (to != nullptr) {
     to->end_receive(receiving_);
   }
@@ -141,12 +142,11 @@ FrameReader::Step FrameReader::finish_receive() {
 FrameReader::Step FrameReader::begin_spread(Stream* to) {
   std::vector<Share> parts;
   Frame frame = receiving_.frame;
-  LazyRails& rails = link_.rails();
-  if (!rails || !decode(text_, frame.number, &parts)) {
+  if (!rails_ || !decode(text_, frame.number, &parts)) {
     link_.fail_for_sent("an invalid SPREAD");
     return Step::starved;
   }
-  SpreadReceive* const spread = rails->expect(frame.number, parts);
+  SpreadReceive* const spread = rails_->expect(frame.number, parts);
   if (spread == nullptr) return Step::starved;
   frame.type = FrameType::data;
   frame.length = frame.number;

@@ -11,15 +11,18 @@
 #include "transports/link/frame.h"
 #include "transports/link/inbox.h"
 #include "transports/link/link_shared.h"
+#include "transports/link/link_state.h"
 #include "transports/link/stream.h"
 
 namespace sluice {
 
-class Link;
+class LazyRails;
+class StreamTable;
 
 class FrameReader {
  public:
-  FrameReader(Link& link, LinkShared& shared) : link_(link), shared_(shared) {}
+  FrameReader(LinkState& link, LinkShared& shared, StreamTable& streams, LazyRails& rails)
+      : link_(link), shared_(shared), streams_(streams), rails_(rails) {}
 
   // What has been read and not been parsed.
   Inbox& inbox() { return inbox_; }
@@ -59,8 +62,10 @@ class FrameReader {
   Step finish_receive();
   Step begin_spread(Stream* to);
 
-  Link& link_;
+  LinkState& link_;
   LinkShared& shared_;
+  StreamTable& streams_;
+  LazyRails& rails_;
   Inbox inbox_;
   int deferrals_ = 0;  // of the frame that is next in the inbox
   bool receives_ = false;

@@ -29,7 +29,8 @@ Link::Link(LinkShared& shared, const ProcessId& process)
       connector_(shared, peer_, meeting_.asks() ? FirstWords::greeting : FirstWords::invitation),
       connection_(*this, shared, peer_,
                   meeting_.asks() ? UpgradeNegotiation::Side::connecting
-                                  : UpgradeNegotiation::Side::accepting),
+                                  : UpgradeNegotiation::Side::accepting,
+                  FrameReader(*this, shared, streams_, rails_)),
       rails_(*this, connection_, shared, peer_, connector_),
       streams_(*this) {}
 
