@@ -14,8 +14,6 @@
 #include <new>
 #include <utility>
 
-#include "transports/link/link.h"
-
 namespace sluice {
 namespace {
 
@@ -32,11 +30,13 @@ constexpr const char* bad_buffer =
 
 }  // namespace
 
-Connection::Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
-                       UpgradeNegotiation::Side side, FrameReader reader)
+Connection::Connection(ConnectionEvents& link, LinkShared& shared, const PeerIdentity& peer,
+                       const Connector& connector, UpgradeNegotiation::Side side,
+                       FrameReader reader)
     : link_(link),
       shared_(shared),
       peer_(peer),
+      connector_(connector),
       negotiation_(shared, conduits_, out_, peer.label, side),
       reader_(std::move(reader)) {}
 
@@ -56,8 +56,8 @@ Diagnosis::Stage Connection::stage() const {
 
 // While it is open the link may go on without it.
 void Connection::end(int error, const std::string& how) {
-  (void)link_.react(is_break(error) ? Diagnosis::Sign::broke : Diagnosis::Sign::ended,
-                    {Code::peer_lost, how});
+  link_.noticed(is_break(error) ? Diagnosis::Sign::broke : Diagnosis::Sign::ended,
+                {Code::peer_lost, how}, Diagnosis::Limit::running);
 }
 
 void Connection::disconnect() {
@@ -237,7 +237,7 @@ void Connection::flush_now() {
 }
 
 pollfd Connection::poll_for() const {
-  if (!conduits_ || link_.has_bye()) return {-1, 0, 0};
+  if (!conduits_ || has_bye_) return {-1, 0, 0};
   const bool sends = !out_.empty() && send_error_ == 0 && !doubt_.lasts();
   int events = conduits_.way_in().interest(link_.wanted(), false) |
                conduits_.way_out().interest(false, sends);
@@ -344,7 +344,7 @@ void Connection::note_loss(int error) {
 }
 
 bool Connection::read() {
-  if (link_.has_bye()) return false;
+  if (has_bye_) return false;
   if (conduits_.reads_upgraded() && reader_.inbox().empty() &&
       !conduits_.upgrade()->has_arrived()) {
     return false;
@@ -411,7 +411,10 @@ bool Connection::step() {
 }
 
 void Connection::receive(FrameType type) {
-  if (type == FrameType::bye) return link_.take_bye();
+  if (type == FrameType::bye) {
+    has_bye_ = true;
+    return link_.take_bye();
+  }
   if (type == FrameType::rail) return link_.take_rail(reader_.frame().number);
   if (is_parted()) return;  // another connection negotiates anew
   negotiate(negotiation_.receive(type, reader_.text()));
@@ -460,7 +463,9 @@ void Connection::look_for_handshake() {
   }
 }
 
-void Connection::note_stall(const Status& why) { (void)link_.react(Diagnosis::Sign::stalled, why); }
+void Connection::note_stall(const Status& why) {
+  link_.noticed(Diagnosis::Sign::stalled, why, Diagnosis::Limit::running);
+}
 
 // Until the filter's handshake is done.
 bool Connection::is_opening() const {
@@ -483,10 +488,10 @@ void Connection::look_for_acknowledgement() {
 void Connection::look_for_life() {
   const auto limit = shared_.options.peer_timeout;
   using Sign = Diagnosis::Sign;
-  const Sign sign = watch_.judge(link_.connector(), conduits_.socket(), limit);
+  const Sign sign = watch_.judge(connector_, conduits_.socket(), limit);
   const std::string time = std::to_string(watch_.silence().count() / 1000) + " s";
   const auto broke = [&](const std::string& how) {
-    (void)link_.react(Sign::broke, {Code::peer_lost, how + time});
+    link_.noticed(Sign::broke, {Code::peer_lost, how + time}, Diagnosis::Limit::running);
   };
   if (watch_.silence() > Vigil::Duration(0) && doubt_.lasts()) {
     return broke("its host has not answered for ");
@@ -500,7 +505,7 @@ void Connection::look_for_life() {
   const std::string how = "its host has not answered for " + time +
                           ", in which this rank waited to " + what + ", nor on another connection" +
                           (sends > 0 ? mtu_hint : "");
-  (void)link_.react(sign, {Code::peer_lost, how}, Diagnosis::Bytes::none, Diagnosis::Limit::passed);
+  link_.noticed(sign, {Code::peer_lost, how}, Diagnosis::Limit::passed);
 }
 
 }  // namespace sluice

@@ -25,17 +25,38 @@
 #include "transports/link/flow.h"
 #include "transports/link/frame_reader.h"
 #include "transports/link/link_shared.h"
+#include "transports/link/link_state.h"
 #include "transports/link/outbox.h"
 #include "transports/link/shortage.h"
 #include "transports/link/upgrade_negotiation.h"
 #include "transports/link/vigil.h"
 #include "transports/link/watch.h"
+#include "transports/tcp/connector.h"
 #include "transports/tcp/handshake.h"
 #include "transports/transport.h"
 
 namespace sluice {
 
-class Link;
+// What a connection has of its link, and tells it.
+class ConnectionEvents : public LinkState {
+ public:
+  using LinkState::LinkState;
+
+  // Both sides have greeted.
+  virtual void opened() = 0;
+  // That was noticed of the peer. Drops the connection, or fails the link, if that is what the
+  // table says (diagnosis.h). how: the details.
+  virtual void noticed(Diagnosis::Sign sign, const Status& how, Diagnosis::Limit limit) = 0;
+  // Reads the connection, and rails, although nothing is pending. True if anything moved.
+  virtual bool read_idle() = 0;
+  // The peer's BYE has come, and perhaps not yet all that rails bring.
+  virtual void take_bye() = 0;
+  // The peer has that rail.
+  virtual void take_rail(uint32_t number) = 0;
+
+ protected:
+  ~ConnectionEvents() = default;
+};
 
 class Connection {
  public:
@@ -46,8 +67,8 @@ class Connection {
     parted  // it was open, and broke; another one may go on
   };
 
-  Connection(Link& link, LinkShared& shared, const PeerIdentity& peer,
-             UpgradeNegotiation::Side side, FrameReader reader);
+  Connection(ConnectionEvents& link, LinkShared& shared, const PeerIdentity& peer,
+             const Connector& connector, UpgradeNegotiation::Side side, FrameReader reader);
 
   // Whether there is a socket.
   explicit operator bool() const { return bool(conduits_); }
@@ -121,6 +142,8 @@ class Connection {
   }
   // Sends BYE after all queued frames.
   void say_bye();
+  // The peer's BYE has come: nothing more is read.
+  bool has_bye() const { return has_bye_; }
   // The peer's kernel has acknowledged everything but perhaps the BYE.
   bool flushed();
   // Drops everything, and tells the peer so.
@@ -187,9 +210,10 @@ class Connection {
   void look_for_handshake();
   void note_stall(const Status& why);
 
-  Link& link_;
+  ConnectionEvents& link_;
   LinkShared& shared_;
   const PeerIdentity& peer_;
+  const Connector& connector_;
   ConduitStack conduits_;
   State state_ = State::apart;
   Turn turn_ = Turn::first;
@@ -200,6 +224,7 @@ class Connection {
   Goodbye goodbye_ = Goodbye::unsaid;
   int send_error_ = 0;  // errno; the peer's earlier bytes may still be read
   Shortage shortage_;   // of memory in the kernel, to send
+  bool has_bye_ = false;
 
   FrameReader reader_;
   Watch watch_;

@@ -22,12 +22,12 @@ constexpr int most_deadlines = 4;  // for a peer that cannot be reached, whose h
 }  // namespace
 
 Link::Link(LinkShared& shared, const ProcessId& process)
-    : LinkState(peer_.label),
+    : ConnectionEvents(peer_.label),
       shared_(shared),
       peer_(process),
       meeting_(Meeting::side_of(shared.options.self, process)),
       connector_(shared, peer_, meeting_.asks() ? FirstWords::greeting : FirstWords::invitation),
-      connection_(*this, shared, peer_,
+      connection_(*this, shared, peer_, connector_,
                   meeting_.asks() ? UpgradeNegotiation::Side::connecting
                                   : UpgradeNegotiation::Side::accepting,
                   FrameReader(*this, shared, streams_, rails_)),

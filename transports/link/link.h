@@ -37,7 +37,7 @@
 
 namespace sluice {
 
-class Link final : public LinkState {
+class Link final : public ConnectionEvents {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -151,7 +151,9 @@ class Link final : public LinkState {
   void say_bye() { connection_.say_bye(); }
   // The peer's kernel has acknowledged everything but perhaps the BYE, or the peer has said BYE,
   // and awaits nothing.
-  bool flushed() { return has_bye() || (connection_.flushed() && (!rails_ || rails_->flushed())); }
+  bool flushed() {
+    return connection_.has_bye() || (connection_.flushed() && (!rails_ || rails_->flushed()));
+  }
 
   // Closes the socket over which the peer was told that this link has failed, whether it knows or
   // not. False if there is none.
@@ -166,24 +168,7 @@ class Link final : public LinkState {
   // For streams.
   LinkShared& shared() { return shared_; }
   Connection& connection() { return connection_; }
-  const Connector& connector() const { return connector_; }
   LazyRails& rails() { return rails_; }
-
-  // For the connection: both sides have greeted for the first time.
-  void opened() { (void)resumption_.enter(Resumption::Event::opened); }
-  // That was noticed of the peer. Drops the connection, or gives the link up, if that is what the
-  // table says; the caller does the rest. how: the details; its code counts only where they are the
-  // whole error.
-  Diagnosis::Remedy react(Diagnosis::Sign sign, const Status& how,
-                          Diagnosis::Bytes bytes = Diagnosis::Bytes::none,
-                          Diagnosis::Limit limit = Diagnosis::Limit::running);
-  // Reads although nothing is pending.
-  bool read_idle();
-  // The peer's BYE has come, and perhaps not yet all that rails bring.
-  void take_bye();
-  // The peer has that rail.
-  void take_rail(uint32_t number);
-  bool has_bye() const { return rails_ && rails_->has_bye(); }
 
  private:
   using Stage = Diagnosis::Stage;
@@ -192,8 +177,21 @@ class Link final : public LinkState {
   using Limit = Diagnosis::Limit;
   using Remedy = Diagnosis::Remedy;
 
+  void opened() override { (void)resumption_.enter(Resumption::Event::opened); }
+  void noticed(Sign sign, const Status& how, Limit limit) override {
+    (void)react(sign, how, Bytes::none, limit);
+  }
+  bool read_idle() override;
+  void take_bye() override;
+  void take_rail(uint32_t number) override;
+
   void list();
   Stage stage() const;
+  // That was noticed of the peer. Drops the connection, or gives the link up, if that is what the
+  // table says; the caller does the rest. how: the details; its code counts only where they are the
+  // whole error.
+  Remedy react(Sign sign, const Status& how, Bytes bytes = Bytes::none,
+               Limit limit = Limit::running);
   void part(const std::string& how);
   void act_on(Meeting::Event event);
   void need();

@@ -115,7 +115,6 @@ class Rails {
 
   // The peer's BYE has come. False if nothing more is to come.
   bool take_bye() { return has_bye_ = !coming_.empty(); }
-  bool has_bye() const { return has_bye_; }
   bool flushed() const;
   void close();
   // How many are in use, for Channel::carrier.
