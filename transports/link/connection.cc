@@ -49,8 +49,7 @@ Diagnosis::Stage Connection::stage() const {
   if (!conduits_) return Stage::unmet;
   if (turn_ == Turn::first && is_opening()) return Stage::opening;
   if (is_local()) return Stage::local;
-  const bool is_last =
-      state_ != State::open || goodbye_ != Goodbye::unsaid || sending_ == Sending::torn;
+  const bool is_last = state_ != State::open || goodbye_ != Goodbye::unsaid || out_.is_torn();
   return is_last ? Stage::last : Stage::open;
 }
 
@@ -78,7 +77,7 @@ bool Connection::read_rest() {
 }
 
 void Connection::resume(Socket socket, bool within_host, const Greeting& theirs) {
-  if (sending_ == Sending::torn) {
+  if (out_.is_torn()) {
     cannot_send();
     return;
   }
@@ -264,7 +263,7 @@ void Connection::look_after() {
 }
 
 bool Connection::flush() {
-  if (sending_ >= Sending::torn) return cannot_send();
+  if (sending_ == Sending::parted || out_.is_torn()) return cannot_send();
   if (send_error_ != 0) return false;
   if (is_doubtful()) return false;
   const Outbox::Flushed flushed = out_.flush(conduits_.way_out());
@@ -291,7 +290,7 @@ bool Connection::look_for_doubt() {
 }
 
 bool Connection::cannot_send() {
-  if (sending_ == Sending::parted) return false;
+  if (!out_.is_torn()) return false;
   fail({Code::memory, "no memory for the rest of a message to " + peer_.label});
   return true;
 }

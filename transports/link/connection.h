@@ -154,14 +154,11 @@ class Connection {
   // For streams.
   Outbox& out() { return out_; }
   FrameReader& reader() { return reader_; }
-  // A partly sent frame can't be completed, so the connection can't be used any more.
-  void tear() { sending_ = Sending::torn; }
 
  private:
   enum class Sending : uint8_t {
     ready,
     blocked,  // the conduit took less than offered last time
-    torn,
     parted
   };
   enum class Turn : uint8_t {

@@ -32,7 +32,7 @@ Link::Link(LinkShared& shared, const ProcessId& process)
                                   : UpgradeNegotiation::Side::accepting,
                   FrameReader(*this, shared, streams_, rails_)),
       rails_(*this, connection_, shared, peer_, connector_),
-      streams_(*this) {}
+      streams_({*this, shared, connection_.out(), connection_.reader(), rails_}) {}
 
 Status Link::know(const Peer& peer) try {
   peer_.label = peer.label;

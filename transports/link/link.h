@@ -165,11 +165,6 @@ class Link final : public ConnectionEvents {
   // fail. The link stays, so that the team can send ABORT when descriptors or memory are back.
   void run_short(const Status& lack);
 
-  // For streams.
-  LinkShared& shared() { return shared_; }
-  Connection& connection() { return connection_; }
-  LazyRails& rails() { return rails_; }
-
  private:
   using Stage = Diagnosis::Stage;
   using Sign = Diagnosis::Sign;

@@ -180,8 +180,8 @@ Outbox::GivenUp Outbox::withdraw(const TeamId& team, std::optional<uint32_t> cal
         continue;
       }
       each.owned.reset(new (std::nothrow) std::byte[each.frame.length]);
-      given.torn = each.owned == nullptr;
-      if (!given.torn) sluice::gather(each.owned.get(), send->pieces, 0, send->bytes);
+      torn_ = each.owned == nullptr;
+      if (!torn_) sluice::gather(each.owned.get(), send->pieces, 0, send->bytes);
     }
     if (kept != i) frames_[kept] = std::move(each);
     ++kept;

@@ -60,14 +60,15 @@ class Outbox {
   // Removes what is queued for the team's sends, all or those of one call, but not the frames of
   // messages that are spread, because their parts go in any case. Returns the sends
   // (linked by `next`), the window bytes that they took, and the credit that they would have
-  // carried. A partly sent one is completed from a copy; torn: no memory for the copy.
+  // carried. A partly sent one is completed from a copy.
   struct GivenUp {
     Operation* sends = nullptr;
     size_t charge = 0;
     uint32_t credit = 0;
-    bool torn = false;
   };
   GivenUp withdraw(const TeamId& team, std::optional<uint32_t> call);
+  // There was no memory for such a copy, so nothing more may be sent.
+  bool is_torn() const { return torn_; }
 
   // The connection broke, and another one, on which nothing was agreed, goes on where it stopped:
   // the peer has all that was taken. Drops the connection's own frames that have not begun. Returns
@@ -105,6 +106,7 @@ class Outbox {
   size_t unsent_ = 0;       // Conduit::unsent, as last seen
   std::vector<Held> held_;  // in order
   bool leaves_ = false;     // the last frame over the conduit is taken
+  bool torn_ = false;
 };
 
 }  // namespace sluice

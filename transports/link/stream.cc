@@ -6,7 +6,10 @@
 #include <span>
 #include <utility>
 
-#include "transports/link/link.h"
+#include "transports/link/frame_reader.h"
+#include "transports/link/outbox.h"
+#include "transports/link/rails.h"
+#include "transports/link/stream_table.h"
 #include "transports/pieces.h"
 
 namespace sluice {
@@ -19,11 +22,16 @@ constexpr size_t most_announced = size_t{1} << 18;
 
 }  // namespace
 
-Stream::Stream(Link& link, const TeamId& team)
-    : link_(link),
+Stream::Stream(const StreamContext& context, StreamTable& table, const TeamId& team)
+    : link_(context.link),
+      shared_(context.shared),
+      out_(context.out),
+      reader_(context.reader),
+      rails_(context.rails),
+      table_(table),
       team_(team),
-      to_peer_(link.shared().options.window),
-      from_peer_(link.shared().options.window) {}
+      to_peer_(shared_.options.window),
+      from_peer_(shared_.options.window) {}
 
 Stream::~Stream() { drop_arrived(); }
 
@@ -36,12 +44,12 @@ void Stream::drop_arrived() {
 
 void Stream::post_send(Operation* operation) {
   operation->status = aborted_.ok() ? link_.status() : aborted_;
-  if (operation->bytes > link_.shared().options.max_message) {
+  if (operation->bytes > shared_.options.max_message) {
     operation->status = {Code::internal, "a message over max_message"};
   } else if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
-  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
+  if (!operation->status.ok()) return shared_.completions.finish(operation);
   ++link_.demand.sends;
   if (to_peer_.admit(operation)) {
     queue_message(operation, true);
@@ -50,30 +58,32 @@ void Stream::post_send(Operation* operation) {
   }
 }
 
+// The path that it takes if it is sent now.
+MessagePath Stream::path_of(const Operation& send) {
+  const bool is_large = send.bytes >= least_spread;
+  return is_large && is_to_spread(send) ? MessagePath::spread : MessagePath::inline_frame;
+}
+
+bool Stream::is_to_spread(const Operation& send) try {
+  return rails_.want(send.bytes) && rails_->spreads(send);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 void Stream::queue_message(Operation* operation, bool charged) {
-  const bool may_spread = operation->bytes >= least_spread;
-  if (!may_spread || !queue_spread(operation, charged)) queue_data(operation, charged);
+  const bool spreads = path_of(*operation) == MessagePath::spread;
+  if (!spreads || !rails_->send(operation, team_, charged)) queue_data(operation, charged);
 }
 
 void Stream::queue_data(Operation* operation, bool charged) {
   const Frame frame{FrameType::data, charged,        static_cast<uint32_t>(operation->bytes),
                     team_,           operation->tag, from_peer_.take_credit()};
-  link_.connection().out().push({frame, operation});
-}
-
-// False if it is not possible (now).
-bool Stream::queue_spread(Operation* operation, bool charged) try {
-  LazyRails& rails = link_.rails();
-  return rails.want(operation->bytes) && rails->spreads(*operation) &&
-         rails->send(operation, team_, charged);
-} catch (const std::bad_alloc&) {
-  return false;
+  out_.push({frame, operation});
 }
 
 void Stream::queue(FrameType type, const Tag& tag) {
   const bool credits = type == FrameType::credit;
-  link_.connection().out().push(
-      {Frame{type, false, 0, team_, tag, credits ? from_peer_.take_credit() : 0}});
+  out_.push({Frame{type, false, 0, team_, tag, credits ? from_peer_.take_credit() : 0}});
 }
 
 void Stream::post_recv(Operation* operation) {
@@ -81,11 +91,11 @@ void Stream::post_recv(Operation* operation) {
   if (const auto theirs = call_check_.ours(operation->tag)) {
     end_with_other_call(operation, *theirs, link_.label());
   }
-  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
+  if (!operation->status.ok()) return shared_.completions.finish(operation);
   UnexpectedMessage* const unexpected = arrived_.remove(operation->tag);
   if (unexpected != nullptr) return deliver(unexpected, operation);
   operation->status = link_.status();
-  if (!operation->status.ok()) return link_.shared().completions.finish(operation);
+  if (!operation->status.ok()) return shared_.completions.finish(operation);
   wait_for(operation);
 }
 
@@ -95,8 +105,7 @@ void Stream::wait_for(Operation* receive) {
   ++link_.demand.receives;
   if (receive->bytes < large) return;
   ++link_.demand.large;
-  LazyRails& rails = link_.rails();
-  if (rails.want(receive->bytes)) rails->note_expected(receive->bytes);
+  if (rails_.want(receive->bytes)) rails_->note_expected(receive->bytes);
 }
 
 // Gives what has arrived of an unexpected message to its receive.
@@ -110,10 +119,8 @@ void Stream::deliver(UnexpectedMessage* taken, Operation* receive) {
     return;
   }
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
-  SpreadReceive* const spread =
-      receives && link_.rails() ? link_.rails()->find(*unexpected) : nullptr;
-  ReceiveInProgress* const receiving =
-      spread != nullptr ? &spread->at : link_.connection().reader().receive_of(*this);
+  SpreadReceive* const spread = receives && rails_ ? rails_->find(*unexpected) : nullptr;
+  ReceiveInProgress* const receiving = spread != nullptr ? &spread->at : reader_.receive_of(*this);
   const size_t here = receives ? receiving->moved : unexpected->bytes;
   if (unexpected->charged) from_peer_.take_back(unexpected->bytes);
   if (receives) {
@@ -123,10 +130,10 @@ void Stream::deliver(UnexpectedMessage* taken, Operation* receive) {
   }
   if (!fits(*receive, unexpected->tag, unexpected->bytes)) {
     end_with_other_length(receive, unexpected->tag, unexpected->bytes, link_.label());
-    return link_.shared().completions.finish(receive);
+    return shared_.completions.finish(receive);
   }
   scatter(receive->pieces, 0, unexpected->data.get(), here);
-  if (!receives) return link_.shared().completions.finish(receive);
+  if (!receives) return shared_.completions.finish(receive);
   receiving->receive = receive;
   if (spread != nullptr) spread->aside = std::move(unexpected->data);
   ++link_.demand.receives;
@@ -145,7 +152,7 @@ ReceiveInProgress Stream::begin_receive(const Frame& frame) {
     } else {
       end_with_other_length(receive, frame.tag, frame.length, link_.label());
       --link_.demand.receives;
-      link_.shared().completions.finish(receive);
+      shared_.completions.finish(receive);
     }
   } else if (frame.charged) {
     set_aside(receiving);
@@ -159,7 +166,7 @@ void Stream::set_aside(ReceiveInProgress& receiving) {
     return link_.fail_for_sent("more than its window allows");
   }
   const size_t takes = sizeof(UnexpectedMessage) + frame.length;
-  if (unopened > 0 && !link_.streams().charge(*this, takes)) return;
+  if (unopened > 0 && !table_.charge(*this, takes)) return;
   std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[frame.length]);
   if (memory == nullptr) {
     return link_.fail({Code::memory, "no memory for what " + link_.label() + " sent ahead"});
@@ -187,7 +194,7 @@ void Stream::end_receive(const ReceiveInProgress& receiving) {
   if (receiving.frame.charged) free_room(receiving.frame.length);
   if (receiving.receive == nullptr) return;
   --link_.demand.receives;
-  link_.shared().completions.finish(receiving.receive);
+  shared_.completions.finish(receiving.receive);
 }
 
 void Stream::take_rts(const Frame& frame) {
@@ -232,8 +239,7 @@ void Stream::abort(const std::string& cause) {
   left_open_ = true;
   if (!link_.status().ok()) return;
   const auto text = std::as_bytes(std::span(cause));
-  link_.connection().out().push({FrameType::abort, false, 0, team_},
-                                text.first(std::min(text.size(), max_cause)));
+  out_.push({FrameType::abort, false, 0, team_}, text.first(std::min(text.size(), max_cause)));
 }
 
 void Stream::aborted(const std::string& cause) {
@@ -270,7 +276,7 @@ void Stream::end_all(std::optional<uint32_t> call, End end) {
     while (pending != nullptr) {
       Operation* const operation = std::exchange(pending, pending->next);
       end(operation);
-      link_.shared().completions.finish(operation);
+      shared_.completions.finish(operation);
     }
   }
 }
@@ -286,23 +292,18 @@ Operation* Stream::take_receives(std::optional<uint32_t> call) {
     Operation* const receive = std::exchange(receiving.receive, nullptr);
     receive->next = std::exchange(taken, receive);
   };
-  if (auto* const receiving = link_.connection().reader().receive_of(*this))
-    take_receive(*receiving);
-  if (link_.rails()) {
-    link_.rails()->visit(*this, [&](SpreadReceive& each) { take_receive(each.at); });
-  }
+  if (auto* const receiving = reader_.receive_of(*this)) take_receive(*receiving);
+  if (rails_) rails_->visit(*this, [&](SpreadReceive& each) { take_receive(each.at); });
   for (Operation* each = taken; each != nullptr; each = each->next) --link_.demand.receives;
   return taken;
 }
 
 Operation* Stream::take_sends(std::optional<uint32_t> call) {
-  const Outbox::GivenUp given = link_.connection().out().withdraw(team_, call);
-  if (given.torn) link_.connection().tear();
+  const Outbox::GivenUp given = out_.withdraw(team_, call);
   to_peer_.credit(given.charge);
   from_peer_.return_credit(given.credit);
   Operation* taken = to_peer_.withdraw(call);
-  LazyRails& rails = link_.rails();
-  for (Operation* each : {given.sends, rails ? rails->withdraw(team_, call) : nullptr}) {
+  for (Operation* each : {given.sends, rails_ ? rails_->withdraw(team_, call) : nullptr}) {
     while (each != nullptr) {
       Operation* const send = std::exchange(each, each->next);
       send->next = std::exchange(taken, send);

@@ -13,14 +13,19 @@
 #include "src/base/status.h"
 #include "transports/call_check.h"
 #include "transports/link/frame.h"
+#include "transports/link/link_shared.h"
+#include "transports/link/link_state.h"
 #include "transports/link/window.h"
 #include "transports/tag_table.h"
 #include "transports/transport.h"
 
 namespace sluice {
 
-class Link;
+class FrameReader;
+class LazyRails;
+class Outbox;
 class Stream;
+class StreamTable;
 
 // An unexpected message: its receive is not posted.
 struct UnexpectedMessage {
@@ -41,12 +46,27 @@ struct ReceiveInProgress {
   Stream* stream = nullptr;                 // whose receive it is; nullptr: payload dropped
 };
 
+// How a message travels.
+enum class MessagePath : uint8_t {
+  inline_frame,  // as the payload of a frame
+  spread         // in parts, over rails (rails.h)
+};
+
+// What a stream has of its link.
+struct StreamContext {
+  LinkState& link;
+  LinkShared& shared;
+  Outbox& out;
+  FrameReader& reader;
+  LazyRails& rails;
+};
+
 class Stream {
  public:
   // Receives of at least this size are read directly into place.
   static constexpr size_t large = size_t{8} << 10;
 
-  Stream(Link& link, const TeamId& team);
+  Stream(const StreamContext& context, StreamTable& table, const TeamId& team);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -85,9 +105,11 @@ class Stream {
   void drop_arrived();
 
  private:
-  void queue_message(Operation* operation, bool charged);
+  MessagePath path_of(const Operation& send);
+  bool is_to_spread(const Operation& send);
+  // (Each message goes through it.)
+  inline void queue_message(Operation* operation, bool charged);
   void queue_data(Operation* operation, bool charged);
-  bool queue_spread(Operation* operation, bool charged);
   void queue(FrameType type, const Tag& tag);
   void wait_for(Operation* receive);
   void free_room(size_t message);
@@ -98,9 +120,13 @@ class Stream {
   Operation* take_sends(std::optional<uint32_t> call);
   template <typename End>
   void end_all(std::optional<uint32_t> call, End end);
-  void finish(Operation* operation);
 
-  Link& link_;
+  LinkState& link_;
+  LinkShared& shared_;
+  Outbox& out_;
+  FrameReader& reader_;
+  LazyRails& rails_;
+  StreamTable& table_;
   const TeamId team_;
   TagTable<Operation> posted_;
   TagTable<UnexpectedMessage> arrived_;

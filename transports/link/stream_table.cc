@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "transports/link/link.h"
-
 namespace sluice {
 namespace {
 
@@ -27,7 +25,7 @@ Stream& StreamTable::make(const TeamId& team) {
   if (latest_ != nullptr && latest_->team() == team) return *latest_;
   auto found = streams_.find(team);
   if (found == streams_.end()) {
-    found = streams_.emplace(team, std::make_unique<Stream>(link_, team)).first;
+    found = streams_.emplace(team, std::make_unique<Stream>(context_, *this, team)).first;
     const auto early = std::ranges::find(early_aborts_, team, &EarlyAbort::team);
     if (early != early_aborts_.end()) {
       found->second->aborted(early->cause);
@@ -54,7 +52,7 @@ Stream* StreamTable::look_up(const TeamId& team, bool make) {
 }
 
 size_t StreamTable::most_unopened() const {
-  return std::max(most_windows * link_.shared().options.window, least_bytes);
+  return std::max(most_windows * context_.shared.options.window, least_bytes);
 }
 
 // What waits in them is not kept for a peer that does so.
@@ -63,8 +61,8 @@ bool StreamTable::charge(Stream& stream, size_t bytes) {
   unopened_ += bytes;
   const size_t most = most_unopened();
   if (unopened_ <= most) return true;
-  link_.fail_for_sent("more than " + std::to_string(most) +
-                      " bytes for teams that this process has not opened");
+  context_.link.fail_for_sent("more than " + std::to_string(most) +
+                              " bytes for teams that this process has not opened");
   for (auto& [team, each] : streams_) {
     if (each->unopened > 0) each->drop_arrived();
   }

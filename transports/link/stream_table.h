@@ -24,7 +24,7 @@ namespace sluice {
 
 class StreamTable {
  public:
-  explicit StreamTable(Link& link) : link_(link) {}
+  explicit StreamTable(const StreamContext& context) : context_(context) {}
 
   // The team's stream, made if there is none. From now on this process has opened it.
   Stream& open(const TeamId& team);
@@ -60,7 +60,7 @@ class StreamTable {
   Stream& make(const TeamId& team);
   size_t most_unopened() const;
 
-  Link& link_;
+  const StreamContext context_;
   std::unordered_map<TeamId, std::unique_ptr<Stream>, TeamHash> streams_;
   Stream* latest_ = nullptr;                         // the stream used last
   size_t unopened_ = 0;                              // bytes that streams take that are not open
