@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -161,9 +162,9 @@ Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   }
   if (!links_.contains(peer.process)) look_for_ends(Clock::now());
   Link& to = link(peer.process);
-  const Status known_now = to.know(peer);
-  if (!known_now.ok()) return known_now;
-  return Route{&to, &to.streams().open(team)};
+  const Result<Stream*> stream = to.open(team, peer);
+  if (!stream.ok()) return stream.status();
+  return Route{&to, *stream};
 } catch (const std::bad_alloc&) {
   return shared_.no_memory_to_connect;
 }
@@ -223,16 +224,13 @@ bool Driver::abort_sent(const Route& route) {
 
 Status Driver::aborted_by_peer(const Route& route) {
   Section section(*this);
-  route.link->look_around();
-  route.link->flush_now();
+  (void)route.link->look_around();
   return route.stream->aborted_by_peer();
 }
 
 Status Driver::failure(const Route& route) {
   Section section(*this);
-  route.link->look_around();
-  route.link->flush_now();
-  return route.link->status();
+  return route.link->look_around();
 }
 
 bool Driver::progress() {
@@ -259,23 +257,23 @@ bool Driver::drive_ready() {
   polls_.clear();
   asked_.clear();
   for (Link* link : shared_.ready.links) {
-    if (link->quick()) {
-      moved |= link->drive();
-    } else {
-      polls_.push_back(link->poll_for());
+    if (const auto events = link->poll_first()) {
+      polls_.push_back(*events);
       asked_.push_back(link);
+    } else {
+      moved |= link->drive();
     }
   }
   if (asked_.empty() || poll(polls_.data(), polls_.size(), 0) < 0) return moved;
   for (size_t i = 0; i < polls_.size(); ++i) {
-    if (polls_[i].revents != 0 || asked_[i]->dials()) moved |= asked_[i]->drive();
+    if (polls_[i].revents != 0) moved |= asked_[i]->drive();
   }
   return moved;
 }
 
 bool Driver::anything_awaited() const {
   return std::any_of(shared_.ready.links.begin(), shared_.ready.links.end(),
-                     [](const Link* link) { return link->awaited() || link->awaits_rails(); });
+                     [](const Link* link) { return link->awaits_peer(); });
 }
 
 // If there is no memory for a connection, that is closed, and the peer tries again.
@@ -284,9 +282,7 @@ bool Driver::admit() try {
     link(greeting.from).accept(std::move(socket), greeting);
   });
   if (any.ok()) return *any;
-  for (Link* each : shared_.ready.links) {
-    if (each->depends()) each->run_short(any.status());
-  }
+  for (Link* each : shared_.ready.links) each->run_short(any.status());
   return true;
 } catch (const std::bad_alloc&) {
   return true;
@@ -294,28 +290,16 @@ bool Driver::admit() try {
 
 Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) const {
   const auto found = links_.find(process);
-  const Link* const link = found == links_.end() ? nullptr : found->second.get();
   const auto brought = invites ? Meeting::Event::invited : Meeting::Event::greeted;
   const Meeting apart(Meeting::side_of(shared_.options.self, process));
-  const Meeting::Action reaction =
-      link == nullptr ? apart.answer_to(brought) : link->reaction_to(brought);
-  const bool expected = reaction == Meeting::Action::adopt || reaction == Meeting::Action::accept;
-  const bool failed = reaction == Meeting::Action::refuse;
-  if (link != nullptr && link->is_known()) {
-    return {true,
-            true,
-            expected,
-            failed,
-            link->public_key(),
-            link->said_key(),
-            link->is_parted(),
-            link->may_resume(),
-            link->takes_rails(),
-            link->met_at()};
-  }
+  Acceptor::Greeter from = found == links_.end() ? Admission::greeter_of(apart.answer_to(brought))
+                                                 : found->second->greeter(brought);
+  if (from.known) return from;
   const std::optional<PublicKey>* const met = peer_keys_.find(process);
-  if (met == nullptr || invites) return {false, met != nullptr, expected, failed};
-  return {true, true, expected, failed, *met};
+  from.in_team = met != nullptr;
+  from.known = from.in_team && !invites;
+  if (from.known) from.key = *met;
+  return from;
 }
 
 void Driver::look_after(Clock::time_point now) {
@@ -358,7 +342,7 @@ void Driver::wait(std::chrono::microseconds limit) {
   const auto has_event = [](const pollfd& each) { return each.revents != 0; };
   const bool rings = std::any_of(polls.begin(), polls.begin() + ptrdiff_t(sockets), has_event);
   polls_.swap(polls);
-  stop_sleeping(any, rings);
+  stop_sleeping({any, rings, sleepers_ == 0});
   const Clock::time_point now = Clock::now();
   look_after(now);
   look_for_ends(now);
@@ -369,27 +353,19 @@ bool Driver::may_sleep() {
                      [](Link* link) { return link->may_sleep(); });
 }
 
-// any: the poll found something. rings: a socket has something. The wake-up that this thread read
-// may have been for another thread too.
-void Driver::stop_sleeping(bool any, bool rings) {
+// The wake-up that this thread read may have been for another thread too.
+void Driver::stop_sleeping(const Link::Polled& polled) {
   bool heard = false;
-  for (Link* link : shared_.ready.links) {
-    heard |= rings && link->hear();
-    if (sleepers_ == 0) link->awake(any);
-  }
+  for (Link* link : shared_.ready.links) heard |= link->awake(polled);
   if (heard && sleepers_ > 0) wake();
 }
 
 size_t Driver::collect_polls(std::vector<pollfd>& polls) const {
   polls.clear();
-  for (const Link* link : shared_.ready.links) link->add_to(polls);
+  std::set<int> beside;
+  for (const Link* link : shared_.ready.links) link->add_to(polls, beside);
   const size_t sockets = polls.size();
-  for (const Link* link : shared_.ready.links) {
-    const int descriptor = link->descriptor();
-    const auto is_same = [&](const pollfd& each) { return each.fd == descriptor; };
-    const bool polled = std::any_of(polls.begin() + ptrdiff_t(sockets), polls.end(), is_same);
-    if (descriptor >= 0 && !polled) polls.push_back({descriptor, POLLIN, 0});
-  }
+  for (const int descriptor : beside) polls.push_back({descriptor, POLLIN, 0});
   if (anything_awaited()) acceptor_.add_to(polls);
   polls.push_back({wakeup_.fd(), POLLIN, 0});
   return sockets;
@@ -431,10 +407,7 @@ bool Driver::all_flushed() {
   Section section(*this);
   bool flushed = true;
   for (auto& [process, link] : links_) {
-    (void)link->hear();  // notes dead peers, which take no more bytes
-    link->drive();
-    link->look_for_end();  // a peer that has said BYE awaits nothing
-    flushed &= link->flushed();
+    flushed &= link->finish();
   }
   return flushed;
 }

@@ -77,7 +77,7 @@ class Driver {
   void look_for_ends(Clock::time_point now);
   bool anything_awaited() const;
   bool may_sleep();
-  void stop_sleeping(bool any, bool rings);
+  void stop_sleeping(const Link::Polled& polled);
   // Returns how many of them are sockets of links: these come first.
   size_t collect_polls(std::vector<pollfd>& polls) const;
   Link& link(const ProcessId& process);

@@ -34,6 +34,12 @@ Link::Link(LinkShared& shared, const ProcessId& process)
       rails_(*this, connection_, shared, peer_, connector_),
       streams_({*this, shared, connection_.out(), connection_.reader(), rails_}) {}
 
+Result<Stream*> Link::open(const TeamId& team, const Peer& peer) {
+  Status known_now = know(peer);
+  if (!known_now.ok()) return known_now;
+  return &streams_.open(team);
+}
+
 Status Link::know(const Peer& peer) try {
   peer_.label = peer.label;
   peer_.host = peer.host;
@@ -95,11 +101,16 @@ bool Link::pending() const {
          (wanted() || connection_.has_to_send() || (rails_ && rails_->has_to_send()));
 }
 
-pollfd Link::poll_for() const { return connection_.poll_for(); }
+std::optional<pollfd> Link::poll_first() const {
+  const bool has_upgrade = connection_.uses_upgrade() || connection_.has_rest();
+  if (dials() || has_upgrade || (rails_ && rails_->polls())) return std::nullopt;
+  return connection_.poll_for();
+}
 
-void Link::add_to(std::vector<pollfd>& polls) const {
+void Link::add_to(std::vector<pollfd>& polls, std::set<int>& beside) const {
+  if (connection_.descriptor() >= 0) beside.insert(connection_.descriptor());
   if (connector_.dials()) return connector_.add_to(polls);
-  polls.push_back(poll_for());
+  polls.push_back(connection_.poll_for());
   if (rails_) rails_->add_to(polls);
 }
 
@@ -246,7 +257,20 @@ bool Link::is_next_door() const {
 // The answering side need not connect.
 void Link::fall_short(const Status& lack) {
   if (is_parted()) search_.pause(Clock::now(), between_dials);
-  meeting_.asks() ? run_short(lack) : act_on(Meeting::Event::short_of);
+  meeting_.asks() ? fail_to_connect(lack) : act_on(Meeting::Event::short_of);
+}
+
+Acceptor::Greeter Link::greeter(Meeting::Event brought) const {
+  Acceptor::Greeter from = Admission::greeter_of(meeting_.answer_to(brought));
+  if (!peer_.known) return from;
+  from.known = from.in_team = true;
+  if (peer_.proves) from.key = peer_.public_key;
+  from.said_key = said_key_;
+  from.parted = is_parted();
+  from.resumes = may_resume();
+  from.rails = takes_rails();
+  from.met = since_.met;
+  return from;
 }
 
 void Link::accept(Socket socket, const Greeting& greeting) try {
@@ -302,7 +326,7 @@ bool Link::is_within_host(const Socket& socket) const {
 }
 
 // A connection that is half made goes.
-void Link::run_short(const Status& lack) {
+void Link::fail_to_connect(const Status& lack) {
   if (connection_) return fail(lack);
   act_on(Meeting::Event::short_of);
   streams_.end_pending(lack);
@@ -421,21 +445,34 @@ void Link::look_for_prover() {
 void Link::look_for_end() {
   (void)connection_.let_go(false);
   if (!connection_ || wanted() || !connection_.has_end()) return;
-  hear();
+  (void)connection_.hear();
   while (connection_ && read_idle()) {
   }
 }
 
+bool Link::forgotten() const {
+  return !status_.ok() && streams_.empty() && !listed_ && shared_.ready.ended - ended_ >= max_ended;
+}
+
+bool Link::finish() {
+  (void)connection_.hear();  // notes dead peers, which take no more bytes
+  (void)drive();
+  look_for_end();  // a peer that has said BYE awaits nothing
+  return connection_.has_bye() || (connection_.flushed() && (!rails_ || rails_->flushed()));
+}
+
 // (Whether the peer of a connection that broke lives shows when it is looked for.)
-void Link::look_around() {
+Status Link::look_around() {
   if (is_parted() && status_.ok()) {
     since_.looked_around = Clock::now();
     seek();
-    return list();
+    list();
+  } else if (connection_ && !wanted()) {
+    (void)connection_.hear();
+    (void)read_idle();
   }
-  if (!connection_ || wanted()) return;
-  hear();
-  (void)read_idle();
+  flush_now();
+  return status_;
 }
 
 void Link::fail(const Status& status) {
@@ -448,10 +485,6 @@ void Link::fail(const Status& status) {
   connector_.stop();
   connection_.close();
   if (rails_) rails_->close();
-}
-
-bool Link::forgotten() const {
-  return !status_.ok() && streams_.empty() && !listed_ && shared_.ready.ended - ended_ >= max_ended;
 }
 
 }  // namespace sluice

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@
 
 namespace sluice {
 
-class Link final : public ConnectionEvents {
+class Link final : private ConnectionEvents {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -45,11 +46,9 @@ class Link final : public ConnectionEvents {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Tells the link the peer's address and name. Called for every team; only the first address
-  // counts.
-  Status know(const Peer& peer);
-
-  StreamTable& streams() { return streams_; }
+  // The team's stream. Tells the link the peer's address and name; only the first address counts.
+  // May throw std::bad_alloc.
+  Result<Stream*> open(const TeamId& team, const Peer& peer);
   void close(Stream& stream);
 
   // After a receive was posted: parses what has been read already.
@@ -57,34 +56,15 @@ class Link final : public ConnectionEvents {
   // After anything was posted: goes on connecting, and sends what can be sent.
   void flush_now();
 
-  // What becomes of a connection on which the other side has greeted, or invited.
-  Meeting::Action reaction_to(Meeting::Event brought) const { return meeting_.answer_to(brought); }
+  // What is known of the peer, if it has greeted now, or invited. Its address may not be known yet.
+  Acceptor::Greeter greeter(Meeting::Event brought) const;
   // It is connected, or was: what came before it ended may be an abort.
   bool has_met() const { return connection_.has_greeted_us() || !status_.ok(); }
-  // When; zero: not yet.
-  Clock::time_point met_at() const { return since_.met; }
-  // know() has succeeded.
-  bool is_known() const { return peer_.known; }
-  std::optional<PublicKey> public_key() const {
-    return peer_.proves ? std::optional(peer_.public_key) : std::nullopt;
-  }
-  const std::optional<Key>& said_key() const { return said_key_; }
-  // Its connection broke, and another may take its place.
-  bool is_parted() const { return connection_.is_parted(); }
-  // The same, or it is open, as far as this side knows: the peer may know that it broke.
-  bool may_resume() const {
-    const Stage at = stage();
-    return at == Stage::open || at == Stage::parted;
-  }
   // The peer has greeted, or invited, with a proof: what it is told. If it resumes, drops the
   // connection that it says broke. May throw std::bad_alloc.
   Acceptor::Response prepare(const Greeting& asked);
   // Called when the other side has greeted or invited over this connection.
   void accept(Socket socket, const Greeting& greeting);
-  // Whether a greeting for a rail may be answered.
-  Acceptor::Greeter::Rails takes_rails() const;
-  // Answering side: the peer may be about to make rails.
-  bool awaits_rails() const { return rails_ && rails_->awaits(); }
   // Called when the connection with this side's invitation has ended.
   void uninvited(Acceptor::Reply reply, const std::string& address);
   // Called when somebody greeted as the peer, was answered, and left without the last proof. It is
@@ -102,46 +82,46 @@ class Link final : public ConnectionEvents {
   // The same while nothing is pending. If the peer has ended, reads what it sent before, as far as
   // windows allow, and closes the connection. Teams that use the link later get the reason.
   void look_for_end();
-  // Reads some of what has arrived although nothing is pending. If the connection broke, makes
-  // another: so a rank that waits for the peer by other means hears of its end.
-  void look_around();
   // The link has ended, has no stream, and max_ended others have ended since: nobody will ask for
   // it.
   bool forgotten() const;
+  // Reads some of what has arrived although nothing is pending. If the connection broke, makes
+  // another: so a rank that waits for the peer by other means hears of its end. Returns why the
+  // link has failed, if it has.
+  Status look_around();
 
   // Whether this process has a connection to that host; if so, the host lives.
   bool reaches(const std::string& host) const {
     return connection_ && !host.empty() && peer_.host == host;
   }
-  // Something remains to be done, or is expected.
-  bool pending() const;
   // Called after drive(). False if the link leaves the ready list.
   bool stays_listed();
-  // The events on which drive() may have something to do (descriptor -1 without a socket). A link
-  // that dials must also be driven as time passes.
-  pollfd poll_for() const;
-  // Adds the same for sleeping; while it dials, all sockets that it dials on.
-  void add_to(std::vector<pollfd>& polls) const;
-  // One to poll for reading beside these; -1: none. Links may have it in common.
-  int descriptor() const { return connection_.descriptor(); }
-  bool dials() const { return meeting_.state() == Meeting::State::dials; }
-  // True if drive() is cheaper than polling first, because the link uses an upgrade, or reads one
-  // that is left of a connection that broke, or polls rails itself.
-  bool quick() const {
-    return connection_.uses_upgrade() || connection_.has_rest() || (rails_ && rails_->polls());
-  }
-  // Before and after this process polls. may_sleep is false if there is something to do now that
-  // poll would not report. any: the poll found something.
+  // The events on which drive() may have something to do (descriptor -1 without a socket). None:
+  // drive() costs less than to poll first, because the link uses an upgrade, reads one that
+  // is left of a connection that broke, polls rails itself, or dials, so that it must be driven as
+  // time passes.
+  std::optional<pollfd> poll_first() const;
+  // Adds what to poll for while this process sleeps; while it dials, all sockets that it dials on.
+  // beside: gets a descriptor to poll for reading beside these, which links may have in common.
+  void add_to(std::vector<pollfd>& polls, std::set<int>& beside) const;
+  // Before this process sleeps. False if there is something to do now that poll would not report.
   bool may_sleep() { return connection_.may_sleep() && (!rails_ || rails_->may_sleep()); }
-  void awake(bool any) { connection_.awake(any); }
-  // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
-  bool hear() { return connection_.hear(); }
+  // What the poll in which a thread slept has found.
+  struct Polled {
+    bool any;    // something
+    bool rings;  // something on a link's socket
+    bool last;   // no other thread sleeps
+  };
+  // Called after it. True if the link has read wake-up bytes.
+  bool awake(const Polled& polled) {
+    const bool heard = polled.rings && connection_.hear();
+    if (polled.last) connection_.awake(polled.any);
+    return heard;
+  }
   // What the link's bytes travel over: the name of the conduit, once it serves both directions.
   const char* carrier() const;
-  // The link needs a connection.
-  bool awaited() const { return !connection_ && (pending() || dials()); }
-  // It needs the other side to make it.
-  bool depends() const { return awaited() && !meeting_.asks(); }
+  // It needs a connection, or its answering side expects that the peer makes rails.
+  bool awaits_peer() const { return awaits_connection() || (rails_ && rails_->awaits()); }
   // Everything that was to be sent arrives although this process ends now, or it never will.
   bool abort_sent() const {
     return (connection_.all_sent() && (!rails_ || !rails_->has_to_send())) || !status_.ok();
@@ -149,21 +129,19 @@ class Link final : public ConnectionEvents {
 
   // Sends BYE after all queued frames.
   void say_bye() { connection_.say_bye(); }
-  // The peer's kernel has acknowledged everything but perhaps the BYE, or the peer has said BYE,
-  // and awaits nothing.
-  bool flushed() {
-    return connection_.has_bye() || (connection_.flushed() && (!rails_ || rails_->flushed()));
-  }
-
+  // After that: moves what can be moved. True once the peer's kernel has acknowledged everything
+  // but perhaps the BYE, or the peer has ended or said BYE, and awaits nothing.
+  bool finish();
   // Closes the socket over which the peer was told that this link has failed, whether it knows or
   // not. False if there is none.
   bool let_go() { return connection_.let_go(true); }
 
-  // Ends all pending and later operations with this status.
   void fail(const Status& status) override;
-  // This process lacks descriptors or memory to connect. Operations that wait for the connection
-  // fail. The link stays, so that the team can send ABORT when descriptors or memory are back.
-  void run_short(const Status& lack);
+  // This process lacks descriptors or memory to take connections. Operations that wait for the peer
+  // to connect fail. The link stays, so that the team can send ABORT when there are some again.
+  void run_short(const Status& lack) {
+    if (depends()) fail_to_connect(lack);
+  }
 
  private:
   using Stage = Diagnosis::Stage;
@@ -180,7 +158,24 @@ class Link final : public ConnectionEvents {
   void take_bye() override;
   void take_rail(uint32_t number) override;
 
+  Status know(const Peer& peer);
   void list();
+  // Something remains to be done, or is expected.
+  bool pending() const;
+  bool dials() const { return meeting_.state() == Meeting::State::dials; }
+  bool awaits_connection() const { return !connection_ && (pending() || dials()); }
+  // It needs the other side to make it.
+  bool depends() const { return awaits_connection() && !meeting_.asks(); }
+  void fail_to_connect(const Status& lack);
+  // Its connection broke, and another may take its place.
+  bool is_parted() const { return connection_.is_parted(); }
+  // The same, or it is open, as far as this side knows: the peer may know that it broke.
+  bool may_resume() const {
+    const Stage at = stage();
+    return at == Stage::open || at == Stage::parted;
+  }
+  // Whether a greeting for a rail may be answered.
+  Acceptor::Greeter::Rails takes_rails() const;
   Stage stage() const;
   // That was noticed of the peer. Drops the connection, or gives the link up, if that is what the
   // table says; the caller does the rest. how: the details; its code counts only where they are the

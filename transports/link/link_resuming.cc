@@ -80,7 +80,7 @@ void Link::look_after_search() {
 
 // What came before the connection broke, as far as windows allow. due: how much the peer has sent.
 void Link::read_rest(uint64_t due) {
-  hear();  // nothing else looks under an upgrade while nothing is pending
+  (void)connection_.hear();  // nothing else looks under an upgrade while nothing is pending
   const auto lacks = [&] { return is_parted() && connection_.counts().received < due; };
   int looks = 0;
   demand.poll_idle = true;

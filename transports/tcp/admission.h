@@ -15,6 +15,7 @@
 
 #include "transports/conduit.h"
 #include "transports/tcp/greeting.h"
+#include "transports/tcp/meeting.h"
 
 namespace sluice {
 
@@ -121,6 +122,13 @@ class Admission {
     enum class Rails : uint8_t { none, later, some, past } rails = Rails::none;
     std::chrono::steady_clock::time_point met{};  // when its link got its first connection
   };
+  // Of one whose greeting, or invitation, its link's meeting answers so; the rest is not known.
+  static Greeter greeter_of(Meeting::Action answer) {
+    Greeter from;
+    from.expected = answer == Meeting::Action::adopt || answer == Meeting::Action::accept;
+    from.failed = answer == Meeting::Action::refuse;
+    return from;
+  }
   static Event event_of(const Greeting& said, bool invited);
   static bool names_process(Event event);
   // since: when it connected.
