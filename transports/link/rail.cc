@@ -68,6 +68,12 @@ void Rail::expect(SpreadReceive* receive, size_t offset, size_t bytes) {
   due_.push_back({receive, offset, bytes});
 }
 
+std::optional<Load> Rail::load(Vigil::Duration limit) {
+  if (!may_send() || doubt_.forbids(conduits_.socket(), limit)) return std::nullopt;
+  out_.reserve(out_.size() + 1);
+  return Load{number_, queued()};
+}
+
 size_t Rail::queued() const {
   int left = 0;
   if (is_open() && ioctl(conduits_.socket().fd(), SIOCOUTQ, &left) != 0) left = 0;

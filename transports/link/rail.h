@@ -21,6 +21,7 @@
 #include "transports/link/conduit_stack.h"
 #include "transports/link/flow.h"
 #include "transports/link/shortage.h"
+#include "transports/link/spread.h"
 #include "transports/link/stream.h"
 #include "transports/link/vigil.h"
 #include "transports/link/watch.h"
@@ -58,18 +59,16 @@ class Rail {
   // The peer has it, as far as is known, so parts may be sent.
   bool may_send() const { return is_open() && is_confirmed_; }
   void confirm() { is_confirmed_ = true; }
-  // Parts may be sent, and would arrive, as far as the kernel knows. limit: as of a Doubt.
-  bool takes_parts(Vigil::Duration limit) {
-    return may_send() && !doubt_.forbids(conduits_.socket(), limit);
-  }
   // The dialer has connected. filters: the rail carries nothing before a filter has been added.
   // peer_timeout: for keepalive.
   void connect(Socket socket, bool within_host, bool filters, Vigil::Duration peer_timeout);
   ConduitStack& conduits() { return conduits_; }
   const ConduitStack& conduits() const { return conduits_; }
 
-  // May throw std::bad_alloc; then the next push does not.
-  void reserve() { out_.reserve(out_.size() + 1); }
+  // What it carries, if a part may be sent now, and would arrive, as far as the kernel knows; makes
+  // system calls. limit: as of a Doubt. May throw std::bad_alloc; if it does not, the next push
+  // does not either.
+  std::optional<Load> load(Vigil::Duration limit);
   // A part of a send, whose Operation::parts counts it.
   void push(Operation* send, const TeamId& team, size_t offset, size_t bytes);
   // The next bytes that come are these of the message. May throw std::bad_alloc.
@@ -79,8 +78,6 @@ class Rail {
   bool sends() const { return has_parts() || conduits_.filter_waits(); }
   bool may_flush() const { return sends() && !is_full_; }
   bool is_due() const { return !due_.empty(); }
-  // Bytes that the peer's kernel has not acknowledged. Makes a system call.
-  size_t queued() const;
   // Bytes that parts have had so far, sent and received.
   uint64_t carried() const { return taken_ + received_; }
 
@@ -138,6 +135,7 @@ class Rail {
   };
   class Runs;
 
+  size_t queued() const;
   void fill(Runs& runs) const;
   void note_taken(size_t bytes);
   void complete(Outcome& outcome);

@@ -311,10 +311,8 @@ bool Rails::spreads(const Operation& send) {
 std::vector<Share> Rails::plan(const Operation& send) {
   std::vector<Load> loads;
   for (size_t i = 0; i < rails_.size(); ++i) {
-    Rail& rail = *rails_[(turn_ + i) % rails_.size()];
-    if (!rail.takes_parts(shared_.options.peer_timeout)) continue;
-    rail.reserve();
-    loads.push_back({rail.number(), rail.queued()});
+    const auto load = rails_[(turn_ + i) % rails_.size()]->load(shared_.options.peer_timeout);
+    if (load) loads.push_back(*load);
   }
   return cut(send.bytes, std::move(loads));
 }
