@@ -113,9 +113,8 @@ bool SpreadTrial::observe(const Sample& sample, const Interfaces& interfaces) {
   } else if (!in_window_) {
     begin_window(sample, interfaces);
   } else {
-    add(before, sample);
-    const bool is_full = window_.bytes >= window_bytes && window_.busy >= window_time;
-    if (is_full) end_window(sample, interfaces);
+    window_.add(before, measured(before), sample, measured(sample));
+    if (window_.is_full()) end_window(sample, interfaces);
   }
   return is_decided();
 }
@@ -132,37 +131,42 @@ void SpreadTrial::warm(const Sample& sample) {
 // nothing was written since its beginning. If less is left, all may have gone in a part of the
 // interval; it counts if that was fast even for all of it. (Else a fast flow would be seen only
 // when something slows it.) The process may have lost its processor while it took a sample.
-void SpreadTrial::add(const Sample& before, const Sample& now) {
-  const Flow &then = measured(before), &is = measured(now);
+void SpreadTrial::Window::add(const Sample& before, const Flow& then, const Sample& now,
+                              const Flow& is) {
   const uint64_t bytes = is.acknowledged - then.acknowledged;
   const std::chrono::nanoseconds longest = now.to - before.from;
   const bool was_busy = is.outstanding >= least_busy;
-  const bool was_fast = window_.busy.count() > 0 &&
-                        per_second(bytes, longest) >= per_second(window_.bytes, window_.busy);
+  const bool was_fast =
+      busy_.count() > 0 && per_second(bytes, longest) >= per_second(bytes_, busy_);
   if (!was_busy && !was_fast) return;
-  window_.busy += was_busy ? now.from - before.from : longest;
-  window_.bytes += bytes;
-  window_.shut += is.shut - then.shut;
+  busy_ += was_busy ? now.from - before.from : longest;
+  bytes_ += bytes;
+  shut_ += is.shut - then.shut;
+}
+
+SpreadTrial::Window::Window(const Sample& sample, uint64_t host)
+    : began_(sample.from), here_(bytes_of(sample)), host_(host) {}
+
+bool SpreadTrial::Window::is_spoiled(size_t connections) const {
+  return shut_ * most_shut > busy_ * static_cast<int64_t>(connections);
+}
+
+SpreadTrial::Rates SpreadTrial::Window::rates(const Sample& sample, uint64_t host) const {
+  const uint64_t here = bytes_of(sample) - here_, sent = host - std::min(host, host_);
+  return {per_second(bytes_, busy_), per_second(sent - std::min(sent, here), sample.from - began_)};
 }
 
 void SpreadTrial::begin_window(const Sample& sample, const Interfaces& interfaces) {
-  window_ = {};
-  window_.began = sample.from;
-  window_.here = bytes_of(sample);
-  window_.host = interfaces();
+  window_ = Window(sample, interfaces());
   in_window_ = true;
 }
 
 void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces) {
   const bool joint = state_ == State::together;
-  const auto connections = static_cast<int64_t>(joint ? rails_ : 1);
-  if (window_.shut * most_shut > window_.busy * connections) {
+  if (window_.is_spoiled(joint ? rails_ : 1)) {
     return ++spoiled_ < most_spoiled ? begin_window(sample, interfaces) : rest();
   }
-  const uint64_t here = bytes_of(sample) - window_.here, host = interfaces();
-  const uint64_t sent = host - std::min(host, window_.host);
-  found_[full_] = {per_second(window_.bytes, window_.busy),
-                   per_second(sent - std::min(sent, here), sample.from - window_.began)};
+  found_[full_] = window_.rates(sample, interfaces());
   if (++full_ < windows) return begin_window(sample, interfaces);
   std::ranges::sort(found_, std::greater<>(), &Rates::here);
   Rates& result = result_[joint ? 1 : 0];

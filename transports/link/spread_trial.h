@@ -120,10 +120,23 @@ class SpreadTrial {
   struct Rates {
     double here = 0, elsewhere = 0;
   };
-  struct Window {
-    std::chrono::nanoseconds began{}, busy{}, shut{};
-    uint64_t bytes = 0;           // in busy time
-    uint64_t here = 0, host = 0;  // of this link and of all, when it began
+  class Window {
+   public:
+    Window() = default;
+    // It begins. host: what the interfaces have sent so far.
+    Window(const Sample& sample, uint64_t host);
+    // Time goes on between two samples, in which the measured flow was so.
+    void add(const Sample& before, const Flow& then, const Sample& now, const Flow& is);
+    bool is_full() const { return bytes_ >= window_bytes && busy_ >= window_time; }
+    // The receiver was late, on so many connections.
+    bool is_spoiled(size_t connections) const;
+    // It ends.
+    Rates rates(const Sample& sample, uint64_t host) const;
+
+   private:
+    std::chrono::nanoseconds began_{}, busy_{}, shut_{};
+    uint64_t bytes_ = 0;            // in busy time
+    uint64_t here_ = 0, host_ = 0;  // of this link and of all, when it began
   };
 
   void enter(Event event);
@@ -134,7 +147,6 @@ class SpreadTrial {
     return state_ == State::warming || state_ == State::joining || state_ == State::parting;
   }
   void warm(const Sample& sample);
-  void add(const Sample& before, const Sample& now);
   void begin_window(const Sample& sample, const Interfaces& interfaces);
   void end_window(const Sample& sample, const Interfaces& interfaces);
   void rest();
