@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -360,12 +359,12 @@ void Driver::stop_sleeping(const Link::Polled& polled) {
   if (heard && sleepers_ > 0) wake();
 }
 
-size_t Driver::collect_polls(std::vector<pollfd>& polls) const {
+size_t Driver::collect_polls(std::vector<pollfd>& polls) {
   polls.clear();
-  std::set<int> beside;
-  for (const Link* link : shared_.ready.links) link->add_to(polls, beside);
+  beside_.clear();
+  for (const Link* link : shared_.ready.links) link->add_to(polls, beside_);
   const size_t sockets = polls.size();
-  for (const int descriptor : beside) polls.push_back({descriptor, POLLIN, 0});
+  for (const int descriptor : beside_) polls.push_back({descriptor, POLLIN, 0});
   if (anything_awaited()) acceptor_.add_to(polls);
   polls.push_back({wakeup_.fd(), POLLIN, 0});
   return sockets;

@@ -79,7 +79,7 @@ class Driver {
   bool may_sleep();
   void stop_sleeping(const Link::Polled& polled);
   // Returns how many of them are sockets of links: these come first.
-  size_t collect_polls(std::vector<pollfd>& polls) const;
+  size_t collect_polls(std::vector<pollfd>& polls);
   Link& link(const ProcessId& process);
   bool missed_anything() const;
   void remember();
@@ -90,8 +90,9 @@ class Driver {
   PeerKeys peer_keys_;
   Acceptor acceptor_;
   std::map<ProcessId, std::unique_ptr<Link>> links_;
-  std::vector<pollfd> polls_;  // kept between calls to save allocations
-  std::vector<Link*> asked_;   // the same; the links that polls_ is about
+  std::vector<pollfd> polls_;  // these two are kept between calls to save allocations
+  std::vector<int> beside_;
+  std::vector<Link*> asked_;  // the same; the links that polls_ is about
   uint32_t turns_ = 0;
   Clock::time_point looked_after_{}, looked_for_ends_{};
 

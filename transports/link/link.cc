@@ -107,8 +107,9 @@ std::optional<pollfd> Link::poll_first() const {
   return connection_.poll_for();
 }
 
-void Link::add_to(std::vector<pollfd>& polls, std::set<int>& beside) const {
-  if (connection_.descriptor() >= 0) beside.insert(connection_.descriptor());
+void Link::add_to(std::vector<pollfd>& polls, std::vector<int>& beside) const {
+  const int shared = connection_.descriptor();
+  if (shared >= 0 && std::ranges::count(beside, shared) == 0) beside.push_back(shared);
   if (connector_.dials()) return connector_.add_to(polls);
   polls.push_back(connection_.poll_for());
   if (rails_) rails_->add_to(polls);

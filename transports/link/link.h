@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -103,7 +102,7 @@ class Link final : private ConnectionEvents {
   std::optional<pollfd> poll_first() const;
   // Adds what to poll for while this process sleeps; while it dials, all sockets that it dials on.
   // beside: gets a descriptor to poll for reading beside these, which links may have in common.
-  void add_to(std::vector<pollfd>& polls, std::set<int>& beside) const;
+  void add_to(std::vector<pollfd>& polls, std::vector<int>& beside) const;
   // Before this process sleeps. False if there is something to do now that poll would not report.
   bool may_sleep() { return connection_.may_sleep() && (!rails_ || rails_->may_sleep()); }
   // What the poll in which a thread slept has found.
