@@ -54,8 +54,8 @@ core_sources += \
   transports/link/spread.h \
   transports/link/spread_choice.cc \
   transports/link/spread_choice.h \
-  transports/link/spread_trial.cc \
-  transports/link/spread_trial.h \
+  transports/link/spread_probe.cc \
+  transports/link/spread_probe.h \
   transports/link/stream.cc \
   transports/link/stream.h \
   transports/link/stream_table.cc \

@@ -31,20 +31,20 @@ CallFacts facts_of(const UnplacedCall& unplaced) {
 std::unique_ptr<Carriers> Carriers::make(Team& team, Runtime& runtime, const Hints& hints,
                                          const std::string& communicator) {
   const Knobs& knobs = runtime.process().knobs;
-  auto rounds = DeviceRounds::make(team, runtime.device_slabs(), knobs, communicator);
+  auto ipc_calls = IpcCalls::make(team, runtime.device_slabs(), knobs, communicator);
   auto offload =
       Offload::make(team, runtime.device_groups(), knobs, nccl_hint(hints), communicator);
-  if (!rounds && !offload) return nullptr;
+  if (!ipc_calls && !offload) return nullptr;
   std::unique_ptr<Carriers> carriers(
       new Carriers(team, runtime.device_slabs(), runtime.device_groups()));
-  carriers->rounds_ = std::move(rounds);
+  carriers->ipc_ = std::move(ipc_calls);
   carriers->offload_ = std::move(offload);
   return carriers;
 }
 
 // Which carriers the ranks may vote on before the call. Equal on all ranks.
 CarrierSet Carriers::find_eligible(const Call& call) const {
-  return {rounds_ && rounds_->is_eligible(call), offload_ && offload_->is_eligible(call)};
+  return {ipc_ && ipc_->is_eligible(call), offload_ && offload_->is_eligible(call)};
 }
 
 VoteSchedule& Carriers::schedule_of(const Call& call) {
@@ -68,12 +68,12 @@ Status Carriers::vote(UnplacedCall& unplaced, StagingPair& staging, const Carrie
   Question question{.asked = asked};
   Vote mine;
   mine.facts = facts_of(unplaced);
-  if (asks_ipc) rounds_->vote(unplaced, offer->slabs.emplace(slabs_.try_take()), &mine);
+  if (asks_ipc) ipc_->vote(unplaced, offer->slabs.emplace(slabs_.try_take()), &mine);
   if (asks_nccl) {
     offload_->vote(unplaced, offer->groups.emplace(groups_.try_take()), staging, &mine);
   }
   if (Status status = exchange(call, mine); !status.ok()) return status;
-  if (asks_ipc) rounds_->complete(call, &question);
+  if (asks_ipc) ipc_->complete(call, &question);
   const Ballot ballot = count_votes(votes_, question);
   if (ballot.is_mismatch) return fail_mismatch(call, mine);
   offer->longest = ballot.longest;
@@ -87,9 +87,9 @@ Status Carriers::conclude(const Call& call, const Ballot& ballot, const CarrierS
   const auto [asks_ipc, asks_nccl] = asked;
   auto& [ipc, nccl] = offer->able;
   Status status;
-  if (asks_ipc) status = rounds_->conclude(call, ballot, votes_, &ipc);
+  if (asks_ipc) status = ipc_->conclude(call, ballot, votes_, &ipc);
   if (!status.ok()) return status;
-  if (ipc && rounds_->is_named()) {
+  if (ipc && ipc_->is_named()) {
     offer->named = &routes::ipc;
   } else if (asks_nccl) {
     const Finding& finding = ballot.by(Carrier::nccl);
@@ -110,7 +110,7 @@ Status Carriers::conclude(const Call& call, const Ballot& ballot, const CarrierS
 
 Status Carriers::run(const Algorithm& by, UnplacedCall& unplaced, const Offer& offer,
                      StagingPair& staging) {
-  return &by == &routes::ipc ? rounds_->run(unplaced, offer.longest, staging)
+  return &by == &routes::ipc ? ipc_->run(unplaced, offer.longest, staging)
                              : offload_->run(unplaced, staging);
 }
 
@@ -118,7 +118,7 @@ Status Carriers::run(const Algorithm& by, UnplacedCall& unplaced, const Offer& o
 Status Carriers::exchange(const Call& call, const Vote& mine) {
   Status status = team_.exchange(call, std::as_bytes(std::span(&mine, 1)),
                                  std::as_writable_bytes(std::span(votes_)));
-  if (!status.ok() && rounds_) slabs_.leave();
+  if (!status.ok() && ipc_) slabs_.leave();
   return status;
 }
 

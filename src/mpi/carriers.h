@@ -20,7 +20,7 @@
 
 #include "src/engine/ballot.h"
 #include "src/engine/vote.h"
-#include "src/ipc/device_rounds.h"
+#include "src/ipc/ipc_calls.h"
 #include "src/nccl/offload.h"
 
 namespace sluice {
@@ -79,8 +79,8 @@ class Carriers {
   Team& team_;
   DeviceSlabs& slabs_;
   DeviceGroups& groups_;
-  std::unique_ptr<DeviceRounds> rounds_;  // null: no calls by CUDA IPC
-  std::unique_ptr<Offload> offload_;      // null: NCCL is off
+  std::unique_ptr<IpcCalls> ipc_;     // null: no calls by CUDA IPC
+  std::unique_ptr<Offload> offload_;  // null: NCCL is off
   // An alltoallv's ranks know no common size, so they vote before calls of any size.
   VoteSchedule schedule_, schedule_of_alltoallv_;
   std::vector<Vote> votes_;  // of all ranks, before the current call

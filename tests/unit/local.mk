@@ -140,7 +140,7 @@ links_tests = \
   tests/unit/transports/search_test.cc \
   tests/unit/transports/spread_choice_test.cc \
   tests/unit/transports/spread_test.cc \
-  tests/unit/transports/spread_trial_test.cc \
+  tests/unit/transports/spread_probe_test.cc \
   tests/unit/transports/succession_test.cc \
   tests/unit/transports/tcp_address_test.cc \
   tests/unit/transports/tcp_breaks_test.cc \
@@ -158,7 +158,7 @@ links_tests = \
   tests/unit/transports/tcp_strangers_test.cc \
   tests/unit/transports/tcp_test.cc \
   tests/unit/transports/upgrade_negotiation_test.cc \
-  tests/unit/transports/upgrade_trial_test.cc \
+  tests/unit/transports/upgrade_probe_test.cc \
   tests/unit/transports/verbs_ends_test.cc \
   tests/unit/transports/vigil_test.cc \
   tests/unit/transports/watch_test.cc \

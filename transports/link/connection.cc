@@ -192,7 +192,7 @@ void Connection::negotiate(const Status& outcome) {
 }
 
 // A link that is only sent on is not read, so the peer's offer or answer would never be seen.
-void Connection::look_for_upgrade() {
+void Connection::advance_upgrade() {
   (void)link_.read_idle();
   if (tries_upgrade()) try_upgrade();
   if (!out_.empty()) flush();
@@ -227,7 +227,7 @@ bool Connection::drive() {
 void Connection::flush_now() {
   if (!conduits_) return;
   if (!out_.empty() && sending_ != Sending::blocked) flush();
-  if (conduits_ && negotiation_.must_look()) look_for_upgrade();
+  if (conduits_ && negotiation_.must_look()) advance_upgrade();
   // Poll does not report bytes that have been read from the socket.
   if (link_.wanted() &&
       (!reader_.inbox().empty() || (conduits_ && conduits_.way_in().buffered()))) {
@@ -254,12 +254,12 @@ bool Connection::may_sleep() {
 
 bool Connection::has_end() const { return conduits_ && has_ended(conduits_.socket()); }
 
-void Connection::look_after() {
+void Connection::check_peer() {
   hear();
-  look_for_acknowledgement();
-  if (link_.status().ok()) look_for_life();
+  check_acknowledgement();
+  if (link_.status().ok()) check_host();
   if (doubt_.lasts() && link_.status().ok()) flush();
-  if (conduits_.filter() != nullptr) look_for_handshake();
+  if (conduits_.filter() != nullptr) check_handshake();
 }
 
 bool Connection::flush() {
@@ -284,7 +284,7 @@ bool Connection::flush() {
 }
 
 // What goes over an upgrade is not lost with the socket.
-bool Connection::look_for_doubt() {
+bool Connection::ask_about_doubt() {
   if (state_ != State::open || conduits_.sends_upgraded()) return false;
   return doubt_.forbids(conduits_.socket(), shared_.options.peer_timeout);
 }
@@ -449,7 +449,7 @@ bool Connection::flushed() {
 // Once the peer's part of the filter's handshake has begun to come, the rest must follow. (A peer
 // that is busy may begin late.) This process looks twice after the deadline, because it may have
 // been busy itself, and reads between two looks.
-void Connection::look_for_handshake() {
+void Connection::check_handshake() {
   const auto now = std::chrono::steady_clock::now();
   if (conduits_.filter()->handshake() != Conduit::Handshake::under_way) {
     shaking_since_ = {};
@@ -473,7 +473,7 @@ bool Connection::is_opening() const {
 }
 
 // The peer's process may be busy for any time, but its kernel acknowledges what was sent.
-void Connection::look_for_acknowledgement() {
+void Connection::check_acknowledgement() {
   const auto limit = shared_.options.connect_timeout;
   if (!is_opening() || !is_unacknowledged(conduits_.socket(), limit)) return;
   note_stall({Code::timeout,
@@ -484,7 +484,7 @@ void Connection::look_for_acknowledgement() {
 
 // A dead host acknowledges nothing. Where nothing was sent, a firewall may have forgotten the
 // connection, and another one is tried.
-void Connection::look_for_life() {
+void Connection::check_host() {
   const auto limit = shared_.options.peer_timeout;
   using Sign = Diagnosis::Sign;
   const Sign sign = watch_.judge(connector_, conduits_.socket(), limit);

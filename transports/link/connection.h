@@ -131,7 +131,7 @@ class Connection {
   // Whether the peer has ended its side.
   bool has_end() const;
   // Called from time to time while something is pending: checks whether the peer is still there.
-  void look_after();
+  void check_peer();
   // Nothing is pending any more.
   void rest() { watch_.rest(); }
 
@@ -180,14 +180,14 @@ class Connection {
   void answer();
   void learn(const Greeting& theirs);
   void negotiate(const Status& outcome);
-  void look_for_upgrade();
+  void advance_upgrade();
   bool tries_upgrade() const { return conduits_.upgrade() != nullptr && !uses_upgrade(); }
   void try_upgrade();
   void leave_conduit();
 
   bool flush();
-  bool is_doubtful() { return doubt_.is_due() && look_for_doubt(); }
-  bool look_for_doubt();
+  bool is_doubtful() { return doubt_.is_due() && ask_about_doubt(); }
+  bool ask_about_doubt();
   bool cannot_send();
   void finish_sends(Operation* sent);
   bool sits_out(int error);
@@ -202,9 +202,9 @@ class Connection {
   bool is_opening() const;
   // No network breaks it: it ends with the peer's process.
   bool is_local() const { return shared_.proves_host() && conduits_.within_host(); }
-  void look_for_acknowledgement();
-  void look_for_life();
-  void look_for_handshake();
+  void check_acknowledgement();
+  void check_host();
+  void check_handshake();
   void note_stall(const Status& why);
 
   ConnectionEvents& link_;

@@ -20,8 +20,8 @@ namespace {
 // Up to this number, links are driven one by one; above it, one poll selects those to drive.
 constexpr size_t few_links = 2;
 constexpr std::chrono::microseconds longest_sleep{std::chrono::milliseconds(250)};
-constexpr std::chrono::milliseconds look_after_every{500};  // a death is noticed within a second
-constexpr std::chrono::milliseconds look_for_ends_every{100};
+constexpr std::chrono::milliseconds check_every{500};  // a death is noticed within a second
+constexpr std::chrono::milliseconds check_ends_every{100};
 constexpr uint32_t turns_between_clocks = 4096;
 
 // The driver that this thread drove last, and its completion count then. If that has changed,
@@ -159,7 +159,7 @@ Result<Driver::Route> Driver::open(const TeamId& team, const Peer& peer) try {
   if (peer.process == shared_.options.self) {
     return Status(Code::invalid, "a process has no link to itself");
   }
-  if (!links_.contains(peer.process)) look_for_ends(Clock::now());
+  if (!links_.contains(peer.process)) check_ends(Clock::now());
   Link& to = link(peer.process);
   const Result<Stream*> stream = to.open(team, peer);
   if (!stream.ok()) return stream.status();
@@ -223,19 +223,19 @@ bool Driver::abort_sent(const Route& route) {
 
 Status Driver::aborted_by_peer(const Route& route) {
   Section section(*this);
-  (void)route.link->look_around();
+  (void)route.link->read_unasked();
   return route.stream->aborted_by_peer();
 }
 
 Status Driver::failure(const Route& route) {
   Section section(*this);
-  return route.link->look_around();
+  return route.link->read_unasked();
 }
 
 bool Driver::progress() {
   Section section(*this);
   shared_.completions.heard = shared_.completions.finished;
-  if (++turns_ % turns_between_clocks == 0) look_after(Clock::now());
+  if (++turns_ % turns_between_clocks == 0) check_links(Clock::now());
   bool moved = anything_awaited() && admit();
   const bool few = shared_.ready.links.size() <= few_links || shared_.ready.unfinished;
   shared_.ready.unfinished = false;
@@ -301,20 +301,20 @@ Acceptor::Greeter Driver::find_greeter(const ProcessId& process, bool invites) c
   return from;
 }
 
-void Driver::look_after(Clock::time_point now) {
-  if (now - looked_after_ < look_after_every) return;
+void Driver::check_links(Clock::time_point now) {
+  if (now - looked_after_ < check_every) return;
   looked_after_ = now;
   (void)admit();  // peers may connect although nothing is pending, or not know that a link failed
-  for (Link* link : shared_.ready.links) link->look_after();
-  if (sleepers_ > 0) wake();  // look_after may have read their wake-up bytes
+  for (Link* link : shared_.ready.links) link->check_peer();
+  if (sleepers_ > 0) wake();  // check_links may have read their wake-up bytes
 }
 
 // For links that no operation waits for. Programs that spawn thousands of others would run out of
 // descriptors without this.
-void Driver::look_for_ends(Clock::time_point now) {
-  if (now - looked_for_ends_ < look_for_ends_every) return;
+void Driver::check_ends(Clock::time_point now) {
+  if (now - looked_for_ends_ < check_ends_every) return;
   looked_for_ends_ = now;
-  for (auto& [process, link] : links_) link->look_for_end();
+  for (auto& [process, link] : links_) link->check_end();
   std::erase_if(links_, [](const auto& each) { return each.second->forgotten(); });
 }
 
@@ -325,7 +325,7 @@ void Driver::wait(std::chrono::microseconds limit) {
     Section section(*this);
     const bool missed = woken_ || missed_anything();
     remember();
-    if (missed || shared_.ready.unfinished || !may_sleep()) return look_after(Clock::now());
+    if (missed || shared_.ready.unfinished || !may_sleep()) return check_links(Clock::now());
     polls.swap(polls_);
     sockets = collect_polls(polls);
     ++sleepers_;
@@ -343,8 +343,8 @@ void Driver::wait(std::chrono::microseconds limit) {
   polls_.swap(polls);
   stop_sleeping({any, rings, sleepers_ == 0});
   const Clock::time_point now = Clock::now();
-  look_after(now);
-  look_for_ends(now);
+  check_links(now);
+  check_ends(now);
 }
 
 bool Driver::may_sleep() {

@@ -73,8 +73,8 @@ class Driver {
   bool admit();
   bool all_flushed();
   Acceptor::Greeter find_greeter(const ProcessId& process, bool invites) const;
-  void look_after(Clock::time_point now);
-  void look_for_ends(Clock::time_point now);
+  void check_links(Clock::time_point now);
+  void check_ends(Clock::time_point now);
   bool anything_awaited() const;
   bool may_sleep();
   void stop_sleeping(const Link::Polled& polled);

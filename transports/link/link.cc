@@ -335,7 +335,7 @@ void Link::fail_to_connect(const Status& lack) {
 
 // Rails.
 
-// For their trial: what has arrived before more is written.
+// For their probe: what has arrived before more is written.
 void Link::watch_writes() {
   const bool writes = connection_.has_to_send() || rails_->has_to_send();
   if (writes && connection_) rails_->watch(true);
@@ -379,26 +379,26 @@ void Link::take_rail(uint32_t number) {
   fail_for_sent("RAIL out of turn");
 }
 
-void Link::look_after() {
-  if (rails_) rails_->look_after();
-  if (connection_) return connection_.look_after();
+void Link::check_peer() {
+  if (rails_) rails_->check_rails();
+  if (connection_) return connection_.check_peer();
   if (is_parted()) {
-    look_for_prover();
-    look_for_desertion();
-    return look_after_search();
+    check_prover();
+    check_desertion();
+    return check_search();
   }
   if (!depends()) return;
-  look_for_missed();
+  check_missed();
   // If a process dies before it connects, no connection closes. On this host its death shows
   // because its port is free again.
   if (peer_.known && connector_.is_deserted()) (void)react(Sign::deserted, {});
-  look_for_prover();
-  look_for_overdue();
-  look_for_spurning();
+  check_prover();
+  check_overdue();
+  check_spurning();
 }
 
 // What has taken an invitation may be another machine, if it says nothing for a second.
-void Link::look_for_overdue() {
+void Link::check_overdue() {
   const auto time = std::min(shared_.options.dial_after, shared_.options.connect_timeout / 3);
   const bool waits =
       meeting_.state() == Meeting::State::waits && connector_.has_address() && !is_next_door();
@@ -413,7 +413,7 @@ void Link::look_for_overdue() {
 
 // A peer that closes all invitations, and says nothing, may be up, and its answers lost. (One that
 // has greeted may keep another connection.)
-void Link::look_for_spurning() {
+void Link::check_spurning() {
   if (!connector_.is_spurned()) return;
   const auto time = Acceptor::deadlines_to_prove * shared_.options.connect_timeout;
   const Limit limit = Clock::now() - since_.greeted < time ? Limit::running : Limit::passed;
@@ -426,7 +426,7 @@ void Link::look_for_spurning() {
 
 // If it was the peer itself, it does not come again. (Who only replayed its greeting does not keep
 // the peer from coming.)
-void Link::look_for_missed() {
+void Link::check_missed() {
   if (missed_.when == Clock::time_point{}) return;
   const bool may_come = Clock::now() - missed_.when < shared_.options.connect_timeout;
   const std::string how = missed_.error == 0 ? "" : error_text(missed_.error);
@@ -436,14 +436,14 @@ void Link::look_for_missed() {
 
 // The peer can't come if this process can prove nothing any more. It may be no better off, and
 // can't say so then.
-void Link::look_for_prover() {
+void Link::check_prover() {
   if (!status_.ok() || !peer_.known || !are_proved(shared_, peer_)) return;
   const Status state = shared_.options.prover->state();
   if (!state.ok()) fail(state.with(peer_.label));
 }
 
 // What remains after this loop is small or deferred; the next call reads it.
-void Link::look_for_end() {
+void Link::check_end() {
   (void)connection_.let_go(false);
   if (!connection_ || wanted() || !connection_.has_end()) return;
   (void)connection_.hear();
@@ -458,12 +458,12 @@ bool Link::forgotten() const {
 bool Link::finish() {
   (void)connection_.hear();  // notes dead peers, which take no more bytes
   (void)drive();
-  look_for_end();  // a peer that has said BYE awaits nothing
+  check_end();  // a peer that has said BYE awaits nothing
   return connection_.has_bye() || (connection_.flushed() && (!rails_ || rails_->flushed()));
 }
 
 // (Whether the peer of a connection that broke lives shows when it is looked for.)
-Status Link::look_around() {
+Status Link::read_unasked() {
   if (is_parted() && status_.ok()) {
     since_.looked_around = Clock::now();
     seek();

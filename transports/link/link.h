@@ -6,9 +6,9 @@
 // The process with the lower id asks for the connection when it first needs it; the other waits a
 // second for that, and then dials, too (transports/tcp/meeting.h). While nothing is pending on a
 // link, it is not read, and incoming bytes stay in the socket. There are two exceptions. When a
-// link is made, and after sleeps, the driver checks whether peers have ended (look_for_end):
+// link is made, and after sleeps, the driver checks whether peers have ended (check_end):
 // otherwise ended processes would hold descriptors. A rank that waits long in an arena checks
-// whether the peer has aborted a team (look_around).
+// whether the peer has aborted a team (read_unasked).
 #pragma once
 
 #include <poll.h>
@@ -77,17 +77,17 @@ class Link final : private ConnectionEvents {
   // Moves what can be moved. True if anything moved.
   bool drive();
   // Called from time to time while something is pending: checks whether the peer is still there.
-  void look_after();
+  void check_peer();
   // The same while nothing is pending. If the peer has ended, reads what it sent before, as far as
   // windows allow, and closes the connection. Teams that use the link later get the reason.
-  void look_for_end();
+  void check_end();
   // The link has ended, has no stream, and max_ended others have ended since: nobody will ask for
   // it.
   bool forgotten() const;
   // Reads some of what has arrived although nothing is pending. If the connection broke, makes
   // another: so a rank that waits for the peer by other means hears of its end. Returns why the
   // link has failed, if it has.
-  Status look_around();
+  Status read_unasked();
 
   // Whether this process has a connection to that host; if so, the host lives.
   bool reaches(const std::string& host) const {
@@ -192,10 +192,10 @@ class Link final : private ConnectionEvents {
   void take_dialed();
   void end_in_failure();
   void fall_short(const Status& lack);
-  void look_for_overdue();
-  void look_for_spurning();
-  void look_for_desertion();
-  void look_after_search();
+  void check_overdue();
+  void check_spurning();
+  void check_desertion();
+  void check_search();
   Search::Sign sign_of_life() const;
   void resume(Socket socket, const Greeting& theirs);
   Status missing(const ByteCounts& theirs);
@@ -205,8 +205,8 @@ class Link final : private ConnectionEvents {
   bool is_within_host(const Socket& socket) const;
   bool is_next_door() const;
   Limit limit_to_reach() const;
-  void look_for_missed();
-  void look_for_prover();
+  void check_missed();
+  void check_prover();
 
   LinkShared& shared_;
   PeerIdentity peer_;

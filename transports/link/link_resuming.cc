@@ -51,13 +51,13 @@ Search::Sign Link::sign_of_life() const {
 
 // That nobody listens shows at once on this host. To dial shows it where an address has taken a
 // connection of this side's before; elsewhere a firewall may refuse those of one side alone.
-void Link::look_for_desertion() {
+void Link::check_desertion() {
   if (!status_.ok() || !resumption_.seeks() || !connector_.is_deserted()) return;
   (void)react(Sign::absent, {Code::peer_lost, "its ports on this host are free"}, read_last());
 }
 
 // An address that has never answered as the peer has a second to.
-void Link::look_after_search() {
+void Link::check_search() {
   const auto limit = shared_.options.peer_timeout;
   if (!resumption_.seeks()) return;
   const bool invites = meeting_.state() == Meeting::State::invites;

@@ -47,7 +47,7 @@ struct LinkShared : TcpContext {
   std::function<bool(const std::string& host)> reaches;
   // Acceptor::is_invited.
   std::function<bool(const ProcessId&)> is_invited;
-  size_t spreading = 0;  // links of which a trial has chosen several connections (spread_trial.h)
+  size_t spreading = 0;  // links of which a probe has chosen several connections (spread_probe.h)
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 };
 

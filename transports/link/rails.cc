@@ -38,7 +38,7 @@ size_t Rails::open() const {
 
 // How they are made.
 
-void Rails::look_for() {
+void Rails::begin_to_dial() {
   if (std::exchange(wanted_, true)) return;
   awaited_until_ = Clock::now() + awaited;
 }
@@ -215,7 +215,7 @@ void Rails::drop_ended() {
 }
 
 // One that carries nothing is not waited for: the peer's host may answer on the other network.
-void Rails::look_after() {
+void Rails::check_rails() {
   drop_ended();
   (void)move([](Rail& each) { return each.is_due() || each.sends(); },
              [this](Rail& each) { return drop_silent(each); });
@@ -261,7 +261,7 @@ void Rails::note_expected(size_t bytes) {
   want();
 }
 
-// What the trial has found.
+// What the probe has found.
 void Rails::tell() {
   const auto news = choice_.news();
   if (!news) return;
@@ -269,7 +269,7 @@ void Rails::tell() {
   if (choice_.has_chosen_several()) ++shared_.spreading;
 }
 
-bool Rails::add_flow(const Rail& rail, SpreadTrial::Sample& sample) {
+bool Rails::add_flow(const Rail& rail, SpreadProbe::Sample& sample) {
   Flow flow;
   if (!ask_flow(rail.conduits().socket(), &flow)) return false;
   sample.spread.acknowledged += flow.acknowledged;
@@ -283,7 +283,7 @@ void Rails::watch(bool will_write) {
   if (!choice_.measures()) return;
   const auto now = Clock::now();
   if (!connection_.is_settled() || !choice_.is_due(now, will_write)) return;
-  SpreadTrial::Sample sample;
+  SpreadProbe::Sample sample;
   sample.from = now.time_since_epoch();
   bool knows = ask_flow(connection_.socket(), &sample.alone);
   for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample);

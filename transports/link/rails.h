@@ -22,7 +22,7 @@
 // be made is no error.
 //
 // With SLUICE_TCP_STREAMS=auto each sender tries whether rails make it faster (spread_choice.h),
-// and the asking side makes them later: when its own trial awaits them, or so many bytes have come
+// and the asking side makes them later: when its own probe awaits them, or so many bytes have come
 // that the peer's may.
 #pragma once
 
@@ -71,16 +71,16 @@ class Rails {
   Rails(const Rails&) = delete;
   Rails& operator=(const Rails&) = delete;
 
-  // A large message is sent or expected: rails are to be made, unless a trial decides.
+  // A large message is sent or expected: rails are to be made, unless a probe decides.
   void want() {
-    if (choice_.wants_rails()) look_for();
+    if (choice_.wants_rails()) begin_to_dial();
   }
   // A large message of so many bytes is expected.
   void note_expected(size_t bytes);
   // One has come without rails.
   void note_plain() { choice_.note_received(false); }
-  // Before this side writes, and often while it waits: for the trial, asks the kernel what has
-  // arrived. Makes some system calls for each connection, until the trial has ended.
+  // Before this side writes, and often while it waits: for the probe, asks the kernel what has
+  // arrived. Makes some system calls for each connection, until the probe has ended.
   void watch(bool will_write);
   // Answering side: the peer may be about to make some.
   bool awaits() const;
@@ -109,7 +109,7 @@ class Rails {
   void add_to(std::vector<pollfd>& polls) const;
   bool may_sleep() const;
   // Called from time to time: drops what has ended, fails the link for a silent host.
-  void look_after();
+  void check_rails();
   // Nothing of the link is pending any more.
   void rest();
 
@@ -143,9 +143,9 @@ class Rails {
   size_t open() const;
   std::vector<Share> plan(const Operation& send);
   bool is_busy() const;
-  void look_for();
+  void begin_to_dial();
   void tell();
-  static bool add_flow(const Rail& rail, SpreadTrial::Sample& sample);
+  static bool add_flow(const Rail& rail, SpreadProbe::Sample& sample);
   Rail* find(uint32_t number);
   Rail& add(std::unique_ptr<Rail> rail);
   void make();

@@ -6,26 +6,26 @@
 namespace sluice {
 namespace {
 
-// In bytes of large messages: from when on the peer's trial may await rails; after which this
+// In bytes of large messages: from when on the peer's probe may await rails; after which this
 // side's goes on with fewer.
 constexpr uint64_t most_expected = 3 << 20, most_awaiting = 16 << 20;
-constexpr size_t least_rails = 2;  // for a trial
+constexpr size_t least_rails = 2;  // for a probe
 constexpr std::chrono::microseconds between_looks{100};
 
 }  // namespace
 
 bool SpreadChoice::spreads(size_t bytes, size_t open) {
-  if (!trial_) return true;
-  trial_->note_send(bytes);
-  if (trial_->state() == SpreadTrial::State::awaiting) {
+  if (!probe_) return true;
+  probe_->note_send(bytes);
+  if (probe_->state() == SpreadProbe::State::awaiting) {
     awaiting_ += bytes;
-    if (open >= (awaiting_ > most_awaiting ? least_rails : most_)) trial_->note_ready(open);
+    if (open >= (awaiting_ > most_awaiting ? least_rails : most_)) probe_->note_ready(open);
   }
-  return trial_->spreads();
+  return probe_->spreads();
 }
 
 bool SpreadChoice::wants_rails() const {
-  return !trial_ || trial_->state() == SpreadTrial::State::awaiting || expected_ > most_expected;
+  return !probe_ || probe_->state() == SpreadProbe::State::awaiting || expected_ > most_expected;
 }
 
 bool SpreadChoice::is_due(Clock::time_point now, bool will_write) {
@@ -34,17 +34,17 @@ bool SpreadChoice::is_due(Clock::time_point now, bool will_write) {
   return true;
 }
 
-void SpreadChoice::observe(const SpreadTrial::Sample& sample,
-                           const SpreadTrial::Interfaces& interfaces) {
-  is_busy_ = sample.alone.outstanding + sample.spread.outstanding >= SpreadTrial::least_busy;
-  (void)trial_->observe(sample, interfaces);
+void SpreadChoice::observe(const SpreadProbe::Sample& sample,
+                           const SpreadProbe::Interfaces& interfaces) {
+  is_busy_ = sample.alone.outstanding + sample.spread.outstanding >= SpreadProbe::least_busy;
+  (void)probe_->observe(sample, interfaces);
 }
 
 std::optional<std::array<char, 128>> SpreadChoice::news() {
-  const bool is_new = trial_ && trial_->is_decided() && !std::exchange(has_told_, true);
-  return is_new ? std::optional(trial_->findings()) : std::nullopt;
+  const bool is_new = probe_ && probe_->is_decided() && !std::exchange(has_told_, true);
+  return is_new ? std::optional(probe_->findings()) : std::nullopt;
 }
 
-bool SpreadChoice::is_in_use() const { return !trial_ || has_chosen_several() || peer_spreads_; }
+bool SpreadChoice::is_in_use() const { return !probe_ || has_chosen_several() || peer_spreads_; }
 
 }  // namespace sluice

@@ -22,7 +22,7 @@ constexpr const char* in_clear = "RDMA does not encrypt, and SLUICE_TLS demands 
 constexpr size_t max_reasons_shown = 64;  // at most, of one process
 
 // The first byte of a DECLINE is an index here.
-constexpr Message declines[] = {Message::decline, Message::no_more_offers, Message::trial_failed,
+constexpr Message declines[] = {Message::decline, Message::no_more_offers, Message::probe_failed,
                                 Message::try_another};
 
 struct Row {
@@ -34,23 +34,23 @@ struct Row {
 };
 
 constexpr Row rows[] = {
-    {Side::connecting, State::offered, Message::accept, State::trial, Action::begin_trial},
+    {Side::connecting, State::offered, Message::accept, State::probing, Action::begin_probe},
     {Side::connecting, State::offered, Message::decline, State::idle, Action::offer_next},
     {Side::connecting, State::offered, Message::no_more_offers, State::idle, Action::offer_next},
     {Side::connecting, State::offered, Message::try_another, State::idle, Action::offer_again},
-    {Side::connecting, State::offered, Message::trial_failed, State::offered, Action::ignore},
-    {Side::connecting, State::trial, Message::trial_failed, State::idle, Action::withdraw},
-    {Side::connecting, State::shifting, Message::trial_failed, State::shifting, Action::give_up},
+    {Side::connecting, State::offered, Message::probe_failed, State::offered, Action::ignore},
+    {Side::connecting, State::probing, Message::probe_failed, State::idle, Action::withdraw},
+    {Side::connecting, State::shifting, Message::probe_failed, State::shifting, Action::give_up},
     {Side::connecting, State::shifting, Message::shift, State::done, Action::take_over},
-    {Side::connecting, State::done, Message::trial_failed, State::done, Action::give_up},
-    {Side::connecting, State::settled, Message::trial_failed, State::settled, Action::ignore},
+    {Side::connecting, State::done, Message::probe_failed, State::done, Action::give_up},
+    {Side::connecting, State::settled, Message::probe_failed, State::settled, Action::ignore},
 
-    {Side::accepting, State::idle, Message::offer, State::trial, Action::attach},
+    {Side::accepting, State::idle, Message::offer, State::probing, Action::attach},
     {Side::accepting, State::idle, Message::no_more_offers, State::settled, Action::settle},
-    {Side::accepting, State::trial, Message::decline, State::idle, Action::drop},
-    {Side::accepting, State::trial, Message::try_another, State::idle, Action::drop},
-    {Side::accepting, State::trial, Message::no_more_offers, State::settled, Action::settle},
-    {Side::accepting, State::trial, Message::shift, State::done, Action::take_over},
+    {Side::accepting, State::probing, Message::decline, State::idle, Action::drop},
+    {Side::accepting, State::probing, Message::try_another, State::idle, Action::drop},
+    {Side::accepting, State::probing, Message::no_more_offers, State::settled, Action::settle},
+    {Side::accepting, State::probing, Message::shift, State::done, Action::take_over},
     {Side::accepting, State::failed, Message::decline, State::idle, Action::drop},
     {Side::accepting, State::failed, Message::try_another, State::idle, Action::drop},
     {Side::accepting, State::failed, Message::no_more_offers, State::settled, Action::settle},
@@ -91,8 +91,8 @@ Status UpgradeNegotiation::act(Action action, Message message, const std::string
       return reject(message);
     case Action::attach:
       return attach(text);
-    case Action::begin_trial:
-      return begin_trial(text);
+    case Action::begin_probe:
+      return begin_probe(text);
     case Action::offer_next:
       leave_maker();
       return offer();
@@ -118,7 +118,7 @@ Status UpgradeNegotiation::reject(Message message) const {
   std::string_view what = "DECLINE without an offer";
   if (message == Message::offer) what = "OFFER out of turn";
   if (message == Message::accept) what = "ACCEPT without an offer";
-  if (message == Message::trial_failed) what = "DECLINE out of turn";
+  if (message == Message::probe_failed) what = "DECLINE out of turn";
   if (message == Message::shift) what = "SHIFT without an accepted offer";
   return {Code::internal, label_ + " sent " + std::string(what)};
 }
@@ -232,7 +232,7 @@ Status UpgradeNegotiation::attach(const std::string& offer) {
   return {};
 }
 
-Status UpgradeNegotiation::begin_trial(const std::string& answer) {
+Status UpgradeNegotiation::begin_probe(const std::string& answer) {
   const Status accepted = conduits_.upgrade()->accepted(std::as_bytes(std::span(answer)));
   if (accepted.ok()) return try_upgrade();
   reason_ = {accepted.message()};
@@ -247,7 +247,7 @@ Status UpgradeNegotiation::withdraw() {
 }
 
 Status UpgradeNegotiation::try_upgrade() {
-  if (state_ != State::trial) return {};
+  if (state_ != State::probing) return {};
   const Result<bool> tried = conduits_.upgrade()->tried();
   if (tried.ok()) {
     if (*tried && connects()) {
@@ -259,7 +259,7 @@ Status UpgradeNegotiation::try_upgrade() {
   reason_ = {tried.status().message()};
   if (connects()) return withdraw();
   state_ = State::failed;
-  push_decline(Message::trial_failed);
+  push_decline(Message::probe_failed);
   return {};
 }
 

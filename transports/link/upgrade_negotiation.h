@@ -2,15 +2,15 @@
 //
 // How the two sides of a link agree on an upgrade (transports/conduit.h):
 //
-//   connecting side   OFFER ->            (trial) ->             SHIFT ->
-//   accepting side            <- ACCEPT              <- (trial)            <- SHIFT
+//   connecting side   OFFER ->            (probe) ->             SHIFT ->
+//   accepting side            <- ACCEPT              <- (probe)            <- SHIFT
 //
 //   or <- DECLINE in place of ACCEPT, and the next offer: of the same maker, or of the next
 //
 // If no offer is left, the connecting side says so by a last DECLINE.
 // The accepting side can receive over the upgrade before it accepts, and the connecting side before
-// its trial, which crosses the upgrade itself. Only the connecting side ends an accepted offer: by
-// its SHIFT, or by a DECLINE if a trial failed; the accepting side tells it of its own trial. So
+// its probe, which crosses the upgrade itself. Only the connecting side ends an accepted offer: by
+// its SHIFT, or by a DECLINE if a probe failed; the accepting side tells it of its own probe. So
 // both decide alike. Each side's frames before its SHIFT go over the base, those after it over the
 // upgrade.
 //
@@ -38,8 +38,8 @@ class UpgradeNegotiation {
   enum class State : uint8_t {
     idle,      // no offer (yet, or again)
     offered,   // connecting side: the answer is awaited
-    trial,     // accepted; neither side has said more
-    failed,    // accepting side: has said that its trial failed, and awaits the withdrawal
+    probing,   // accepted; neither side has said more
+    failed,    // accepting side: has said that its probe failed, and awaits the withdrawal
     shifting,  // connecting side: its SHIFT is queued or sent; the peer's is awaited
     done,      // the peer's SHIFT has come
     settled    // there will be no upgrade
@@ -50,7 +50,7 @@ class UpgradeNegotiation {
     accept,
     decline,
     no_more_offers,
-    trial_failed,
+    probe_failed,
     try_another,
     shift
   };
@@ -58,14 +58,14 @@ class UpgradeNegotiation {
     reject,       // the link fails: the message is out of turn
     ignore,       // it crossed this side's withdrawal
     attach,       // to what is offered, and answer
-    begin_trial,  // with what the peer answered
+    begin_probe,  // with what the peer answered
     offer_again,  // the maker's next choice
     offer_next,   // the next maker's
     withdraw,     // the offer, and make the next
     drop,         // what was accepted
     settle,       // the link stays on its base
     take_over,    // read over the upgrade; the accepting side shifts too
-    give_up       // the link fails: one side has shifted, on the other the trial failed
+    give_up       // the link fails: one side has shifted, on the other the probe failed
   };
   struct Step {
     State next;
@@ -87,7 +87,7 @@ class UpgradeNegotiation {
   Status offer();
   // On a frame from the peer, with its payload.
   Status receive(FrameType type, const std::string& text);
-  // Between the offer's acceptance and the connecting side's SHIFT: asks how the trial goes.
+  // Between the offer's acceptance and the connecting side's SHIFT: asks how the probe goes.
   Status try_upgrade();
 
   // There will be no upgrade.
@@ -114,7 +114,7 @@ class UpgradeNegotiation {
   void leave_maker() { ++next_maker_, next_choice_ = 0; }
   Status act(Action action, Message message, const std::string& text);
   Status attach(const std::string& offer);
-  Status begin_trial(const std::string& answer);
+  Status begin_probe(const std::string& answer);
   Status withdraw();
   Status end_offers();
   Status settle();

@@ -42,7 +42,7 @@ struct TcpOptions {
   // That a large message is spread over: 1, the one connection; else so many rails.
   unsigned streams = 1;
   // Between hosts each sender tries whether they, or the one connection, are faster
-  // (transports/link/spread_trial.h). Within a host there are none.
+  // (transports/link/spread_probe.h). Within a host there are none.
   bool tries_streams = false;
 
   size_t socket_buffer = 0;  // each way, 4 KiB or more; 0: adapted by the kernel

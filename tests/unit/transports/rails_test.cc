@@ -110,7 +110,7 @@ TEST(RailsPieces, ManyOnEitherSide) {
   }
 }
 
-// A trial is for links between hosts.
+// A probe is for links between hosts.
 TEST(RailsTried, WithinAHostThereAreNone) {
   TcpOptions options = with(4);
   options.tries_streams = true;

@@ -38,7 +38,7 @@ class Traffic {
   Flow alone_, over_rails_;
 };
 
-TEST(SpreadChoice, WithoutATrialAllIsSpread) {
+TEST(SpreadChoice, WithoutAProbeAllIsSpread) {
   SpreadChoice choice(false, rails);
   EXPECT_TRUE(choice.wants_rails());
   EXPECT_TRUE(choice.spreads(message, 1));
@@ -69,7 +69,7 @@ TEST(SpreadChoice, SeveralAreFaster) {
   EXPECT_FALSE(choice.measures());
 }
 
-// After many bytes a trial goes on with fewer rails, but not with one.
+// After many bytes a probe goes on with fewer rails, but not with one.
 TEST(SpreadChoice, FewRails) {
   for (const size_t open : {1, 2}) {
     SpreadChoice choice(true, rails);
@@ -80,7 +80,7 @@ TEST(SpreadChoice, FewRails) {
   }
 }
 
-// What comes from the peer: its trial may need rails, and it may choose them.
+// What comes from the peer: its probe may need rails, and it may choose them.
 TEST(SpreadChoice, ThePeers) {
   SpreadChoice choice(true, rails);
   EXPECT_FALSE(choice.wants_rails());

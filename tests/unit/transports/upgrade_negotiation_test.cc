@@ -16,12 +16,12 @@ namespace {
 using Negotiation = UpgradeNegotiation;
 
 constexpr Negotiation::State upgrade_states[] = {
-    Negotiation::State::idle,   Negotiation::State::offered,  Negotiation::State::trial,
+    Negotiation::State::idle,   Negotiation::State::offered,  Negotiation::State::probing,
     Negotiation::State::failed, Negotiation::State::shifting, Negotiation::State::done,
     Negotiation::State::settled};
 constexpr Negotiation::Message upgrade_messages[] = {
     Negotiation::Message::offer,       Negotiation::Message::accept,
-    Negotiation::Message::decline,     Negotiation::Message::trial_failed,
+    Negotiation::Message::decline,     Negotiation::Message::probe_failed,
     Negotiation::Message::try_another, Negotiation::Message::no_more_offers,
     Negotiation::Message::shift};
 
@@ -36,7 +36,7 @@ constexpr UpgradeTableOfSide expected_tables[] = {
          //           OFFER ACCEPT decline failed another no-more SHIFT
          /* idle     */ ".  .  .  .  .  .  .",
          /* offered  */ ".  b  n  i  a  n  .",
-         /* trial    */ ".  .  .  w  .  .  .",
+         /* probe    */ ".  .  .  w  .  .  .",
          /* failed   */ ".  .  .  .  .  .  .",
          /* shifting */ ".  .  .  g  .  .  t",
          /* done     */ ".  .  .  g  .  .  .",
@@ -46,7 +46,7 @@ constexpr UpgradeTableOfSide expected_tables[] = {
      {
          /* idle     */ "o  .  .  .  .  s  .",
          /* offered  */ ".  .  .  .  .  .  .",
-         /* trial    */ ".  .  d  .  d  s  t",
+         /* probe    */ ".  .  d  .  d  s  t",
          /* failed   */ ".  .  d  .  d  s  g",
          /* shifting */ ".  .  .  .  .  .  .",
          /* done     */ ".  .  .  .  .  .  .",
@@ -64,8 +64,8 @@ constexpr UpgradeLetter upgrade_letters[] = {
     {'.', Negotiation::Action::reject, {}},
     {'i', Negotiation::Action::ignore, {}},
     {'g', Negotiation::Action::give_up, {}},
-    {'b', Negotiation::Action::begin_trial, Negotiation::State::trial},
-    {'o', Negotiation::Action::attach, Negotiation::State::trial},
+    {'b', Negotiation::Action::begin_probe, Negotiation::State::probing},
+    {'o', Negotiation::Action::attach, Negotiation::State::probing},
     {'n', Negotiation::Action::offer_next, Negotiation::State::idle},
     {'a', Negotiation::Action::offer_again, Negotiation::State::idle},
     {'w', Negotiation::Action::withdraw, Negotiation::State::idle},

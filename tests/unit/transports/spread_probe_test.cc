@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The trial of several connections: its table, and what it chooses in simulated networks.
+// The probe of several connections: its table, and what it chooses in simulated networks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,19 +11,19 @@
 #include <tuple>
 #include <vector>
 
-#include "transports/link/spread_trial.h"
+#include "transports/link/spread_probe.h"
 
-namespace sluice::spread_trials {
+namespace sluice::spread_probes {
 namespace {
 
-using State = SpreadTrial::State;
-using Event = SpreadTrial::Event;
+using State = SpreadProbe::State;
+using Event = SpreadProbe::Event;
 using std::chrono::nanoseconds;
 
 constexpr auto states = static_cast<int>(State::several) + 1;
 constexpr auto events = static_cast<int>(Event::tired) + 1;
 
-TEST(SpreadTrialTable, EachStep) {
+TEST(SpreadProbeTable, EachStep) {
   const std::set<std::tuple<State, Event, State>> expected = {
       {State::warming, Event::warm, State::alone},
       {State::alone, Event::measured, State::awaiting},
@@ -47,24 +47,24 @@ TEST(SpreadTrialTable, EachStep) {
       for (const auto& [from, on, to] : expected) {
         if (from == state && on == event) next = to;
       }
-      EXPECT_EQ(SpreadTrial::step(state, event), next) << "state " << i << ", event " << k;
+      EXPECT_EQ(SpreadProbe::step(state, event), next) << "state " << i << ", event " << k;
     }
   }
 }
 
 // From each state that is not a choice, some events lead to one, and no event leads away from it.
-TEST(SpreadTrialTable, EndsInAChoice) {
+TEST(SpreadProbeTable, EndsInAChoice) {
   std::set<State> ends = {State::one, State::several};
   for (int k = 0; k < events; ++k) {
     for (const State end : {State::one, State::several}) {
-      EXPECT_EQ(SpreadTrial::step(end, static_cast<Event>(k)), end);
+      EXPECT_EQ(SpreadProbe::step(end, static_cast<Event>(k)), end);
     }
   }
   for (int round = 0; round < states; ++round) {
     for (int i = 0; i < states; ++i) {
       for (int k = 0; k < events; ++k) {
         const auto state = static_cast<State>(i);
-        if (ends.contains(SpreadTrial::step(state, static_cast<Event>(k)))) ends.insert(state);
+        if (ends.contains(SpreadProbe::step(state, static_cast<Event>(k)))) ends.insert(state);
       }
     }
   }
@@ -95,7 +95,7 @@ Flow flow(uint64_t acknowledged, size_t outstanding) { return {acknowledged, out
 // A sender, with its flows to one peer.
 class Sender {
  public:
-  const SpreadTrial& trial() const { return trial_; }
+  const SpreadProbe& probe() const { return probe_; }
   size_t messages() const { return messages_; }
   uint64_t acknowledged() const { return alone_.acknowledged + spread_.acknowledged; }
   size_t flows() const {
@@ -104,12 +104,12 @@ class Sender {
 
   // Posts what the program has ready.
   void post(nanoseconds now, const Network& network, bool neighbours,
-            const SpreadTrial::Interfaces& interfaces) {
+            const SpreadProbe::Interfaces& interfaces) {
     while (now >= ready_at_ && outstanding() <= network.ahead * message) {
       look(now, neighbours, interfaces);
-      trial_.note_send(message);
-      if (trial_.state() == State::awaiting && ++awaited_ > 5) trial_.note_ready(rails);
-      (trial_.spreads() ? spread_ : alone_).outstanding += message;
+      probe_.note_send(message);
+      if (probe_.state() == State::awaiting && ++awaited_ > 5) probe_.note_ready(rails);
+      (probe_.spreads() ? spread_ : alone_).outstanding += message;
       ++messages_;
       if (network.pause_us > 0) {
         ready_at_ = now + nanoseconds(static_cast<int64_t>(network.pause_us * 1000));
@@ -121,8 +121,8 @@ class Sender {
     pass(alone_, 1, each_flow, is_shut);
     pass(spread_, rails, each_flow, is_shut);
   }
-  void look(nanoseconds now, bool neighbours, const SpreadTrial::Interfaces& interfaces) {
-    (void)trial_.observe({now, now, alone_, spread_, false, neighbours}, interfaces);
+  void look(nanoseconds now, bool neighbours, const SpreadProbe::Interfaces& interfaces) {
+    (void)probe_.observe({now, now, alone_, spread_, false, neighbours}, interfaces);
   }
 
  private:
@@ -140,7 +140,7 @@ class Sender {
     over.acknowledged += bytes;
   }
 
-  SpreadTrial trial_;
+  SpreadProbe probe_;
   Flow alone_, spread_;
   size_t messages_ = 0;
   int awaited_ = 0;
@@ -164,13 +164,13 @@ class Simulation {
   }
   size_t chose(State state) const {
     return static_cast<size_t>(std::ranges::count_if(
-        senders_, [&](const auto& each) { return each->trial().state() == state; }));
+        senders_, [&](const auto& each) { return each->probe().state() == state; }));
   }
   const Sender& sender() const { return *senders_.front(); }
 
  private:
   bool all_decided() const {
-    if (network_.quiet_ms > 0) return sender().trial().is_decided();
+    if (network_.quiet_ms > 0) return sender().probe().is_decided();
     return chose(State::one) + chose(State::several) == senders_.size();
   }
 
@@ -222,50 +222,50 @@ Simulation simulate(const Network& network, size_t links = 1, nanoseconds stagge
   return made;
 }
 
-TEST(SpreadTrial, CappedFlows) {
+TEST(SpreadProbe, CappedFlows) {
   const auto done = simulate({.cap = 25e6});
-  EXPECT_EQ(done.sender().trial().state(), State::several);
+  EXPECT_EQ(done.sender().probe().state(), State::several);
   EXPECT_LT(done.sender().messages() * message, size_t{20} << 20);
-  EXPECT_STREQ(done.sender().trial().findings().data(),
+  EXPECT_STREQ(done.sender().probe().findings().data(),
                "one connection carries 25 MB/s, 6 carry 119: uses 6");
 }
 
-TEST(SpreadTrial, OneFlowFillsTheLink) {
+TEST(SpreadProbe, OneFlowFillsTheLink) {
   const auto done = simulate({});
-  EXPECT_EQ(done.sender().trial().state(), State::one);
+  EXPECT_EQ(done.sender().probe().state(), State::one);
   EXPECT_LT(done.sender().messages() * message, size_t{20} << 20);
-  EXPECT_STREQ(done.sender().trial().findings().data(),
+  EXPECT_STREQ(done.sender().probe().findings().data(),
                "one connection carries 119 MB/s, 6 carry 119: uses 1");
 }
 
-// What was posted before each step of the trial goes the way that was chosen then: beside the six
+// What was posted before each step of the probe goes the way that was chosen then: beside the six
 // the one still has its share.
-TEST(SpreadTrial, ManyMessagesAhead) {
+TEST(SpreadProbe, ManyMessagesAhead) {
   for (const size_t ahead : {4, 30, 100}) {
     const auto capped = simulate({.cap = 25e6, .ahead = ahead});
-    EXPECT_STREQ(capped.sender().trial().findings().data(),
+    EXPECT_STREQ(capped.sender().probe().findings().data(),
                  "one connection carries 25 MB/s, 6 carry 102: uses 6")
         << ahead;
     EXPECT_EQ(simulate({.ahead = ahead}).chose(State::one), 1u) << ahead;
     const auto half = simulate({.cap = 60e6, .ahead = ahead});
-    EXPECT_EQ(half.chose(State::several), 1u) << half.sender().trial().findings().data();
+    EXPECT_EQ(half.chose(State::several), 1u) << half.sender().probe().findings().data();
   }
 }
 
-TEST(SpreadTrial, CapsOfAllKinds) {
+TEST(SpreadProbe, CapsOfAllKinds) {
   for (const double card : {12e6, 119e6, 1.2e9, 12e9}) {
     for (const double share : {0.05, 0.1, 0.2, 0.4, 0.7}) {
       const auto done = simulate({.card = card, .cap = card * share});
-      EXPECT_EQ(done.sender().trial().state(), State::several) << card << ", " << share;
+      EXPECT_EQ(done.sender().probe().state(), State::several) << card << ", " << share;
     }
     for (const double share : {0.8, 0.9, 1.0, 2.0}) {
       const auto done = simulate({.card = card, .cap = card * share});
-      EXPECT_EQ(done.sender().trial().state(), State::one) << card << ", " << share;
+      EXPECT_EQ(done.sender().probe().state(), State::one) << card << ", " << share;
     }
   }
 }
 
-TEST(SpreadTrial, Noise) {
+TEST(SpreadProbe, Noise) {
   for (const double noise : {0.2, 0.5, 1.0}) {
     EXPECT_EQ(simulate({.noise = noise}).chose(State::one), 1u) << noise;
     EXPECT_EQ(simulate({.cap = 25e6, .noise = noise}).chose(State::several), 1u) << noise;
@@ -273,7 +273,7 @@ TEST(SpreadTrial, Noise) {
 }
 
 // One window in which the network is slower, or faster, does not mislead it, whenever that is.
-TEST(SpreadTrial, OneWindowIsOther) {
+TEST(SpreadProbe, OneWindowIsOther) {
   for (double ms = 0; ms < 100; ms += 0.5) {
     const auto slower = simulate({.change_ms = ms, .changed_ms = 15, .change = 0.25});
     EXPECT_EQ(slower.chose(State::several), 0u) << ms;
@@ -283,27 +283,27 @@ TEST(SpreadTrial, OneWindowIsOther) {
 }
 
 // The program computes between messages.
-TEST(SpreadTrial, Pauses) {
+TEST(SpreadProbe, Pauses) {
   for (const double pause_us : {100.0, 1000.0, 15000.0}) {
     EXPECT_EQ(simulate({.pause_us = pause_us}).chose(State::one), 1u) << pause_us;
     EXPECT_EQ(simulate({.cap = 25e6, .pause_us = pause_us}).chose(State::several), 1u) << pause_us;
   }
 }
 
-// A receiver that is always late says nothing; the trial ends with one connection, after some
+// A receiver that is always late says nothing; the probe ends with one connection, after some
 // tries.
-TEST(SpreadTrial, LateReceiver) {
+TEST(SpreadProbe, LateReceiver) {
   for (const double cap : {0.0, 25e6}) {
     const auto done = simulate({.cap = cap, .shut = 0.5});
-    EXPECT_EQ(done.sender().trial().state(), State::one);
-    EXPECT_STREQ(done.sender().trial().findings().data(),
-                 "no trial of several connections told anything: uses 1");
-    EXPECT_GT(done.sender().messages() * message, SpreadTrial::first_rest);
+    EXPECT_EQ(done.sender().probe().state(), State::one);
+    EXPECT_STREQ(done.sender().probe().findings().data(),
+                 "no probe of several connections told anything: uses 1");
+    EXPECT_GT(done.sender().messages() * message, SpreadProbe::first_rest);
   }
 }
 
 // One that is late now and then does not mislead it: what is late says nothing, the rest is right.
-TEST(SpreadTrial, ReceiverThatIsLateAtTimes) {
+TEST(SpreadProbe, ReceiverThatIsLateAtTimes) {
   for (const double period_us : {20e3, 100e3, 400e3}) {
     EXPECT_EQ(simulate({.switch_us = period_us}).chose(State::several), 0u) << period_us;
   }
@@ -311,7 +311,7 @@ TEST(SpreadTrial, ReceiverThatIsLateAtTimes) {
 }
 
 // Many links share a card that is full: several flows of one link gain at the others' expense.
-TEST(SpreadTrial, LinksThatShareTheCard) {
+TEST(SpreadProbe, LinksThatShareTheCard) {
   for (const size_t links : {2, 3, 7}) {
     for (const int64_t stagger_ms : {0, 3, 40}) {
       const auto done = simulate({.card = 1.2e9}, links, std::chrono::milliseconds(stagger_ms));
@@ -321,13 +321,13 @@ TEST(SpreadTrial, LinksThatShareTheCard) {
 }
 
 // While others fill the card, it is not final that several gain nothing.
-TEST(SpreadTrial, CardThatIsFullAtFirst) {
+TEST(SpreadProbe, CardThatIsFullAtFirst) {
   const auto done = simulate({.cap = 25e6, .quiet_ms = 700}, 12);
-  EXPECT_EQ(done.sender().trial().state(), State::several);
+  EXPECT_EQ(done.sender().probe().state(), State::several);
 }
 
 // They share a card with room, and each flow is capped.
-TEST(SpreadTrial, CappedFlowsToMany) {
+TEST(SpreadProbe, CappedFlowsToMany) {
   for (const size_t links : {2, 3, 7}) {
     for (const int64_t stagger_ms : {0, 3, 40}) {
       const auto done =
@@ -338,56 +338,56 @@ TEST(SpreadTrial, CappedFlowsToMany) {
 }
 
 // They fill a card that has room for some of them with one connection each: none is left behind.
-TEST(SpreadTrial, CappedFlowsFillTheCard) {
+TEST(SpreadProbe, CappedFlowsFillTheCard) {
   for (const size_t links : {3, 4}) {
     for (const int64_t stagger_ms : {0, 3, 40, 400}) {
       const auto done =
           simulate({.card = 119e6, .cap = 25e6}, links, std::chrono::milliseconds(stagger_ms));
       const size_t chose = done.chose(State::several);
       EXPECT_TRUE(chose == links || chose == 0) << chose << " of " << links << ", " << stagger_ms;
-      // (The trials of some may fall on those of others again and again. Then none is decided.)
+      // (The probes of some may fall on those of others again and again. Then none is decided.)
       EXPECT_TRUE(chose == links || links > 3 || stagger_ms == 40) << stagger_ms;
     }
   }
 }
 
-TEST(SpreadTrial, WithoutRailsItGivesUp) {
-  SpreadTrial trial;
+TEST(SpreadProbe, WithoutRailsItGivesUp) {
+  SpreadProbe probe;
   const auto none = [] { return uint64_t{0}; };
   nanoseconds now{1};
   uint64_t sent = 0;
-  for (; !trial.is_decided() && sent < uint64_t{8} << 30; sent += message) {
-    trial.note_send(message);
+  for (; !probe.is_decided() && sent < uint64_t{8} << 30; sent += message) {
+    probe.note_send(message);
     now += std::chrono::milliseconds(1);
-    (void)trial.observe({now, now, flow(sent, message)}, none);
-    EXPECT_FALSE(trial.spreads());
+    (void)probe.observe({now, now, flow(sent, message)}, none);
+    EXPECT_FALSE(probe.spreads());
   }
-  EXPECT_EQ(trial.state(), State::one);
-  EXPECT_GE(sent, SpreadTrial::most_tries * SpreadTrial::most_bytes);
+  EXPECT_EQ(probe.state(), State::one);
+  EXPECT_GE(sent, SpreadProbe::most_tries * SpreadProbe::most_bytes);
 }
 
 // Of each two milliseconds, little goes in the first, in which something is always outstanding, and
 // much in the second, in which all arrives. Taking the second sample may take long.
 std::string findings_of_turns(std::chrono::milliseconds taking) {
-  SpreadTrial trial;
+  SpreadProbe probe;
   const auto none = [] { return uint64_t{0}; };
   nanoseconds now{1};
   uint64_t acknowledged = 0;
-  for (int i = 0; i < 10'000 && !trial.is_decided(); ++i) {
+  for (int i = 0; i < 10'000 && !probe.is_decided(); ++i) {
     now += std::chrono::milliseconds(1);
     acknowledged += i % 2 == 0 ? 10'000 : 100'000;
     const nanoseconds took = i % 2 == 0 ? nanoseconds(0) : taking;
     const Flow used = flow(acknowledged, i % 2 == 0 ? message : 0);
-    (void)trial.observe(trial.spreads() ? SpreadTrial::Sample{now, now + took, {}, used}
-                                        : SpreadTrial::Sample{now, now + took, used, {}},
+    (void)probe.observe(probe.spreads() ? SpreadProbe::Sample{now, now + took, {}, used}
+                                        : SpreadProbe::Sample{now, now + took, used, {}},
                         none);
-    trial.note_send(100'000);
-    if (trial.state() == State::awaiting) trial.note_ready(rails);
+    probe.note_send(100'000);
+    if (probe.state() == State::awaiting) probe.note_ready(rails);
   }
-  return trial.findings().data();
+  return probe.findings().data();
 }
 
-TEST(SpreadTrial, AllHasArrived) {
+TEST(SpreadProbe, AllHasArrived) {
   EXPECT_EQ(findings_of_turns({}), "one connection carries 55 MB/s, 6 carry 55: uses 1");
   EXPECT_EQ(findings_of_turns(std::chrono::milliseconds(20)),
             "one connection carries 10 MB/s, 6 carry 10: uses 1");
@@ -395,50 +395,50 @@ TEST(SpreadTrial, AllHasArrived) {
 
 // A rank passes on what comes to it slowly: all has gone long before the next is written. That says
 // nothing of what the connections could carry.
-TEST(SpreadTrial, WhatComesSlowlySaysNothing) {
-  SpreadTrial trial;
+TEST(SpreadProbe, WhatComesSlowlySaysNothing) {
+  SpreadProbe probe;
   const auto none = [] { return uint64_t{0}; };
-  SpreadTrial::Sample sample;
+  SpreadProbe::Sample sample;
   int slow = 0;
-  for (int i = 0; i < 10'000 && !trial.is_decided(); ++i) {
+  for (int i = 0; i < 10'000 && !probe.is_decided(); ++i) {
     sample.from = sample.to += std::chrono::milliseconds(10);
-    const bool spreads = trial.spreads(), is_slow = spreads && slow < 300;
+    const bool spreads = probe.spreads(), is_slow = spreads && slow < 300;
     slow += is_slow ? 1 : 0;
     Flow& used = spreads ? sample.spread : sample.alone;
     used.acknowledged += spreads && !is_slow ? 1'190'000 : 250'000;
     used.outstanding = is_slow ? 0 : message;
     (spreads ? sample.alone : sample.spread).outstanding = 0;
     sample.spread_waits = is_slow;
-    trial.note_send(message);
-    if (trial.state() == State::awaiting) trial.note_ready(rails);
-    (void)trial.observe(sample, none);
-    ASSERT_TRUE(!is_slow || trial.spreads());
+    probe.note_send(message);
+    if (probe.state() == State::awaiting) probe.note_ready(rails);
+    (void)probe.observe(sample, none);
+    ASSERT_TRUE(!is_slow || probe.spreads());
   }
   EXPECT_EQ(slow, 300);
-  EXPECT_STREQ(trial.findings().data(), "one connection carries 25 MB/s, 6 carry 119: uses 6");
+  EXPECT_STREQ(probe.findings().data(), "one connection carries 25 MB/s, 6 carry 119: uses 6");
 }
 
 // Another connection takes the place of one that broke: its count begins anew.
-TEST(SpreadTrial, CountsThatBeginAnew) {
-  SpreadTrial trial;
+TEST(SpreadProbe, CountsThatBeginAnew) {
+  SpreadProbe probe;
   const auto none = [] { return uint64_t{0}; };
   std::mt19937_64 random(Simulation::seed());
   nanoseconds now{1};
   Flow alone, spread;
-  for (int i = 0; i < 100'000 && !trial.is_decided(); ++i) {
+  for (int i = 0; i < 100'000 && !probe.is_decided(); ++i) {
     now += std::chrono::microseconds(100);
-    const bool spreads = trial.spreads();
+    const bool spreads = probe.spreads();
     Flow& used = spreads ? spread : alone;
     used.acknowledged += spreads ? 11'900 : 2'500;
     if (random() % 1000 == 0) used.acknowledged = 0;
     alone.outstanding = spreads ? 0 : message;
     spread.outstanding = spreads ? message : 0;
-    trial.note_send(10'000);
-    if (trial.state() == State::awaiting) trial.note_ready(rails);
-    (void)trial.observe({now, now, alone, spread}, none);
+    probe.note_send(10'000);
+    if (probe.state() == State::awaiting) probe.note_ready(rails);
+    (void)probe.observe({now, now, alone, spread}, none);
   }
-  EXPECT_EQ(trial.state(), State::several);
+  EXPECT_EQ(probe.state(), State::several);
 }
 
 }  // namespace
-}  // namespace sluice::spread_trials
+}  // namespace sluice::spread_probes

@@ -17,7 +17,7 @@
 // are busier when a job begins.
 //
 // What says nothing is no result: a window in which the peer's receive window was shut, because the
-// receiver was late; no full window in many bytes; no rails. Then the trial rests, and begins anew
+// receiver was late; no full window in many bytes; no rails. Then the probe rests, and begins anew
 // after more bytes, a few times.
 //
 // All links of a host share its network card. If that is full, several connections get a larger
@@ -42,7 +42,7 @@
 
 namespace sluice {
 
-class SpreadTrial {
+class SpreadProbe {
  public:
   enum class State : uint8_t {
     warming,   // over one connection: the first bytes do not count

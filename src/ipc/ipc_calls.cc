@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "src/ipc/device_rounds.h"
+#include "src/ipc/ipc_calls.h"
 
 #include <algorithm>
 #include <array>
@@ -42,24 +42,24 @@ constexpr uint32_t bit_of_connecting = 1U << 31;
 }  // namespace
 
 // (Between the ranks of one host SLUICE_TLS encrypts only if SLUICE_TLS_LOCAL says so.)
-std::unique_ptr<DeviceRounds> DeviceRounds::make(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
-                                                 const std::string& communicator) {
+std::unique_ptr<IpcCalls> IpcCalls::make(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
+                                         const std::string& communicator) {
   const bool encrypts = knobs.tls != "off" && knobs.tls_local;
   if (knobs.cuda_ipc == "off" || knobs.cuda == "off" || encrypts) return nullptr;
   if (team.size() < 2 || team.spans_hosts()) return nullptr;
   if (knobs.cuda_ipc == "auto" && !team.sees_devices()) return nullptr;
-  return std::unique_ptr<DeviceRounds>(new DeviceRounds(team, slabs, knobs, communicator));
+  return std::unique_ptr<IpcCalls>(new IpcCalls(team, slabs, knobs, communicator));
 }
 
-DeviceRounds::DeviceRounds(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
-                           const std::string& communicator)
+IpcCalls::IpcCalls(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
+                   const std::string& communicator)
     : team_(team),
       slabs_(slabs),
       knobs_(knobs),
       communicator_(communicator),
       packed_(team.size() * longest_record) {}
 
-bool DeviceRounds::is_eligible(const Call& call) const {
+bool IpcCalls::is_eligible(const Call& call) const {
   if (call.collective == Collective::barrier) return false;
   const bool is_small = call.bytes < knobs_.cuda_ipc_least || call.bytes == 0;
   if (is_small && !is_alltoallv(call)) return false;
@@ -72,7 +72,7 @@ bool DeviceRounds::is_eligible(const Call& call) const {
   return say == Team::Say::if_fast || (say == Team::Say::if_named && is_named());
 }
 
-void DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& token, Vote* vote) {
+void IpcCalls::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& token, Vote* vote) {
   using Kind = Whereabouts::Kind;
   const Call& call = unplaced.call;
   if (is_alltoallv(call)) measure(unplaced, vote);
@@ -95,7 +95,7 @@ void DeviceRounds::vote(const UnplacedCall& unplaced, const DeviceSlabs::Token& 
   }
 }
 
-Lack DeviceRounds::check_device(const Call& call, Vote* vote) {
+Lack IpcCalls::check_device(const Call& call, Vote* vote) {
   char why[sluice_cuda_why] = "";
   Status no_module;
   if (!ipc_) ipc_ = find_ipc(&no_module);
@@ -119,13 +119,13 @@ Lack DeviceRounds::check_device(const Call& call, Vote* vote) {
   return tried.ok() ? Lack::nothing : Lack::kernels;
 }
 
-void DeviceRounds::complete(const Call& call, Question* question) const {
+void IpcCalls::complete(const Call& call, Question* question) const {
   question->connected = connected_;
   question->least = is_alltoallv(call) ? knobs_.cuda_ipc_least : 0;
 }
 
-Status DeviceRounds::conclude(const Call& call, const Ballot& ballot, std::span<const Vote> votes,
-                              bool* goes) {
+Status IpcCalls::conclude(const Call& call, const Ballot& ballot, std::span<const Vote> votes,
+                          bool* goes) {
   const auto has_failed = [](const Vote& vote) {
     return vote.by(Carrier::ipc).lack == Lack::failed;
   };
@@ -139,7 +139,7 @@ Status DeviceRounds::conclude(const Call& call, const Ballot& ballot, std::span<
 
 // Whether the driver loads the call's kernel, which it compiles then, is known once one has run. So
 // the first of each type runs before the ranks agree on the call. (No call uses the slab now.)
-Status DeviceRounds::try_kernel(const Call& call, Slab& slab) {
+Status IpcCalls::try_kernel(const Call& call, Slab& slab) {
   if (!reduces(call)) return {};
   const Arithmetic& arithmetic = *call.reduction.arithmetic;
   if (slab.kernels() >> static_cast<unsigned>(arithmetic.type) & 1) return {};
@@ -156,7 +156,7 @@ Status DeviceRounds::try_kernel(const Call& call, Slab& slab) {
 }
 
 template <typename Record>
-Status DeviceRounds::exchange(const Call& call, const Record& mine) {
+Status IpcCalls::exchange(const Call& call, const Record& mine) {
   std::array<std::byte, Record::packed_size> packed;
   mine.pack(packed);
   Status status =
@@ -166,13 +166,13 @@ Status DeviceRounds::exchange(const Call& call, const Record& mine) {
 }
 
 template <typename Record>
-Record DeviceRounds::record_of(Rank rank) const {
+Record IpcCalls::record_of(Rank rank) const {
   return Record::unpack(
       std::span(packed_).subspan(rank * Record::packed_size, Record::packed_size));
 }
 
 // All ranks tell each other of their slabs, open those of the others, and tell whether they could.
-Status DeviceRounds::connect(const Call& call, std::span<const Vote> votes, bool* connected) {
+Status IpcCalls::connect(const Call& call, std::span<const Vote> votes, bool* connected) {
   *connected = false;
   connected_.clear();
   std::vector<SlabOffer> offers(team_.size());
@@ -202,7 +202,7 @@ Status DeviceRounds::connect(const Call& call, std::span<const Vote> votes, bool
 }
 
 // A rank without memory still takes part.
-Status DeviceRounds::tell_offers(const Call& call, std::vector<SlabOffer>* offers) {
+Status IpcCalls::tell_offers(const Call& call, std::vector<SlabOffer>* offers) {
   SlabOffer mine;
   try {
     Slab* slab = slabs_.find(data_.place.device);
@@ -221,8 +221,8 @@ Status DeviceRounds::tell_offers(const Call& call, std::vector<SlabOffer>* offer
   return {};
 }
 
-RankReport DeviceRounds::open_all(const std::vector<SlabOffer>& offers,
-                                  std::span<const Vote> votes) try {
+RankReport IpcCalls::open_all(const std::vector<SlabOffer>& offers,
+                              std::span<const Vote> votes) try {
   Slab& own = *slabs_.find(data_.place.device);
   memory_[team_.rank()] = own.memory();
   for (Rank rank = 0; rank < team_.size(); ++rank) {
@@ -239,8 +239,8 @@ RankReport DeviceRounds::open_all(const std::vector<SlabOffer>& offers,
 }
 
 // *report: that of the first rank that is not well, *ill; all are, if it is.
-Status DeviceRounds::gather_reports(const Call& call, const RankReport& mine, Rank* ill,
-                                    RankReport* report) {
+Status IpcCalls::gather_reports(const Call& call, const RankReport& mine, Rank* ill,
+                                RankReport* report) {
   if (Status status = exchange(call, mine); !status.ok()) return status;
   for (Rank rank = 0; rank < team_.size(); ++rank) {
     if (packed_[rank * RankReport::packed_size] != std::byte{0}) continue;
@@ -257,7 +257,7 @@ Status DeviceRounds::gather_reports(const Call& call, const RankReport& mine, Ra
   return {};
 }
 
-std::byte* DeviceRounds::address_of(const Call& call, const SlabWork::Spot& spot) const {
+std::byte* IpcCalls::address_of(const Call& call, const SlabWork::Spot& spot) const {
   switch (spot.memory) {
     case SlabWork::Memory::input:
       return call.input.base + spot.at;
@@ -268,7 +268,7 @@ std::byte* DeviceRounds::address_of(const Call& call, const SlabWork::Spot& spot
   }
 }
 
-void DeviceRounds::begin(const Call& call, const SlabWork& work, DeviceStream& stream) {
+void IpcCalls::begin(const Call& call, const SlabWork& work, DeviceStream& stream) {
   std::byte* const to = address_of(call, work.to);
   if (work.kind == SlabWork::Kind::copy) {
     return stream.copy(to, address_of(call, work.from), work.bytes);
@@ -280,7 +280,7 @@ void DeviceRounds::begin(const Call& call, const SlabWork& work, DeviceStream& s
 }
 
 // (Nothing here throws once the stream is open, but where a Status is made.)
-Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, StagingPair& staging) {
+Status IpcCalls::run(UnplacedCall& unplaced, size_t longest, StagingPair& staging) {
   Call& call = unplaced.call;
   const auto began = std::chrono::steady_clock::now();
   last_device_ = data_.place.device;
@@ -303,7 +303,7 @@ Status DeviceRounds::run(UnplacedCall& unplaced, size_t longest, StagingPair& st
 }
 
 // Tells the others how this rank is, and learns how they are. All fail if one has.
-Status DeviceRounds::synchronize(const Call& call, const Status& own) {
+Status IpcCalls::synchronize(const Call& call, const Status& own) {
   Rank ill = 0;
   RankReport report;
   const RankReport mine{own.ok(), own.message()};
@@ -316,7 +316,7 @@ Status DeviceRounds::synchronize(const Call& call, const Status& own) {
 }
 
 // Gives up copies whose end could not be awaited.
-Status DeviceRounds::abandon(const Call& call, const Status& why) {
+Status IpcCalls::abandon(const Call& call, const Status& why) {
   log(Level::error,
       "%s: copies by CUDA IPC can't be ended, and may still write to the call's buffers",
       communicator_.c_str());
@@ -324,7 +324,7 @@ Status DeviceRounds::abandon(const Call& call, const Status& why) {
 }
 
 // The rank that it is about says why, because it alone knows more.
-void DeviceRounds::report(const Finding& finding) {
+void IpcCalls::report(const Finding& finding) {
   if (finding.next != Finding::Next::stay || finding.rank != team_.rank()) return;
   const Lack lack = finding.lack;
   if (lack == Lack::small) return;
@@ -336,7 +336,7 @@ void DeviceRounds::report(const Finding& finding) {
 }
 
 // Each reason once.
-void DeviceRounds::tell(uint32_t reason, Level level, const std::string& text) {
+void IpcCalls::tell(uint32_t reason, Level level, const std::string& text) {
   if (told_ & reason) return;
   told_ |= reason;
   log(is_named() ? level : Level::info, "CUDA IPC does not carry calls on %s: %s",

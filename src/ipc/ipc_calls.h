@@ -33,13 +33,13 @@
 
 namespace sluice {
 
-class DeviceRounds {
+class IpcCalls {
  public:
   // nullptr if no call of the team goes this way, which is equal on all ranks: with `auto`, unless
   // a rank had a driver when the team was set up. Team, slabs and knobs must outlive this.
   // communicator: its name, for messages.
-  static std::unique_ptr<DeviceRounds> make(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
-                                            const std::string& communicator);
+  static std::unique_ptr<IpcCalls> make(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
+                                        const std::string& communicator);
 
   // Whether the call is one that the ranks may vote on. Equal on all ranks.
   bool is_eligible(const Call& call) const;
@@ -64,7 +64,7 @@ class DeviceRounds {
  private:
   using Slab = DeviceSlabs::Slab;
 
-  DeviceRounds(Team& team, DeviceSlabs& slabs, const Knobs& knobs, const std::string& communicator);
+  IpcCalls(Team& team, DeviceSlabs& slabs, const Knobs& knobs, const std::string& communicator);
 
   Lack check_device(const Call& call, Vote* vote);
   Status try_kernel(const Call& call, Slab& slab);

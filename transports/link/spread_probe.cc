@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transports/link/spread_trial.h"
+#include "transports/link/spread_probe.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,13 +17,13 @@ double per_second(uint64_t bytes, std::chrono::nanoseconds time) {
 }
 
 // That the link has sent over all its connections.
-uint64_t bytes_of(const SpreadTrial::Sample& sample) {
+uint64_t bytes_of(const SpreadProbe::Sample& sample) {
   return sample.alone.acknowledged + sample.spread.acknowledged;
 }
 
 }  // namespace
 
-SpreadTrial::State SpreadTrial::step(State state, Event event) {
+SpreadProbe::State SpreadProbe::step(State state, Event event) {
   struct Row {
     State state;
     Event event;
@@ -67,7 +67,7 @@ SpreadTrial::State SpreadTrial::step(State state, Event event) {
   return row == std::end(rows) ? state : row->next;
 }
 
-void SpreadTrial::enter(Event event) {
+void SpreadProbe::enter(Event event) {
   const State next = step(state_, event);
   if (next == state_) return;
   state_ = next;
@@ -77,14 +77,14 @@ void SpreadTrial::enter(Event event) {
   if (state_ == State::warming) result_ = {};
 }
 
-// The trial said nothing.
-void SpreadTrial::rest() {
+// The probe said nothing.
+void SpreadProbe::rest() {
   if (++tries_ >= most_tries) return enter(Event::tired);
   if (tries_ > 1) rest_ *= rest_growth;
   enter(Event::unclear);
 }
 
-void SpreadTrial::note_send(size_t bytes) {
+void SpreadProbe::note_send(size_t bytes) {
   if (is_decided()) return;
   sent_ += bytes;
   if (state_ == State::resting) {
@@ -94,12 +94,12 @@ void SpreadTrial::note_send(size_t bytes) {
   }
 }
 
-void SpreadTrial::note_ready(size_t rails) {
+void SpreadProbe::note_ready(size_t rails) {
   rails_ = rails;
   enter(Event::ready);
 }
 
-bool SpreadTrial::observe(const Sample& sample, const Interfaces& interfaces) {
+bool SpreadProbe::observe(const Sample& sample, const Interfaces& interfaces) {
   if (!watches()) return false;
   const uint64_t acknowledged = measured(sample).acknowledged;
   if (!has_last_) warm_from_ = acknowledged;
@@ -119,7 +119,7 @@ bool SpreadTrial::observe(const Sample& sample, const Interfaces& interfaces) {
   return is_decided();
 }
 
-void SpreadTrial::warm(const Sample& sample) {
+void SpreadProbe::warm(const Sample& sample) {
   const uint64_t acknowledged = measured(sample).acknowledged;
   const bool is_disturbed = !spreads() && (sample.spread_waits || sample.spread.outstanding > 0);
   warm_from_ = is_disturbed ? acknowledged : std::min(warm_from_, acknowledged);
@@ -131,7 +131,7 @@ void SpreadTrial::warm(const Sample& sample) {
 // nothing was written since its beginning. If less is left, all may have gone in a part of the
 // interval; it counts if that was fast even for all of it. (Else a fast flow would be seen only
 // when something slows it.) The process may have lost its processor while it took a sample.
-void SpreadTrial::Window::add(const Sample& before, const Flow& then, const Sample& now,
+void SpreadProbe::Window::add(const Sample& before, const Flow& then, const Sample& now,
                               const Flow& is) {
   const uint64_t bytes = is.acknowledged - then.acknowledged;
   const std::chrono::nanoseconds longest = now.to - before.from;
@@ -144,24 +144,24 @@ void SpreadTrial::Window::add(const Sample& before, const Flow& then, const Samp
   shut_ += is.shut - then.shut;
 }
 
-SpreadTrial::Window::Window(const Sample& sample, uint64_t host)
+SpreadProbe::Window::Window(const Sample& sample, uint64_t host)
     : began_(sample.from), here_(bytes_of(sample)), host_(host) {}
 
-bool SpreadTrial::Window::is_spoiled(size_t connections) const {
+bool SpreadProbe::Window::is_spoiled(size_t connections) const {
   return shut_ * most_shut > busy_ * static_cast<int64_t>(connections);
 }
 
-SpreadTrial::Rates SpreadTrial::Window::rates(const Sample& sample, uint64_t host) const {
+SpreadProbe::Rates SpreadProbe::Window::rates(const Sample& sample, uint64_t host) const {
   const uint64_t here = bytes_of(sample) - here_, sent = host - std::min(host, host_);
   return {per_second(bytes_, busy_), per_second(sent - std::min(sent, here), sample.from - began_)};
 }
 
-void SpreadTrial::begin_window(const Sample& sample, const Interfaces& interfaces) {
+void SpreadProbe::begin_window(const Sample& sample, const Interfaces& interfaces) {
   window_ = Window(sample, interfaces());
   in_window_ = true;
 }
 
-void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces) {
+void SpreadProbe::end_window(const Sample& sample, const Interfaces& interfaces) {
   const bool joint = state_ == State::together;
   if (window_.is_spoiled(joint ? rails_ : 1)) {
     return ++spoiled_ < most_spoiled ? begin_window(sample, interfaces) : rest();
@@ -179,7 +179,7 @@ void SpreadTrial::end_window(const Sample& sample, const Interfaces& interfaces)
   state_ == State::alone ? enter(Event::measured) : decide(sample.neighbours);
 }
 
-void SpreadTrial::decide(bool neighbours) {
+void SpreadProbe::decide(bool neighbours) {
   const auto& [one, several] = result_;
   const double gained = several.here - one.here, lost_elsewhere = one.elsewhere - several.elsewhere;
   const bool is_fair = neighbours || lost_elsewhere <= gained / 2;
@@ -190,7 +190,7 @@ void SpreadTrial::decide(bool neighbours) {
   others_sent ? rest() : enter(Event::worse);
 }
 
-std::array<char, 128> SpreadTrial::findings() const {
+std::array<char, 128> SpreadProbe::findings() const {
   const auto& [one, several] = result_;
   const bool is_known = one.here > 0 && several.here > 0;
   std::array<char, 128> text;
@@ -201,7 +201,7 @@ std::array<char, 128> SpreadTrial::findings() const {
                   rails_, several.here / 1e6, uses);
   } else {
     std::snprintf(text.data(), text.size(),
-                  "no trial of several connections told anything: uses %zu", uses);
+                  "no probe of several connections told anything: uses %zu", uses);
   }
   return text;
 }

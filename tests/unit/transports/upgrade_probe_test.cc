@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The trial of an accepted upgrade, which passes or fails on either side at any time: both sides
+// The probe of an accepted upgrade, which passes or fails on either side at any time: both sides
 // decide alike.
 #include <memory>
 #include <string>
@@ -11,26 +11,26 @@
 namespace sluice {
 namespace {
 
-enum class Trial { awaited, passed, failed };
+enum class Probe { awaited, passed, failed };
 
-// What the two sides' trials say. 0: the connecting side.
-struct Trials {
-  Trial side[2] = {Trial::awaited, Trial::awaited};
+// What the two sides' probes say. 0: the connecting side.
+struct Probes {
+  Probe side[2] = {Probe::awaited, Probe::awaited};
   int asked[2] = {};
 };
 
-// Shared memory, whose trial says what a test wants.
+// Shared memory, whose probe says what a test wants.
 class TriedUpgrade final : public Upgrade {
  public:
-  TriedUpgrade(std::unique_ptr<Upgrade> real, Trials& trials, size_t side)
-      : real_(std::move(real)), trials_(trials), side_(side) {}
+  TriedUpgrade(std::unique_ptr<Upgrade> real, Probes& probes, size_t side)
+      : real_(std::move(real)), probes_(probes), side_(side) {}
   const char* name() const override { return real_->name(); }
   Status accepted(std::span<const std::byte> answer) override { return real_->accepted(answer); }
   Result<bool> tried() override {
-    ++trials_.asked[side_];
-    const Trial trial = trials_.side[side_];
-    if (trial == Trial::failed) return Status(Code::unavailable, "trial of side failed");
-    return trial == Trial::passed;
+    ++probes_.asked[side_];
+    const Probe probe = probes_.side[side_];
+    if (probe == Probe::failed) return Status(Code::unavailable, "probe of side failed");
+    return probe == Probe::passed;
   }
   void take_base() override { real_->take_base(); }
   Moved write(std::span<const iovec> runs) override { return real_->write(runs); }
@@ -42,37 +42,37 @@ class TriedUpgrade final : public Upgrade {
 
  private:
   const std::unique_ptr<Upgrade> real_;
-  Trials& trials_;
+  Probes& probes_;
   const size_t side_;
 };
 
 class TriedMaker final : public UpgradeMaker {
  public:
-  TriedMaker(Trials& trials, uint8_t id) : trials_(trials), id_(id) {}
+  TriedMaker(Probes& probes, uint8_t id) : probes_(probes), id_(id) {}
   uint8_t id() const override { return id_; }
   bool serves(bool same_host) const override { return same_host; }
   bool exposes() const override { return false; }
   Result<Made> make(Conduit& base, size_t choice) override {
-    return with_trial(real_->make(base, choice), 0);
+    return with_probe(real_->make(base, choice), 0);
   }
   Result<Made> attach(std::span<const std::byte> offer, Conduit& base) override {
-    return with_trial(real_->attach(offer, base), 1);
+    return with_probe(real_->attach(offer, base), 1);
   }
 
  private:
-  Result<Made> with_trial(Result<Made> made, size_t side) {
+  Result<Made> with_probe(Result<Made> made, size_t side) {
     if (made.ok()) {
-      made->upgrade = std::make_unique<TriedUpgrade>(std::move(made->upgrade), trials_, side);
+      made->upgrade = std::make_unique<TriedUpgrade>(std::move(made->upgrade), probes_, side);
     }
     return made;
   }
 
   const std::shared_ptr<UpgradeMaker> real_ = make_shm_upgrades();
-  Trials& trials_;
+  Probes& probes_;
   const uint8_t id_;
 };
 
-class UpgradeTrial : public testing::Test {
+class UpgradeProbe : public testing::Test {
  protected:
   MakeEndpoint tried(bool another = false) {
     TcpOptions options;
@@ -89,18 +89,18 @@ class UpgradeTrial : public testing::Test {
     return good;
   }
 
-  Trials first_, second_;
+  Probes first_, second_;
 };
 
-// Each side's trial passes or fails after a number of exchanges, before which nothing is decided.
-// (The trial of the connecting side passes by the other's answer, thus long before or never.)
-TEST_F(UpgradeTrial, BothSidesDecideAlikeInEveryOrder) {
-  const Trial ends[] = {Trial::passed, Trial::failed};
-  for (const Trial here : ends) {
-    for (const Trial there : ends) {
+// Each side's probe passes or fails after a number of exchanges, before which nothing is decided.
+// (The probe of the connecting side passes by the other's answer, thus long before or never.)
+TEST_F(UpgradeProbe, BothSidesDecideAlikeInEveryOrder) {
+  const Probe ends[] = {Probe::passed, Probe::failed};
+  for (const Probe here : ends) {
+    for (const Probe there : ends) {
       for (int order = 0; order < 36; ++order) {
         const int when[] = {order / 6, order % 6};
-        if (here == Trial::passed && there == Trial::failed && when[0] < when[1] + 3) continue;
+        if (here == Probe::passed && there == Probe::failed && when[0] < when[1] + 3) continue;
         first_ = {};
         Ranks ranks(tried(), 2);
         for (int i = 0; i < 6; ++i) {
@@ -109,14 +109,14 @@ TEST_F(UpgradeTrial, BothSidesDecideAlikeInEveryOrder) {
           if (i == when[1]) first_.side[1] = there;
         }
         ASSERT_TRUE(exchange_some(ranks, 20));
-        const bool moves = here == Trial::passed && there == Trial::passed;
+        const bool moves = here == Probe::passed && there == Probe::passed;
         EXPECT_EQ(carriers(ranks), moves ? "shm shm" : "tcp tcp") << order;
       }
     }
   }
 }
 
-TEST_F(UpgradeTrial, WithoutAnEndTheLinkGoesOnOverItsSocket) {
+TEST_F(UpgradeProbe, WithoutAnEndTheLinkGoesOnOverItsSocket) {
   Ranks ranks(tried(), 2);
   ASSERT_TRUE(exchange_some(ranks, 100));
   EXPECT_EQ(carriers(ranks), "tcp tcp");
@@ -124,11 +124,11 @@ TEST_F(UpgradeTrial, WithoutAnEndTheLinkGoesOnOverItsSocket) {
   EXPECT_GT(first_.asked[1], 10);
 }
 
-TEST_F(UpgradeTrial, AfterAFailureTheNextMakerIsOffered) {
+TEST_F(UpgradeProbe, AfterAFailureTheNextMakerIsOffered) {
   for (const size_t side : {0, 1}) {
     first_ = second_ = {};
-    first_.side[side] = Trial::failed;
-    second_.side[0] = second_.side[1] = Trial::passed;
+    first_.side[side] = Probe::failed;
+    second_.side[0] = second_.side[1] = Probe::passed;
     Ranks ranks(tried(true), 2);
     ASSERT_TRUE(exchange_some(ranks, 20));
     EXPECT_EQ(carriers(ranks), "shm shm") << side;
@@ -136,17 +136,17 @@ TEST_F(UpgradeTrial, AfterAFailureTheNextMakerIsOffered) {
   }
 }
 
-// The accepting side says that its trial failed while the connecting side withdraws or shifts.
-TEST_F(UpgradeTrial, WhatBothSayAtOnceIsNoConfusion) {
-  for (const Trial here : {Trial::failed, Trial::passed}) {
+// The accepting side says that its probe failed while the connecting side withdraws or shifts.
+TEST_F(UpgradeProbe, WhatBothSayAtOnceIsNoConfusion) {
+  for (const Probe here : {Probe::failed, Probe::passed}) {
     for (const bool another : {false, true}) {
       first_ = second_ = {};
-      second_.side[0] = second_.side[1] = Trial::passed;
+      second_.side[0] = second_.side[1] = Probe::passed;
       Ranks ranks(tried(another), 2);
       ASSERT_TRUE(exchange_some(ranks, 6));
       ASSERT_GT(first_.asked[0], 0);
       first_.side[0] = here;
-      first_.side[1] = Trial::failed;
+      first_.side[1] = Probe::failed;
       Messages messages;
       for (uint32_t i = 0; i < 20; ++i) {
         for (const size_t rank : {0, 1}) {
@@ -155,7 +155,7 @@ TEST_F(UpgradeTrial, WhatBothSayAtOnceIsNoConfusion) {
         }
       }
       ASSERT_TRUE(ranks.drive(messages));
-      if (here == Trial::failed) {
+      if (here == Probe::failed) {
         for (auto& message : messages) EXPECT_TRUE(message->ok()) << message->why();
         ASSERT_TRUE(exchange_some(ranks, 20));
         EXPECT_EQ(carriers(ranks), another ? "shm shm" : "tcp tcp");
