@@ -89,6 +89,8 @@ core_sources += \
   transports/tcp/handshake.cc \
   transports/tcp/handshake.h \
   transports/tcp/interface_rank.cc \
+  transports/tcp/invitations.cc \
+  transports/tcp/invitations.h \
   transports/tcp/local_socket.cc \
   transports/tcp/local_socket.h \
   transports/tcp/meeting.cc \

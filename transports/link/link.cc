@@ -166,7 +166,7 @@ void Link::need() {
   }
   if (resumption_.enter(Resumption::Event::needed) == Resumption::Action::seek) {
     search_.begin(Clock::now());
-    connector_.forget_invitations();
+    connector_.invitations().forget();
     unreached_.clear();
   }
   const auto pause = search_.may_dial(Clock::now()) ? Limit::passed : Limit::running;
@@ -208,7 +208,7 @@ bool Link::dial() try {
 void Link::take_dialed() {
   Connector::Connected made = connector_.take_connected();
   if (meeting_.answer_to(Meeting::Event::connected) == Meeting::Action::invite) {
-    connector_.note_invited(peer_text(made.socket.fd()));
+    connector_.invitations().note_sent(peer_text(made.socket.fd()));
     shared_.await_greeting(std::move(made.socket), made.words);
     since_.waits = Clock::now();
     return act_on(Meeting::Event::connected);
@@ -242,7 +242,7 @@ void Link::end_in_failure() {
 // it may be late, too, behind a firewall, but then it is not waited for without end.
 Diagnosis::Limit Link::limit_to_reach() const {
   if (meeting_.asks()) return Limit::passed;  // the dialer has waited
-  if (connector_.has_invited() || (!connector_.leads_away() && is_next_door())) {
+  if (connector_.invitations().is_one_open() || (!connector_.leads_away() && is_next_door())) {
     return Limit::running;
   }
   const auto limit = most_deadlines * shared_.options.connect_timeout;
@@ -287,7 +287,7 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
     connector_.adopt(std::move(socket));
   } else if (action == Meeting::Action::accept) {
     connector_.stop();
-    connector_.forget_invitations();
+    connector_.invitations().forget();
     since_.met = Clock::now();
     connector_.note_met(socket);
     const bool within_host = is_within_host(socket);
@@ -300,9 +300,9 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
 
 void Link::uninvited(Acceptor::Reply reply, const std::string& address) {
   if (reply == Acceptor::Reply::none) {
-    connector_.note_closed(address);
+    connector_.invitations().note_closed(address);
   } else {
-    connector_.note_dropped(address);
+    connector_.invitations().note_dropped(address);
   }
   if (reply == Acceptor::Reply::refused) (void)react(Sign::refused, {}, read_last());
   if (reply == Acceptor::Reply::unacknowledged && meeting_.state() == Meeting::State::invites) {
@@ -414,7 +414,7 @@ void Link::check_overdue() {
 // A peer that closes all invitations, and says nothing, may be up, and its answers lost. (One that
 // has greeted may keep another connection.)
 void Link::check_spurning() {
-  if (!connector_.is_spurned()) return;
+  if (!connector_.invitations().are_spurned(shared_.options.connect_timeout)) return;
   const auto time = Acceptor::deadlines_to_prove * shared_.options.connect_timeout;
   const Limit limit = Clock::now() - since_.greeted < time ? Limit::running : Limit::passed;
   (void)react(Sign::spurned,

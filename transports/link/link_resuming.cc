@@ -141,7 +141,7 @@ void Link::resume(Socket socket, const Greeting& theirs) {
   if (react(Sign::back, lost, bytes) != Remedy::resume) return;
   if (!meeting_.asks()) act_on(Meeting::Event::greeted);
   connector_.stop();
-  connector_.forget_invitations();
+  connector_.invitations().forget();
   connector_.note_met(socket);
   since_.welcomed = {};
   const bool within_host = is_within_host(socket);

@@ -95,36 +95,6 @@ void Connector::try_another() {
   std::rotate(candidates_.begin(), candidates_.begin() + 1, candidates_.end());
 }
 
-void Connector::note_invited(const std::string& address) {
-  invited_.try_emplace(address);
-  latest_ = address;
-  ++invitations_;
-}
-
-bool Connector::has_invited() const {
-  return std::ranges::any_of(
-      invited_, [](const auto& each) { return each.second == Dialer::Clock::time_point{}; });
-}
-
-void Connector::forget_invitations() {
-  invited_.clear();
-  invitations_ = 0;
-}
-
-void Connector::note_closed(const std::string& address) {
-  const auto found = invited_.find(address);
-  if (found == invited_.end() || found->second != Dialer::Clock::time_point{}) return;
-  found->second = Dialer::Clock::now();
-}
-
-bool Connector::is_spurned() const {
-  const auto limit = context_.options.connect_timeout;
-  const auto now = Dialer::Clock::now();
-  return !invited_.empty() && std::ranges::all_of(invited_, [&](const auto& each) {
-    return each.second != Dialer::Clock::time_point{} && now - each.second >= limit;
-  });
-}
-
 Dialer::State Connector::fail() {
   ran_short_ = dialer_->ran_short();
   if (!ran_short_ && dials_locally() && !dialer_->refused()) return dial_between_hosts();

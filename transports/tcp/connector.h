@@ -8,7 +8,6 @@
 
 #include <poll.h>
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "transports/tcp/address.h"
 #include "transports/tcp/dialer.h"
 #include "transports/tcp/handshake.h"
+#include "transports/tcp/invitations.h"
 #include "transports/tcp/socket.h"
 
 namespace sluice {
@@ -69,20 +69,13 @@ class Connector {
   Result<Socket> connect_beside(const Socket& connected) const;
   // An invitation came to nothing, or is not answered: the next is for the peer's next address.
   void try_another();
-  // What became of invitations, by the addresses to which they went.
-  void note_invited(const std::string& address);
-  void note_closed(const std::string& address);
-  void note_dropped(const std::string& address) { invited_.erase(address); }
+  // What the inviting side has sent.
+  Invitations& invitations() { return invitations_; }
+  const Invitations& invitations() const { return invitations_; }
   // There have been fewer invitations than the peer has addresses.
-  bool may_invite_elsewhere() const { return invitations_ < candidates_.size(); }
+  bool may_invite_elsewhere() const { return invitations_.count() < candidates_.size(); }
   // The latest led to an address that has answered as the peer before.
-  bool has_invited_peer() const { return has_answered(latest_); }
-  // One is open, as far as this side knows.
-  bool has_invited() const;
-  // Each address that was invited has closed an invitation, the latest to do so a deadline ago.
-  bool is_spurned() const;
-  // They have met.
-  void forget_invitations();
+  bool has_invited_peer() const { return has_answered(invitations_.latest()); }
   // Code::memory also if this process lacks descriptors: another attempt may succeed. While it
   // dials: Dialer::absence, with Code::peer_lost; ok: it is empty.
   Status failure() const;
@@ -111,9 +104,7 @@ class Connector {
   const FirstWords words_;
   std::vector<Candidate> candidates_;
   bool same_host_ = false;
-  std::map<std::string, Dialer::Clock::time_point> invited_;  // when closed first; zero: not yet
-  size_t invitations_ = 0;                                    // so far
-  std::string latest_;                                        // to where the latest went
+  Invitations invitations_;
   std::optional<Resuming> resuming_;
   uint64_t searches_ = 0;  // asking side: so far
   std::unique_ptr<Dialer> dialer_;
