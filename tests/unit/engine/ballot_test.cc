@@ -214,5 +214,18 @@ TEST(Ballot, nccl_goes_if_no_rank_lacks_anything_and_most_data_is_on_devices) {
   });
 }
 
+TEST(Ballot, nccl_stays_if_half_of_the_data_is_on_the_host) {
+  for (const Rank ranks : {2U, 4U}) {
+    auto votes = all_for(ranks);
+    for (Rank rank = 1; rank <= ranks / 2; ++rank) {
+      votes[rank].by(Carrier::nccl).data = Data::elsewhere;
+    }
+    const Finding finding = about(Carrier::nccl, votes);
+    EXPECT_EQ(finding.next, Next::stay);
+    EXPECT_EQ(finding.lack, Lack::on_host);
+    EXPECT_EQ(finding.rank, 1U);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::testing
