@@ -567,6 +567,17 @@ TEST_P(Trials, of_calls_on_devices_have_these_candidates) {
   });
 }
 
+// (Rivals are for calls on the host.)
+TEST_P(Trials, of_calls_on_devices_have_no_other_algorithms) {
+  for (const char* choice : {"online", "free"}) {
+    change = [&](Rank, Process& process) { process.knobs.choice = choice; };
+    run(3, [&](Member& member) {
+      SmallAllreduce<int32_t> integers(member.rank);
+      EXPECT_EQ(candidates_of(member, integers.call, {true, false}), "ruled mpi ipc");
+    });
+  }
+}
+
 TEST_P(Trials, of_calls_on_devices_are_off_with_the_rules) {
   change = [](Rank, Process& process) { process.knobs.choice = "rules"; };
   run(2, [&](Member& member) {
