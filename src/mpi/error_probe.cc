@@ -129,7 +129,8 @@ void end_probes() {
 
 bool is_communicator(MPI_Comm handle) {
 #ifdef SLUICE_OPEN_MPI
-  return real().Comm_c2f(handle) != -1;
+  // (It takes MPI_COMM_NULL for one.)
+  return handle != real().comm_null && real().Comm_c2f(handle) != -1;
 #else
   // MPICH reports a handle of another kind to MPI_COMM_WORLD's handler, whatever the function.
 #ifdef SLUICE_MPICH

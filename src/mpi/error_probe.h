@@ -29,8 +29,8 @@ void begin_probes();
 // Called before MPI_Finalize.
 void end_probes();
 
-// Whether a handle is valid as a communicator, a type or an operation, and whether the program has
-// committed a type. Some 50 ns.
+// Whether a handle is valid as a communicator (MPI_COMM_NULL is not), a type or an operation, and
+// whether the program has committed a type. Some 50 ns.
 bool is_communicator(MPI_Comm handle);
 bool is_datatype(MPI_Datatype type, bool* committed);
 bool is_committed(MPI_Datatype type);

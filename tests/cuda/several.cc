@@ -5,7 +5,7 @@
 // random kinds of memory if there is a driver (only host memory otherwise; with --devices 1 only
 // memory of devices). What each case expects is computed here. --crossings 1: counts the bytes
 // between the host and devices instead. --invalid: makes one such call (none, null, twice, count,
-// root, op, inter) and prints the error.
+// root, op, inter) and prints the error; or calls on MPI_COMM_NULL (no_comm).
 #include <mpi.h>
 //
 #include <algorithm>
@@ -274,6 +274,25 @@ void make_invalid(const std::string& what) {
   test::check(is_mpis || (first == 1 && second == 2), "the buffers");
 }
 
+int reported = 0;
+void note_error(MPI_Comm*, int*, ...) { ++reported; }
+
+// MPI reports such a call once, and the buffers stay as they are.
+void call_without_communicator() {
+  MPI_Errhandler noting;
+  MPI_Comm_create_errhandler(note_error, &noting);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, noting);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, noting);
+  double first = 1, second = 2;
+  void* both[] = {&first, &second};
+  (void)IN_SLUICE(sluice_allreduce_multi)(both, 2, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_NULL);
+  test::check(reported == 1, std::to_string(reported) + " errors of an allreduce");
+  (void)IN_SLUICE(sluice_bcast_multi)(both, 2, 1, MPI_DOUBLE, 0, MPI_COMM_NULL);
+  test::check(reported == 2, std::to_string(reported) + " errors, with those of a broadcast");
+  test::check(first == 1 && second == 2, "the buffers");
+  MPI_Errhandler_free(&noting);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -289,6 +308,8 @@ int main(int argc, char** argv) {
   const std::string invalid = options.text("invalid", "");
   if (options.number("crossings", 0) > 0) {
     count_crossings();
+  } else if (invalid == "no_comm") {
+    call_without_communicator();
   } else if (!invalid.empty()) {
     make_invalid(invalid);
   } else {
