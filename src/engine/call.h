@@ -62,6 +62,9 @@ struct Call {
   // The size that rules test: bytes of the whole vector, result or input on one rank (Cost in
   // algorithm.h). Equal on all ranks; 0 for alltoallv, where ranks know no common figure.
   size_t bytes = 0;
+  // Of alltoallv: bytes that this rank sends. Ranks differ: trials exchange it (samples.h), and
+  // nothing else depends on it.
+  size_t weight = 0;
   // If set, both views lie on this device, and have no Packing. Then the algorithm must have a
   // plan.
   DeviceWork* device = nullptr;

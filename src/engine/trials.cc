@@ -63,14 +63,6 @@ bool has_a_common_size(const Call& call) {
   return call.collective != Collective::alltoallv && call.collective != Collective::barrier;
 }
 
-// Bytes that this rank sends in a call whose size the ranks do not know.
-float weight_of(const Call& call, Rank ranks) {
-  if (call.collective != Collective::alltoallv) return 0;
-  size_t elements = 0;
-  for (Rank to = 0; to < ranks; ++to) elements += call.input.block(to).count;
-  return static_cast<float>(elements * call.element);
-}
-
 // Equal on all ranks.
 bool may_be_mpis(const Call& call) {
   if (!has_a_common_size(call)) return true;
@@ -296,7 +288,8 @@ void Trials::take_part(const Call& call, const Trial::Next& next, Way* way) cons
   way->takes_part = true;
   way->place = next.place;
   way->is_timed = next.is_timed;
-  if (next.is_timed) of.samples[next.place] = {0, Sample::unknown, weight_of(call, team_.size())};
+  const auto weight = static_cast<float>(call.weight);
+  if (next.is_timed) of.samples[next.place] = {0, Sample::unknown, weight};
   if (next.candidate == of.trial.choice() || of.is_interchangeable) return;
   if (!next.is_timed) return way->go_by(of.trial.choice());
   const bool is_mpis = of.candidates[next.candidate] == &routes::mpi;

@@ -251,10 +251,12 @@ bool describe_Alltoallv(const Arguments& a, Position position, Exchange* x) {
   if (x->set_aside) return take_in_place(x, x->output);
   x->aliased =
       a.sendtype == a.recvtype && a.sendcounts == a.recvcounts && are_aliased(a.sendbuf, a.recvbuf);
-  return a.sdispls &&
-         set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls, position.size, x,
-                    &x->input) &&
-         compare_own(position.rank, position.rank, x);
+  if (!a.sdispls || !set_ragged(a.sendbuf, find_datatype(a.sendtype), a.sendcounts, a.sdispls,
+                                position.size, x, &x->input)) {
+    return false;
+  }
+  x->call.weight = x->input.bytes();
+  return compare_own(position.rank, position.rank, x);
 }
 
 namespace {

@@ -13,6 +13,7 @@
 //   roots      MPI_Reduce of floating-point numbers, with changing roots; the same
 //   moves      MPI_Bcast, with changing roots
 //   uneven     MPI_Alltoallv
+//   varied     MPI_Alltoallv, of five amounts in turn, whose times say nothing about each other
 //   spellings  MPI_Bcast and MPI_Allgatherv in turns, of one signature that each rank spells with
 //              other datatypes, and data with gaps
 //   empty      MPI_Bcast of nothing: of a type without data, by another count on each rank
@@ -120,7 +121,8 @@ class Loop {
     if (job_.what == "sums") return add_integers();
     if (job_.what == "doubles" || job_.what == "roots") return add_doubles();
     if (job_.what == "moves") return move();
-    if (job_.what == "uneven") return exchange();
+    if (job_.what == "uneven") return exchange(job_.count);
+    if (job_.what == "varied") return exchange(job_.count << call_ % 5);
     if (job_.what == "barriers") return void(MPI_Barrier(comm_));
     if (job_.what == "spellings") return spell();
     if (job_.what == "empty") return move_nothing();
@@ -355,12 +357,12 @@ class Loop {
   }
 
   // Blocks differ, but calls do not.
-  void exchange() {
+  void exchange(int count) {
     const auto size = static_cast<size_t>(size_);
     std::vector<int> counts(size), starts(size), received(size), places(size);
     for (size_t i = 0; i < size; ++i) {
-      counts[i] = job_.count + static_cast<int>((static_cast<size_t>(rank_) + i) % 3);
-      received[i] = job_.count + static_cast<int>((i + static_cast<size_t>(rank_)) % 3);
+      counts[i] = count + static_cast<int>((static_cast<size_t>(rank_) + i) % 3);
+      received[i] = count + static_cast<int>((i + static_cast<size_t>(rank_)) % 3);
     }
     std::partial_sum(counts.begin(), counts.end() - 1, starts.begin() + 1);
     std::partial_sum(received.begin(), received.end() - 1, places.begin() + 1);

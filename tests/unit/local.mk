@@ -55,6 +55,7 @@ teams_tests = \
   tests/unit/engine/in_flight_test.cc \
   tests/unit/engine/team_cache_test.cc \
   tests/unit/engine/slots_test.cc \
+  tests/unit/engine/trials_alltoallv_test.cc \
   tests/unit/engine/trials_test.cc \
   tests/unit/engine/turns_test.cc
 # Collectives of teams, by plans and in shared memory.
