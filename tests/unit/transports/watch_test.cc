@@ -59,9 +59,11 @@ TEST_F(Watched, AHostThatAnswersElsewhereIsNotDead) {
 }
 
 TEST_F(Watched, AHostThatAnswersNowhereIs) {
-  const Socket end(fcntl(end_of(ranks_, 1), F_DUPFD_CLOEXEC, 0));
+  const Socket end(fcntl(end_of(ranks_, 0), F_DUPFD_CLOEXEC, 0));
+  const Socket other(fcntl(end_of(ranks_, 1), F_DUPFD_CLOEXEC, 0));
   awaited_.receive(ranks_.channel(0, 1));
-  const Outage outage(end.fd());
+  // In both directions: the other host's kernel gives up in time, too, and its reset is lost.
+  const Outage outage(end.fd()), others(other.fd());
   cut_off(ranks_, 1);
   sent_.send(ranks_.channel(0, 1));
   ASSERT_TRUE(wait_for(ranks_.at(0), [&] { return awaited_.done(); }));
