@@ -33,7 +33,7 @@ libsluice_cuda_la_LIBADD = libdevices.la
 libsluice_cuda_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,--version-script=$(top_srcdir)/cuda/cuda.map \
   -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete
 if PLAIN_BUILD
-libsluice_cuda_la_LDFLAGS += -Wl,-z,defs -Wc,-static-libstdc++ -Wc,-static-libgcc
+libsluice_cuda_la_LDFLAGS += -Wl,-z,defs -Wc,-static-libstdc++
 endif
 EXTRA_libsluice_cuda_la_DEPENDENCIES = cuda/cuda.map
 EXTRA_DIST += cuda/cuda.map

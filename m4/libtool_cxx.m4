@@ -3,7 +3,7 @@
 # SLUICE_LIBTOOL_CXX: let the C++ compiler driver link shared C++ libraries.
 #
 # Libtool links them with -nostdlib and names the start files, -lstdc++ and -lgcc_s itself, so that
-# -static-libstdc++ and -static-libgcc have no effect. libsluice.so is preloaded into programs that bring a C++
+# -static-libstdc++ has no effect. libsluice.so is preloaded into programs that bring a C++
 # library of their own, of any version, and must not bring a second shared one.
 AC_DEFUN([SLUICE_LIBTOOL_CXX], [
   AC_REQUIRE([LT_INIT])

@@ -163,37 +163,47 @@ Status judge_beyond(const Arguments& arguments, const FurtherBuffers& further) {
   return {Code::invalid, "MPI does not define this operation for this datatype"};
 }
 
-// MPI does the call, on one buffer.
+Status no_memory() { return {Code::memory, "no memory for several buffers"}; }
+
+// *several: set if Sluice can describe the call; then *arguments get the buffer that MPI is to
+// take.
+Status prepare_for_mpi(const Row& row, Position position, FurtherBuffers& further,
+                       Exchange* exchange, std::optional<SeveralForMpi>* several,
+                       Arguments* arguments) try {
+  this_thread.passing_datatype = nullptr;
+  if (!row.describe(*arguments, position, exchange) || !exchange->refusal.ok()) return {};
+  further.attach(exchange);
+  void* buffer = nullptr;
+  const Status status = several->emplace(*exchange).begin(&buffer);
+  arguments->recvbuf = arguments->buffer = buffer;
+  return status;
+} catch (const std::bad_alloc&) {
+  return no_memory();
+}
+
+Status finish_for_mpi(const Arguments& arguments, const FurtherBuffers& further,
+                      std::optional<SeveralForMpi>& several) try {
+  return several ? several->end() : judge_beyond(arguments, further);
+} catch (const std::bad_alloc&) {
+  return no_memory();
+}
+
+// MPI does the call, on one buffer. (What its error handler throws is the program's.)
 int call_mpi(const Row& row, Arguments arguments, FurtherBuffers& further) {
   int is_inter = 0, rank = 0, ranks = 0;
   if (!is_communicator(arguments.comm)) return row.call(arguments);
   real().Comm_test_inter(arguments.comm, &is_inter);
   real().Comm_rank(arguments.comm, &rank);
   real().Comm_size(arguments.comm, &ranks);
-  Status status;
-  if (is_inter) status = {Code::invalid, "it takes no intercommunicators"};
+  Exchange exchange;
+  std::optional<SeveralForMpi> several;
+  const Position position{static_cast<Rank>(rank), static_cast<Rank>(ranks)};
+  Status status = is_inter
+                      ? Status(Code::invalid, "it takes no intercommunicators")
+                      : prepare_for_mpi(row, position, further, &exchange, &several, &arguments);
   int result = MPI_SUCCESS;
-  try {
-    Exchange exchange;
-    this_thread.passing_datatype = nullptr;
-    const Position position{static_cast<Rank>(rank), static_cast<Rank>(ranks)};
-    const bool is_described =
-        status.ok() && row.describe(arguments, position, &exchange) && exchange.refusal.ok();
-    if (status.ok() && !is_described) {
-      result = row.call(arguments);
-      if (result == MPI_SUCCESS) status = judge_beyond(arguments, further);
-    } else if (status.ok()) {
-      further.attach(&exchange);
-      SeveralForMpi several(exchange);
-      void* buffer = nullptr;
-      status = several.begin(&buffer);
-      arguments.recvbuf = arguments.buffer = buffer;
-      if (status.ok()) result = row.call(arguments);
-      if (status.ok() && result == MPI_SUCCESS) status = several.end();
-    }
-  } catch (const std::bad_alloc&) {
-    status = {Code::memory, "no memory for several buffers"};
-  }
+  if (status.ok()) result = row.call(arguments);
+  if (status.ok() && result == MPI_SUCCESS) status = finish_for_mpi(arguments, further, several);
   if (status.ok()) return result;
   log(Level::error, "%s: %s", row.name, status.message().c_str());
   return raise_error(arguments.comm, status);

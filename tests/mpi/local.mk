@@ -35,6 +35,7 @@ mpi_programs = \
   tests/mpi/stress \
   tests/mpi/sum \
   tests/mpi/threads \
+  tests/mpi/thrown \
   tests/mpi/types \
   tests/mpi/plaintext
 check_PROGRAMS += $(mpi_programs)
