@@ -83,6 +83,11 @@ class Outage {
   Outage(const Outage&) = delete;
   Outage& operator=(const Outage&) = delete;
 
+  // The kernel does not give the connection up for the next two minutes.
+  void keep_probing() const {
+    const int most = 127;
+    EXPECT_EQ(setsockopt(fd_, IPPROTO_TCP, TCP_KEEPCNT, &most, sizeof(most)), 0);
+  }
   // Until the kernel has probed the idle connection, which takes a second. False if it does not.
   bool await_probe() const {
     return await([](const tcp_info& info) { return info.tcpi_probes > 0; });
