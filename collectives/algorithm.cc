@@ -13,8 +13,8 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view names[collective_count] = {
-    "allreduce",      "reduce",   "broadcast", "allgather", "allgatherv",
-    "reduce_scatter", "alltoall", "alltoallv", "barrier",
+    "allreduce", "reduce", "broadcast", "allgather", "allgatherv", "reduce_scatter",
+    "scan",      "exscan", "alltoall",  "alltoallv", "barrier",
 };
 
 }  // namespace
@@ -36,8 +36,21 @@ bool is_rooted(Collective collective) {
 }
 
 bool is_reducing(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter;
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::exscan:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Rank operands_of(Collective collective, Rank rank, Rank size) {
+  if (collective == Collective::scan) return rank + 1;
+  return collective == Collective::exscan ? rank : size;
 }
 
 std::span<const Algorithm> algorithms(Collective collective) {
@@ -88,6 +101,8 @@ PlanBuilder::Alias alias_of(Collective collective, Rank rank) {
   switch (collective) {
     case Collective::allreduce:
     case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
       return {true, whole};
     case Collective::allgather:
     case Collective::allgatherv:

@@ -19,11 +19,13 @@ enum class Collective : uint8_t {
   allgather,
   allgatherv,
   reduce_scatter,  // MPI_Reduce_scatter and MPI_Reduce_scatter_block
+  scan,
+  exscan,
   alltoall,
   alltoallv,
   barrier,
 };
-inline constexpr uint32_t collective_count = 9;
+inline constexpr uint32_t collective_count = 11;
 
 std::string_view to_string(Collective collective);
 // Finds a collective by its name in rules and on the command line; false if there is none.
@@ -33,6 +35,9 @@ bool parse(std::string_view name, Collective* collective);
 bool is_rooted(Collective collective);
 // Whether it combines operands.
 bool is_reducing(Collective collective);
+// How many ranks' operands make up that rank's result: ranks 0 to that number - 1. All, except in
+// scan and exscan.
+Rank operands_of(Collective collective, Rank rank, Rank size);
 
 // All input of an algorithm. Equal on all ranks except for `rank`.
 struct Shape {
@@ -77,8 +82,8 @@ enum class Bracketing : uint8_t {
 };
 
 // The published cost, which the proof checks against the plan. S: bytes of the whole vector
-// (allreduce, reduce, broadcast), of the whole result (allgather) or of the whole input
-// (reduce_scatter, alltoall).
+// (allreduce, reduce, scan, exscan, broadcast), of the whole result (allgather) or of the whole
+// input (reduce_scatter, alltoall).
 struct Cost {
   double steps = 0;    // messages in sequence on the critical path, each taken as one unit
   double bytes = 0;    // most bytes that any rank sends, in S (exact if p divides the elements)

@@ -100,6 +100,10 @@ core_sources += \
   collectives/reduce_scatter/reduce_scatter.h \
   collectives/reduce_scatter/ring.cc
 core_sources += \
+  collectives/scan/chain.cc \
+  collectives/scan/doubling.cc \
+  collectives/scan/scan.h
+core_sources += \
   collectives/shm/shm.cc \
   collectives/shm/shm.h \
   collectives/shm/cma.cc \
@@ -113,5 +117,6 @@ core_sources += \
   collectives/shm/cuts.h \
   collectives/shm/slot_exchange.h \
   collectives/shm/reducing.cc \
+  collectives/shm/scanning.cc \
   collectives/shm/past_cache.cc \
   collectives/shm/past_cache.h

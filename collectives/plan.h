@@ -14,15 +14,17 @@
 //   collective       input                        output
 //   allreduce        all: the operand             all: the result
 //   reduce           all: the operand             all: the result; exists on the root alone
+//   scan, exscan     all: the operand             all: the result; exscan: none on rank 0
 //   broadcast        (none)                       all: the buffer; the root's holds the data
 //   allgather(v)     all: this rank's block       block r: rank r's
 //   reduce_scatter   block r: for rank r          all: this rank's block of the result
 //   alltoall(v)      block r: for rank r          block r: from rank r
 //   barrier          (none)                       (none)
 //
-// Input and output may be the same memory (MPI_IN_PLACE) in allreduce, in reduce at the root, and
-// in allgather, where the input is this rank's block of the output. In reduce_scatter and alltoall
-// they never overlap: the caller copies the input elsewhere first. A plan never writes to input.
+// Input and output may be the same memory (MPI_IN_PLACE) in allreduce and scans, in reduce at the
+// root, and in allgather, where the input is this rank's block of the output. In reduce_scatter and
+// alltoall they never overlap: the caller copies the input elsewhere first. A plan never writes to
+// input.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,7 @@
 #include "collectives/broadcast/broadcast.h"
 #include "collectives/reduce/reduce.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
+#include "collectives/scan/scan.h"
 #include "collectives/shm/shm.h"
 
 namespace sluice {
@@ -59,6 +60,10 @@ constexpr const Algorithm* listed[] = {
     &reduce_scatter_direct,
     &reduce_scatter_hosts_ring,
     &reduce_scatter_hosts_direct,
+    &scan_doubling,
+    &scan_chain,
+    &exscan_doubling,
+    &exscan_chain,
     &alltoall_linear,
     &alltoall_pairwise,
     &alltoall_bruck,
@@ -78,6 +83,10 @@ constexpr const Algorithm* listed[] = {
     &shm_allgather,
     &shm_allgatherv,
     &shm_reduce_scatter,
+    &shm_scan,
+    &shm_scan_prefixes,
+    &shm_exscan,
+    &shm_exscan_prefixes,
     &shm_alltoall,
     &shm_alltoallv,
     &shm_alltoallv_mixed,

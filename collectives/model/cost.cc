@@ -67,6 +67,8 @@ double full_size(const PlanSet& set, const Counts& counts) {
     case Collective::allreduce:
     case Collective::reduce:
     case Collective::broadcast:
+    case Collective::scan:
+    case Collective::exscan:
       return static_cast<double>(counts[0]);
     case Collective::barrier:
       return 0;

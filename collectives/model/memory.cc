@@ -16,6 +16,10 @@ Extent extent_of(const PlanSet& set, Rank rank, Area area) {
       return Extent::whole;
     case Collective::reduce:
       return input || rank == set.root ? Extent::whole : Extent::none;
+    case Collective::scan:
+      return Extent::whole;
+    case Collective::exscan:
+      return input || rank > 0 ? Extent::whole : Extent::none;
     case Collective::broadcast:
       return input ? Extent::none : Extent::whole;
     case Collective::allgather:

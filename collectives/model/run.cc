@@ -251,9 +251,10 @@ class Judge {
     if (set_.collective == Collective::allreduce && rank > 0) {
       return result == got(0, block, i) ? "" : "rank 0 has " + all.to_string(got(0, block, i));
     }
-    if (!all.is_complete(result, set_.size())) return miscounted(result);
-    if (set_.in_order && !all.is_in_order(result, set_.size())) return "not in the order of ranks";
-    if (set_.balanced && !all.is_balanced(result, set_.size())) return "not by the balanced tree";
+    const Rank ranks = operands_of(set_.collective, rank, set_.size());
+    if (!all.is_complete(result, ranks)) return miscounted(result, ranks);
+    if (set_.in_order && !all.is_in_order(result, ranks)) return "not in the order of ranks";
+    if (set_.balanced && !all.is_balanced(result, ranks)) return "not by the balanced tree";
     size_t index = i;
     if (set_.collective == Collective::reduce_scatter) {
       index +=
@@ -262,11 +263,12 @@ class Judge {
     return all.index(result) == index ? "" : "of other elements than " + std::to_string(index);
   }
 
-  std::string miscounted(Expression result) const {
+  std::string miscounted(Expression result, Rank ranks) const {
     std::vector<uint32_t> times(set_.size(), 0);
     for (Rank rank : outcome_.expressions.ranks(result, 2 * set_.size())) ++times[rank];
     for (Rank rank = 0; rank < set_.size(); ++rank) {
-      if (times[rank] == 0) return "rank " + std::to_string(rank) + " is missing";
+      if (rank < ranks && times[rank] == 0) return "rank " + std::to_string(rank) + " is missing";
+      if (rank >= ranks && times[rank] > 0) return "rank " + std::to_string(rank) + " is too many";
     }
     return "a rank counts more than once";
   }

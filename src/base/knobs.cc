@@ -167,12 +167,16 @@ constexpr Knob table[] = {
      "how to do MPI_Allgatherv; nothing: the rules decide", true, 4U},
     {"SLUICE_REDUCE_SCATTER", KnobType::word, "", any_algorithm,
      "how to do MPI_Reduce_scatter and _block; nothing: the rules decide", true, 5U},
+    {"SLUICE_SCAN", KnobType::word, "", any_algorithm,
+     "how to do MPI_Scan; nothing: the rules decide", true, 6U},
+    {"SLUICE_EXSCAN", KnobType::word, "", any_algorithm,
+     "how to do MPI_Exscan; nothing: the rules decide", true, 7U},
     {"SLUICE_ALLTOALL", KnobType::word, "", any_algorithm,
-     "how to do MPI_Alltoall; nothing: the rules decide", true, 6U},
+     "how to do MPI_Alltoall; nothing: the rules decide", true, 8U},
     {"SLUICE_ALLTOALLV", KnobType::word, "", any_algorithm,
-     "how to do MPI_Alltoallv; nothing: the rules decide", true, 7U},
+     "how to do MPI_Alltoallv; nothing: the rules decide", true, 9U},
     {"SLUICE_BARRIER", KnobType::word, "", any_algorithm,
-     "how to do MPI_Barrier; nothing: the rules decide", true, 8U},
+     "how to do MPI_Barrier; nothing: the rules decide", true, 10U},
 };
 // clang-format on
 

@@ -50,9 +50,13 @@ struct View : Blocks {
 };
 
 struct Call {
+  // What a message says of its call in 32 bits (encode_signature): the collective, and the root.
+  static constexpr uint32_t collective_bits = 6;
+  static_assert(collective_count <= 1U << collective_bits);
   // In exchanges of a team's own (Team::exchange): the root is this number and the collective that
   // the exchange precedes. No call of the program's has such a root.
-  static constexpr Rank exchange_root = (Rank{1} << 28) - 16;
+  static constexpr Rank exchange_root =
+      (Rank{1} << (32 - collective_bits)) - (Rank{1} << collective_bits);
 
   Collective collective = Collective::barrier;
   Rank root = 0;

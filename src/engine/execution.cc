@@ -7,14 +7,16 @@
 namespace sluice {
 
 std::string describe_signature(uint32_t signature) {
-  const auto collective = static_cast<Collective>(signature & 15);
-  if ((signature & 15) >= collective_count) return "something unknown";
-  if (const Rank root = signature >> 4; root >= Call::exchange_root) {
+  const uint32_t number = signature % (1U << Call::collective_bits);
+  const Rank root = signature >> Call::collective_bits;
+  if (number >= collective_count) return "something unknown";
+  if (root >= Call::exchange_root) {
     const auto preceded = static_cast<Collective>(root - Call::exchange_root);
     return "the vote before a large " + std::string(to_string(preceded));
   }
+  const auto collective = static_cast<Collective>(number);
   std::string text(to_string(collective));
-  if (is_rooted(collective)) text += " with root " + std::to_string(signature >> 4);
+  if (is_rooted(collective)) text += " with root " + std::to_string(root);
   return text;
 }
 

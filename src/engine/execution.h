@@ -43,7 +43,7 @@ class Channels {
 
 // Encodes what a message belongs to, for Tag::signature: the collective and its root.
 inline uint32_t encode_signature(Collective collective, Rank root) {
-  return static_cast<uint32_t>(collective) | root << 4;
+  return static_cast<uint32_t>(collective) | root << Call::collective_bits;
 }
 // "broadcast from root 3", "allreduce".
 std::string describe_signature(uint32_t signature);

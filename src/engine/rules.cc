@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
 
 #include "src/base/file.h"
 #include "src/base/plain_text.h"
@@ -142,6 +143,7 @@ const Choices::From& Choices::find(size_t bytes) const {
 }
 
 Result<Selector> Selector::make(const Knobs& knobs) {
+  static_assert(std::extent_v<decltype(Knobs::algorithm)> == collective_count);
   Selector selector;
   selector.reproducible_ = knobs.reproducible;
   for (const Knob& knob : knob_table()) {

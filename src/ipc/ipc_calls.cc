@@ -34,6 +34,11 @@ void measure(const UnplacedCall& unplaced, Vote* vote) {
   }
 }
 
+bool is_served(Collective collective) {
+  return collective != Collective::barrier && collective != Collective::scan &&
+         collective != Collective::exscan;
+}
+
 bool reduces(const Call& call) { return call.reduction.kernel != nullptr; }
 
 uint32_t bit_of(Lack lack) { return 1U << static_cast<unsigned>(lack); }
@@ -60,7 +65,7 @@ IpcCalls::IpcCalls(Team& team, DeviceSlabs& slabs, const Knobs& knobs,
       packed_(team.size() * longest_record) {}
 
 bool IpcCalls::is_eligible(const Call& call) const {
-  if (call.collective == Collective::barrier) return false;
+  if (!is_served(call.collective)) return false;
   const bool is_small = call.bytes < knobs_.cuda_ipc_least || call.bytes == 0;
   if (is_small && !is_alltoallv(call)) return false;
   if (reduces(call)) {

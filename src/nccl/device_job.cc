@@ -24,6 +24,8 @@ std::optional<SluiceNcclCollective> collective_of(Collective collective) {
       return sluice_nccl_reduce_scatter;
     case Collective::alltoall:
       return sluice_nccl_alltoall;
+    case Collective::scan:  // NCCL has none
+    case Collective::exscan:
     case Collective::alltoallv:  // ranks know no common size, by which they would agree to vote
     case Collective::barrier:
       break;

@@ -61,6 +61,8 @@ size_t block_count(Collective collective, Rank ranks) {
   switch (collective) {
     case Collective::allreduce:
     case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
     case Collective::broadcast:
       return 1;
     default:

@@ -159,8 +159,17 @@ std::string host_list(std::span<const uint32_t> hosts) {
 namespace {
 
 bool is_by_block(Collective collective) {
-  return collective != Collective::allreduce && collective != Collective::reduce &&
-         collective != Collective::broadcast && collective != Collective::barrier;
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::broadcast:
+    case Collective::barrier:
+      return false;
+    default:
+      return true;
+  }
 }
 
 std::vector<size_t> equal_figures(Collective collective, Rank size) {

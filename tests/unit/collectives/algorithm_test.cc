@@ -61,6 +61,13 @@ TEST(Registry, LeavesNoCallUnserved) {
   }
 }
 
+TEST(Operands, AreOfAllRanksButInScans) {
+  EXPECT_EQ(operands_of(Collective::allreduce, 2, 5), 5U);
+  EXPECT_EQ(operands_of(Collective::scan, 2, 5), 3U);
+  EXPECT_EQ(operands_of(Collective::exscan, 2, 5), 2U);
+  EXPECT_EQ(operands_of(Collective::exscan, 0, 5), 0U);
+}
+
 TEST(Needs, AreRespected) {
   Algorithm algorithm{Collective::allreduce, "", "", {}, nullptr, nullptr};
   EXPECT_TRUE(can_serve(algorithm, 6, true, true));
@@ -81,6 +88,7 @@ TEST(Alias, IsWhereInPlaceMayBe) {
   EXPECT_EQ(alias_of(Collective::allreduce, 3).block, whole);
   EXPECT_TRUE(alias_of(Collective::allgatherv, 3).possible);
   EXPECT_EQ(alias_of(Collective::allgatherv, 3).block, 3u);
+  EXPECT_EQ(alias_of(Collective::exscan, 3).block, whole);
   EXPECT_FALSE(alias_of(Collective::alltoall, 3).possible);
   EXPECT_FALSE(alias_of(Collective::reduce_scatter, 3).possible);
   EXPECT_FALSE(alias_of(Collective::broadcast, 3).possible);

@@ -36,8 +36,10 @@ class ByCma : public ::testing::Test {
     const Adjust fetch = [&](Rank rank, Process& process) {
       process.arenas = arenas_.source();
       process.host = 1;
-      for (std::string& name : process.knobs.algorithm) name = "fetch";
-      process.knobs.algorithm[static_cast<size_t>(Collective::barrier)] = "";
+      for (uint32_t i = 0; i < collective_count; ++i) {
+        const bool has_one = find_algorithm(static_cast<Collective>(i), "fetch");
+        process.knobs.algorithm[i] = has_one ? "fetch" : "";
+      }
       if (adjust) adjust(rank, process);
     };
     on_ranks(ranks, endpoints, fetch, body);

@@ -21,7 +21,7 @@ int32_t value(Rank rank, size_t index) {
   return static_cast<int32_t>(rank * 1000003 + index * 7 + 1);
 }
 
-// The sum over all ranks.
+// The sum over so many ranks.
 int32_t sum_at(Rank ranks, size_t index) {
   return static_cast<int32_t>(ranks * (ranks - 1) / 2 * 1000003 + ranks * (index * 7 + 1));
 }
@@ -128,10 +128,12 @@ void fill(std::vector<int32_t>& memory, size_t size, const At& at) {
 void make_reducing(const Setting& setting, Rank rank, Problem& problem) {
   const size_t n = setting.count;
   fill(problem.input, n, [&](size_t i) { return value(rank, i); });
-  fill(problem.expected, n, [&](size_t i) { return sum_at(setting.ranks, i); });
+  const Rank operands = operands_of(setting.collective, rank, setting.ranks);
+  fill(problem.expected, n, [&](size_t i) { return sum_at(operands, i); });
   problem.call.input.count = problem.call.output.count = n;
   problem.output.assign(n, -1);
-  if (setting.collective == Collective::reduce && rank != setting.root) {
+  const bool is_elsewhere = setting.collective == Collective::reduce && rank != setting.root;
+  if (is_elsewhere || operands == 0) {
     problem.output.clear();
     problem.expected.clear();
   }
@@ -196,8 +198,8 @@ void place(const Setting& setting, Rank rank, Problem& problem) {
   call.input.base = problem.bytes(problem.input);
   call.output.base = problem.bytes(problem.output);
   if (!setting.in_place) return;
-  const bool reducing = setting.collective == Collective::allreduce ||
-                        (setting.collective == Collective::reduce && rank == setting.root);
+  const bool reducing = setting.collective != Collective::reduce_scatter &&
+                        is_reducing(setting.collective) && !problem.output.empty();
   const bool gathering =
       setting.collective == Collective::allgather || setting.collective == Collective::allgatherv;
   if (!reducing && !gathering) return;
@@ -217,6 +219,8 @@ void make(const Setting& setting, Rank rank, Problem& problem) {
   switch (setting.collective) {
     case Collective::allreduce:
     case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
       make_reducing(setting, rank, problem);
       break;
     case Collective::reduce_scatter:

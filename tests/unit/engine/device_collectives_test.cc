@@ -81,7 +81,8 @@ class DeviceMember final : public Channels {
     call_.element = element_bytes;
     call_.reduction.kernel = mix;
     const bool scatters = call_.collective == Collective::reduce_scatter;
-    const bool has_output = call_.collective != Collective::reduce || rank == of.root;
+    const bool has_output = (call_.collective != Collective::reduce || rank == of.root) &&
+                            operands_of(call_.collective, rank, of.ranks) > 0;
     call_.bytes = (scatters ? blocks.total : of.count) * element_bytes;
     call_.input.count = of.count;
     if (scatters) {

@@ -66,7 +66,9 @@ struct Arrangement {
 // The number of elements with wrong bits on this rank in one call.
 size_t wrong_after(Team& team, const Arrangement& setting) {
   const bool scatters = setting.collective == Collective::reduce_scatter;
-  const bool gets = setting.collective != Collective::reduce || team.rank() == setting.root;
+  const Rank operands = operands_of(setting.collective, team.rank(), team.size());
+  const bool gets =
+      operands > 0 && (setting.collective != Collective::reduce || team.rank() == setting.root);
   const size_t own = scatters ? setting.count / team.size() : setting.count;
   const size_t all = scatters ? own * team.size() : own, first = scatters ? team.rank() * own : 0;
   Floats input(all, setting.shift), output(gets ? own : 0, setting.shift);
@@ -85,7 +87,7 @@ size_t wrong_after(Team& team, const Arrangement& setting) {
   EXPECT_TRUE(status.ok()) << status.message();
   size_t wrong = 0;
   for (size_t i = 0; gets && i < own; ++i) {
-    wrong += result.bits(i) != std::bit_cast<uint32_t>(combined(0, team.size(), first + i));
+    wrong += result.bits(i) != std::bit_cast<uint32_t>(combined(0, operands, first + i));
   }
   return wrong;
 }
@@ -120,6 +122,10 @@ void run_all(Collective collective, const std::string& name, Rank ranks) {
   });
 }
 
+constexpr Collective reductions[] = {Collective::allreduce, Collective::reduce,
+                                     Collective::reduce_scatter, Collective::scan,
+                                     Collective::exscan};
+
 TEST(Reproducible, EveryAlgorithmThatMayServeGivesTheSameBits) {
   size_t served[collective_count] = {};
   for (const Algorithm& algorithm : algorithms()) {
@@ -131,13 +137,13 @@ TEST(Reproducible, EveryAlgorithmThatMayServeGivesTheSameBits) {
       if (HasFailure()) return;
     }
   }
-  for (const auto each : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+  for (const auto each : reductions) {
     EXPECT_GT(served[static_cast<uint32_t>(each)], 0U) << to_string(each) << " on three ranks";
   }
 }
 
 TEST(Reproducible, SoDoesWhateverTheRulesChoose) {
-  for (const auto each : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+  for (const auto each : reductions) {
     for (Rank ranks = 1; ranks <= most_ranks(); ++ranks) run_all(each, "", ranks);
   }
 }

@@ -34,7 +34,8 @@ TEST(Rules, ServeEveryReductionReproducibly) {
   knobs.reproducible = true;
   const auto selector = Selector::make(knobs);
   ASSERT_TRUE(selector.ok()) << selector.status().message();
-  for (const auto each : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter}) {
+  for (const auto each : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter,
+                          Collective::scan, Collective::exscan}) {
     for (Rank ranks = 1; ranks < 130; ++ranks) {
       for (const size_t bytes : {size_t{0}, size_t{1} << 12, size_t{1} << 20, size_t{1} << 40}) {
         for (const bool ordered : {false, true}) {

@@ -91,7 +91,7 @@ TEST_F(ShmAlgorithms, CallsInARowKeepApart) {
       ASSERT_TRUE(member.team) << member.formed.message();
       std::mt19937 common(seed), own(seed + member.rank + 1);
       for (uint32_t round = 0; round < rounds; ++round) {
-        const uint32_t kind = common() % 4;
+        const uint32_t kind = common() % 6;
         const Rank root = common() % ranks;
         const size_t count = std::array<size_t, 5>{0, 1, 5, 600, 12000}[common() % 5];
         if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
@@ -100,12 +100,16 @@ TEST_F(ShmAlgorithms, CallsInARowKeepApart) {
         if (kind == 0) call = call_of(Collective::allreduce, input, output);
         if (kind == 1) call = call_of(Collective::reduce, input, output, root);
         if (kind == 2) call = call_of(Collective::broadcast, input, input, root);
-        if (kind < 2) call.reduction = {compose, nullptr, false};
+        if (kind == 4) call = call_of(Collective::scan, input, output);
+        if (kind == 5) call = call_of(Collective::exscan, input, output);
+        if (is_reducing(call.collective)) call.reduction = {compose, nullptr, false};
         ASSERT_TRUE(member.team->carries(call));
         const Status status = member.team->run(call);
         ASSERT_TRUE(status.ok()) << status.message();
-        if (kind == 0 || (kind == 1 && member.rank == root)) {
-          ASSERT_EQ(output, composed(ranks, count, round)) << "round " << round << " seed " << seed;
+        const Rank operands = operands_of(call.collective, member.rank, ranks);
+        if (kind == 0 || (kind == 1 && member.rank == root) || (kind >= 4 && operands > 0)) {
+          ASSERT_EQ(output, composed(operands, count, round))
+              << "round " << round << " seed " << seed;
         }
         if (kind == 2) {
           ASSERT_EQ(input, maps_of(root, count, round)) << "seed " << seed;
