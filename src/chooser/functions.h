@@ -27,6 +27,8 @@
   ROW(Comm_get_info) \
   ROW(Comm_set_info) \
   ROW(Comm_split_type) \
+  ROW(Exscan) \
+  ROW(Exscan_c) \
   ROW(Finalize) \
   ROW(Init) \
   ROW(Init_thread) \
@@ -36,6 +38,8 @@
   ROW(Reduce_scatter_block) \
   ROW(Reduce_scatter_block_c) \
   ROW(Reduce_scatter_c) \
+  ROW(Scan) \
+  ROW(Scan_c) \
   ROW(Type_free)
 #define SLUICE_OWN_FUNCTIONS(ROW) \
   ROW(sluice_allreduce_multi) \

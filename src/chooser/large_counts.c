@@ -146,16 +146,18 @@ static int run(struct Call call) {
 #define ARGUMENTS_9 ARGUMENTS_8, i
 
 /* ROW(function, its roles, how many it has) */
-#define FUNCTIONS(ROW)             \
-  ROW(Allgather, "-N--n-c", 7)     \
-  ROW(Allgatherv, "-N--vv-c", 8)   \
-  ROW(Allreduce, "--n--c", 6)      \
-  ROW(Alltoall, "-N--n-c", 7)      \
-  ROW(Alltoallv, "-VV--vv-c", 9)   \
-  ROW(Bcast, "-n--c", 5)           \
-  ROW(Reduce, "--n---c", 7)        \
-  ROW(Reduce_scatter, "--v--c", 6) \
-  ROW(Reduce_scatter_block, "--n--c", 6)
+#define FUNCTIONS(ROW)                   \
+  ROW(Allgather, "-N--n-c", 7)           \
+  ROW(Allgatherv, "-N--vv-c", 8)         \
+  ROW(Allreduce, "--n--c", 6)            \
+  ROW(Alltoall, "-N--n-c", 7)            \
+  ROW(Alltoallv, "-VV--vv-c", 9)         \
+  ROW(Bcast, "-n--c", 5)                 \
+  ROW(Exscan, "--n--c", 6)               \
+  ROW(Reduce, "--n---c", 7)              \
+  ROW(Reduce_scatter, "--v--c", 6)       \
+  ROW(Reduce_scatter_block, "--n--c", 6) \
+  ROW(Scan, "--n--c", 6)
 
 #define DEFINE(name, roles, count)                                        \
   static int name##_c(PARAMETERS_##count) {                               \

@@ -24,6 +24,8 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
     return !side.type || (side.place.is_host() && datatype_of(side)->is_kept);
   };
   if (!plain || !is_kept(input) || !is_kept(output)) return;
+  // (There rank 0 has a receive buffer, which is not a result's.)
+  if (exchange.call.collective == Collective::exscan && !output.type) return;
   if (exchange.user_op || exchange.set_aside || !exchange.others.empty()) return;
   arguments = with;
   position = where;

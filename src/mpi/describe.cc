@@ -146,13 +146,41 @@ const Datatype* set_reduction(const Arguments& arguments, Collective what, Excha
 
 }  // namespace
 
-bool describe_Allreduce(const Arguments& a, Position, Exchange* x) {
-  const Datatype* type = set_reduction(a, Collective::allreduce, x);
+namespace {
+
+// A reduction of a vector whose result this rank gets as a vector.
+bool set_reduced_vector(const Arguments& a, Collective what, Exchange* x) {
+  const Datatype* type = set_reduction(a, what, x);
   if (!set_uniform(a.recvbuf, type, a.count, 1, x, &x->output)) return false;
   x->call.bytes = x->output.count * type->size;
   if (is_in_place(a.sendbuf)) return take_in_place(x, x->output);
   x->aliased = are_aliased(a.sendbuf, a.recvbuf);
   return set_uniform(a.sendbuf, type, a.count, 1, x, &x->input);
+}
+
+}  // namespace
+
+bool describe_Allreduce(const Arguments& a, Position, Exchange* x) {
+  return set_reduced_vector(a, Collective::allreduce, x);
+}
+
+bool describe_Scan(const Arguments& a, Position, Exchange* x) {
+  return set_reduced_vector(a, Collective::scan, x);
+}
+
+// On rank 0 the receive buffer is not significant, except as the input that MPI_IN_PLACE leaves as
+// it is.
+bool describe_Exscan(const Arguments& a, Position position, Exchange* x) {
+  if (position.rank > 0) return set_reduced_vector(a, Collective::exscan, x);
+  const Datatype* type = set_reduction(a, Collective::exscan, x);
+  const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
+  if (!set_uniform(input, type, a.count, 1, x, &x->input)) return false;
+  x->call.bytes = x->input.bytes();
+  if (is_in_place(a.sendbuf)) return true;
+  x->aliased = are_aliased(a.sendbuf, a.recvbuf);
+  if (is_in_place(a.recvbuf)) x->fault = Exchange::Fault::in_place;
+  if (!a.recvbuf && x->input.bytes() > 0) x->fault = Exchange::Fault::null;
+  return true;
 }
 
 bool describe_Reduce(const Arguments& a, Position position, Exchange* x) {

@@ -21,7 +21,9 @@
   ROW(Alltoallv, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, \
       comm)                                                                                      \
   ROW(Reduce_scatter, sendbuf, recvbuf, recvcounts, datatype, op, comm)                          \
-  ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)
+  ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)                     \
+  ROW(Scan, sendbuf, recvbuf, count, datatype, op, comm)                                         \
+  ROW(Exscan, sendbuf, recvbuf, count, datatype, op, comm)
 
 // Every role. Their C types are in Roles (describe.h).
 #define SLUICE_ROLES(M)                                                                         \

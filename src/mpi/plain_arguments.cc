@@ -29,8 +29,17 @@ bool PlainArguments::set(const Exchange& placed, const Arguments& program, Posit
   return set_counts(call, position);
 }
 
-// (A reduce_scatter in place has its input in the buffer for the result.)
+// (A reduce_scatter in place has its input in the buffer for the result; so has rank 0 in an exscan
+// in place, which has no result: MPI reads the one and leaves the other alone.)
 void PlainArguments::put_buffers(const Call& call) {
+  if (call.collective == Collective::exscan && !call.output.base) {
+    if (arguments_.sendbuf == MPI_IN_PLACE) {
+      arguments_.recvbuf = call.input.base;
+    } else {
+      arguments_.sendbuf = call.input.base;
+    }
+    return;
+  }
   const bool scatters = call.collective == Collective::reduce_scatter;
   arguments_.sendbuf = is_in_place_ ? MPI_IN_PLACE : call.input.base;
   arguments_.recvbuf = is_in_place_ && scatters ? call.input.base : call.output.base;
@@ -44,6 +53,8 @@ bool PlainArguments::set_counts(const Call& call, Position position) {
   switch (call.collective) {
     case Collective::allreduce:
     case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
       return set_one(input, &to.count);
     case Collective::broadcast:
       return set_one(output, &to.count);

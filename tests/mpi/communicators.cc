@@ -44,6 +44,11 @@ void use(MPI_Comm comm, const char* what) {
   MPI_Allgather(&rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, comm);
   test::check(std::ranges::is_sorted(ranks) && ranks.back() == size - 1,
               std::string("allgather on ") + what);
+  int before = 0;
+  MPI_Exscan(&mine, &before, 1, MPI_INT, MPI_SUM, comm);
+  test::check(before == rank * mine / 2, std::string("exscan on ") + what);
+  MPI_Scan(MPI_IN_PLACE, &before, 1, MPI_INT, MPI_MAX, comm);
+  test::check(before == rank * mine / 2, std::string("scan on ") + what);
   MPI_Barrier(comm);
 }
 

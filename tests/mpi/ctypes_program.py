@@ -40,6 +40,8 @@ for count in (1, 1000, 100000):
     mine, total = (ctypes.c_double * count)(*[rank + 1] * count), (ctypes.c_double * count)()
     call("MPI_Allreduce", mine, total, count, DOUBLE, SUM, COMM_WORLD)
     assert all(each == size * (size + 1) // 2 for each in total), (count, total[0])
+    call("MPI_Scan", mine, total, count, DOUBLE, SUM, COMM_WORLD)
+    assert all(each == (rank + 1) * (rank + 2) // 2 for each in total), (count, total[0])
     call("MPI_Bcast", mine, count, DOUBLE, size - 1, COMM_WORLD)
     assert all(each == size for each in mine), (count, mine[0])
 one, everyone = ctypes.c_int(rank), (ctypes.c_int * size)()

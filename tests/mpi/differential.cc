@@ -79,7 +79,8 @@ void make(Trial& trial) {
   if (trial.comm.handle == MPI_COMM_NULL) return;
   current = &trial;
   test::phase = Phase::preparing;
-  const bool reduces = trial.function.find("educe") != std::string::npos;
+  const bool reduces =
+      trial.function.find("educe") != std::string::npos || trial.function.ends_with("can");
   reduces ? test::try_reducing(trial) : test::try_moving(trial);
   current = nullptr;
   test::check(true, "");

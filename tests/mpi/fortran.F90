@@ -76,6 +76,7 @@ program fortran
   call MPI_Barrier(MPI_COMM_WORLD, ierror)
   call test_types
   call test_reductions
+  call test_scans
   call test_scatters
   call test_bcast
   call test_gathers
@@ -187,6 +188,17 @@ contains
       call MPI_Reduce(from, to, n, MPI_INTEGER, MPI_SUM, root, MPI_COMM_WORLD, ierror)
     end if
     call check(all(to == merge(expected, from, rank == root)), 'reduce in place')
+  end subroutine
+
+  subroutine test_scans
+    integer :: from(n), to(n), i
+    from = [(i + rank, i = 1, n)]
+    call MPI_Scan(from, to, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    call check(all(to == [((rank + 1) * i + rank * (rank + 1) / 2, i = 1, n)]), 'scan')
+    to = from
+    call MPI_Exscan(MPI_IN_PLACE, to, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+    if (rank > 0) from = [(rank * i + rank * (rank - 1) / 2, i = 1, n)]
+    call check(all(to == from), 'exscan in place')
   end subroutine
 
   subroutine test_scatters

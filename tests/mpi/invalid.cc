@@ -117,6 +117,26 @@ const Row reductions[] = {
     ROW(Reduce_scatter_block, in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, c),
 };
 
+// The rows of MPI_Scan and of MPI_Exscan, which gives rank 0 no result.
+#define PREFIXES(function)                                            \
+  ROW(function, in, out, some, none, MPI_SUM, c),                     \
+      ROW(function, in, out, some, uncommitted, user_op, c),          \
+      ROW(function, in, out, some, MPI_INT, MPI_OP_NULL, c),          \
+      ROW(function, in, out, some, MPI_INT, MPI_REPLACE, c),          \
+      ROW(function, in, out, some, MPI_DOUBLE, MPI_BAND, c),          \
+      ROW(function, in, out, some, MPI_INT, MPI_MINLOC, c),           \
+      ROW(function, in, out, some, derived, MPI_SUM, c),              \
+      ROW(function, in, out, some, MPI_INT, MPI_SUM, MPI_COMM_NULL),  \
+      ROW(function, in, in, some, MPI_INT, MPI_SUM, alone),           \
+      ROW(function, in, in, 0, MPI_INT, MPI_SUM, c),                  \
+      ROW(function, in, MPI_IN_PLACE, some, MPI_INT, MPI_SUM, alone), \
+      ROW(function, in, out, 0, none, MPI_SUM, c),                    \
+      ROW(function, in, out, 0, MPI_DOUBLE, MPI_BAND, c)
+
+const Row prefixes[] = {PREFIXES(Scan), PREFIXES(Exscan),
+                        ROW(Scan, in, in, some, MPI_INT, MPI_SUM, c),
+                        ROW(Scan, in, MPI_IN_PLACE, some, MPI_INT, MPI_SUM, c)};
+
 const Row moves[] = {
     ROW(Barrier, MPI_COMM_NULL),
     ROW(Bcast, in, some, none, 0, c),
@@ -164,6 +184,8 @@ const Row repeats[] = {
     AGAIN(Allreduce, in, out, out, some, MPI_INT, MPI_SUM, c),
     AGAIN(Reduce_scatter, in, out, out, ones, MPI_INT, MPI_SUM, c),
     AGAIN(Reduce_scatter_block, in, out, out, 1, MPI_INT, MPI_SUM, c),
+    AGAIN(Scan, in, out, out, some, MPI_INT, MPI_SUM, c),
+    AGAIN(Exscan, in, out, out, some, MPI_INT, MPI_SUM, alone),
     AGAIN(Allgather, in, own_block(), 1, MPI_INT, out, 1, MPI_INT, c),
     AGAIN(Allgatherv, in, own_block(), 1, MPI_INT, out, ones, places, MPI_INT, c),
     AGAIN(Alltoall, in, out, 1, MPI_INT, out, 1, MPI_INT, c),
@@ -180,6 +202,8 @@ const Row of_one_mpi[] = {
         MPI_SUM, 0, c),
     ROW(Reduce_scatter, in, out, nullptr, MPI_INT, MPI_SUM, c),
     ROW(Reduce_scatter_block, in, out, -1, MPI_INT, MPI_SUM, c),
+    ROW(Scan, in, out, -1, MPI_INT, MPI_SUM, c),
+    ROW(Exscan, in, out, -1, MPI_INT, MPI_SUM, c),
     ROW(Bcast, in, -1, MPI_INT, 0, c),
     ROW(Bcast, MPI_IN_PLACE, some, MPI_INT, 0, c),
     ROW(Allgather, in, -1, MPI_INT, out, some, MPI_INT, c),
@@ -214,6 +238,10 @@ const Row of_one_mpi[] = {
     ROW(Reduce_scatter, in, nullptr, ones, MPI_INT, MPI_SUM, c),
     ROW(Reduce_scatter_block, nullptr, out, 1, MPI_INT, MPI_SUM, c),
     ROW(Reduce_scatter_block, in, nullptr, 1, MPI_INT, MPI_SUM, c),
+    ROW(Scan, nullptr, out, some, MPI_INT, MPI_SUM, c),
+    ROW(Scan, in, nullptr, some, MPI_INT, MPI_SUM, c),
+    ROW(Exscan, nullptr, out, some, MPI_INT, MPI_SUM, c),
+    ROW(Exscan, in, nullptr, some, MPI_INT, MPI_SUM, alone),
     ROW(Barrier, as_handle(12345)),
     ROW(Barrier, freed_comm),
     ROW(Bcast, nullptr, some, MPI_INT, 0, c),
@@ -233,6 +261,8 @@ const Row of_one_mpi[] = {
     ROW(Allreduce_c, in, out, some, none, MPI_SUM, c),
     ROW(Allreduce_c, in, in, some, MPI_INT, MPI_SUM, c),
     ROW(Reduce_c, in, out, some, MPI_INT, MPI_SUM, size, c),
+    ROW(Scan_c, in, out, some, none, MPI_SUM, c),
+    ROW(Exscan_c, in, out, some, MPI_INT, MPI_OP_NULL, c),
     ROW(Bcast_c, in, some, uncommitted, 0, c),
     ROW(Alltoall_c, in, some, none, out, some, MPI_INT, c),
 #endif
@@ -244,7 +274,8 @@ const Row of_one_mpi[] = {
 bool crashes_mpi([[maybe_unused]] const Row& row) {
 #ifdef MPI_ABI_VERSION
   const std::string what = row.what;
-  const bool reduces = what.starts_with("Allreduce") || what.starts_with("Reduce");
+  const bool reduces = what.starts_with("Allreduce") || what.starts_with("Reduce") ||
+                       what.starts_with("Scan") || what.starts_with("Exscan");
   return what.find("as_handle(12345)") != std::string::npos ||
          (reduces && what.find(", none, MPI_SUM, ") != std::string::npos) ||
          (reduces && what.find("as_handle(MPI_SUM)") != std::string::npos);
@@ -255,6 +286,7 @@ bool crashes_mpi([[maybe_unused]] const Row& row) {
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows(std::begin(reductions), std::end(reductions));
+  rows.insert(rows.end(), std::begin(prefixes), std::end(prefixes));
   rows.insert(rows.end(), std::begin(moves), std::end(moves));
   rows.insert(rows.end(), std::begin(repeats), std::end(repeats));
   rows.insert(rows.end(), std::begin(of_one_mpi), std::end(of_one_mpi));

@@ -87,6 +87,10 @@ void reduce(uint64_t seed) {
       (in, right, n, MPI_INT, MPI_SUM, world));
   TRY(Reduce, (in, out, n, MPI_INT, MPI_MAX, root, world),
       (in, out, n, MPI_INT, MPI_MAX, root, world), (in, right, n, MPI_INT, MPI_MAX, root, world));
+  TRY(Scan, (in, out, n, MPI_INT, MPI_SUM, world), (in, out, n, MPI_INT, MPI_SUM, world),
+      (in, right, n, MPI_INT, MPI_SUM, world));
+  TRY(Exscan, (in, out, n, MPI_INT, MPI_SUM, world), (in, out, n, MPI_INT, MPI_SUM, world),
+      (in, right, n, MPI_INT, MPI_SUM, world));
   TRY(Reduce_scatter, (in, out, c.counts.data(), MPI_INT, MPI_SUM, world),
       (in, out, c.wide_counts.data(), MPI_INT, MPI_SUM, world),
       (in, right, c.counts.data(), MPI_INT, MPI_SUM, world));

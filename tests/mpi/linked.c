@@ -24,6 +24,8 @@ int main(int argc, char** argv) {
     for (int j = 0; j < counts[i]; ++j) mine[j] = rank + 1;
     MPI_Allreduce(mine, total, counts[i], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     for (int j = 0; j < counts[i]; ++j) check(total[j] == size * (size + 1) / 2.0, "allreduce");
+    MPI_Scan(mine, total, counts[i], MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    for (int j = 0; j < counts[i]; ++j) check(total[j] == (rank + 1) * (rank + 2) / 2.0, "scan");
     MPI_Bcast(mine, counts[i], MPI_DOUBLE, size - 1, MPI_COMM_WORLD);
     for (int j = 0; j < counts[i]; ++j) check(mine[j] == size, "bcast");
   }

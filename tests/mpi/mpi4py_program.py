@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What mpi4py programs do: arrays and pickled objects, in MPI_THREAD_MULTIPLE."""
 import array
+import math
 
 from mpi4py import MPI
 
@@ -22,6 +23,14 @@ assert all(x == size - 1 for x in mine)
 least = array.array("d", [rank] * 1000)
 comm.Reduce(MPI.IN_PLACE if rank == 0 else [least, MPI.DOUBLE], [least, MPI.DOUBLE] if rank == 0 else None, op=MPI.MIN)
 assert rank != 0 or all(x == 0 for x in least)
+
+assert comm.scan(rank + 1) == (rank + 1) * (rank + 2) // 2
+assert comm.exscan(rank + 1) == (rank * (rank + 1) // 2 if rank > 0 else None)
+mine, total = array.array("d", [rank + 1] * 1000), array.array("d", [-1] * 1000)
+comm.Scan([mine, MPI.DOUBLE], [total, MPI.DOUBLE], op=MPI.PROD)
+assert all(x == math.factorial(rank + 1) for x in total)
+comm.Exscan(MPI.IN_PLACE, [mine, MPI.DOUBLE], op=MPI.MAX)
+assert all(x == max(rank, 1) for x in mine)
 
 part, whole = array.array("i", [rank] * 10), array.array("i", [-1] * 10 * size)
 comm.Allgather([part, MPI.INT], [whole, MPI.INT])

@@ -38,6 +38,7 @@ const Operation* operations() {
 
 int operand(int rank, size_t i) { return (rank + static_cast<int>(i)) % 2 + 1; }
 
+// Of so many ranks, from the first on.
 int result(const Operation& operation, int first, int ranks, size_t i) {
   int value = operand(first, i);
   for (int rank = first + 1; rank < first + ranks; ++rank) {
@@ -52,18 +53,25 @@ void check(const Format& format, const Operation& operation, int rank, int ranks
   const auto all = static_cast<size_t>(each * ranks);
   std::vector<uint16_t> from(all), to(all);
   for (size_t i = 0; i < all; ++i) from[i] = format.encode(operand(rank, i));
-  const auto expect = [&](size_t first, size_t n, const char* what) {
+  const auto expect_of = [&](int operands, size_t first, size_t n, const char* what) {
     bool right = true;
     for (size_t i = 0; i < n; ++i) {
-      right &= to[i] == format.encode(result(operation, 0, ranks, first + i));
+      right &= to[i] == format.encode(result(operation, 0, operands, first + i));
     }
     test::check(right, std::string(what) + " of " + format.name);
+  };
+  const auto expect = [&](size_t first, size_t n, const char* what) {
+    expect_of(ranks, first, n, what);
   };
   MPI_Allreduce(from.data(), to.data(), each, format.type, operation.op, MPI_COMM_WORLD);
   expect(0, each, "allreduce");
   to.assign(all, 0);
   MPI_Reduce(from.data(), to.data(), each, format.type, operation.op, ranks - 1, MPI_COMM_WORLD);
   if (rank == ranks - 1) expect(0, each, "reduce");
+  MPI_Scan(from.data(), to.data(), each, format.type, operation.op, MPI_COMM_WORLD);
+  expect_of(rank + 1, 0, each, "scan");
+  MPI_Exscan(from.data(), to.data(), each, format.type, operation.op, MPI_COMM_WORLD);
+  expect_of(std::max(rank, 1), 0, each, "exscan");  // rank 0's scan is left alone
   MPI_Reduce_scatter_block(from.data(), to.data(), each, format.type, operation.op, MPI_COMM_WORLD);
   expect(static_cast<size_t>(each * rank), each, "reduce_scatter_block");
   const std::vector<int> counts(static_cast<size_t>(ranks), each);

@@ -128,9 +128,15 @@ struct Case {
     const uint64_t bits = random.next();
     return {static_cast<uint32_t>(bits) | 1, static_cast<uint32_t>(bits >> 32)};
   }
+  // How many ranks' operands are in this rank's result: 0 where it gets none.
+  int operands() const {
+    if (function == "reduce") return rank == root ? size : 0;
+    if (function == "scan") return rank + 1;
+    return function == "exscan" ? rank : size;
+  }
   Map result(int index) const {
     Map map = operand(0, index);
-    for (int of = 1; of < size; ++of) {
+    for (int of = 1; of < operands(); ++of) {
       map = (commutes ? by_component : compose)(map, operand(of, index));
     }
     return map;
@@ -162,8 +168,10 @@ void call(const Case& c, MPI_Op op, const void* from, void* to) {
     MPI_Reduce(from, to, c.total(), type, op, c.root, c.comm);
   } else if (c.function == "reduce_scatter") {
     MPI_Reduce_scatter(from, to, c.counts.data(), type, op, c.comm);
-  } else {
+  } else if (c.function == "reduce_scatter_block") {
     MPI_Reduce_scatter_block(from, to, c.counts[0], type, op, c.comm);
+  } else {
+    (c.function == "scan" ? MPI_Scan : MPI_Exscan)(from, to, c.total(), type, op, c.comm);
   }
 }
 
@@ -180,7 +188,7 @@ void run(const Case& c) {
 
   const int first = c.scatters() ? c.before(c.rank) : 0;
   const int own = c.scatters() ? c.counts[static_cast<size_t>(c.rank)] : c.total();
-  const bool gets = c.function != "reduce" || c.rank == c.root;
+  const bool gets = c.operands() > 0;
   // In place, memory after a scattered result may be used as scratch.
   for (int i = own; in_place && i < c.total(); ++i) expected.set(i, output.at(i));
   for (int i = 0; gets && i < own; ++i) expected.set(i, c.result(first + i));
@@ -288,7 +296,8 @@ int main(int argc, char** argv) {
   make_layouts();
   {
     Operations operations(seed, options.number("bytes", 1 << 20));
-    for (const char* function : {"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"}) {
+    for (const char* function :
+         {"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"}) {
       if (!only.empty() && only != function) continue;
       for (uint64_t i = 0; i < options.number("cases", 100); ++i) operations.run_one(function);
     }

@@ -37,6 +37,10 @@ static void combine(int count) {
   add(to, count);
   MPI_Reduce_scatter(from, to, counts, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
   add(to, count);
+  MPI_Scan(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  add(to, count);
+  MPI_Exscan(MPI_IN_PLACE, to, count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  add(to, count);
   free(to);
   free(from);
   free(counts);

@@ -108,18 +108,22 @@ class Collectives {
 
  private:
   std::vector<Row> reductions(MPI_Op op, MPI_Datatype type, int size, const std::string& suffix) {
-    return {{"barrier", false, [](int) { MPI_Barrier(MPI_COMM_WORLD); }},
-            {"allreduce" + suffix, true,
-             [=, this](int n) { MPI_Allreduce(from(), to(), n / size, type, op, world_); }},
-            {"reduce" + suffix, true,
-             [=, this](int n) { MPI_Reduce(from(), to(), n / size, type, op, 0, world_); }},
-            {"reduce_scatter" + suffix, true,
-             [=, this](int n) {
-               MPI_Reduce_scatter(from(), to(), counts(n / size), type, op, world_);
-             }},
-            {"reduce_scatter_block" + suffix, true, [=, this](int n) {
-               MPI_Reduce_scatter_block(from(), to(), n / size, type, op, world_);
-             }}};
+    return {
+        {"barrier", false, [](int) { MPI_Barrier(MPI_COMM_WORLD); }},
+        {"allreduce" + suffix, true,
+         [=, this](int n) { MPI_Allreduce(from(), to(), n / size, type, op, world_); }},
+        {"reduce" + suffix, true,
+         [=, this](int n) { MPI_Reduce(from(), to(), n / size, type, op, 0, world_); }},
+        {"reduce_scatter" + suffix, true,
+         [=, this](int n) {
+           MPI_Reduce_scatter(from(), to(), counts(n / size), type, op, world_);
+         }},
+        {"reduce_scatter_block" + suffix, true,
+         [=, this](int n) { MPI_Reduce_scatter_block(from(), to(), n / size, type, op, world_); }},
+        {"scan" + suffix, true,
+         [=, this](int n) { MPI_Scan(from(), to(), n / size, type, op, world_); }},
+        {"exscan" + suffix, true,
+         [=, this](int n) { MPI_Exscan(from(), to(), n / size, type, op, world_); }}};
   }
   std::vector<Row> movements(bool derived) {
     // One rank has a type with gaps, the others none.

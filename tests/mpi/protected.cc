@@ -66,9 +66,9 @@ class Tracked {
 };
 
 int value(int from, size_t i, int round) { return static_cast<int>(i % 1000) * (from + 1) + round; }
-int sum(size_t i, int round) {
+int sum(size_t i, int round, int ranks = test::size) {
   int total = 0;
-  for (int from = 0; from < test::size; ++from) total += value(from, i, round);
+  for (int from = 0; from < ranks; ++from) total += value(from, i, round);
   return total;
 }
 
@@ -100,6 +100,17 @@ class Trial {
     MPI_Reduce(in_.data(), out_, count(), MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
     check("reduce", rank == root ? count_ : 0,
           [&](size_t i) { return rank != root || out_[i] == sum(i, round_); });
+  }
+  void scan() {
+    Tracked::protect();
+    MPI_Scan(in_.data(), out_, count(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check("scan", count_, [&](size_t i) { return out_[i] == sum(i, round_, rank + 1); });
+  }
+  void exscan() {
+    Tracked::protect();
+    MPI_Exscan(in_.data(), out_, count(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check("exscan", rank == 0 ? 0 : count_,
+          [&](size_t i) { return rank == 0 || out_[i] == sum(i, round_, rank); });
   }
   void reduce_scatter() {
     const size_t share = count_ / static_cast<size_t>(test::size), before = share_begin();
@@ -154,6 +165,8 @@ void try_all(size_t bytes, size_t shift) {
     }
     trial.allreduce(false);
     trial.allreduce(true);
+    trial.scan();
+    trial.exscan();
     trial.reduce_scatter();
     trial.exchange(false);
     trial.exchange(true);

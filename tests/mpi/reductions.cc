@@ -56,12 +56,14 @@ struct Case {
   }
 };
 
-// The four functions, Sluice's or MPI's.
+// The functions, Sluice's or MPI's.
 struct Functions {
   decltype(&MPI_Allreduce) allreduce;
   decltype(&MPI_Reduce) reduce;
   decltype(&MPI_Reduce_scatter) reduce_scatter;
   decltype(&MPI_Reduce_scatter_block) reduce_scatter_block;
+  decltype(&MPI_Scan) scan;
+  decltype(&MPI_Exscan) exscan;
 };
 
 void call(const Functions& functions, const Case& c, const void* from, void* to) {
@@ -73,9 +75,12 @@ void call(const Functions& functions, const Case& c, const void* from, void* to)
   } else if (c.function == "reduce_scatter") {
     functions.reduce_scatter(from, to, c.counts.data(), c.number.handle, c.op.handle,
                              c.comm.handle);
-  } else {
+  } else if (c.function == "reduce_scatter_block") {
     functions.reduce_scatter_block(from, to, c.counts[0], c.number.handle, c.op.handle,
                                    c.comm.handle);
+  } else {
+    const auto function = c.function == "scan" ? functions.scan : functions.exscan;
+    function(from, to, total, c.number.handle, c.op.handle, c.comm.handle);
   }
 }
 
@@ -140,10 +145,12 @@ Bytes draw_input(const Case& c, Random& random) {
 }
 
 void run(const Case& c, Random& random) {
-  static const Functions ours = {MPI_Allreduce, PMPI_Reduce, MPI_Reduce_scatter,
-                                 PMPI_Reduce_scatter_block};
-  static const Functions theirs = {IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce),
-                                   IN_MPI(MPI_Reduce_scatter), IN_MPI(MPI_Reduce_scatter_block)};
+  static const Functions ours = {MPI_Allreduce,      PMPI_Reduce,
+                                 MPI_Reduce_scatter, PMPI_Reduce_scatter_block,
+                                 MPI_Scan,           MPI_Exscan};
+  static const Functions theirs = {IN_MPI(MPI_Allreduce),      IN_MPI(MPI_Reduce),
+                                   IN_MPI(MPI_Reduce_scatter), IN_MPI(MPI_Reduce_scatter_block),
+                                   IN_MPI(MPI_Scan),           IN_MPI(MPI_Exscan)};
   const Bytes input = draw_input(c, random), before = input, result = prepare(c, input);
   Bytes mine = result, expected = result;
   const bool in_place = c.in_place && (c.function != "reduce" || c.comm.rank == c.root);
@@ -208,7 +215,8 @@ int main(int argc, char** argv) {
   const uint64_t seed = test::agree_on_seed(options);
   const std::string only = options.text("only", "");
   Reductions reductions(seed, options.number("bytes", 1 << 20));
-  for (const char* function : {"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"}) {
+  for (const char* function :
+       {"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"}) {
     if (!only.empty() && only != function) continue;
     if (options.number("pairs", 1)) reductions.run_all_pairs(function);
     for (uint64_t i = 0; i < options.number("cases", 100); ++i) reductions.run_random(function);

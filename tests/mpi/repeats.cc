@@ -26,8 +26,10 @@ enum class Function {
   allgatherv,
   alltoallv,
   uneven_reduce_scatter,
+  scan,
+  exscan,
 };
-constexpr size_t functions = 10;
+constexpr size_t functions = 12;
 
 // The parameters of a step, equal on all ranks.
 struct Step {
@@ -168,6 +170,12 @@ void Program::call(Memories& memories, bool in_mpi) {
   switch (s.function) {
     case Function::allreduce:
       CALL(MPI_Allreduce, send, receive, s.count, MPI_INT, s.op, comm_);
+      break;
+    case Function::scan:
+      CALL(MPI_Scan, send, receive, s.count, MPI_INT, s.op, comm_);
+      break;
+    case Function::exscan:
+      CALL(MPI_Exscan, send, receive, s.count, MPI_INT, s.op, comm_);
       break;
     case Function::reduce: {
       // MPICH 4.0.2's own MPI_Reduce crashes in place.

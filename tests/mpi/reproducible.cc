@@ -2,9 +2,9 @@
 //
 // reproducible: sums of floating-point numbers on all ranks, in messages of many shapes, by every
 // reducing function. The operand of rank r at index i is the same in all of them. So with
-// SLUICE_REPRODUCIBLE the sum at an index must have the same bits everywhere. Prints a digest of
-// these bits, to compare with other algorithms and other hosts. reproducible free: does not
-// compare, because it need not hold without the setting.
+// SLUICE_REPRODUCIBLE the sum of the same ranks at an index must have the same bits everywhere.
+// Prints a digest of these bits, to compare with other algorithms and other hosts. reproducible
+// free: does not compare, because it need not hold without the setting.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -19,9 +19,15 @@ constexpr int most = 100000;
 using test::rank, test::size;
 bool compares = true;
 
+// Whose operands are in a sum.
+enum class Operands : size_t { of_all, up_to_own, before_own };
+
 // The bits of the sum at each index, from the first message that had it.
-std::vector<uint64_t> seen(most);
-std::vector<bool> known(most);
+struct Sums {
+  std::vector<uint64_t> seen = std::vector<uint64_t>(most);
+  std::vector<bool> known = std::vector<bool>(most);
+};
+Sums sums[3];
 
 double operand(int index) {
   test::Random random(static_cast<uint64_t>(rank) << 32 | static_cast<uint64_t>(index));
@@ -29,7 +35,9 @@ double operand(int index) {
   return std::ldexp(static_cast<double>(static_cast<int64_t>(random.next())), exponent);
 }
 
-void look(const double* result, int first, int n, const char* function) {
+void look(const double* result, int first, int n, const char* function,
+          Operands operands = Operands::of_all) {
+  auto& [seen, known] = sums[static_cast<size_t>(operands)];
   for (int i = 0; i < n; ++i) {
     uint64_t bits = 0;
     std::memcpy(&bits, result + i, sizeof bits);
@@ -57,6 +65,21 @@ void sum_all(int n, int first) {
   if (rank == root) look(to.data(), first, n, "reduce");
 }
 
+void sum_prefixes(int n, int first) {
+  std::vector<double> from(static_cast<size_t>(n)), to(from);
+  for (int i = 0; i < n; ++i) from[static_cast<size_t>(i)] = operand(first + i);
+  MPI_Scan(from.data(), to.data(), n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  look(to.data(), first, n, "scan", Operands::up_to_own);
+  to = from;
+  MPI_Scan(MPI_IN_PLACE, to.data(), n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  look(to.data(), first, n, "scan in place", Operands::up_to_own);
+  to = from;
+  MPI_Exscan(from.data(), to.data(), n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  look(to.data(), first, n, "exscan", Operands::before_own);
+  MPI_Exscan(MPI_IN_PLACE, from.data(), n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  look(from.data(), first, n, "exscan in place", Operands::before_own);
+}
+
 void sum_scattered(int block) {
   std::vector<double> from(static_cast<size_t>(block * size)), to(static_cast<size_t>(block));
   for (int i = 0; i < block * size; ++i) from[static_cast<size_t>(i)] = operand(i);
@@ -64,10 +87,14 @@ void sum_scattered(int block) {
   look(to.data(), rank * block, block, "reduce_scatter");
 }
 
+// On rank 0; of all ranks' sums.
 uint64_t digest() {
-  uint64_t sum = 14695981039346656037ULL;  // FNV-1a
-  for (const uint64_t bits : seen) sum = (sum ^ bits) * 1099511628211ULL;
-  return sum;
+  uint64_t own = 14695981039346656037ULL + static_cast<uint64_t>(rank), all = 0;  // FNV-1a
+  for (const Sums& each : sums) {
+    for (const uint64_t bits : each.seen) own = (own ^ bits) * 1099511628211ULL;
+  }
+  IN_MPI(MPI_Reduce)(&own, &all, 1, MPI_UINT64_T, MPI_BXOR, 0, MPI_COMM_WORLD);
+  return all;
 }
 
 }  // namespace
@@ -75,10 +102,14 @@ uint64_t digest() {
 int main(int argc, char** argv) {
   test::start(argc, argv);
   compares = argc < 2;
-  sum_all(most, 0);
-  for (const int n : {1, 2, 3, 17, 1000, 4097, 30011}) sum_all(n, n % 5);
+  for (const int n : {most, 1, 2, 3, 17, 1000, 4097, 30011}) {
+    const int first = n == most ? 0 : n % 5;
+    sum_all(n, first);
+    sum_prefixes(n, first);
+  }
   for (const int block : {1, 5, 777, 12000}) sum_scattered(block);
-  if (rank == 0) std::printf("bits %016lx\n", static_cast<unsigned long>(digest()));
+  const uint64_t bits = digest();
+  if (rank == 0) std::printf("bits %016lx\n", static_cast<unsigned long>(bits));
   if (compares) test::summarize("reproducible");
   MPI_Finalize();
 }

@@ -135,7 +135,8 @@ void draw_values(const Number& number, MPI_Op op, Memory* memory, size_t n, Rand
 }
 
 std::vector<long double> sums_of_magnitudes(const Number& number, MPI_Op op, Memory* input,
-                                            size_t n, MPI_Comm comm) {
+                                            size_t n, decltype(&MPI_Allreduce) reduce,
+                                            MPI_Comm comm) {
   if (op != MPI_SUM) return {};
   const size_t parts = parts_of(number), bytes = part_bytes(number);
   std::vector<long double> mine, sums(n * parts);
@@ -144,8 +145,7 @@ std::vector<long double> sums_of_magnitudes(const Number& number, MPI_Op op, Mem
       mine.push_back(std::fabs(load(input->element(0, i) + k * bytes, bytes)));
     }
   }
-  IN_MPI(MPI_Allreduce)
-  (mine.data(), sums.data(), static_cast<int>(sums.size()), MPI_LONG_DOUBLE, MPI_SUM, comm);
+  reduce(mine.data(), sums.data(), static_cast<int>(sums.size()), MPI_LONG_DOUBLE, MPI_SUM, comm);
   return sums;
 }
 

@@ -27,9 +27,11 @@ bool is_rounded(const Number& number);
 // underflow on eight ranks; sums contain some infinities and NaNs.
 void draw_values(const Number& number, MPI_Op op, Memory* memory, size_t n, Random& random);
 
-// The sum over all ranks of each part's magnitude, for the bounds of sums. Collective.
+// The sum of each part's magnitude over the ranks whose operands `reduce` combines: MPI's own
+// MPI_Allreduce, MPI_Scan or MPI_Exscan. For the bounds of sums. Collective.
 std::vector<long double> sums_of_magnitudes(const Number& number, MPI_Op op, Memory* input,
-                                            size_t n, MPI_Comm comm);
+                                            size_t n, decltype(&MPI_Allreduce) reduce,
+                                            MPI_Comm comm);
 
 // Empty if `ours` and `theirs`, results of element `index`, differ by no more than allowed.
 std::string difference_beyond_rounding(const Number& number, MPI_Op op, int ranks,

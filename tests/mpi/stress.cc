@@ -67,7 +67,7 @@ class Stress {
     const char* name;
     void (Stress::*run)();
   };
-  static const Kind kinds[9];
+  static const Kind kinds[11];
 
   void add(MPI_Comm comm) {
     Ranks ranks{comm, 0, 0};
@@ -98,8 +98,10 @@ class Stress {
     return static_cast<uint32_t>(rank + 1) * by_rank + number_ * by_call +
            static_cast<uint32_t>(index) * by_index;
   }
-  uint32_t sum(size_t index) const {
-    const auto p = static_cast<uint32_t>(here_->size);
+  uint32_t sum(size_t index) const { return sum(index, here_->size); }
+  // Of the lowest ranks.
+  uint32_t sum(size_t index, int ranks) const {
+    const auto p = static_cast<uint32_t>(ranks);
     return p * (p + 1) / 2 * by_rank + p * (number_ * by_call) +
            p * static_cast<uint32_t>(index) * by_index;
   }
@@ -145,6 +147,26 @@ class Stress {
     MPI_Allreduce(in_place ? MPI_IN_PLACE : in_.data(), out_.data(), n(), MPI_UINT32_T, MPI_SUM,
                   here_->comm);
     expect([&](size_t i) { return sum(i); }, 0, count_);
+    expect_guard(count_);
+  }
+  void scan() {
+    const bool in_place = common_.chance(3);
+    fill(in_place ? out_ : in_, count_);
+    guard(count_);
+    MPI_Scan(in_place ? MPI_IN_PLACE : in_.data(), out_.data(), n(), MPI_UINT32_T, MPI_SUM,
+             here_->comm);
+    expect([&](size_t i) { return sum(i, here_->rank + 1); }, 0, count_);
+    expect_guard(count_);
+  }
+  // Leaves rank 0's words alone.
+  void exscan() {
+    const bool in_place = common_.chance(3);
+    fill(out_, count_);
+    fill(in_, count_);
+    guard(count_);
+    MPI_Exscan(in_place ? MPI_IN_PLACE : in_.data(), out_.data(), n(), MPI_UINT32_T, MPI_SUM,
+               here_->comm);
+    expect([&](size_t i) { return sum(i, std::max(here_->rank, 1)); }, 0, count_);
     expect_guard(count_);
   }
   void allgather() {
@@ -236,6 +258,8 @@ const Stress::Kind Stress::kinds[] = {
     {"alltoall", &Stress::alltoall},
     {"alltoallv", &Stress::alltoallv},
     {"reduce_scatter", &Stress::reduce_scatter},
+    {"scan", &Stress::scan},
+    {"exscan", &Stress::exscan},
 };
 
 }  // namespace

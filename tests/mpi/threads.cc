@@ -41,6 +41,16 @@ std::string reduce(MPI_Comm comm, int number, int count) {
   return rank != root || (from.front() == sum && from.back() == sum) ? "" : "reduce";
 }
 
+std::string scan(MPI_Comm comm, int number, int count) {
+  std::vector<double> from(static_cast<size_t>(count), rank + number), to(from);
+  const double before = rank * number + rank * (rank - 1) / 2.0, own = rank + number;
+  MPI_Scan(from.data(), to.data(), count, MPI_DOUBLE, MPI_SUM, comm);
+  if (to.front() != before + own || to.back() != before + own) return "scan";
+  MPI_Exscan(MPI_IN_PLACE, from.data(), count, MPI_DOUBLE, MPI_SUM, comm);
+  const double expected = rank == 0 ? own : before;
+  return from.front() == expected && from.back() == expected ? "" : "exscan";
+}
+
 std::string move(MPI_Comm comm, int number, int count) {
   const int root = number % size;
   std::vector<int> data(static_cast<size_t>(count), rank == root ? number : -1);
@@ -62,6 +72,7 @@ std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed, bool with_ne
       const int number = round + static_cast<int>(i), count = 1 + number * number * 37 % 20000;
       linger(own);
       std::string wrong = reduce(comms[i], number, count);
+      if (wrong.empty()) wrong = scan(comms[i], number, count);
       if (wrong.empty()) wrong = move(comms[i], number, count);
       if (!wrong.empty()) return wrong;
       if (round % 10 != 0 || !with_new_ones) continue;

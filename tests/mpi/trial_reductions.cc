@@ -19,6 +19,14 @@ namespace {
 // The type to which the user-defined operations are applied now.
 const ShapedType* reduced_type = nullptr;
 
+// Whether rank 0 of an exclusive scan may give no buffer for the result that it doesn't get. (MPICH
+// has an error for that.)
+#ifdef OPEN_MPI
+constexpr bool null_in_exscan = true;
+#else
+constexpr bool null_in_exscan = false;
+#endif
+
 using Combine = uint64_t (*)(uint64_t left, uint64_t right);
 
 uint64_t load(const std::byte* at, size_t bytes) {
@@ -102,6 +110,13 @@ class Reducer {
   // After an allreduce all ranks must have the same bits.
   void compare_ranks(Side* output);
 
+  // MPI_Scan or MPI_Exscan: rank r gets what ranks up to r have.
+  bool is_prefix() const { return trial_.function.ends_with("can"); }
+  // Of the functions that give a rank all elements of the result.
+  template <typename Function>
+  Function* whole(Function* allreduce, Function* scan, Function* exscan) const {
+    return trial_.function == "MPI_Scan" ? scan : is_prefix() ? exscan : allreduce;
+  }
   bool scatters() const { return trial_.function.starts_with("MPI_Reduce_scatter"); }
   bool in_place() const {
     return trial_.in_place && (trial_.function != "MPI_Reduce" || trial_.is_root());
@@ -109,6 +124,7 @@ class Reducer {
   size_t total() const { return std::accumulate(counts_.begin(), counts_.end(), size_t{0}); }
   // How many elements of the result this rank gets, and the index of the first.
   size_t own() const;
+  bool has_result() const;
   size_t first() const;
 
   Trial& trial_;
@@ -117,7 +133,12 @@ class Reducer {
 
 size_t Reducer::own() const {
   if (scatters()) return static_cast<size_t>(counts_[trial_.me()]);
-  return trial_.function == "MPI_Reduce" && !trial_.is_root() ? 0 : total();
+  return has_result() ? total() : 0;
+}
+
+bool Reducer::has_result() const {
+  if (trial_.function == "MPI_Exscan") return trial_.comm.rank > 0;
+  return trial_.function != "MPI_Reduce" || trial_.is_root();
 }
 
 size_t Reducer::first() const {
@@ -237,30 +258,34 @@ void Reducer::call(Phase in, All* all, One* one, Scatter* scatter, ScatterBlock*
                    const void* from, const Words& to, MPI_Op op) {
   phase = in;
   const int count = static_cast<int>(total());
-  if (trial_.function == "MPI_Allreduce") {
-    all(from, to.buffer, count, to.type, op, trial_.comm.handle);
-  } else if (trial_.function == "MPI_Reduce") {
+  if (trial_.function == "MPI_Reduce") {
     one(from, to.buffer, count, to.type, op, trial_.root, trial_.comm.handle);
   } else if (trial_.function == "MPI_Reduce_scatter") {
     scatter(from, to.buffer, Array<MPI_Count>(counts_), to.type, op, trial_.comm.handle);
-  } else {
+  } else if (scatters()) {
     scatter_block(from, to.buffer, counts_[0], to.type, op, trial_.comm.handle);
+  } else {
+    all(from, to.buffer, count, to.type, op, trial_.comm.handle);
   }
 }
 
 void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
   const Words from = input->ours();
   Words to = output->ours();
-  const bool without = trial_.function == "MPI_Reduce" && !trial_.is_root() && trial_.own.chance(2);
+  const bool without =
+      !has_result() && !in_place() && (null_in_exscan || !is_prefix()) && trial_.own.chance(2);
   if (without) to.buffer = nullptr;
   const void* const data = in_place() ? MPI_IN_PLACE : from.buffer;
   if (trial_.large) {
-    call(Phase::in_sluice, LARGE(trial_, MPI_Allreduce), LARGE(trial_, MPI_Reduce),
-         LARGE(trial_, MPI_Reduce_scatter), LARGE(trial_, MPI_Reduce_scatter_block), data, to, op);
+    call(Phase::in_sluice,
+         whole(LARGE(trial_, MPI_Allreduce), LARGE(trial_, MPI_Scan), LARGE(trial_, MPI_Exscan)),
+         LARGE(trial_, MPI_Reduce), LARGE(trial_, MPI_Reduce_scatter),
+         LARGE(trial_, MPI_Reduce_scatter_block), data, to, op);
   } else {
-    call(Phase::in_sluice, EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Reduce),
-         EITHER(trial_, MPI_Reduce_scatter), EITHER(trial_, MPI_Reduce_scatter_block), data, to,
-         op);
+    call(Phase::in_sluice,
+         whole(EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Scan), EITHER(trial_, MPI_Exscan)),
+         EITHER(trial_, MPI_Reduce), EITHER(trial_, MPI_Reduce_scatter),
+         EITHER(trial_, MPI_Reduce_scatter_block), data, to, op);
   }
   input->take_ours();
   output->take_ours();
@@ -268,8 +293,9 @@ void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
 
 // Never in place: MPICH 4.0.2's own MPI_Reduce crashes there.
 void Reducer::call_theirs(Side* input, Side* output, MPI_Op op) {
-  call(Phase::in_mpi, IN_MPI(MPI_Allreduce), IN_MPI(MPI_Reduce), IN_MPI(MPI_Reduce_scatter),
-       IN_MPI(MPI_Reduce_scatter_block), input->untouched().buffer, output->theirs(), op);
+  call(Phase::in_mpi, whole(IN_MPI(MPI_Allreduce), IN_MPI(MPI_Scan), IN_MPI(MPI_Exscan)),
+       IN_MPI(MPI_Reduce), IN_MPI(MPI_Reduce_scatter), IN_MPI(MPI_Reduce_scatter_block),
+       input->untouched().buffer, output->theirs(), op);
   phase = Phase::comparing;
   output->take_theirs();
 }
@@ -287,7 +313,7 @@ void Reducer::paint(Side* output, const Number* number) const {
       paint(elements, Fate::kept, {{static_cast<ptrdiff_t>(begin), end - begin}});
     }
   }
-  if (in_place()) paint(elements, Fate::any, output->type.map);
+  if (in_place() && has_result()) paint(elements, Fate::any, output->type.map);
   paint(own(), Fate::defined, output->type.map);
 }
 
@@ -326,8 +352,9 @@ void Reducer::run(ShapedType type, const ShapedType& dense, const Task& task) {
 }
 
 void Reducer::compare(const Number& number, MPI_Op op, Side* input, Side* output) {
-  const std::vector<long double> sums =
-      sums_of_magnitudes(number, op, &input->before, total(), trial_.comm.handle);
+  const std::vector<long double> sums = sums_of_magnitudes(
+      number, op, &input->before, total(),
+      whole(IN_MPI(MPI_Allreduce), IN_MPI(MPI_Scan), IN_MPI(MPI_Exscan)), trial_.comm.handle);
   for (size_t i = 0; i < own(); ++i) {
     const std::string difference = difference_beyond_rounding(
         number, op, trial_.comm.size, sums, first() + i, output->our_memory.element(0, i),

@@ -98,6 +98,8 @@ void run_empty() {
   MPI_Reduce(MPI_BOTTOM, MPI_BOTTOM, 0, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   MPI_Reduce_scatter(MPI_BOTTOM, MPI_BOTTOM, zeros.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Reduce_scatter_block(MPI_BOTTOM, MPI_BOTTOM, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Scan(MPI_BOTTOM, MPI_BOTTOM, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Exscan(MPI_BOTTOM, MPI_BOTTOM, 0, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   test::check(from == std::vector<char>(1000, 'f') && to == std::vector<char>(1000, 't'),
               "nothing is touched");
   MPI_Type_free(&spaced);
@@ -187,6 +189,7 @@ std::vector<InPlace> all_in_place(int size, int root, const std::vector<int>& co
   const MPI_Comm world = MPI_COMM_WORLD;
   const int sum = size * (size + 1) / 2, *const n = counts.data(), *const at = places.data();
   const bool is_root = rank_in_world() == root;
+  const int rank = rank_in_world(), before = rank == 0 ? 1 : rank * (rank + 1) / 2;
   return {
       {"bcast", [=](Numbers& x) { MPI_Bcast(x.buffer, size, x.type, root, world); }, root + 1,
        true},
@@ -207,6 +210,10 @@ std::vector<InPlace> all_in_place(int size, int root, const std::vector<int>& co
          MPI_Reduce(is_root ? here : x.buffer, x.buffer, size, x.type, op, root, world);
        },
        is_root ? sum : rank_in_world() + 1, true},
+      {"scan", [=](Numbers& x) { MPI_Scan(here, x.buffer, size, x.type, op, world); },
+       (rank + 1) * (rank + 2) / 2, true},
+      {"exscan", [=](Numbers& x) { MPI_Exscan(here, x.buffer, size, x.type, op, world); }, before,
+       true},
       {"reduce_scatter",
        [=](Numbers& x) { MPI_Reduce_scatter(here, x.buffer, n, x.type, op, world); }, sum, false},
       {"reduce_scatter_block",

@@ -19,9 +19,11 @@ int MPI_Alltoall_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_D
 int MPI_Alltoallv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*,
                     const MPI_Count*, const MPI_Aint*, MPI_Datatype, MPI_Comm);
 int MPI_Bcast_c(void*, MPI_Count, MPI_Datatype, int, MPI_Comm);
+int MPI_Exscan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
 int MPI_Reduce_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm);
 int MPI_Reduce_scatter_c(const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm);
 int MPI_Reduce_scatter_block_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+int MPI_Scan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
 int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
 
 /* clang-format off */
@@ -32,9 +34,11 @@ int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler,
   ROW(MPI_Alltoall_c) \
   ROW(MPI_Alltoallv_c) \
   ROW(MPI_Bcast_c) \
+  ROW(MPI_Exscan_c) \
   ROW(MPI_Reduce_c) \
   ROW(MPI_Reduce_scatter_c) \
   ROW(MPI_Reduce_scatter_block_c) \
+  ROW(MPI_Scan_c) \
   ROW(MPI_Comm_create_from_group)
 /* clang-format on */
 #define WEAK(name) _Pragma(WEAK_TEXT(weak name))
@@ -84,6 +88,12 @@ static void reduce(MPI_Comm comm) {
   MPI_Reduce_scatter_block_c(in, out, block, MPI_INT, MPI_MIN, comm);
   MPI_Reduce_scatter_block(in, right, block, MPI_INT, MPI_MIN, comm);
   compare("MPI_Reduce_scatter_block_c");
+  MPI_Scan_c(in, out, size, MPI_INT, MPI_SUM, comm);
+  MPI_Scan(in, right, size, MPI_INT, MPI_SUM, comm);
+  compare("MPI_Scan_c");
+  MPI_Exscan_c(in, out, size, MPI_INT, MPI_SUM, comm);
+  MPI_Exscan(in, right, size, MPI_INT, MPI_SUM, comm);
+  compare("MPI_Exscan_c");
 }
 
 /* In place it must not be read. (The compiler does not know where it is.) */
