@@ -28,6 +28,12 @@ int reduce_scatter_block(const Arguments& a) {
   return MPI_Reduce_scatter_block(a.send, a.recv, a.count, a.type, MPI_SUM, a.comm);
 }
 
+int scan(const Arguments& a) { return MPI_Scan(a.send, a.recv, a.count, a.type, MPI_SUM, a.comm); }
+
+int exscan(const Arguments& a) {
+  return MPI_Exscan(a.send, a.recv, a.count, a.type, MPI_SUM, a.comm);
+}
+
 int allgather(const Arguments& a) {
   return MPI_Allgather(a.send, a.count, a.type, a.recv, a.count, a.type, a.comm);
 }
@@ -55,11 +61,13 @@ constexpr Function table[] = {
      alltoallv},
     {"barrier", "Barrier", "Barrier", Flow::none, false, false, barrier},
     {"bcast", "Bcast", "Broadcast", Flow::from_root, false, false, bcast},
+    {"exscan", "Exscan", "Exscan", Flow::sum_before, false, true, exscan},
     {"reduce", "Reduce", "Reduce", Flow::sum_at_root, false, true, reduce},
     {"reduce_scatter", "Reduce_scatter", "Reduce_scatter", Flow::sum_shared, false, true,
      reduce_scatter},
     {"reduce_scatter_block", "Reduce_scatter_block", "Reduce_scatter_block", Flow::sum_shared, true,
      true, reduce_scatter_block},
+    {"scan", "Scan", "Scan", Flow::sum_so_far, false, true, scan},
 };
 
 }  // namespace
@@ -78,7 +86,8 @@ std::string title(const Function& function) {
 Layout::Layout(const Function& function, size_t count, int rank, int ranks) {
   lay_blocks(function, count, static_cast<size_t>(ranks));
   lay_pieces(function, count, rank, ranks);
-  takes_in_place = function.flow != Flow::sum_at_root || rank == root_rank;
+  takes_in_place = (function.flow != Flow::sum_at_root || rank == root_rank) &&
+                   (function.flow != Flow::sum_before || rank > 0);
 }
 
 void Layout::lay_blocks(const Function& function, size_t count, size_t ranks) {
@@ -114,6 +123,16 @@ void Layout::lay_pieces(const Function& function, size_t count, int rank, int ra
         recv_after = {{0, count, Piece::all, 0, 0}};
       }
       send_elements = recv_elements = count;
+      break;
+    case Flow::sum_so_far:
+    case Flow::sum_before:
+      send = {{0, count, rank, 0, 0}};
+      send_elements = count;
+      if (const int summed = function.flow == Flow::sum_before ? rank : rank + 1; summed > 0) {
+        recv_before = send;
+        recv_after = {{0, count, Piece::all, 0, 0, summed}};
+        recv_elements = count;
+      }
       break;
     case Flow::sum_shared:
       send = recv_before = {{0, total, rank, 0, 0}};

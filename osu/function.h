@@ -21,6 +21,8 @@ enum class Flow {
   sum,          // the sum of all vectors, on all ranks
   sum_at_root,  // the same, on the root only
   sum_shared,   // each rank gets its share of the sum
+  sum_so_far,   // each rank gets the sum of the vectors up to its own
+  sum_before,   // the same without its own; rank 0 gets nothing
   gathered,     // the blocks of all ranks, on all ranks
   exchanged,    // block d of rank s becomes block s of rank d
 };

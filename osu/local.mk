@@ -8,8 +8,8 @@ osu_libbench_la_SOURCES = osu/bench.cc osu/bench.h osu/device.cc osu/device.h os
 osu_libbench_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
 
 pkglibexec_PROGRAMS = osu/osu_allgather osu/osu_allgatherv osu/osu_allreduce osu/osu_alltoall \
-  osu/osu_alltoallv osu/osu_barrier osu/osu_bcast osu/osu_reduce osu/osu_reduce_scatter \
-  osu/osu_reduce_scatter_block osu/osu_cuda_floor osu/osu_face osu/osu_setup osu/osu_shm_floor osu/osu_tcp_floor osu/osu_tune
+  osu/osu_alltoallv osu/osu_barrier osu/osu_bcast osu/osu_exscan osu/osu_reduce osu/osu_reduce_scatter \
+  osu/osu_reduce_scatter_block osu/osu_scan osu/osu_cuda_floor osu/osu_face osu/osu_setup osu/osu_shm_floor osu/osu_tcp_floor osu/osu_tune
 
 noinst_LTLIBRARIES += osu/libcommand_line.la
 osu_libcommand_line_la_SOURCES = osu/command_line.cc osu/command_line.h osu/options.cc osu/options.h
@@ -57,6 +57,9 @@ osu_osu_barrier_LDADD = $(osu_libraries)
 osu_osu_bcast_SOURCES = $(osu_sources)
 osu_osu_bcast_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"bcast"'
 osu_osu_bcast_LDADD = $(osu_libraries)
+osu_osu_exscan_SOURCES = $(osu_sources)
+osu_osu_exscan_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"exscan"'
+osu_osu_exscan_LDADD = $(osu_libraries)
 osu_osu_reduce_SOURCES = $(osu_sources)
 osu_osu_reduce_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"reduce"'
 osu_osu_reduce_LDADD = $(osu_libraries)
@@ -66,6 +69,9 @@ osu_osu_reduce_scatter_LDADD = $(osu_libraries)
 osu_osu_reduce_scatter_block_SOURCES = $(osu_sources)
 osu_osu_reduce_scatter_block_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"reduce_scatter_block"'
 osu_osu_reduce_scatter_block_LDADD = $(osu_libraries)
+osu_osu_scan_SOURCES = $(osu_sources)
+osu_osu_scan_CPPFLAGS = $(AM_CPPFLAGS) -DOSU_FUNCTION='"scan"'
+osu_osu_scan_LDADD = $(osu_libraries)
 
 dist_pkglibexec_SCRIPTS = osu/compare
 osu_modulesdir = $(pkglibexecdir)

@@ -40,7 +40,8 @@ class Rule {
     uint32_t index = static_cast<uint32_t>(piece_.first + offset);
     if (piece_.source != Piece::all) return static_cast<T>(contribution(piece_.source, index));
     uint32_t sum = 0;
-    for (uint32_t source = 0; source < ranks_; ++source) sum += contribution(source, index);
+    const uint32_t summed = piece_.summed > 0 ? static_cast<uint32_t>(piece_.summed) : ranks_;
+    for (uint32_t source = 0; source < summed; ++source) sum += contribution(source, index);
     return static_cast<T>(sum);
   }
 

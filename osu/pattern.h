@@ -22,9 +22,10 @@ struct Piece {
   static constexpr int all = -1;
   size_t at;  // offset of its first element
   size_t count;
-  int source;    // the contributing rank; all: the sum over ranks
-  int block;     // which of the source's blocks
-  size_t first;  // index in that block of the first element
+  int source;      // the contributing rank; all: the sum over ranks
+  int block;       // which of the source's blocks
+  size_t first;    // index in that block of the first element
+  int summed = 0;  // all: over ranks 0 to so many - 1; 0: over all
 };
 
 // What values depend on besides their place.

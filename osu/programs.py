@@ -8,8 +8,8 @@ import launch
 import output
 from launch import Failure
 
-COLLECTIVES = ("allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "barrier", "bcast", "reduce",
-               "reduce_scatter", "reduce_scatter_block")
+COLLECTIVES = ("allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "barrier", "bcast", "exscan",
+               "reduce", "reduce_scatter", "reduce_scatter_block", "scan")
 
 
 class Programs:

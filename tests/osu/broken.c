@@ -44,6 +44,15 @@ int MPI_Reduce_scatter_block(const void* send, void* recv, int count, MPI_Dataty
   return spoil(PMPI_Reduce_scatter_block(send, recv, count, type, op, comm), recv, comm, 0);
 }
 
+int MPI_Scan(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return spoil(PMPI_Scan(send, recv, count, type, op, comm), recv, comm, 0);
+}
+
+int MPI_Exscan(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
+               MPI_Comm comm) {
+  return spoil(PMPI_Exscan(send, recv, count, type, op, comm), recv, comm, 0);
+}
+
 int MPI_Allgather(const void* send, int send_count, MPI_Datatype send_type, void* recv,
                   int recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
   return spoil(PMPI_Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm), recv,
