@@ -37,6 +37,7 @@ struct Row {
 #define AGAIN(function, buffer, other, ...)                                              \
   {                                                                                      \
 #function "(" #other ", " #__VA_ARGS__ "), after others", [](MPI_Comm c) {             \
+      (void)c;                                                                         \
       for (int i = 0; i < 2; ++i) MPI_##function(buffer, __VA_ARGS__);                 \
       return MPI_##function(other, __VA_ARGS__);                                       \
     } \
