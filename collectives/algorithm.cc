@@ -13,8 +13,9 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view names[collective_count] = {
-    "allreduce", "reduce", "broadcast", "allgather", "allgatherv", "reduce_scatter",
-    "scan",      "exscan", "alltoall",  "alltoallv", "barrier",
+    "allreduce",      "reduce",   "broadcast", "allgather", "allgatherv",
+    "reduce_scatter", "scan",     "exscan",    "gather",    "gatherv",
+    "scatter",        "scatterv", "alltoall",  "alltoallv", "barrier",
 };
 
 }  // namespace
@@ -32,7 +33,22 @@ bool parse(std::string_view name, Collective* collective) {
 }
 
 bool is_rooted(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::broadcast;
+  switch (collective) {
+    case Collective::reduce:
+    case Collective::broadcast:
+    case Collective::gather:
+    case Collective::gatherv:
+    case Collective::scatter:
+    case Collective::scatterv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool has_common_size(Collective collective) {
+  return collective != Collective::alltoallv && collective != Collective::gatherv &&
+         collective != Collective::scatterv;
 }
 
 bool is_reducing(Collective collective) {
@@ -106,6 +122,8 @@ PlanBuilder::Alias alias_of(Collective collective, Rank rank) {
       return {true, whole};
     case Collective::allgather:
     case Collective::allgatherv:
+    case Collective::gather:
+    case Collective::gatherv:
       return {true, rank};
     default:
       return {};

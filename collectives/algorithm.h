@@ -21,11 +21,15 @@ enum class Collective : uint8_t {
   reduce_scatter,  // MPI_Reduce_scatter and MPI_Reduce_scatter_block
   scan,
   exscan,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
   alltoall,
   alltoallv,
   barrier,
 };
-inline constexpr uint32_t collective_count = 11;
+inline constexpr uint32_t collective_count = 15;
 
 std::string_view to_string(Collective collective);
 // Finds a collective by its name in rules and on the command line; false if there is none.
@@ -33,6 +37,9 @@ bool parse(std::string_view name, Collective* collective);
 
 // Whether the collective has a root.
 bool is_rooted(Collective collective);
+// Whether all ranks know the size of a call (Call::bytes): not where each knows its own blocks
+// only.
+bool has_common_size(Collective collective);
 // Whether it combines operands.
 bool is_reducing(Collective collective);
 // How many ranks' operands make up that rank's result: ranks 0 to that number - 1. All, except in
@@ -82,8 +89,8 @@ enum class Bracketing : uint8_t {
 };
 
 // The published cost, which the proof checks against the plan. S: bytes of the whole vector
-// (allreduce, reduce, scan, exscan, broadcast), of the whole result (allgather) or of the whole
-// input (reduce_scatter, alltoall).
+// (allreduce, reduce, scan, exscan, broadcast), of the whole result (allgather, gather) or of the
+// whole input (reduce_scatter, alltoall, scatter).
 struct Cost {
   double steps = 0;    // messages in sequence on the critical path, each taken as one unit
   double bytes = 0;    // most bytes that any rank sends, in S (exact if p divides the elements)

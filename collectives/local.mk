@@ -100,6 +100,13 @@ core_sources += \
   collectives/reduce_scatter/reduce_scatter.h \
   collectives/reduce_scatter/ring.cc
 core_sources += \
+  collectives/gather/binomial.cc \
+  collectives/gather/gather.h \
+  collectives/gather/hosts_linear.cc \
+  collectives/gather/linear.cc \
+  collectives/gather/trees.cc \
+  collectives/gather/trees.h
+core_sources += \
   collectives/scan/chain.cc \
   collectives/scan/doubling.cc \
   collectives/scan/scan.h
@@ -116,7 +123,10 @@ core_sources += \
   collectives/shm/block_table.h \
   collectives/shm/cuts.h \
   collectives/shm/slot_exchange.h \
+  collectives/shm/published_buffers.h \
   collectives/shm/reducing.cc \
+  collectives/shm/root_table.h \
+  collectives/shm/rooted_moving.cc \
   collectives/shm/scanning.cc \
   collectives/shm/past_cache.cc \
   collectives/shm/past_cache.h

@@ -17,14 +17,18 @@
 //   scan, exscan     all: the operand             all: the result; exscan: none on rank 0
 //   broadcast        (none)                       all: the buffer; the root's holds the data
 //   allgather(v)     all: this rank's block       block r: rank r's
+//   gather(v)        all: this rank's block       block r: rank r's; exists on the root alone
+//   scatter(v)       block r: for rank r; exists  all: this rank's block
+//                    on the root alone
 //   reduce_scatter   block r: for rank r          all: this rank's block of the result
 //   alltoall(v)      block r: for rank r          block r: from rank r
 //   barrier          (none)                       (none)
 //
 // Input and output may be the same memory (MPI_IN_PLACE) in allreduce and scans, in reduce at the
-// root, and in allgather, where the input is this rank's block of the output. In reduce_scatter and
-// alltoall they never overlap: the caller copies the input elsewhere first. A plan never writes to
-// input.
+// root, in allgather, where the input is this rank's block of the output, and in gather at the root
+// likewise. In scatter the root's output may be its block of the input, which the root's plan does
+// nothing with but copy it there. In reduce_scatter and alltoall they never overlap: the caller
+// copies the input elsewhere first. A plan never writes to input.
 #pragma once
 
 #include <cstddef>

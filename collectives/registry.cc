@@ -8,6 +8,7 @@
 #include "collectives/alltoall/alltoall.h"
 #include "collectives/barrier/barrier.h"
 #include "collectives/broadcast/broadcast.h"
+#include "collectives/gather/gather.h"
 #include "collectives/reduce/reduce.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
 #include "collectives/scan/scan.h"
@@ -64,6 +65,14 @@ constexpr const Algorithm* listed[] = {
     &scan_chain,
     &exscan_doubling,
     &exscan_chain,
+    &gather_linear,
+    &gather_binomial,
+    &gather_hosts_linear,
+    &gatherv_linear,
+    &scatter_linear,
+    &scatter_binomial,
+    &scatter_hosts_linear,
+    &scatterv_linear,
     &alltoall_linear,
     &alltoall_pairwise,
     &alltoall_bruck,
@@ -87,6 +96,14 @@ constexpr const Algorithm* listed[] = {
     &shm_scan_prefixes,
     &shm_exscan,
     &shm_exscan_prefixes,
+    &shm_gather,
+    &shm_gather_cma,
+    &shm_gatherv,
+    &shm_gatherv_cma,
+    &shm_scatter,
+    &shm_scatter_cma,
+    &shm_scatterv,
+    &shm_scatterv_cma,
     &shm_alltoall,
     &shm_alltoallv,
     &shm_alltoallv_mixed,

@@ -25,6 +25,14 @@ Extent extent_of(const PlanSet& set, Rank rank, Area area) {
     case Collective::allgather:
     case Collective::allgatherv:
       return input ? Extent::whole : Extent::blocks;
+    case Collective::gather:
+    case Collective::gatherv:
+      if (input) return Extent::whole;
+      return rank == set.root ? Extent::blocks : Extent::none;
+    case Collective::scatter:
+    case Collective::scatterv:
+      if (!input) return Extent::whole;
+      return rank == set.root ? Extent::blocks : Extent::none;
     case Collective::reduce_scatter:
       return input ? Extent::blocks : Extent::whole;
     case Collective::alltoall:

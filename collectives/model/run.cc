@@ -18,6 +18,10 @@ size_t elements_of(const PlanSet& set, const Counts& counts, Rank rank, Area are
                                  : counts[size_t{block} * set.size() + rank];
     case Collective::allgather:
     case Collective::allgatherv:
+    case Collective::gather:
+    case Collective::gatherv:
+    case Collective::scatter:
+    case Collective::scatterv:
     case Collective::reduce_scatter:
       return counts[block == whole ? rank : block];
     default:
@@ -275,8 +279,7 @@ class Judge {
 
   // For collectives that only move data: checks the rank and the index of the input element.
   std::string wrong_source(Rank rank, uint32_t block, uint32_t i) const {
-    const bool broadcast = set_.collective == Collective::broadcast;
-    const Rank source = broadcast ? set_.root : block;
+    const Rank source = comes_from_root() ? set_.root : block;
     size_t index = i;
     if (extent_of(set_, source, Area::input) == Extent::blocks) {
       const auto& blocks = maps_[source].blocks(Area::input);
@@ -288,6 +291,11 @@ class Judge {
       return "not from rank " + std::to_string(source);
     }
     return all.index(result) == index ? "" : "element " + std::to_string(all.index(result));
+  }
+
+  bool comes_from_root() const {
+    return set_.collective == Collective::broadcast || set_.collective == Collective::scatter ||
+           set_.collective == Collective::scatterv;
   }
 
   const PlanSet& set_;

@@ -171,12 +171,20 @@ constexpr Knob table[] = {
      "how to do MPI_Scan; nothing: the rules decide", true, 6U},
     {"SLUICE_EXSCAN", KnobType::word, "", any_algorithm,
      "how to do MPI_Exscan; nothing: the rules decide", true, 7U},
+    {"SLUICE_GATHER", KnobType::word, "", any_algorithm,
+     "how to do MPI_Gather; nothing: the rules decide", true, 8U},
+    {"SLUICE_GATHERV", KnobType::word, "", any_algorithm,
+     "how to do MPI_Gatherv; nothing: the rules decide", true, 9U},
+    {"SLUICE_SCATTER", KnobType::word, "", any_algorithm,
+     "how to do MPI_Scatter; nothing: the rules decide", true, 10U},
+    {"SLUICE_SCATTERV", KnobType::word, "", any_algorithm,
+     "how to do MPI_Scatterv; nothing: the rules decide", true, 11U},
     {"SLUICE_ALLTOALL", KnobType::word, "", any_algorithm,
-     "how to do MPI_Alltoall; nothing: the rules decide", true, 8U},
+     "how to do MPI_Alltoall; nothing: the rules decide", true, 12U},
     {"SLUICE_ALLTOALLV", KnobType::word, "", any_algorithm,
-     "how to do MPI_Alltoallv; nothing: the rules decide", true, 9U},
+     "how to do MPI_Alltoallv; nothing: the rules decide", true, 13U},
     {"SLUICE_BARRIER", KnobType::word, "", any_algorithm,
-     "how to do MPI_Barrier; nothing: the rules decide", true, 10U},
+     "how to do MPI_Barrier; nothing: the rules decide", true, 14U},
 };
 // clang-format on
 

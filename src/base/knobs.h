@@ -70,10 +70,11 @@ struct Knobs {
   std::string rules;                  // SLUICE_RULES: a file of selection rules
   std::string library;  // SLUICE_LIBRARY: what `sluice run` preloads; empty: the installed one
   // SLUICE_ALLREDUCE, SLUICE_REDUCE, SLUICE_BCAST, SLUICE_ALLGATHER, SLUICE_ALLGATHERV,
-  // SLUICE_REDUCE_SCATTER, SLUICE_SCAN, SLUICE_EXSCAN, SLUICE_ALLTOALL, SLUICE_ALLTOALLV,
-  // SLUICE_BARRIER: an algorithm's name, or "mpi" to leave the collective to MPI; empty: the rules
-  // decide. In the order of enum Collective (collectives/algorithm.h).
-  std::string algorithm[11];
+  // SLUICE_REDUCE_SCATTER, SLUICE_SCAN, SLUICE_EXSCAN, SLUICE_GATHER, SLUICE_GATHERV,
+  // SLUICE_SCATTER, SLUICE_SCATTERV, SLUICE_ALLTOALL, SLUICE_ALLTOALLV, SLUICE_BARRIER: an
+  // algorithm's name, or "mpi" to leave the collective to MPI; empty: the rules decide. In the
+  // order of enum Collective (collectives/algorithm.h).
+  std::string algorithm[15];
 };
 
 // The type of a variable's value, and how its range is read:

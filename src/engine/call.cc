@@ -5,9 +5,16 @@ namespace sluice {
 namespace {
 
 uint32_t input_blocks(Collective collective, Rank ranks) {
-  const bool many = collective == Collective::alltoall || collective == Collective::alltoallv ||
-                    collective == Collective::reduce_scatter;
-  return many ? ranks : 1;
+  switch (collective) {
+    case Collective::alltoall:
+    case Collective::alltoallv:
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+    case Collective::scatterv:
+      return ranks;
+    default:
+      return 1;
+  }
 }
 
 void pack(const View& view, uint32_t blocks, size_t element) {

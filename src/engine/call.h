@@ -64,10 +64,10 @@ struct Call {
   Reduction reduction;  // kernel is null if nothing is reduced
   View input, output;   // see plan.h; the same memory where MPI_IN_PLACE allows it
   // The size that rules test: bytes of the whole vector, result or input on one rank (Cost in
-  // algorithm.h). Equal on all ranks; 0 for alltoallv, where ranks know no common figure.
+  // algorithm.h). Equal on all ranks; 0 where ranks know no common figure (has_common_size).
   size_t bytes = 0;
-  // Of alltoallv: bytes that this rank sends. Ranks differ: trials exchange it (samples.h), and
-  // nothing else depends on it.
+  // Where there is no common size: bytes that this rank sends, or in scatterv gets. Ranks differ:
+  // trials exchange it (samples.h), and nothing else depends on it.
   size_t weight = 0;
   // If set, both views lie on this device, and have no Packing. Then the algorithm must have a
   // plan.

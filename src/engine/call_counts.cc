@@ -30,7 +30,9 @@ void CallCounts::add(const Algorithm& algorithm, const Call& call, Rank ranks,
                      Clock::time_point began) {
   Tally& sum = tally(call.collective, &algorithm);
   ++sum.calls;
-  sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, ranks) : call.bytes;
+  sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, ranks)
+               : has_common_size(call.collective)       ? call.bytes
+                                                        : call.weight;
   sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
 }
 

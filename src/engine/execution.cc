@@ -6,6 +6,16 @@
 
 namespace sluice {
 
+namespace {
+
+// Whether blocks without data are messages all the same, as only one side may find a block empty.
+// (Alltoallv would have too many.)
+bool tells_empty(Collective collective) {
+  return is_rooted(collective) && !has_common_size(collective);
+}
+
+}  // namespace
+
 std::string describe_signature(uint32_t signature) {
   const uint32_t number = signature % (1U << Call::collective_bits);
   const Rank root = signature >> Call::collective_bits;
@@ -180,7 +190,8 @@ void Execution::try_step(uint32_t index) {
 void Execution::start_segment(uint32_t index) {
   Progress& progress = progress_[index];
   const uint32_t segment = progress.started++;
-  if (progress.bytes == 0 && message_slice(plan_->steps[index]).count > 0) {
+  if (progress.bytes == 0 && message_slice(plan_->steps[index]).count > 0 &&
+      !tells_empty(memory_.call().collective)) {
     complete_segment(index);
   } else if (device() && plan_->steps[index].kind == Kind::send && progress.bytes > 0) {
     copy_out(index, segment);

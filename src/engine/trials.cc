@@ -60,7 +60,7 @@ bool is_right_by_mpi(const Arithmetic& each) {
 constexpr size_t most_moved = size_t{1} << 31, most_reduced = size_t{64} << 20;
 
 bool has_a_common_size(const Call& call) {
-  return call.collective != Collective::alltoallv && call.collective != Collective::barrier;
+  return has_common_size(call.collective) && call.collective != Collective::barrier;
 }
 
 // Equal on all ranks.

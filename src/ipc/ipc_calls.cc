@@ -35,8 +35,19 @@ void measure(const UnplacedCall& unplaced, Vote* vote) {
 }
 
 bool is_served(Collective collective) {
-  return collective != Collective::barrier && collective != Collective::scan &&
-         collective != Collective::exscan;
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::broadcast:
+    case Collective::allgather:
+    case Collective::allgatherv:
+    case Collective::reduce_scatter:
+    case Collective::alltoall:
+    case Collective::alltoallv:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool reduces(const Call& call) { return call.reduction.kernel != nullptr; }

@@ -57,12 +57,24 @@ void view_in_place(const Side& side, size_t units, size_t element, Staging& stag
   view->offsets = staging.offsets;
 }
 
+void place_staying_block(const UnplacedCall& unplaced, Call* call) {
+  const bool scatters =
+      call->collective == Collective::scatter || call->collective == Collective::scatterv;
+  if (!scatters || unplaced.output.type) return;
+  const View::Extent own = call->input.block(call->root);
+  call->output = {};
+  call->output.base =
+      offset_by(call->input.base, static_cast<ptrdiff_t>(own.offset * call->element));
+  call->output.count = own.count;
+}
+
 void view_in_place(const UnplacedCall& unplaced, StagingPair& staging, Call* call) {
   const auto place = [call](const Side& side, Staging& numbers, View* view) {
     if (side.type) view_in_place(side, units_of(side, *call), call->element, numbers, view);
   };
   place(unplaced.output, staging.output, &call->output);
   place(unplaced.input, staging.input, &call->input);
+  place_staying_block(unplaced, call);
 }
 
 // (Copies must have ended before their memory is used by others.)
@@ -80,7 +92,13 @@ bool Placement::is_dense(const Side& side) const {
          has_dense_blocks(side, unplaced_.call.reduction.kernel);
 }
 
-Status Placement::begin() try {
+Status Placement::begin() {
+  Status status = place_sides();
+  if (status.ok()) place_staying_block(unplaced_, &unplaced_.call);
+  return status;
+}
+
+Status Placement::place_sides() try {
   if (!unplaced_.others.empty()) return begin_several();
   if (!stages_all_ && !unplaced_.set_aside && is_adjacent(unplaced_.output) &&
       is_adjacent(unplaced_.input)) {

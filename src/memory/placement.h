@@ -23,6 +23,9 @@ bool has_dense_blocks(const Side& side, bool reduces);
 // the side's. The view points into `staging`, which holds counts and offsets, if blocks are not
 // consecutive. May throw std::bad_alloc.
 void view_in_place(const Side& side, size_t units, size_t element, Staging& staging, View* view);
+// The root's block in a scatter in place, where the root lacks an output: it is that block of the
+// input.
+void place_staying_block(const UnplacedCall& unplaced, Call* call);
 // Those of both sides; the sides that a rank lacks keep theirs. *call: their views are set.
 void view_in_place(const UnplacedCall& unplaced, StagingPair& staging, Call* call);
 // Engine elements in one element of a side.
@@ -58,6 +61,7 @@ class Placement {
   Status end();
 
  private:
+  Status place_sides();
   Status begin_several();
   Status begin_output();
   Status begin_input();

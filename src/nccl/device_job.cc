@@ -26,6 +26,10 @@ std::optional<SluiceNcclCollective> collective_of(Collective collective) {
       return sluice_nccl_alltoall;
     case Collective::scan:  // NCCL has none
     case Collective::exscan:
+    case Collective::gather:
+    case Collective::gatherv:
+    case Collective::scatter:
+    case Collective::scatterv:
     case Collective::alltoallv:  // ranks know no common size, by which they would agree to vote
     case Collective::barrier:
       break;

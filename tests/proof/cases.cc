@@ -204,7 +204,7 @@ std::vector<Counts> equal_counts(Collective collective, Rank size) {
 std::vector<Counts> ragged_counts(const Algorithm& algorithm, Rank size, std::mt19937_64& random) {
   const bool ragged = algorithm.collective == Collective::allgatherv ||
                       algorithm.collective == Collective::reduce_scatter ||
-                      algorithm.collective == Collective::alltoallv;
+                      !has_common_size(algorithm.collective);
   if (!ragged || algorithm.needs.uniform || algorithm.cell > 0) return {};
   const bool pairs = algorithm.collective == Collective::alltoallv;
   const size_t blocks = pairs ? size_t{size} * size : size;

@@ -68,6 +68,14 @@ TEST(Operands, AreOfAllRanksButInScans) {
   EXPECT_EQ(operands_of(Collective::exscan, 0, 5), 0U);
 }
 
+TEST(Sizes, AreCommonUnlessOnlyEndsOfABlockKnowThem) {
+  EXPECT_TRUE(has_common_size(Collective::allgatherv));
+  EXPECT_TRUE(has_common_size(Collective::gather));
+  EXPECT_FALSE(has_common_size(Collective::gatherv));
+  EXPECT_FALSE(has_common_size(Collective::scatterv));
+  EXPECT_FALSE(has_common_size(Collective::alltoallv));
+}
+
 TEST(Needs, AreRespected) {
   Algorithm algorithm{Collective::allreduce, "", "", {}, nullptr, nullptr};
   EXPECT_TRUE(can_serve(algorithm, 6, true, true));
@@ -89,6 +97,8 @@ TEST(Alias, IsWhereInPlaceMayBe) {
   EXPECT_TRUE(alias_of(Collective::allgatherv, 3).possible);
   EXPECT_EQ(alias_of(Collective::allgatherv, 3).block, 3u);
   EXPECT_EQ(alias_of(Collective::exscan, 3).block, whole);
+  EXPECT_EQ(alias_of(Collective::gatherv, 3).block, 3u);
+  EXPECT_FALSE(alias_of(Collective::scatter, 3).possible);
   EXPECT_FALSE(alias_of(Collective::alltoall, 3).possible);
   EXPECT_FALSE(alias_of(Collective::reduce_scatter, 3).possible);
   EXPECT_FALSE(alias_of(Collective::broadcast, 3).possible);

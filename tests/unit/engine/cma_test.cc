@@ -24,9 +24,9 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr Collective all_collectives[] = {Collective::broadcast, Collective::allgather,
-                                          Collective::alltoall,  Collective::reduce,
-                                          Collective::allreduce, Collective::reduce_scatter};
+constexpr Collective all_collectives[] = {
+    Collective::broadcast, Collective::allgather,      Collective::alltoall, Collective::reduce,
+    Collective::allreduce, Collective::reduce_scatter, Collective::gather,   Collective::scatter};
 constexpr auto time_limit = 20s;
 
 class ByCma : public ::testing::Test {
@@ -93,7 +93,8 @@ class Trial {
   }
 
   void check() const {
-    if (collective_ == Collective::reduce && member_.rank != root_) return;
+    const bool is_at_root = collective_ == Collective::reduce || collective_ == Collective::gather;
+    if (is_at_root && member_.rank != root_) return;
     for (size_t i = 0; i < output_.size(); ++i) {
       ASSERT_EQ(output_[i], expected(i)) << to_string(collective_) << " at " << i;
     }
@@ -116,15 +117,20 @@ class Trial {
 
   static uint32_t value(Rank rank, size_t i) { return static_cast<uint32_t>(1000 * rank + i); }
   bool has_blocks_in() const {
-    return collective_ == Collective::alltoall || collective_ == Collective::reduce_scatter;
+    return collective_ == Collective::alltoall || collective_ == Collective::reduce_scatter ||
+           collective_ == Collective::scatter;
   }
   bool has_blocks_out() const {
-    return collective_ == Collective::alltoall || collective_ == Collective::allgather;
+    return collective_ == Collective::alltoall || collective_ == Collective::allgather ||
+           collective_ == Collective::gather;
   }
   uint32_t expected(size_t i) const {
     const Rank from = static_cast<Rank>(i / count_);
     if (collective_ == Collective::broadcast) return value(root_, i);
-    if (collective_ == Collective::allgather) return value(from, i % count_);
+    if (collective_ == Collective::allgather || collective_ == Collective::gather) {
+      return value(from, i % count_);
+    }
+    if (collective_ == Collective::scatter) return value(root_, member_.rank * count_ + i);
     if (collective_ == Collective::alltoall) return value(from, member_.rank * count_ + i % count_);
     const size_t at = collective_ == Collective::reduce_scatter ? member_.rank * count_ + i : i;
     uint32_t sum = 0;

@@ -171,6 +171,39 @@ void make_allgather(const Setting& setting, Rank rank, Problem& problem) {
   problem.call.output.offsets = blocks.offsets;
 }
 
+Blocks at_root(const Setting& setting, Rank rank) {
+  if (rank != setting.root) return {};
+  return setting.ragged ? ragged(setting.ranks, setting.count) : even(setting.ranks, setting.count);
+}
+
+size_t own_count(const Setting& setting, Rank rank) {
+  return setting.ragged ? ragged(setting.ranks, setting.count).counts[rank] : setting.count;
+}
+
+void make_gather(const Setting& setting, Rank rank, Problem& problem) {
+  const Blocks& blocks = problem.out_blocks = at_root(setting, rank);
+  problem.call.input.count = own_count(setting, rank);
+  fill(problem.input, problem.call.input.count, [&](size_t i) { return value(rank, i); });
+  problem.output.assign(blocks.total, -1);
+  for (Rank from = 0; from < blocks.counts.size(); ++from) {
+    for (size_t i = 0; i < blocks.counts[from]; ++i) problem.expected.push_back(value(from, i));
+  }
+  problem.call.output.counts = blocks.counts;
+  problem.call.output.offsets = blocks.offsets;
+}
+
+void make_scatter(const Setting& setting, Rank rank, Problem& problem) {
+  const Blocks& blocks = problem.in_blocks = at_root(setting, rank);
+  for (Rank to = 0; to < blocks.counts.size(); ++to) {
+    for (size_t i = 0; i < blocks.counts[to]; ++i) problem.input.push_back(value(to, i));
+  }
+  problem.call.output.count = own_count(setting, rank);
+  fill(problem.expected, problem.call.output.count, [&](size_t i) { return value(rank, i); });
+  problem.output.assign(problem.expected.size(), -1);
+  problem.call.input.counts = blocks.counts;
+  problem.call.input.offsets = blocks.offsets;
+}
+
 // Rank a sends (a + b) % 4 elements more than `count` to b, so that blocks differ if allowed.
 void make_alltoall(const Setting& setting, Rank rank, Problem& problem) {
   for (Blocks* blocks : {&problem.in_blocks, &problem.out_blocks}) {
@@ -193,15 +226,29 @@ void make_alltoall(const Setting& setting, Rank rank, Problem& problem) {
   problem.call.output.offsets = problem.out_blocks.offsets;
 }
 
+bool is_scatter(Collective collective) {
+  return collective == Collective::scatter || collective == Collective::scatterv;
+}
+
+// To one rank or to all.
+bool is_gather(Collective collective) {
+  return collective == Collective::gather || collective == Collective::gatherv ||
+         collective == Collective::allgather || collective == Collective::allgatherv;
+}
+
 void place(const Setting& setting, Rank rank, Problem& problem) {
   Call& call = problem.call;
   call.input.base = problem.bytes(problem.input);
   call.output.base = problem.bytes(problem.output);
   if (!setting.in_place) return;
+  if (is_scatter(setting.collective) && rank == setting.root) {
+    call.output.base = call.input.base + problem.in_blocks.offsets[rank] * sizeof(int32_t);
+    problem.output = problem.expected;  // it is in the input
+    return;
+  }
   const bool reducing = setting.collective != Collective::reduce_scatter &&
                         is_reducing(setting.collective) && !problem.output.empty();
-  const bool gathering =
-      setting.collective == Collective::allgather || setting.collective == Collective::allgatherv;
+  const bool gathering = is_gather(setting.collective) && !problem.out_blocks.counts.empty();
   if (!reducing && !gathering) return;
   const size_t offset = gathering ? problem.out_blocks.offsets[rank] : 0;
   std::copy(problem.input.begin(), problem.input.end(), problem.output.begin() + offset);
@@ -212,7 +259,7 @@ void make(const Setting& setting, Rank rank, Problem& problem) {
   problem.call.collective = setting.collective;
   problem.call.root = setting.root;
   problem.call.element = sizeof(int32_t);
-  problem.call.ragged = setting.ragged && setting.collective != Collective::alltoallv;
+  problem.call.ragged = setting.ragged && has_common_size(setting.collective);
   if (is_reducing(setting.collective)) {
     problem.call.reduction.kernel = find_kernel(Op::sum, Type::int32);
   }
@@ -232,6 +279,14 @@ void make(const Setting& setting, Rank rank, Problem& problem) {
     case Collective::allgather:
     case Collective::allgatherv:
       make_allgather(setting, rank, problem);
+      break;
+    case Collective::gather:
+    case Collective::gatherv:
+      make_gather(setting, rank, problem);
+      break;
+    case Collective::scatter:
+    case Collective::scatterv:
+      make_scatter(setting, rank, problem);
       break;
     case Collective::alltoall:
     case Collective::alltoallv:
@@ -303,7 +358,7 @@ void run_all(const Algorithm& algorithm, Rank ranks) {
     ASSERT_TRUE(member.team) << member.formed.message();
     const bool may_be_ragged = algorithm.collective == Collective::allgatherv ||
                                algorithm.collective == Collective::reduce_scatter ||
-                               algorithm.collective == Collective::alltoallv;
+                               !has_common_size(algorithm.collective);
     for (const size_t count : counts()) {
       for (Rank root = 0; root < (is_rooted(algorithm.collective) ? ranks : 1); ++root) {
         for (const bool in_place : {false, true}) {
@@ -379,7 +434,7 @@ std::vector<std::string> told(const Setting& first, const Setting& second) {
     Problem problem;
     make(member.rank == 0 ? first : second, member.rank, problem);
     const size_t elements = std::max(problem.input.size(), problem.output.size());
-    if (first.collective != Collective::alltoallv) problem.call.bytes = 4 * elements;
+    if (has_common_size(first.collective)) problem.call.bytes = 4 * elements;
     const Status status = member.team->run(problem.call);
     messages[member.rank] = status.message();
     // The one that was done before anyone noticed is told in the next call.
@@ -394,9 +449,12 @@ std::vector<std::string> told(const Setting& first, const Setting& second) {
 // The sizes are those of the call, or of a block, also where messages are cut into segments (of 16
 // KB here), and where segments do not differ but for their number.
 TEST(Collectives, RanksWithDifferentCountsAreToldSo) {
-  for (const auto collective : {Collective::allreduce, Collective::alltoallv}) {
-    for (const auto& [first, second] : std::initializer_list<std::pair<size_t, size_t>>{
-             {10, 11}, {11, 10}, {50'000, 50'001}, {50'000, 10}, {4096, 8192}, {8192, 4096}}) {
+  for (const auto collective :
+       {Collective::allreduce, Collective::alltoallv, Collective::gatherv, Collective::scatterv}) {
+    std::vector<std::pair<size_t, size_t>> counts{{10, 11},     {11, 10},     {50'000, 50'001},
+                                                  {50'000, 10}, {4096, 8192}, {8192, 4096}};
+    if (is_rooted(collective)) counts.insert(counts.end(), {{0, 10}, {10, 0}, {0, 50'000}});
+    for (const auto& [first, second] : counts) {
       const auto messages =
           told({collective, 2, 0, first, false, false}, {collective, 2, 0, second, false, false});
       const auto says = [](size_t count) { return " " + std::to_string(4 * count) + " bytes"; };
