@@ -46,11 +46,6 @@ bool is_rooted(Collective collective) {
   }
 }
 
-bool has_common_size(Collective collective) {
-  return collective != Collective::alltoallv && collective != Collective::gatherv &&
-         collective != Collective::scatterv;
-}
-
 bool is_reducing(Collective collective) {
   switch (collective) {
     case Collective::allreduce:

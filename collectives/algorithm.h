@@ -39,7 +39,10 @@ bool parse(std::string_view name, Collective* collective);
 bool is_rooted(Collective collective);
 // Whether all ranks know the size of a call (Call::bytes): not where each knows its own blocks
 // only.
-bool has_common_size(Collective collective);
+constexpr bool has_common_size(Collective collective) {
+  return collective != Collective::alltoallv && collective != Collective::gatherv &&
+         collective != Collective::scatterv;
+}
 // Whether it combines operands.
 bool is_reducing(Collective collective);
 // How many ranks' operands make up that rank's result: ranks 0 to that number - 1. All, except in

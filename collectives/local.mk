@@ -130,3 +130,5 @@ core_sources += \
   collectives/shm/scanning.cc \
   collectives/shm/past_cache.cc \
   collectives/shm/past_cache.h
+# (In one unit with the other algorithms they would take longer.)
+single_sources += collectives/shm/rooted_moving.cc

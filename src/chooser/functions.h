@@ -30,6 +30,10 @@
   ROW(Exscan) \
   ROW(Exscan_c) \
   ROW(Finalize) \
+  ROW(Gather) \
+  ROW(Gather_c) \
+  ROW(Gatherv) \
+  ROW(Gatherv_c) \
   ROW(Init) \
   ROW(Init_thread) \
   ROW(Reduce) \
@@ -40,6 +44,10 @@
   ROW(Reduce_scatter_c) \
   ROW(Scan) \
   ROW(Scan_c) \
+  ROW(Scatter) \
+  ROW(Scatter_c) \
+  ROW(Scatterv) \
+  ROW(Scatterv_c) \
   ROW(Type_free)
 #define SLUICE_OWN_FUNCTIONS(ROW) \
   ROW(sluice_allreduce_multi) \

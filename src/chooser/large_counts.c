@@ -26,7 +26,8 @@ struct Symbol {
 
 /* A function with counts of int. roles, a letter for each argument: n is a count, v an array of
  * counts or displacements; N and V are such of the sender, which do not count if its buffer is
- * MPI_IN_PLACE; c is the communicator. */
+ * MPI_IN_PLACE; R is a count of the receiver, likewise; m and w are a count and an array that count
+ * on the root alone; r is the root, b the receiver's buffer, c the communicator. */
 struct Small {
   struct Symbol symbol;
   const char* roles;
@@ -52,9 +53,11 @@ static Function* find(struct Symbol* symbol, void* caller) {
   return found;
 }
 
-static long communicator(const struct Call* call) {
-  return call->arguments[strchr(call->of->roles, 'c') - call->of->roles];
+static long argument(const struct Call* call, char role) {
+  return call->arguments[strchr(call->of->roles, role) - call->of->roles];
 }
+
+static long communicator(const struct Call* call) { return argument(call, 'c'); }
 
 static int fail(const struct Call* call, int error, const char* why) {
   static struct Symbol handle = {"PMPI_Comm_call_errhandler", NULL};
@@ -95,17 +98,34 @@ static int narrow(const int64_t* wide, int count, int* narrow) {
 
 static int is_in_place(long buffer) { return buffer == 1 || buffer == -1; }
 
+/* Between two groups the root passes MPI_ROOT, the others of its group MPI_PROC_NULL. */
+static int is_root(const struct Call* call) {
+  static struct Symbol test = {"PMPI_Comm_test_inter", NULL}, rank = {"PMPI_Comm_rank", NULL};
+  enum { highest_root = -3 }; /* of the numbers that MPI libraries give to MPI_ROOT */
+  int is_inter = 0, own = -1;
+  const int root = (int)argument(call, 'r');
+  if (ask(call, &test, &is_inter) == success && is_inter) return root <= highest_root;
+  return ask(call, &rank, &own) == success && root == own;
+}
+
+/* Whether an argument does not count on this rank. */
+static int is_insignificant(const struct Call* call, char role) {
+  if (strchr("NV", role)) return is_in_place(call->arguments[0]);
+  if (role == 'R') return is_in_place(argument(call, 'b'));
+  return strchr("mw", role) && !is_root(call);
+}
+
 /* Whether all arguments fit. */
 static int narrow_arguments(struct Call* call, int blocks) {
   int* room = call->arrays;
   for (int i = 0; call->of->roles[i]; ++i) {
-    long* const argument = &call->arguments[i];
+    long* const number = &call->arguments[i];
     const char role = call->of->roles[i];
-    if (strchr("NV", role) && is_in_place(call->arguments[0])) continue;
-    if (strchr("nN", role) && !is_int(*argument)) return 0;
-    if (!strchr("vV", role) || !*argument) continue;
-    if (!narrow((const int64_t*)*argument, blocks, room)) return 0;
-    *argument = (long)room;
+    if (is_insignificant(call, role)) continue;
+    if (strchr("nNmR", role) && !is_int(*number)) return 0;
+    if (!strchr("vVw", role) || !*number) continue;
+    if (!narrow((const int64_t*)*number, blocks, room)) return 0;
+    *number = (long)room;
     room += blocks;
   }
   return 1;
@@ -113,7 +133,7 @@ static int narrow_arguments(struct Call* call, int blocks) {
 
 static int prepare(struct Call* call) {
   int blocks = 0;
-  if (strpbrk(call->of->roles, "vV")) {
+  if (strpbrk(call->of->roles, "vVw")) {
     const int result = count_blocks(call, &blocks);
     if (result != success) return result;
     call->arrays = malloc(sizeof(int) * 4 * ((size_t)blocks + 1));
@@ -154,10 +174,14 @@ static int run(struct Call call) {
   ROW(Alltoallv, "-VV--vv-c", 9)         \
   ROW(Bcast, "-n--c", 5)                 \
   ROW(Exscan, "--n--c", 6)               \
+  ROW(Gather, "-N--m-rc", 8)             \
+  ROW(Gatherv, "-N--ww-rc", 9)           \
   ROW(Reduce, "--n---c", 7)              \
   ROW(Reduce_scatter, "--v--c", 6)       \
   ROW(Reduce_scatter_block, "--n--c", 6) \
-  ROW(Scan, "--n--c", 6)
+  ROW(Scan, "--n--c", 6)                 \
+  ROW(Scatter, "-m-bR-rc", 8)            \
+  ROW(Scatterv, "-ww-bR-rc", 9)
 
 #define DEFINE(name, roles, count)                                        \
   static int name##_c(PARAMETERS_##count) {                               \

@@ -78,6 +78,10 @@ struct Call {
   bool stays = false;
 };
 
+inline bool scatters(const Call& call) {
+  return call.collective == Collective::scatter || call.collective == Collective::scatterv;
+}
+
 // Whether the result has the same bits for every order of operands and every implementation: data
 // is moved, or wide integers are reduced. (Not of max: of 0 and -0, and if there are NaNs. Truth
 // has several representations in Fortran. Open MPI 4.1.4 saturates narrow integers.) Equal on all

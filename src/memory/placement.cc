@@ -58,9 +58,7 @@ void view_in_place(const Side& side, size_t units, size_t element, Staging& stag
 }
 
 void place_staying_block(const UnplacedCall& unplaced, Call* call) {
-  const bool scatters =
-      call->collective == Collective::scatter || call->collective == Collective::scatterv;
-  if (!scatters || unplaced.output.type) return;
+  if (!scatters(*call) || unplaced.output.type) return;
   const View::Extent own = call->input.block(call->root);
   call->output = {};
   call->output.base =
@@ -92,22 +90,19 @@ bool Placement::is_dense(const Side& side) const {
          has_dense_blocks(side, unplaced_.call.reduction.kernel);
 }
 
-Status Placement::begin() {
-  Status status = place_sides();
-  if (status.ok()) place_staying_block(unplaced_, &unplaced_.call);
-  return status;
-}
-
-Status Placement::place_sides() try {
+Status Placement::begin() try {
   if (!unplaced_.others.empty()) return begin_several();
   if (!stages_all_ && !unplaced_.set_aside && is_adjacent(unplaced_.output) &&
       is_adjacent(unplaced_.input)) {
     if (unplaced_.output.type) place_in_buffer(unplaced_.output, output_, &unplaced_.call.output);
     if (unplaced_.input.type) place_in_buffer(unplaced_.input, input_, &unplaced_.call.input);
+    if (!unplaced_.output.type) place_staying_block(unplaced_, &unplaced_.call);
     return {};
   }
   Status status = unplaced_.output.type ? begin_output() : Status();
-  return status.ok() && unplaced_.input.type ? begin_input() : status;
+  if (status.ok() && unplaced_.input.type) status = begin_input();
+  if (status.ok()) place_staying_block(unplaced_, &unplaced_.call);
+  return status;
 } catch (const std::bad_alloc&) {
   return {Code::memory, "no memory for the places of " + std::to_string(unplaced_.output.blocks) +
                             " ranks' data"};

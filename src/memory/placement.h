@@ -61,7 +61,6 @@ class Placement {
   Status end();
 
  private:
-  Status place_sides();
   Status begin_several();
   Status begin_output();
   Status begin_input();

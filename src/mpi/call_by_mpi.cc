@@ -102,6 +102,7 @@ bool CallByMpi::place_apart(Exchange& call) {
 
 void CallByMpi::put_input_in_place(Call& call) const {
   if (!call_.in_place || call_.set_aside || call.input.count == 0) return;
+  if (!call_.output.type) return;  // of a scatter: its block is there
   std::byte* const place = place_in_output(call, position_.rank);
   if (call.input.base != place)
     std::memcpy(place, call.input.base, call.input.count * call.element);
@@ -111,8 +112,8 @@ void CallByMpi::put_input_in_place(Call& call) const {
 // libraries choose their algorithm by bytes, and send blocks whole. The function that the program
 // has called takes them, whatever the width of counts.)
 bool CallByMpi::may_use_programs() const {
-  const bool sends_blocks = call_.call.collective == Collective::alltoall ||
-                            call_.call.collective == Collective::alltoallv;
+  const Collective collective = call_.call.collective;
+  const bool sends_blocks = collective == Collective::alltoall || !has_common_size(collective);
   return sends_blocks && is_within_reach(call_.input) && is_within_reach(call_.output);
 }
 

@@ -10,6 +10,13 @@
 namespace sluice {
 namespace {
 
+// Whether a receive buffer is not a result's: on rank 0 of exscan, and in scatter in place.
+bool has_odd_buffer(const Exchange& exchange) {
+  const Collective collective = exchange.call.collective;
+  if (exchange.output.type) return false;
+  return collective == Collective::exscan || exchange.call.output.base;
+}
+
 bool is_plain(const View& view) { return !view.source && !view.sink; }
 
 }  // namespace
@@ -24,15 +31,14 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
     return !side.type || (side.place.is_host() && datatype_of(side)->is_kept);
   };
   if (!plain || !is_kept(input) || !is_kept(output)) return;
-  // (There rank 0 has a receive buffer, which is not a result's.)
-  if (exchange.call.collective == Collective::exscan && !output.type) return;
+  if (has_odd_buffer(exchange)) return;
   if (exchange.user_op || exchange.set_aside || !exchange.others.empty()) return;
   arguments = with;
   position = where;
   call = exchange.call;
   algorithm = way.by == Way::By::mpi ? nullptr : way.algorithm;
   was_handed_over = !algorithm && way.of;
-  if (!keep_arrays() || (was_handed_over && !keep_plain(exchange))) return;
+  if (!keep_arrays(exchange) || (was_handed_over && !keep_plain(exchange))) return;
   types_freed = exchange.types_freed;
   has_input = input.type != nullptr;
   has_output = output.type != nullptr;
@@ -63,8 +69,11 @@ bool CallCache::keep_plain(const Exchange& exchange) try {
   return false;
 }
 
-// Copies the arrays: the program may have changed its own by the next call. False if out of memory.
-bool CallCache::keep_arrays() try {
+// Copies the arrays that count on this rank: the program may have changed its own by the next call.
+// False if out of memory.
+bool CallCache::keep_arrays(const Exchange& exchange) try {
+  if (!exchange.input.type) arguments.sendcounts = arguments.sdispls = {};
+  if (!exchange.output.type) arguments.recvcounts = arguments.rdispls = {};
   Numbers* const all[] = {&arguments.sendcounts, &arguments.recvcounts, &arguments.sdispls,
                           &arguments.rdispls};
   const Rank ranks = position.size;

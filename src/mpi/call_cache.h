@@ -51,17 +51,25 @@ struct CallCache {
   // nothing. with: the program's arguments.
   void keep(const char* name, const Arguments& with, const Exchange& exchange, const Way& way,
             Position where);
-  // Whether an argument allows the cached call to be repeated: it is the same, or it is a buffer.
-  // (With MPI_IN_PLACE the arrays for the input may be anything: compare the buffers first.)
+  // Whether an argument allows the cached call to be repeated: it is the same, or it is a buffer,
+  // or an array.
   template <typename T>
   bool is_same(const T& now, const T& then) const {
     if constexpr (std::is_convertible_v<T, const void*> &&
                   std::is_void_v<std::remove_cv_t<std::remove_pointer_t<T>>>) {
       return (now == MPI_IN_PLACE) == (then == MPI_IN_PLACE);
-    } else if constexpr (std::is_same_v<T, Numbers>) {
-      return now && now.begin_alike(then, position.size);
     } else {
-      return now == then;
+      return std::is_same_v<T, Numbers> || now == then;
+    }
+  }
+  // Whether it is no array, or holds the same numbers, or does not count on this rank. To be asked
+  // when all else is the same: with MPI_IN_PLACE or another root an array may be anything.
+  template <typename T>
+  bool is_same_array(const T& now, const T& then) const {
+    if constexpr (std::is_same_v<T, Numbers>) {
+      return !then || (now && now.begin_alike(then, position.size));
+    } else {
+      return true;
     }
   }
   // With which MPI does the call that was handed over to it, on the buffers that were set.
@@ -75,7 +83,7 @@ struct CallCache {
 
  private:
   void keep_starts(const Exchange& exchange);
-  bool keep_arrays();
+  bool keep_arrays(const Exchange& exchange);
   [[gnu::cold]] bool any_on_device(const Buffers& buffers) const;
 
   bool keep_plain(const Exchange& exchange);

@@ -101,7 +101,7 @@ bool has_uneven_counts(Numbers counts, Rank blocks) {
 }
 
 // One block of a side, as a side of its own.
-Side block_of(const Side& side, Rank block) {
+inline Side block_of(const Side& side, Rank block) {
   Side one = side;
   one.buffer = offset_by(side.buffer, side.displacement(block, block * side.count));
   one.blocks = 1;
@@ -124,7 +124,7 @@ size_t block_bytes(const Side& side, Rank block) { return side.elements(block) *
 
 // MPI demands that a rank sends itself as many bytes as it receives from itself, but does not
 // check. Always true.
-bool compare_own(Rank sent, Rank received, Exchange* x) {
+inline bool compare_own(Rank sent, Rank received, Exchange* x) {
   const size_t out = block_bytes(x->input, sent), in = block_bytes(x->output, received);
   if (out == in) return true;
   refuse("this rank sends " + std::to_string(out) + " bytes to itself, but receives " +
@@ -143,10 +143,6 @@ const Datatype* set_reduction(const Arguments& arguments, Collective what, Excha
   if (found->user_defined) exchange->user_op = arguments.op;
   return &found->datatype;
 }
-
-}  // namespace
-
-namespace {
 
 // A reduction of a vector whose result this rank gets as a vector.
 bool set_reduced_vector(const Arguments& a, Collective what, Exchange* x) {
@@ -183,12 +179,23 @@ bool describe_Exscan(const Arguments& a, Position position, Exchange* x) {
   return true;
 }
 
+namespace {
+
+// Sets what all functions with a root have in common; false if the root is invalid.
+inline bool set_root(const Arguments& a, Position position, Exchange* x) {
+  if (a.root < 0 || static_cast<Rank>(a.root) >= position.size) return false;
+  x->call.root = static_cast<Rank>(a.root);
+  return true;
+}
+
+bool is_root(Position position, const Exchange& x) { return position.rank == x.call.root; }
+
+}  // namespace
+
 bool describe_Reduce(const Arguments& a, Position position, Exchange* x) {
   const Datatype* type = set_reduction(a, Collective::reduce, x);
-  if (!type || a.count < 0 || a.root < 0 || static_cast<Rank>(a.root) >= position.size)
-    return false;
-  x->call.root = static_cast<Rank>(a.root);
-  const bool root = x->call.root == position.rank;
+  if (!type || a.count < 0 || !set_root(a, position, x)) return false;
+  const bool root = is_root(position, *x);
   if (root && !set_uniform(a.recvbuf, type, a.count, 1, x, &x->output)) return false;
   x->call.bytes = static_cast<size_t>(a.count) * type->size;
   if (root && is_in_place(a.sendbuf)) return take_in_place(x, x->output);
@@ -200,12 +207,11 @@ bool describe_Reduce(const Arguments& a, Position position, Exchange* x) {
 }
 
 bool describe_Bcast(const Arguments& a, Position position, Exchange* x) {
-  if (a.root < 0 || static_cast<Rank>(a.root) >= position.size) return false;
+  if (!set_root(a, position, x)) return false;
   if (!set_uniform(a.buffer, find_datatype(a.datatype), a.count, 1, x, &x->output)) return false;
   x->call.collective = Collective::broadcast;
-  x->call.root = static_cast<Rank>(a.root);
   x->call.bytes = x->output.bytes();
-  x->filled = x->call.root == position.rank;
+  x->filled = is_root(position, *x);
   return true;
 }
 
@@ -217,7 +223,7 @@ bool describe_Barrier(const Arguments&, Position, Exchange* x) {
 namespace {
 
 // MPI forbids an input that is this rank's own block of the result.
-void set_gathered_aliasing(const Arguments& a, const Side& own, Exchange* x) {
+inline void set_gathered_aliasing(const Arguments& a, const Side& own, Exchange* x) {
   x->aliased = a.sendtype == a.recvtype && are_aliased(a.sendbuf, own.buffer);
   x->alias_at =
       static_cast<const std::byte*>(own.buffer) - static_cast<const std::byte*>(a.recvbuf);
@@ -315,6 +321,106 @@ bool describe_Reduce_scatter_block(const Arguments& a, Position position, Exchan
   const void* const input = is_in_place(a.sendbuf) ? a.recvbuf : a.sendbuf;
   if (!set_uniform(input, type, a.recvcount, position.size, x, &x->input)) return false;
   return set_scattered(a, position, x);
+}
+
+namespace {
+
+// What this rank contributes to a gather; `own`: its block of the result, on the root.
+bool set_contribution(const Arguments& a, Position position, const Side* own, Exchange* x) {
+  if (own && is_in_place(a.sendbuf)) return take_in_place(x, *own);
+  if (own) set_gathered_aliasing(a, *own, x);
+  if (!set_uniform(a.sendbuf, find_datatype(a.sendtype), a.sendcount, 1, x, &x->input)) {
+    return false;
+  }
+  if (own) return compare_own(0, position.rank, x);
+  // (As in MPI_Reduce.)
+  if (x->fault == Exchange::Fault::in_place) x->input.count = 0;
+  return true;
+}
+
+// What this rank gets of a scatter; `own`: its block of what is scattered, on the root, where it
+// may stay.
+bool set_share(const Arguments& a, Position position, const Side* own, Exchange* x) {
+  if (own && is_in_place(a.recvbuf)) {
+    x->in_place = true;
+    return true;
+  }
+  if (!set_uniform(a.recvbuf, find_datatype(a.recvtype), a.recvcount, 1, x, &x->output)) {
+    return false;
+  }
+  if (!own) return true;
+  x->aliased = a.sendtype == a.recvtype && are_aliased(own->buffer, a.recvbuf);
+  x->alias_at =
+      static_cast<const std::byte*>(a.sendbuf) - static_cast<const std::byte*>(own->buffer);
+  return compare_own(position.rank, 0, x);
+}
+
+}  // namespace
+
+bool describe_Gather(const Arguments& a, Position position, Exchange* x) {
+  x->call.collective = Collective::gather;
+  if (!set_root(a, position, x)) return false;
+  if (!is_root(position, *x)) {
+    if (!set_contribution(a, position, nullptr, x)) return false;
+    x->call.bytes = x->input.bytes() * position.size;
+    return true;
+  }
+  const Datatype* const type = find_datatype(a.recvtype);
+  if (!set_uniform(a.recvbuf, type, a.recvcount, position.size, x, &x->output)) return false;
+  x->call.bytes = x->output.bytes();
+  const Side own = block_of(x->output, position.rank);
+  return set_contribution(a, position, &own, x);
+}
+
+bool describe_Gatherv(const Arguments& a, Position position, Exchange* x) {
+  x->call.collective = Collective::gatherv;
+  if (!set_root(a, position, x)) return false;
+  if (!is_root(position, *x)) {
+    if (!set_contribution(a, position, nullptr, x)) return false;
+    x->call.weight = x->input.bytes();
+    return true;
+  }
+  const Datatype* const type = find_datatype(a.recvtype);
+  if (!a.rdispls ||
+      !set_ragged(a.recvbuf, type, a.recvcounts, a.rdispls, position.size, x, &x->output)) {
+    return false;
+  }
+  x->call.weight = x->output.bytes();
+  const Side own = block_of(x->output, position.rank);
+  return set_contribution(a, position, &own, x);
+}
+
+bool describe_Scatter(const Arguments& a, Position position, Exchange* x) {
+  x->call.collective = Collective::scatter;
+  if (!set_root(a, position, x)) return false;
+  if (!is_root(position, *x)) {
+    if (!set_share(a, position, nullptr, x)) return false;
+    x->call.bytes = x->output.bytes() * position.size;
+    return true;
+  }
+  const Datatype* const type = find_datatype(a.sendtype);
+  if (!set_uniform(a.sendbuf, type, a.sendcount, position.size, x, &x->input)) return false;
+  x->call.bytes = x->input.bytes();
+  const Side own = block_of(x->input, position.rank);
+  return set_share(a, position, &own, x);
+}
+
+bool describe_Scatterv(const Arguments& a, Position position, Exchange* x) {
+  x->call.collective = Collective::scatterv;
+  if (!set_root(a, position, x)) return false;
+  if (!is_root(position, *x)) {
+    if (!set_share(a, position, nullptr, x)) return false;
+    x->call.weight = x->output.bytes();
+    return true;
+  }
+  const Datatype* const type = find_datatype(a.sendtype);
+  if (!a.sdispls ||
+      !set_ragged(a.sendbuf, type, a.sendcounts, a.sdispls, position.size, x, &x->input)) {
+    return false;
+  }
+  x->call.weight = x->input.bytes();
+  const Side own = block_of(x->input, position.rank);
+  return set_share(a, position, &own, x);
 }
 
 }  // namespace sluice

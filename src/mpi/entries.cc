@@ -70,6 +70,8 @@ int finalize() {
 #define SLUICE_OF_KEPT(role) sluice::for_mpi<std::string_view(#role) == "op">(last.arguments, role)
 #define SLUICE_IS_SAME(role) \
   &&last.is_same<sluice::Arguments::Either::role>(role, last.arguments.role)
+#define SLUICE_IS_SAME_ARRAY(role) \
+  &&last.is_same_array<sluice::Arguments::Either::role>(role, last.arguments.role)
 
 // Returns from an entry if the call is in the communicator's call cache.
 #define SLUICE_REPLAY(function, row, ...)                                            \
@@ -78,7 +80,8 @@ int finalize() {
       known && !sluice::is_passing() ? known->last(sluice::Function::row) : nullptr; \
   if (kept) {                                                                        \
     const sluice::CallCache& last = *kept;                                           \
-    if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)) {              \
+    if (last.entry == entry SLUICE_EACH(SLUICE_IS_SAME, __VA_ARGS__)                 \
+                          SLUICE_EACH(SLUICE_IS_SAME_ARRAY, __VA_ARGS__)) {          \
       sluice::Buffers buffers;                                                       \
       SLUICE_EACH(SLUICE_SET_BUFFER, __VA_ARGS__)                                    \
       switch (known->replay(*kept, buffers, &result)) {                              \

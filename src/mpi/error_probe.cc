@@ -181,8 +181,12 @@ bool is_error_of_mpi(const Exchange& exchange, int (*attempt)(const Probe& probe
   const Side& side = in && !(misplaced && out) ? exchange.input : exchange.output;
   const auto count = static_cast<int>(std::min<size_t>(side.total_elements(), 2));
   int memory[4] = {}, none = 0;
-  void* const to = misplaced ? MPI_IN_PLACE : memory + (exchange.aliased ? 0 : 2);
-  const void* const from = exchange.in_place ? MPI_IN_PLACE : memory;
+  // (The attempt's one process is the root, which may have MPI_IN_PLACE as the other buffer.)
+  const bool swaps = scatters(exchange.call) && (misplaced || exchange.in_place);
+  const bool has_no_input = swaps ? misplaced : exchange.in_place;
+  const bool has_no_output = swaps ? exchange.in_place : misplaced;
+  void* const to = has_no_output ? MPI_IN_PLACE : memory + (exchange.aliased ? 0 : 2);
+  const void* const from = has_no_input ? MPI_IN_PLACE : memory;
   const EmptyTypes empty;
   const bool odd = odd_in || odd_out;
   const auto stand_in = [&](bool is_odd) {

@@ -23,7 +23,11 @@
   ROW(Reduce_scatter, sendbuf, recvbuf, recvcounts, datatype, op, comm)                          \
   ROW(Reduce_scatter_block, sendbuf, recvbuf, recvcount, datatype, op, comm)                     \
   ROW(Scan, sendbuf, recvbuf, count, datatype, op, comm)                                         \
-  ROW(Exscan, sendbuf, recvbuf, count, datatype, op, comm)
+  ROW(Exscan, sendbuf, recvbuf, count, datatype, op, comm)                                       \
+  ROW(Gather, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)            \
+  ROW(Gatherv, sendbuf, sendcount, sendtype, recvbuf, recvcounts, rdispls, recvtype, root, comm) \
+  ROW(Scatter, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)           \
+  ROW(Scatterv, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcount, recvtype, root, comm)
 
 // Every role. Their C types are in Roles (describe.h).
 #define SLUICE_ROLES(M)                                                                         \

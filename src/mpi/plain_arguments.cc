@@ -11,9 +11,15 @@ bool is_int(size_t number) { return number <= size_t{std::numeric_limits<int>::m
 }  // namespace
 
 std::byte* place_in_output(const Call& call, Rank rank) {
-  const bool gathers =
-      call.collective == Collective::allgather || call.collective == Collective::allgatherv;
-  if (!gathers) return call.output.base;
+  switch (call.collective) {
+    case Collective::allgather:
+    case Collective::allgatherv:
+    case Collective::gather:
+    case Collective::gatherv:
+      break;
+    default:
+      return call.output.base;
+  }
   return call.output.base + call.output.block(rank).offset * call.element;
 }
 
@@ -40,9 +46,14 @@ void PlainArguments::put_buffers(const Call& call) {
     }
     return;
   }
-  const bool scatters = call.collective == Collective::reduce_scatter;
+  if (is_in_place_ && scatters(call)) {
+    arguments_.sendbuf = call.input.base;
+    arguments_.recvbuf = MPI_IN_PLACE;
+    return;
+  }
+  const bool shares_result = call.collective == Collective::reduce_scatter;
   arguments_.sendbuf = is_in_place_ ? MPI_IN_PLACE : call.input.base;
-  arguments_.recvbuf = is_in_place_ && scatters ? call.input.base : call.output.base;
+  arguments_.recvbuf = is_in_place_ && shares_result ? call.input.base : call.output.base;
   arguments_.buffer = call.output.base;
 }
 
@@ -60,10 +71,20 @@ bool PlainArguments::set_counts(const Call& call, Position position) {
       return set_one(output, &to.count);
     case Collective::allgather:
     case Collective::alltoall:
+    case Collective::gather:
+    case Collective::scatter:
       return set_one(input, &to.sendcount) && set_one(output, &to.recvcount);
     case Collective::allgatherv:
       return set_one(input, &to.sendcount) &&
              set_array(output, &to.recvcounts, &to.rdispls, 0, ranks);
+    case Collective::gatherv:
+      return set_one(input, &to.sendcount) &&
+             (position.rank != call.root ||
+              set_array(output, &to.recvcounts, &to.rdispls, 0, ranks));
+    case Collective::scatterv:
+      return set_one(output, &to.recvcount) &&
+             (position.rank != call.root ||
+              set_array(input, &to.sendcounts, &to.sdispls, 0, ranks));
     case Collective::alltoallv:
       return set_array(input, &to.sendcounts, &to.sdispls, 0, ranks) &&
              set_array(output, &to.recvcounts, &to.rdispls, 2, ranks);

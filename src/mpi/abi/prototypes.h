@@ -35,10 +35,16 @@ int PMPI_Alltoallv(const void*, const int*, const int*, MPI_Datatype, void*, con
 int PMPI_Barrier(MPI_Comm);
 int PMPI_Bcast(void*, int, MPI_Datatype, int, MPI_Comm);
 int PMPI_Exscan(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+int PMPI_Gather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm);
+int PMPI_Gatherv(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int,
+                 MPI_Comm);
 int PMPI_Reduce(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
 int PMPI_Reduce_scatter(const void*, void*, const int*, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Reduce_scatter_block(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Scan(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+int PMPI_Scatter(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm);
+int PMPI_Scatterv(const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int,
+                  MPI_Comm);
 int PMPI_Allgather_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype,
                      MPI_Comm);
 int PMPI_Allgatherv_c(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*,
@@ -49,10 +55,18 @@ int PMPI_Alltoallv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatyp
                      const MPI_Count*, const MPI_Aint*, MPI_Datatype, MPI_Comm);
 int PMPI_Bcast_c(void*, MPI_Count, MPI_Datatype, int, MPI_Comm);
 int PMPI_Exscan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+int PMPI_Gather_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                  MPI_Comm);
+int PMPI_Gatherv_c(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
+                   MPI_Datatype, int, MPI_Comm);
 int PMPI_Reduce_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm);
 int PMPI_Reduce_scatter_c(const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Reduce_scatter_block_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Scan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+int PMPI_Scatter_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                   MPI_Comm);
+int PMPI_Scatterv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count,
+                    MPI_Datatype, int, MPI_Comm);
 
 int PMPI_Comm_compare(MPI_Comm, MPI_Comm, int*);
 int PMPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
