@@ -47,7 +47,7 @@ class Benchmark {
   std::vector<double> percentiles(std::vector<double> samples) const;
   void print_columns() const;
   void print_row(size_t bytes, const Outcome& outcome) const;
-  bool sized() const { return function_.flow != Flow::none; }
+  bool sized() const { return function_.flow.moves_data(); }
   bool speaks() const { return world_.rank == 0; }
 
   const Function& function_;

@@ -30,16 +30,10 @@ std::string hint_of(const std::string& collective) {
   return "sluice_" + (collective == "broadcast" ? "bcast" : collective);
 }
 
-bool has_blocks(const Function& function) {
-  return function.flow == Flow::gathered || function.flow == Flow::exchanged ||
-         function.flow == Flow::sum_shared;
-}
-
 // Layout's count: elements of the whole vector, or of one block.
 size_t count_of(const Function& function, size_t bytes, int ranks) {
   const size_t elements = std::max<size_t>(bytes / element, 1);
-  const bool by_block = has_blocks(function) && function.flow != Flow::sum_shared;
-  return by_block ? elements / static_cast<size_t>(ranks) : elements;
+  return function.flow.has_blocks() ? elements / static_cast<size_t>(ranks) : elements;
 }
 
 double median(std::vector<double> values) {
@@ -85,9 +79,9 @@ Contest::~Contest() {
 }
 
 bool Contest::has_size(const std::string& collective, size_t bytes, int ranks) {
-  return bytes >=
-         element *
-             (has_blocks(*find_function(function_of(collective))) ? static_cast<size_t>(ranks) : 1);
+  const Flow& flow = find_function(function_of(collective))->flow;
+  const bool divided = flow.has_blocks() || flow.has_shares();
+  return bytes >= element * (divided ? static_cast<size_t>(ranks) : 1);
 }
 
 MPI_Comm Contest::duplicate(const std::string& hint, const std::string& value) const {
@@ -112,7 +106,7 @@ void Contest::call(MPI_Comm comm) const {
 double Contest::sample(MPI_Comm comm, int calls) const {
   std::vector<double> took;
   for (int i = 0; i < calls; ++i) {
-    if (function_.flow != Flow::none) MPI_Barrier(members_);
+    if (function_.flow.moves_data()) MPI_Barrier(members_);
     const double began = MPI_Wtime();
     call(comm);
     took.push_back(MPI_Wtime() - began);

@@ -2,6 +2,7 @@
 #include "osu/function.h"
 
 #include <string_view>
+#include <utility>
 
 #include "sluice/sluice.h"
 
@@ -51,24 +52,65 @@ int alltoallv(const Arguments& a) {
                        a.comm);
 }
 
+constexpr Flow no_data{};
+constexpr Flow from_root{
+    .send = Holding::one, .recv = Holding::one, .senders = Members::root, .one_buffer = true};
+constexpr Flow sum{.send = Holding::one, .recv = Holding::one, .addends = Addends::of_all};
+constexpr Flow sum_at_root{.send = Holding::one,
+                           .recv = Holding::one,
+                           .receivers = Members::root,
+                           .addends = Addends::of_all};
+constexpr Flow sum_shared{.send = Holding::one, .recv = Holding::share, .addends = Addends::of_all};
+constexpr Flow sum_shared_equally{
+    .send = Holding::one, .recv = Holding::equal_share, .addends = Addends::of_all};
+constexpr Flow sum_so_far{
+    .send = Holding::one, .recv = Holding::one, .addends = Addends::up_to_own};
+constexpr Flow sum_before{.send = Holding::one,
+                          .recv = Holding::one,
+                          .receivers = Members::all_but_first,
+                          .addends = Addends::before_own};
+constexpr Flow gathered{.send = Holding::one, .recv = Holding::each};
+constexpr Flow exchanged{.send = Holding::each, .recv = Holding::each};
+
 constexpr Function table[] = {
-    {"allgather", "Allgather", "Allgather", Flow::gathered, false, true, allgather},
-    {"allgatherv", "Allgatherv", "Allgatherv", Flow::gathered, false, true, allgatherv},
-    {"allreduce", "Allreduce", "Allreduce", Flow::sum, false, true, allreduce},
-    {"alltoall", "Alltoall", "All-to-All Personalized Exchange", Flow::exchanged, false, true,
-     alltoall},
-    {"alltoallv", "Alltoallv", "All-to-Allv Personalized Exchange", Flow::exchanged, false, true,
-     alltoallv},
-    {"barrier", "Barrier", "Barrier", Flow::none, false, false, barrier},
-    {"bcast", "Bcast", "Broadcast", Flow::from_root, false, false, bcast},
-    {"exscan", "Exscan", "Exscan", Flow::sum_before, false, true, exscan},
-    {"reduce", "Reduce", "Reduce", Flow::sum_at_root, false, true, reduce},
-    {"reduce_scatter", "Reduce_scatter", "Reduce_scatter", Flow::sum_shared, false, true,
-     reduce_scatter},
-    {"reduce_scatter_block", "Reduce_scatter_block", "Reduce_scatter_block", Flow::sum_shared, true,
-     true, reduce_scatter_block},
-    {"scan", "Scan", "Scan", Flow::sum_so_far, false, true, scan},
+    {"allgather", "Allgather", "Allgather", gathered, allgather},
+    {"allgatherv", "Allgatherv", "Allgatherv", gathered, allgatherv},
+    {"allreduce", "Allreduce", "Allreduce", sum, allreduce},
+    {"alltoall", "Alltoall", "All-to-All Personalized Exchange", exchanged, alltoall},
+    {"alltoallv", "Alltoallv", "All-to-Allv Personalized Exchange", exchanged, alltoallv},
+    {"barrier", "Barrier", "Barrier", no_data, barrier},
+    {"bcast", "Bcast", "Broadcast", from_root, bcast},
+    {"exscan", "Exscan", "Exscan", sum_before, exscan},
+    {"reduce", "Reduce", "Reduce", sum_at_root, reduce},
+    {"reduce_scatter", "Reduce_scatter", "Reduce_scatter", sum_shared, reduce_scatter},
+    {"reduce_scatter_block", "Reduce_scatter_block", "Reduce_scatter_block", sum_shared_equally,
+     reduce_scatter_block},
+    {"scan", "Scan", "Scan", sum_so_far, scan},
 };
+
+bool has(Members members, int rank) {
+  switch (members) {
+    case Members::root:
+      return rank == root_rank;
+    case Members::all_but_first:
+      return rank > 0;
+    case Members::all:
+      break;
+  }
+  return true;
+}
+
+// Piece::summed of a rank's result.
+int summed_ranks(Addends addends, int rank) {
+  if (addends == Addends::up_to_own) return rank + 1;
+  return addends == Addends::before_own ? rank : 0;
+}
+
+size_t elements_in(std::span<const Piece> pieces) {
+  size_t elements = 0;
+  for (const Piece& piece : pieces) elements += piece.count;
+  return elements;
+}
 
 }  // namespace
 
@@ -83,81 +125,95 @@ std::string title(const Function& function) {
   return std::string("# OSU MPI ") + function.title + " Latency Test (Sluice " SLUICE_VERSION ")";
 }
 
-Layout::Layout(const Function& function, size_t count, int rank, int ranks) {
-  lay_blocks(function, count, static_cast<size_t>(ranks));
-  lay_pieces(function, count, rank, ranks);
-  takes_in_place = (function.flow != Flow::sum_at_root || rank == root_rank) &&
-                   (function.flow != Flow::sum_before || rank > 0);
+bool Flow::sends(int rank) const { return moves_data() && has(senders, rank); }
+
+bool Flow::receives(int rank) const { return moves_data() && has(receivers, rank); }
+
+size_t Flow::most_elements(size_t count, int ranks) const {
+  const auto elements = [=](Holding holding) {
+    if (holding == Holding::nothing) return size_t{0};
+    return holding == Holding::each ? count * static_cast<size_t>(ranks) : count;
+  };
+  return (one_buffer ? 0 : elements(send)) + elements(recv);
 }
 
-void Layout::lay_blocks(const Function& function, size_t count, size_t ranks) {
-  bool shared = function.flow == Flow::sum_shared;
-  size_t remainder = shared && !function.even ? count % ranks : 0;
-  call_count = shared && function.even ? count / ranks : count;
-  size_t block = shared ? count / ranks : count;
+Layout::Layout(const Function& function, size_t count, int rank, int ranks, bool in_place) {
+  lay_blocks(function.flow, count, ranks);
+  lay_sent(function.flow, rank);
+  lay_received(function.flow, rank);
+  const bool both = function.flow.sends(rank) && function.flow.receives(rank);
+  if (in_place && both && function.flow.takes_in_place()) lay_in_place(function.flow, rank);
+}
+
+void Layout::lay_blocks(const Flow& flow, size_t count, int ranks) {
+  const size_t number = static_cast<size_t>(ranks);
+  const size_t block = flow.has_shares() ? count / number : count;
+  const size_t remainder = flow.recv == Holding::share ? count % number : 0;
+  call_count = flow.recv == Holding::equal_share ? block : count;
   size_t at = 0;
-  for (size_t i = 0; i < ranks; ++i) {
+  for (size_t i = 0; i < number; ++i) {
     size_t length = block + (i < remainder ? 1 : 0);
     counts.push_back(static_cast<int>(length));
     displs.push_back(static_cast<int>(at));
     at += length;
   }
+  vector_elements = flow.has_shares() ? at : count;
 }
 
-void Layout::lay_pieces(const Function& function, size_t count, int rank, int ranks) {
-  size_t own_at = static_cast<size_t>(displs[rank]);
-  size_t own_count = static_cast<size_t>(counts[rank]);
-  size_t total = static_cast<size_t>(displs.back() + counts.back());
-  switch (function.flow) {
-    case Flow::none:
-      break;
-    case Flow::from_root:
-      if (rank == root_rank) recv_before = {{0, count, root_rank, 0, 0}};
-      recv_after = {{0, count, root_rank, 0, 0}};
-      recv_elements = count;
-      break;
-    case Flow::sum:
-    case Flow::sum_at_root:
-      send = recv_before = {{0, count, rank, 0, 0}};
-      if (function.flow == Flow::sum || rank == root_rank) {
-        recv_after = {{0, count, Piece::all, 0, 0}};
-      }
-      send_elements = recv_elements = count;
-      break;
-    case Flow::sum_so_far:
-    case Flow::sum_before:
-      send = {{0, count, rank, 0, 0}};
-      send_elements = count;
-      if (const int summed = function.flow == Flow::sum_before ? rank : rank + 1; summed > 0) {
-        recv_before = send;
-        recv_after = {{0, count, Piece::all, 0, 0, summed}};
-        recv_elements = count;
-      }
-      break;
-    case Flow::sum_shared:
-      send = recv_before = {{0, total, rank, 0, 0}};
-      recv_after = {{0, own_count, Piece::all, 0, own_at}};
-      send_elements = recv_elements = total;
-      break;
-    case Flow::gathered:
-      send = {{0, count, rank, 0, 0}};
-      recv_before = {{own_at, count, rank, 0, 0}};
-      for (int s = 0; s < ranks; ++s) {
-        recv_after.push_back({static_cast<size_t>(displs[s]), count, s, 0, 0});
-      }
-      send_elements = count;
-      recv_elements = total;
-      break;
-    case Flow::exchanged:
-      for (int other = 0; other < ranks; ++other) {
-        size_t at = static_cast<size_t>(displs[other]);
-        send.push_back({at, count, rank, other, 0});
-        recv_after.push_back({at, count, other, rank, 0});
-      }
-      recv_before = send;
-      send_elements = recv_elements = total;
-      break;
+void Layout::lay_sent(const Flow& flow, int rank) {
+  if (!flow.sends(rank)) return;
+  std::vector<Piece> sent;
+  if (flow.send == Holding::one) {
+    sent.push_back({0, vector_elements, rank, 0, 0});
+  } else {
+    for (size_t i = 0; i < counts.size(); ++i) {
+      sent.push_back(block_at(i, rank, static_cast<int>(i)));
+    }
   }
+  (flow.one_buffer ? recv_before : send) = std::move(sent);
+  send_elements = elements_in(send);
+}
+
+// Ranks that receive nothing have the same receive buffer, so that any write to it is detected.
+void Layout::lay_received(const Flow& flow, int rank) {
+  if (!flow.moves_data()) return;
+  recv_elements = flow.recv == Holding::each ? counts.size() * vector_elements : vector_elements;
+  if (flow.receives(rank)) recv_after = result(flow, rank);
+  recv_written = elements_in(recv_after);
+}
+
+void Layout::lay_in_place(const Flow& flow, int rank) {
+  if (flow.senders == Members::root) {
+    recv_in_place = true;
+    recv_after.clear();
+    recv_written = 0;
+    return;
+  }
+  send_in_place = true;
+  recv_written = recv_elements;  // behind a share of a sum MPI leaves anything
+  const bool own_block = flow.send == Holding::one && flow.recv == Holding::each;
+  recv_before = own_block ? std::vector{block_at(static_cast<size_t>(rank), rank, 0)} : send;
+}
+
+std::vector<Piece> Layout::result(const Flow& flow, int rank) const {
+  const size_t own = static_cast<size_t>(rank);
+  const int block = flow.send == Holding::each ? rank : 0;
+  if (flow.addends != Addends::none) {
+    const int summed = summed_ranks(flow.addends, rank);
+    if (!flow.has_shares()) return {{0, vector_elements, Piece::all, 0, 0, summed}};
+    return {{0, static_cast<size_t>(counts[own]), Piece::all, 0, static_cast<size_t>(displs[own]),
+             summed}};
+  }
+  if (flow.recv == Holding::one) return {{0, vector_elements, root_rank, block, 0}};
+  std::vector<Piece> blocks;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    blocks.push_back(block_at(i, static_cast<int>(i), block));
+  }
+  return blocks;
+}
+
+Piece Layout::block_at(size_t place, int source, int block) const {
+  return {static_cast<size_t>(displs[place]), static_cast<size_t>(counts[place]), source, block, 0};
 }
 
 }  // namespace sluice::osu

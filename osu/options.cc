@@ -150,8 +150,8 @@ void add_sizes(CLI::App* app, Options* options) {
 }
 
 void add_buffers(CLI::App* app, const Function& function, Options* options) {
-  if (function.flow == Flow::none) return;
-  if (function.in_place) {
+  if (!function.flow.moves_data()) return;
+  if (function.flow.takes_in_place()) {
     app->add_flag("-l,--in-place", options->buffers.in_place, "call with MPI_IN_PLACE");
   }
   auto offsets = [options](const std::string& text) { read_offsets(text, options); };

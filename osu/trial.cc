@@ -34,7 +34,7 @@ Memory make_memory(size_t bytes, size_t offset, Place place) {
 }
 
 Place place_of_result(const Function& function, const Buffers& buffers) {
-  const bool is_source = function.flow == Flow::from_root && rank_in(MPI_COMM_WORLD) == root_rank;
+  const bool is_source = function.flow.one_buffer && function.flow.sends(rank_in(MPI_COMM_WORLD));
   return is_source ? buffers.send : buffers.recv;
 }
 
@@ -44,9 +44,8 @@ class Transfer : public Trial {
   Transfer(const Function& function, const ElementType& type, size_t count, const Buffers& buffers)
       : function_(function),
         type_(type),
-        layout_(function, count, rank_in(MPI_COMM_WORLD), size_of(MPI_COMM_WORLD)),
-        in_place_(buffers.in_place && layout_.takes_in_place),
-        loaded_(in_place_ || function.flow == Flow::from_root),
+        layout_(function, count, rank_in(MPI_COMM_WORLD), size_of(MPI_COMM_WORLD),
+                buffers.in_place),
         send_(make_memory(layout_.send_elements * type.bytes, buffers.send_offset, buffers.send)),
         recv_(make_memory(layout_.recv_elements * type.bytes, buffers.recv_offset,
                           place_of_result(function, buffers))) {
@@ -58,16 +57,14 @@ class Transfer : public Trial {
     round_ = {size_of(MPI_COMM_WORLD), round};
     poison(recv_.mirror(), layout_.recv_elements * type_.bytes);
     for (const Piece& piece : layout_.send) type_.fill(send_.mirror(), piece, round_);
-    if (loaded_) {
-      for (const Piece& piece : layout_.recv_before) type_.fill(recv_.mirror(), piece, round_);
-    }
+    for (const Piece& piece : layout_.recv_before) type_.fill(recv_.mirror(), piece, round_);
     send_.push();
     recv_.push();
   }
 
   double call() override {
-    Arguments arguments{in_place_ ? MPI_IN_PLACE : send_.get(),
-                        recv_.get(),
+    Arguments arguments{layout_.send_in_place ? MPI_IN_PLACE : send_.get(),
+                        layout_.recv_in_place ? MPI_IN_PLACE : recv_.get(),
                         static_cast<int>(layout_.call_count),
                         layout_.counts.data(),
                         layout_.displs.data(),
@@ -84,10 +81,7 @@ class Transfer : public Trial {
     recv_.pull();
     std::string wrong = first_wrong("receive buffer: ", recv_.mirror(), layout_.recv_after);
     if (wrong.empty()) wrong = first_wrong("send buffer: ", send_.mirror(), layout_.send);
-    if (wrong.empty() && !is_poisoned(guard_of(recv_, layout_.recv_elements), guard)) {
-      wrong = "something wrote behind the receive buffer";
-    }
-    return wrong;
+    return wrong.empty() ? stray_write() : wrong;
   }
 
  private:
@@ -99,15 +93,19 @@ class Transfer : public Trial {
     return {};
   }
 
-  const void* guard_of(const Memory& memory, size_t elements) const {
-    return static_cast<const std::byte*>(memory.mirror()) + elements * type_.bytes;
+  // What the call wrote of the receive buffer though it is no part of the result.
+  std::string stray_write() const {
+    const std::byte* begin = static_cast<const std::byte*>(recv_.mirror());
+    const size_t written = layout_.recv_written * type_.bytes;
+    const size_t whole = layout_.recv_elements * type_.bytes + guard;
+    if (is_poisoned(begin + written, whole - written)) return {};
+    return written > 0 ? "something wrote behind the result in the receive buffer"
+                       : "the call wrote to the receive buffer, though it has no result here";
   }
 
   const Function& function_;
   const ElementType& type_;
   Layout layout_;
-  bool in_place_;
-  bool loaded_;  // the receive buffer is also input
   Memory send_, recv_;
   bool lie_right_ = false;
   Round round_{1, 0};
@@ -161,16 +159,12 @@ class Meeting : public Trial {
 }  // namespace
 
 size_t memory_of(const Function& function, const ElementType& type, size_t count, int ranks) {
-  size_t blocks = function.flow == Flow::gathered || function.flow == Flow::exchanged
-                      ? static_cast<size_t>(ranks)
-                      : 1;
-  size_t sent = function.flow == Flow::from_root ? 0 : function.flow == Flow::gathered ? 1 : blocks;
-  return (sent + blocks) * count * type.bytes;
+  return function.flow.most_elements(count, ranks) * type.bytes;
 }
 
 std::unique_ptr<Trial> make_trial(const Function& function, const ElementType& type, size_t count,
                                   const Buffers& buffers) {
-  if (function.flow == Flow::none) return std::make_unique<Meeting>(function);
+  if (!function.flow.moves_data()) return std::make_unique<Meeting>(function);
   return std::make_unique<Transfer>(function, type, count, buffers);
 }
 
