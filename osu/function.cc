@@ -52,6 +52,24 @@ int alltoallv(const Arguments& a) {
                        a.comm);
 }
 
+int gather(const Arguments& a) {
+  return MPI_Gather(a.send, a.count, a.type, a.recv, a.count, a.type, root_rank, a.comm);
+}
+
+int gatherv(const Arguments& a) {
+  return MPI_Gatherv(a.send, a.count, a.type, a.recv, a.counts, a.displs, a.type, root_rank,
+                     a.comm);
+}
+
+int scatter(const Arguments& a) {
+  return MPI_Scatter(a.send, a.count, a.type, a.recv, a.count, a.type, root_rank, a.comm);
+}
+
+int scatterv(const Arguments& a) {
+  return MPI_Scatterv(a.send, a.counts, a.displs, a.type, a.recv, a.count, a.type, root_rank,
+                      a.comm);
+}
+
 constexpr Flow no_data{};
 constexpr Flow from_root{
     .send = Holding::one, .recv = Holding::one, .senders = Members::root, .one_buffer = true};
@@ -70,6 +88,9 @@ constexpr Flow sum_before{.send = Holding::one,
                           .receivers = Members::all_but_first,
                           .addends = Addends::before_own};
 constexpr Flow gathered{.send = Holding::one, .recv = Holding::each};
+constexpr Flow gathered_at_root{
+    .send = Holding::one, .recv = Holding::each, .receivers = Members::root};
+constexpr Flow scattered{.send = Holding::each, .recv = Holding::one, .senders = Members::root};
 constexpr Flow exchanged{.send = Holding::each, .recv = Holding::each};
 
 constexpr Function table[] = {
@@ -81,11 +102,15 @@ constexpr Function table[] = {
     {"barrier", "Barrier", "Barrier", no_data, barrier},
     {"bcast", "Bcast", "Broadcast", from_root, bcast},
     {"exscan", "Exscan", "Exscan", sum_before, exscan},
+    {"gather", "Gather", "Gather", gathered_at_root, gather},
+    {"gatherv", "Gatherv", "Gatherv", gathered_at_root, gatherv},
     {"reduce", "Reduce", "Reduce", sum_at_root, reduce},
     {"reduce_scatter", "Reduce_scatter", "Reduce_scatter", sum_shared, reduce_scatter},
     {"reduce_scatter_block", "Reduce_scatter_block", "Reduce_scatter_block", sum_shared_equally,
      reduce_scatter_block},
     {"scan", "Scan", "Scan", sum_so_far, scan},
+    {"scatter", "Scatter", "Scatter", scattered, scatter},
+    {"scatterv", "Scatterv", "Scatterv", scattered, scatterv},
 };
 
 bool has(Members members, int rank) {

@@ -11,8 +11,8 @@ pkglibexec_PROGRAMS = osu/osu_cuda_floor osu/osu_face osu/osu_setup osu/osu_shm_
 
 # osu_FUNCTION for each of these: a row in function.cc and a word here. (Automake has no rule for such a family. It
 # installs any file that is listed as a script.)
-osu_functions = allgather allgatherv allreduce alltoall alltoallv barrier bcast exscan reduce reduce_scatter \
-  reduce_scatter_block scan
+osu_functions = allgather allgatherv allreduce alltoall alltoallv barrier bcast exscan gather gatherv reduce \
+  reduce_scatter reduce_scatter_block scan scatter scatterv
 osu_programs = $(addprefix osu/osu_,$(osu_functions))
 pkglibexec_SCRIPTS = $(osu_programs)
 CLEANFILES += $(osu_programs)

@@ -9,7 +9,7 @@ import output
 from launch import Failure
 
 COLLECTIVES = ("allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "barrier", "bcast", "exscan",
-               "reduce", "reduce_scatter", "reduce_scatter_block", "scan")
+               "gather", "gatherv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "scatter", "scatterv")
 
 
 class Programs:

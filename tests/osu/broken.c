@@ -84,3 +84,30 @@ int MPI_Alltoallv(const void* send, const int send_counts[], const int send_disp
                               recv_displs, recv_type, comm),
                recv, comm, ALL);
 }
+
+int MPI_Gather(const void* send, int send_count, MPI_Datatype send_type, void* recv, int recv_count,
+               MPI_Datatype recv_type, int root, MPI_Comm comm) {
+  int status = PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+  return spoil(status, recv, comm, ROOT);
+}
+
+int MPI_Gatherv(const void* send, int send_count, MPI_Datatype send_type, void* recv,
+                const int counts[], const int displs[], MPI_Datatype recv_type, int root,
+                MPI_Comm comm) {
+  int status =
+      PMPI_Gatherv(send, send_count, send_type, recv, counts, displs, recv_type, root, comm);
+  return spoil(status, recv, comm, ROOT);
+}
+
+int MPI_Scatter(const void* send, int send_count, MPI_Datatype send_type, void* recv,
+                int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
+  int status = PMPI_Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+  return spoil(status, recv, comm, ALL);
+}
+
+int MPI_Scatterv(const void* send, const int counts[], const int displs[], MPI_Datatype send_type,
+                 void* recv, int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
+  int status =
+      PMPI_Scatterv(send, counts, displs, send_type, recv, recv_count, recv_type, root, comm);
+  return spoil(status, recv, comm, ALL);
+}
