@@ -49,6 +49,13 @@ void use(MPI_Comm comm, const char* what) {
   test::check(before == rank * mine / 2, std::string("exscan on ") + what);
   MPI_Scan(MPI_IN_PLACE, &before, 1, MPI_INT, MPI_MAX, comm);
   test::check(before == rank * mine / 2, std::string("scan on ") + what);
+  int number = -1;
+  MPI_Scatter(ranks.data(), 1, MPI_INT, &number, 1, MPI_INT, size - 1, comm);
+  test::check(number == rank, std::string("scatter on ") + what);
+  std::vector<int> got(ranks.size(), -1);
+  MPI_Gather(&number, 1, MPI_INT, got.data(), 1, MPI_INT, 0, comm);
+  test::check(got == (rank == 0 ? ranks : std::vector<int>(ranks.size(), -1)),
+              std::string("gather on ") + what);
   MPI_Barrier(comm);
 }
 

@@ -47,6 +47,12 @@ for count in (1, 1000, 100000):
 one, everyone = ctypes.c_int(rank), (ctypes.c_int * size)()
 call("MPI_Allgather", ctypes.byref(one), 1, INT, everyone, 1, INT, COMM_WORLD)
 assert list(everyone) == list(range(size)), list(everyone)
+got = (ctypes.c_int * size)(*[-1] * size)
+call("MPI_Gather", ctypes.byref(one), 1, INT, got, 1, INT, size - 1, COMM_WORLD)
+assert list(got) == (list(range(size)) if rank == size - 1 else [-1] * size), list(got)
+one.value = -1
+call("MPI_Scatter", everyone, 1, INT, ctypes.byref(one), 1, INT, 0, COMM_WORLD)
+assert one.value == rank, one
 call("MPI_Barrier", COMM_WORLD)
 print(f"ctypes: all held on rank {rank} of {size}", flush=True)
 call("MPI_Finalize")

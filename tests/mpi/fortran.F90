@@ -80,6 +80,7 @@ program fortran
   call test_scatters
   call test_bcast
   call test_gathers
+  call test_rooted
   call test_exchanges
   call test_bottom
   call test_precisions
@@ -260,6 +261,53 @@ contains
                         MPI_COMM_WORLD, ierror)
     call check(all([(all(all_of(:r + 1, r) == r) .and. all(all_of(r + 2:, r) == -1), &
                      r = 0, ranks - 1)]), 'allgatherv in place')
+  end subroutine
+
+  ! Gathers and scatters. What means nothing, because this rank is not the root, makes no sense.
+  subroutine test_rooted
+    integer :: mine(n), all_of(n, 0:ranks - 1), counts(ranks), places(ranks), r, root
+    root = ranks - 1
+    mine = rank
+    all_of = -1
+    call MPI_Gather(mine, n, MPI_INTEGER, all_of, merge(n, -1, rank == root), MPI_INTEGER, root, &
+                    MPI_COMM_WORLD, ierror)
+    call check(all([(all(all_of(:, r) == merge(r, -1, rank == root)), r = 0, ranks - 1)]), 'gather')
+    counts = [(r, r = 1, ranks)]
+    places = [((r - 1) * n, r = 1, ranks)]
+    all_of = -1
+    if (rank == root) then
+      all_of(:rank + 1, rank) = rank
+      call MPI_Gatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all_of, counts, places, MPI_INTEGER, &
+                       root, MPI_COMM_WORLD, ierror)
+      call check(all([(all(all_of(:r + 1, r) == r) .and. all(all_of(r + 2:, r) == -1), &
+                       r = 0, ranks - 1)]), 'gatherv in place')
+    else
+      call MPI_Gatherv(mine, rank + 1, MPI_INTEGER, all_of, -counts, places, MPI_DATATYPE_NULL, &
+                       root, MPI_COMM_WORLD, ierror)
+      call check(all(all_of == -1), 'gatherv in place, elsewhere')
+    end if
+    do r = 0, ranks - 1
+      all_of(:, r) = 100 * rank + r
+    end do
+    mine = -1
+    call MPI_Scatter(all_of, merge(n, -1, rank == root), MPI_INTEGER, mine, n, MPI_INTEGER, root, &
+                     MPI_COMM_WORLD, ierror)
+    call check(all(mine == 100 * root + rank), 'scatter')
+    mine = -1
+    call MPI_Scatterv(all_of, counts, places, MPI_INTEGER, mine, rank + 1, MPI_INTEGER, root, &
+                      MPI_COMM_WORLD, ierror)
+    call check(all(mine(:rank + 1) == 100 * root + rank) .and. all(mine(rank + 2:) == -1), &
+               'scatterv')
+    mine = -1
+    if (rank == root) then
+      call MPI_Scatter(all_of, n, MPI_INTEGER, MPI_IN_PLACE, -1, MPI_DATATYPE_NULL, root, &
+                       MPI_COMM_WORLD, ierror)
+      call check(all(mine == -1), 'scatter in place, at the root')
+    else
+      call MPI_Scatter(MPI_BOTTOM, -1, MPI_DATATYPE_NULL, mine, n, MPI_INTEGER, root, &
+                       MPI_COMM_WORLD, ierror)
+      call check(all(mine == 100 * root + rank), 'scatter in place')
+    end if
   end subroutine
 
   subroutine test_exchanges

@@ -37,7 +37,7 @@ struct Row {
 #define AGAIN(function, buffer, other, ...)                                              \
   {                                                                                      \
 #function "(" #other ", " #__VA_ARGS__ "), after others", [](MPI_Comm c) {             \
-      (void)c;                                                                         \
+      (void)c;                                                                           \
       for (int i = 0; i < 2; ++i) MPI_##function(buffer, __VA_ARGS__);                 \
       return MPI_##function(other, __VA_ARGS__);                                       \
     } \
@@ -179,6 +179,67 @@ const Row moves[] = {
     ROW(Alltoallv, in, ones, places, MPI_INT, in, ones, places, MPI_INT, c),
 };
 
+// Errors that only the root notices are made on a communicator of one rank: others would wait.
+const Row gathers[] = {
+    ROW(Gather, in, some, none, out, some, MPI_INT, 0, c),
+    ROW(Gather, in, some, uncommitted, out, some, MPI_INT, 0, c),
+    ROW(Gather, in, 0, none, out, 0, MPI_INT, 0, c),
+    ROW(Gather, in, 0, uncommitted, out, 0, MPI_INT, 0, c),
+    ROW(Gather, in, some, MPI_INT, out, some, MPI_INT, size, c),
+    ROW(Gather, in, some, MPI_INT, out, some, MPI_INT, -5, c),
+    ROW(Gather, in, some, MPI_INT, out, some, MPI_INT, MPI_ROOT, c),
+    ROW(Gather, in, some, MPI_INT, out, some, MPI_INT, MPI_PROC_NULL, c),
+    ROW(Gather, in, some, MPI_INT, out, some, MPI_INT, 0, MPI_COMM_NULL),
+    ROW(Gather, in, some, MPI_INT, out, some, none, 0, alone),
+    ROW(Gather, in, some, MPI_INT, out, some, uncommitted, 0, alone),
+    ROW(Gather, in, some, MPI_INT, MPI_IN_PLACE, some, MPI_INT, 0, alone),
+    ROW(Gather, in, some, MPI_INT, in, some, MPI_INT, 0, alone),
+    ROW(Gather, in, 0, MPI_INT, in, 0, MPI_INT, 0, alone),
+    ROW(Gather, MPI_IN_PLACE, -1, none, out, some, MPI_INT, 0, alone),
+    ROW(Gather, MPI_IN_PLACE, some, MPI_INT, out, some, none, 0, alone),
+    ROW(Gatherv, in, 1, none, out, ones, places, MPI_INT, 0, c),
+    ROW(Gatherv, in, 1, uncommitted, out, ones, places, MPI_INT, 0, c),
+    ROW(Gatherv, in, 1, MPI_INT, out, ones, places, MPI_INT, size, c),
+    ROW(Gatherv, in, 1, MPI_INT, out, ones, places, MPI_INT, -5, c),
+    ROW(Gatherv, in, 1, MPI_INT, out, ones, places, MPI_INT, 0, MPI_COMM_NULL),
+    ROW(Gatherv, in, 1, MPI_INT, out, negative, places, MPI_INT, 0, alone),
+    ROW(Gatherv, in, 1, MPI_INT, out, ones, places, none, 0, alone),
+    ROW(Gatherv, in, 1, MPI_INT, out, ones, places, uncommitted, 0, alone),
+    ROW(Gatherv, in, 1, MPI_INT, MPI_IN_PLACE, ones, places, MPI_INT, 0, alone),
+    ROW(Gatherv, in, 1, MPI_INT, in, ones, places, MPI_INT, 0, alone),
+    ROW(Gatherv, MPI_IN_PLACE, -1, none, out, ones, places, MPI_INT, 0, alone),
+};
+
+const Row scatters[] = {
+    ROW(Scatter, in, some, MPI_INT, out, some, none, 0, c),
+    ROW(Scatter, in, some, MPI_INT, out, some, uncommitted, 0, c),
+    ROW(Scatter, in, 0, MPI_INT, out, 0, none, 0, c),
+    ROW(Scatter, in, 0, MPI_INT, out, 0, uncommitted, 0, c),
+    ROW(Scatter, in, some, MPI_INT, out, some, MPI_INT, size, c),
+    ROW(Scatter, in, some, MPI_INT, out, some, MPI_INT, -5, c),
+    ROW(Scatter, in, some, MPI_INT, out, some, MPI_INT, MPI_ROOT, c),
+    ROW(Scatter, in, some, MPI_INT, out, some, MPI_INT, MPI_PROC_NULL, c),
+    ROW(Scatter, in, some, MPI_INT, out, some, MPI_INT, 0, MPI_COMM_NULL),
+    ROW(Scatter, in, some, none, out, some, MPI_INT, 0, alone),
+    ROW(Scatter, in, some, uncommitted, out, some, MPI_INT, 0, alone),
+    ROW(Scatter, MPI_IN_PLACE, some, MPI_INT, out, some, MPI_INT, 0, alone),
+    ROW(Scatter, in, some, MPI_INT, in, some, MPI_INT, 0, alone),
+    ROW(Scatter, in, 0, MPI_INT, in, 0, MPI_INT, 0, alone),
+    ROW(Scatter, in, some, MPI_INT, MPI_IN_PLACE, -1, none, 0, alone),
+    ROW(Scatter, in, some, none, MPI_IN_PLACE, some, MPI_INT, 0, alone),
+    ROW(Scatterv, in, ones, places, MPI_INT, out, 1, none, 0, c),
+    ROW(Scatterv, in, ones, places, MPI_INT, out, 1, uncommitted, 0, c),
+    ROW(Scatterv, in, ones, places, MPI_INT, out, 1, MPI_INT, size, c),
+    ROW(Scatterv, in, ones, places, MPI_INT, out, 1, MPI_INT, -5, c),
+    ROW(Scatterv, in, ones, places, MPI_INT, out, 1, MPI_INT, 0, MPI_COMM_NULL),
+    ROW(Scatterv, in, negative, places, MPI_INT, out, 1, MPI_INT, 0, alone),
+    ROW(Scatterv, in, ones, places, none, out, 1, MPI_INT, 0, alone),
+    ROW(Scatterv, in, ones, places, uncommitted, out, 1, MPI_INT, 0, alone),
+    ROW(Scatterv, MPI_IN_PLACE, ones, places, MPI_INT, out, 1, MPI_INT, 0, alone),
+    ROW(Scatterv, in, ones, places, MPI_INT, in, 1, MPI_INT, 0, alone),
+    ROW(Scatterv, in, ones, places, MPI_INT, MPI_IN_PLACE, -1, none, 0, alone),
+};
+
 int* own_block() { return reinterpret_cast<int*>(out) + rank; }
 
 const Row repeats[] = {
@@ -189,12 +250,17 @@ const Row repeats[] = {
     AGAIN(Exscan, in, out, out, some, MPI_INT, MPI_SUM, alone),
     AGAIN(Allgather, in, own_block(), 1, MPI_INT, out, 1, MPI_INT, c),
     AGAIN(Allgatherv, in, own_block(), 1, MPI_INT, out, ones, places, MPI_INT, c),
+    AGAIN(Gather, in, out, 1, MPI_INT, out, 1, MPI_INT, 0, alone),
+    AGAIN(Gatherv, in, out, 1, MPI_INT, out, ones, places, MPI_INT, 0, alone),
+    AGAIN(Scatter, in, out, 1, MPI_INT, out, 1, MPI_INT, 0, alone),
+    AGAIN(Scatterv, in, out, ones, places, MPI_INT, out, 1, MPI_INT, 0, alone),
     AGAIN(Alltoall, in, out, 1, MPI_INT, out, 1, MPI_INT, c),
     AGAIN(Alltoallv, in, out, ones, places, MPI_INT, out, ones, places, MPI_INT, c),
 };
 
 #ifdef OPEN_MPI
-// Rows that crash MPICH 4.0.2.
+// Rows that crash MPICH 4.0.2, or have it wait. (An error that ranks other than the root alone
+// notice comes with another one on rank 0, which would wait for them.)
 const Row of_one_mpi[] = {
     ROW(Allreduce, in, out, -1, MPI_INT, MPI_SUM, c),
     ROW(Allreduce, in, out, -1, none, MPI_OP_NULL, c),
@@ -211,6 +277,17 @@ const Row of_one_mpi[] = {
     ROW(Allgather, in, some, MPI_INT, out, -1, MPI_INT, c),
     ROW(Allgatherv, in, -1, MPI_INT, out, ones, places, MPI_INT, c),
     ROW(Allgatherv, in, 1, MPI_INT, out, ones, nullptr, MPI_INT, c),
+    ROW(Gather, in, -1, MPI_INT, out, 1, MPI_INT, 0, c),
+    ROW(Gather, rank == 0 ? in : MPI_IN_PLACE, 1, MPI_INT, out, 1, MPI_INT, rank == 0 ? -5 : 0, c),
+    ROW(Gather, in, 1, MPI_INT, out, -1, MPI_INT, 0, alone),
+    ROW(Gatherv, in, -1, MPI_INT, out, ones, places, MPI_INT, 0, c),
+    ROW(Gatherv, in, 1, MPI_INT, out, nullptr, places, MPI_INT, 0, alone),
+    ROW(Gatherv, in, 1, MPI_INT, out, ones, nullptr, MPI_INT, 0, alone),
+    ROW(Scatter, in, 1, MPI_INT, out, -1, MPI_INT, 0, c),
+    ROW(Scatter, in, 1, MPI_INT, rank == 0 ? out : MPI_IN_PLACE, 1, MPI_INT, rank == 0 ? -5 : 0, c),
+    ROW(Scatterv, in, ones, places, MPI_INT, out, -1, MPI_INT, 0, c),
+    ROW(Scatterv, in, nullptr, places, MPI_INT, out, 1, MPI_INT, 0, alone),
+    ROW(Scatterv, in, ones, nullptr, MPI_INT, out, 1, MPI_INT, 0, alone),
     ROW(Alltoall, in, -1, MPI_INT, out, 1, MPI_INT, c),
     ROW(Alltoall, in, 1, MPI_INT, out, -1, MPI_INT, c),
     ROW(Alltoallv, in, nullptr, places, MPI_INT, out, ones, places, MPI_INT, c),
@@ -254,6 +331,20 @@ const Row of_one_mpi[] = {
     ROW(Allgather, in, some, MPI_INT, out, some, as_handle(12345), c),
     ROW(Allgatherv, nullptr, 1, MPI_INT, out, ones, places, MPI_INT, c),
     ROW(Allgatherv, in, 1, MPI_INT, nullptr, ones, places, MPI_INT, c),
+    ROW(Gather, nullptr, some, MPI_INT, out, some, MPI_INT, 0, alone),
+    ROW(Gather, in, some, MPI_INT, nullptr, some, MPI_INT, 0, alone),
+    ROW(Gather, in, some, as_handle(12345), out, some, MPI_INT, 0, c),
+    ROW(Gather, in, some, MPI_INT, out, some, as_handle(12345), 0, alone),
+    ROW(Gather, in, some, MPI_INT, out, some, MPI_INT, 0, freed_comm),
+    ROW(Gatherv, nullptr, 1, MPI_INT, out, ones, places, MPI_INT, 0, alone),
+    ROW(Gatherv, in, 1, MPI_INT, nullptr, ones, places, MPI_INT, 0, alone),
+    ROW(Scatter, nullptr, some, MPI_INT, out, some, MPI_INT, 0, alone),
+    ROW(Scatter, in, some, MPI_INT, nullptr, some, MPI_INT, 0, alone),
+    ROW(Scatter, in, some, MPI_INT, out, some, as_handle(12345), 0, c),
+    ROW(Scatter, in, some, as_handle(12345), out, some, MPI_INT, 0, alone),
+    ROW(Scatter, in, some, MPI_INT, out, some, MPI_INT, 0, freed_comm),
+    ROW(Scatterv, nullptr, ones, places, MPI_INT, out, 1, MPI_INT, 0, alone),
+    ROW(Scatterv, in, ones, places, MPI_INT, nullptr, 1, MPI_INT, 0, alone),
     ROW(Alltoall, nullptr, 1, MPI_INT, out, 1, MPI_INT, c),
     ROW(Alltoall, in, 1, MPI_INT, nullptr, 1, MPI_INT, c),
     ROW(Alltoallv, nullptr, ones, places, MPI_INT, out, ones, places, MPI_INT, c),
@@ -266,6 +357,8 @@ const Row of_one_mpi[] = {
     ROW(Exscan_c, in, out, some, MPI_INT, MPI_OP_NULL, c),
     ROW(Bcast_c, in, some, uncommitted, 0, c),
     ROW(Alltoall_c, in, some, none, out, some, MPI_INT, c),
+    ROW(Gather_c, in, some, none, out, some, MPI_INT, 0, c),
+    ROW(Scatter_c, in, some, MPI_INT, out, some, MPI_INT, size, c),
 #endif
 };
 #endif
@@ -289,6 +382,8 @@ std::vector<Row> all_rows() {
   std::vector<Row> rows(std::begin(reductions), std::end(reductions));
   rows.insert(rows.end(), std::begin(prefixes), std::end(prefixes));
   rows.insert(rows.end(), std::begin(moves), std::end(moves));
+  rows.insert(rows.end(), std::begin(gathers), std::end(gathers));
+  rows.insert(rows.end(), std::begin(scatters), std::end(scatters));
   rows.insert(rows.end(), std::begin(repeats), std::end(repeats));
   rows.insert(rows.end(), std::begin(of_one_mpi), std::end(of_one_mpi));
   std::erase_if(rows, crashes_mpi);

@@ -127,6 +127,33 @@ void gather(uint64_t seed) {
       (in, counts, c.places.data(), MPI_INT, right, counts, c.places.data(), MPI_INT, world));
 }
 
+// Gathers and scatters. Other ranks than the root may not look at arrays.
+void move_by_root(uint64_t seed) {
+  const MPI_Comm world = MPI_COMM_WORLD;
+  Case c(seed);
+  const int own = c.counts[static_cast<size_t>(rank)], n = c.counts[0];
+  const int root = static_cast<int>(c.shared.below(static_cast<size_t>(size)));
+  const bool is_root = rank == root;
+  const int *in = c.input.data(), *counts = is_root ? c.counts.data() : nullptr;
+  const int* places = is_root ? c.places.data() : nullptr;
+  const MPI_Count* wide = is_root ? c.wide_counts.data() : nullptr;
+  const MPI_Aint* wide_places = is_root ? c.wide_places.data() : nullptr;
+  int *out = c.result.data(), *right = c.expected.data();
+  TRY(Gatherv, (in, own, MPI_INT, out, counts, places, MPI_INT, root, world),
+      (in, own, MPI_INT, out, wide, wide_places, MPI_INT, root, world),
+      (in, own, MPI_INT, right, counts, places, MPI_INT, root, world));
+  TRY(Scatterv, (in, counts, places, MPI_INT, out, own, MPI_INT, root, world),
+      (in, wide, wide_places, MPI_INT, out, own, MPI_INT, root, world),
+      (in, counts, places, MPI_INT, right, own, MPI_INT, root, world));
+  if (n * size > c.total()) return;
+  TRY(Gather, (in, n, MPI_INT, out, n, MPI_INT, root, world),
+      (in, n, MPI_INT, out, n, MPI_INT, root, world),
+      (in, n, MPI_INT, right, n, MPI_INT, root, world));
+  TRY(Scatter, (in, n, MPI_INT, out, n, MPI_INT, root, world),
+      (in, n, MPI_INT, out, n, MPI_INT, root, world),
+      (in, n, MPI_INT, right, n, MPI_INT, root, world));
+}
+
 // More elements in one call than an int can count.
 void move_much(uint64_t bytes) {
   std::vector<unsigned char> data(bytes);
@@ -184,6 +211,7 @@ int main(int argc, char** argv) {
     for (uint64_t i = 0; i < options.number("cases", 100); ++i) {
       reduce(cases.next());
       gather(cases.next());
+      move_by_root(cases.next());
     }
   }
   return test::finish("large_counts");

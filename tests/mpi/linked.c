@@ -32,6 +32,13 @@ int main(int argc, char** argv) {
   int* const everyone = malloc(sizeof(int) * (size_t)size);
   MPI_Allgather(&rank, 1, MPI_INT, everyone, 1, MPI_INT, MPI_COMM_WORLD);
   for (int i = 0; i < size; ++i) check(everyone[i] == i, "allgather");
+  for (int i = 0; i < size; ++i) everyone[i] = -1;
+  MPI_Gather(&rank, 1, MPI_INT, everyone, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+  for (int i = 0; i < size; ++i) check(everyone[i] == (rank == size - 1 ? i : -1), "gather");
+  int number = -1;
+  for (int i = 0; i < size; ++i) everyone[i] = i;
+  MPI_Scatter(everyone, 1, MPI_INT, &number, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  check(number == rank, "scatter");
   free(everyone);
   MPI_Barrier(MPI_COMM_WORLD);
   printf("linked: all held on rank %d of %d\n", rank, size);

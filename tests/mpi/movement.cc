@@ -96,6 +96,8 @@ class Movement {
   void broadcast();
   void allgather(bool vector);
   void alltoall(bool vector);
+  void gather(bool vector);
+  void scatter(bool vector);
   void barrier();
 
   // Blocks of whole elements on this rank; `scattered`: in any order, with gaps between.
@@ -103,6 +105,8 @@ class Movement {
   std::vector<Memory::Block> lay_out(const std::vector<size_t>& units, size_t per_element,
                                      bool scattered);
   size_t draw_units();
+  // Of each rank's block; all alike unless `vector`.
+  std::vector<size_t> draw_all_units(bool vector);
   Message message(int from, int to, size_t units) const;
   void verify(const Part& part, const char* which);
   std::string describe_case() const;
@@ -139,6 +143,12 @@ size_t Movement::draw_units() {
   const auto most = most_bytes_ / unit_->size() / static_cast<size_t>(comm_->size);
   const size_t n = shared_.pick<size_t>({0, 1, 1, 2, 3, 5, 7, 16, 31, 64, 101, 1000, 4099, 65536});
   return std::min(n * grain_, most / grain_ * grain_);
+}
+
+std::vector<size_t> Movement::draw_all_units(bool vector) {
+  std::vector<size_t> units(static_cast<size_t>(comm_->size));
+  for (size_t& n : units) n = vector || &n == units.data() ? draw_units() : units[0];
+  return units;
 }
 
 Message Movement::message(int from, int to, size_t units) const {
@@ -214,8 +224,7 @@ void Movement::broadcast() {
 }
 
 void Movement::allgather(bool vector) {
-  std::vector<size_t> units(static_cast<size_t>(comm_->size));
-  for (size_t& n : units) n = vector || &n == units.data() ? draw_units() : units[0];
+  const std::vector<size_t> units = draw_all_units(vector);
   const auto me = static_cast<size_t>(comm_->rank);
   Part input = make({units[me]}, false), output = make(units, vector);
   output.expected = std::make_unique<Memory>(*output.memory);
@@ -277,6 +286,64 @@ void Movement::alltoall(bool vector) {
   test::free_type(&output.type);
 }
 
+// Ranks other than the root have no blocks of all ranks.
+void Movement::gather(bool vector) {
+  const int root = static_cast<int>(shared_.below(static_cast<size_t>(comm_->size)));
+  const bool is_root = comm_->rank == root, in_place = in_place_ && is_root;
+  const std::vector<size_t> units = draw_all_units(vector);
+  const auto me = static_cast<size_t>(comm_->rank);
+  Part input = make({units[me]}, false), output = make(units, vector);
+  output.expected = std::make_unique<Memory>(*output.memory);
+  for (size_t i = 0; is_root && i < units.size(); ++i) {
+    output.expected->write(i, message(static_cast<int>(i), 0, units[i]));
+  }
+  if (in_place) output.memory->write(me, message(comm_->rank, 0, units[me]));
+  input.memory->write(0, message(comm_->rank, 0, units[me]));
+  input.expected = std::make_unique<Memory>(*input.memory);
+  const void* const from = in_place ? MPI_IN_PLACE : input.buffer();
+  if (vector) {
+    MPI_Gatherv(from, input.count(), input.type.handle, output.buffer(),
+                is_root ? output.counts().data() : nullptr,
+                is_root ? output.displacements().data() : nullptr, output.type.handle, root,
+                comm_->handle);
+  } else {
+    MPI_Gather(from, input.count(), input.type.handle, output.buffer(),
+               is_root ? output.count() : -1, output.type.handle, root, comm_->handle);
+  }
+  verify(input, "input");
+  verify(output, "output");
+  test::free_type(&input.type);
+  test::free_type(&output.type);
+}
+
+void Movement::scatter(bool vector) {
+  const int root = static_cast<int>(shared_.below(static_cast<size_t>(comm_->size)));
+  const bool is_root = comm_->rank == root, in_place = in_place_ && is_root;
+  const std::vector<size_t> units = draw_all_units(vector);
+  const auto me = static_cast<size_t>(comm_->rank);
+  Part input = make(units, vector), output = make({units[me]}, false);
+  for (size_t i = 0; i < units.size(); ++i) {
+    input.memory->write(i, message(root, static_cast<int>(i), units[i]));
+  }
+  input.expected = std::make_unique<Memory>(*input.memory);
+  output.expected = std::make_unique<Memory>(*output.memory);
+  if (!in_place) output.expected->write(0, message(root, comm_->rank, units[me]));
+  void* const to = in_place ? MPI_IN_PLACE : output.buffer();
+  const MPI_Datatype type = is_root ? input.type.handle : MPI_DATATYPE_NULL;
+  if (vector) {
+    MPI_Scatterv(is_root ? input.buffer() : nullptr, input.counts().data(),
+                 input.displacements().data(), type, to, output.count(), output.type.handle, root,
+                 comm_->handle);
+  } else {
+    MPI_Scatter(is_root ? input.buffer() : nullptr, input.count(), type, to, output.count(),
+                output.type.handle, root, comm_->handle);
+  }
+  verify(input, "input");
+  verify(output, "output");
+  test::free_type(&input.type);
+  test::free_type(&output.type);
+}
+
 // No rank may leave before the last one has entered. (Ranks share the monotonic clock.)
 void Movement::barrier() {
   const auto now = [] {
@@ -295,9 +362,12 @@ void Movement::barrier() {
 void Movement::run_case(const std::string& function) {
   function_ = function;
   draw_case();
+  const bool vector = function.back() == 'v';
   if (function == "bcast") return broadcast();
-  if (function == "allgather" || function == "allgatherv") return allgather(function.back() == 'v');
-  if (function == "alltoall" || function == "alltoallv") return alltoall(function.back() == 'v');
+  if (function.starts_with("allgather")) return allgather(vector);
+  if (function.starts_with("alltoall")) return alltoall(vector);
+  if (function.starts_with("gather")) return gather(vector);
+  if (function.starts_with("scatter")) return scatter(vector);
   barrier();
 }
 
@@ -308,8 +378,8 @@ int main(int argc, char** argv) {
   const test::Options options(argc, argv);
   const uint64_t seed = test::agree_on_seed(options);
   const std::string only = options.text("only", "");
-  const char* const functions[] = {"bcast",    "allgather", "allgatherv",
-                                   "alltoall", "alltoallv", "barrier"};
+  const char* const functions[] = {"bcast",   "allgather", "allgatherv", "alltoall", "alltoallv",
+                                   "barrier", "gather",    "gatherv",    "scatter",  "scatterv"};
   Movement movement(seed, options.number("bytes", 1 << 20));
   for (uint64_t i = 0; i < options.number("cases", 100); ++i) {
     for (const char* function : functions) {

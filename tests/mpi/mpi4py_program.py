@@ -35,6 +35,23 @@ assert all(x == max(rank, 1) for x in mine)
 part, whole = array.array("i", [rank] * 10), array.array("i", [-1] * 10 * size)
 comm.Allgather([part, MPI.INT], [whole, MPI.INT])
 assert whole.tolist() == [r for r in everyone for _ in range(10)]
+root = size - 1
+assert comm.gather((rank, "y" * rank), root=root) == ([(r, "y" * r) for r in everyone] if rank == root else None)
+assert comm.scatter([{"to": r} for r in everyone] if rank == root else None, root=root) == {"to": rank}
+whole = array.array("i", [-1] * 10 * size)
+comm.Gather([part, MPI.INT], [whole, MPI.INT] if rank == root else None, root=root)
+assert whole.tolist() == [r if rank == root else -1 for r in everyone for _ in range(10)]
+comm.Scatter([whole, MPI.INT] if rank == root else None, MPI.IN_PLACE if rank == root else [part, MPI.INT], root=root)
+assert part.tolist() == [rank] * 10
+counts = [r + 1 for r in everyone]
+places = [10 * r for r in everyone]
+whole = array.array("i", [-1] * 10 * size)
+comm.Gatherv([part, rank + 1, MPI.INT], [whole, counts, places, MPI.INT] if rank == root else None, root=root)
+assert rank != root or whole.tolist() == [r if i <= r else -1 for r in everyone for i in range(10)]
+part = array.array("i", [-1] * 10)
+comm.Scatterv([whole, counts, places, MPI.INT] if rank == root else None, [part, rank + 1, MPI.INT], root=root)
+assert part.tolist() == [rank if i <= rank else -1 for i in range(10)]
+
 to, back = array.array("i", [100 * rank + r for r in everyone]), array.array("i", [-1] * size)
 comm.Alltoall([to, MPI.INT], [back, MPI.INT])
 assert back.tolist() == [100 * r + rank for r in everyone]

@@ -62,6 +62,15 @@ static void move(int count) {
   add(to, count * size);
   MPI_Alltoallv(from, counts, places, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, MPI_COMM_WORLD);
   add(to, count * size);
+  /* Only the root gets something, or gives it. */
+  MPI_Gather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  add(to, count * size);
+  MPI_Gatherv(from, count, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, size - 1, MPI_COMM_WORLD);
+  add(to, count * size);
+  MPI_Scatter(to, count, MPI_DOUBLE, from, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  add(from, count);
+  MPI_Scatterv(to, counts, places, MPI_DOUBLE, from, count, MPI_DOUBLE, size - 1, MPI_COMM_WORLD);
+  add(from, count);
   MPI_Barrier(MPI_COMM_WORLD);
   free(to);
   free(from);

@@ -138,9 +138,21 @@ class Collectives {
              }},
             {"alltoall" + suffix, true,
              [=, this](int n) { MPI_Alltoall(from(), n, type, to(), n, type, world_); }},
-            {"alltoallv" + suffix, true, [=, this](int n) {
+            {"alltoallv" + suffix, true,
+             [=, this](int n) {
                MPI_Alltoallv(from(), counts(n), places(n), type, to(), counts(n), places(n), type,
                              world_);
+             }},
+            {"gather" + suffix, true,
+             [=, this](int n) { MPI_Gather(from(), n, type, to(), n, type, 0, world_); }},
+            {"gatherv" + suffix, true,
+             [=, this](int n) {
+               MPI_Gatherv(from(), n, type, to(), counts(n), places(n), type, 0, world_);
+             }},
+            {"scatter" + suffix, true,
+             [=, this](int n) { MPI_Scatter(from(), n, type, to(), n, type, 0, world_); }},
+            {"scatterv" + suffix, true, [=, this](int n) {
+               MPI_Scatterv(from(), counts(n), places(n), type, to(), n, type, 0, world_);
              }}};
   }
 

@@ -135,6 +135,31 @@ class Trial {
                    out_[i] == value(static_cast<int>(from), before + i % share, round_);
           });
   }
+  // Only the root receives. Others give no buffer for that, or one that no call may touch.
+  void gather(int root) {
+    const size_t share = count_ / static_cast<size_t>(test::size);
+    const int n = static_cast<int>(share);
+    Tracked::protect();
+    MPI_Gather(in_.data(), n, MPI_INT, rank % 2 == 0 || rank == root ? out_ : nullptr, n, MPI_INT,
+               root, MPI_COMM_WORLD);
+    check("gather", rank == root ? share * static_cast<size_t>(test::size) : 0, [&](size_t i) {
+      const size_t from = i / share;
+      return rank != root || from >= static_cast<size_t>(test::size) ||
+             out_[i] == value(static_cast<int>(from), i % share, round_);
+    });
+  }
+  // The root receives nothing in place.
+  void scatter(int root, bool in_place) {
+    const size_t share = count_ / static_cast<size_t>(test::size), before = share_begin();
+    const int n = static_cast<int>(share);
+    const bool receives = rank != root || !in_place;
+    Tracked::protect();
+    MPI_Scatter(in_.data(), n, MPI_INT, receives ? out_ : MPI_IN_PLACE, n, MPI_INT, root,
+                MPI_COMM_WORLD);
+    check(in_place ? "scatter in place" : "scatter", receives ? share : 0, [&](size_t i) {
+      return i >= share || !receives || out_[i] == value(root, before + i, round_);
+    });
+  }
 
  private:
   int count() const { return static_cast<int>(count_); }
@@ -162,6 +187,9 @@ void try_all(size_t bytes, size_t shift) {
     for (int root = 0; root < test::size; ++root) {
       trial.broadcast(root);
       trial.reduce(root);
+      trial.gather(root);
+      trial.scatter(root, false);
+      trial.scatter(root, true);
     }
     trial.allreduce(false);
     trial.allreduce(true);

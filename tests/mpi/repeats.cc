@@ -28,8 +28,12 @@ enum class Function {
   uneven_reduce_scatter,
   scan,
   exscan,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
 };
-constexpr size_t functions = 12;
+constexpr size_t functions = 16;
 
 // The parameters of a step, equal on all ranks.
 struct Step {
@@ -147,6 +151,7 @@ class Program {
   void call(Memories& memories, bool in_mpi);
   void move(void* send, void* receive, bool in_mpi);
   void move_uneven(void* send, void* receive, bool in_mpi);
+  void move_by_root(int* send, int* receive, bool in_mpi);
 
   Random shared_, own_{0};
   int rank_ = 0, size_ = 0;
@@ -204,6 +209,12 @@ void Program::call(Memories& memories, bool in_mpi) {
     case Function::alltoallv:
       move_uneven(send, receive, in_mpi);
       break;
+    case Function::gather:
+    case Function::gatherv:
+    case Function::scatter:
+    case Function::scatterv:
+      move_by_root(memories.send.data() + s.offset, receive, in_mpi);
+      break;
     default:
       move(send, receive, in_mpi);
   }
@@ -241,6 +252,35 @@ void Program::move_uneven(void* send, void* receive, bool in_mpi) {
   CALL(MPI_Alltoallv, send, in_place ? nowhere : sent_.counts.data(),
        in_place ? nowhere : sent_.displacements.data(), in_place ? MPI_DATATYPE_NULL : type,
        receive, received_.counts.data(), received_.displacements.data(), type, comm_);
+}
+
+// What means nothing on a rank may be anything: all ranks' blocks except at the root, and the
+// root's own in place.
+void Program::move_by_root(int* send, int* receive, bool in_mpi) {
+  const Step& s = step_;
+  int me = 0;
+  MPI_Comm_rank(comm_, &me);
+  const bool is_root = me == s.root, in_place = s.in_place && is_root;
+  const bool gathers = s.function == Function::gather || s.function == Function::gatherv;
+  const auto of_block = [&](int block) { return s.between(block, block); };
+  received_.fill(size_, s.blocks % 2 == 1, of_block);
+  int* const nowhere = reinterpret_cast<int*>(8);
+  int* const counts = is_root ? received_.counts.data() : nowhere;
+  int* const places = is_root ? received_.displacements.data() : nowhere;
+  int* const all = !is_root ? nowhere : gathers ? receive : send;
+  void* const own = in_place ? MPI_IN_PLACE : gathers ? send : receive;
+  const MPI_Datatype type = s.derived ? type_ : MPI_INT;
+  const MPI_Datatype all_type = is_root ? type : MPI_DATATYPE_NULL;
+  const MPI_Datatype own_type = in_place ? MPI_DATATYPE_NULL : type;
+  if (s.function == Function::gather) {
+    CALL(MPI_Gather, own, s.count, own_type, all, s.count, all_type, s.root, comm_);
+  } else if (s.function == Function::gatherv) {
+    CALL(MPI_Gatherv, own, of_block(me), own_type, all, counts, places, all_type, s.root, comm_);
+  } else if (s.function == Function::scatter) {
+    CALL(MPI_Scatter, all, s.count, all_type, own, s.count, own_type, s.root, comm_);
+  } else {
+    CALL(MPI_Scatterv, all, counts, places, all_type, own, of_block(me), own_type, s.root, comm_);
+  }
 }
 
 }  // namespace

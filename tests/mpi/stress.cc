@@ -67,7 +67,7 @@ class Stress {
     const char* name;
     void (Stress::*run)();
   };
-  static const Kind kinds[11];
+  static const Kind kinds[15];
 
   void add(MPI_Comm comm) {
     Ranks ranks{comm, 0, 0};
@@ -199,6 +199,59 @@ class Stress {
              static_cast<size_t>(counts_[at]));
     }
   }
+  void gather() {
+    const bool is_root = here_->rank == root_, in_place = common_.chance(3) && is_root;
+    const size_t own = static_cast<size_t>(root_) * count_;
+    fill(in_, count_);
+    if (in_place) std::copy_n(in_.begin(), count_, out_.begin() + static_cast<ptrdiff_t>(own));
+    guard(is_root ? size() * count_ : 0);
+    MPI_Gather(in_place ? MPI_IN_PLACE : in_.data(), n(), MPI_UINT32_T, out_.data(), n(),
+               MPI_UINT32_T, root_, here_->comm);
+    for (int rank = 0; is_root && rank < here_->size; ++rank) {
+      expect([&](size_t i) { return word(rank, i); }, static_cast<size_t>(rank) * count_, count_);
+    }
+    expect_guard(is_root ? size() * count_ : 0);
+  }
+  void gatherv() {
+    lay_out();
+    const auto me = static_cast<size_t>(here_->rank);
+    const bool is_root = here_->rank == root_;
+    fill(in_, static_cast<size_t>(counts_[me]));
+    guard(is_root ? in_.size() - 1 : 0);
+    MPI_Gatherv(in_.data(), counts_[me], MPI_UINT32_T, out_.data(),
+                is_root ? counts_.data() : nullptr, is_root ? places_.data() : nullptr,
+                MPI_UINT32_T, root_, here_->comm);
+    for (int rank = 0; is_root && rank < here_->size; ++rank) {
+      const auto at = static_cast<size_t>(rank);
+      expect([&](size_t i) { return word(rank, i); }, static_cast<size_t>(places_[at]),
+             static_cast<size_t>(counts_[at]));
+    }
+    expect_guard(is_root ? in_.size() - 1 : 0);
+  }
+  // Leaves the root's words alone in place.
+  void scatter() {
+    const bool is_root = here_->rank == root_, in_place = common_.chance(3) && is_root;
+    const size_t before = static_cast<size_t>(here_->rank) * count_;
+    const size_t received = in_place ? 0 : count_;
+    if (is_root) fill(in_, size() * count_);
+    guard(received);
+    MPI_Scatter(is_root ? in_.data() : nullptr, n(), MPI_UINT32_T,
+                in_place ? MPI_IN_PLACE : out_.data(), n(), MPI_UINT32_T, root_, here_->comm);
+    expect([&](size_t i) { return word(root_, before + i); }, 0, received);
+    expect_guard(received);
+  }
+  void scatterv() {
+    lay_out();
+    const auto me = static_cast<size_t>(here_->rank);
+    const bool is_root = here_->rank == root_;
+    const auto before = static_cast<size_t>(places_[me]), own = static_cast<size_t>(counts_[me]);
+    if (is_root) fill(in_, static_cast<size_t>(places_.back() + counts_.back()));
+    guard(own);
+    MPI_Scatterv(in_.data(), is_root ? counts_.data() : nullptr, is_root ? places_.data() : nullptr,
+                 MPI_UINT32_T, out_.data(), counts_[me], MPI_UINT32_T, root_, here_->comm);
+    expect([&](size_t i) { return word(root_, before + i); }, 0, own);
+    expect_guard(own);
+  }
   void alltoall() {
     fill(in_, size() * count_);
     guard(size() * count_);
@@ -260,6 +313,10 @@ const Stress::Kind Stress::kinds[] = {
     {"reduce_scatter", &Stress::reduce_scatter},
     {"scan", &Stress::scan},
     {"exscan", &Stress::exscan},
+    {"gather", &Stress::gather},
+    {"gatherv", &Stress::gatherv},
+    {"scatter", &Stress::scatter},
+    {"scatterv", &Stress::scatterv},
 };
 
 }  // namespace

@@ -64,6 +64,27 @@ std::string move(MPI_Comm comm, int number, int count) {
   return back.front() == number + rank && back.back() == number + rank ? "" : "alltoall";
 }
 
+// What the root gathers, it scatters again.
+std::string move_by_root(MPI_Comm comm, int number, int count) {
+  const int root = number % size;
+  const auto ranks = static_cast<size_t>(size), length = static_cast<size_t>(count);
+  std::vector<int> own(length, number + rank), all(rank == root ? ranks * length : 0);
+  MPI_Gather(own.data(), count, MPI_INT, all.data(), count, MPI_INT, root, comm);
+  if (rank == root && (all.front() != number || all.back() != number + size - 1)) return "gather";
+  own.assign(length, -1);
+  MPI_Scatter(all.data(), count, MPI_INT, own.data(), count, MPI_INT, root, comm);
+  if (own.front() != number + rank || own.back() != number + rank) return "scatter";
+  std::vector<int> counts(ranks, count), places(ranks);
+  for (size_t i = 0; i < ranks; ++i) places[i] = (size - 1 - static_cast<int>(i)) * count;
+  const bool is_root = rank == root;
+  const int *n = is_root ? counts.data() : nullptr, *at = is_root ? places.data() : nullptr;
+  MPI_Gatherv(own.data(), count, MPI_INT, all.data(), n, at, MPI_INT, root, comm);
+  if (is_root && (all.front() != number + size - 1 || all.back() != number)) return "gatherv";
+  own.assign(length, -1);
+  MPI_Scatterv(all.data(), n, at, MPI_INT, own.data(), count, MPI_INT, root, comm);
+  return own.front() == number + rank && own.back() == number + rank ? "" : "scatterv";
+}
+
 // Returns what went wrong. (Only the main thread may call test::check.)
 std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed, bool with_new_ones = true) {
   test::Random own(seed);
@@ -74,6 +95,7 @@ std::string work(const std::vector<MPI_Comm>& comms, uint64_t seed, bool with_ne
       std::string wrong = reduce(comms[i], number, count);
       if (wrong.empty()) wrong = scan(comms[i], number, count);
       if (wrong.empty()) wrong = move(comms[i], number, count);
+      if (wrong.empty()) wrong = move_by_root(comms[i], number, count);
       if (!wrong.empty()) return wrong;
       if (round % 10 != 0 || !with_new_ones) continue;
       MPI_Comm copy;

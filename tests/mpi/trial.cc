@@ -13,7 +13,8 @@ namespace {
 constexpr const char* functions[] = {
     "MPI_Allreduce", "MPI_Reduce",    "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
     "MPI_Bcast",     "MPI_Allgather", "MPI_Allgatherv",     "MPI_Alltoall",
-    "MPI_Alltoallv", "MPI_Barrier",   "MPI_Scan",           "MPI_Exscan"};
+    "MPI_Alltoallv", "MPI_Barrier",   "MPI_Scan",           "MPI_Exscan",
+    "MPI_Gather",    "MPI_Gatherv",   "MPI_Scatter",        "MPI_Scatterv"};
 
 int world_rank() {
   int rank = 0;

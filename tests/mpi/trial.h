@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,18 +82,26 @@ void use_driver(const std::string& path, bool own_devices, const std::string& wo
 Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
                  const std::vector<Comm>& lasting);
 
-// Counts or displacements (Large: MPI_Count, MPI_Aint), for functions of either kind.
+// Counts or displacements (Large: MPI_Count, MPI_Aint), for functions of either kind. instead: an
+// address that the call gets in their place.
 template <typename Large>
 class Array {
  public:
-  explicit Array(const std::vector<int>& numbers)
-      : small_(numbers), large_(numbers.begin(), numbers.end()) {}
-  operator const int*() const { return small_.data(); }
-  operator const Large*() const { return large_.data(); }
+  Array(const std::vector<int>& numbers, std::optional<const void*> instead)
+      : small_(numbers), large_(numbers.begin(), numbers.end()), instead_(instead) {}
+  explicit Array(const std::vector<int>& numbers) : Array(numbers, {}) {}
+  operator const int*() const { return address(small_); }
+  operator const Large*() const { return address(large_); }
 
  private:
+  template <typename Number>
+  const Number* address(const std::vector<Number>& numbers) const {
+    return instead_ ? static_cast<const Number*>(*instead_) : numbers.data();
+  }
+
   std::vector<int> small_;
   std::vector<Large> large_;
+  std::optional<const void*> instead_;
 };
 
 // The arguments of one side of a call: `blocks` in MPI's form.
@@ -100,10 +109,11 @@ struct Words {
   void* buffer;
   MPI_Datatype type;
   std::vector<int> counts, displacements;
+  std::optional<const void*> arrays = {};  // in place of both, if they mean nothing
 
   int count() const { return counts[0]; }
-  Array<MPI_Count> all_counts() const { return Array<MPI_Count>(counts); }
-  Array<MPI_Aint> places() const { return Array<MPI_Aint>(displacements); }
+  Array<MPI_Count> all_counts() const { return {counts, arrays}; }
+  Array<MPI_Aint> places() const { return {displacements, arrays}; }
 };
 
 // One side of a call on this rank: a type, blocks of its elements, and three equal memories for

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <numeric>
 
 #include "tests/mpi/narrow.h"
@@ -57,6 +58,8 @@ class Mover {
   void broadcast();
   void allgather(bool vector);
   void alltoall(bool vector);
+  // A gather, or a scatter.
+  void move_by_root(bool gathers, bool vector);
 
  private:
   size_t draw_units();
@@ -65,7 +68,10 @@ class Mover {
   std::vector<Memory::Block> lay_out(const std::vector<size_t>& counts, bool scattered);
   // Blocks with these numbers of units; `scattered`: in any order, with gaps between.
   Side make(const std::vector<size_t>& units, bool scattered);
-  void verify(Side* input, Side* output);
+  // Replaces at random what means nothing on this rank.
+  void garble(Words* words);
+  // receives: whether the call defines the output on this rank.
+  void verify(Side* input, Side* output, bool receives = true);
 
   Trial& trial_;
   const Unit& unit_;
@@ -153,9 +159,18 @@ Side Mover::make(const std::vector<size_t>& units, bool scattered) {
   return Side(std::move(type), lay_out(counts, scattered), in_mpi, trial_);
 }
 
-void Mover::verify(Side* input, Side* output) {
+void Mover::garble(Words* words) {
+  Random& own = trial_.own;
+  void* const nowhere = reinterpret_cast<void*>(16);
+  if (own.chance(2)) words->buffer = own.pick<void*>({nullptr, nowhere, MPI_IN_PLACE});
+  if (own.chance(2)) words->type = MPI_DATATYPE_NULL;
+  if (own.chance(2)) words->counts.assign(words->counts.size(), own.chance(2) ? -1 : INT_MAX);
+  if (own.chance(2)) words->arrays = own.chance(2) ? nullptr : nowhere;
+}
+
+void Mover::verify(Side* input, Side* output, bool receives) {
   phase = Phase::comparing;
-  for (size_t i = 0; i < output->blocks.size(); ++i) {
+  for (size_t i = 0; receives && i < output->blocks.size(); ++i) {
     output->before.paint(i, 0, output->blocks[i].count, Fate::defined, output->type.map,
                          &output->fates);
   }
@@ -259,6 +274,50 @@ void Mover::alltoall(bool vector) {
   verify(&input, &output);
 }
 
+// `all` has a block for each rank, and means nothing except at the root; `own` is one rank's block,
+// and means nothing in place.
+void Mover::move_by_root(bool gathers, bool vector) {
+  const bool is_root = trial_.is_root(), in_place = trial_.in_place && is_root;
+  const std::vector<size_t> units = draw_blocks(trial_.size(), vector);
+  Side own = make({units[trial_.me()]}, false), all = make(units, vector);
+  if (trial_.own.chance(6)) (gathers ? all : own).use_absolute_addresses();
+  const auto call = [&](Phase in, auto* gather, auto* gatherv, auto* scatter, auto* scatterv,
+                        const Words& one, const Words& many) {
+    phase = in;
+    const int root = trial_.root;
+    const MPI_Comm comm = trial_.comm.handle;
+    if (gathers && vector) {
+      gatherv(one.buffer, one.count(), one.type, many.buffer, many.all_counts(), many.places(),
+              many.type, root, comm);
+    } else if (gathers) {
+      gather(one.buffer, one.count(), one.type, many.buffer, many.count(), many.type, root, comm);
+    } else if (vector) {
+      scatterv(many.buffer, many.all_counts(), many.places(), many.type, one.buffer, one.count(),
+               one.type, root, comm);
+    } else {
+      scatter(many.buffer, many.count(), many.type, one.buffer, one.count(), one.type, root, comm);
+    }
+  };
+  Words one = own.ours(), many = all.ours();
+  if (!is_root) garble(&many);
+  if (in_place) garble(&one), one.buffer = MPI_IN_PLACE;
+  if (trial_.large) {
+    call(Phase::in_sluice, LARGE(trial_, MPI_Gather), LARGE(trial_, MPI_Gatherv),
+         LARGE(trial_, MPI_Scatter), LARGE(trial_, MPI_Scatterv), one, many);
+  } else {
+    call(Phase::in_sluice, EITHER(trial_, MPI_Gather), EITHER(trial_, MPI_Gatherv),
+         EITHER(trial_, MPI_Scatter), EITHER(trial_, MPI_Scatterv), one, many);
+  }
+  const bool takes_block = gathers && in_place;
+  call(Phase::in_mpi, IN_MPI(MPI_Gather), IN_MPI(MPI_Gatherv), IN_MPI(MPI_Scatter),
+       IN_MPI(MPI_Scatterv),
+       takes_block ? all.untouched(trial_.me())
+       : gathers   ? own.untouched()
+                   : own.theirs(),
+       gathers ? all.theirs() : all.untouched());
+  gathers ? verify(&own, &all, is_root) : verify(&all, &own, !in_place);
+}
+
 // No rank may leave before the last one has entered. (Ranks share the monotonic clock.)
 void barrier(Trial& trial) {
   const auto now = [] {
@@ -282,9 +341,11 @@ void try_moving(Trial& trial) {
   const std::string& name = trial.function;
   if (name == "MPI_Barrier") return barrier(trial);
   Mover mover(trial);
+  const bool vector = name.back() == 'v';
   if (name == "MPI_Bcast") return mover.broadcast();
-  if (name.starts_with("MPI_Allgather")) return mover.allgather(name.back() == 'v');
-  mover.alltoall(name.back() == 'v');
+  if (name.starts_with("MPI_Allgather")) return mover.allgather(vector);
+  if (name.starts_with("MPI_Alltoall")) return mover.alltoall(vector);
+  mover.move_by_root(name.starts_with("MPI_Gather"), vector);
 }
 
 }  // namespace test

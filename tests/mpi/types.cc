@@ -85,6 +85,10 @@ void run_empty() {
     MPI_Allgather(from, n, type, to, n, type, MPI_COMM_WORLD);
     MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, to, n, type, MPI_COMM_WORLD);
     MPI_Allgatherv(from, n, type, to, c, at, type, MPI_COMM_WORLD);
+    MPI_Gather(from, n, type, to, n, type, size - 1, MPI_COMM_WORLD);
+    MPI_Gatherv(from, n, type, to, c, at, type, 0, MPI_COMM_WORLD);
+    MPI_Scatter(from, n, type, to, n, type, 0, MPI_COMM_WORLD);
+    MPI_Scatterv(from, c, at, type, to, n, type, size - 1, MPI_COMM_WORLD);
     MPI_Alltoall(from, n, type, to, n, type, MPI_COMM_WORLD);
     MPI_Alltoallv(from, c, at, type, to, c, at, type, MPI_COMM_WORLD);
     MPI_Alltoallv(MPI_IN_PLACE, c, at, type, to, c, at, type, MPI_COMM_WORLD);
@@ -198,6 +202,30 @@ std::vector<InPlace> all_in_place(int size, int root, const std::vector<int>& co
       {"allgatherv",
        [=](Numbers& x) { MPI_Allgatherv(here, 0, MPI_INT, x.buffer, n, at, x.type, world); }, 1,
        false},
+      {"gather",
+       [=](Numbers& x) {
+         MPI_Gather(is_root ? here : x.buffer, 1, is_root ? MPI_INT : x.type, x.buffer, 1, x.type,
+                    root, world);
+       },
+       is_root ? 1 : rank + 1, !is_root},
+      {"gatherv",
+       [=](Numbers& x) {
+         MPI_Gatherv(is_root ? here : x.buffer, 1, is_root ? MPI_INT : x.type, x.buffer, n, at,
+                     x.type, root, world);
+       },
+       is_root ? 1 : rank + 1, !is_root},
+      {"scatter",
+       [=](Numbers& x) {
+         MPI_Scatter(x.buffer, 1, x.type, is_root ? here : x.buffer, 1, is_root ? MPI_INT : x.type,
+                     root, world);
+       },
+       root + 1, is_root},
+      {"scatterv",
+       [=](Numbers& x) {
+         MPI_Scatterv(x.buffer, n, at, x.type, is_root ? here : x.buffer, 1,
+                      is_root ? MPI_INT : x.type, root, world);
+       },
+       root + 1, is_root},
       {"alltoall", [=](Numbers& x) { MPI_Alltoall(here, 0, MPI_INT, x.buffer, 1, x.type, world); },
        1, false},
       {"alltoallv",

@@ -20,10 +20,18 @@ int MPI_Alltoallv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype
                     const MPI_Count*, const MPI_Aint*, MPI_Datatype, MPI_Comm);
 int MPI_Bcast_c(void*, MPI_Count, MPI_Datatype, int, MPI_Comm);
 int MPI_Exscan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+int MPI_Gather_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                 MPI_Comm);
+int MPI_Gatherv_c(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
+                  MPI_Datatype, int, MPI_Comm);
 int MPI_Reduce_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm);
 int MPI_Reduce_scatter_c(const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm);
 int MPI_Reduce_scatter_block_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
 int MPI_Scan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+int MPI_Scatter_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                  MPI_Comm);
+int MPI_Scatterv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count,
+                   MPI_Datatype, int, MPI_Comm);
 int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
 
 /* clang-format off */
@@ -35,10 +43,14 @@ int MPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler,
   ROW(MPI_Alltoallv_c) \
   ROW(MPI_Bcast_c) \
   ROW(MPI_Exscan_c) \
+  ROW(MPI_Gather_c) \
+  ROW(MPI_Gatherv_c) \
   ROW(MPI_Reduce_c) \
   ROW(MPI_Reduce_scatter_c) \
   ROW(MPI_Reduce_scatter_block_c) \
   ROW(MPI_Scan_c) \
+  ROW(MPI_Scatter_c) \
+  ROW(MPI_Scatterv_c) \
   ROW(MPI_Comm_create_from_group)
 /* clang-format on */
 #define WEAK(name) _Pragma(WEAK_TEXT(weak name))
@@ -128,6 +140,28 @@ static void move(MPI_Comm comm) {
   compare("MPI_Alltoallv_c in place");
 }
 
+/* To rank 1 and from it: the others' arrays must not be read. */
+static void move_by_root(MPI_Comm comm) {
+  const int is_root = rank == 1;
+  const int* const n = is_root ? counts : NULL;
+  const int* const at = is_root ? places : NULL;
+  const MPI_Count* const wide = is_root ? wide_counts : NULL;
+  const MPI_Aint* const wide_at = is_root ? wide_places : nowhere;
+  lay_out(size);
+  MPI_Gather_c(in, block, MPI_INT, out, block, MPI_INT, 1, comm);
+  MPI_Gather(in, block, MPI_INT, right, block, MPI_INT, 1, comm);
+  compare("MPI_Gather_c");
+  MPI_Gatherv_c(in, rank % block, MPI_INT, out, wide, wide_at, MPI_INT, 1, comm);
+  MPI_Gatherv(in, rank % block, MPI_INT, right, n, at, MPI_INT, 1, comm);
+  compare("MPI_Gatherv_c");
+  MPI_Scatter_c(in, block, MPI_INT, out, block, MPI_INT, 1, comm);
+  MPI_Scatter(in, block, MPI_INT, right, block, MPI_INT, 1, comm);
+  compare("MPI_Scatter_c");
+  MPI_Scatterv_c(in, wide, wide_at, MPI_INT, out, rank % block, MPI_INT, 1, comm);
+  MPI_Scatterv(in, n, at, MPI_INT, right, rank % block, MPI_INT, 1, comm);
+  compare("MPI_Scatterv_c");
+}
+
 /* Between rank 0 and the others: arrays have an entry for each rank of the other group. */
 static void move_between(void) {
   MPI_Comm half, both;
@@ -141,6 +175,16 @@ static void move_between(void) {
   MPI_Allgatherv_c(in, block, MPI_INT, out, wide_counts, wide_places, MPI_INT, both);
   MPI_Allgatherv(in, block, MPI_INT, right, counts, places, MPI_INT, both);
   compare("MPI_Allgatherv_c between groups");
+  /* From all others to rank 0. */
+  const int root = rank == 0 ? MPI_ROOT : 0;
+  MPI_Gatherv_c(in, block, MPI_INT, out, rank == 0 ? wide_counts : NULL,
+                rank == 0 ? wide_places : nowhere, MPI_INT, root, both);
+  MPI_Gatherv(in, block, MPI_INT, right, counts, places, MPI_INT, root, both);
+  compare("MPI_Gatherv_c between groups");
+  MPI_Scatterv_c(in, rank == 0 ? wide_counts : NULL, rank == 0 ? wide_places : nowhere, MPI_INT,
+                 out, block, MPI_INT, root, both);
+  MPI_Scatterv(in, counts, places, MPI_INT, right, block, MPI_INT, root, both);
+  compare("MPI_Scatterv_c between groups");
   MPI_Comm_free(&both);
   MPI_Comm_free(&half);
 }
@@ -207,6 +251,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "calls") == 0) {
     reduce(MPI_COMM_WORLD);
     move(MPI_COMM_WORLD);
+    move_by_root(MPI_COMM_WORLD);
     move_between();
   }
   MPI_Barrier(MPI_COMM_WORLD);
