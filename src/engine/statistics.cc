@@ -67,6 +67,7 @@ std::string Statistics::table(std::chrono::nanoseconds passed) const {
   std::vector<TableRow> lines = {{"communicator", "collective", "algorithm", "transport", "calls",
                                   "bytes", "time ms", "us/call"}};
   double total = 0;
+  uint64_t carried = 0, calls = left_.load(std::memory_order_relaxed);
   for (const auto& [key, tally] : rows) {
     const auto& [communicator, collective, algorithm, transport] = key;
     const double microseconds = static_cast<double>(tally.nanoseconds) / 1e3;
@@ -75,11 +76,15 @@ std::string Statistics::table(std::chrono::nanoseconds passed) const {
                      decimal(microseconds / 1e3, 3),
                      decimal(microseconds / static_cast<double>(tally.calls), 2)});
     total += microseconds;
+    calls += tally.calls;
+    if (transport != "mpi") carried += tally.calls;
   }
   const double seconds = std::chrono::duration<double>(passed).count();
   return align(lines) + "in all " + decimal(total / 1e3, 3) + " ms, " +
          decimal(total / 1e4 / seconds, 1) + " % of the " + decimal(seconds, 3) +
-         " s since the first call\n";
+         " s since the first call; " + std::to_string(carried) + " of " + std::to_string(calls) +
+         " calls carried, " +
+         decimal(100 * static_cast<double>(carried) / static_cast<double>(calls), 1) + " %\n";
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 // prints them at the end.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -30,15 +31,18 @@ class Statistics {
  public:
   void add(const std::string& communicator, Collective collective, const std::string& algorithm,
            const std::string& transport, const Tally& tally);
+  // A call that MPI does from beginning to end, without a row of its own.
+  void count_left() { left_.fetch_add(1, std::memory_order_relaxed); }
   // A table for people, one line a row, busiest first, and the sum's share of the time that has
-  // passed since the first call (passed). Empty if nothing was counted. Names longer than 64 bytes
-  // are cut.
+  // passed since the first call (passed), and how many of all calls were carried. Empty if no call
+  // has a row. Names longer than 64 bytes are cut.
   std::string table(std::chrono::nanoseconds passed) const;
 
  private:
   using Key = std::tuple<std::string, Collective, std::string, std::string>;
   mutable std::mutex mutex_;
   std::map<Key, Tally> rows_;
+  std::atomic<uint64_t> left_{0};
 };
 
 }  // namespace sluice

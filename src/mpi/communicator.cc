@@ -160,7 +160,8 @@ PreparedCall::State Communicator::hand_over(PreparedCall& call, bool may_keep) {
   Way& way = call.way();
   last_algorithm_ = way.by == Way::By::mpi_then_sluice ? way.algorithm : nullptr;
   if (!way.of) {
-    if (may_keep) keep(call, *call.exchange(), way);
+    // (A replay would not be counted.)
+    if (may_keep && !runtime_.process().knobs.stats) keep(call, *call.exchange(), way);
     return PreparedCall::State::left_to_mpi;
   }
   if (way.by == Way::By::sluice_then_mpi) try_aside(call.row().name, *call.exchange(), way);

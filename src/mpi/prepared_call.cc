@@ -55,6 +55,12 @@ class ReturnedErrors {
   MPI_Errhandler handler_{};
 };
 
+void count_left() {
+  if (Runtime* const runtime = Runtime::get_if_made()) {
+    runtime->process().statistics.count_left();
+  }
+}
+
 int call_mpi(const Row& row, const CallByMpi& call, MPI_Comm comm) {
   std::optional<ReturnedErrors> returned;
   if (call.has_sequel()) returned.emplace(comm);
@@ -99,14 +105,19 @@ bool PreparedCall::describe() {
 }
 
 PreparedCall::State PreparedCall::start() {
-  state_ = State::left_to_mpi;
-  if (is_passing()) return state_;
+  if (is_passing()) return state_ = State::left_to_mpi;
+  state_ = try_to_carry();
+  if (state_ == State::left_to_mpi) count_left();
+  return state_;
+}
+
+PreparedCall::State PreparedCall::try_to_carry() {
   try {
-    if (!find_communicator() || !describe()) return state_;
+    if (!find_communicator() || !describe()) return State::left_to_mpi;
   } catch (const std::bad_alloc&) {
     exchange_ = nullptr;
   }
-  return state_ = communicator_ ? communicator_->perform(*this) : fail_without_communicator();
+  return communicator_ ? communicator_->perform(*this) : fail_without_communicator();
 }
 
 PreparedCall::State PreparedCall::fail_without_communicator() {

@@ -77,6 +77,7 @@ class PreparedCall {
   }
 
  private:
+  State try_to_carry();
   bool find_communicator();
   bool describe();
   State fail_without_communicator();

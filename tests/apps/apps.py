@@ -194,6 +194,11 @@ def share(job):
     return float(in_order(r"^sluice: rank 0: in all \S+ ms, (\S+) % of the ", job.said)[0][0])
 
 
+def carried_share(job):
+    """How many of rank 0's calls Sluice carried, in percent."""
+    return float(in_order(r"^sluice: rank 0: in all .* calls carried, (\S+) %$", job.said)[0][0])
+
+
 def carried(job):
     """Calls that Sluice made, by rank 0's own account."""
     rows = re.findall(r"^sluice: rank 0: (.+?) +(\w+) +(\w+) +([\w+]+) +(\d+) +\d+ +[\d.]+ +[\d.]+$", job.said, re.M)

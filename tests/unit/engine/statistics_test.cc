@@ -25,7 +25,17 @@ TEST(Statistics, AddUpWhatIsOfAKindAndSortByTime) {
             "         4k        9.000     2250.00\n"
             "MPI_COMM_WORLD           barrier        flat                 shm                  2"
             "          0        1.000      500.00\n"
-            "in all 10.000 ms, 0.5 % of the 2.000 s since the first call\n");
+            "in all 10.000 ms, 0.5 % of the 2.000 s since the first call; 6 of 6 calls carried, "
+            "100.0 %\n");
+}
+
+TEST(Statistics, TellHowManyCallsAreCarried) {
+  Statistics statistics;
+  statistics.add("MPI_COMM_WORLD", Collective::barrier, "flat", "shm", {5, 0, 1});
+  statistics.add("MPI_COMM_WORLD", Collective::gather, "mpi", "mpi", {2, 0, 1});
+  statistics.count_left();
+  const std::string table = statistics.table(seconds(1));
+  EXPECT_NE(table.find("; 5 of 8 calls carried, 62.5 %\n"), std::string::npos) << table;
 }
 
 TEST(Statistics, HaveRoomForLongNames) {
