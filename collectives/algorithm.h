@@ -73,7 +73,7 @@ struct Needs {
   bool cma = false;           // CMA get and put between all ranks (shared-memory algorithms)
   bool uniform = false;       // blocks of one size (no allgatherv, no reduce_scatter with counts)
   // Two hosts or more, one of them with two ranks or more. Reductions keep the order of operands
-  // only if each host's ranks are consecutive.
+  // only if each host's ranks are consecutive; scans need that whatever the operation.
   bool hosts = false;
   // Two groups or more (collectives/shm/groups.h); the order of operands as with hosts.
   bool groups = false;

@@ -109,6 +109,8 @@ core_sources += \
 core_sources += \
   collectives/scan/chain.cc \
   collectives/scan/doubling.cc \
+  collectives/scan/hosts_doubling.cc \
+  collectives/scan/recursion.h \
   collectives/scan/scan.h
 core_sources += \
   collectives/shm/shm.cc \

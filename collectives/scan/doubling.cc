@@ -8,11 +8,9 @@
 // Cost: ceil(log2 p) steps; each rank sends at most ceil(log2 p) x S.
 // Order: kept, by the balanced tree: rank 6's result is ((0 1)(2 3)) ((4 5) 6).
 // Scratch: at most 2 S.
-#include <optional>
-
 #include "collectives/patterns/chunk.h"
 #include "collectives/patterns/log2.h"
-#include "collectives/scan/scan.h"
+#include "collectives/scan/recursion.h"
 
 namespace sluice {
 
@@ -28,90 +26,60 @@ bool is_needed(Rank rank, Rank cube, Rank size) {
   return false;
 }
 
-// One rank's steps.
-class Doubling {
- public:
-  Doubling(Collective collective, const Shape& shape)
-      : collective_(collective),
-        shape_(shape),
-        plan_(alias_of(collective, shape.rank)),
-        received_(plan_, all_input),
-        kept_(plan_, all_input) {}
+}  // namespace
 
-  Plan build() && {
-    if (collective_ == Collective::scan) {
-      result_ = all_input;
-      if (shape_.rank == 0) plan_.copy(all_input, all_output);
-    }
-    for (Rank cube = 1; cube < shape_.size; cube *= 2) {
-      const Rank peer = shape_.rank ^ cube;
-      if (peer >= shape_.size) continue;
-      if (peer > shape_.rank) {
-        be_lower(peer, cube);
-      } else {
-        be_upper(peer, cube);
-      }
-    }
-    return std::move(plan_).build();
-  }
-
- private:
-  // A block of scratch, from its first use.
-  class Scratch {
-   public:
-    Scratch(PlanBuilder& plan, const Piece& like) : plan_(plan), like_(like) {}
-    const Piece& operator*() {
-      if (!piece_) piece_ = plan_.scratch(like_);
-      return *piece_;
-    }
-
-   private:
-    PlanBuilder& plan_;
-    const Piece like_;
-    std::optional<Piece> piece_;
-  };
-
-  void be_lower(Rank peer, Rank cube) {
-    plan_.send(peer, cube_);
-    if (!is_needed(shape_.rank, 2 * cube, shape_.size)) return;
-    // Not into what is being sent: each side would wait for the other's receive.
-    plan_.recv(peer, *received_);
-    plan_.reduce(cube_, *received_, *kept_);
-    cube_ = *kept_;
-  }
-
-  void be_upper(Rank peer, Rank cube) {
-    const bool sends = is_needed(peer, 2 * cube, shape_.size);
-    const bool keeps = is_needed(shape_.rank, 2 * cube, shape_.size);
-    if (sends) plan_.send(peer, cube_);
-    if (!sends && !keeps && !result_) {
-      plan_.recv(peer, all_output);
-      result_ = all_output;
-      return;
-    }
-    plan_.recv(peer, *received_);
-    // Before the result, which may overwrite the operand.
-    if (keeps) plan_.reduce(*received_, cube_, *kept_);
-    if (result_) {
-      plan_.reduce(*received_, *result_, all_output);
+std::optional<Piece> ScanDoubling::run(Rank rank, Rank size) {
+  if (collective_ == Collective::scan) result_ = cube_;
+  for (Rank cube = 1; cube < size; cube *= 2) {
+    const Rank peer = rank ^ cube;
+    if (peer >= size) continue;
+    const bool keeps = is_needed(rank, 2 * cube, size);
+    if (peer > rank) {
+      be_lower(peer, keeps);
     } else {
-      plan_.copy(*received_, all_output);
+      be_upper(peer, is_needed(peer, 2 * cube, size), keeps);
     }
-    result_ = all_output;
-    if (keeps) cube_ = *kept_;
   }
+  return result_;
+}
 
-  const Collective collective_;
-  const Shape& shape_;
-  PlanBuilder plan_;
-  Scratch received_, kept_;
-  Piece cube_ = all_input;       // the combination of this rank's cube
-  std::optional<Piece> result_;  // so far
-};
+void ScanDoubling::be_lower(Rank peer, bool keeps) {
+  plan_.send(peer, cube_);
+  if (!keeps) return;
+  // Not into what is being sent: each side would wait for the other's receive.
+  plan_.recv(peer, *received_);
+  plan_.reduce(cube_, *received_, *kept_);
+  cube_ = *kept_;
+}
+
+void ScanDoubling::be_upper(Rank peer, bool sends, bool keeps) {
+  if (sends) plan_.send(peer, cube_);
+  if (!sends && !keeps && !result_) {
+    plan_.recv(peer, place_);
+    result_ = place_;
+    return;
+  }
+  plan_.recv(peer, *received_);
+  // Before the result, which may overwrite the operand.
+  if (keeps) plan_.reduce(*received_, cube_, *kept_);
+  if (result_) {
+    plan_.reduce(*received_, *result_, place_);
+  } else {
+    plan_.copy(*received_, place_);
+  }
+  result_ = place_;
+  if (keeps) cube_ = *kept_;
+}
+
+namespace {
 
 template <Collective collective>
 Plan plan_doubling(const Shape& shape) {
-  return Doubling(collective, shape).build();
+  PlanBuilder plan(alias_of(collective, shape.rank));
+  ScanDoubling doubling(plan, collective, all_input, all_output);
+  const auto result = doubling.run(shape.rank, shape.size);
+  if (result && *result == all_input) plan.copy(all_input, all_output);
+  return std::move(plan).build();
 }
 
 Cost doubling_cost(const Shape& shape) {

@@ -10,7 +10,9 @@ namespace sluice {
 
 extern const Algorithm scan_doubling;
 extern const Algorithm scan_chain;
+extern const Algorithm scan_hosts_doubling;
 extern const Algorithm exscan_doubling;
 extern const Algorithm exscan_chain;
+extern const Algorithm exscan_hosts_doubling;
 
 }  // namespace sluice

@@ -327,10 +327,14 @@ EndpointMaker loopback(LoopbackHub& hub) {
   return [&hub](Rank, const ProcessId& id) { return hub.endpoint(id); };
 }
 
-// The hosts that algorithms for several hosts get: two, alternating ranks; others get one host.
+// The hosts that algorithms for several hosts get: two, alternating ranks, or, if they can't serve
+// those, each half of the ranks; others get one host.
 std::vector<uint32_t> hosts_for(const Algorithm& algorithm, Rank ranks) {
   std::vector<uint32_t> hosts(ranks, 0);
-  for (Rank rank = 0; algorithm.needs.hosts && rank < ranks; ++rank) hosts[rank] = rank % 2;
+  if (!algorithm.needs.hosts) return hosts;
+  for (Rank rank = 0; rank < ranks; ++rank) hosts[rank] = rank % 2;
+  if (ranks < 2 || can_serve(algorithm, ranks, false, false, hosts)) return hosts;
+  for (Rank rank = 0; rank < ranks; ++rank) hosts[rank] = 2 * rank / ranks;
   return hosts;
 }
 
