@@ -91,9 +91,7 @@ Rank most_per_host(std::span<const uint32_t> hosts) {
 bool can_serve(const Algorithm& algorithm, Rank size, bool ordered, bool ragged,
                std::span<const uint32_t> hosts, std::span<const uint32_t> groups) {
   const Needs& needs = algorithm.needs;
-  const bool is_prefix =
-      algorithm.collective == Collective::scan || algorithm.collective == Collective::exscan;
-  const bool by_rank = ordered || is_prefix;
+  const bool by_rank = ordered || is_prefix(algorithm.collective);
   return !(needs.power_of_two && !std::has_single_bit(size)) && !(needs.commutative && ordered) &&
          !(needs.uniform && ragged) &&
          !(needs.hosts && (!has_levels(hosts) || (by_rank && !has_consecutive_ranks(hosts)))) &&

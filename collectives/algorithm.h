@@ -43,6 +43,10 @@ constexpr bool has_common_size(Collective collective) {
   return collective != Collective::alltoallv && collective != Collective::gatherv &&
          collective != Collective::scatterv;
 }
+// Whether ranks get the combination of the operands of ranks up to theirs.
+constexpr bool is_prefix(Collective collective) {
+  return collective == Collective::scan || collective == Collective::exscan;
+}
 // Whether it combines operands.
 bool is_reducing(Collective collective);
 // How many ranks' operands make up that rank's result: ranks 0 to that number - 1. All, except in

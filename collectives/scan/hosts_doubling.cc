@@ -37,11 +37,12 @@ class TwoLevelScan {
   }
 
  private:
-  // Of the hosts' sums, by their last ranks.
+  // Of the hosts' sums, by their last ranks. (Nobody needs that of the last host.)
   void scan_hosts() {
+    const bool is_needed_here = hosts_.own + 1 < hosts_.count();
     Piece sum = all_input;
     if (own_ && collective_ == Collective::scan) sum = *own_;
-    if (own_ && collective_ == Collective::exscan) {
+    if (is_needed_here && own_ && collective_ == Collective::exscan) {
       sum = plan_.scratch(all_input);
       plan_.reduce(*own_, all_input, sum);
     }

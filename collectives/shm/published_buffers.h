@@ -36,6 +36,16 @@ inline void touch_pages(const Bytes& target) {
   }
 }
 
+// Reads one byte in each page. If the program has protected its send buffer from reads, this runs
+// its signal handler, which the kernel would not.
+inline void read_pages(const Bytes& source) {
+  for (size_t at = 0; at < source.size;) {
+    const volatile std::byte* const first = source.data + at;
+    (void)*first;
+    at += copy_page - reinterpret_cast<uintptr_t>(first) % copy_page;
+  }
+}
+
 // Puts piece by piece, and stops when a rank has aborted: the target may then use its memory for
 // something else.
 inline bool put_at(Rounds& rounds, Rank rank, uint64_t address, const Bytes& from) {

@@ -196,7 +196,9 @@ class GatheringAtRoot {
     if (mine.bytes != own.size) {
       return rounds_.disagree_about_own(call_.root, mine.bytes, own.size);
     }
-    if (is_long && head.rounds == 0 && !put_at(rounds_, call_.root, mine.place, own)) return false;
+    const bool puts = is_long && head.rounds == 0;
+    if (puts) read_pages(own);
+    if (puts && !put_at(rounds_, call_.root, mine.place, own)) return false;
     rounds_.mark_taken(1);
     for (uint64_t k = 1; k <= head.rounds; ++k) {
       const size_t bytes = is_long ? cut(own.size).size(k) : 0;

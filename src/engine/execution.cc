@@ -8,10 +8,18 @@ namespace sluice {
 
 namespace {
 
-// Whether blocks without data are messages all the same, as only one side may find a block empty.
-// (Alltoallv would have too many.)
+// Whether blocks without data are messages all the same, so that ranks that disagree about them
+// find out. (Alltoallv would have too many.)
 bool tells_empty(Collective collective) {
-  return is_rooted(collective) && !has_common_size(collective);
+  switch (collective) {
+    case Collective::gather:
+    case Collective::gatherv:
+    case Collective::scatter:
+    case Collective::scatterv:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace

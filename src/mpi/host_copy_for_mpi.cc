@@ -118,7 +118,8 @@ Status HostCopyForMpi::make_images(const Range& input, const Range& output) {
   if (!output.is_empty()) output_ = of_output.at(to);
   send_ = is_one ? of_input.at(from) : input_;
   receive_ = is_one ? of_output.at(to) : output_;
-  if (exchange_.in_place) send_ = nullptr;
+  // (The other buffer stays MPI_IN_PLACE.)
+  if (exchange_.in_place) (scatters(exchange_.call) ? receive_ : send_) = nullptr;
   return {};
 }
 

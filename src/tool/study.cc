@@ -36,9 +36,10 @@ Result<const Algorithm*> chosen_algorithm(const StudyOptions& options) {
   }
   if (algorithm->needs.hosts &&
       !can_serve(*algorithm, options.ranks, false, false, options.hosts)) {
-    return reject(
-        "--algorithm " + options.algorithm +
-        ": is for two hosts or more, one of them with several ranks (--hosts, --placement)");
+    return reject("--algorithm " + options.algorithm +
+                  ": is for two hosts or more, one of them with several ranks" +
+                  (is_prefix(collective) ? ", each with consecutive ones" : "") +
+                  " (--hosts, --placement)");
   }
   if (!can_serve(*algorithm, options.ranks, false, false, options.hosts)) {
     return reject("--ranks " + std::to_string(options.ranks) + ": " + options.algorithm +

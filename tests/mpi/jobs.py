@@ -100,6 +100,9 @@ def execute(command, env=None, status=0, limit=LIMIT, more=None):
     # Open MPI 4's AVX sums of 8 and 16 bits saturate, where C's wrap around. Open MPI 5's TCP leaves loopback out unless
     # it is named, and where an interface does not reach itself by another way, each rank says so, or has no way at all.
     variables.update({"OMPI_MCA_op": "^avx", "OMPI_MCA_btl_tcp_if_include": "127.0.0.0/8"})
+    # Open MPI 4's gather and scatter by a binomial tree mix up blocks of derived types.
+    variables["OMPI_MCA_coll_tuned_use_dynamic_rules"] = "1"
+    variables.update({f"OMPI_MCA_coll_tuned_{each}_algorithm": "1" for each in ("gather", "scatter")})
     variables.update({"SLUICE_CHOICE": CHOICE, "SLUICE_CONFIG": "none"})  # (this host may have settings of its own)
     variables.update(env or {})
     began = time.monotonic()

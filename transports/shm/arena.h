@@ -67,7 +67,7 @@ struct alignas(arena_line) ArenaLine {
   std::atomic<uint64_t> published;        // the round that is here
   uint32_t signature;                     // opaque here: the collective and its root
   uint32_t bytes;                         // of its data
-  uint64_t call_bytes;                    // size of the whole call, for error messages
+  uint64_t call_bytes;                    // size of the whole call
   alignas(32) std::byte beside[inlined];  // the program's own operation may expect alignment
 };
 
@@ -273,8 +273,7 @@ class Rounds {
   const ArenaSignals& signals() const { return signals_; }
 
   // A call's rounds are counted from 1; end(n) moves past n rounds, on all ranks alike. signature:
-  // must be equal on all ranks. bytes: the call's size as this rank's program has it, for error
-  // messages.
+  // must be equal on all ranks; so must bytes, the call's size as this rank's program has it.
   void begin(uint32_t signature, size_t bytes, WaitPolicy* wait_policy) {
     signature_ = signature;
     call_bytes_ = bytes;
@@ -300,7 +299,8 @@ class Rounds {
   bool await(uint32_t rank, uint64_t k, size_t bytes) {
     const ArenaLine& at = line(rank, k);
     if (!await_round(rank, k, bytes <= ArenaShortSlot::capacity)) return false;
-    return (at.signature == signature_ && at.bytes == static_cast<uint32_t>(bytes)) ||
+    return (at.signature == signature_ && at.bytes == static_cast<uint32_t>(bytes) &&
+            at.call_bytes == call_bytes_) ||
            disagree_in_round(rank, k, bytes);
   }
   // Whether that data is there already.
@@ -311,7 +311,10 @@ class Rounds {
   const std::byte* await_data(uint32_t rank, uint64_t k) {
     const ArenaLine& at = line(rank, k);
     if (!await_round(rank, k, false)) return nullptr;
-    if (at.signature != signature_) return disagree_in_round(rank, k, at.bytes), nullptr;
+    if (at.signature != signature_ || at.call_bytes != call_bytes_) {
+      disagree_in_round(rank, k, at.bytes);
+      return nullptr;
+    }
     return data(rank, k, at.bytes);
   }
   // Lines for a value in an exchange. Each line is a round.

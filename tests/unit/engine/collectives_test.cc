@@ -428,17 +428,28 @@ TEST(Collectives, RanksInDifferentCollectivesAreToldSo) {
   EXPECT_NE(messages[0].find("allreduce"), std::string::npos) << messages[0];
 }
 
+// The bytes that a message names: of the call if ranks know these, else of a block.
+size_t named_bytes(const Setting& setting) {
+  const bool has_blocks =
+      setting.collective == Collective::gather || setting.collective == Collective::scatter;
+  return sizeof(int32_t) * setting.count * (has_blocks ? setting.ranks : 1);
+}
+
 // What each of two ranks is told of a call for which rank 1 has another setting.
-std::vector<std::string> told(const Setting& first, const Setting& second) {
+std::vector<std::string> told(const Setting& first, const Setting& second, ArenaHub* arenas) {
   LoopbackHub hub;
   std::vector<std::string> messages(2);
-  const auto cut = [](Rank, Process& process) { process.knobs.segment = 4096; };
-  on_ranks(2, loopback(hub), cut, [&](Member& member) {
+  const auto adjust = [&](Rank, Process& process) {
+    process.knobs.segment = 4096;
+    if (arenas) process.arenas = arenas->source();
+    if (arenas) process.host = 1;
+  };
+  on_ranks(2, loopback(hub), adjust, [&](Member& member) {
     ASSERT_TRUE(member.team);
+    const Setting& mine = member.rank == 0 ? first : second;
     Problem problem;
-    make(member.rank == 0 ? first : second, member.rank, problem);
-    const size_t elements = std::max(problem.input.size(), problem.output.size());
-    if (has_common_size(first.collective)) problem.call.bytes = 4 * elements;
+    make(mine, member.rank, problem);
+    if (has_common_size(first.collective)) problem.call.bytes = named_bytes(mine);
     const Status status = member.team->run(problem.call);
     messages[member.rank] = status.message();
     // The one that was done before anyone noticed is told in the next call.
@@ -450,28 +461,50 @@ std::vector<std::string> told(const Setting& first, const Setting& second) {
   return messages;
 }
 
+void expect_told(Collective collective, size_t first, size_t second, ArenaHub* arenas) {
+  const Setting one{collective, 2, 0, first, false, false},
+      other{collective, 2, 0, second, false, false};
+  const auto has_both = [](const std::string& message, size_t theirs, size_t own) {
+    return message.find(" " + std::to_string(theirs) + " bytes") != message.npos &&
+           message.find(" " + std::to_string(own) + ":") != message.npos;
+  };
+  for (const std::string& message : told(one, other, arenas)) {
+    EXPECT_TRUE(has_both(message, named_bytes(one), named_bytes(other)) ||
+                has_both(message, named_bytes(other), named_bytes(one)))
+        << to_string(collective) << " of " << first << " and " << second << ": " << message;
+  }
+}
+
+constexpr Collective with_root_blocks[] = {Collective::gather, Collective::gatherv,
+                                           Collective::scatter, Collective::scatterv};
+
 // The sizes are those of the call, or of a block, also where messages are cut into segments (of 16
 // KB here), and where segments do not differ but for their number.
 TEST(Collectives, RanksWithDifferentCountsAreToldSo) {
-  for (const auto collective :
-       {Collective::allreduce, Collective::alltoallv, Collective::gatherv, Collective::scatterv}) {
-    std::vector<std::pair<size_t, size_t>> counts{{10, 11},     {11, 10},     {50'000, 50'001},
+  constexpr std::pair<size_t, size_t> counts[] = {{10, 11},     {11, 10},     {50'000, 50'001},
                                                   {50'000, 10}, {4096, 8192}, {8192, 4096}};
-    if (is_rooted(collective)) counts.insert(counts.end(), {{0, 10}, {10, 0}, {0, 50'000}});
-    for (const auto& [first, second] : counts) {
-      const auto messages =
-          told({collective, 2, 0, first, false, false}, {collective, 2, 0, second, false, false});
-      const auto says = [](size_t count) { return " " + std::to_string(4 * count) + " bytes"; };
-      const auto expects = [](size_t count) {
-        return " expects " + std::to_string(4 * count) + ":";
-      };
-      for (const std::string& message : messages) {
-        const bool here = message.find(says(first)) != message.npos &&
-                          message.find(expects(second)) != message.npos;
-        const bool there = message.find(says(second)) != message.npos &&
-                           message.find(expects(first)) != message.npos;
-        EXPECT_TRUE(here || there) << first << " and " << second << ": " << message;
-      }
+  for (const auto& [first, second] : counts) {
+    for (const Collective each : {Collective::allreduce, Collective::alltoallv}) {
+      expect_told(each, first, second, nullptr);
+    }
+    for (const Collective each : with_root_blocks) expect_told(each, first, second, nullptr);
+  }
+  for (const Collective each : with_root_blocks) {
+    expect_told(each, 0, 10, nullptr);
+    expect_told(each, 10, 0, nullptr);
+    expect_told(each, 0, 50'000, nullptr);
+  }
+}
+
+// Ranks with different counts may have chosen different algorithms, and a rank may already be in
+// its next call.
+TEST(Collectives, RanksOfOneHostWithDifferentCountsAreToldSo) {
+  constexpr std::pair<size_t, size_t> counts[] = {{10, 11},     {512, 256},   {1024, 512},
+                                                  {40, 50'000}, {50'000, 40}, {4096, 8192}};
+  for (const auto& [first, second] : counts) {
+    for (const Collective each : with_root_blocks) {
+      ArenaHub arenas;
+      expect_told(each, first, second, &arenas);
     }
   }
 }
