@@ -11,6 +11,13 @@
 
 namespace sluice {
 
+// Where the data of a round begins that goes behind so long a head: beside it, if both fit the
+// flag's line, else in a cache line of its own, because misaligned copies are slow.
+constexpr size_t begin_of_data(size_t head, size_t data) {
+  constexpr size_t line = 64;
+  return head + data <= ArenaLine::inlined ? head : (head + line - 1) / line * line;
+}
+
 class RootTable {
  public:
   // A block of so many bytes at most travels with round 1.
@@ -25,30 +32,23 @@ class RootTable {
     uint64_t place;  // an address, or where in the round a short block begins
   };
 
-  RootTable(Rounds& rounds, const ShmCall& call) : rounds_(rounds), call_(call) {}
+  RootTable(Rounds& rounds, const ShmCall& call)
+      : rounds_(rounds), call_(call), room_(room_of(rounds.size() - 1, slot_of(rounds, call))) {}
 
-  // Bytes of the table.
-  size_t size() const { return sizeof(Head) + (rounds_.size() - 1) * sizeof(Entry); }
   // The most bytes of a short block, so that the root's blocks for all others may be short.
-  size_t room() const {
-    const Rank others = std::max(rounds_.size() - 1, Rank{1});
-    return std::min((ArenaSlot::capacity - size()) / others, longest_short);
-  }
-  bool is_short(size_t bytes) const { return bytes <= room(); }
+  size_t room() const { return room_; }
+  bool is_short(size_t bytes) const { return bytes <= room_; }
 
   // On the root. blocks: call.input or call.output. Publishes the table, with short blocks behind
   // it if they are sent. place_of(rank): of a long block. False as Rounds::open.
   template <typename PlaceOf>
   bool publish(const Blocks& blocks, bool sends, const Head& head, const PlaceOf& place_of) {
-    size_t used = size();
-    for (Rank rank = 0; sends && rank < rounds_.size(); ++rank) {
-      const size_t bytes = call_.block(blocks, rank).size;
-      if (rank != call_.root && is_short(bytes)) used += bytes;
-    }
+    const size_t data = sends ? short_bytes(blocks) : 0;
+    size_t next = begin_of_data(size(), data);
+    const size_t used = next + data;
     if (!rounds_.open(1, used)) return false;
     std::byte* const to = rounds_.data(call_.root, 1, used);
     std::memcpy(to, &head, sizeof(head));
-    size_t next = size();
     for (Rank rank = 0; rank < rounds_.size(); ++rank) {
       if (rank == call_.root) continue;
       const Bytes block = call_.block(blocks, rank);
@@ -75,12 +75,31 @@ class RootTable {
   }
 
  private:
+  static constexpr size_t size_for(Rank others) { return sizeof(Head) + others * sizeof(Entry); }
+  static constexpr size_t room_of(Rank others, size_t slot) {
+    if (others <= 1) return slot - begin_of_data(size_for(1), slot);
+    return std::min((slot - begin_of_data(size_for(others), slot)) / others, longest_short);
+  }
+  static size_t slot_of(const Rounds& rounds, const ShmCall& call) {
+    return rounds.size() <= 2 && !call.in_turns ? ArenaShortSlot::capacity : ArenaSlot::capacity;
+  }
+  // Bytes of the table.
+  size_t size() const { return size_for(rounds_.size() - 1); }
+  size_t short_bytes(const Blocks& blocks) const {
+    size_t bytes = 0;
+    for (Rank rank = 0; rank < rounds_.size(); ++rank) {
+      const size_t block = call_.block(blocks, rank).size;
+      if (rank != call_.root && is_short(block)) bytes += block;
+    }
+    return bytes;
+  }
   size_t entry_of(Rank rank) const {
     return sizeof(Head) + (rank < call_.root ? rank : rank - 1) * sizeof(Entry);
   }
 
   Rounds& rounds_;
   const ShmCall& call_;
+  const size_t room_;
 };
 
 }  // namespace sluice

@@ -93,8 +93,10 @@ class RaggedBlocks {
     });
     return most;
   }
-  // Whether the kernel can copy all long blocks.
-  bool are_in_reach() const {
+  // Whether the kernel is to copy all long blocks, and can. (Of two ranks, a block that takes a few
+  // short slots is as quick through them.)
+  bool pay_cma(size_t longest) const {
+    if (rounds_.size() == 2 && longest <= RootTable::longest_short) return false;
     return visit_long([&](Rank, const Bytes& block) {
       return rounds_.cma()->is_in_reach(block.data, block.size);
     });
@@ -145,7 +147,7 @@ class GatheringAtRoot {
 
   bool run_root() {
     RootTable::Head head{.longest = blocks_.longest()};
-    const bool puts = way_ == LongBlocks::by_cma && blocks_.are_in_reach();
+    const bool puts = way_ == LongBlocks::by_cma && blocks_.pay_cma(head.longest);
     puts ? blocks_.touch() : void(head.rounds = cut(head.longest).count());
     if (!blocks_.publish(false, head)) return false;
     const Bytes own = call_.all(call_.input);
@@ -171,7 +173,8 @@ class GatheringAtRoot {
     std::memcpy(&bytes, from, sizeof(bytes));
     const Bytes to = call_.block(call_.output, rank);
     if (bytes != to.size) return rounds_.disagree(rank, bytes, to.size);
-    if (!blocks_.is_long(bytes)) move_bytes(to.data, from + sizeof(bytes), bytes);
+    if (!blocks_.is_long(bytes))
+      move_bytes(to.data, from + begin_of_data(sizeof(bytes), bytes), bytes);
     return true;
   }
   bool get_further(uint64_t k) {
@@ -210,12 +213,13 @@ class GatheringAtRoot {
   }
   bool put_first(const Bytes& own, bool is_long) {
     const uint64_t bytes = own.size;
-    const size_t used = sizeof(bytes) + (is_long ? 0 : own.size);
-    if (!rounds_.open(1, used)) return false;
-    std::byte* const to = rounds_.data(rounds_.rank(), 1, used);
+    const size_t sent = is_long ? 0 : own.size;
+    const size_t begin = begin_of_data(sizeof(bytes), sent);
+    if (!rounds_.open(1, begin + sent)) return false;
+    std::byte* const to = rounds_.data(rounds_.rank(), 1, begin + sent);
     std::memcpy(to, &bytes, sizeof(bytes));
-    if (!is_long) move_bytes(to + sizeof(bytes), own.data, own.size);
-    rounds_.publish(1, used);
+    move_bytes(to + begin, own.data, sent);
+    rounds_.publish(1, begin + sent);
     return true;
   }
   bool put_further(const std::byte* from, size_t bytes, uint64_t k) {
@@ -247,7 +251,7 @@ class ScatteringFromRoot {
   bool run_root() {
     RootTable::Head head{.longest = blocks_.longest()};
     const Dealing dealing = deal(head);
-    const bool gets = way_ == LongBlocks::by_cma && blocks_.are_in_reach();
+    const bool gets = way_ == LongBlocks::by_cma && blocks_.pay_cma(head.longest);
     if (!gets) head.rounds = Cuts{head.longest, dealing.piece()}.count();
     if (!blocks_.publish(true, head)) return false;
     const Bytes own = call_.block(call_.input, call_.root);

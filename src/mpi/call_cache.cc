@@ -10,11 +10,13 @@
 namespace sluice {
 namespace {
 
-// Whether a receive buffer is not a result's: on rank 0 of exscan, and in scatter in place.
-bool has_odd_buffer(const Exchange& exchange) {
-  const Collective collective = exchange.call.collective;
+// Whether the receive buffer is no result's, but counts: at the root of a scatter in place, and on
+// rank 0 of an exscan that is in place, or that MPI is to do with plain arguments.
+bool has_odd_buffer(const Exchange& exchange, const Arguments& with, bool needs_plain) {
+  const Call& call = exchange.call;
   if (exchange.output.type) return false;
-  return collective == Collective::exscan || exchange.call.output.base;
+  if (call.collective != Collective::exscan) return call.output.base != nullptr;
+  return needs_plain || with.sendbuf == MPI_IN_PLACE;
 }
 
 bool is_plain(const View& view) { return !view.source && !view.sink; }
@@ -31,17 +33,18 @@ void CallCache::keep(const char* name, const Arguments& with, const Exchange& ex
     return !side.type || (side.place.is_host() && datatype_of(side)->is_kept);
   };
   if (!plain || !is_kept(input) || !is_kept(output)) return;
-  if (has_odd_buffer(exchange)) return;
+  algorithm = way.by == Way::By::mpi ? nullptr : way.algorithm;
+  was_handed_over = !algorithm && way.of;
+  if (has_odd_buffer(exchange, with, was_handed_over)) return;
   if (exchange.user_op || exchange.set_aside || !exchange.others.empty()) return;
   arguments = with;
   position = where;
   call = exchange.call;
-  algorithm = way.by == Way::By::mpi ? nullptr : way.algorithm;
-  was_handed_over = !algorithm && way.of;
   if (!keep_arrays(exchange) || (was_handed_over && !keep_plain(exchange))) return;
   types_freed = exchange.types_freed;
   has_input = input.type != nullptr;
   has_output = output.type != nullptr;
+  checks_receive = has_output || call.collective == Collective::exscan;
   in_place = has_input && with.sendbuf == MPI_IN_PLACE;
   keep_starts(exchange);
   alias_at = exchange.alias_at;
@@ -114,16 +117,13 @@ bool CallCache::rebind(const Buffers& buffers) {
   const auto is_memory = [](const void* buffer) { return buffer && buffer != MPI_IN_PLACE; };
   if (may_be_on_device() && any_on_device(buffers)) return false;
   if (types_freed != datatypes_freed.load(std::memory_order_acquire)) return false;
-  if (has_output) {
-    if (!is_memory(buffers.receive)) return false;
-    call.output.base = offset_by(buffers.receive, output_start);
-  }
+  if (checks_receive && !is_memory(buffers.receive)) return false;
+  if (has_output) call.output.base = offset_by(buffers.receive, output_start);
   if (has_input) {
     if (in_place ? buffers.send != MPI_IN_PLACE : !is_memory(buffers.send)) return false;
     // MPI may have an error for input and output in the same memory (error_probe.h).
-    if (!in_place && has_output && buffers.send == offset_by(buffers.receive, alias_at)) {
-      return false;
-    }
+    const bool is_aliased = buffers.send == offset_by(buffers.receive, alias_at);
+    if (is_aliased && checks_receive && !in_place) return false;
     call.input.base = offset_by(in_place ? buffers.receive : buffers.send, input_start);
   }
   return true;

@@ -43,6 +43,7 @@ struct CallCache {
   Call call;
   ptrdiff_t input_start = 0, output_start = 0;  // from the program's buffer to the view's memory
   bool has_input = false, has_output = false;
+  bool checks_receive = false;  // MPI objects to some receive buffers
   bool in_place = false;   // the input lies in the output's buffer
   ptrdiff_t alias_at = 0;  // see Exchange
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// steps [--most N] [--most-anew N] [--functions N] [--trace FILE] [--sent 1]: counts the
+// steps [--most N] [--most-anew N] [--function NAME] [--trace FILE] [--sent 1]: counts the
 // instructions from the MPI symbol to the first store of the payload. Rank 0 repeats a small call
 // with the processor's trap flag set, so that the processor stops after each instruction. The
 // signal handler counts the instruction, checks whether it takes a lock, enters the kernel or
@@ -12,9 +12,9 @@
 // (src/chooser/jumps.h).
 //
 // Each function is called twice: after an equal call on the communicator, and after a call with
-// another count. --most, --most-anew: limits on these two instruction counts. --functions: how many
-// functions, at most. --trace: writes the addresses of the first call's instructions in Sluice's
-// module, for addr2line. --sent: over a socket, to the system call that sends the payload.
+// another count. --most, --most-anew: limits on these two instruction counts. --function: this one
+// alone. --trace: writes the addresses of its first call's instructions in Sluice's module, for
+// addr2line. --sent: over a socket, to the system call that sends the payload.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -112,11 +112,14 @@ std::vector<std::span<const double>> shared_memory() {
   return found;
 }
 
+constexpr uint64_t unlimited = uint64_t{1} << 32;
+
 using Call = void (*)(double* in, double* out, int count);
 
 struct Function {
   const char* name;
   Call call;
+  uint64_t allowance = 1;  // times the limits: arguments with arrays take longer to interpret
 };
 
 const Function functions[] = {
@@ -134,6 +137,32 @@ const Function functions[] = {
      [](double* in, double* out, int count) {
        MPI_Allgather(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, MPI_COMM_WORLD);
      }},
+    {"MPI_Exscan",
+     [](double* in, double* out, int count) {
+       MPI_Exscan(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+     }},
+    {"MPI_Gather",
+     [](double* in, double* out, int count) {
+       MPI_Gather(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+     }},
+    {"MPI_Gatherv",
+     [](double* in, double* out, int count) {
+       const int counts[] = {count, count}, places[] = {0, count};
+       MPI_Gatherv(in, count, MPI_DOUBLE, out, counts, places, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+     },
+     2},
+    {"MPI_Scatter",
+     [](double* in, double* out, int count) {
+       const double both[] = {in[0], in[0], in[0], in[0]};
+       MPI_Scatter(both, count, MPI_DOUBLE, out, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+     }},
+    {"MPI_Scatterv",
+     [](double* in, double* out, int count) {
+       const double both[] = {in[0], in[0], in[0], in[0]};
+       const int counts[] = {count, count}, places[] = {0, count};
+       MPI_Scatterv(both, counts, places, MPI_DOUBLE, out, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+     },
+     2},
 };
 
 // Finds where the payload is stored: calls the function so often that each place is used.
@@ -243,7 +272,8 @@ bool share(bool again, int rank, int size) {
   return said != 0;
 }
 
-void follow(const Function& function, bool anew, uint64_t most) {
+void follow(const Function& function, bool anew, uint64_t limit) {
+  const uint64_t most = limit * function.allowance;
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -260,19 +290,19 @@ void follow(const Function& function, bool anew, uint64_t most) {
 int main(int argc, char** argv) {
   test::start(argc, argv);
   const test::Options options(argc, argv);
-  const uint64_t most = options.number("most", ~uint64_t{0});
-  const uint64_t most_anew = options.number("most-anew", ~uint64_t{0});
+  const uint64_t most = options.number("most", unlimited);
+  const uint64_t most_anew = options.number("most-anew", unlimited);
   const std::string trace = options.text("trace", "");
   watch.to_kernel = options.number("sent", 0) != 0;
   struct sigaction action {};
   action.sa_sigaction = on_step;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGTRAP, &action, nullptr);
-  const auto count = static_cast<size_t>(options.number("functions", std::size(functions)));
-  for (const Function& function :
-       std::span(functions).first(std::min(count, std::size(functions)))) {
+  const std::string only = options.text("function", "");
+  for (const Function& function : functions) {
+    if (!only.empty() && only != function.name) continue;
     follow(function, false, most);
-    if (!trace.empty() && &function == functions) write_trace(trace);
+    if (!trace.empty()) write_trace(trace);
     follow(function, true, most_anew);
   }
   return test::finish("steps");
