@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/peer_memory.h"
 #include "transports/transport.h"
 
 namespace sluice {
@@ -172,6 +173,8 @@ class Upgrade : public Conduit {
   // A descriptor to poll for reading beside the socket's while this process sleeps; -1: none. Many
   // upgrades may have the same.
   virtual int descriptor() const { return -1; }
+  // The peer's memory; nullptr: this side can't read it.
+  virtual PeerMemory* memory() { return nullptr; }
   // A wake-up byte, not POLLOUT, reports room.
   short interest(bool reads, bool writes) const override { return reads || writes ? POLLIN : 0; }
 };

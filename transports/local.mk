@@ -12,6 +12,7 @@ core_sources += \
   transports/interface_list.h \
   transports/little_endian.h \
   transports/pieces.cc \
+  transports/peer_memory.h \
   transports/pieces.h \
   transports/tag_table.h \
   transports/transport.h
@@ -39,6 +40,8 @@ core_sources += \
   transports/link/link_resuming.cc \
   transports/link/link_shared.h \
   transports/link/link_state.h \
+  transports/link/loans.cc \
+  transports/link/loans.h \
   transports/link/outbox.cc \
   transports/link/outbox.h \
   transports/link/resumption.cc \

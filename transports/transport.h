@@ -84,6 +84,10 @@ struct Bytes {
 
 class CompletionQueue;
 
+// Holds the loan's value while the peer may get a send's message from its memory, else 0
+// (transports/link/loans.h).
+using LoanWord = std::atomic<uint64_t>;
+
 // One posted send or receive. The caller that posts it owns it. It and its buffers must not move
 // until it is done.
 struct Operation {
@@ -104,6 +108,7 @@ struct Operation {
   // Of a send that is spread: its parts that have not left, and its frame. Of a receive: 1 once the
   // sender has been told of it (CTS).
   size_t parts = 0;
+  LoanWord* loan = nullptr;  // of a send that is lent
 
   // The message, or a part of it, has left. True if that is all.
   bool note_left() { return parts == 0 || --parts == 0; }
@@ -181,6 +186,13 @@ struct Caps {
   size_t max_message = 0;  // bytes of one posted message
 };
 
+// Bytes of the messages that a process has sent, by the way they went.
+struct Traffic {
+  uint64_t inlined = 0;  // through a connection
+  uint64_t spread = 0;   // over several
+  uint64_t got = 0;      // the receiver copied them from this process's memory
+};
+
 class Endpoint {
  public:
   // Sends BYE on all links and closes them; a peer that still expects a message sees a lost
@@ -190,6 +202,7 @@ class Endpoint {
 
   virtual const char* name() const = 0;  // "tcp"
   virtual Caps caps() const = 0;
+  virtual Traffic traffic() const { return {}; }
 
   // At most 186 bytes. The caller gives it to peers by other means (Peer::address).
   virtual std::vector<std::byte> address() const = 0;

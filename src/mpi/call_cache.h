@@ -44,8 +44,8 @@ struct CallCache {
   ptrdiff_t input_start = 0, output_start = 0;  // from the program's buffer to the view's memory
   bool has_input = false, has_output = false;
   bool checks_receive = false;  // MPI objects to some receive buffers
-  bool in_place = false;   // the input lies in the output's buffer
-  ptrdiff_t alias_at = 0;  // see Exchange
+  bool in_place = false;        // the input lies in the output's buffer
+  ptrdiff_t alias_at = 0;       // see Exchange
 
   // Caches a call that Sluice has made, if its data was dense in the program's memory, or one that
   // MPI is about to make (its views are set if it was handed over); else caches nothing. Throws

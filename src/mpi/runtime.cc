@@ -71,7 +71,7 @@ Status draw_id(ProcessId* id) {
 
 // In the order in which links try them.
 std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Knobs& knobs) {
-  std::vector<std::shared_ptr<UpgradeMaker>> makers{make_shm_upgrades()};
+  std::vector<std::shared_ptr<UpgradeMaker>> makers{make_shm_upgrades(knobs.single_copy)};
   makers.insert(knobs.verbs_local ? makers.begin() : makers.end(),
                 make_verbs_upgrades({.ring = knobs.verbs_ring,
                                      .devices = knobs.verbs_devices,
@@ -242,6 +242,14 @@ void Runtime::write_choices() {
   if (!status.ok()) log(Level::warning, "SLUICE_CHOICE_FILE: %s", status.message().c_str());
 }
 
+std::string Runtime::links_report() const {
+  const Traffic sent = process_.endpoint ? process_.endpoint->traffic() : Traffic{};
+  if (sent.inlined + sent.spread + sent.got == 0) return {};
+  return "sent over links " + format_size(sent.inlined) +
+         " bytes, spread over several connections " + format_size(sent.spread) +
+         ", copied by receivers from this rank's memory " + format_size(sent.got) + "\n";
+}
+
 void Runtime::print_statistics() {
   set_log_level(std::max(Level::info, parse_level(process_.knobs.log)));
   std::string table = process_.statistics.table(std::chrono::steady_clock::now() - made_at_);
@@ -250,6 +258,7 @@ void Runtime::print_statistics() {
     table += "bytes copied from CUDA devices " + std::to_string(traffic.from) + ", to them " +
              std::to_string(traffic.to) + "\n";
   }
+  table += links_report();
   table += process_.outcomes.report();
   std::fflush(stdout);  // the program may have printed a part of a line
   log_lines(Level::info, table);

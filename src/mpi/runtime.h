@@ -64,6 +64,7 @@ class Runtime {
   void write_choices();
   Status without_tls(const Status& why) const;
   void print_statistics();
+  std::string links_report() const;
 
   const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
   int world_rank_ = 0;

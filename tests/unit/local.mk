@@ -168,6 +168,7 @@ links_tests = \
 segments_tests = \
   tests/unit/transports/segment_test.cc \
   tests/unit/transports/shm_test.cc \
+  tests/unit/transports/get_test.cc \
   tests/unit/transports/single_copy_test.cc \
   tests/unit/transports/upgrade_test.cc
 # Modules of transports.

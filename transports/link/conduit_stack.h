@@ -127,6 +127,12 @@ class ConduitStack {
   bool reads_upgraded() const { return in_ == upgrade_.get(); }
   bool uses_upgrade() const { return sends_upgraded() || reads_upgraded(); }
 
+  // The peer's memory, if this side can read it now, and nothing is to be encrypted; else nullptr.
+  PeerMemory* memory() const {
+    const bool is_upgraded = upgrade_ && in_ == upgrade_.get() && out_ == upgrade_.get();
+    return is_upgraded && !filter_ ? upgrade_->memory() : nullptr;
+  }
+
   // The name of what the bytes travel over, once it serves both directions.
   const char* carrier() const { return carrier_; }
 

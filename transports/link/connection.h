@@ -118,7 +118,6 @@ class Connection {
   bool uses_upgrade() const { return conduits_.uses_upgrade(); }
   const Socket& socket() const { return conduits_.socket(); }
   bool within_host() const { return conduits_.within_host(); }
-  bool has_filter() const { return conduits_.filter() != nullptr; }
   // It is open, and stays on its TCP socket, or on a filter over that.
   bool is_settled() const;
   // Before and after this process polls: see Link.
@@ -154,6 +153,7 @@ class Connection {
   // For streams.
   Outbox& out() { return out_; }
   FrameReader& reader() { return reader_; }
+  const ConduitStack& conduits() const { return conduits_; }
 
  private:
   enum class Sending : uint8_t {

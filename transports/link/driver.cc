@@ -123,6 +123,11 @@ void Driver::note_unmatched_items() const {
   if (!unmatched.empty()) log(level, "%s", unmatched.c_str());
 }
 
+Traffic Driver::traffic() {
+  const std::lock_guard lock(lock_);
+  return shared_.traffic;
+}
+
 std::vector<std::byte> Driver::address() const {
   AddressBlob blob{shared_.host, shared_.key, acceptor_.entries()};
   if (const auto& prover = shared_.options.prover) {

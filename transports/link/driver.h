@@ -34,6 +34,7 @@ class Driver {
   Status start();
   const TcpOptions& options() const { return shared_.options; }
   std::vector<std::byte> address() const;
+  Traffic traffic();
   // *met: those that have been added, with room for all.
   void expect(std::span<const Peer> peers, std::vector<ProcessId>* met);
   void part(std::span<const ProcessId> met) noexcept;

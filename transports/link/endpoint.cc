@@ -72,6 +72,7 @@ class TcpEndpoint : public Endpoint {
 
   const char* name() const override { return "tcp"; }
   Caps caps() const override { return {driver_->options().max_message}; }
+  Traffic traffic() const override { return driver_->traffic(); }
   std::vector<std::byte> address() const override { return driver_->address(); }
   std::shared_ptr<const void> expect(std::span<const Peer> peers) override {
     return std::make_shared<const Met>(driver_, peers);
@@ -102,6 +103,7 @@ TcpOptions TcpOptions::of(const Knobs& knobs) {
   (void)parse_ports(knobs.ports, &options.ports);  // zeros if it is empty
   options.window = knobs.window;
   options.max_message = 4 * knobs.segment;  // the engine's longest segment
+  options.get_least = knobs.get_least;
   options.tries_streams = knobs.streams == "auto";
   options.streams = options.tries_streams
                         ? tried_streams

@@ -20,6 +20,8 @@
 //   shift                                the next frame comes over the upgrade
 //   spread   team to size   its bytes    how a message is cut over rails (spread.h); flag as data
 //   rail                    the rail's   the last proof of this rail has come: send on it
+//   rget     team to size   its bytes    where a message lies, to be got (loans.h)
+//   fin      team to segment             it has been got, or no receive will
 //
 // A message of data or spread takes the bytes of its header, too, in the window. If the window
 // opens before CTS comes, the sender may send the message in the window and ignores that CTS.
@@ -49,7 +51,9 @@ enum class FrameType : uint8_t {
   decline,
   shift,
   spread,
-  rail
+  rail,
+  rget,
+  fin
 };
 
 struct Frame {
@@ -69,7 +73,9 @@ struct Frame {
   }
   // Bytes of the window that it frees.
   uint32_t credit() const {
-    return type == FrameType::spread || type == FrameType::rail ? 0 : number;
+    const bool is_other =
+        type == FrameType::spread || type == FrameType::rail || type == FrameType::rget;
+    return is_other ? 0 : number;
   }
   void encode(std::byte* to) const;
   // False if no peer of this version sends such a frame.

@@ -38,6 +38,7 @@ Inbox::Read FrameReader::read(Conduit& conduit) {
 }
 
 FrameReader::Step FrameReader::step() {
+  has_copied_ = false;
   if (receives_) return deposit();
   if (inbox_.size() < Frame::bytes) return Step::starved;
   Frame frame;
@@ -73,15 +74,18 @@ bool FrameReader::defers(const Frame& frame) {
 
 FrameReader::Step FrameReader::handle(const Frame& frame) {
   const bool makes_stream = frame.type == FrameType::data || frame.type == FrameType::rts ||
-                            frame.type == FrameType::spread;
+                            frame.type == FrameType::spread || frame.type == FrameType::rget;
   Stream* const to = streams_.find(frame.team, makes_stream);
   if (to != nullptr && frame.credit() > 0) to->credited(frame.credit());
   switch (frame.type) {
     case FrameType::rts:
-      if (to != nullptr) to->take_rts(frame);
+      if (to != nullptr) (void)to->take_rts(frame);
       return Step::moved;
     case FrameType::cts:
       if (to != nullptr) to->take_cts(frame.tag);
+      return Step::moved;
+    case FrameType::fin:
+      if (to != nullptr) to->take_fin(frame.tag);
       return Step::moved;
     case FrameType::credit:
       return Step::moved;
@@ -127,6 +131,7 @@ FrameReader::Step FrameReader::finish_receive() {
   Stream* const to = std::exchange(receiving_.stream, nullptr);
   const FrameType type = receiving_.frame.type;
   if (type == FrameType::spread) return begin_spread(to);
+  if (type == FrameType::rget) return begin_get(to);
   if (type != FrameType::data && type != FrameType::abort) {
     return std::exchange(drops_, false) ? Step::moved : Step::returned;
   }
@@ -136,6 +141,18 @@ FrameReader::Step FrameReader::finish_receive() {
     to->end_receive(receiving_);
   }
   return Step::moved;
+}
+
+FrameReader::Step FrameReader::begin_get(Stream* to) {
+  auto lent = decode_lent(text_, receiving_.frame.number);
+  if (!lent) {
+    link_.fail_for_sent("an invalid RGET");
+    return Step::starved;
+  }
+  auto message = std::make_unique<const LentMessage>(std::move(*lent));
+  has_copied_ = to != nullptr && to->take_rts(receiving_.frame, std::move(message));
+  shared_.ready.unfinished |= has_copied_;
+  return has_copied_ || !link_.status().ok() ? Step::starved : Step::moved;
 }
 
 // What follows comes over rails. That the peer spreads its messages is its own affair.

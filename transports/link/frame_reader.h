@@ -39,8 +39,9 @@ class FrameReader {
   Step step();
   const Frame& frame() const { return receiving_.frame; }
   const std::string& text() const { return text_; }
-  // Whether the next frame waits until other operations have been posted.
-  bool is_deferred() const { return deferrals_ > 0; }
+  // Whether the next frame waits until other operations have been posted, or until what a long copy
+  // has brought about has left.
+  bool is_deferred() const { return deferrals_ > 0 || has_copied_; }
 
   // The receive in progress, if it is this stream's.
   ReceiveInProgress* receive_of(const Stream& stream) {
@@ -60,6 +61,7 @@ class FrameReader {
   Step begin_receive(Stream* to, const Frame& frame);
   Step deposit();
   Step finish_receive();
+  Step begin_get(Stream* to);
   Step begin_spread(Stream* to);
 
   LinkState& link_;
@@ -67,7 +69,8 @@ class FrameReader {
   StreamTable& streams_;
   LazyRails& rails_;
   Inbox inbox_;
-  int deferrals_ = 0;  // of the frame that is next in the inbox
+  int deferrals_ = 0;        // of the frame that is next in the inbox
+  bool has_copied_ = false;  // a message of the peer's memory, in this turn
   bool receives_ = false;
   bool drops_ = false;  // the frame of which part has come is of a connection that broke
   ReceiveInProgress receiving_;

@@ -32,7 +32,8 @@ Link::Link(LinkShared& shared, const ProcessId& process)
                                   : UpgradeNegotiation::Side::accepting,
                   FrameReader(*this, shared, streams_, rails_)),
       rails_(*this, connection_, shared, peer_, connector_),
-      streams_({*this, shared, connection_.out(), connection_.reader(), rails_}) {}
+      streams_({*this, shared, connection_.out(), connection_.reader(), rails_,
+                connection_.conduits()}) {}
 
 Result<Stream*> Link::open(const TeamId& team, const Peer& peer) {
   Status known_now = know(peer);
@@ -365,7 +366,7 @@ const char* Link::carrier() const {
                                  "tls*13", "tls*14", "tls*15", "tls*16"};
   const size_t open = rails_ ? rails_->in_use() : 0;
   if (open == 0 || open > std::size(tcp)) return connection_.carrier();
-  return connection_.has_filter() ? tls[open - 1] : tcp[open - 1];
+  return connection_.conduits().filter() != nullptr ? tls[open - 1] : tcp[open - 1];
 }
 
 // How they end.

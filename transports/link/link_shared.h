@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/link/loans.h"
 #include "transports/tcp/context.h"
 #include "transports/transport.h"
 
@@ -47,6 +48,8 @@ struct LinkShared : TcpContext {
   std::function<bool(const std::string& host)> reaches;
   // Acceptor::is_invited.
   std::function<bool(const ProcessId&)> is_invited;
+  Loans loans;
+  Traffic traffic;
   size_t spreading = 0;  // links of which a probe has chosen several connections (spread_probe.h)
   std::set<std::string> reasons{};  // why links stayed on their sockets, as far as logged
 };

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "transports/link/conduit_stack.h"
 #include "transports/link/frame_reader.h"
 #include "transports/link/outbox.h"
 #include "transports/link/rails.h"
@@ -19,6 +20,8 @@ constexpr size_t max_cause = 1000;  // bytes of an abort's text
 // Announced messages of a link that no receive awaits: each takes some memory. In one call a rank
 // posts at most two segments of each step of its plan, and plans have fewer than two steps a rank.
 constexpr size_t most_announced = size_t{1} << 18;
+// Of sends in a row that the peer could not get. After these no more are lent.
+constexpr unsigned most_refused = 4;
 
 }  // namespace
 
@@ -28,6 +31,7 @@ Stream::Stream(const StreamContext& context, StreamTable& table, const TeamId& t
       out_(context.out),
       reader_(context.reader),
       rails_(context.rails),
+      conduits_(context.conduits),
       table_(table),
       team_(team),
       to_peer_(shared_.options.window),
@@ -51,11 +55,43 @@ void Stream::post_send(Operation* operation) {
   }
   if (!operation->status.ok()) return shared_.completions.finish(operation);
   ++link_.demand.sends;
+  const bool is_long = operation->bytes >= shared_.options.get_least;
+  if (is_long && lend(operation)) return;
   if (to_peer_.admit(operation)) {
     queue_message(operation, true);
   } else {
     queue(FrameType::rts, operation->tag);
   }
+}
+
+// Has the peer get the message, if it can. False: it is to be sent.
+bool Stream::lend(Operation* send) {
+  const bool is_fit = send->pieces.size() <= most_regions && send->bytes <= longest_lent;
+  if (!is_fit || refused_ == most_refused || conduits_.memory() == nullptr) return false;
+  LoanWord* const word = shared_.loans.begin();
+  if (word == nullptr) return false;
+  try {
+    LentMessage lent{reinterpret_cast<uintptr_t>(word), word->load(), {}};
+    for (const Bytes& piece : send->pieces) {
+      if (piece.size > 0)
+        lent.regions.push_back({reinterpret_cast<uintptr_t>(piece.data), piece.size});
+    }
+    const auto bytes = static_cast<uint32_t>(send->bytes);
+    out_.push({FrameType::rget, false, 0, team_, send->tag, bytes}, encode(lent));
+  } catch (const std::bad_alloc&) {
+    shared_.loans.end(word);
+    return false;
+  }
+  send->loan = word;
+  lent_.push_back(send);
+  return true;
+}
+
+// The peer gets that send no more; nullptr: it is not lent.
+Operation* Stream::end_loan(const Tag& tag) {
+  Operation* const send = lent_.remove(tag);
+  if (send != nullptr) shared_.loans.end(std::exchange(send->loan, nullptr));
+  return send;
 }
 
 // The path that it takes if it is sent now.
@@ -72,7 +108,9 @@ bool Stream::is_to_spread(const Operation& send) try {
 
 void Stream::queue_message(Operation* operation, bool charged) {
   const bool spreads = path_of(*operation) == MessagePath::spread;
-  if (!spreads || !rails_->send(operation, team_, charged)) queue_data(operation, charged);
+  const bool is_spread = spreads && rails_->send(operation, team_, charged);
+  if (!is_spread) queue_data(operation, charged);
+  (is_spread ? shared_.traffic.spread : shared_.traffic.inlined) += operation->bytes;
 }
 
 void Stream::queue_data(Operation* operation, bool charged) {
@@ -113,9 +151,8 @@ void Stream::deliver(UnexpectedMessage* taken, Operation* receive) {
   const std::unique_ptr<UnexpectedMessage> unexpected(taken);
   if (unexpected->state == UnexpectedMessage::State::rts_only) {
     --link_.demand.announced;
-    queue(FrameType::cts, receive->tag);
     wait_for(receive);
-    receive->parts = 1;
+    (void)answer(receive, unexpected->tag, unexpected->bytes, unexpected->lent.get());
     return;
   }
   const bool receives = unexpected->state == UnexpectedMessage::State::receiving;
@@ -197,27 +234,97 @@ void Stream::end_receive(const ReceiveInProgress& receiving) {
   shared_.completions.finish(receiving.receive);
 }
 
-void Stream::take_rts(const Frame& frame) {
-  if (call_check_.theirs(frame.tag)) return disagree(frame.tag);
+bool Stream::take_rts(const Frame& frame, std::unique_ptr<const LentMessage> lent) {
+  if (call_check_.theirs(frame.tag)) {
+    disagree(frame.tag);
+    return false;
+  }
   Operation* const receive = posted_.find(frame.tag);
   const bool repeats =
       receive != nullptr ? receive->parts != 0 : arrived_.find(frame.tag) != nullptr;
-  if (repeats) return link_.fail_for_sent("RTS twice for a message");
-  if (receive != nullptr) {
-    receive->parts = 1;
-    return queue(FrameType::cts, frame.tag);
+  if (repeats) {
+    link_.fail_for_sent("RTS twice for a message");
+    return false;
   }
+  if (receive != nullptr) return answer(receive, frame.tag, frame.number, lent.get());
   if (link_.demand.announced == most_announced) {
-    return link_.fail_for_sent("RTS for more messages than " + std::to_string(most_announced) +
-                               " that no receive awaits");
+    link_.fail_for_sent("RTS for more messages than " + std::to_string(most_announced) +
+                        " that no receive awaits");
+    return false;
   }
-  arrived_.insert(new UnexpectedMessage{frame.tag});
+  const size_t takes = sizeof(LentMessage) + most_regions * sizeof(Region);
+  if (lent != nullptr && unopened > 0 && !table_.charge(*this, takes)) return false;
+  auto unexpected = std::make_unique<UnexpectedMessage>();
+  unexpected->tag = frame.tag;
+  unexpected->bytes = frame.number;
+  unexpected->lent = std::move(lent);
+  arrived_.insert(unexpected.release());
   ++link_.demand.announced;
+  return false;
+}
+
+// The receive of an announced message waits: gets the message, or has it sent. True if it has been
+// copied.
+bool Stream::answer(Operation* receive, const Tag& theirs, size_t bytes, const LentMessage* lent) {
+  receive->parts = 1;
+  const bool is_right = fits(*receive, theirs, bytes);
+  const bool got = lent != nullptr && is_right && get(*lent, *receive);
+  if (lent == nullptr || (is_right && !got)) {
+    queue(FrameType::cts, theirs);
+    return false;
+  }
+  // (The receive is complete when FIN has left: nothing else would move it.)
+  out_.push({FrameType::fin, false, 0, team_, theirs}, {}, false, got ? receive : nullptr);
+  posted_.remove(theirs);
+  --link_.demand.receives;
+  if (receive->bytes >= large) --link_.demand.large;
+  receive->parts = 0;
+  if (got) {
+    ++link_.demand.sends;
+  } else {
+    end_with_other_length(receive, theirs, bytes, link_.label());
+    shared_.completions.finish(receive);
+  }
+  return got;
+}
+
+// Reads the message into the receive's memory, and then whether it was still lent.
+bool Stream::get(const LentMessage& lent, const Operation& receive) {
+  PeerMemory* const memory = conduits_.memory();
+  if (memory == nullptr) return false;
+  auto piece = receive.pieces.begin();
+  size_t filled = 0;  // of this piece
+  for (Region rest : lent.regions) {
+    while (rest.bytes > 0) {
+      const size_t bytes = std::min<size_t>(rest.bytes, piece->size - filled);
+      if (bytes > 0 && !memory->read({rest.address, bytes}, piece->data + filled)) return false;
+      rest = {rest.address + bytes, rest.bytes - bytes};
+      filled += bytes;
+      if (filled == piece->size) ++piece, filled = 0;
+    }
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  uint64_t now = 0;
+  return memory->read({lent.word, sizeof(now)}, reinterpret_cast<std::byte*>(&now)) &&
+         now == lent.value;
 }
 
 void Stream::take_cts(const Tag& tag) {
+  if (Operation* const send = end_loan(tag)) {
+    ++refused_;
+    return queue_message(send, false);
+  }
   Operation* const send = to_peer_.release(tag);
   if (send != nullptr) queue_message(send, false);
+}
+
+void Stream::take_fin(const Tag& tag) {
+  Operation* const send = end_loan(tag);
+  if (send == nullptr) return;
+  refused_ = 0;
+  shared_.traffic.got += send->bytes;
+  --link_.demand.sends;
+  shared_.completions.finish(send);
 }
 
 void Stream::credited(uint32_t bytes) {
@@ -303,9 +410,11 @@ Operation* Stream::take_sends(std::optional<uint32_t> call) {
   to_peer_.credit(given.charge);
   from_peer_.return_credit(given.credit);
   Operation* taken = to_peer_.withdraw(call);
-  for (Operation* each : {given.sends, rails_ ? rails_->withdraw(team_, call) : nullptr}) {
+  Operation* const spread = rails_ ? rails_->withdraw(team_, call) : nullptr;
+  for (Operation* each : {given.sends, spread, lent_.remove_all(call)}) {
     while (each != nullptr) {
       Operation* const send = std::exchange(each, each->next);
+      if (send->loan != nullptr) shared_.loans.end(std::exchange(send->loan, nullptr));
       send->next = std::exchange(taken, send);
     }
   }

@@ -9,18 +9,21 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "src/base/status.h"
 #include "transports/call_check.h"
 #include "transports/link/frame.h"
 #include "transports/link/link_shared.h"
 #include "transports/link/link_state.h"
+#include "transports/link/loans.h"
 #include "transports/link/window.h"
 #include "transports/tag_table.h"
 #include "transports/transport.h"
 
 namespace sluice {
 
+class ConduitStack;
 class FrameReader;
 class LazyRails;
 class Outbox;
@@ -35,6 +38,7 @@ struct UnexpectedMessage {
   size_t bytes = 0;
   bool charged = false;  // takes room in the window
   std::unique_ptr<std::byte[]> data{};
+  std::unique_ptr<const LentMessage> lent{};  // rts_only: to be got; else the sender awaits CTS
 };
 
 // A receive in progress: a frame whose payload is being read, and where to.
@@ -46,7 +50,7 @@ struct ReceiveInProgress {
   Stream* stream = nullptr;                 // whose receive it is; nullptr: payload dropped
 };
 
-// How a message travels.
+// How a message is sent that the peer does not get from this side's memory (loans.h).
 enum class MessagePath : uint8_t {
   inline_frame,  // as the payload of a frame
   spread         // in parts, over rails (rails.h)
@@ -59,6 +63,7 @@ struct StreamContext {
   Outbox& out;
   FrameReader& reader;
   LazyRails& rails;
+  const ConduitStack& conduits;
 };
 
 class Stream {
@@ -84,8 +89,11 @@ class Stream {
   ReceiveInProgress begin_receive(const Frame& frame);
   bool expects(const Tag& tag) const { return posted_.find(tag) != nullptr; }
   void end_receive(const ReceiveInProgress& receiving);
-  void take_rts(const Frame& frame);
+  // lent: where the message lies, of an RGET; nullptr: it is to be sent. True if it has been
+  // copied, which takes time.
+  bool take_rts(const Frame& frame, std::unique_ptr<const LentMessage> lent = nullptr);
   void take_cts(const Tag& tag);
+  void take_fin(const Tag& tag);
   void credited(uint32_t bytes);
   void aborted(const std::string& cause);
 
@@ -107,6 +115,10 @@ class Stream {
  private:
   MessagePath path_of(const Operation& send);
   bool is_to_spread(const Operation& send);
+  bool lend(Operation* send);
+  Operation* end_loan(const Tag& tag);
+  bool answer(Operation* receive, const Tag& theirs, size_t bytes, const LentMessage* lent);
+  bool get(const LentMessage& lent, const Operation& receive);
   // (Each message goes through it.)
   inline void queue_message(Operation* operation, bool charged);
   void queue_data(Operation* operation, bool charged);
@@ -126,12 +138,15 @@ class Stream {
   Outbox& out_;
   FrameReader& reader_;
   LazyRails& rails_;
+  const ConduitStack& conduits_;
   StreamTable& table_;
   const TeamId team_;
   TagTable<Operation> posted_;
   TagTable<UnexpectedMessage> arrived_;
   SendWindow to_peer_;
   ReceiveWindow from_peer_;
+  OperationList lent_;    // sends that the peer is to get
+  unsigned refused_ = 0;  // that it could not, in a row
   CallCheck call_check_;
   Status aborted_;
   bool left_open_ = false;

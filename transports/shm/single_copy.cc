@@ -94,15 +94,19 @@ Cma::Introduction SingleCopy::introduction() const {
   return {static_cast<uint64_t>(getpid()), reinterpret_cast<uintptr_t>(&content_), content_};
 }
 
-bool SingleCopy::probe(uint32_t rank, const Introduction& theirs) {
+bool SingleCopy::probe_reading(uint32_t rank, const Introduction& theirs) {
   processes_[rank] = theirs.process;
   uint64_t seen = 0;
-  const bool good =
-      theirs.content != 0 &&
-      cma_get(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) == 0 &&
-      seen == theirs.content &&
-      // Writes back the value just read.
-      put(rank, theirs.address, reinterpret_cast<const std::byte*>(&seen), sizeof(seen)) == 0;
+  return theirs.content != 0 &&
+         cma_get(rank, theirs.address, reinterpret_cast<std::byte*>(&seen), sizeof(seen)) == 0 &&
+         seen == theirs.content;
+}
+
+bool SingleCopy::probe(uint32_t rank, const Introduction& theirs) {
+  const auto* const content = reinterpret_cast<const std::byte*>(&theirs.content);
+  // Writes back the value just read.
+  const bool good = probe_reading(rank, theirs) &&
+                    put(rank, theirs.address, content, sizeof(theirs.content)) == 0;
   if (reach_cache_) reach_cache_->learn(ids_[rank], {theirs.process, good});
   return good;
 }

@@ -63,6 +63,8 @@ class SingleCopy final : public Cma {
   Introduction introduction() const override;
   std::optional<bool> met(uint32_t rank) const override { return met_[rank]; }
   bool probe(uint32_t rank, const Introduction& theirs) override;
+  // The same, but only whether it can be read.
+  bool probe_reading(uint32_t rank, const Introduction& theirs);
   bool is_in_reach(const std::byte* data, size_t bytes) override;
   int cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override;
   int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override;

@@ -7,6 +7,7 @@
 
 #include "transports/shm/ring.h"
 #include "transports/shm/segment.h"
+#include "transports/shm/single_copy.h"
 
 namespace sluice {
 namespace {
@@ -16,22 +17,64 @@ struct Rings {
   Ring rings[2];
 };
 
-using Offer = Segment::Handle;
+// introduction: by which the accepting side finds out whether it can read the offering one's
+// memory. It answers with its own.
+struct Offer {
+  Segment::Handle segment;
+  Cma::Introduction introduction;
+};
 static_assert(sizeof(Offer) <= UpgradeMaker::max_offer);
+
+template <typename T>
+std::vector<std::byte> to_words(const T& value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+// False if the words are of another kind.
+template <typename T>
+bool from_words(std::span<const std::byte> words, T* value) {
+  if (words.size() != sizeof(T)) return false;
+  std::memcpy(value, words.data(), sizeof(T));
+  return true;
+}
+
+class ShmPeerMemory final : public PeerMemory {
+ public:
+  Cma::Introduction introduction() const { return cma_.introduction(); }
+  // Whether it can be read.
+  bool probe(const Cma::Introduction& theirs) { return cma_.probe_reading(0, theirs); }
+  bool read(const Region& from, std::byte* to) override {
+    return cma_.cma_get(0, from.address, to, from.bytes) == 0;
+  }
+
+ private:
+  SingleCopy cma_{1};
+};
 
 class ShmUpgrade final : public Upgrade {
  public:
   // side: 0 made the segment, 1 opened it.
-  ShmUpgrade(Segment segment, int side, Conduit& base)
-      : segment_(std::move(segment)), base_(base), out_(rings()[side]), in_(rings()[1 - side]) {
+  ShmUpgrade(Segment segment, int side, Conduit& base, bool may_read)
+      : segment_(std::move(segment)),
+        base_(base),
+        out_(rings()[side]),
+        in_(rings()[1 - side]),
+        may_read_(may_read) {
     if (side == 1) segment_.close_file();
   }
 
   const char* name() const override { return "shm"; }
   Status accepted(std::span<const std::byte> answer) override {
-    if (!answer.empty()) return {Code::invalid, "an answer of another kind"};
+    Cma::Introduction theirs;
+    if (!from_words(answer, &theirs)) return {Code::invalid, "an answer of another kind"};
+    probe(theirs);
     return {};
   }
+
+  Cma::Introduction introduction() const { return memory_.introduction(); }
+  void probe(const Cma::Introduction& theirs) { reads_ = may_read_ && memory_.probe(theirs); }
+  PeerMemory* memory() override { return reads_ ? &memory_ : nullptr; }
 
   Moved write(std::span<const iovec> runs) override {
     if (ended_) return {Moved::Result::failed, 0, error_ != 0 ? error_ : EPIPE};
@@ -105,6 +148,9 @@ class ShmUpgrade final : public Upgrade {
   Conduit& base_;
   RingWriter out_;
   RingReader in_;
+  ShmPeerMemory memory_;
+  const bool may_read_;
+  bool reads_ = false;
   bool has_base_ = false;
   bool ended_ = false;  // the peer has closed the base, or it failed
   int error_ = 0;       // errno if it failed
@@ -112,6 +158,8 @@ class ShmUpgrade final : public Upgrade {
 
 class ShmUpgrades final : public UpgradeMaker {
  public:
+  explicit ShmUpgrades(bool single_copy) : single_copy_(single_copy) {}
+
   uint8_t id() const override { return 1; }
   bool serves(bool same_host) const override { return same_host; }
   bool exposes() const override { return false; }
@@ -119,27 +167,35 @@ class ShmUpgrades final : public UpgradeMaker {
   Result<Made> make(Conduit& base, size_t) override {
     auto segment = Segment::create(sizeof(Rings), Segment::Way::unnamed);
     if (!segment.ok()) return segment.status();
-    const Offer offer = segment->handle();
-    Made made;
-    made.offer.resize(sizeof(offer));
-    std::memcpy(made.offer.data(), &offer, sizeof(offer));
-    made.upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 0, base);
-    return made;
+    const Segment::Handle handle = segment->handle();
+    auto upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 0, base, single_copy_);
+    const Offer offer{handle, upgrade->introduction()};
+    return Made{std::move(upgrade), to_words(offer)};
   }
 
   Result<Made> attach(std::span<const std::byte> words, Conduit& base) override {
     Offer offer;
-    if (words.size() != sizeof(offer)) return Status(Code::invalid, "an offer of another kind");
-    std::memcpy(&offer, words.data(), sizeof(offer));
-    if (offer.has_name()) return Status(Code::invalid, "an offer of memory that has a name");
-    auto segment = Segment::open(offer, sizeof(Rings));
+    if (!from_words(words, &offer)) return Status(Code::invalid, "an offer of another kind");
+    if (offer.segment.has_name()) return Status(Code::invalid, "an offer of memory with a name");
+    auto segment = Segment::open(offer.segment, sizeof(Rings));
     if (!segment.ok()) return segment.status();
-    return Made{std::make_unique<ShmUpgrade>(std::move(*segment), 1, base), {}};
+    auto upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 1, base, single_copy_);
+    // (The segment was opened through that process.)
+    if (offer.introduction.process == static_cast<uint64_t>(offer.segment.process)) {
+      upgrade->probe(offer.introduction);
+    }
+    const Cma::Introduction answer = upgrade->introduction();
+    return Made{std::move(upgrade), to_words(answer)};
   }
+
+ private:
+  const bool single_copy_;
 };
 
 }  // namespace
 
-std::shared_ptr<UpgradeMaker> make_shm_upgrades() { return std::make_shared<ShmUpgrades>(); }
+std::shared_ptr<UpgradeMaker> make_shm_upgrades(bool single_copy) {
+  return std::make_shared<ShmUpgrades>(single_copy);
+}
 
 }  // namespace sluice

@@ -3,7 +3,8 @@
 // A link's upgrade to shared memory: a pair of rings in a segment without a name
 // (transports/shm/segment.h), so that nothing is left behind. If the peer may not open the segment
 // (a process namespace of its own, a process that may not be traced), there is no upgrade, and the
-// link stays on its socket. Pages are allocated at first use.
+// link stays on its socket. Pages are allocated at first use. If the kernel lets one side read the
+// other's memory (CMA), large messages need not pass through the rings.
 #pragma once
 
 #include <memory>
@@ -12,6 +13,7 @@
 
 namespace sluice {
 
-std::shared_ptr<UpgradeMaker> make_shm_upgrades();
+// single_copy: whether this side may read the peer's memory.
+std::shared_ptr<UpgradeMaker> make_shm_upgrades(bool single_copy = true);
 
 }  // namespace sluice

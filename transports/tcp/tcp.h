@@ -38,6 +38,9 @@ struct TcpOptions {
   // Messages longer than the window take one more round trip.
   size_t window = size_t{4} << 20;
   size_t max_message = size_t{1} << 20;
+  // A message of so many bytes is got from the sender's memory, where a link can
+  // (transports/link/loans.h). The two sides may differ.
+  size_t get_least = size_t{1} << 40;
 
   // That a large message is spread over: 1, the one connection; else so many rails.
   unsigned streams = 1;

@@ -42,6 +42,14 @@ MakeEndpoint shm_with(size_t window, TcpOptions options = {}) {
   return tcp_with(window, options);
 }
 
+// The same, and every message is got from the sender's memory.
+MakeEndpoint shm_get(size_t window, size_t buffer = 0) {
+  TcpOptions options;
+  options.get_least = 1;
+  options.socket_buffer = buffer;
+  return shm_with(window, options);
+}
+
 MakeEndpoint shm_tight() {
   TcpOptions options;
   options.socket_buffer = 4096;
@@ -101,6 +109,9 @@ const Mode modes[] = {
     {"shm_small_window", small_window, [](uint64_t) { return shm_with(small_window); }},
     {"shm_no_window", 0, [](uint64_t) { return shm_with(0); }},
     {"shm_tight", 256 * kib, [](uint64_t) { return shm_tight(); }},
+    {"shm_get", 256 * kib, [](uint64_t) { return shm_get(256 * kib); }},
+    {"shm_get_no_window", 0, [](uint64_t) { return shm_get(0); }},
+    {"shm_get_tight", 256 * kib, [](uint64_t) { return shm_get(256 * kib, 4096); }},
     {"verbs", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 64 * kib); }},
     {"verbs_tight", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 512); }},
     {"verbs_no_window", 0, [](uint64_t seed) { return verbs_with(0, seed, 16 * kib); }},

@@ -149,7 +149,7 @@ TEST(TcpFrame, WithAnythingUnknownIsNone) {
   };
   for (uint8_t type = 0; type < 20; ++type) {
     const Frame empty{static_cast<FrameType>(type)};
-    const bool known = type >= 1 && type <= 12;
+    const bool known = type >= 1 && type <= 14;
     EXPECT_EQ(is_frame(empty), known) << int{type};
     EXPECT_FALSE(is_frame(empty, 1, 2)) << "a flag";
     EXPECT_FALSE(is_frame(empty, 2, 1));
@@ -158,7 +158,8 @@ TEST(TcpFrame, WithAnythingUnknownIsNone) {
     full.length = 1;
     const bool has_payload = empty.type == FrameType::data || empty.type == FrameType::abort ||
                              empty.type == FrameType::offer || empty.type == FrameType::accept ||
-                             empty.type == FrameType::decline || empty.type == FrameType::spread;
+                             empty.type == FrameType::decline || empty.type == FrameType::spread ||
+                             empty.type == FrameType::rget;
     EXPECT_EQ(is_frame(full), has_payload) << int{type};
   }
 }

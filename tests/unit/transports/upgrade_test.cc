@@ -310,7 +310,7 @@ TEST_F(UpgradePlayed, OffersThatMakeNoSenseAreDeclined) {
   offers.push_back(real.offer);
   offers.back()[16] = std::byte{1};  // a name
   offers.push_back(real.offer);
-  offers.back().back() ^= std::byte{1};  // another descriptor
+  offers.back()[31] ^= std::byte{1};  // another descriptor
   uint32_t ordinal = 1;
   for (const auto& words : offers) {
     offer(peer, words);
