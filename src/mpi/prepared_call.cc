@@ -107,7 +107,8 @@ bool PreparedCall::describe() {
 PreparedCall::State PreparedCall::start() {
   if (is_passing()) return state_ = State::left_to_mpi;
   state_ = try_to_carry();
-  if (state_ == State::left_to_mpi) count_left();
+  const bool has_others = !communicator_ || communicator_->size() > 1;
+  if (state_ == State::left_to_mpi && has_others) count_left();
   return state_;
 }
 
