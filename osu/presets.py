@@ -45,12 +45,14 @@ def host(words):
         raise launch.Failure(f"host-bench: --mpich: there is no osu_allreduce in {own.mpich}")
     folder = shlex.quote(programs.find_programs(None))
     mpirun = os.environ.get("MPIRUN", "mpirun.openmpi")
-    pair = [("allreduce", 2.3, "allreduce"), ("reduce", 2.0, "reduce"), ("barrier", 2.0, "barrier"),
-            ("gather", 1.6, "allgather,allgatherv,reduce_scatter"), ("move", 1.5, "bcast,alltoall,alltoallv")]
-    many = [("barrier", 1.8, "barrier"),
-            ("data", 1.8, "allreduce,reduce,bcast,allgather,allgatherv,reduce_scatter,alltoall,alltoallv")]
+    scans = "scan,exscan"
+    pair = [("allreduce", 2.3, 0.97, "allreduce"), ("reduce", 2.0, 0.97, "reduce"), ("barrier", 2.0, 0.97, "barrier"),
+            ("gather", 1.6, 0.97, "allgather,allgatherv,reduce_scatter"), ("move", 1.5, 0.97, "bcast,alltoall,alltoallv"),
+            ("root", 1.2, 0.95, "gather,gatherv,scatter,scatterv"), ("scan", 1.2, 0.95, scans)]
+    many = [("barrier", 1.8, 0.97, "barrier"), ("scan", 2.0, 0.95, scans),
+            ("data", 1.8, 0.97, "allreduce,reduce,bcast,allgather,allgatherv,reduce_scatter,alltoall,alltoallv")]
     for ranks in map(int, own.ranks.replace(",", " ").split()):
-        for name, geomean, collectives in pair if ranks == 2 else many:
+        for name, geomean, least, collectives in pair if ranks == 2 else many:
             moves = collectives != "barrier"
             measured = "-m {min}:{max} " + MEASURED if moves else ""
             peers = ["--against", f"{mpirun} --oversubscribe -n {{ranks}} {folder}/osu_{{collective}} {measured}"]
@@ -59,7 +61,7 @@ def host(words):
             run = f"host-bench-{name}-{ranks}"
             yield os.path.join(own.keep, run + ".txt"), [
                 "--probe", f"{folder}/osu_shm_floor -n 2 -m 0:0 -i 20000", "--shm", "-n", str(ranks), "--collectives", collectives,
-                "--sizes", "4:16m:2", "--peer-name", "the best MPI", *requirements(run, geomean, 0.97, own.keep), *peers,
+                "--sizes", "4:16m:2", "--peer-name", "the best MPI", *requirements(run, geomean, least, own.keep), *peers,
                 *(SAME_BARRIER if moves else []), *words], None
 
 
@@ -70,7 +72,8 @@ def tcp(words):
         "metavar": "FILE", "help": "gloo's benchmark program, built with MPI; without it gloo is left out"})
     runs = [("barrier-2", 1.8, 0.97, ["barrier"]), ("allreduce-2", 1.8, 0.97, ["allreduce"]),
             ("data-2", 1.6, 0.97, ["bcast,reduce,allgather,alltoallv"]), ("barrier-4", 2.0, 0.97, ["barrier"]),
-            ("data-4", 2.0, 0.97, ["allreduce,bcast,reduce,allgather,alltoallv"])]
+            ("data-4", 2.0, 0.97, ["allreduce,bcast,reduce,allgather,alltoallv"]),
+            ("root-4", 1.5, 0.95, ["gather,gatherv,scatter,scatterv"]), ("scan-4", 1.2, 0.95, ["scan,exscan"])]
     if own.gloo_benchmark:
         runs.append(("gloo-2", 2.0, 0.9, ["allreduce", "--gloo", own.gloo_benchmark]))
     for name, geomean, least, what in runs:
