@@ -10,6 +10,9 @@ namespace {
 
 bool is_root(const Rounds& rounds, const ShmCall& call) { return rounds.rank() == call.root; }
 
+// Without data there is one round, too: a rank that has some would wait for one that takes none.
+uint64_t rounds_of(const Cuts& pieces) { return std::max(pieces.count(), uint64_t{1}); }
+
 bool get_pieces(Rounds& rounds, const ShmCall& call, uint64_t k, const Cuts& pieces) {
   for (Rank rank = 0; rank < rounds.size(); ++rank) {
     if (rank == call.root) continue;
@@ -25,18 +28,19 @@ bool run_gather(Rounds& rounds, const ShmCall& call) {
   const Cuts pieces{own.size, slot_piece(rounds, call)};
   if (is_root(rounds, call))
     move_bytes(call.block(call.output, call.root).data, own.data, own.size);
-  for (uint64_t k = 1; k <= pieces.count(); ++k) {
+  const uint64_t last = rounds_of(pieces);
+  for (uint64_t k = 1; k <= last; ++k) {
     const size_t bytes = pieces.size(k);
     if (is_root(rounds, call)) {
       if (!get_pieces(rounds, call, k, pieces)) return false;
     } else {
       if (!rounds.open(k, bytes)) return false;
-      copy_bytes(rounds.data(rounds.rank(), k, bytes), own.data + pieces.begin(k), bytes);
+      move_bytes(rounds.data(rounds.rank(), k, bytes), own.data + pieces.begin(k), bytes);
       rounds.publish(k, bytes);
     }
     rounds.mark_taken(k);
   }
-  rounds.end(pieces.count());
+  rounds.end(last);
   return true;
 }
 
@@ -59,7 +63,8 @@ bool run_scatter(Rounds& rounds, const ShmCall& call) {
   const Bytes own = call.all(call.output);
   const Dealing dealing(rounds, call, own.size, 1);
   const Cuts pieces{own.size, dealing.piece()};
-  for (uint64_t k = 1; k <= pieces.count(); ++k) {
+  const uint64_t last = rounds_of(pieces);
+  for (uint64_t k = 1; k <= last; ++k) {
     if (is_root(rounds, call)) {
       if (!put_pieces(rounds, call, dealing, 0, k, own.size)) return false;
     } else {
@@ -70,7 +75,7 @@ bool run_scatter(Rounds& rounds, const ShmCall& call) {
     rounds.mark_taken(k);
   }
   if (is_root(rounds, call)) move_bytes(own.data, call.block(call.input, call.root).data, own.size);
-  rounds.end(pieces.count());
+  rounds.end(last);
   return true;
 }
 
