@@ -56,12 +56,17 @@ class Loans {
   LoanWord* begin();
   void end(LoanWord* word);
 
+  // What is read before it is read before what is read after it.
+  void fence() { set_and_fence(fence_, 0); }
+
  private:
+  static void set_and_fence(LoanWord& word, uint64_t value);
   bool make();
 
   std::unique_ptr<LoanWord[]> words_;
   std::vector<LoanWord*> free_;
   uint64_t latest_ = 0;
+  LoanWord fence_{};
 };
 
 }  // namespace sluice

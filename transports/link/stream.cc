@@ -303,7 +303,7 @@ bool Stream::get(const LentMessage& lent, const Operation& receive) {
       if (filled == piece->size) ++piece, filled = 0;
     }
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
+  shared_.loans.fence();
   uint64_t now = 0;
   return memory->read({lent.word, sizeof(now)}, reinterpret_cast<std::byte*>(&now)) &&
          now == lent.value;

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "transports/shm/ring.h"
@@ -68,13 +69,19 @@ class ShmUpgrade final : public Upgrade {
   Status accepted(std::span<const std::byte> answer) override {
     Cma::Introduction theirs;
     if (!from_words(answer, &theirs)) return {Code::invalid, "an answer of another kind"};
-    probe(theirs);
+    learn(theirs);
     return {};
   }
 
   Cma::Introduction introduction() const { return memory_.introduction(); }
-  void probe(const Cma::Introduction& theirs) { reads_ = may_read_ && memory_.probe(theirs); }
-  PeerMemory* memory() override { return reads_ ? &memory_ : nullptr; }
+  void learn(const Cma::Introduction& theirs) {
+    if (may_read_) theirs_ = theirs;
+  }
+  // (Probed when it is first wanted: most programs never do.)
+  PeerMemory* memory() override {
+    if (theirs_) reads_ = memory_.probe(*std::exchange(theirs_, std::nullopt));
+    return reads_ ? &memory_ : nullptr;
+  }
 
   Moved write(std::span<const iovec> runs) override {
     if (ended_) return {Moved::Result::failed, 0, error_ != 0 ? error_ : EPIPE};
@@ -150,6 +157,7 @@ class ShmUpgrade final : public Upgrade {
   RingReader in_;
   ShmPeerMemory memory_;
   const bool may_read_;
+  std::optional<Cma::Introduction> theirs_;  // until it is probed
   bool reads_ = false;
   bool has_base_ = false;
   bool ended_ = false;  // the peer has closed the base, or it failed
@@ -182,7 +190,7 @@ class ShmUpgrades final : public UpgradeMaker {
     auto upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 1, base, single_copy_);
     // (The segment was opened through that process.)
     if (offer.introduction.process == static_cast<uint64_t>(offer.segment.process)) {
-      upgrade->probe(offer.introduction);
+      upgrade->learn(offer.introduction);
     }
     const Cma::Introduction answer = upgrade->introduction();
     return Made{std::move(upgrade), to_words(answer)};
