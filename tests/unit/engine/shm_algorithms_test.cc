@@ -166,6 +166,31 @@ TEST_F(ShmAlgorithms, VeryDifferentLengthsAreToldSo) {
   EXPECT_FALSE(messages[1].empty());
 }
 
+// A rank that thinks that there is nothing to do must not be a round ahead of the others, which
+// would wait for it.
+TEST_F(ShmAlgorithms, ARankWithoutDataIsToldThatOthersHaveSome) {
+  for (const auto collective : {Collective::scatter, Collective::gather}) {
+    for (const Rank root : {0U, 1U, 2U}) {
+      std::string messages[4];
+      run(4, [&](Member& member) {
+        member.process.knobs.timeout = 20;
+        const size_t count = member.rank == 1 ? 0 : 20000;
+        std::vector<Map> own(count), all(4 * count);
+        const bool scatters = collective == Collective::scatter;
+        Call call = call_of(collective, scatters ? all : own, scatters ? own : all, root);
+        call.input.count = call.output.count = count;
+        call.bytes = count * sizeof(Map);
+        Status status = member.team->run(call);
+        if (status.ok()) status = member.team->run(barrier());
+        messages[member.rank] = status.message();
+      });
+      const auto all = messages[0] + messages[1] + messages[2] + messages[3];
+      EXPECT_NE(all.find("bytes where"), std::string::npos) << root << all;
+      for (const std::string& message : messages) EXPECT_FALSE(message.empty()) << root << all;
+    }
+  }
+}
+
 TEST_F(ShmAlgorithms, ADeadlineEndsTheWaitAndTellsTheOthers) {
   std::string messages[3];
   std::atomic<int> failed{0};
